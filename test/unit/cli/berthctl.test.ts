@@ -68,11 +68,7 @@ describe("help and usage", () => {
     ["an unknown state", ["allocations", "--state", "lost"], /Allowed choices are bound, cooling/],
     ["a missing argument", ["explain"], /missing required argument/],
     ["arguments that contradict each other", ["--socket", "/s", "--kubeconfig", "/k", "pools"], /give one of them/],
-    [
-      "a kubeconfig that does not exist",
-      ["--kubeconfig", "/nowhere/k", "pools"],
-      /"\/nowhere\/k": found a file that cannot be read/,
-    ],
+    ["a missing kubeconfig", ["--kubeconfig", "/no/k", "pools"], /"\/no\/k": found a file that cannot be read/],
     ["a history of what is neither address nor pod", ["history", "nope"], /Expected an address, or a pod as namespace/],
     ["a time that does not exist", ["history", "10.6.0.7", "--at", "25:00"], /Time: found "25:00"/],
     ["the --timeout of nothing", ["--context", "c", "--timeout", "0", "recover"], /Option --timeout: found "0"/],
@@ -354,18 +350,11 @@ describe("blocks", () => {
 
   it("prints the same as JSON, and as names", async () => {
     const { ranges, blocks } = await jsonOf("blocks");
-    expect(ranges).toEqual([
-      {
-        ...{ name: "lan", member: "east", blocks: 2, maxBlocks: 4, problem: source.problem, reason: "HubAway" },
-        ...{ heard: source.heard, others: [{ member: "west", blocks: 3 }] },
-      },
-    ]);
-    expect(blocks[1]).toMatchObject({
-      pinnedBy: [
-        { address: "10.0.0.9", state: "Bound", owner: "shop/web-1" },
-        { address: "10.0.0.10", state: "Cooling", owner: "" },
-      ],
-    });
+    const { problem, heard, reason } = source;
+    const told = { problem, heard, reason, others: [{ member: "west", blocks: 3 }] };
+    expect(ranges).toEqual([{ name: "lan", member: "east", blocks: 2, maxBlocks: 4, ...told }]);
+    const pod = { address: "10.0.0.9", state: "Bound", owner: "shop/web-1" };
+    expect(blocks[1]).toMatchObject({ pinnedBy: [pod, { address: "10.0.0.10", state: "Cooling", owner: "" }] });
     expect((await run("blocks", "-o", "name")).out).toMatch(/^10\.0\.0\.0\/29\n/);
   });
 

@@ -23,12 +23,8 @@ async function follow(looks: readonly (readonly Item[] | Error)[], isPatient = t
     if (look === undefined || look instanceof Error) throw look;
     return look;
   };
-  const following = {
-    kind: "allocations" as const,
-    nameOf: ({ name }: Item) => name,
-    read,
-    onFailure: () => isPatient,
-  };
+  const names = { kind: "allocations" as const, nameOf: ({ name }: Item) => name };
+  const following = { ...names, read, onFailure: () => isPatient };
   return Array.fromAsync(followRecords(source, following, new AbortController().signal));
 }
 

@@ -13,9 +13,7 @@ const TABLE: Table<Item> = {
   columns: [
     { title: "NAME", cell: ({ name }) => name },
     {
-      title: "COUNT",
-      cell: ({ count }) => String(count),
-      isNumber: true,
+      ...{ title: "COUNT", cell: ({ count }) => String(count), isNumber: true },
       style: ({ count }) => (count > 9 ? "red" : undefined),
     },
     { title: "NOTE", cell: ({ note }) => note, isWide: true },
@@ -74,12 +72,8 @@ it("what follows a table is aligned with it", async () => {
 
 it("what follows in JSON and YAML is one document for each record", async () => {
   const more = (format: Format) => print(format, (out) => out.more(TABLE, ITEMS));
-  expect(
-    (await more("json"))
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line)),
-  ).toEqual(ITEMS);
+  const lines = (await more("json")).trim().split("\n");
+  expect(lines.map((line) => JSON.parse(line))).toEqual(ITEMS);
   expect(parseAllDocuments(await more("yaml")).map((document) => document.toJS())).toEqual(ITEMS);
 });
 

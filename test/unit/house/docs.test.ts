@@ -91,9 +91,8 @@ describe("links", () => {
   });
 
   it("what programs print leads to pages and their headings", () => {
-    const printed = readSources("host", ".ts").flatMap(({ text }) => [
-      ...text.matchAll(/\bdocumentation\("([^"]+)"\)/g),
-    ]);
+    const LINK = /\bdocumentation\("([^"]+)"\)/g;
+    const printed = readSources("host", ".ts").flatMap(({ text }) => [...text.matchAll(LINK)]);
     expect(printed.length).toBeGreaterThan(10);
     const links = printed.map(([, url = ""]) => `[](${url.replace(".html", ".md")})`);
     expect(brokenLinks({ path: "docs/README.md", text: links.join("\n") }, findText)).toEqual([]);
@@ -143,12 +142,10 @@ describe("ARCHITECTURE.md", () => {
   });
 });
 
-describe("docs/develop/dependencies.md", () => {
-  const { dependencies, devDependencies, optionalDependencies } = manifest;
-  const versions = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
-  it.each(versions)("has a row for %s %s", (name, version) => {
-    expect(read("docs/develop/dependencies.md")).toContain(`\n| \`${name}\` | ${version} |`);
-  });
+const { dependencies, devDependencies, optionalDependencies } = manifest;
+const versions = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+it.each(versions)("docs/develop/dependencies.md has a row for %s %s", (name, version) => {
+  expect(read("docs/develop/dependencies.md")).toContain(`\n| \`${name}\` | ${version} |`);
 });
 
 describe("attacks of docs/develop/security.md", () => {
@@ -172,12 +169,10 @@ const RULES = `
   .trim()
   .split(/\s+/);
 
-describe("docs/develop/allocation.md", () => {
-  const [, rules = ""] = read("docs/develop/allocation.md").split("\n## Rules\n");
-  const headings = [...rules.matchAll(/^### (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
+const [, rules = ""] = read("docs/develop/allocation.md").split("\n## Rules\n");
+const ruleHeadings = [...rules.matchAll(/^### (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
 
-  it("has a heading for each rule, and no others", () => expect(headings).toEqual(RULES));
-});
+it("docs/develop/allocation.md has a heading for each rule, and no others", () => expect(ruleHeadings).toEqual(RULES));
 
 /** Put together here, so that this file is none that holds them. */
 const FOREIGN = "/wo_rk/ /ho_me/ /ro_ot/ registry.npm_js.org proxy.go_lang.org deb.deb_ian.org files.python_hosted.org"
@@ -273,10 +268,8 @@ describe("the version", () => {
     const manifestOf = (commit: string) =>
       execFileSync("git", ["show", `${commit}:package.json`], { encoding: "utf8" });
     const found = [lastRelease.version, JSON.parse(manifestOf(lastRelease.commit)).version];
-    expect(found, "scripts/last-release.json; a shallow clone lacks the commit: git fetch --unshallow").toEqual([
-      last,
-      last,
-    ]);
+    const why = "scripts/last-release.json; a shallow clone lacks the commit: git fetch --unshallow";
+    expect(found, why).toEqual([last, last]);
   });
 });
 
@@ -315,10 +308,8 @@ describe("commands that call kubectl", () => {
     ])("%j", (text, found) => expect(ambiguousNames(text)).toEqual(found));
 
     it("finds them in tables of rights", () => {
-      expect(ambiguousRights("| get, list | `ippools`, `subnets/status` | why |\n| `subnets` | part |")).toEqual([
-        "ippools",
-        "subnets",
-      ]);
+      const table = "| get, list | `ippools`, `subnets/status` | why |\n| `subnets` | part |";
+      expect(ambiguousRights(table)).toEqual(["ippools", "subnets"]);
     });
   });
 

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, matchesGlob } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -7,16 +6,11 @@ import { builtBindings } from "../../../scripts/generate/built-bindings.ts";
 import { generatedJson, generatedSections, generatedTexts } from "../../../scripts/generate/generated-files.ts";
 import { HEADER } from "../../../scripts/generate/generated-text.ts";
 import { packageVersions } from "../../../scripts/generate/package-versions.ts";
-import { root } from "./sources.ts";
+import { listTracked, root } from "./sources.ts";
 
 const texts = await generatedTexts();
 const json = generatedJson();
 const sections = generatedSections();
-
-function listTracked(): string[] {
-  const listing = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root, encoding: "utf8" });
-  return listing.split("\n").filter((path) => path !== "");
-}
 
 const tracked = listTracked();
 

@@ -2,19 +2,16 @@
  * The kubectl commands that documents, messages and scripts name.
  * Effects: reads the names of the project's files.
  */
-import { execFileSync } from "node:child_process";
 import { CUSTOM_KINDS } from "../../../scripts/generate/crds/custom-kinds.ts";
-import { root } from "./sources.ts";
+import { listTracked } from "./sources.ts";
 
 const FOLDERS = ["docs", "deploy", "host", "native", "scripts", "benchmarks", "embeddings", ".ci"];
 const TEXTS = /\.(?:md|yaml|ts|mts|mjs|c|h|sh|conflist)$/;
 
 /** Files of these folders, and those at the root, that people read or that print what people read. */
 export function listTexts(): string[] {
-  const listing = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root, encoding: "utf8" });
-  return listing
-    .split("\n")
-    .filter((path) => TEXTS.test(path) && (!path.includes("/") || FOLDERS.includes(path.split("/")[0] ?? "")));
+  const isRead = (path: string) => !path.includes("/") || FOLDERS.includes(path.split("/")[0] ?? "");
+  return listTracked().filter((path) => TEXTS.test(path) && isRead(path));
 }
 
 const GROUP = "ipam.vendor.io";
@@ -76,11 +73,8 @@ export function commandsOf(page: string): string[] {
   for (const match of page.matchAll(blocks)) {
     inText(page.slice(at, match.index));
     const lines = (match[2] ?? "").replace(/\\\n\s*/g, "").split("\n");
-    found.push(
-      ...lines
-        .map((line) => line.replace(/^\$ /, "").replace(/\s+#.*$/, ""))
-        .filter((line) => line.startsWith("kubectl ")),
-    );
+    const typed = lines.map((line) => line.replace(/^\$ /, "").replace(/\s+#.*$/, ""));
+    found.push(...typed.filter((line) => line.startsWith("kubectl ")));
     at = match.index + match[0].length;
   }
   inText(page.slice(at));

@@ -13,6 +13,13 @@ const OUTAGE =
 const DEMO = "test/e2e/demo.test.ts";
 const DEMOS = "test/long/demo.test.ts";
 const SERVER = "test/cluster/faults-server.test.ts";
+const AWAY =
+  "while the API server is away, what is recorded is given at once, and a new address is refused for want of it";
+const BACK =
+  "an agent comes back while the API server is away: a DEL is answered, an ADD waits, and both are made good";
+const ELSEWHERE =
+  "node-lost: of a node that is out of service a pod has its address elsewhere at once, and the node that is back lets go";
+const SILENCE = "conflict: after nodeLost another node asks: silence frees an address, an answer does not";
 
 /** The words of README.md; the tests' files with their names. */
 const SHOWN: readonly [words: string, ...tests: (readonly [file: string, name: string])[]][] = [
@@ -20,26 +27,14 @@ const SHOWN: readonly [words: string, ...tests: (readonly [file: string, name: s
   [
     "with an outage of the API server",
     [DEMOS, "the demo with %s comes to its end, and all its claims are true"],
-    [
-      SERVER,
-      "while the API server is away, what is recorded is given at once, and a new address is refused for want of it",
-    ],
-    [
-      SERVER,
-      "an agent comes back while the API server is away: a DEL is answered, an ADD waits, and both are made good",
-    ],
+    [SERVER, AWAY],
+    [SERVER, BACK],
   ],
   ["the hub is away", [DEMOS, "the demo with %s comes to its end, and all its claims are true"]],
   [
     "addresses of lost nodes [collected]",
-    [
-      "test/cluster/workloads.test.ts",
-      "node-lost: of a node that is out of service a pod has its address elsewhere at once, and the node that is back lets go",
-    ],
-    [
-      "test/cluster/garbage.test.ts",
-      "conflict: after nodeLost another node asks: silence frees an address, an answer does not",
-    ],
+    ["test/cluster/workloads.test.ts", ELSEWHERE],
+    ["test/cluster/garbage.test.ts", SILENCE],
   ],
   ["dead gateways [found]", ["test/e2e/link-local-router.test.ts", "is refused when the router does not answer"]],
 ];

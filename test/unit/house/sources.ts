@@ -1,9 +1,16 @@
 /** The project's own sources as the structure tests read them: paths, lines, imports, exports. */
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
+
+/** Returns all files of the project that git does not ignore. */
+export function listTracked(): string[] {
+  const listing = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root, encoding: "utf8" });
+  return listing.split("\n").filter((path) => path !== "");
+}
 
 export interface Source {
   /** Relative to the project's root. */
@@ -58,16 +65,8 @@ export function usesOf(source: Source): string[] {
     const target = resolveImport(source, specifier);
     if (target === undefined) return [];
     if (list.startsWith("*")) return [`${target}#*`];
-    const names = list
-      .slice(1, -1)
-      .split(",")
-      .map(
-        (each) =>
-          each
-            .trim()
-            .replace(/^type /, "")
-            .split(" as ")[0] ?? "",
-      );
+    const words = list.slice(1, -1).split(",");
+    const names = words.map((each) => /^(?:type )?([^ ]*)/.exec(each.trim())?.[1] ?? "");
     return names.filter((name) => name !== "").map((name) => `${target}#${name}`);
   });
   const dynamic = [...source.text.matchAll(/\bimport\("([^"]+)"\)/g)].flatMap(([, specifier = ""]) => {

@@ -100,11 +100,9 @@ function longComments({ path, text }: Source): string[] {
   return text.split("\n").flatMap((line, index) => (isLong(line) ? [`${path}:${index + 1}: break this line`] : []));
 }
 
-describe("comments", () => {
-  it("fit 120 columns", () => {
-    const sources = [...product, ...tests, ...readSources("assembly", ".ts"), ...readSources("native", ".c")];
-    expect(sources.flatMap(longComments)).toEqual([]);
-  });
+it("comments fit 120 columns", () => {
+  const sources = [...product, ...tests, ...readSources("assembly", ".ts"), ...readSources("native", ".c")];
+  expect(sources.flatMap(longComments)).toEqual([]);
 });
 
 /** Groups of files each of which imports all others of its group, directly or not. */
@@ -156,9 +154,7 @@ function purityFaults(source: Source): string[] {
   return faults;
 }
 
-describe("pure folders", () => {
-  it("have no I/O, no clock, no randomness", () => expect(host.flatMap(purityFaults)).toEqual([]));
-});
+it("pure folders have no I/O, no clock, no randomness", () => expect(host.flatMap(purityFaults)).toEqual([]));
 
 it("only native.ts opens the addon", () => {
   const importers = host.filter(({ text }) => /dlopen|berth\.node/.test(text)).map(({ path }) => path);
@@ -174,11 +170,9 @@ function reexportFaults({ path, text }: Source): string[] {
 /** An import of zod that makes the bundler keep all of it: error texts in 60 languages, evaluated at each start. */
 const WHOLE_ZOD = /import \{[^}]*\} from "zod"/;
 
-describe("imports of zod", () => {
-  it("name the namespace, so that a bundle has only what it uses", () => {
-    const faults = host.filter(({ text }) => WHOLE_ZOD.test(text)).map(({ path }) => path);
-    expect(faults.map((path) => `${path}: write import * as z from "zod"`)).toEqual([]);
-  });
+it("imports of zod name the namespace, so that a bundle has only what it uses", () => {
+  const faults = host.filter(({ text }) => WHOLE_ZOD.test(text)).map(({ path }) => path);
+  expect(faults.map((path) => `${path}: write import * as z from "zod"`)).toEqual([]);
 });
 
 /** The file, and all that it loads; imports of types alone load nothing. */
@@ -193,12 +187,10 @@ function loadedWith(path: string): Set<string> {
   return loaded;
 }
 
-describe("the registry's thread", () => {
-  it("loads no schemas, which would take a third of its start and of its memory", () => {
-    const loaded = loadedWith("host/registry/sqlite/sqlite-worker.ts");
-    expect(loaded).toContain("host/registry/sqlite/schema.ts");
-    expect(loaded).not.toContain("zod");
-  });
+it("the registry's thread loads no schemas, which would take a third of its start and of its memory", () => {
+  const loaded = loadedWith("host/registry/sqlite/sqlite-worker.ts");
+  expect(loaded).toContain("host/registry/sqlite/schema.ts");
+  expect(loaded).not.toContain("zod");
 });
 
 describe("exports", () => {

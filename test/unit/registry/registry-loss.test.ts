@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
-import { parseIp } from "../../../host/net/ip.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
 import { openSqliteJournal, openSqliteRegistry } from "../../../host/registry/sqlite/sqlite-registry.ts";
+import { cases } from "../../world/rows.ts";
+import { claim as claimOf, proposal } from "../../world/subjects.ts";
 
 interface World {
   readonly state: string;
@@ -63,11 +64,8 @@ async function withWorld(test: (world: World) => Promise<void>): Promise<void> {
 }
 
 function claim(registry: Registry, number: number, container = "c"): Promise<unknown> {
-  const ip = parseIp(`10.0.${number >> 8}.${number & 255}`);
-  if (ip === undefined) throw new Error("No address");
-  const about = { namespace: "", pod: "", ifName: "eth0", network: "lab" };
-  const proposals = [{ space: "", ip, prefixLength: 24, pool: "blue", ifName: "eth0" }];
-  return registry.claim({ ...about, owner: `o${number}`, containerId: `${container}${number}`, proposals });
+  const proposals = [proposal(`10.0.${number >> 8}.${number & 255}`)];
+  return registry.claim(claimOf(`o${number}`, proposals, { containerId: `${container}${number}` }));
 }
 
 async function claimAll(registry: Registry, first: number, last: number, container?: string): Promise<void> {
@@ -109,50 +107,32 @@ const half = (path: string): void => fs.truncateSync(path, Math.floor(fs.statSyn
 /** Moves the log into the table. */
 const checkpoint = async (world: World) => (await world.open()).close();
 
-const LOSSES: [what: string, lose: (world: World, backup: string) => unknown, reason: RegExp][] = [
-  [
-    "whose files were removed",
-    ({ database, log }) => [database, log].map((path) => fs.rmSync(path)),
-    /missing or empty/,
-  ],
-  ["whose directory was removed", ({ state }) => fs.rmSync(state, { recursive: true }), /missing or empty/],
-  ["that is empty", ({ database, log }) => [fs.writeFileSync(database, ""), fs.rmSync(log)], /missing or empty/],
-  [
-    "that is no database",
-    ({ database, log }) => [database, log].map((path) => fs.writeFileSync(path, "x".repeat(9_000))),
-    /damaged \(file is not a database/,
-  ],
-  ["whose log was removed", ({ log }) => fs.rmSync(log), /missing or empty|older than/],
-  ["whose log was cut", ({ log }) => half(log), /older than .* the last \d+ commits are missing/],
-  [
-    "that was brought back from a backup",
-    ({ state }, backup) => [fs.rmSync(state, { recursive: true }), fs.cpSync(backup, state, { recursive: true })],
-    /older than .* the last 7 commits are missing/,
-  ],
-  [
-    "of which an agent has written and cut the log into the table, and that is cut then",
-    async (world) => checkpoint(world).then(() => half(world.database)),
-    /damaged/,
-  ],
-  [
-    "one page of which was overwritten",
-    async (world) => {
-      await checkpoint(world);
-      fs.writeFileSync(world.database, fs.readFileSync(world.database).fill(0, 2 * 4_096, 3 * 4_096));
-    },
-    /damaged/,
-  ],
-  [
-    "that is another one",
-    async (world) => {
-      fs.rmSync(world.state, { recursive: true });
-      const other = await world.open({ bootId: "boot-1", witness: join(world.state, "..", "other") });
-      await claimAll(other, 1, 20);
-      await other.close();
-    },
-    /not the one that this node has used/,
-  ],
-];
+type Lose = (world: World, backup: string) => unknown;
+const remove = (...paths: readonly string[]) => paths.map((path) => fs.rmSync(path, { recursive: true }));
+const zeroPage = (path: string) => fs.writeFileSync(path, fs.readFileSync(path).fill(0, 2 * 4_096, 3 * 4_096));
+const anotherIn = async (world: World): Promise<void> => {
+  remove(world.state);
+  const other = await world.open({ bootId: "boot-1", witness: join(world.state, "..", "other") });
+  await claimAll(other, 1, 20);
+  await other.close();
+};
+
+/** Patterns of the reasons. */
+const LOSSES = cases<Lose>`
+  whose files were removed ${({ database, log }) => remove(database, log)} => missing or empty
+  whose directory was removed ${({ state }) => remove(state)} => missing or empty
+  that is empty ${({ database, log }) => [fs.writeFileSync(database, ""), remove(log)]} => missing or empty
+  that is no database ${({ database, log }) => [database, log].map((path) => fs.writeFileSync(path, "x".repeat(9_000)))}
+    => damaged \(file is not a database
+  whose log was removed ${({ log }) => remove(log)} => missing or empty|older than
+  whose log was cut ${({ log }) => half(log)} => older than .* the last \d+ commits are missing
+  that was brought back from a backup ${({ state }, backup) => [remove(state), fs.cpSync(backup, state, { recursive: true })]}
+    => older than .* the last 7 commits are missing
+  of which an agent has written and cut the log into the table, and that is cut then ${(world) => checkpoint(world).then(() => half(world.database))}
+    => damaged
+  one page of which was overwritten ${(world) => checkpoint(world).then(() => zeroPage(world.database))} => damaged
+  that is another one ${anotherIn} => not the one that this node has used
+`.map(([what, lose, reason]) => [what, lose, new RegExp(reason)] as const);
 
 describe("a registry", () => {
   it.each(LOSSES)("%s gives out nothing, and takes every DEL", (_what, lose, reason) =>
@@ -218,7 +198,7 @@ describe("a registry", () => {
   checkTenPods("that is found damaged at the start in a cluster counts on", async (world) => {
     await checkpoint(world);
     const version = 10;
-    fs.writeFileSync(world.database, fs.readFileSync(world.database).fill(0, 2 * 4_096, 3 * 4_096));
+    zeroPage(world.database);
     const journal = await world.open({ isJournal: true });
     await claim(journal, 77);
     expect((await journal.findOwner("o77"))[0]?.version).toBeGreaterThan(version);
@@ -252,19 +232,16 @@ describe("a registry", () => {
     await claim(next, 1);
   });
 
-  const ACCIDENTS: [what: string, happens: (world: World) => void, reason: RegExp][] = [
-    ["file is removed", ({ database }) => fs.rmSync(database), /registry\.sqlite was removed while the agent ran/],
-    ["log is removed", ({ log }) => fs.rmSync(log), /registry\.sqlite-wal was removed while/],
-    ["directory is removed", ({ state }) => fs.rmSync(state, { recursive: true }), /was removed while/],
-    [
-      "file is replaced",
-      ({ database }) => {
-        fs.copyFileSync(database, `${database}.new`);
-        fs.rmSync(database);
-        fs.copyFileSync(`${database}.new`, database);
-      },
-      /was (replaced|cut) while/,
-    ],
+  const replaceFile = ({ database }: World): void => {
+    fs.copyFileSync(database, `${database}.new`);
+    remove(database);
+    fs.copyFileSync(`${database}.new`, database);
+  };
+  const ACCIDENTS: [what: string, happens: (world: World) => unknown, reason: RegExp][] = [
+    ["file is removed", ({ database }) => remove(database), /registry\.sqlite was removed while the agent ran/],
+    ["log is removed", ({ log }) => remove(log), /registry\.sqlite-wal was removed while/],
+    ["directory is removed", ({ state }) => remove(state), /was removed while/],
+    ["file is replaced", replaceFile, /was (replaced|cut) while/],
     ["log is cut", ({ log }) => fs.truncateSync(log, 4_096), /was truncated while/],
   ];
   it.each(ACCIDENTS)("whose %s gives out nothing from then on, and takes every DEL", (_what, happens, reason) =>

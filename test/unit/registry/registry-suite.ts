@@ -50,10 +50,8 @@ export function describeRegistry(
 
   describe(`${name}: claim`, () => {
     check("binds free addresses of both families", async ({ registry }) => {
-      const outcome = await registry.claim(
-        claim("a", [proposal("10.0.0.1"), proposal("fd00::1", { prefixLength: 64 })]),
-      );
-      expect(held(outcome)).toEqual(["10.0.0.1", "fd00::1"]);
+      const both = [proposal("10.0.0.1"), proposal("fd00::1", { prefixLength: 64 })];
+      expect(held(await registry.claim(claim("a", both)))).toEqual(["10.0.0.1", "fd00::1"]);
       const [first] = await registry.findAttachment({ containerId: "c-a", ifName: "eth0" });
       expect(first).toMatchObject({ pool: "blue", state: "Bound", owner: "a", namespace: "shop", prefixLength: 24 });
     });
@@ -279,17 +277,13 @@ export function describeRegistry(
     });
 
     check("cool as their pool says even when that is heard after the DEL", async ({ registry, freed, advance }) => {
-      for (const [owner, address, pool] of [
-        ["a", "10.0.0.1", "slow"],
-        ["b", "10.0.0.2", "quick"],
-        ["c", "10.0.0.3", "blue"],
-      ] as const) {
-        // biome-ignore format: a table
-        await registry.claim(claim(owner, [proposal(address, { pool })]));
-        await registry.release({ containerId: `c-${owner}`, ifName: "eth0" });
+      for (const [at, pool] of ["slow", "quick", "blue"].entries()) {
+        await registry.claim(claim(pool, [proposal(`10.0.0.${at + 1}`, { pool })]));
+        await registry.release({ containerId: `c-${pool}`, ifName: "eth0" });
       }
       advance(5);
-      registry.setCooldowns({ defaultMs: COOLDOWN_MS, byPool: new Map([["slow", 3 * COOLDOWN_MS], ["quick", 5]]) }); // biome-ignore format: a table
+      const byPool = new Map(Object.entries({ slow: 3 * COOLDOWN_MS, quick: 5 }));
+      registry.setCooldowns({ defaultMs: COOLDOWN_MS, byPool });
       await registry.expire();
       expect(freed).toEqual(["10.0.0.2"]);
       advance(COOLDOWN_MS);
@@ -302,22 +296,19 @@ export function describeRegistry(
   });
 
   describe(`${name}: GC`, () => {
-    check(
-      "releases what the list lacks, of this network, older than the call",
-      async ({ registry, advance, nowMs }) => {
-        await registry.claim(claim("kept", [proposal("10.0.0.1")]));
-        await registry.claim(claim("lost", [proposal("10.0.0.2")]));
-        await registry.claim(claim("other", [proposal("10.0.0.3")], { network: "elsewhere" }));
-        advance(1);
-        const callMs = nowMs();
-        await registry.claim(claim("young", [proposal("10.0.0.4")]));
-        const released = await registry.releaseOthers("net", [{ containerId: "c-kept", ifName: "eth0" }], callMs);
-        expect(released.map(({ owner }) => owner)).toEqual(["lost"]);
-        advance(1);
-        const all = await registry.releaseOthers("net", [], nowMs());
-        expect(all.map(({ owner }) => owner).sort()).toEqual(["kept", "young"]);
-      },
-    );
+    check("releases what the list lacks of its network, if it is older", async ({ registry, advance, nowMs }) => {
+      await registry.claim(claim("kept", [proposal("10.0.0.1")]));
+      await registry.claim(claim("lost", [proposal("10.0.0.2")]));
+      await registry.claim(claim("other", [proposal("10.0.0.3")], { network: "elsewhere" }));
+      advance(1);
+      const callMs = nowMs();
+      await registry.claim(claim("young", [proposal("10.0.0.4")]));
+      const released = await registry.releaseOthers("net", [{ containerId: "c-kept", ifName: "eth0" }], callMs);
+      expect(released.map(({ owner }) => owner)).toEqual(["lost"]);
+      advance(1);
+      const all = await registry.releaseOthers("net", [], nowMs());
+      expect(all.map(({ owner }) => owner).sort()).toEqual(["kept", "young"]);
+    });
   });
 
   describe(`${name}: reading`, () => {

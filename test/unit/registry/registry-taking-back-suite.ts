@@ -61,10 +61,8 @@ export function describeTakingBack(
       const requested = proposal("10.0.1.7", { ifName: "net1", requested: true });
       await registry.claim(claim("b", [{ ...requested, ifName: "eth0" }]));
       const options = { ifName: "net1" };
-      expect(await registry.claim(claim("a", [requested], options))).toMatchObject({
-        kind: "taken",
-        by: [{ owner: "b" }],
-      });
+      const taken = await registry.claim(claim("a", [requested], options));
+      expect(taken).toMatchObject({ kind: "taken", by: [{ owner: "b" }] });
       expect(freed).toEqual([]);
       const free = { ...requested, ip: ip("10.0.1.8") };
       expect(held(await registry.claim(claim("a", [free], options)))).toEqual(["10.0.1.8"]);

@@ -15,7 +15,9 @@ const around = (name: string, subnet: string) =>
   `IPPool "${name}" is refused: its subnet ${subnet} partly overlaps 10.0.1.0/24 of IPPool "b"`;
 
 const INSIDE = 'its subnet 10.0.1.0/24 partly overlaps 10.0.0.0/16 of IPPool "a"; make them equal or disjoint';
-const [wide, b] = [poolOf("a", "10.0.0.0/16"), poolOf("b", "10.0.1.0/24")];
+const [wide, b, all] = [poolOf("a", "10.0.0.0/16"), poolOf("b", "10.0.1.0/24"), poolOf("z", "0.0.0.0/0")];
+const shared = (one: string, other: string, ranges: string) =>
+  `IPPools "${one}" and "${other}" share addresses of ${ranges}; each address`;
 
 const rows: Row[] = [
   ["equal subnets with disjoint ranges", [ips("a", "10.0.0.1-10.0.0.9"), ips("b", "10.0.0.10")], ["a", "b"], []],
@@ -23,19 +25,11 @@ const rows: Row[] = [
     "equal subnets with shared addresses",
     [ips("a", "10.0.0.1-10.0.0.9", "10.0.0.20"), ips("b", "10.0.0.5", "10.0.0.9-10.0.0.30")],
     ["a", "b"],
-    [
-      'IPPools "a" and "b" share addresses of 10.0.0.1-10.0.0.9 and 10.0.0.5; each address',
-      'IPPools "b" and "a" share addresses of 10.0.0.9-10.0.0.30 and 10.0.0.20; each address',
-    ],
+    [shared("a", "b", "10.0.0.1-10.0.0.9 and 10.0.0.5"), shared("b", "a", "10.0.0.9-10.0.0.30 and 10.0.0.20")],
   ],
   ["one name twice", [poolOf("a", "10.0.0.0/24"), poolOf("a", "10.0.1.0/24")], ["a"], ['"a" is refused: another pool']],
   ["a subnet inside an earlier one", [wide, b, poolOf("c", "10.1.0.0/24")], ["a", "c"], [`"b" is refused: ${INSIDE}`]],
-  [
-    "a subnet around an earlier one",
-    [b, wide, poolOf("z", "0.0.0.0/0")],
-    ["b"],
-    [around("a", "10.0.0.0/16"), around("z", "0.0.0.0/0")],
-  ],
+  ["a subnet around an earlier one", [b, wide, all], ["b"], [around("a", "10.0.0.0/16"), around("z", "0.0.0.0/0")]],
   [
     "other families and spaces",
     [poolOf("a", "10.0.0.0/8"), poolOf("b", "10.0.0.0/16", lab), poolOf("c", "::/0"), poolOf("d", "10.0.0.0/24", lab)],

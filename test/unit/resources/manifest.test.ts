@@ -81,38 +81,36 @@ status: {phase: Running, podIP: 10.0.0.1}
 
 const CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vendor-conf}\n";
 
-describe("decodeManifests refuses", () => {
-  const refused = cases`
-    malformed YAML ${"a: 1\na: 2\n"} => file "a.yaml": Malformed YAML: Map keys must be unique at line 2, column 1
-    no kind ${`${V}metadata: {}\n`} => line 1: field "kind": found nothing, want text
-    a slip in the kind ${`${V}kind: IpPool\n`} => field "kind": found "IpPool", want the kind "IPPool"
-    an unknown kind ${"apiVersion: apps/v1\nkind: Deployment\n"}
-      => found "Deployment", want one of the kinds IPPool, Subnet, ReservedIP, Coordinator, ConfigMap, Namespace, Pod
-    a kind of Object ${`${V}kind: constructor\n`} => found "constructor", want one of the kinds
-    another apiVersion ${POOL.replace("/v1", "/v2")}
-      => IPPool "blue": field "apiVersion": found "ipam.vendor.io/v2", want "ipam.vendor.io/v1"
-    a List of another group ${`${V}kind: List\nitems: []\n`} => field "kind": found "List"
-    an item that is null ${"apiVersion: v1\nkind: List\nitems: [null]\n"} => item 0: found null, want an object
-    a bad item ${"apiVersion: v1\nkind: List\nitems: [{kind: Pod, apiVersion: v1}]\n"}
-      => line 3, item 0, Pod: field "metadata": found nothing, want an object
-    the second document ${`${POD}---\n${POOL.replace("/24", "/44")}`}
-      => file "a.yaml", line 8, IPPool "blue": field "spec.subnet": found "10.6.0.0/44"
-    a pool that leases its addresses ${POOL.replace("/24", "/24, source: {range: seg}")}
-      => line 4, IPPool "blue": field "spec.source": found an object, want no such key in embedded mode
-    an unknown key beside spec ${`${POOL}specs: 1\n`} => field "specs": found an unknown key, want the key "spec"
-    a slip in a pod's spec ${`${POD}spec: {nodename: a}\n`}
-      => field "spec.nodename": found an unknown key, want the key "nodeName"
-    another ConfigMap ${`${CONFIG_MAP.replace("vendor-conf", "other")}data: {conf.yml: ""}\n`}
-      => field "metadata.name": found "other", want "vendor-conf"
-    another key of vendor-conf ${`${CONFIG_MAP}data: {conf.yaml: ""}\n`}
-      => field "data[\"conf.yml\"]": found nothing, want text
-    a bad setting ${`${CONFIG_MAP}data: {conf.yml: "enableIPv4: 1"}\n`}
-      => line 4, ConfigMap "vendor-conf", key "conf.yml", line 1: field "enableIPv4": found 1, want true or false
-    two documents of settings ${`${CONFIG_MAP}data: {conf.yml: "a: 1\\n---\\na: 1"}\n`}
-      => key "conf.yml": found 2 documents, want one
-  `;
-  it.each(refused)("%s", (_title, text, message) => expect(() => decode(text)).toThrow(message));
-});
+const refused = cases`
+  malformed YAML ${"a: 1\na: 2\n"} => file "a.yaml": Malformed YAML: Map keys must be unique at line 2, column 1
+  no kind ${`${V}metadata: {}\n`} => line 1: field "kind": found nothing, want text
+  a slip in the kind ${`${V}kind: IpPool\n`} => field "kind": found "IpPool", want the kind "IPPool"
+  an unknown kind ${"apiVersion: apps/v1\nkind: Deployment\n"}
+    => found "Deployment", want one of the kinds IPPool, Subnet, ReservedIP, Coordinator, ConfigMap, Namespace, Pod
+  a kind of Object ${`${V}kind: constructor\n`} => found "constructor", want one of the kinds
+  another apiVersion ${POOL.replace("/v1", "/v2")}
+    => IPPool "blue": field "apiVersion": found "ipam.vendor.io/v2", want "ipam.vendor.io/v1"
+  a List of another group ${`${V}kind: List\nitems: []\n`} => field "kind": found "List"
+  an item that is null ${"apiVersion: v1\nkind: List\nitems: [null]\n"} => item 0: found null, want an object
+  a bad item ${"apiVersion: v1\nkind: List\nitems: [{kind: Pod, apiVersion: v1}]\n"}
+    => line 3, item 0, Pod: field "metadata": found nothing, want an object
+  the second document ${`${POD}---\n${POOL.replace("/24", "/44")}`}
+    => file "a.yaml", line 8, IPPool "blue": field "spec.subnet": found "10.6.0.0/44"
+  a pool that leases its addresses ${POOL.replace("/24", "/24, source: {range: seg}")}
+    => line 4, IPPool "blue": field "spec.source": found an object, want no such key in embedded mode
+  an unknown key beside spec ${`${POOL}specs: 1\n`} => field "specs": found an unknown key, want the key "spec"
+  a slip in a pod's spec ${`${POD}spec: {nodename: a}\n`}
+    => field "spec.nodename": found an unknown key, want the key "nodeName"
+  another ConfigMap ${`${CONFIG_MAP.replace("vendor-conf", "other")}data: {conf.yml: ""}\n`}
+    => field "metadata.name": found "other", want "vendor-conf"
+  another key of vendor-conf ${`${CONFIG_MAP}data: {conf.yaml: ""}\n`}
+    => field "data[\"conf.yml\"]": found nothing, want text
+  a bad setting ${`${CONFIG_MAP}data: {conf.yml: "enableIPv4: 1"}\n`}
+    => line 4, ConfigMap "vendor-conf", key "conf.yml", line 1: field "enableIPv4": found 1, want true or false
+  two documents of settings ${`${CONFIG_MAP}data: {conf.yml: "a: 1\\n---\\na: 1"}\n`}
+    => key "conf.yml": found 2 documents, want one
+`;
+it.each(refused)("decodeManifests refuses %s", (_title, text, message) => expect(() => decode(text)).toThrow(message));
 
 it("no key that the API server knows is taken for a slip", () => {
   const metadata =

@@ -3,33 +3,21 @@
  * that it watches.
  */
 import { describe, expect, it } from "vitest";
-import { parseIp } from "../../../host/net/ip.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { AllocationChecker, type Attachment, type Write } from "../../lab/history/allocation-checker.ts";
 import { cases } from "../../world/rows.ts";
+import { HOLDER, ipAllocation } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
 
 const NAME = "10.6.0.21";
 const web = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "set-1", member: "web-0" };
 const db = { ...web, name: "db", uid: "set-2", member: "db-0" };
 const conflict = { reason: "Conflict", mac: "02:00:00:00:00:07", parent: "" } as const;
 
-function object(state: AllocationState, podUid?: string, more: Partial<IpAllocationSpec> = {}): IpAllocation {
-  const ip = parseIp(NAME);
-  if (ip === undefined) throw new Error("no address");
-  const holder = { namespace: "shop", pod: "web-0", podUid: podUid ?? "", ifName: "eth0", node: "n1" };
-  return {
-    kind: "IPAllocation",
-    name: NAME,
-    uid: "object-1",
-    resourceVersion: "1",
-    deleting: false,
-    spec: {
-      ...{ ip, addressSpace: "", prefixLength: 24, pool: "blue", state, node: "n1" },
-      holders: podUid === undefined ? [] : [holder],
-      ...more,
-    },
-  };
-}
+const object = (state: AllocationState, podUid?: string, more: Partial<IpAllocationSpec> = {}): IpAllocation => {
+  const holders = podUid === undefined ? [] : [{ ...HOLDER, podUid }];
+  return { ...ipAllocation(NAME), spec: ipAllocation(NAME, { state, holders, ...more }).spec };
+};
 
 const bound = (podUid: string, more: Partial<IpAllocationSpec> = {}) => object("Bound", podUid, more);
 /** Bound to a pod of another node. */
@@ -38,16 +26,10 @@ const elsewhere = (podUid: string, more: Partial<IpAllocationSpec> = {}): IpAllo
   return { ...rest, spec: { ...spec, holders: spec.holders.map((holder) => ({ ...holder, node: "n2" })) } };
 };
 /** The node of the pod's NIC was taken for lost. */
-const lostOf = (podUid: string): IpAllocation => {
-  const holder = { namespace: "shop", pod: "web-0", podUid, ifName: "eth0", node: "n1" };
-  return object("Quarantined", undefined, { quarantine: { ...conflict, reason: "NodeLost", holder } });
-};
+const lostOf = (podUid: string): IpAllocation =>
+  object("Quarantined", undefined, { quarantine: { ...conflict, reason: "NodeLost", holder: { ...HOLDER, podUid } } });
 /** The same of another address. */
-const other = (name: string, { spec, ...rest }: IpAllocation): IpAllocation => {
-  const ip = parseIp(name);
-  if (ip === undefined) throw new Error("no address");
-  return { ...rest, name, spec: { ...spec, ip } };
-};
+const other = (name: string, { spec }: IpAllocation) => ipAllocation(name, { ...spec, ip: ip(name) });
 const nic = (podUid: string, name = NAME): Attachment => ({ name, podUid, ifName: "eth0" });
 
 /** Breaches of one address's objects one after the other. */

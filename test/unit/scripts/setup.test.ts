@@ -72,39 +72,35 @@ describe("a build", () => {
   });
 });
 
-describe("npm packages", () => {
-  const lock = { "": {}, a: { version: "1.0.0" } };
-  const elsewhere = { version: "1.0.0", optional: true, os: ["nowhere"] };
-  const here = { version: "1.0.0", optional: true, os: [process.platform], cpu: [process.arch] };
-  test.each([
-    { when: "all are there", wanted: lock, installed: { a: { version: "1.0.0" } }, meets: true },
-    { when: "one is missing", wanted: lock, installed: {}, meets: false },
-    { when: "one has another version", wanted: lock, installed: { a: { version: "1.0.1" } }, meets: false },
-    { when: "one is too many", wanted: { "": {} }, installed: { a: { version: "1.0.0" } }, meets: false },
-    { when: "one for another system is missing", wanted: { a: elsewhere }, installed: {}, meets: true },
-    { when: "one for musl is missing", wanted: { a: { ...here, libc: ["musl"] } }, installed: {}, meets: true },
-    { when: "one for this machine is missing", wanted: { a: here }, installed: {}, meets: false },
-    { when: "one that only others need is missing", wanted: { a: { optional: true } }, installed: {}, meets: true },
-  ])("meet the lock file when $when: $meets", ({ wanted, installed, meets }) => {
-    expect(meetsLock(wanted, installed)).toBe(meets);
-  });
+const lock = { "": {}, a: { version: "1.0.0" } };
+const elsewhere = { version: "1.0.0", optional: true, os: ["nowhere"] };
+const here = { version: "1.0.0", optional: true, os: [process.platform], cpu: [process.arch] };
+test.each([
+  { when: "all are there", wanted: lock, installed: { a: { version: "1.0.0" } }, meets: true },
+  { when: "one is missing", wanted: lock, installed: {}, meets: false },
+  { when: "one has another version", wanted: lock, installed: { a: { version: "1.0.1" } }, meets: false },
+  { when: "one is too many", wanted: { "": {} }, installed: { a: { version: "1.0.0" } }, meets: false },
+  { when: "one for another system is missing", wanted: { a: elsewhere }, installed: {}, meets: true },
+  { when: "one for musl is missing", wanted: { a: { ...here, libc: ["musl"] } }, installed: {}, meets: true },
+  { when: "one for this machine is missing", wanted: { a: here }, installed: {}, meets: false },
+  { when: "one that only others need is missing", wanted: { a: { optional: true } }, installed: {}, meets: true },
+])("npm packages meet the lock file when $when: $meets", ({ wanted, installed, meets }) => {
+  expect(meetsLock(wanted, installed)).toBe(meets);
 });
 
-describe("stamps", () => {
-  test("change with a content, a name, a new file and a text, not with the time", () => {
-    const file = join(directory, "sub", "a");
-    mkdirSync(join(directory, "sub"));
-    writeFileSync(file, "1");
-    const first = hashInputs([directory], ["x"]);
-    writeFileSync(file, "1");
-    expect(hashInputs([directory], ["x"])).toBe(first);
-    expect(hashInputs([directory], ["y"])).not.toBe(first);
-    writeFileSync(file, "2");
-    const second = hashInputs([directory], ["x"]);
-    expect(second).not.toBe(first);
-    writeFileSync(join(directory, "b"), "");
-    expect(hashInputs([directory], ["x"])).not.toBe(second);
-  });
+test("stamps change with a content, a name, a new file and a text, not with the time", () => {
+  const file = join(directory, "sub", "a");
+  mkdirSync(join(directory, "sub"));
+  writeFileSync(file, "1");
+  const first = hashInputs([directory], ["x"]);
+  writeFileSync(file, "1");
+  expect(hashInputs([directory], ["x"])).toBe(first);
+  expect(hashInputs([directory], ["y"])).not.toBe(first);
+  writeFileSync(file, "2");
+  const second = hashInputs([directory], ["x"]);
+  expect(second).not.toBe(first);
+  writeFileSync(join(directory, "b"), "");
+  expect(hashInputs([directory], ["x"])).not.toBe(second);
 });
 
 test("an unknown target is refused with the list of targets", () => {

@@ -26,14 +26,7 @@ function report(...testResults: readonly File[]): Report {
 const good = report(file("good", ["passed", "passed", "passed"]));
 const noHook = file("hook", ["skipped", "skipped"], "Error: no place");
 
-type Row = [
-  when: string,
-  exitCode: number,
-  report: Report | undefined,
-  passed: number,
-  failed: number,
-  complaint?: string,
-];
+type Row = [when: string, exitCode: number, given: Report | undefined, passed: number, failed: number, what?: string];
 
 test.each<Row>([
   ["all pass", 0, good, 3, 0],

@@ -54,6 +54,8 @@ const allocated = (spec: Partial<IpAllocationSpec>, facts: Partial<ClusterFacts>
   facts: { allocations: [object(spec)], ...facts },
 });
 const NO_PODS = { pods: [] };
+const DELETED = { ...object({ node: "n9" }), deleting: true };
+const WITHOUT = pool("blue", "10.6.0.0/24", { excludeIPs: [ADDRESS] });
 const LAB = { pods: [{ ...POD, ips: [ip("10.7.0.3")] }] };
 const SPACE = { ip: ip("10.7.0.3"), addressSpace: "lab", pool: "lab" };
 const FREE = { state: "Cooling", holders: [] } as const;
@@ -66,18 +68,12 @@ it.each<[what: string, changes: Changes]>([
   ["that a node has found", { records: [record("n1", [], [NODE_FINDING])], facts: LOST }],
   ["of nodes that cannot be read", { facts: { nodes: undefined } }],
   ["of an object that cools", allocated({ ...FREE, node: "n9", pool: "old" }, NO_PODS)],
-  [
-    "of an object that is being deleted",
-    { facts: { allocations: [{ ...object({ node: "n9" }), deleting: true }], pods: [] } },
-  ],
+  ["of an object that is being deleted", { facts: { ...NO_PODS, allocations: [DELETED] } }],
   ["of a retained address without a node", allocated({ ...KEPT, node: "n9" }, NO_PODS)],
   ["of a pod's second holder", allocated({ holders: [{ ...HOLDER, pod: "vm-1" }, HOLDER] })],
   ["of a static pod, whose object has another UID", { facts: { pods: [{ ...POD, uid: "mirror" }] } }],
   ["of an address of no pool", { facts: { pods: [{ ...POD, ips: [ip("192.0.2.1")] }] } }],
-  [
-    "of an address that a pool leaves out",
-    { facts: { ...LOST, pools: [pool("blue", "10.6.0.0/24", { excludeIPs: [ADDRESS] })] } },
-  ],
+  ["of an address that a pool leaves out", { facts: { ...LOST, pools: [WITHOUT] } }],
   ["of pods on nodes without an agent", { facts: { ...LOST, pods: [{ ...POD, node: "n3" }] } }],
   ["of one that its space has", allocated(SPACE, LAB)],
 ])("finds nothing %s", (_what, changes) => expect(check(changes)).toEqual([]));

@@ -101,13 +101,8 @@ describe("a report", () => {
 
   it("of one node without an agent says what was not compared, and what to do about it", () => {
     const plugin = { ...NO_SUBJECT, kind: "plugins", text: "x does not exist", remedy: "Install it" };
-    const sysctl = {
-      ...NO_SUBJECT,
-      kind: "sysctls",
-      level: "warning" as const,
-      text: "y is 0",
-      remedy: "sysctl -w y=1",
-    };
+    const warning = { ...NO_SUBJECT, level: "warning" } as const;
+    const sysctl = { ...warning, kind: "sysctls", text: "y is 0", remedy: "sysctl -w y=1" };
     const silent = [{ node: "n1", reason: "No agent answers on s", remedy: "Start it" }];
     const findings = [finding(plugin), finding(sysctl)];
     expect(linesOf(report({ nodes: [], findings, notCompared: silent }))).toEqual([

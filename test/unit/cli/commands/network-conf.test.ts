@@ -25,13 +25,9 @@ const READ_SETTINGS = {
 };
 const BOND = { mode: "active-backup", options: "miimon=100" };
 const POOLS = { default_ipv4_ippool: ["a", "b-*"], default_ipv6_ippool: ["six"] };
+const macvlan = (master: string) => ({ type: "macvlan", master, mode: "bridge", ipam: BERTH });
 it.each<[name: string, flags: Row, ...plugins: object[]]>([
-  [
-    "macvlan on an interface",
-    { type: "macvlan", master: ["eth0"] },
-    { type: "macvlan", master: "eth0", mode: "bridge", ipam: BERTH },
-    COORDINATOR,
-  ],
+  ["macvlan on an interface", { type: "macvlan", master: ["eth0"] }, macvlan("eth0"), COORDINATOR],
   [
     "ipvlan on a VLAN by ifacer, without the coordinator",
     { type: "ipvlan", master: ["eth0"], vlan: "30", coordinator: false },
@@ -42,7 +38,7 @@ it.each<[name: string, flags: Row, ...plugins: object[]]>([
     "a VLAN on a bond of two interfaces, which is active-backup unless told otherwise",
     { type: "macvlan", master: ["eth0", "eth1"], vlan: "30", bondOptions: "miimon=100" },
     { type: "ifacer", interfaces: ["eth0", "eth1"], vlanID: 30, bond: BOND },
-    { type: "macvlan", master: "vendor_bond0.30", mode: "bridge", ipam: BERTH },
+    macvlan("vendor_bond0.30"),
     COORDINATOR,
   ],
   [

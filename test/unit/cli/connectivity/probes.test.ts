@@ -32,10 +32,7 @@ describe("probes", () => {
 
   it("of two nodes go both ways, and each once", () => {
     const words = planned({ nodes: [node("a", 1), node("b", 2)] });
-    for (const [from, to] of [
-      ["a", "b"],
-      ["b", "a"],
-    ])
+    for (const [from, to] of ["ab", "ba"])
       expect(words).toMatchObject({
         [`pod ${from} → pod of ${to}`]: "4,6",
         [`pod ${from} → node ${to}`]: "4,6",

@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FILE_CHECKS, PLATFORMS } from "../../../../host/cli/host-checks/file-checks.ts";
 import { MAX_HOST_FILE_BYTES, readFiles } from "../../../../host/cli/host-checks/read-host.ts";
+import { anchorOf } from "../../../../scripts/docs/anchor.ts";
 import { root } from "../../../../scripts/setup/paths.mjs";
 import { readFilesOfPage } from "../../../e2e/pages/script.ts";
 import { cases } from "../../../world/rows.ts";
@@ -32,14 +33,10 @@ function withTree<T>(tree: Tree, work: (root: string) => T): T {
   }
 }
 
-const PATHS = FILE_CHECKS.flatMap(({ paths }) => paths);
+const PATHS = FILE_CHECKS.flatMap(({ paths }) => paths).filter((path) => !/^\/(proc|sys)\//.test(path));
 
 /** Without what this machine says of this process. */
-const read = (folder: string) =>
-  readFiles(
-    folder,
-    PATHS.filter((path) => !/^\/(proc|sys)\//.test(path)),
-  );
+const read = (folder: string) => readFiles(folder, PATHS);
 
 function findings(tree: Tree, own: Tree = {}, about = STANDARD): string[] {
   const files = new Map([...withTree(tree, read), ...Object.entries(own)]);
@@ -231,13 +228,7 @@ it.each<[heading: string, tree: Tree]>([
   ["systemd-networkd", networkd({ "/usr/lib/systemd/network/zz-default.network": `[Match]\nName=*${DHCP}` })],
   ["NetworkManager", NM],
   ["nftables.service", { ...NFT, "/etc/nftables.conf": FLUSH, "/usr/lib/systemd/system/nftables.service": NFT_UNIT }],
-  [
-    "sysctls",
-    {
-      "/usr/lib/sysctl.d/50-default.conf": SYSTEMD_SYSCTLS,
-      "/etc/sysctl.d/10.conf": "net.ipv4.conf.all.rp_filter=2\n",
-    },
-  ],
+  ["sysctls", { [DEFAULTS]: SYSTEMD_SYSCTLS, "/etc/sysctl.d/10.conf": "net.ipv4.conf.all.rp_filter=2\n" }],
 ])("what the page says to write ends the findings: %s", (heading, tree) => {
   expect(findings(tree).length).toBeGreaterThan(0);
   const written = readFilesOfPage("docs/host.md", heading);
@@ -247,12 +238,7 @@ it.each<[heading: string, tree: Tree]>([
 
 it("every finding points at a heading of the page", () => {
   const page = readFileSync(join(root, "docs", "host.md"), "utf8");
-  const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) =>
-    title
-      .toLowerCase()
-      .replaceAll(/[^a-z0-9 -]/g, "")
-      .replaceAll(" ", "-"),
-  );
+  const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => anchorOf(title));
   const trees = Object.values(rows).flatMap((table) => table.map(([, tree]): Tree => tree));
   const found = trees.flatMap((tree) => findings(tree));
   const missing = found.filter((text) => !anchors.includes(/docs\/host\.html#(\S+)$/.exec(text)?.[1] ?? ""));

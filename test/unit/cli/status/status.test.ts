@@ -49,11 +49,8 @@ function read(changes: Server = {}): Promise<StatusRecord> {
     { name: "full", total: "4", used: "4", states: {} },
     { name: "odd", refused: "is invalid: no", states: { Quarantined: 2 } },
   ];
-  return readStatus({
-    api,
-    source: { pools, versions: async () => [{ component: "agent", version: "1", count: 2 }] },
-    now: NOW,
-  });
+  const versions = async () => [{ component: "agent", version: "1", count: 2 }];
+  return readStatus({ api, source: { pools, versions }, now: NOW });
 }
 
 it("is ready when all agents are, of one revision, and a ready controller leads", async () => {
@@ -98,12 +95,9 @@ it("waiting are pods that exist and have not started; each once, by its newest e
     [pods("runs")]: state("Running"),
     [pods("ends")]: state("Pending", { deletionTimestamp: ago(1) }),
   });
-  expect(found.waiting).toEqual([
-    { time: ago(10), reason: "PoolExhausted", text: "newest", namespace: "shop", name: "waits" },
-  ]);
-  expect(found.repairs).toEqual([
-    { time: ago(60), reason: "NodeNetworkRestored", text: "rule 900", namespace: "", name: "n1" },
-  ]);
+  const pod = { time: ago(10), reason: "PoolExhausted", text: "newest", namespace: "shop", name: "waits" };
+  const node = { time: ago(60), reason: "NodeNetworkRestored", text: "rule 900", namespace: "", name: "n1" };
+  expect([found.waiting, found.repairs]).toEqual([[pod], [node]]);
 });
 
 it("refused pools come first, then the fullest", async () => {

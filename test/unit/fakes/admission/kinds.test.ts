@@ -52,26 +52,25 @@ describe.each(KINDS)("%s: a new one is judged as by a real API server", (_kind, 
   });
 });
 
-describe("what only the agent checks", () => {
-  it.each(named([...agentRows("IPPool"), ...agentRows("Subnet")]))("%s", async (_title, row) => {
+it.each(named([...agentRows("IPPool"), ...agentRows("Subnet")]))(
+  "what only the agent checks: %s",
+  async (_title, row) => {
     const object = objectOf({ ...row, name: `agent-${row.name}` });
     expect(decoderFindings(row.kind, object)[0]?.field).toBe(row.field);
     expect(await findingsOf(create(row.kind, object))).toEqual([]);
-  });
-});
+  },
+);
 
-describe("an update", () => {
-  it.each(UPDATE_ROWS)("of $kind: $title", async ({ kind, name, before, status, after, refusal }) => {
-    const title = `update-${name}`;
-    const stored = kind === "IPAllocation" ? name : title;
-    const made = await create(kind, objectOf({ kind, name: stored, spec: before, title }));
-    const path = `${pathOf(kind)}/${stored}/status`;
-    const { metadata } =
-      status === undefined ? made : await api.call({ method: "PATCH", path, body: { status: { ...status } } });
-    const body = { ...objectOf({ kind, name: stored, spec: after, title }), metadata };
-    const found = await findingsOf(api.call({ method: "PUT", path: `${pathOf(kind)}/${stored}`, body }));
-    expect(found.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
-  });
+it.each(UPDATE_ROWS)("an update of $kind: $title", async ({ kind, name, before, status, after, refusal }) => {
+  const title = `update-${name}`;
+  const stored = kind === "IPAllocation" ? name : title;
+  const made = await create(kind, objectOf({ kind, name: stored, spec: before, title }));
+  const path = `${pathOf(kind)}/${stored}/status`;
+  const { metadata } =
+    status === undefined ? made : await api.call({ method: "PATCH", path, body: { status: { ...status } } });
+  const body = { ...objectOf({ kind, name: stored, spec: after, title }), metadata };
+  const found = await findingsOf(api.call({ method: "PUT", path: `${pathOf(kind)}/${stored}`, body }));
+  expect(found.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
 });
 
 describe("what is stored", () => describeStoring(async () => api));

@@ -31,34 +31,21 @@ export function describeStoring(open: () => Promise<KubeApi>): void {
     );
   const subnet = "10.6.0.0/24";
   const POOL = { subnet, addressSpace: "", default: false, disable: false, selection: "hash" };
+  const NODE_LOST = { reason: "NodeLost", mac: "", parent: "" };
   const LOST = { address: "10.12.0.1", prefixLength: 24, pool: "blue", state: "Quarantined", node: "n1" };
 
+  const podAffinity = { matchLabels: { app: "a" } };
+  const route = { dst: "10.0.0.0/8", gw: "10.6.0.2" };
+  const unknown = { podAffinity: { ...podAffinity, more: 1 }, routes: [{ ...route, via: 1 }] };
+  const later = { quarantine: { reason: "NodeLost", later: { x: 1 } }, soon: [1] };
+  const chosen = { selection: "ascending", default: true };
   it.each<[kind: string, name: string, spec: object, stored: object]>([
     ["IPPool", "storing-a", { subnet }, POOL],
-    [
-      "IPPool",
-      "storing-b",
-      { subnet, disable: null, selection: "ascending", default: true, gateway: null },
-      { ...POOL, default: true, selection: "ascending" },
-    ],
+    ["IPPool", "storing-b", { subnet, disable: null, ...chosen, gateway: null }, { ...POOL, ...chosen }],
     ["Subnet", "storing-a", { subnet, ips: [] }, { subnet, ips: [], addressSpace: "" }],
     ["ReservedIP", "storing-a", { ips: ["10.6.0.9"] }, { ips: ["10.6.0.9"], addressSpace: "" }],
-    [
-      "IPAllocation",
-      "10.12.0.1",
-      { ...LOST, quarantine: { reason: "NodeLost", later: { x: 1 } }, soon: [1] },
-      { ...LOST, addressSpace: "", quarantine: { reason: "NodeLost", mac: "", parent: "" } },
-    ],
-    [
-      "IPPool",
-      "storing-c",
-      {
-        subnet,
-        podAffinity: { matchLabels: { app: "a" }, more: 1 },
-        routes: [{ dst: "10.0.0.0/8", gw: "10.6.0.2", via: 1 }],
-      },
-      { ...POOL, podAffinity: { matchLabels: { app: "a" } }, routes: [{ dst: "10.0.0.0/8", gw: "10.6.0.2" }] },
-    ],
+    ["IPAllocation", "10.12.0.1", { ...LOST, ...later }, { ...LOST, addressSpace: "", quarantine: NODE_LOST }],
+    ["IPPool", "storing-c", { subnet, ...unknown }, { ...POOL, podAffinity, routes: [route] }],
   ])("%s %s: %o is stored as %o", async (kind, name, spec, stored) => {
     expect((await create(kind, name, { spec })).spec).toEqual(stored);
   });
@@ -94,18 +81,10 @@ export function describeStoring(open: () => Promise<KubeApi>): void {
         "status.rangesHash: Invalid value: \"0\": status.rangesHash in body should match '^[0-9a-f]{16}$' " +
         "status.bitmap: Invalid value: \"?\": status.bitmap in body should match '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'",
     ],
-    [
-      "IPPool",
-      { spec: { subnet, selection: "last" } },
-      'Unsupported value: "last": supported values: "hash", "ascending"',
-    ],
+    ["IPPool", { spec: { subnet, selection: "l" } }, 'Unsupported value: "l": supported values: "hash", "ascending"'],
     ["IPPool", { spec: { subnet, addressSpace: "a".repeat(64) } }, "Too long: may not be more than 63 bytes"],
     ["ReservedIP", { spec: { ips: [] } }, "spec.ips in body should have at least 1 items"],
-    [
-      "ReservedIP",
-      { spec: { ips: Array.from({ length: 1025 }, () => "10.6.0.9") } },
-      "Too many: 1025: must have at most 1024 items",
-    ],
+    ["ReservedIP", { spec: { ips: Array(1025).fill("10.6.0.9") } }, "Too many: 1025: must have at most 1024 items"],
     [
       "IPPool",
       { spec: { subnet, ips: {} } },

@@ -115,16 +115,6 @@ async function filledNode(shared: Shared): Promise<Node> {
 }
 
 describe("an epoch of the registry", () => {
-  it("is begun and settled at once where there never was one", async () => {
-    const shared = new Shared();
-    const node = open(shared);
-    expect(node.epoch.isOpen).toBe(false);
-    node.hear();
-    expect([node.epoch.isOpen, node.epoch.inForce]).toEqual([true, undefined]);
-    await expect.poll(() => node.epoch.isOpen).toBe(false);
-    await expect.poll(() => shared.marks).toEqual(["n1 e1"]);
-  });
-
   it("does not exist where the registry has no place for it", () => {
     const node = open(new Shared());
     node.epoch.follow(undefined);
@@ -225,21 +215,5 @@ describe("an epoch of the registry", () => {
     node.epoch.wentBack();
     expect(node.epoch.isOfPast).toBe(false);
     await expect.poll(() => node.written).toEqual(["e1 unsure", "e2 unsure"]);
-  });
-});
-
-describe("a claim under way", () => {
-  it("is outdated when the registry is found to be another one, and is waited for", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
-    const claiming = node.epoch.claiming();
-    expect(claiming.isOutdated()).toBe(false);
-    node.epoch.wentBack();
-    expect(claiming.isOutdated()).toBe(true);
-    await claiming.settled(AbortSignal.timeout(1_000));
-    await expect.poll(() => shared.record.epoch).toBe("e2");
-    expect(node.written).toEqual(["e1 unsure"]);
-    claiming.end();
-    await expect.poll(() => node.written).toEqual(["e1 unsure", "e2 whole"]);
   });
 });

@@ -41,29 +41,16 @@ const withMetadata =
   (other: object): Change =>
   (object) => ({ ...object, metadata: { ...(object.metadata as object), ...other } });
 
+const same: Change = (object) => object;
+const quarantine = { reason: "Conflict", mac: "", parent: "" } as const;
+const ELSEWHERE = { namespace: "a", pod: "b", podUID: "u2", interface: "e", node: "n2" };
 test.each<[string, IpAllocationSpec, Change]>([
-  ["what was sent", SPEC, (object) => object],
-  [
-    "what was sent, with the keys in another order",
-    SPEC,
-    ({ spec, metadata, ...rest }) => ({ metadata, spec, ...rest }),
-  ],
-  [
-    "IPv6",
-    { ...SPEC, ip: { family: 6, value: 0xfd00n << 112n }, addressSpace: "", prefixLength: 64 },
-    (object) => object,
-  ],
-  ["a workload", { ...SPEC, workload: WORKLOAD }, (object) => object],
-  [
-    "a quarantine",
-    { ...SPEC, state: "Quarantined", holders: [], quarantine: { reason: "Conflict", mac: "", parent: "" } },
-    (object) => object,
-  ],
-  [
-    "another node",
-    SPEC,
-    withSpec({ node: "n2", holders: [{ namespace: "a", pod: "b", podUID: "u2", interface: "e", node: "n2" }] }),
-  ],
+  ["what was sent", SPEC, same],
+  ["what was sent, in another order", SPEC, ({ spec, metadata, ...rest }) => ({ metadata, spec, ...rest })],
+  ["IPv6", { ...SPEC, ip: ip("fd00::"), addressSpace: "", prefixLength: 64 }, same],
+  ["a workload", { ...SPEC, workload: WORKLOAD }, same],
+  ["a quarantine", { ...SPEC, state: "Quarantined", holders: [], quarantine }, same],
+  ["another node", SPEC, withSpec({ node: "n2", holders: [ELSEWHERE] })],
   ["another state", SPEC, withSpec({ state: "Cooling", holders: [] })],
   ["one more key", SPEC, withSpec({ later: "key" })],
   ["an object that is being deleted", SPEC, withMetadata({ deletionTimestamp: "2026-11-20T04:00:02Z" })],

@@ -60,12 +60,8 @@ describe("the object of a row", () => {
 
   it("in state Kept names the NIC it is retained for, and the namespace of the workload", () => {
     const spec = specOf(row, "Kept", place);
-    expect(foreignOf({ ...ipAllocation("10.0.0.1"), resourceVersion: "7", spec }, 0)).toMatchObject({
-      ifName: "eth0",
-      namespace: "shop",
-      owner: "",
-      version: -7,
-    });
+    const wanted = { ifName: "eth0", namespace: "shop", owner: "", version: -7 };
+    expect(foreignOf({ ...ipAllocation("10.0.0.1"), resourceVersion: "7", spec }, 0)).toMatchObject(wanted);
   });
 });
 
@@ -89,15 +85,15 @@ const lostOf = (holder?: typeof HOLDER) =>
 
 const QUARANTINED = { state: "Quarantined" } as const;
 
-describe("what is known of an object", () => {
-  it.each<[what: string, spec: Partial<IpAllocationSpec>, lost: string | undefined]>([
-    ["in quarantine for a lost node", { state: "Quarantined", quarantine: lostOf(HOLDER) }, "n1"],
-    ["of which it is not said who had it", { state: "Quarantined", quarantine: lostOf() }, ""],
-    ["in quarantine for a conflict", { ...QUARANTINED, quarantine: { ...lostOf(), reason: "Conflict" } }, undefined],
-    ["in quarantine without a reason", { state: "Quarantined" }, undefined],
-    ["that is bound again", { quarantine: lostOf(HOLDER) }, undefined],
-  ])("node-lost: of an address %s", (_, spec, lost) => expect(knownOf(ipAllocation("10.0.0.1", spec)).lost).toBe(lost));
-});
+it.each<[what: string, spec: Partial<IpAllocationSpec>, lost: string | undefined]>([
+  ["in quarantine for a lost node", { state: "Quarantined", quarantine: lostOf(HOLDER) }, "n1"],
+  ["of which it is not said who had it", { state: "Quarantined", quarantine: lostOf() }, ""],
+  ["in quarantine for a conflict", { ...QUARANTINED, quarantine: { ...lostOf(), reason: "Conflict" } }, undefined],
+  ["in quarantine without a reason", { state: "Quarantined" }, undefined],
+  ["that is bound again", { quarantine: lostOf(HOLDER) }, undefined],
+])("node-lost: what is known of the object of an address %s", (_, spec, lost) =>
+  expect(knownOf(ipAllocation("10.0.0.1", spec)).lost).toBe(lost),
+);
 
 const row: Allocation = {
   ...proposal("10.0.0.1"),
@@ -109,31 +105,29 @@ const known: KnownObject = {
   claim: UNNAMED,
 };
 
-describe("retention: the owner of an address, created again around its pod", () => {
-  const again = { ...WEB, uid: "again" };
-  it.each<[what: string, object: KnownObject, ofPod: Workload | undefined, wanted: Workload | undefined]>([
-    ["is what the pod says", known, again, again],
-    ["is the row's while the pod says so, whatever the object says", { ...known, workload: again }, WEB, undefined],
-    ["is what the object says where the pod is not known", { ...known, workload: again }, undefined, again],
-    ["is not that of another pod's object", { ...known, podUid: "u2", workload: again }, undefined, undefined],
-    ["is not of another name", known, { ...again, name: "other" }, undefined],
-    ["is not of another namespace", known, { ...again, namespace: "evil" }, undefined],
-    ["is not another member", known, { ...again, member: "web-1" }, undefined],
-    ["is unchanged", known, undefined, undefined],
-  ])("%s", (_, object, ofPod, wanted) => expect(findRecreatedOwner(row, object, ofPod)).toEqual(wanted));
-});
+const again = { ...WEB, uid: "again" };
+it.each<[what: string, object: KnownObject, ofPod: Workload | undefined, wanted: Workload | undefined]>([
+  ["is what the pod says", known, again, again],
+  ["is the row's while the pod says so, whatever the object says", { ...known, workload: again }, WEB, undefined],
+  ["is what the object says where the pod is not known", { ...known, workload: again }, undefined, again],
+  ["is not that of another pod's object", { ...known, podUid: "u2", workload: again }, undefined, undefined],
+  ["is not of another name", known, { ...again, name: "other" }, undefined],
+  ["is not of another namespace", known, { ...again, namespace: "evil" }, undefined],
+  ["is not another member", known, { ...again, member: "web-1" }, undefined],
+  ["is unchanged", known, undefined, undefined],
+])("retention: the owner of an address, created again around its pod: %s", (_, object, ofPod, wanted) =>
+  expect(findRecreatedOwner(row, object, ofPod)).toEqual(wanted),
+);
 
-describe("retention: the last holder of what is retained", () => {
-  it.each<[what: string, change: Partial<KnownObject>, isNamed: boolean]>([
-    ["is the row's pod, if the object names it", {}, true],
-    ["is not known of an object of another pod", { podUid: "u2" }, false],
-    ["is not known of another NIC's", { ifName: "net1" }, false],
-    ["is not known of another node's", { node: "n2" }, false],
-    ["is not known of what was in quarantine", { state: "Quarantined" }, false],
-  ])("%s", (_, change, isNamed) => {
-    const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
-    expect(lastHolderOf(row, { ...known, ...change }, "n1")).toEqual(isNamed ? { lastHolder: holder } : {});
-  });
+it.each<[what: string, change: Partial<KnownObject>, isNamed: boolean]>([
+  ["is the row's pod, if the object names it", {}, true],
+  ["is not known of an object of another pod", { podUid: "u2" }, false],
+  ["is not known of another NIC's", { ifName: "net1" }, false],
+  ["is not known of another node's", { node: "n2" }, false],
+  ["is not known of what was in quarantine", { state: "Quarantined" }, false],
+])("retention: the last holder of what is retained: %s", (_, change, isNamed) => {
+  const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
+  expect(lastHolderOf(row, { ...known, ...change }, "n1")).toEqual(isNamed ? { lastHolder: holder } : {});
 });
 
 describe("retention: the other holders of a shared address", () => {
@@ -199,16 +193,8 @@ describe("another node's object as a row", () => {
   it("that cannot be read belongs to an owner whom no claim may follow", () =>
     expect(unreadableOf({ ...row, state: "Cooling" })).toEqual({
       ...{ space: "", ip: row.ip, prefixLength: row.prefixLength, pool: row.pool, state: "Bound", sinceMs: 0 },
-      ...{
-        owner: "",
-        ifName: "",
-        containerId: "",
-        network: "",
-        namespace: "",
-        pod: "",
-        isConfirmed: true,
-        version: -1,
-      },
+      ...{ owner: "", ifName: "", containerId: "", network: "", namespace: "", pod: "" },
+      ...{ isConfirmed: true, version: -1 },
     }));
 });
 

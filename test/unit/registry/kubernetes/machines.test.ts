@@ -40,8 +40,9 @@ it("who had it last is written as the object says it, also if an older writer na
 });
 
 it("the same pod on another machine does not get the address by its UID", async () => {
-  const { server, bind } = await opened("m1");
-  await bind("10.0.0.1", "web");
+  const node = await open("m1");
+  const { server } = node;
+  await node.bind("10.0.0.1", "web");
   const other = await open("m2", { server });
   const outcome = await other.registry.claim(claim("uid-web", [proposal("10.0.0.1")], { pod: "web" }));
   expect(outcome.kind).toBe("taken");
@@ -49,8 +50,9 @@ it("the same pod on another machine does not get the address by its UID", async 
 });
 
 it("a member's pod on another machine gets the address only after a probe", async () => {
-  const { server, bind } = await opened("m1");
-  await bind("10.0.0.1", "web", { workload: WORKLOAD });
+  const node = await open("m1");
+  const { server } = node;
+  await node.bind("10.0.0.1", "web", { workload: WORKLOAD });
   const readHolderStatus = async () => "gone" as const;
   const other = await open("m2", { server, readHolderStatus, readNodeStatus: async () => "lost" });
   const found = await other.registry.findRetained(WORKLOAD);
@@ -61,8 +63,9 @@ it("a member's pod on another machine gets the address only after a probe", asyn
 });
 
 it("a copy of the journal on another machine releases nothing", async () => {
-  const { server, bind, disk } = await opened("m1");
-  await bind("10.0.0.1", "web");
+  const node = await open("m1");
+  const { server, disk } = node;
+  await node.bind("10.0.0.1", "web");
   const other = await open("m2", { server, disk: copyDisk(disk), bootId: "boot of m2" });
   expect(await other.stateOf("10.0.0.1")).toBe("Cooling");
   await other.pass(3_600_000);
@@ -70,8 +73,9 @@ it("a copy of the journal on another machine releases nothing", async () => {
 });
 
 it("what an earlier agent has left waits until it is known which machine this is", async () => {
-  const { server, bind, disk } = await opened(undefined);
-  await bind("10.0.0.1", "web");
+  const node = await open(undefined);
+  const { server, disk } = node;
+  await node.bind("10.0.0.1", "web");
   const identified = Promise.withResolvers<void>();
   const other = await open("m1", { server, disk, bootId: "boot-2", identified: () => identified.promise });
   await other.pass(3_600_000);
@@ -80,9 +84,3 @@ it("what an earlier agent has left waits until it is known which machine this is
   await other.registry.expire();
   expect(objectsOf(server)).toEqual([]);
 });
-
-async function opened(machine: string | undefined) {
-  const node = await open(machine);
-  if (typeof node.disk === "string") throw new Error("The disk is a directory");
-  return { server: node.server, disk: node.disk, bind: node.bind.bind(node) };
-}

@@ -100,31 +100,27 @@ describe("exhaustion: the usage object is read on demand", () => {
   });
 });
 
-describe("tight pools", () => {
-  const sizes = new Map(Object.entries({ small: 256, large: 257 }));
+const sizes = new Map(Object.entries({ small: 256, large: 257 }));
 
-  it("cooling-visibility: are small, or used by 80 %, or wanted not long ago, or have another name now", () => {
-    let nowMs = 0;
-    let share = 0.79;
-    const pools = new TightPools({ poolSize: (pool) => sizes.get(pool), usedShare: () => share, nowMs: () => nowMs });
-    expect(["small", "large", "gone"].map((pool) => pools.isTight(pool))).toEqual([true, false, true]);
-    share = 0.8;
-    expect(pools.isTight("large")).toBe(true);
-    share = 0;
-    pools.note("large");
-    expect(pools.isTight("large")).toBe(true);
-    nowMs = TIGHT_MS;
-    expect(pools.isTight("large")).toBe(false);
-  });
+it("cooling-visibility: tight pools are small, or used by 80 %, or wanted not long ago, or have another name now", () => {
+  let nowMs = 0;
+  let share = 0.79;
+  const pools = new TightPools({ poolSize: (pool) => sizes.get(pool), usedShare: () => share, nowMs: () => nowMs });
+  expect(["small", "large", "gone"].map((pool) => pools.isTight(pool))).toEqual([true, false, true]);
+  share = 0.8;
+  expect(pools.isTight("large")).toBe(true);
+  share = 0;
+  pools.note("large");
+  expect(pools.isTight("large")).toBe(true);
+  nowMs = TIGHT_MS;
+  expect(pools.isTight("large")).toBe(false);
 });
 
-describe("the list of a pool's names", () => {
-  it("packs names and own addresses of the span, each once and in order", () => {
-    const first = "fd00-0000-0000-0000-0000-0000-0000-0001";
-    const names = ["10.0.0.3", "10.0.0.1", "11.0.0.1", "10.0.0.2.lab", first, "odd"];
-    const own = Uint8Array.from([10, 0, 0, 2, 10, 0, 0, 3]);
-    expect([...packUsed(spanOfTen(), names, own)]).toEqual([10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 3]);
-    const six = { space: "", family: 6 as const, first: ip("fd00::").value, last: ip("fd00::ff").value };
-    expect([...packUsed(six, names, new Uint8Array())].slice(-2)).toEqual([0, 1]);
-  });
+it("the list of a pool's names packs names and own addresses of the span, each once and in order", () => {
+  const first = "fd00-0000-0000-0000-0000-0000-0000-0001";
+  const names = ["10.0.0.3", "10.0.0.1", "11.0.0.1", "10.0.0.2.lab", first, "odd"];
+  const own = Uint8Array.from([10, 0, 0, 2, 10, 0, 0, 3]);
+  expect([...packUsed(spanOfTen(), names, own)]).toEqual([10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 3]);
+  const six = { space: "", family: 6 as const, first: ip("fd00::").value, last: ip("fd00::ff").value };
+  expect([...packUsed(six, names, new Uint8Array())].slice(-2)).toEqual([0, 1]);
 });

@@ -57,9 +57,8 @@ it("a failure leaves the level as it was", () =>
     const fail = operation(() => {
       throw new Error("broken");
     }, true);
-    expect(batch.run([fail])).toEqual([
-      { id: 1, error: { message: "broken", full: false, isStorage: false, isDamage: false } },
-    ]);
+    const error = { message: "broken", full: false, isStorage: false, isDamage: false };
+    expect(batch.run([fail])).toEqual([{ id: 1, error }]);
     expect(level()).toBe(NORMAL);
   }));
 

@@ -3,20 +3,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
-import { createFaultCounter, type FaultPlan } from "../../../../host/lib/fault.ts";
-import { formatIp, parseIp } from "../../../../host/net/ip.ts";
-import type { Claim, Registry } from "../../../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../../../host/registry/sqlite/sqlite-registry.ts";
+import { createFaultCounter } from "../../../../host/lib/fault.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import type { Registry } from "../../../../host/registry/registry.ts";
+import { openSqliteRegistry, type SqliteRegistryOptions } from "../../../../host/registry/sqlite/sqlite-registry.ts";
 import { MAX_AT_ONCE } from "../../../../host/registry/sqlite/store.ts";
+import { claim, proposal } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
 import { bind, CONFLICT, describeQuarantine } from "../registry-quarantine-suite.ts";
 import { COOLDOWN_MS, describeRegistry, type SuiteWorld } from "../registry-suite.ts";
 import { describeTakingBack } from "../registry-taking-back-suite.ts";
 
-interface OpenOptions {
-  readonly bootId?: string;
-  readonly lockWaitMs?: number;
-  readonly faultPlan?: FaultPlan;
-}
+type OpenOptions = Partial<Pick<SqliteRegistryOptions, "bootId" | "lockWaitMs" | "faultPlan">>;
 
 class World implements SuiteWorld {
   readonly directory = mkdtempSync(join(tmpdir(), "berth-registry-"));
@@ -27,24 +25,18 @@ class World implements SuiteWorld {
 
   async open(options: OpenOptions = {}): Promise<Registry> {
     const registry = await openSqliteRegistry({
-      directory: this.directory,
-      bootId: options.bootId ?? "boot-1",
-      nowMs: () => this.#clockMs,
-      lockWaitMs: options.lockWaitMs ?? 0,
-      cooldowns: { defaultMs: COOLDOWN_MS, byPool: new Map() },
+      ...{ directory: this.directory, bootId: "boot-1", nowMs: this.nowMs, lockWaitMs: 0 },
+      ...{ cooldowns: { defaultMs: COOLDOWN_MS, byPool: new Map() }, faultCounter: createFaultCounter() },
       onFreed: (_space, ip) => this.freed.push(formatIp(ip)),
       onDeath: (error) => this.deaths.push(error),
-      faultCounter: createFaultCounter(),
-      faultPlan: options.faultPlan,
+      ...options,
     });
     this.#open.push(registry);
     return registry;
   }
 
   get registry(): Registry {
-    const [first] = this.#open;
-    if (first === undefined) throw new Error("No registry is open");
-    return first;
+    return this.#open[0] ?? expect.fail("No registry is open");
   }
 
   advance = (milliseconds: number): void => {
@@ -79,11 +71,8 @@ for (const describeSuite of [describeRegistry, describeTakingBack, describeQuara
   );
 }
 
-const ADDRESS = parseIp("10.0.0.1") as NonNullable<ReturnType<typeof parseIp>>;
-const CLAIM = {
-  ...{ owner: "a", namespace: "", pod: "", ifName: "eth0", containerId: "c-a", network: "net" },
-  proposals: [{ space: "", ip: ADDRESS, prefixLength: 24, pool: "blue", ifName: "eth0" }],
-};
+const ADDRESS = ip("10.0.0.1");
+const CLAIM = claim("a", [proposal("10.0.0.1")]);
 
 describe("SQLite registry: durability", () => {
   check("clocks-and-boots: a cooldown of another boot begins anew, whatever its clock said", async (world) => {
@@ -126,10 +115,8 @@ describe("SQLite registry: durability", () => {
 
   check("clocks-and-boots: what another boot bound is dead and cools, in more than one piece", async (world) => {
     const before = await world.open();
-    const proposals = Array.from({ length: MAX_AT_ONCE + 10 }, (_, index) => {
-      return { ...CLAIM.proposals[0], ip: { ...ADDRESS, value: ADDRESS.value + BigInt(index) } };
-    });
-    await before.claim({ ...CLAIM, proposals: proposals as Claim["proposals"] });
+    const all = Array.from({ length: MAX_AT_ONCE + 10 }, (_, at) => proposal(`10.0.${at >> 8}.${at & 255}`));
+    await before.claim({ ...CLAIM, proposals: all });
     await before.close();
     const after = await world.open({ bootId: "boot-2" });
     expect(await after.countUsage()).toEqual([{ pool: "blue", state: "Cooling", count: MAX_AT_ONCE + 10 }]);
@@ -245,13 +232,8 @@ describe("SQLite registry: trouble", () => {
 
   check("one claim's failure is not its neighbours'", async (world) => {
     const registry = await world.open({ faultPlan: { action: "fail", number: 3, point: "registry.write" } });
-    const claims = ["a", "b", "c", "d"].map((owner, index) => {
-      const ip = { family: 4 as const, value: ADDRESS.value + BigInt(index) };
-      const proposals = [{ space: "", ip, prefixLength: 24, pool: "blue", ifName: "eth0" }];
-      return registry.claim({ ...CLAIM, owner, containerId: `c-${owner}`, proposals });
-    });
-    const outcomes = await Promise.allSettled(claims);
-    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled", "fulfilled"]);
+    const owners = ["a", "b", "c", "d"];
+    await Promise.all(owners.map((owner, at) => registry.claim(claim(owner, [proposal(`10.0.0.${at}`)]))));
     expect(await registry.list(undefined, 10)).toHaveLength(4);
   });
 

@@ -7,14 +7,13 @@ import { createFaultCounter } from "../../../../host/lib/fault.ts";
 import { CHECKPOINT_QUIET_MS, COMMITS_PER_CHECKPOINT } from "../../../../host/registry/sqlite/batch.ts";
 import type { CallMessage } from "../../../../host/registry/sqlite/operation.ts";
 import { SqliteSession } from "../../../../host/registry/sqlite/session.ts";
+import { claim, proposal } from "../../../world/subjects.ts";
 
 const EVENTS = { onWaiting: () => {}, onNotice: () => {}, onRowsLost: () => {} };
 
 function claimOf(id: number): CallMessage {
-  const nic = { ifName: "eth0", namespace: "shop", pod: `web-${id}`, containerId: `container-${id}`, network: "lan" };
-  const ip = { family: 4 as const, value: BigInt(id + 1) };
-  const proposals = [{ space: "", ip, prefixLength: 24, pool: "blue", ifName: "eth0" }];
-  return { id, method: "claim", args: [{ ...nic, owner: `uid-${id}`, proposals }, 1] };
+  const proposals = [proposal(`10.0.${id >> 8}.${id & 255}`)];
+  return { id, method: "claim", args: [claim(`uid-${id}`, proposals), 1] };
 }
 
 /** Returns the number of addresses that the database has without its log. */

@@ -80,17 +80,8 @@ function lastOf({ sandboxes }: Pod): string {
 
 function callOf(command: Call["command"], pod: Pod, ifName: string, sandbox = lastOf(pod)): Call {
   const { name, uid, ip } = pod;
-  const containerId = `${uid}-${sandbox}`;
-  return {
-    command,
-    namespace: "shop",
-    pod: name,
-    uid,
-    containerId,
-    ifName,
-    network: ifName === "eth0" ? "lan" : "lan2",
-    ip,
-  };
+  const nic = { containerId: `${uid}-${sandbox}`, ifName, network: ifName === "eth0" ? "lan" : "lan2" };
+  return { command, namespace: "shop", pod: name, uid, ip, ...nic };
 }
 
 /** No path: nothing tells of a pod's NICs before its ADDs. */
@@ -145,17 +136,12 @@ export class CommandedCluster {
   }
 
   #addMachine(name: string): Machine {
+    const ignore = (): void => {};
     const segment: Segment = {
-      onUp: () => {},
-      onDown: () => {},
+      ...{ onUp: ignore, onDown: ignore, onReleasing: ignore, onReleased: ignore },
+      ...{ loseJournal: ignore, copyJournal: ignore, restoreJournal: ignore, boot: ignore },
       onTaken: (nic, from) => this.#noteTaken(nic, from),
-      onReleasing: () => {},
-      onReleased: () => {},
       macOf: (address) => this.#nics.find(({ addresses }) => addresses.has(address))?.mac,
-      loseJournal: () => {},
-      copyJournal: () => {},
-      restoreJournal: () => {},
-      boot: () => {},
     };
     const { prefetch = false, detect = false } = this.#shape;
     const machine = new Machine(name, {

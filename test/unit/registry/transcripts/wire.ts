@@ -3,7 +3,7 @@
  * carried out, or only their answers.
  */
 import type { Answer, Exchanges } from "../../../../host/kubernetes/http/exchange.ts";
-import { ApiError, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
+import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { parseAllocationName } from "../../../../host/resources/ip-allocation.ts";
 import type { Writer } from "../../../fakes/admission/admission.ts";
@@ -13,6 +13,13 @@ import type { Process, SimulatedTime } from "../../../simulation/simulated-time.
 import type { Timeline } from "../../../simulation/timeline.ts";
 
 type Request = Parameters<Exchanges["send"]>[1];
+
+interface Sent {
+  readonly process: Process;
+  readonly writer: Writer;
+  readonly request: Request;
+  readonly signal: AbortSignal;
+}
 
 export interface Hold {
   readonly node: string;
@@ -63,15 +70,7 @@ export class Wire extends Network {
     for (const end of this.#waiting.splice(0)) await end();
   }
 
-  #hold(
-    { isAnswer }: Hold,
-    sent: {
-      readonly process: Process;
-      readonly writer: Writer;
-      readonly request: Request;
-      readonly signal: AbortSignal;
-    },
-  ): Promise<Answer> {
+  #hold({ isAnswer }: Hold, sent: Sent): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     sent.signal.addEventListener("abort", () => reject(sent.signal.reason), { once: true });
     const carriedOut = isAnswer ? this.#carryOut(sent.request, sent.writer) : undefined;
@@ -95,13 +94,7 @@ export class Wire extends Network {
 }
 
 /** Returns `POST 10.6.0.1`, `LIST owner`; undefined for what is not about allocations. */
-function describeCall({
-  method,
-  path,
-  query,
-  body,
-  accept,
-}: Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">): string | undefined {
+function describeCall({ method, path, query, body, accept }: Request): string | undefined {
   const { metadata, reason, regarding } = Object(body);
   if (method === "POST" && path.endsWith("/events")) return `event ${reason} ${regarding?.name}`;
   if (!path.startsWith(ALLOCATIONS)) return undefined;

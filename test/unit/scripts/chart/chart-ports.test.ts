@@ -13,12 +13,10 @@ import { find, objectsOf, ofKind } from "./rendered.ts";
 const namesOf = (objects: readonly { readonly name: string }[]): string[] => objects.map(({ name }) => name);
 const templateOf = (objects: readonly KubernetesObject[], kind: string) => find(objects, kind, /./).spec.template.spec;
 
-describe("by default", () => {
-  it("there is no port, no token, no right, no map", () => {
-    const text = JSON.stringify(objectsOf("plain"));
-    const words = ["--map-listen", "berth-agents", "/v1/history", "tokenreviews", "--metrics", "monitoring.coreos.com"];
-    for (const word of words) expect(text).not.toContain(word);
-  });
+it("by default there is no port, no token, no right, no map", () => {
+  const text = JSON.stringify(objectsOf("plain"));
+  const words = ["--map-listen", "berth-agents", "/v1/history", "tokenreviews", "--metrics", "monitoring.coreos.com"];
+  for (const word of words) expect(text).not.toContain(word);
 });
 
 describe("the address map", () => {
@@ -26,30 +24,23 @@ describe("the address map", () => {
     const objects = objectsOf("other");
     const { containers, volumes } = templateOf(objects, "Deployment");
     const [{ args, ports, volumeMounts }] = containers;
-    expect(args).toEqual(
-      expect.arrayContaining([
-        "--map-listen=127.0.0.1:9476",
-        "--agents-token-file=/var/run/secrets/berth/token",
-        "--agents-port=9473",
-        "--metrics-cert-file=/etc/berth/metrics/tls.crt",
-      ]),
-    );
+    const places = [
+      "--agents-token-file=/var/run/secrets/berth/token",
+      "--metrics-cert-file=/etc/berth/metrics/tls.crt",
+    ];
+    const ofMap = ["--map-listen=127.0.0.1:9476", "--agents-port=9473", ...places];
+    expect(args).toEqual(expect.arrayContaining(ofMap));
     expect(ports).toContainEqual({ name: "map", containerPort: 9476 });
     expect(templateOf(objects, "DaemonSet").containers[0].args).toContain("--metrics-listen=*:9473");
-    expect(volumes).toContainEqual({
-      name: "agents-token",
-      projected: {
-        sources: [{ serviceAccountToken: { audience: AGENTS_AUDIENCE, expirationSeconds: 3_600, path: "token" } }],
-      },
-    });
+    const serviceAccountToken = { audience: AGENTS_AUDIENCE, expirationSeconds: 3_600, path: "token" };
+    expect(volumes).toContainEqual({ name: "agents-token", projected: { sources: [{ serviceAccountToken }] } });
     expect(namesOf(volumeMounts)).toEqual(["metrics", "agents-token", "agents"]);
     const { rules } = find(objects, "ClusterRole", /-map$/);
     expect(rules).toEqual([{ nonResourceURLs: ["/v1/explain", "/v1/history"], verbs: ["get"] }]);
     expect(namesOf(find(objects, "ClusterRoleBinding", /-map$/).subjects)).toEqual(["net-controller"]);
     const reviews = find(objects, "ClusterRole", /-metrics$/).rules;
-    expect(reviews.map(({ resources }: { resources: string[] }) => resources)).toEqual([
-      ...[["tokenreviews"], ["subjectaccessreviews"]],
-    ]);
+    const reviewed = reviews.flatMap(({ resources }: { resources: string[] }) => resources);
+    expect(reviewed).toEqual(["tokenreviews", "subjectaccessreviews"]);
     expect(ofKind(objects, "Service").filter(({ metadata }) => metadata.name.endsWith("-map"))).toEqual([]);
   });
 

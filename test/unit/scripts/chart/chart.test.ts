@@ -22,6 +22,7 @@ import { defaultValues } from "../../../../scripts/chart/values.ts";
 import { buildChart } from "../../../../scripts/release/chart.ts";
 import { KUBERNETES_SCHEMAS, root } from "../../../../scripts/setup/paths.mjs";
 import { itLong } from "../../../world/long-cases.ts";
+import { cases } from "../../../world/rows.ts";
 import { type KubernetesObject, KubernetesSchemas } from "./kubernetes-schemas.ts";
 import {
   cleanerOf,
@@ -100,21 +101,15 @@ describe("every object", () => {
   const all = [...objects, ...ofHooks(objects)];
 
   it("has the recommended labels, and those of the values", () => {
+    const recommended = (name: string, more: object = {}): object => {
+      const labels = Object.entries({ name, "part-of": "berth", ...more });
+      return Object.fromEntries(labels.map(([key, value]) => [`app.kubernetes.io/${key}`, value]));
+    };
+    const more = { instance: ODD.name, version: manifest.version, "managed-by": "Helm" };
+    const own = { "helm.sh/chart": `berth-${manifest.version}`, "example.com/cost": "net" };
     for (const { kind, metadata } of all)
-      expect(metadata.labels, `${kind} ${metadata.name}`).toMatchObject({
-        "app.kubernetes.io/name": "other",
-        "app.kubernetes.io/instance": ODD.name,
-        "app.kubernetes.io/version": manifest.version,
-        "app.kubernetes.io/managed-by": "Helm",
-        "app.kubernetes.io/part-of": "berth",
-        "helm.sh/chart": `berth-${manifest.version}`,
-        "example.com/cost": "net",
-      });
-    for (const { metadata } of CRDS)
-      expect(metadata.labels).toMatchObject({
-        "app.kubernetes.io/name": "berth",
-        "app.kubernetes.io/part-of": "berth",
-      });
+      expect(metadata.labels, `${kind} ${metadata.name}`).toMatchObject({ ...recommended("other", more), ...own });
+    for (const { metadata } of CRDS) expect(metadata.labels).toMatchObject(recommended("berth"));
   });
 
   it("has the annotations of the values beside its own", () => {
@@ -234,13 +229,8 @@ describe("another release and namespace", () => {
     const args = (kind: string) => find(objects, kind, /./).spec.template.spec.containers[0].args;
     expect(args("DaemonSet")).toContain("--config-namespace=net-system");
     const controller = find(objects, "Deployment", /./).metadata.name;
-    expect(args("Deployment")).toEqual(
-      expect.arrayContaining([
-        "--lease-namespace=net-system",
-        "--config-namespace=net-system",
-        `--lease-name=${controller}`,
-      ]),
-    );
+    const places = ["--lease-namespace=net-system", "--config-namespace=net-system", `--lease-name=${controller}`];
+    expect(args("Deployment")).toEqual(expect.arrayContaining(places));
     const role = objects.find(({ kind, metadata }) => kind === "Role" && metadata.name === controller);
     expect(JSON.stringify(role?.rules)).toContain(`"resourceNames":["${controller}"]`);
   });
@@ -262,78 +252,48 @@ describe("networks", () => {
     }
   });
 
-  it.each<[name: string, plugins: object[]]>([
-    [
-      "plain",
-      [
-        {
-          ...{ type: "macvlan", master: "eth0", mode: "bridge" },
-          ipam: { type: "berth", default_ipv4_ippool: ["lan"], default_ipv6_ippool: ["lan6"] },
-        },
-        { type: "berth-coordinator" },
-      ],
-    ],
-    [
-      "vlan",
-      [
-        { type: "berth-ifacer", interfaces: ["eth0"], vlanID: 100 },
-        { type: "ipvlan", master: "eth0.100", mode: "l2", mtu: 1400, ipam: { type: "berth" } },
-        { type: "berth-coordinator" },
-      ],
-    ],
-    [
-      "bond",
-      [
-        {
-          ...{ type: "berth-ifacer", interfaces: ["eth0", "eth1"], vlanID: 4094 },
-          bond: { name: "vendor_bnd", mode: 4, options: "miimon=100" },
-        },
-        { type: "macvlan", master: "vendor_bnd.4094", mode: "bridge", ipam: { type: "berth" } },
-        { type: "berth-coordinator" },
-      ],
-    ],
-    [
-      "rr",
-      [
-        { type: "berth-ifacer", interfaces: ["eth0", "eth1"], vlanID: 99, bond: { name: "vendor_bond0", mode: 0 } },
-        { type: "macvlan", master: "vendor_bond0.99", mode: "bridge", ipam: { type: "berth" } },
-        { type: "berth-coordinator" },
-      ],
-    ],
-    ["bridge", [{ type: "bridge", bridge: "br0", vlan: 5, ipam: { type: "berth" } }]],
-    ["vf", [{ type: "sriov", vlan: 3, ipam: { type: "berth" } }, { type: "berth-coordinator" }]],
-    ["ptp", [{ type: "ptp", ipam: { type: "berth" } }, { type: "berth-coordinator" }]],
-  ])("%s has its plugins", (name, plugins) => expect(JSON.parse(configs.get(name) ?? "{}").plugins).toEqual(plugins));
+  const BERTH = { type: "berth" };
+  const COORDINATOR = { type: "berth-coordinator" };
+  const ifacer = (interfaces: string[], more: object) => ({ type: "berth-ifacer", interfaces, ...more });
+  const macvlan = (master: string, ipam: object = {}) => {
+    return { type: "macvlan", master, mode: "bridge", ipam: { ...BERTH, ...ipam } };
+  };
+  const [BOTH, BOND] = [["eth0", "eth1"], { name: "vendor_bnd", mode: 4, options: "miimon=100" }];
+  const POOLS = { default_ipv4_ippool: ["lan"], default_ipv6_ippool: ["lan6"] };
+  const RR = { vlanID: 99, bond: { name: "vendor_bond0", mode: 0 } };
+  const IPVLAN = { type: "ipvlan", master: "eth0.100", mode: "l2", mtu: 1400, ipam: BERTH };
+  it.each<[name: string, ...plugins: object[]]>([
+    ["plain", macvlan("eth0", POOLS), COORDINATOR],
+    ["vlan", ifacer(["eth0"], { vlanID: 100 }), IPVLAN, COORDINATOR],
+    ["bond", ifacer(BOTH, { vlanID: 4094, bond: BOND }), macvlan("vendor_bnd.4094"), COORDINATOR],
+    ["rr", ifacer(BOTH, RR), macvlan("vendor_bond0.99"), COORDINATOR],
+    ["bridge", { type: "bridge", bridge: "br0", vlan: 5, ipam: BERTH }],
+    ["vf", { type: "sriov", vlan: 3, ipam: BERTH }, COORDINATOR],
+    ["ptp", { type: "ptp", ipam: BERTH }, COORDINATOR],
+  ])("%s has its plugins", (name, ...plugins) =>
+    expect(JSON.parse(configs.get(name) ?? "{}").plugins).toEqual(plugins),
+  );
 
   it("have namespaces, annotations and versions", () => {
-    expect(find(definitions, "NetworkAttachmentDefinition", "vlan").metadata.namespace).toBe("shop");
-    expect(find(definitions, "NetworkAttachmentDefinition", "plain").metadata.namespace).toBe("net-system");
-    expect(find(definitions, "NetworkAttachmentDefinition", "vf").metadata.annotations).toMatchObject({
-      "k8s.v1.cni.cncf.io/resourceName": "intel.com/sriov",
-    });
-    expect(find(definitions, "NetworkAttachmentDefinition", "rr").metadata.annotations).toMatchObject({
-      "example.com/a": "b",
-    });
-    expect(JSON.parse(configs.get("bridge") ?? "{}").cniVersion).toBe("1.1.0");
-    expect(JSON.parse(configs.get("own") ?? "{}").cniVersion).toBe("0.4.0");
+    const metadataOf = (name: string) => find(definitions, "NetworkAttachmentDefinition", name).metadata;
+    expect(["vlan", "plain"].map((name) => metadataOf(name).namespace)).toEqual(["shop", "net-system"]);
+    const annotations = { "k8s.v1.cni.cncf.io/resourceName": "intel.com/sriov" };
+    expect(metadataOf("vf")).toMatchObject({ annotations });
+    expect(metadataOf("rr")).toMatchObject({ annotations: { "example.com/a": "b" } });
+    const versions = ["bridge", "own"].map((name) => JSON.parse(configs.get(name) ?? "{}").cniVersion);
+    expect(versions).toEqual(["1.1.0", "0.4.0"]);
   });
 
-  it.each<[network: object, message: string]>([
-    [{ name: "lan" }, "network lan: master is required for type macvlan"],
-    [
-      { name: "lan", master: ["eth0", "eth1"], vlan: 100 },
-      'network lan: vlan 100 makes the device name "vendor_bond0.100" of 16 characters, want at most 15: set a shorter bond.name',
-    ],
-    [
-      { name: "lan", master: ["enp129s0f1np1"], vlan: 10 },
-      'the device name "enp129s0f1np1.10" of 16 characters, want at most 15: rename the master',
-    ],
-  ])(
-    "need a master for macvlan, and a name that leaves room for the VLAN ID, as ifacer does: %j",
-    (network, message) => {
-      expect(() => render({ values: { networks: [network] }, release: PLAIN_RELEASE })).toThrow(message);
-    },
-  );
+  it.each(cases<object>`
+    macvlan needs a master ${{}} => network lan: master is required for type macvlan
+    the VLAN of a bond fits ${{ master: ["eth0", "eth1"], vlan: 100 }}
+      => network lan: vlan 100 makes the device name "vendor_bond0.100" of 16 characters, want at most 15: set a shorter bond.name
+    a VLAN fits ${{ master: ["enp129s0f1np1"], vlan: 10 }}
+      => the device name "enp129s0f1np1.10" of 16 characters, want at most 15: rename the master
+  `)("as with ifacer: %s", (_, more, message) => {
+    const networks = [{ name: "lan", ...more }];
+    expect(() => render({ values: { networks }, release: PLAIN_RELEASE })).toThrow(message);
+  });
 
   it("of the primary CNI are in the list that the init container installs", () => {
     const list = find(objects, "ConfigMap", /-conflist$/).data["05-berth.conflist"];
@@ -431,14 +391,8 @@ describe("least privilege", () => {
     expect(containers.length).toBeGreaterThan(5);
     for (const { where, securityContext, pod } of containers) {
       const { readOnlyRootFilesystem, privileged = false, allowPrivilegeEscalation, capabilities } = securityContext;
-      const found = { readOnlyRootFilesystem, privileged, allowPrivilegeEscalation, drop: capabilities.drop };
-      const wanted = {
-        readOnlyRootFilesystem: true,
-        privileged: false,
-        allowPrivilegeEscalation: false,
-        drop: ["ALL"],
-      };
-      expect([found, pod.hostPID ?? false], where).toEqual([wanted, false]);
+      const found = [readOnlyRootFilesystem, privileged, allowPrivilegeEscalation, capabilities.drop];
+      expect([...found, pod.hostPID ?? false], where).toEqual([true, false, false, ["ALL"], false]);
     }
   });
 
@@ -458,43 +412,33 @@ describe("least privilege", () => {
   });
 });
 
-describe("platforms", () => {
-  const STANDARD = {
-    confDirectory: "/etc/cni/net.d",
-    binDirectory: "/opt/cni/bin",
-    netns: "/run/netns",
-    label: undefined,
-  };
-  it.each<[set: SetName, row: object | undefined]>([
-    ["plain", {}],
-    ["talos", { netns: "/var/run/netns" }],
-    ["k3s", PLATFORMS.k3s],
-    ["ports", PLATFORMS.microk8s],
-    ["other", { ...PLATFORMS.openshift, label: { type: "spc_t" } }],
-    // What is named comes before what the platform says.
-    ["full", { confDirectory: "/etc/own/net.d", binDirectory: "/usr/lib/cni", label: { type: "own_t" } }],
-  ])("of set %s have their directories in agent, installation and clean-up", (set, row) => {
-    const { mark: _, ...wanted } = { mark: "", ...STANDARD, ...row };
-    const objects = objectsOf(set);
-    const { spec } = find(objects, "DaemonSet", /agent/).spec.template;
-    const [agent] = spec.containers;
-    const env = (name: string) => agent.env.find((each: KubernetesObject) => each.name === name).value;
-    const volume = (name: string) => spec.volumes.find((each: KubernetesObject) => each.name === name).hostPath.path;
-    expect({
-      confDirectory: env("BERTH_CNI_CONF_DIR"),
-      binDirectory: env("BERTH_CNI_BIN_DIR"),
-      netns: volume("netns"),
-      label: spec.securityContext?.seLinuxOptions,
-    }).toEqual(wanted);
-    expect([volume("cni-conf"), volume("cni-bin")]).toEqual([wanted.confDirectory, wanted.binDirectory]);
-    expect(agent.args).toContain(`--cni-conf-dir=${wanted.confDirectory}`);
-    const cleaner = cleanerOf(objects).spec.template.spec;
-    expect(cleaner.securityContext?.seLinuxOptions).toEqual(wanted.label);
-    for (const { args } of [spec.initContainers[0], cleaner.initContainers[0]])
-      expect(args).toEqual(
-        expect.arrayContaining([`--cni-bin-dir=${wanted.binDirectory}`, `--cni-conf-dir=${wanted.confDirectory}`]),
-      );
-  });
+const CNI = { confDirectory: "/etc/cni/net.d", binDirectory: "/opt/cni/bin" };
+const STANDARD = { ...CNI, netns: "/run/netns", label: undefined };
+it.each<[set: SetName, row: object | undefined]>([
+  ["plain", {}],
+  ["talos", { netns: "/var/run/netns" }],
+  ["k3s", PLATFORMS.k3s],
+  ["ports", PLATFORMS.microk8s],
+  ["other", { ...PLATFORMS.openshift, label: { type: "spc_t" } }],
+  // What is named comes before what the platform says.
+  ["full", { confDirectory: "/etc/own/net.d", binDirectory: "/usr/lib/cni", label: { type: "own_t" } }],
+])("platforms of set %s have their directories in agent, installation and clean-up", (set, row) => {
+  const { mark: _, ...wanted } = { mark: "", ...STANDARD, ...row };
+  const objects = objectsOf(set);
+  const { spec } = find(objects, "DaemonSet", /agent/).spec.template;
+  const [agent] = spec.containers;
+  const env = (name: string) => agent.env.find((each: KubernetesObject) => each.name === name).value;
+  const volume = (name: string) => spec.volumes.find((each: KubernetesObject) => each.name === name).hostPath.path;
+  const directories = { confDirectory: env("BERTH_CNI_CONF_DIR"), binDirectory: env("BERTH_CNI_BIN_DIR") };
+  const label = spec.securityContext?.seLinuxOptions;
+  expect({ ...directories, netns: volume("netns"), label }).toEqual(wanted);
+  expect([volume("cni-conf"), volume("cni-bin")]).toEqual([wanted.confDirectory, wanted.binDirectory]);
+  expect(agent.args).toContain(`--cni-conf-dir=${wanted.confDirectory}`);
+  const cleaner = cleanerOf(objects).spec.template.spec;
+  expect(cleaner.securityContext?.seLinuxOptions).toEqual(wanted.label);
+  const options = [`--cni-bin-dir=${wanted.binDirectory}`, `--cni-conf-dir=${wanted.confDirectory}`];
+  for (const { args } of [spec.initContainers[0], cleaner.initContainers[0]])
+    expect(args).toEqual(expect.arrayContaining(options));
 });
 
 describe("files of the nodes for doctor", () => {
@@ -510,16 +454,9 @@ describe("files of the nodes for doctor", () => {
   it("are none by default", () => expect(mounts("plain")).toEqual([]));
 
   it("are those that are named, read-only, and must exist", () => {
-    expect(mounts("full")).toEqual([
-      [
-        { path: "/etc/systemd/system", type: "Directory" },
-        { name: "host-0", mountPath: "/host/etc/systemd/system", readOnly: true },
-      ],
-      [
-        { path: "/etc/nftables.conf", type: "File" },
-        { name: "host-1", mountPath: "/host/etc/nftables.conf", readOnly: true },
-      ],
-    ]);
+    const wanted = [["/etc/systemd/system", "Directory"] as const, ["/etc/nftables.conf", "File"] as const];
+    const mount = (name: string, path: string) => ({ name, mountPath: `/host${path}`, readOnly: true });
+    expect(mounts("full")).toEqual(wanted.map(([path, type], at) => [{ path, type }, mount(`host-${at}`, path)]));
   });
 
   it("may be all that doctor reads below /etc and /usr/lib", () => {

@@ -34,9 +34,7 @@ function strict(value: unknown): unknown {
   return isClosed && !isOpen ? { ...schema, additionalProperties: false } : schema;
 }
 
-function createAjv(): Ajv {
-  return new Ajv({ strict: false, allErrors: true, validateFormats: false });
-}
+const createAjv = (): Ajv => new Ajv({ strict: false, allErrors: true, validateFormats: false });
 
 /** Kinds that neither Kubernetes nor Berth defines. */
 const FOREIGN = ["Certificate", "NetworkAttachmentDefinition", "PrometheusRule", "ServiceMonitor"];

@@ -17,6 +17,11 @@ export const ODD: Release = { name: "a-very-long-release-name-of-many-words-that
 /** Its name has a dot, which that of a Service has not. */
 export const DOTTED: Release = { name: "odd.one", namespace: "net" };
 
+const BOND = { name: "vendor_bnd", mode: 4, options: "miimon=100" };
+const OWN_CONFIG = { cniVersion: "0.4.0", name: "own", type: "macvlan", master: "e", ipam: { type: "berth" } };
+const OWN_LIST = { cniVersion: "1.0.0", name: "x", plugins: [{ type: "macvlan" }] };
+const LABELS = { labels: { release: "prometheus" } };
+
 /** In `full` and `other` every value is another than its default; two, because some exclude each other. */
 export const SETS = {
   plain: { release: PLAIN_RELEASE, values: {} },
@@ -36,19 +41,14 @@ export const SETS = {
       commonAnnotations: { "example.com/owner": "net" },
       extraObjects: [{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "extra-{{ .Release.Name }}" } }],
       image: {
-        repository: "registry.example.com/net/berth",
-        digest: `sha256:${"0".repeat(64)}`,
-        pullPolicy: "Always",
-        pullSecrets: [{ name: "registry" }],
+        ...{ repository: "registry.example.com/net/berth", digest: `sha256:${"0".repeat(64)}` },
+        ...{ pullPolicy: "Always", pullSecrets: [{ name: "registry" }] },
       },
       apiServer: { host: "192.0.2.1", port: 7443 },
       platform: "openshift",
       cni: { binDir: "/usr/lib/cni", confDir: "/etc/own/net.d", aliasesOnly: true },
       primary: {
-        fileName: "05-berth.conflist",
-        name: "lan",
-        master: ["eth0"],
-        vlan: 12,
+        ...{ fileName: "05-berth.conflist", name: "lan", master: ["eth0"], vlan: 12 },
         coordinator: { detectGateway: true },
       },
       settings: {
@@ -65,66 +65,40 @@ export const SETS = {
       networks: [
         { name: "plain", master: ["eth0"], ipv4Pools: ["lan"], ipv6Pools: ["lan6"] },
         { name: "vlan", namespace: "shop", type: "ipvlan", master: ["eth0"], vlan: 100, plugin: { mtu: 1400 } },
-        {
-          name: "bond",
-          master: ["eth0", "eth1"],
-          bond: { name: "vendor_bnd", mode: 4, options: "miimon=100" },
-          vlan: 4094,
-        },
+        { name: "bond", master: ["eth0", "eth1"], bond: BOND, vlan: 4094 },
         { name: "rr", master: ["eth0", "eth1"], bond: { mode: 0 }, vlan: 99, annotations: { "example.com/a": "b" } },
         { name: "bridge", type: "bridge", bridge: "br0", vlan: 5, coordinator: false, cniVersion: "1.1.0" },
         { name: "vf", type: "sriov", resourceName: "intel.com/sriov", vlan: 3 },
         { name: "ptp", type: "ptp" },
-        {
-          name: "own",
-          config: { cniVersion: "0.4.0", name: "own", type: "macvlan", master: "e", ipam: { type: "berth" } },
-        },
+        { name: "own", config: OWN_CONFIG },
       ],
       agent: {
-        logLevel: "debug",
-        annotations: { "example.com/scrape": "no" },
-        labels: { team: "net" },
-        nodeSelector: { pool: "bare-metal" },
-        extraArgs: ["--lock-wait=40"],
-        resources: { limits: { memory: "1Gi" } },
-        tolerations: [{ key: "only", operator: "Exists" }],
-        priorityClassName: "own-priority",
-        maxUnavailable: "20%",
-        hostPID: true,
+        ...{ logLevel: "debug", annotations: { "example.com/scrape": "no" }, labels: { team: "net" } },
+        ...{ nodeSelector: { pool: "bare-metal" }, extraArgs: ["--lock-wait=40"], hostPID: true },
+        ...{ resources: { limits: { memory: "1Gi" } }, tolerations: [{ key: "only", operator: "Exists" }] },
+        ...{ priorityClassName: "own-priority", maxUnavailable: "20%" },
         capabilities: ["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_PTRACE"],
         hostFiles: ["/etc/systemd/system", "/etc/nftables.conf"],
         seccompProfile: { type: "Localhost", localhostProfile: "berth.json" },
         seLinuxOptions: { type: "own_t" },
       },
       controller: {
-        logLevel: "warn",
-        annotations: { "example.com/a": "b" },
-        labels: { team: "net" },
-        nodeSelector: { "node-role.kubernetes.io/control-plane": "" },
-        extraArgs: ["--lease-retry=3"],
-        replicas: 3,
-        resources: { limits: { memory: "2Gi" } },
-        tolerations: [],
-        priorityClassName: "own-priority",
-        hostNetwork: false,
-        port: 9999,
+        ...{ logLevel: "warn", annotations: { "example.com/a": "b" }, labels: { team: "net" } },
+        ...{ nodeSelector: { "node-role.kubernetes.io/control-plane": "" }, extraArgs: ["--lease-retry=3"] },
+        ...{ replicas: 3, resources: { limits: { memory: "2Gi" } }, tolerations: [] },
+        ...{ priorityClassName: "own-priority", hostNetwork: false, port: 9999 },
       },
       hostAgents: { enabled: true },
       metrics: {
-        agentPort: 9001,
-        controllerPort: 9002,
-        listen: "pod",
-        tlsSecret: "own",
+        ...{ agentPort: 9001, controllerPort: 9002, listen: "pod", tlsSecret: "own" },
         reader: { namespace: "monitoring", serviceAccount: "prometheus-k8s" },
       },
       map: { enabled: true, port: 9003, service: true, hostNames: ["map.example.com"] },
       serviceMonitor: {
-        enabled: true,
-        labels: { release: "prometheus" },
-        interval: "1m",
+        ...{ ...LABELS, enabled: true, interval: "1m" },
         tlsConfig: { insecureSkipVerify: false, serverName: "berth-metrics" },
       },
-      prometheusRule: { enabled: true, labels: { release: "prometheus" } },
+      prometheusRule: { ...LABELS, enabled: true },
       docs: { url: "https://example.com/berth/" },
       grafanaDashboard: { enabled: true, labels: { grafana: "yes" } },
       prePull: { timeoutSeconds: 90 },
@@ -137,10 +111,7 @@ export const SETS = {
       fullnameOverride: "net",
       image: { tag: "1.2.3" },
       platform: "openshift",
-      primary: {
-        fileName: "05-berth.conflist",
-        config: { cniVersion: "1.0.0", name: "x", plugins: [{ type: "macvlan" }] },
-      },
+      primary: { fileName: "05-berth.conflist", config: OWN_LIST },
       coordinator: { create: false },
       agent: { privileged: true },
       controller: { podDisruptionBudget: false, networkPolicy: false },

@@ -146,11 +146,8 @@ describe("the dashboard", () => {
   it("has panels that do not overlap, and a data source that Grafana fills in", () => {
     const { panels, templating } = DASHBOARD;
     expect(templating.list[0].type).toBe("datasource");
-    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }: { gridPos: Record<string, number> }) =>
-      Array.from(
-        { length: (w ?? 0) * (h ?? 0) },
-        (_, index) => `${(x ?? 0) + (index % (w ?? 1))},${(y ?? 0) + Math.floor(index / (w ?? 1))}`,
-      ),
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }: { gridPos: Record<"x" | "y" | "w" | "h", number> }) =>
+      Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
     );
     expect(new Set(cells).size).toBe(cells.length);
     expect(new Set(panels.map(({ id }: { id: number }) => id)).size).toBe(panels.length);

@@ -47,24 +47,22 @@ describe("npm packages", () => {
   });
 });
 
-describe("THIRD_PARTY_LICENSES", () => {
-  const pino = { type: "library", name: "pino", version: "1.0.0", license: "MIT", text: "text" } as const;
+const pino = { type: "library", name: "pino", version: "1.0.0", license: "MIT", text: "text" } as const;
 
-  it("has each text once, under its components", () => {
-    const rule = "=".repeat(80);
-    const text = String(
-      writeNotices([
-        pino,
-        { ...pino, name: "zod" },
-        { ...pino, name: "libc6", text: "other", source: "https://a.test" },
-        { type: "library", name: "zlib", within: "Node.js" },
-      ]),
-    );
-    expect(text.split("\n\n").slice(1)).toEqual([
-      `${rule}\npino 1.0.0 (MIT)\nzod 1.0.0 (MIT)\n${rule}`,
-      "text",
-      `${rule}\nlibc6 1.0.0 (MIT)\n    source code: https://a.test\n${rule}`,
-      "other\n",
-    ]);
-  });
+it("THIRD_PARTY_LICENSES has each text once, under its components", () => {
+  const rule = "=".repeat(80);
+  const text = String(
+    writeNotices([
+      pino,
+      { ...pino, name: "zod" },
+      { ...pino, name: "libc6", text: "other", source: "https://a.test" },
+      { type: "library", name: "zlib", within: "Node.js" },
+    ]),
+  );
+  expect(text.split("\n\n").slice(1)).toEqual([
+    `${rule}\npino 1.0.0 (MIT)\nzod 1.0.0 (MIT)\n${rule}`,
+    "text",
+    `${rule}\nlibc6 1.0.0 (MIT)\n    source code: https://a.test\n${rule}`,
+    "other\n",
+  ]);
 });

@@ -13,19 +13,17 @@ import { parsePlace, Registry, withReferrer } from "../../../../scripts/release/
 const directory = mkdtempSync(join(tmpdir(), "berth-publication-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-describe("a registry's place", () => {
-  it.each([
-    ["registry.example:5000/a/b-c/", { host: "registry.example:5000", prefix: "a/b-c/", isLoopback: false }],
-    ["localhost:5000", { host: "localhost:5000", prefix: "", isLoopback: true }],
-    ["[::1]:5000", { host: "[::1]:5000", prefix: "", isLoopback: true }],
-    ["127.0.0.1.example", { host: "127.0.0.1.example", prefix: "", isLoopback: false }],
-    ["https://registry.example", undefined],
-    ["user:secret@registry.example", undefined],
-    ["registry.example/../v2", undefined],
-    ["registry.example/a?b", undefined],
-    ["", undefined],
-  ])("%j is %j", (text, wanted) => expect(parsePlace(text)).toEqual(wanted));
-});
+it.each([
+  ["registry.example:5000/a/b-c/", { host: "registry.example:5000", prefix: "a/b-c/", isLoopback: false }],
+  ["localhost:5000", { host: "localhost:5000", prefix: "", isLoopback: true }],
+  ["[::1]:5000", { host: "[::1]:5000", prefix: "", isLoopback: true }],
+  ["127.0.0.1.example", { host: "127.0.0.1.example", prefix: "", isLoopback: false }],
+  ["https://registry.example", undefined],
+  ["user:secret@registry.example", undefined],
+  ["registry.example/../v2", undefined],
+  ["registry.example/a?b", undefined],
+  ["", undefined],
+])("a registry's place: %j is %j", (text, wanted) => expect(parsePlace(text)).toEqual(wanted));
 
 describe("credentials", () => {
   const encode = (text: string): string => Buffer.from(text).toString("base64");
@@ -96,15 +94,13 @@ it("a store to which a registry leads gets the bytes, and no password", async ()
   expect(seen).toEqual(["undefined", login, "PUT /upload?state=1&digest=sha256%3A1 undefined"]);
 });
 
-describe("the index of referrers", () => {
-  const entry = { mediaType: MANIFEST, digest: "sha256:1", size: 1 };
-  it("gets an entry once, and keeps what others put there", () => {
-    const first = withReferrer(undefined, { ...entry, digest: "sha256:0" });
-    const second = withReferrer(first, entry);
-    const digests = JSON.parse(String(second)).manifests.map(({ digest }: { digest: string }) => digest);
-    expect(digests).toEqual(["sha256:0", "sha256:1"]);
-    expect(withReferrer(second, entry)).toBeUndefined();
-  });
+const entry = { mediaType: MANIFEST, digest: "sha256:1", size: 1 };
+it("the index of referrers gets an entry once, and keeps what others put there", () => {
+  const first = withReferrer(undefined, { ...entry, digest: "sha256:0" });
+  const second = withReferrer(first, entry);
+  const digests = JSON.parse(String(second)).manifests.map(({ digest }: { digest: string }) => digest);
+  expect(digests).toEqual(["sha256:0", "sha256:1"]);
+  expect(withReferrer(second, entry)).toBeUndefined();
 });
 
 describe("a publication", () => {
