@@ -39,20 +39,6 @@ const west = (pools: readonly IpPool[], ...texts: string[]): ClusterAddresses =>
 });
 
 describe("a pool of whole blocks", () => {
-  it("has them, and the range excludes them no more", () => {
-    const found = plan({
-      spec: { excludeIPs: ["10.6.0.10-10.6.0.70"] },
-      pools: [pool("lan", ["10.6.0.16-10.6.0.47"])],
-      used: used("10.6.0.20 lan shop/a"),
-    });
-    expect(found.problems).toEqual([]);
-    expect(found.blocks).toEqual({ "10.6.0.16/28": "lan", "10.6.0.32/28": "lan" });
-    expect([found.gained, found.excluded.map(formatRange)]).toEqual([
-      [],
-      ["10.6.0.10-10.6.0.15", "10.6.0.48-10.6.0.70"],
-    ]);
-  });
-
   it("may have them on the hub already", () => {
     const lease = { member: "a", pool: "lan" };
     const status = { sequence: 1, epoch: "e", leases: { "10.6.0.16/28": lease }, members: {} };

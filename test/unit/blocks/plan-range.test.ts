@@ -38,10 +38,6 @@ function plan(before: object, known = own(), { demand = DEMAND, spec = {} }: Giv
 const others = { b: member({ cluster: "uid-b", token: "u" }) };
 
 describe("a cluster", () => {
-  it("remembers the token of a write before it is sent", () => {
-    expect(plan(status(), own({ next: "" }))).toEqual({ kind: "remember", own: own({ next: "new1" }) });
-  });
-
   it("leases what its pool should have, beyond what it has", () => {
     expect(plan(status())).toMatchObject({
       write: { epoch: "e1", leases: { "10.6.0.32/28": A }, member: { token: "t6", writes: 6, epoch: "e1" } },
@@ -59,15 +55,6 @@ describe("a cluster", () => {
       expect(found).toMatchObject({ kind: "rest", short: expect.stringMatching(/share|range/) });
     else expect(found).toMatchObject({ kind: "write", write: { leases } });
     expect(Object(found).write?.leases).toEqual(leases);
-  });
-
-  it("does nothing when it has all that it wants", () => {
-    expect(plan(status(), own(), { demand: { lease: { lan: 1 }, giveBack: [] } })).toEqual({ kind: "rest" });
-  });
-
-  it("remembers a write whose answer was lost", () => {
-    const found = plan(status({ members: { a: member({ token: "t6", writes: 6 }), ...others } }));
-    expect(found).toEqual({ kind: "remember", own: own({ token: "t6", next: "", writes: 6 }) });
   });
 
   it.each<[what: string, before: object, known?: Partial<OwnRange>]>([
@@ -109,12 +96,6 @@ describe("a hub went back in time, by", () => {
     expect(plan(status(before), own(known))).toMatchObject({ kind: "write", write });
   });
 
-  it("another member's notice: the cluster writes again", () => {
-    expect(plan(status({ epoch: "e2", restored: true, leases: {} }))).toMatchObject({
-      write: { epoch: "e2", isRestored: true, leases: { "10.6.0.0/28": A }, member: { epoch: "e2", disputed: [] } },
-    });
-  });
-
   it("a block that another one has by now is disputed, and neither uses it", () => {
     const before = status({ epoch: "e2", restored: true, leases: { "10.6.0.0/28": B } });
     expect(plan(before)).toMatchObject({ write: { leases: {}, member: { disputed: ["10.6.0.0/28"] } } });
@@ -132,13 +113,6 @@ describe("a hub went back in time, by", () => {
     const demand = { lease: {}, giveBack: ["10.6.0.0/28"] };
     const write = { isRestored: true, leases: { "10.6.0.0/28": null } };
     expect(plan(status(open), known, { demand })).toMatchObject({ write });
-  });
-
-  it("a member that never had anything says so", () => {
-    const known = newOwnRange("r");
-    const before = status({ ...open, members: { b: member({ cluster: "uid-b", epoch: "e2" }) } });
-    const write = { leases: {}, member: { epoch: "e2", writes: 1 } };
-    expect(plan(before, { ...known, next: "t1" }, { demand: { lease: {}, giveBack: [] } })).toMatchObject({ write });
   });
 });
 

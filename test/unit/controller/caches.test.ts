@@ -74,18 +74,6 @@ describe("the controller's caches", () => {
     expect(changes.slice(5)).toEqual(["3 c true", "1 set c"]);
   });
 
-  it("have a pool that cannot be used, with its fault", async () => {
-    const cluster = newCluster();
-    cluster.put(POOLS, "bad", { ...pool("10.0.0.0/24"), spec: { subnet: "nonsense" } });
-    const caches = open(cluster);
-    await caches.synced();
-    expect(caches.pools.items.get("bad")).toMatchObject({
-      ...{ name: "bad", generation: 3, finalizers: ["a/b"], value: undefined },
-      fault: expect.stringContaining("nonsense"),
-    });
-    expect(caches.problems).toEqual([]);
-  });
-
   it("say what cannot be decoded, and follow the settings of their namespace", async () => {
     const cluster = newCluster();
     const MAPS = "/api/v1/namespaces/net/configmaps";

@@ -52,15 +52,6 @@ describe("writes of addresses", () => {
     expect(writes.waitMs(50_000)).toBe(0);
   });
 
-  it("are made one at a time by the largest clusters", () => {
-    nodes = 1_000_000;
-    expect(spendAll()).toBe(1);
-    // 2.5 s for the write, of which half a second was saved.
-    expect(writes.waitMs(1)).toBe(2_000 + POOL_WRITES_BATCH_MS);
-    nowMs += 2_000 + POOL_WRITES_BATCH_MS;
-    expect(spendAll()).toBe(1);
-  });
-
   it("wait for a batch, or for all if these are fewer", () => {
     spendAll();
     expect([writes.waitMs(1_000), writes.waitMs(2)]).toEqual([POOL_WRITES_BATCH_MS, 25]);
@@ -104,14 +95,6 @@ describe("writes of a status", () => {
     // Eight a second, and four that were saved.
     expect(count).toBeGreaterThanOrEqual(80);
     expect(count).toBeLessThanOrEqual(85);
-  });
-
-  it("need more than nothing of either share, and are told when one has some", () => {
-    spendAll();
-    expect(takeAll()).toBe(4);
-    nowMs += (POOL_WRITES_SAVED_MS + POOL_WRITES_BATCH_MS) / 2;
-    expect(takeAll()).toBe(4);
-    expect(writes.takeForStatus()).toBe(1);
   });
 
   it("wait until asked again, and no longer than the leadership lasts", async () => {

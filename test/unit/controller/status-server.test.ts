@@ -79,10 +79,4 @@ describe("questions to a controller", () => {
     const [answer] = await once(request({ socketPath: path, path: "/healthz" }).end(), "response");
     expect(await text(answer)).toBe("ok\n");
   });
-
-  it("says that an address is taken", async () => {
-    const { url } = await listen(LOOPBACK);
-    const taken = listen({ kind: "loopback", host: "127.0.0.1", port: Number(new URL(url).port) });
-    await expect(taken).rejects.toThrow("EADDRINUSE");
-  });
 });

@@ -1,7 +1,6 @@
 /** Blocks of a prefix, over HTTP with the fake of Nautobot, whose answers may be lost. */
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { NO_PREFIXES } from "../../../../host/blocks/prefixes/own-prefixes.ts";
 import { RecordPrefixes } from "../../../../host/blocks/prefixes/record-prefixes.ts";
 import { formatRange } from "../../../../host/net/range.ts";
 import { HttpClient } from "../../../../host/record-server/http-client.ts";
@@ -91,20 +90,6 @@ it("what comes late of a request that was carried out already, or was given back
   await post("prefixes", { prefix: BLOCKS[1], description });
   expect(await east.update(0)).toMatchObject({ blocks: {}, isContested: false });
   expect(texts()).toEqual([]);
-});
-
-it("of two that overlap after they were made, the one created later gives way", async () => {
-  const [east, west] = [open(), open(WEST)];
-  const mark = (cluster: string, request: string) => ({ description: `Pods of x/lan [berth ${cluster} ${request}]` });
-  const request = { pool: "lan", isWaiting: false };
-  const [first, second] = [randomUUID(), randomUUID()];
-  east.memory.own = { ...NO_PREFIXES, request: { id: first, ...request } };
-  west.memory.own = { ...NO_PREFIXES, request: { id: second, ...request } };
-  await post("prefixes", { prefix: "10.6.0.0/28", ...mark(EAST, first) });
-  await post("prefixes", { prefix: "10.6.0.0/27", ...mark(WEST, second) });
-  expect((await east.update(1)).blocks).toEqual({});
-  expect(Object.keys((await west.update(1)).blocks)).toEqual([BLOCKS[1]]);
-  expect((await east.update(1)).blocks).toEqual({ [BLOCKS[0]]: "lan" });
 });
 
 it("addresses that others have written down in a block, and prefixes of people, are excluded; its own are not", async () => {

@@ -10,17 +10,11 @@ import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import { ADMITS_ALL } from "../../../fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { FakeRecordServer } from "../../../fakes/record-server.ts";
+import { SERVES } from "../../../simulation/cluster.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
 const MAPS = "/api/v1/namespaces/kube-system/configmaps";
-const own = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
-const SERVES = {
-  [`${BERTH}/ippools`]: own("IPPool"),
-  [`${BERTH}/ipallocations`]: own("IPAllocation"),
-  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
-  [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
-};
 const { signal } = new AbortController();
 const ABSENT = { prefix: "10.6.0.0/25", blockSize: 28 };
 const SOON = { timeout: 15_000 };

@@ -113,15 +113,6 @@ describe("Supplied, which is good when it holds", () => {
     expect(plan([had(ready), had(no)], [ready, no]).conditions).toBeUndefined();
     expect(isOtherThan(no, [had(no)])).toBe(false);
   });
-  it("is written for another reason at once, for another message once a minute", () => {
-    const gone = { ...no, reason: "SubnetGone" };
-    expect(isOtherThan(gone, [had(no)])).toBe(true);
-    expect(plan([had(ready), had(no)], [ready, gone], 1).turnedBad).toEqual([]);
-    expect(plan([had(ready), had(no)], [ready, gone], 1).conditions?.[1]?.reason).toBe("SubnetGone");
-    const more = { ...no, message: "has 2 of 3 addresses wanted" };
-    expect(isOtherThan(more, [had(no)])).toBe(false);
-    expect(plan([had(ready), had(no)], [ready, more], 20_000).dueMs).toBe(40_000);
-  });
   it("says so when it holds again, and stays as it is when nothing is found out about it", () => {
     const { conditions, turnedBad } = plan([had(ready), had(no)], [ready, yes]);
     expect([conditions?.[1], turnedBad]).toEqual([had(yes, { lastTransitionTime: NOW }), []]);

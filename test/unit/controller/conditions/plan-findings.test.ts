@@ -216,12 +216,6 @@ describe("pool-changes: DeletedWithHolders", () => {
       'There is no IPPool "z", but 2 addresses of it are in use: 10.6.0.10 (pod shop/web-10), 10.6.0.14 (pod shop/web-14)',
     ]);
   });
-
-  it("of many vanished pools a few are named", () => {
-    const { problems } = look({ allocations: [1, 2, 3, 4, 5].map((last) => allocation(`10.6.0.${last}`, `p${last}`)) });
-    const rest = "There are 2 more pools that are gone and have addresses in use";
-    expect([problems.length, problems[3]]).toEqual([4, rest]);
-  });
 });
 
 describe("conflict: ProxyArpSuspected", () => {

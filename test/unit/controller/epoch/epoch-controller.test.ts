@@ -7,10 +7,10 @@ import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts"
 import { encodeIpAllocation } from "../../../../host/resources/ip-allocation.ts";
 import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import { ALLOCATIONS, type Gate, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { NODES, SERVES } from "../../../simulation/cluster.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { ipAllocation } from "../../../world/subjects.ts";
 
-const NODES = "/api/v1/nodes";
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const OPEN = { epoch: "e2", settled: "e1", cause: "history", definition: "kinds", waitsFor: "" };
 
@@ -29,11 +29,7 @@ const breakable = (api: KubeApi): KubeApi => ({
 });
 
 beforeEach(async () => {
-  const serves = {
-    [NODES]: { apiVersion: "v1", kind: "Node" },
-    [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
-  };
-  server = new MemoryApiServer({ serves, isOpen: true });
+  server = new MemoryApiServer({ serves: SERVES, isOpen: true });
   breaking = new AbortController();
   gate = async (_call, commit) => commit();
   put({});
@@ -61,14 +57,6 @@ function mark(node: string, epoch: string): void {
 }
 
 const record = (): Partial<typeof OPEN> => Object(server.collection(CONFIG_MAPS).get(EPOCH_MAP)).data;
-
-it("an epoch without nodes that are waited for is settled", async () => {
-  mark("n1", "e2");
-  put(OPEN);
-  await expect.poll(record).toEqual({ ...OPEN, settled: "e2" });
-  await expect.poll(() => part.measurements).toEqual({ epoch: undefined });
-  expect(part.problems).toEqual([]);
-});
 
 it("an epoch waits for nodes, says which and how many, and is settled when they have marked it", async () => {
   mark("n1", "e1");

@@ -1,6 +1,6 @@
 /** Which nodes the registry's epoch waits for. */
 import { expect, it } from "vitest";
-import { describeNodes, planEpoch, planRecord } from "../../../../host/controller/epoch/plan-epoch.ts";
+import { planEpoch, planRecord } from "../../../../host/controller/epoch/plan-epoch.ts";
 import { decodeNode, type Node, OUT_OF_SERVICE } from "../../../../host/resources/node.ts";
 import { decodeEpochRecord, EPOCH_ANNOTATION } from "../../../../host/resources/registry-epoch.ts";
 
@@ -26,12 +26,6 @@ it.for([
   const plan = planEpoch({ epoch: "e2", nodes: [of], notReadyMs: () => silentMs, nodeLostMs: LOST_MS });
   expect(plan).toEqual(isWaitedFor ? ["n1"] : []);
 });
-
-it("a few nodes are named", () =>
-  expect([describeNodes(["n1"]), describeNodes(["a", "b", "c", "d", "e", "f", "g"])]).toEqual([
-    "n1",
-    "a, b, c, d, e and 2 more",
-  ]));
 
 it("the record says whom it waits for, and is settled when that is nobody", () => {
   const metadata = { name: "berth-registry", namespace: "kube-system", uid: "u1", resourceVersion: "7" };

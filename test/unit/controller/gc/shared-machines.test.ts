@@ -27,8 +27,3 @@ it.each<[what: string, sweeps: readonly string[], events: readonly string[], pro
   ["of one name, found twice", ["n1=a n2=a", "n2=a n1=a"], ["MachineShared n1", "MachineShared n2"], [OF_TWO]],
   ["of one name, until one is renamed", ["n1=a n2=a", "n1=a n2=b"], ["MachineShared n1", "MachineShared n2"], []],
 ])("nodes %s", (_what, sweeps, events, problems) => expect(find(...sweeps)).toEqual({ events, problems }));
-
-it("names a few of many", () => {
-  const [problem] = find(Array.from({ length: 10 }, (_, index) => `n${index}=a`).join(" ")).problems;
-  expect(problem).toContain('"n7" and 2 more report');
-});

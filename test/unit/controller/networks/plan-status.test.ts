@@ -248,17 +248,6 @@ it("the reason fits into the status whatever it is about", () => {
   expect(status?.reason).toContain(`${"y".repeat(MAX_FINDING_LENGTH - 100)}`);
 });
 
-it.each([
-  [MAX_FINDING_LENGTH, `y`],
-  [MAX_FINDING_LENGTH + 1, `…`],
-])("of a finding of %i characters the last is %s", (length, last) => {
-  const start = "ServiceCIDR objects cannot be read: ";
-  const problem = "y".repeat(length - start.length);
-  const reason = plan({ serviceCidrs: unread("ServiceCIDR objects", problem) }, { podCIDRType: "none" })?.reason ?? "";
-  const [text = ""] = reason.replace("serviceCIDR: ", "").split("; ");
-  expect(text).toBe(`${start}${"y".repeat(MAX_FINDING_LENGTH - start.length - 1)}${last}`);
-});
-
 it("a status that says it already is not written again", () => {
   const planned = plan(OWN);
   if (planned === undefined) return expect.unreachable();

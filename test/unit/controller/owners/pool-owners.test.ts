@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { openPoolOwners } from "../../../../host/controller/owners/pool-owners.ts";
 import { ApiError, ApiUnavailable, type KubeCall, METADATA } from "../../../../host/kubernetes/kube-api.ts";
 import { ObjectBudget } from "../../../../host/kubernetes/object-budget.ts";
@@ -52,21 +52,6 @@ const deployment = (wanted: Wanted = {}) => ({ ...workload("Deployment", wanted)
 const clones = { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1", name: "top", uid: "uid-top" };
 
 describe("applications", () => {
-  it("are known when every list is complete, and not before", async () => {
-    const held = new HeldCalls(PODS);
-    const { applications, names } = await open({
-      gate: held.gate,
-      prepare: (cluster) => void cluster.put(DEPLOYMENTS, "web", deployment()),
-    });
-    const isSynced = vi.fn();
-    const synced = applications.synced(signal()).then(isSynced);
-    await until(() => names().length === 1);
-    expect(isSynced).not.toHaveBeenCalled();
-    held.release();
-    await synced;
-    expect(names()).toEqual(["web eth0"]);
-  });
-
   it("are reported when they come, change and go, and not when nothing of them has changed", async () => {
     const { applications, cluster, names, notifications } = await openWatched();
     const put = (wanted?: Wanted) => void cluster.put(DEPLOYMENTS, "web", deployment(wanted));
@@ -150,16 +135,6 @@ describe("a read", () => {
     expect(looks.map(({ method, path, accept }) => [method, path, accept])).toEqual([
       ["GET", "/apis/apps/v1/namespaces/shop/deployments/web", METADATA],
     ]);
-  });
-
-  it("that is given up rejects with the reason", async () => {
-    const gate: Gate = async ({ path }, commit) => {
-      if (path.includes("/namespaces/")) throw new Error("aborted");
-      return commit();
-    };
-    const { applications } = await open({ gate });
-    const reason = new Error("no more");
-    await expect(applications.readLiveness(web, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 
   const other: PoolOwner = { ...shop, ...clones };

@@ -106,17 +106,6 @@ it("what others change of an entry is put back and counted, and what they delete
   await untilShown(all);
 });
 
-it("an entry that others have taken the tag from is theirs", async () => {
-  cluster.give("10.6.0.7", "web-0");
-  await start({ checkMs: 100 });
-  await untilShown(["10.6.0.7 web-0.shop"]);
-  for (const entry of api.entries.values()) entry.tags = [];
-  await untilProblem(/^Address 10\.6\.0\.7 is not recorded: the server has an entry/);
-  cluster.take("10.6.0.7");
-  await until("no finding", () => cluster.problems.length === 0);
-  expect(api.entries.size).toBe(1);
-});
-
 it.each([
   ["errors", { status: 500, text: "<html>oops</html>" }, /was answered with 500: <html>/],
   ["a page of a proxy", { status: 200, text: "<html>log in</html>" }, /a text that is no JSON/],

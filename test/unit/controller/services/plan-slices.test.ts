@@ -73,13 +73,6 @@ const A: PodOptions = { addresses: { net1: ["10.0.0.1", "fd00::1"], eth0: ["192.
 const B: PodOptions = { addresses: { net1: ["10.0.0.2"] } };
 
 describe("the slices of a Service", () => {
-  it("have the addresses of the selected pods on the network alone, one slice for each family", () => {
-    const others = { other: { ...B, labels: { app: "x" } }, far: { ...B, networks: "net/red" } };
-    const slices = carriedOut(plan({ a: A, b: B, ...others }));
-    expect(lines(slices)).toEqual(["web-berth-v4-0 10.0.0.1 10.0.0.2", "web-berth-v6-0 fd00::1"]);
-    expect(plan({ a: A, b: B }, service(), slices)).toEqual({ create: [], change: [], remove: [] });
-  });
-
   it.each([
     ["by position", "other,net/blue", "net2"],
     ["by the name that the pod gives it", "net/blue@data", "data"],

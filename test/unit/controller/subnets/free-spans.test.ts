@@ -40,12 +40,6 @@ describe("what is taken for a pool", () => {
     expect(sizeOf(from.spans)).toBe(sizeOf(spans(free)) - sizeOf(spans(taken)));
   });
 
-  test("an address in use is passed over, and stays", () => {
-    const from = new FreeSpans(spans("4-7"));
-    expect(textOf(from.take([], 2, (address) => address === 5n))).toBe("4 6");
-    expect(textOf(from.spans)).toBe("5 7");
-  });
-
   test("what addresses in use leave short comes from before the place", () => {
     const from = new FreeSpans(spans("1-7"));
     expect(textOf(from.take([], 4, (address) => address === 5n))).toBe("1 4 6-7");

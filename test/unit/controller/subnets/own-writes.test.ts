@@ -37,14 +37,6 @@ describe("what was written", () => {
     expect(versions(writes.applyTo(cache(pool(1))))).toEqual(["u1 1"]);
   });
 
-  it("is there before the watch knows of its creation", () => {
-    const writes = new OwnWrites<ReturnType<typeof pool>>();
-    writes.wrote(undefined, pool(1));
-    writes.wrote(pool(1), pool(2));
-    expect(versions(writes.applyTo(cache()))).toEqual(["u1 2"]);
-    expect(versions(writes.applyTo(cache(pool(1))))).toEqual(["u1 2"]);
-  });
-
   it("is no more when the watch says that it is gone, also when the answer comes later", () => {
     const writes = new OwnWrites<ReturnType<typeof pool>>();
     writes.wrote(pool(1), pool(2));

@@ -164,8 +164,6 @@ describe("an event of a pool needs no pass", () => {
     const green = pool(view, "green");
     expect(parts.ignores(set(undefined, green)), "new").toBe(false);
     expect(parts.ignores({ kind: "gone", key: green.name, before: green }), "gone").toBe(false);
-    expect(parts.ignores(set(green, { ...green, generation: 2 })), "edited").toBe(false);
-    expect(parts.ignores(set(green, { ...green, deleting: true })), "being deleted").toBe(false);
     expect(parts.ignores(set(green, { ...green, uid: "other" })), "another one").toBe(false);
     expect(parts.ignores(set(green, { ...green, value: undefined })), "invalid").toBe(false);
     const byHand = { ...green, value: { ...green.value, spec: { ...green.value?.spec, generated: undefined } } };
