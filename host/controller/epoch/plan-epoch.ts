@@ -33,7 +33,7 @@ export function planEpoch({ epoch, nodes, notReadyMs, nodeLostMs }: EpochInputs)
 const MAX_NAMES = 5;
 
 /** Returns the nodes for people: `n1, n2 and 40 more`. */
-export function describeNodes(names: readonly string[]): string {
+function describeNodes(names: readonly string[]): string {
   const named = names.slice(0, MAX_NAMES).join(", ");
   return names.length > MAX_NAMES ? `${named} and ${names.length - MAX_NAMES} more` : named;
 }
