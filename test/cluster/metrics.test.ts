@@ -168,7 +168,13 @@ describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) =>
   );
 
   it("are what promtool wants", async () => {
-    const { body } = await scrape(of, token.prometheus);
+    // Authorities live for seconds here: one may be used before its file has been written.
+    const found = await eventually(
+      () => scrape(of, token.prometheus).catch(() => undefined),
+      Boolean,
+      PATIENCE.timeout,
+    );
+    const { body = "" } = found ?? {};
     const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], { input: body, encoding: "utf8" });
     expect([status, stdout, stderr]).toEqual([0, "", ""]);
     for (const name of ["berth_api_requests_total", "berth_watch_last_event_timestamp_seconds", "berth_build_info"])

@@ -195,6 +195,25 @@ describe("an ADD with more keys than a definition may have", () => {
   });
 });
 
+describe("many large ADDs at once", () => {
+  it("leave the agent's thread to others between them", async () => {
+    const keys = Object.fromEntries(Array.from({ length: 65_000 }, (_, index) => [`k${index}`, {}]));
+    const stdin = { ...TEXT, keys };
+    let refused = 0;
+    const large = Array.from({ length: 12 }, async (_, index) => {
+      await world.refused("ADD", `large${index}`, { stdin });
+      refused++;
+    });
+    let others = 0;
+    for (; refused < large.length; others++) {
+      await world.add("small");
+      await world.del("small");
+    }
+    await Promise.all(large);
+    expect(others).toBeGreaterThan(large.length);
+  });
+});
+
 describe("STATUS and VERSION", () => {
   it("a file that never was right: STATUS and ADD answer with code 50 and say which", () =>
     withWorld({ ...BLUE, "reserved.yaml": "kind: ReservedIP\n" }, async (world) => {

@@ -47,7 +47,6 @@ export class Dispatcher {
   readonly #plugins: Readonly<Record<PluginName, Plugin>>;
   readonly #audit: Audit;
   readonly #log: Log;
-  /** Large configurations are decoded one after another. */
   #large: Promise<unknown> = Promise.resolve();
 
   constructor(plugins: Readonly<Record<PluginName, Plugin>>, audit: Audit, log: Log) {
@@ -63,8 +62,8 @@ export class Dispatcher {
     try {
       if (raw.plugin === NETAVARK && raw.headers["cni-command"] === "CREATE") return answerJson(completeNetwork(raw));
       if (hasNothingToDelete(raw.headers)) return EMPTY;
-      if (raw.body.length > MAX_NETWORK_CONFIG_BYTES) await this.#waitForTurn();
-      const request = decodeRequest(raw.plugin, raw.headers, raw.body);
+      const decode = () => decodeRequest(raw.plugin, raw.headers, raw.body);
+      const request = raw.body.length > MAX_NETWORK_CONFIG_BYTES ? await this.#inTurn(decode) : decode();
       network = request.netConf.name;
       const dispatched = await this.#run(request, startMs, signal);
       if (this.#audit.remembersRefusals) this.#audit.served(subjectOf(raw));
@@ -79,10 +78,11 @@ export class Dispatcher {
     }
   }
 
-  async #waitForTurn(): Promise<void> {
-    const turn = this.#large;
-    this.#large = turn.then(() => setTimeout(LARGE_PAUSE_MS));
-    await turn;
+  /** Large configurations one after another. The pause begins when one is decoded, which may take longer. */
+  #inTurn<T>(decode: () => T): Promise<T> {
+    const turn = this.#large.then(decode);
+    this.#large = turn.catch(() => {}).then(() => setTimeout(LARGE_PAUSE_MS));
+    return turn;
   }
 
   async #run(request: CniRequest, startMs: number, signal: AbortSignal): Promise<Dispatched> {
