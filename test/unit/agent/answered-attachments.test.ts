@@ -6,7 +6,7 @@ import {
   MAX_REMEMBERED_ANSWERS,
 } from "../../../host/agent/detection/answered-attachments.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
-import { mac } from "../../world/values.ts";
+import { ip, mac } from "../../world/values.ts";
 
 const nic = { containerId: "c-a", ifName: "eth0" };
 const others = [
@@ -24,8 +24,12 @@ beforeEach(() => {
 describe("an answer", () => {
   it("is taken once, by its own attachment", () => {
     memory.answer(nic, held);
-    const taken = [...others, nic, nic].map((each) => memory.takeAnswer(each));
-    expect(taken).toEqual([undefined, undefined, held, undefined]);
+    expect([...others, nic, nic].map((each) => memory.takeAnswer(each))).toEqual([
+      undefined,
+      undefined,
+      held,
+      undefined,
+    ]);
   });
 
   it("is valid for a moment only: later the registry may know better", () => {
@@ -37,11 +41,53 @@ describe("an answer", () => {
     expect(memory.takeAnswer(nic)).toBeUndefined();
   });
 
+  it("is forgotten with the attachment", () => {
+    memory.answer(nic, held);
+    memory.delete(nic);
+    expect(memory.takeAnswer(nic)).toBeUndefined();
+  });
+
   it("of a chain without a coordinator makes room for later ones", () => {
     for (let count = 0; count <= MAX_REMEMBERED_ANSWERS; count++)
       memory.answer({ ...nic, containerId: `c-${count}` }, held);
     expect(memory.takeAnswer({ ...nic, containerId: "c-0" })).toBeUndefined();
     expect(memory.takeAnswer({ ...nic, containerId: "c-1" })).toBe(held);
+  });
+});
+
+describe("addresses that were probed before they were on the NIC", () => {
+  const [first, second, third] = [ip("10.6.0.1"), ip("10.6.0.2"), ip("fd00::3")];
+
+  it("need not be probed again on that NIC, those of a repeated ADD included", () => {
+    memory.add(nic, [first]);
+    memory.add(nic, [third]);
+    expect([first, second, third].map((each) => memory.has(nic, each))).toEqual([true, false, true]);
+    for (const other of others) expect(memory.has(other, first)).toBe(false);
+    expect(memory.isShared(nic, first), "they are announced").toBe(false);
+    expect(memory.size).toBe(1);
+  });
+
+  it("are none where another pod has them, too: those are not announced either", () => {
+    memory.add(nic, [first]);
+    memory.share(nic, [second, third]);
+    const all = [first, second, third];
+    expect(all.map((each) => [memory.has(nic, each), memory.isShared(nic, each)])).toEqual(
+      [false, true, true].map((isShared) => [true, isShared]),
+    );
+    for (const other of others)
+      expect([memory.has(other, second), memory.isShared(other, second)]).toEqual([false, false]);
+    memory.share(nic, [second]);
+    expect(memory.isShared(nic, third), "as of the last ADD").toBe(false);
+  });
+
+  it("are forgotten with the attachment, not with another", () => {
+    memory.add(nic, [first]);
+    memory.share(nic, [second]);
+    for (const other of others) memory.delete(other);
+    expect([memory.has(nic, first), memory.isShared(nic, second), memory.size]).toEqual([true, true, 1]);
+    memory.delete(nic);
+    expect([first, second].map((each) => memory.has(nic, each) || memory.isShared(nic, each))).toEqual([false, false]);
+    expect(memory.size).toBe(0);
   });
 });
 

@@ -143,6 +143,14 @@ describe("an ADD that asks before it answers", () => {
     expect(await rowOf("10.6.0.1")).toMatchObject({ quarantine });
   });
 
+  it("conflict: the next attempt of the same pod gets another address, whatever DEL came between", async () => {
+    world.conflictOn("10.6.0.1");
+    expect(await add(FOUR)).toMatch(/^104: /);
+    await world.node.registry.release(NIC);
+    expect(await add(FOUR, { containerId: "second" })).toBe("10.6.0.2");
+    expect(await states()).toBe("Bound 10.6.0.2, Quarantined 10.6.0.1");
+  });
+
   it("node-lost: what answers for the address of an earlier pod on a lost node is that pod: code 11, and no quarantine", async () => {
     const { registry } = world.node;
     const claim = registry.claim.bind(registry);
@@ -221,6 +229,12 @@ describe("onConflict: next", () => {
 describe("conflict: earlier attachments of our own", () => {
   const FIRST = { containerId: "first", netns: "/run/first" };
   const SECOND = { containerId: "second", netns: "/run/second" };
+
+  it("an old sandbox's MAC is no conflict, and its NIC loses the address", async () => {
+    await add(FOUR, FIRST);
+    expect(await rowOf("10.6.0.1")).toMatchObject({ netns: "/run/first", mac: "0a:00:00:00:00:01" });
+    expect([await add(FOUR, SECOND), world.withdrawn]).toEqual(["10.6.0.1", ["10.6.0.1 in /run/first"]]);
+  });
 
   it("loses the address, too, when only the coordinator can ask", async () => {
     world.onNic = () => undefined;

@@ -10,7 +10,7 @@ import { PROXY_ARP_ADDRESSES } from "../../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { ANY, openSegment, type Segment } from "../../../world/segment.ts";
 import { pool } from "../../../world/subjects.ts";
-import { mac } from "../../../world/values.ts";
+import { ip, mac } from "../../../world/values.ts";
 
 const BLUE = pool("blue", "10.6.0.0/29", { selection: "ascending" });
 const GREEN = pool("green", "10.7.0.0/29", { gatewayIp: "10.7.0.6", excludeIPs: ["10.7.0.6"] });
@@ -71,6 +71,14 @@ describe("a machine that answers for several addresses", () => {
     expect((await world.node.states()).Quarantined?.slice(0, 4)).toEqual([1, 2, 3, 4].map((last) => `10.6.0.${last}`));
   });
 
+  it("goes on no further with onConflict: next", async () => {
+    world.options = { detect: true, onConflict: "next" };
+    world.conflictOn(ANY);
+    expect(await collide()).toContain("ProxyArpSuspected");
+    expect(world.questions).toHaveLength(PROXY_ARP_ADDRESSES);
+    expect(await world.node.states()).toEqual({});
+  });
+
   it("sends the next search elsewhere, and is forgotten after an hour of quiet", async () => {
     world.conflictOn(ANY);
     expect(world.prober.salt).toBe("");
@@ -119,69 +127,93 @@ describe("the gateway", () => {
     expect([(await world.node.states()).Quarantined?.length, world.prober.problems]).toEqual([1, []]);
   });
 
-  describe("asking again", () => {
-    const inQuarantine = async (): Promise<void> => {
-      world.conflictOn("10.6.0.1");
-      await collide();
-      world.questions.length = 0;
+  it("whose link fails leaves the quarantine, and a line in the log", async () => {
+    world.conflictOn(ANY);
+    world.meanwhile = () => {
+      if (world.questions.length === 2) world.broken = new DetectionError("link", "uplink", "it is down");
     };
+    await collide("green");
+    await world.prober.idle();
+    expect((await world.node.states()).Quarantined).toHaveLength(1);
+    expect(world.node.lines).toContain("warn Probing the gateway of a pool failed");
+  });
+});
 
-    it("begins after a while, through the node's link", async () => {
-      await inQuarantine();
-      world.node.clock.ms += QUARANTINE_FIRST_PROBE_MS - 1;
-      await world.prober.probeDue();
-      expect(world.questions).toEqual([]);
-      world.node.clock.ms += 1;
-      await world.prober.probeDue();
-      expect(world.questions).toEqual([["uplink", "10.6.0.1"]]);
-    });
+describe("asking again", () => {
+  const inQuarantine = async (): Promise<void> => {
+    world.conflictOn("10.6.0.1");
+    await collide();
+    world.questions.length = 0;
+  };
 
-    it("silence frees the address", async () => {
-      await inQuarantine();
-      world.answering.clear();
-      world.node.clock.ms += QUARANTINE_FIRST_PROBE_MS;
-      await world.prober.probeDue();
-      expect([await world.node.states(), world.node.freed]).toEqual([{}, ["10.6.0.1"]]);
-    });
+  it("begins after a while, through the node's link", async () => {
+    await inQuarantine();
+    world.node.clock.ms += QUARANTINE_FIRST_PROBE_MS - 1;
+    await world.prober.probeDue();
+    expect(world.questions).toEqual([]);
+    world.node.clock.ms += 1;
+    await world.prober.probeDue();
+    expect(world.questions).toEqual([["uplink", "10.6.0.1"]]);
+  });
 
-    it.each([
-      ["an answer", () => {}],
-      ["a link that is gone", () => world.nodeLinks.pop()],
-      ["a link that is down", () => (world.broken = new DetectionError("link", "uplink", "down"))],
-    ])("%s postpones it by as long as it has lasted, up to a limit", async (_, prepare) => {
-      await inQuarantine();
-      prepare();
-      const waits: number[] = [];
-      for (let number = 0; number < 8; number++) {
-        const [found] = await world.node.registry.findQuarantined({ limit: 1 });
-        const waitMs = (found?.quarantine?.nextProbeAtMs ?? 0) - world.node.clock.ms;
-        waits.push(waitMs);
-        world.node.clock.ms += waitMs;
-        await world.prober.probeDue();
-      }
-      const first = QUARANTINE_FIRST_PROBE_MS;
-      const doubling = [1, 1, 2, 4, 8, 16, 32, 64].map((times) => Math.min(times * first, QUARANTINE_PROBE_MAX_MS));
-      expect(waits).toEqual(doubling);
-      expect(await world.node.states()).toEqual({ Quarantined: ["10.6.0.1"] });
-    });
+  it("silence frees the address", async () => {
+    await inQuarantine();
+    world.answering.clear();
+    world.node.clock.ms += QUARANTINE_FIRST_PROBE_MS;
+    await world.prober.probeDue();
+    expect([await world.node.states(), world.node.freed]).toEqual([{}, ["10.6.0.1"]]);
+  });
 
-    it("takes all that is due, so many at once", async () => {
-      const many = PROBES_AT_ONCE + 3;
-      for (let last = 1; last <= many; last++) {
-        world.conflictOn(`10.8.0.${last}`, mac(`02:00:00:00:00:${String(last).padStart(2, "0")}`));
-        await collide("wide");
-      }
-      world.answering.clear();
-      world.questions.length = 0;
-      world.node.clock.ms += QUARANTINE_FIRST_PROBE_MS;
-      let [underWay, most] = [0, 0];
-      world.meanwhile = async () => {
-        most = Math.max(most, ++underWay);
-        await new Promise((resolve) => setImmediate(resolve));
-        underWay--;
-      };
+  it.each([
+    ["an answer", () => {}],
+    ["a link that is gone", () => world.nodeLinks.pop()],
+    ["a link that is down", () => (world.broken = new DetectionError("link", "uplink", "down"))],
+  ])("%s postpones it by as long as it has lasted, up to a limit", async (_, prepare) => {
+    await inQuarantine();
+    prepare();
+    const waits: number[] = [];
+    for (let number = 0; number < 8; number++) {
+      const [found] = await world.node.registry.findQuarantined({ limit: 1 });
+      const waitMs = (found?.quarantine?.nextProbeAtMs ?? 0) - world.node.clock.ms;
+      waits.push(waitMs);
+      world.node.clock.ms += waitMs;
       await world.prober.probeDue();
-      expect([world.questions.length, most, await world.node.states()]).toEqual([many, PROBES_AT_ONCE, {}]);
-    });
+    }
+    const first = QUARANTINE_FIRST_PROBE_MS;
+    const doubling = [1, 1, 2, 4, 8, 16, 32, 64].map((times) => Math.min(times * first, QUARANTINE_PROBE_MAX_MS));
+    expect(waits).toEqual(doubling);
+    expect(await world.node.states()).toEqual({ Quarantined: ["10.6.0.1"] });
+  });
+
+  it("takes all that is due, so many at once", async () => {
+    const many = PROBES_AT_ONCE + 3;
+    for (let last = 1; last <= many; last++) {
+      world.conflictOn(`10.8.0.${last}`, mac(`02:00:00:00:00:${String(last).padStart(2, "0")}`));
+      await collide("wide");
+    }
+    world.answering.clear();
+    world.questions.length = 0;
+    world.node.clock.ms += QUARANTINE_FIRST_PROBE_MS;
+    let [underWay, most] = [0, 0];
+    world.meanwhile = async () => {
+      most = Math.max(most, ++underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      underWay--;
+    };
+    await world.prober.probeDue();
+    expect([world.questions.length, most, await world.node.states()]).toEqual([many, PROBES_AT_ONCE, {}]);
+  });
+
+  it("a bug is told, and ends with the keeper", async () => {
+    await inQuarantine();
+    world.node.clock.ms += QUARANTINE_FIRST_PROBE_MS;
+    world.broken = new TypeError("a bug");
+    await expect(world.prober.probeDue()).rejects.toThrow("a bug");
+    world.broken = undefined;
+    world.meanwhile = () => world.prober.close();
+    await world.prober.probeDue();
+    expect((await world.node.registry.findAddress("", ip("10.6.0.1")))?.quarantine?.nextProbeAtMs).toBeLessThanOrEqual(
+      world.node.clock.ms,
+    );
   });
 });

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
   COLLECTOR_TICK_MS,
@@ -138,7 +141,7 @@ const it = test.extend<{ world: Scene }>({
 });
 
 describe("leak: a sweep", () => {
-  it("names namespaces with the address of an unknown container that are not known to be its pod's", async ({
+  it("names the namespaces that have the address of an unknown container, and are not known to be its pod's", async ({
     world,
   }) => {
     world.found = { kind: "unknown", candidates: ["/run/netns/other"] };
@@ -150,7 +153,9 @@ describe("leak: a sweep", () => {
     expect([await world.statesOf("10.0.0.1"), world.collector.problems]).toEqual([["Cooling"], []]);
   });
 
-  it("keeps what a machine may have where no link shows it, until no runtime has a record", async ({ world }) => {
+  it("keeps what a machine may have where no link shows it, until the runtime has no record of it", async ({
+    world,
+  }) => {
     const workload = { kind: "VirtualMachine", namespace: "shop", name: "vm", uid: "v", member: "vm" } as const;
     world.fence = async () => false;
     await world.bind("vm", { containerId: UNKNOWN_CONTAINER, workload });
@@ -178,7 +183,9 @@ describe("leak: a sweep", () => {
     expect([await world.state, world.node.calls.length]).toEqual(["Bound", 2]);
   });
 
-  it("collects the others when one question has no answer, and ends when a few have none", async ({ world }) => {
+  it("collects the others when the API server does not answer about one, and ends when it has not about a few", async ({
+    world,
+  }) => {
     for (let last = 1; last <= 9; last++) await world.node.bind(`10.0.0.${last}`, `web-${last}`);
     await world.collector.sweep();
     const { calls } = world.node;
@@ -272,7 +279,9 @@ describe("retention: the pod of a workload that retains its address", () => {
     expect([world.node.calls.length, await world.state]).toEqual([2, "Bound"]);
   });
 
-  it("keeps the address while its NIC has it, and is checked until then; others do not wait", async ({ world }) => {
+  it("keeps the address while it is on its NIC, and is checked until it is not; others do not wait for it", async ({
+    world,
+  }) => {
     let troubles = 2;
     world.fence = async ({ pod }) => {
       if (pod === "web" && troubles-- > 0) throw new Error("The kernel refuses");
@@ -287,6 +296,21 @@ describe("retention: the pod of a workload that retains its address", () => {
     expect(await world.statesOf("10.0.0.3", "10.0.0.5")).toEqual(["Bound", "Cooling"]);
     await expect.poll(() => world.node.stateOf("10.0.0.3"), { timeout: 10_000 }).toBe("Cooling");
     expect(world.node.lines.filter((line) => line.includes("; retrying"))).toHaveLength(1);
+  });
+
+  it("is found by a sweep when the agent was away, and is collected at the second observation where its namespace cannot be seen", async ({
+    world,
+  }) => {
+    world.fence = async () => false;
+    await world.bind("web", { workload });
+    await world.collector.sweep();
+    expect(await world.state).toBe("Bound");
+    await world.sweepLater();
+    expect(await world.state).toBe("Cooling");
+    world.fence = async () => true;
+    await world.node.bind("10.0.0.2", "late", { workload });
+    await world.collector.sweep();
+    expect(await world.node.stateOf("10.0.0.2")).toBe("Cooling");
   });
 });
 
@@ -313,6 +337,8 @@ describe("retention: an address that the journal has taken in", () => {
   });
 });
 
+const HASH = "0123456789abcdef0123456789abcdef";
+
 describe("leak: a pod that the watch reports", () => {
   it("as finished keeps its address when the API server contradicts", async ({ world }) => {
     await world.bind("job");
@@ -336,7 +362,9 @@ describe("leak: a pod that the watch reports", () => {
     expect(await world.state).toBe("Cooling");
   });
 
-  it("while the API server is out of reach is found by the next sweep, as are those after it", async ({ world }) => {
+  it("while the API server is out of reach is found by the next sweep, and so are those after it", async ({
+    world,
+  }) => {
     await world.bind("job");
     await world.node.bind("10.0.0.2", "next");
     world.node.gate = unreachable;
@@ -350,7 +378,47 @@ describe("leak: a pod that the watch reports", () => {
   });
 });
 
+describe("static-pods: a static pod", () => {
+  it("is known under its hash when its mirror pod is there", async ({ world }) => {
+    world.addPod("etcd-n1", { uid: "mirror", hash: HASH });
+    await world.bind("etcd-n1", { owner: HASH });
+    world.cache.clear();
+    await world.sweepTwice();
+    expect(await world.state).toBe("Bound");
+    world.collector.podChanged(world.addPod("etcd-n1", { uid: "mirror", hash: HASH, phase: "Failed" }));
+    await world.collector.sweep();
+    expect(await world.state).toBe("Cooling");
+  });
+
+  it("without a mirror pod is collected only when its network namespace is gone", async ({ world }) => {
+    const folder = mkdtempSync(join(tmpdir(), "berth-netns-"));
+    const netns = join(folder, "cni-1");
+    writeFileSync(netns, "");
+    await world.bind("etcd-n1", { owner: HASH, netns });
+    await world.node.bind("10.0.0.2", "scheduler-n1", { owner: HASH.replace("0", "f") });
+    await world.node.bind("10.0.0.3", "proxy-n1", { owner: HASH.replace("0", "e"), netns: "/nowhere/at/all" });
+    await world.sweepTwice();
+    const states = () => world.statesOf("10.0.0.1", "10.0.0.2", "10.0.0.3");
+    expect(await states()).toEqual(["Bound", "Bound", "Bound"]);
+    rmSync(netns);
+    await world.sweepTwice();
+    expect(await states()).toEqual(["Cooling", "Bound", "Bound"]);
+    rmSync(folder, { recursive: true });
+  });
+});
+
 describe("late-del: what a CNI GC nominates is collected", () => {
+  it("only when its pod is gone or finished, as the API server says now", async ({ world }) => {
+    const live = await world.bind("live");
+    const gone = await world.node.bind("10.0.0.2", "gone");
+    const done = await world.node.bind("10.0.0.3", "done");
+    const mirrorless = await world.node.bind("10.0.0.4", "etcd-n1", { owner: HASH });
+    world.addPod("live");
+    world.addPod("done", { phase: "Succeeded", deleting: true });
+    const results = await Promise.all([live, gone, done, mirrorless].map((row) => world.collector.isPodGone(row)));
+    expect(results).toEqual([false, true, true, false]);
+  });
+
   it("not when the API server is out of reach", async ({ world }) => {
     const gone = await world.node.bind("10.0.0.2", "gone");
     world.node.gate = unreachable;
@@ -396,6 +464,16 @@ describe("the collector's timer", () => {
     expect(await world.state).toBe("Cooling");
   });
 
+  it("leaves an API server that cannot be reached alone for a while", async ({ world }) => {
+    await world.bind("web");
+    await tickAt(world, 0);
+    world.node.gate = unreachable;
+    expect(await tickAt(world, GRACE_MS)).toBe(1);
+    expect(await tickAt(world, SWEEP_RETRY_MS - 1)).toBe(0);
+    expect(await tickAt(world, 1)).toBe(1);
+    expect(world.node.lines).toEqual(["warn Collecting leaked addresses failed; retrying"]);
+  });
+
   it("sweeps again soon after its first sweep had no answer, not after the interval", async ({ world }) => {
     await world.bind("web");
     world.node.gate = unreachable;
@@ -406,5 +484,13 @@ describe("the collector's timer", () => {
     expect(world.collector.candidates).toBe(1);
     // It has ended: the pod that it has missed is next, not another sweep.
     expect(await tickAt(world, GRACE_MS - 1)).toBe(0);
+  });
+
+  it("does nothing once it is closed", async ({ world }) => {
+    await world.bind("web");
+    await world.collector.close();
+    world.collector.podDeleted(world.addPod("web"));
+    expect(await tickAt(world, INTERVAL_MS)).toBe(0);
+    await expect(world.collector.sweep()).rejects.toThrow("The collector is closed");
   });
 });

@@ -291,6 +291,32 @@ describe("a record of another node that is in the way", () => {
     server.edit("10.0.0.1", (spec) => ({ ...spec, state: "Nonsense" }));
     expect(await two.write()).toBe("done");
   });
+
+  it("is waited for until the agent stops", async () => {
+    void two.write();
+    await expect.poll(() => two.marked).toBe("e2.written");
+    two.stop();
+    expect(await two.writing).toMatch(/aborted|The agent stops/);
+    expect(two.marked).toBe("e2.written");
+  });
+});
+
+it("of two nodes that wait for each other both see that the other has written when neither journal is whole", async () => {
+  await one.node.bind("10.0.0.1", "a");
+  await two.node.bind("10.0.0.2", "b");
+  await goBackBefore(async () => {
+    await one.free("a");
+    await two.free("b");
+    await one.node.bind("10.0.0.2", "c");
+    await two.node.bind("10.0.0.1", "d");
+  });
+  for (const agent of [one, two]) {
+    agent.isWhole = false;
+    // The pods that the past shows have no other address on the NIC.
+    void agent.write();
+  }
+  expect(await Promise.all([one.writing, two.writing])).toEqual(["done", "done"]);
+  expect(objects().sort()).toEqual(["10.0.0.1 Bound n1 a", "10.0.0.2 Bound n2 b"]);
 });
 
 describe("a write that fails", () => {
@@ -313,6 +339,12 @@ describe("a write that fails", () => {
     await expect.poll(() => one.marked).toBe("e2.written");
     end();
     expect([await one.writing, objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+  });
+
+  it("ends with the error when a record cannot be read after it was written", async () => {
+    server.put(ALLOCATIONS, "10.0.0.1", { spec: { ip: "10.0.0.1", state: "Nonsense" } });
+    fail(one, ({ path }) => path === `${ALLOCATIONS}/10.0.0.1`, forbidden);
+    expect(await one.write()).toContain("not allowed");
   });
 
   it("ends with the error when the other node's Node cannot be read", async () => {

@@ -4,6 +4,7 @@ import {
   ADOPTIONS_AT_ONCE,
   RECONCILE_ALL_MS,
   RECONCILE_INTERVAL_MS,
+  RECONCILE_TICK_MS,
   Reconciler,
 } from "../../../../host/agent/gc/reconciler.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
@@ -125,7 +126,7 @@ describe("a reconciliation", () => {
   });
 });
 
-it("node-lost: what this machine lost is released after a grace, another one's probed after nodeLost", async ({
+it("node-lost: what this machine has lost is released after a grace, another one's is probed after nodeLost", async ({
   world,
 }) => {
   world.machine = "new";
@@ -194,6 +195,19 @@ describe("the time of a reconciliation", () => {
     expect(await reconcileAfter(1)).toBe(1);
   });
 
+  it("is also that of a new list of a watch: records may have vanished with no event, as from a backup", async ({
+    world,
+  }) => {
+    await reconcileIfDue(world);
+    world.addObject("10.0.0.1", "web");
+    world.node.calls.length = 0;
+    await reconcileIfDue(world);
+    expect(world.node.calls).toEqual([]);
+    world.relists++;
+    await reconcileIfDue(world);
+    expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
+  });
+
   it("comes again soon after a failure", async ({ world }) => {
     await reconcileIfDue(world);
     world.node.clock.ms += RECONCILE_ALL_MS;
@@ -210,5 +224,23 @@ describe("the time of a reconciliation", () => {
     world.node.clock.ms += SWEEP_RETRY_MS;
     await reconcileIfDue(world);
     expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
+  });
+
+  it("comes again at once after a first one that failed: ADDs wait for it", async ({ world }) => {
+    world.addObject("10.0.0.1", "web");
+    world.node.gate = unreachable;
+    await expect(reconcileIfDue(world)).rejects.toThrow("No connection");
+    world.node.gate = async (_call, commit) => commit();
+    world.node.clock.ms += RECONCILE_TICK_MS;
+    await reconcileIfDue(world);
+    await world.reconciler.reconciled();
+    expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
+    expect(world.questions).toBe(1);
+  });
+
+  it("does not come once it is closed", async ({ world }) => {
+    await world.reconciler.close();
+    await expect(world.reconciler.reconciled()).rejects.toThrow("The reconciler is closed");
+    await expect(world.reconciler.reconcile()).rejects.toThrow("The reconciler is closed");
   });
 });

@@ -206,6 +206,12 @@ describe("a first claim", () => {
     expect(await world.bound()).toBe("nothing");
   });
 
+  it("ends with its caller, which hangs up as the wait ends", async () => {
+    openForLong();
+    world.hangUp();
+    expect([await world.add(), world.asked]).toEqual(["Error: the caller hung up", []]);
+  });
+
   it("of a second family is probed, the NIC's address of the first is not", async () => {
     expect(await world.add()).toBe("10.6.0.1");
     openForLong();
@@ -295,6 +301,12 @@ it.each<[what: string, change: () => unknown, refusal: RegExp | string]>([
 });
 
 describe("a claim under way when the registry goes back", () => {
+  it("is undone ahead of its ADD as well", async () => {
+    world.onRecorded = () => world.epoch.wentBack();
+    expect(await world.prefetch()).toMatch(/^11: /);
+    await expect.poll(() => world.written).toEqual(["e3: nothing"]);
+  });
+
   it("stands when it has recorded nothing: the pod has had the address before", async () => {
     expect(await world.add()).toBe("10.6.0.1");
     world.onRecorded = () => world.epoch.wentBack();
@@ -328,6 +340,13 @@ describe("a claim under way when the registry goes back", () => {
 describe("while the watch of the registry is broken", () => {
   beforeEach(() => {
     world.isUp = false;
+  });
+
+  it("a claim waits, and is made when that is back", async () => {
+    const adding = world.add();
+    expect([await waits(adding), await world.bound()]).toEqual([true, "nothing"]);
+    world.reconnect();
+    expect(await adding).toBe("10.6.0.1");
   });
 
   it("a pod that lacks one of its addresses waits", async () => {
@@ -364,6 +383,15 @@ describe("while the watch of the registry is broken", () => {
     world.isUp = true;
     world.canProbe = false;
     expect(await world.add()).toMatch(WAITS_FOR_N2);
+  });
+
+  it("a claim is refused when another epoch is found behind it", async () => {
+    const adding = world.add();
+    expect(await waits(adding)).toBe(true);
+    world.epoch.follow(OPEN);
+    world.reconnect();
+    expect(await adding).toMatch(WAITS_FOR_N2);
+    expect(await world.bound()).toBe("nothing");
   });
 
   it("a claim waits for so long in all, for that and for the epoch behind it", async () => {
@@ -409,6 +437,12 @@ describe("while the epoch is open, what the journal has as the pod's", () => {
     openForLong();
     expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
     expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+  });
+
+  it("is not probed when that is settled, unless its history went back", async () => {
+    await world.takeIn("10.6.0.1");
+    world.known.noteVerified("10.6.0.1");
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", []]);
   });
 
   it("is no other NIC's without a probe", async () => {

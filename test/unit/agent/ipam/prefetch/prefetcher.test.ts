@@ -32,3 +32,17 @@ it("of pods that are never seen only so many are remembered", () =>
     prefetcher.podChanged(podOf("ghost-0"));
     await until(() => door.claims.length === 1, "the oldest is forgotten");
   }));
+
+it("a late undo takes nothing back that an ADD has attached meanwhile", () =>
+  withPrefetching(async (world) => {
+    const web = podOf("web-0");
+    world.prefetcher.podChanged(web);
+    await until(() => world.prefetcher.stats().claimed === 1, "it is claimed");
+    const claimed = world.prefetcher.claimedFor("uid-web-0", "eth0");
+    expect(claimed).toHaveLength(1);
+    const address = await world.add(web);
+    expect(world.prefetcher.claimedFor("uid-web-0", "eth0")).toEqual([]);
+    await world.node.registry.undo(claimed);
+    world.prefetcher.podGone(web);
+    expect(await world.rows()).toEqual([`web-0 eth0 ${address} Bound c-web-0`]);
+  }));

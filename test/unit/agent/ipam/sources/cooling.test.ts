@@ -47,6 +47,19 @@ describe("cooling-visibility: a released address is taken over", () => {
     expect([assigned(), limits]).toEqual([[wanted], [TAKE_OVER_CHOICES * 8]]);
   });
 
+  it("not when the pod's own addresses are the matter", async () => {
+    const { cooling, assigned } = open({ cooling: [released("10.6.0.9", 9_000)] });
+    expect([await cooling.next({ kind: "cooling", own: [] }), assigned()]).toEqual([false, []]);
+  });
+
+  it("after a wait until it has cooled, and no longer", async () => {
+    const { search, cooling, clock, assigned } = open({ cooling: [released("10.6.0.9", 500)] });
+    expect(await cooling.next(shortOf(search, [BLUE]))).toBe(true);
+    expect([clock.ms, assigned()]).toEqual([NOW_MS + MIN_COOLING_MS - 500, []]);
+    await cooling.next(shortOf(search, [BLUE]));
+    expect(assigned()).toEqual(["eth0 10.6.0.9 7 cooling"]);
+  });
+
   it.each([
     [true, MIN_COOLING_MS],
     [false, MIN_COOLING_MS + OTHERS_COOLING_WAIT_MS],
@@ -148,6 +161,11 @@ describe("a requested address that another owner has", () => {
     const { opened, answer } = replace(released("10.6.0.9", 500, { version: 4 }));
     expect([await answer, opened.clock.ms]).toEqual([true, NOW_MS + MIN_COOLING_MS - 500]);
     expect(opened.search.assignments.all).toMatchObject([{ replaces: 4, requested: true }]);
+  });
+
+  it("is taken at once when it has cooled", async () => {
+    const { opened, answer } = replace(released("10.6.0.9", MIN_COOLING_MS + 1));
+    expect([await answer, opened.clock.ms]).toEqual([true, NOW_MS]);
   });
 
   it("in another space is no matter of the request: another NIC has that one", async () => {

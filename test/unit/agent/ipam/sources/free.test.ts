@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { LIVE_USAGE_MISSES } from "../../../../../host/agent/ipam/live-usage.ts";
 import { FreeAddresses } from "../../../../../host/agent/ipam/sources/free.ts";
 import type { Setback } from "../../../../../host/agent/ipam/sources/source.ts";
-import { TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
+import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
-import { openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
@@ -65,6 +65,15 @@ describe("free addresses", () => {
     expect(names()).toEqual(["former"]);
   });
 
+  it("an assigned one that is in use already is still in use afterwards", () => {
+    const { search, free, picked, isFree } = open();
+    search.poolCache.mark("", ip("10.6.0.5"));
+    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), replaces: 3 }]);
+    picked();
+    free.cancel();
+    expect(isFree("10.6.0.5")).toBe(false);
+  });
+
   it("an assigned one that another search has reserved stays reserved", () => {
     const { search, free, picked, isFree } = open();
     expect(search.poolCache.takeExactly(BLUE, ip("10.6.0.5"))).toBe("claimed");
@@ -122,6 +131,12 @@ describe("a search for free addresses", () => {
     expect(expired()).toBe(1);
   });
 
+  it("goes on when another owner has an address", async () => {
+    const { search, free, expired } = open();
+    const taken: Setback = { kind: "taken", by: [rowOf("10.6.0.1")], picked: [], nics: search.demand.nics };
+    expect([await free.next(taken), expired()]).toEqual([true, 0]);
+  });
+
   it.each<[what: string, versions: readonly number[], lists: number]>([
     ["of another node, among others", [4, -1], 1],
     ["of this node", [0, 4], 0],
@@ -177,5 +192,14 @@ describe("addresses that searches take over", () => {
     const takeOvers = new TakeOvers(open().search);
     const rows = [9, 0, -4].map((version) => released(9, { version, workload: WEB }));
     expect(takeOvers.usable(rows, BLUE, NIC).map(({ version }) => version)).toEqual([-4]);
+  });
+
+  it("are among the first eight, not the same for all owners", () => {
+    const rows = Array.from({ length: TAKE_OVER_CHOICES + 4 }, (_, index) => released(index + 1));
+    const chosen = Array.from({ length: 60 }, (_, at) => {
+      const { search } = open({ demand: { claimant: { ...CLAIMANT, owner: `owner-${at}` } } });
+      return new TakeOvers(search).choose(rows)?.version;
+    });
+    expect(new Set(chosen)).toEqual(new Set(rows.slice(0, TAKE_OVER_CHOICES).map(({ version }) => version)));
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { cases } from "../../../../world/rows.ts";
-import { assignedOf, openSearch, rowOf } from "../../../../world/search.ts";
+import { assignedOf, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
@@ -33,6 +33,12 @@ describe("the pod's own addresses that cool", () => {
     expect(own.skipCooling).toBe(false);
     expect(await own.next({ kind: "cooling", own: [cooling("10.6.0.9", { version: 3 })] })).toBe(true);
     expect([assignedOf(search), own.skipCooling]).toEqual([["eth0 10.6.0.9 3 own"], true]);
+  });
+
+  it("are not looked at when something else is the matter", async () => {
+    const { search, own } = open();
+    expect(await own.next(shortOf(search, []))).toBe(false);
+    expect([assignedOf(search), own.skipCooling]).toEqual([[], false]);
   });
 
   const since = (address: string, sinceMs: number, rest = {}) => cooling(address, { sinceMs, ...rest });

@@ -119,6 +119,10 @@ describe("retention: a search that is short takes what is retained", () => {
     expect([isFound, found, said[0]]).toEqual([wanted !== "nothing", wanted, "lookup"]);
   });
 
+  it("and leaves what fits no pool until the claim has shown which addresses the NICs have", async () => {
+    expect(await searched({ retained: [kept("10.6.0.9"), kept("10.9.0.9")] })).toMatchObject({ said: ["lookup"] });
+  });
+
   describe("covers what the NICs lack", () => {
     const all = [kept("10.6.0.9"), kept("fd00:6::9"), kept("10.6.0.8", { ifName: "net1" })];
     const freePick = pick("10.6.0.5", { ifName: "net1" });
@@ -126,7 +130,9 @@ describe("retention: a search that is short takes what is retained", () => {
     it.each<[string, boolean, readonly Allocation[], readonly Picked[]]>([
       ["if each family of each NIC has some", true, all, []],
       ["not if a NIC has none", false, all.slice(0, 2), []],
+      ["not if another NIC has none", false, all.slice(2), []],
       ["not if a family has none", false, [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" })], []],
+      ["not if nothing is found", false, [], []],
       ["if the pod has the rest itself", true, all.slice(1), [ownPick]],
       ["not if the rest is taken from what is free", false, all.slice(1, 2), [freePick, ownPick]],
     ])("%s: %s", async (_, wanted, retained, picks) => {
@@ -151,6 +157,11 @@ describe("retention: a search that is short takes what is retained", () => {
     };
     expect([await source.next(taken(0, 4)), said]).toEqual([false, []]);
     expect([await source.next(taken(4, -1)), said]).toEqual([true, ["lookup"]]);
+  });
+
+  it("asks what other pods have only for the pod to which a machine migrates", async () => {
+    const claimant = { ...CLAIMANT, workload: WEB, isMigrationTarget: true };
+    expect((await searched({ demand: { claimant } })).said).toEqual([`lookup for ${CLAIMANT.pod}`]);
   });
 
   it("only for NICs and families that lack an address", async () => {
@@ -232,6 +243,15 @@ describe("retention: a search that is short takes what is retained", () => {
 describe("retention: another owner has the address", () => {
   const PICKED = [pick("10.6.0.9"), pick("10.6.0.5", { ifName: "net1" })];
 
+  it("an earlier pod on another node: its agent takes it off the NIC, and what is retained is looked up again", async () => {
+    const { source, short, said } = await searched({ retained: [kept("10.6.0.9")] });
+    const holder = earlier("10.6.0.9", { predecessorNode: "n2" });
+    expect(await source.replace(holder, PICKED)).toBe(true);
+    expect(await source.replace(holder, PICKED)).toBe(true);
+    await source.next(short);
+    expect(said).toEqual(["lookup", `await ${HAND_OVER_WAIT_MS}`, `await ${HAND_OVER_WAIT_MS - 1_000}`, "lookup"]);
+  });
+
   it("an earlier pod on another node, whose agent does not: try again", async () => {
     const holder = earlier("10.6.0.9", { predecessorNode: "n2" });
     const waited = { code: 11, message: /still has it on node "n2"/ };
@@ -242,6 +262,18 @@ describe("retention: another owner has the address", () => {
     clock.jump(HAND_OVER_WAIT_MS - 1_000);
     await expect(source.replace(holder, PICKED)).rejects.toMatchObject(waited);
     expect(said).toHaveLength(1);
+  });
+
+  const cooling = rowOf("10.6.0.9", { owner: "u0", state: "Cooling", workload: WEB, version: 8 });
+  const EIGHT = ["eth0 10.6.0.9 8 retained"];
+  it.each<[what: string, holder: Allocation, options: Options, said: string[], assigned: string[]]>([
+    ["Bound: its pod is evicted", earlier("10.6.0.9", { version: 7 }), { evicted: cooling }, ["evict 10.6.0.9"], EIGHT],
+    ["Bound, which has changed meanwhile", earlier("10.6.0.9", { version: 0 }), {}, ["evict 10.6.0.9"], []],
+    ["Cooling", cooling, {}, [], EIGHT],
+  ])("an earlier pod of this node: %s", async (_, holder, options, said, assigned) => {
+    const opened = open(options);
+    expect(await opened.source.replace(holder, PICKED)).toBe(true);
+    expect([opened.said, opened.assigned()]).toEqual([said, assigned]);
   });
 
   it.each([
@@ -266,6 +298,14 @@ describe("retention: another owner has the address", () => {
     await source.replace(earlier("10.6.0.9", { quarantine: PROBE_FIRST }), [...search.assignments.all]);
     await source.next(short);
     expect(said).toEqual(["lookup", "lookup"]);
+  });
+
+  it.each<[what: string, rest: Partial<Allocation>]>([
+    ["", {}],
+    [", whose object names no NIC", { ifName: "" }],
+  ])("a live pod of the member on another node%s keeps it: try again", async (_, rest) => {
+    const refused = { code: 11, message: /its pod shop\/web-0 still has it/ };
+    await expect(open().source.replace(earlier("10.6.0.9", rest), PICKED)).rejects.toMatchObject(refused);
   });
 
   it.each<[what: string, holder: Allocation]>([

@@ -44,8 +44,10 @@ it("a search waits for addresses of pools that can hand out some, free or not", 
   const poolCache = new PoolCache(openCore());
   poolCache.update([BLUE, none, full], []);
   poolCache.mark("", ip("10.8.0.1"));
-  const pools = [["none", "gone", "blue", "full"]];
-  const nic = demandOf({ ifName: "eth0", pools }, poolsByName(BLUE, none, full, gone));
+  const nic = demandOf(
+    { ifName: "eth0", pools: [["none", "gone", "blue", "full"]] },
+    poolsByName(BLUE, none, full, gone),
+  );
   const [demand = expect.unreachable()] = nic.families;
   expect(usablePools(poolCache, demand).map(({ name }) => name)).toEqual(["blue", "full"]);
 });
