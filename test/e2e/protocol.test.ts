@@ -200,7 +200,7 @@ describe("many large ADDs at once", () => {
     const keys = Object.fromEntries(Array.from({ length: 65_000 }, (_, index) => [`k${index}`, {}]));
     const stdin = { ...TEXT, keys };
     let refused = 0;
-    const large = Array.from({ length: 12 }, async (_, index) => {
+    const large = Array.from({ length: 24 }, async (_, index) => {
       await world.refused("ADD", `large${index}`, { stdin });
       refused++;
     });
@@ -210,7 +210,8 @@ describe("many large ADDs at once", () => {
       await world.del("small");
     }
     await Promise.all(large);
-    expect(others).toBeGreaterThan(large.length);
+    // Without a pause two of them end.
+    expect(others).toBeGreaterThan(4);
   });
 });
 
