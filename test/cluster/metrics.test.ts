@@ -68,8 +68,7 @@ beforeAll(async () => {
     controller: `https://127.0.0.1:${find(controller.output())}`,
   };
   // Until they show their certificates.
-  for (const of of ["agent", "controller"] as const)
-    await eventually(() => scrape(of, undefined).catch(() => undefined), Boolean, PATIENCE.timeout);
+  for (const of of ["agent", "controller"] as const) await scrapeVerified(of, undefined);
 }, 180_000);
 afterAll(async () => {
   await certificates?.stop();
@@ -97,6 +96,12 @@ function scrape(of: Component, bearer: string | undefined, localAddress = "127.0
     });
     question.once("error", reject);
   });
+}
+
+/** Authorities live for seconds here, and one may be used before its file has been written: asks again until then. */
+async function scrapeVerified(of: Component, bearer: string | undefined): Promise<Scraped> {
+  const ask = () => scrape(of, bearer).catch(() => undefined);
+  return (await eventually(ask, Boolean, PATIENCE.timeout)) ?? scrape(of, bearer);
 }
 
 /**
@@ -168,13 +173,7 @@ describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) =>
   );
 
   it("are what promtool wants", async () => {
-    // Authorities live for seconds here: one may be used before its file has been written.
-    const found = await eventually(
-      () => scrape(of, token.prometheus).catch(() => undefined),
-      Boolean,
-      PATIENCE.timeout,
-    );
-    const { body = "" } = found ?? {};
+    const { body } = await scrapeVerified(of, token.prometheus);
     const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], { input: body, encoding: "utf8" });
     expect([status, stdout, stderr]).toEqual([0, "", ""]);
     for (const name of ["berth_api_requests_total", "berth_watch_last_event_timestamp_seconds", "berth_build_info"])

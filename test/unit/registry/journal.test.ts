@@ -1,11 +1,15 @@
 /** Behaviour of a cluster's journal beyond that of every registry: a row stays until it is removed explicitly. */
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
-import type { Allocation, Claim, ClaimOutcome, FreedObserver } from "../../../host/registry/registry.ts";
+import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
+import { openSqliteJournal } from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type { Workload } from "../../../host/resources/member.ts";
-import { openDisk, openMemoryJournal } from "../../fakes/memory-journal.ts";
 import { claim, claimAndRetain, proposal } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 import { bind, CONFLICT } from "./registry-quarantine-suite.ts";
@@ -15,24 +19,41 @@ const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w-
 
 class World {
   readonly freed: string[] = [];
-  readonly #disk = openDisk();
+  readonly #directory = mkdtempSync(join(tmpdir(), "berth-journal-"));
   #clockMs = 1_000_000;
+  #journal: Journal | undefined;
 
-  open(bootId = "boot-1"): Journal {
-    const onFreed: FreedObserver = (_space, freed) => this.freed.push(formatIp(freed));
+  async open(bootId = "boot-1"): Promise<Journal> {
+    await this.#journal?.close();
     const cooldowns = { defaultMs: COOLDOWN_MS, byPool: new Map() };
-    return openMemoryJournal(this.#disk, { bootId, cooldowns, nowMs: this.nowMs, onFreed });
+    const common = { bootId, cooldowns, lockWaitMs: 0, nowMs: this.nowMs, faultCounter: createFaultCounter() };
+    this.#journal = await openSqliteJournal({
+      ...common,
+      directory: this.#directory,
+      onFreed: (_space, freed) => this.freed.push(formatIp(freed)),
+      onDeath: (error) => {
+        throw error;
+      },
+    });
+    return this.#journal;
   }
 
   advance = (milliseconds: number): void => {
     this.#clockMs += milliseconds;
   };
   nowMs = (): number => this.#clockMs;
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#journal?.close();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
 }
 
 function check(what: string, test: (journal: Journal, world: World) => Promise<void>): void {
-  const world = new World();
-  it(what, () => test(world.open(), world));
+  it(what, async () => {
+    await using world = new World();
+    await test(await world.open(), world);
+  });
 }
 
 const created = (outcome: ClaimOutcome): readonly Allocation[] =>
@@ -98,19 +119,16 @@ describe("journal: a row stays until it is removed explicitly", () => {
     expect([await journal.expire(), world.freed]).toEqual([2, []]);
   });
 
-  check(
-    "forget deletes exactly the version it names, and tells unless another node has it",
-    async (journal, { freed }) => {
-      const row = await bind(journal, claim("a", [proposal("10.0.0.1")]));
-      await journal.undo([row]);
-      expect([await journal.forget(row), freed]).toEqual([false, []]);
-      const [due = expect.fail("It is due")] = await journal.findDue(1);
-      expect([await journal.forget(due), freed]).toEqual([true, ["10.0.0.1"]]);
-      const ofOtherNode = await bind(journal, claim("a", [proposal("10.0.0.1")]));
-      expect([await journal.forget(ofOtherNode, true), freed]).toEqual([true, ["10.0.0.1"]]);
-      expect(await journal.list(undefined, 9)).toEqual([]);
-    },
-  );
+  check("forget deletes exactly the version it names, and tells unless others have it", async (journal, { freed }) => {
+    const row = await bind(journal, claim("a", [proposal("10.0.0.1")]));
+    await journal.undo([row]);
+    expect([await journal.forget(row), freed]).toEqual([false, []]);
+    const [due = expect.fail("It is due")] = await journal.findDue(1);
+    expect([await journal.forget(due), freed]).toEqual([true, ["10.0.0.1"]]);
+    const ofOtherNode = await bind(journal, claim("a", [proposal("10.0.0.1")]));
+    expect([await journal.forget(ofOtherNode, true), freed]).toEqual([true, ["10.0.0.1"]]);
+    expect(await journal.list(undefined, 9)).toEqual([]);
+  });
 });
 
 describe("journal: what the API server is known to have", () => {
@@ -137,7 +155,8 @@ describe("journal: what the API server is known to have", () => {
       await journal.claim(claim("b", [proposal("10.0.0.1", { replaces: (await find()).version })])),
     );
     expect([other?.claim?.id === row?.claim?.id, other?.claim?.earlier]).toEqual([false, [row?.claim?.id]]);
-    expect((await world.open().findAddress("", ip("10.0.0.1")))?.claim).toEqual(other?.claim);
+    const reopened = await world.open();
+    expect((await reopened.findAddress("", ip("10.0.0.1")))?.claim).toEqual(other?.claim);
   });
 
   check("retention: a quarantined row has neither claim nor workload", async (journal) => {
@@ -160,17 +179,17 @@ describe("journal: what the API server is known to have", () => {
     await bind(journal, claim("a", [proposal("10.0.0.1")]));
     await bind(journal, claim("b", [proposal("10.0.0.2")]));
     await journal.quarantine(await bind(journal, claim("c", [proposal("10.0.0.3")])), CONFLICT);
-    const copy = world.open("boot of m2");
+    const copy = await world.open("boot of m2");
     expect(await copy.noteMachine("m2")).toBe(3);
     expect(await copy.list(undefined, 10)).toEqual([]);
     expect(world.freed.toSorted()).toEqual(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
     await bind(copy, claim("d", [proposal("10.0.0.4")]));
-    expect(await world.open("boot of m2").noteMachine("m2")).toBe(0);
+    expect(await (await world.open("boot of m2")).noteMachine("m2")).toBe(0);
   });
 
   check("node-lost: what was claimed before it was known whose it is stays", async (journal, world) => {
     await journal.noteMachine("m1");
-    const copy = world.open("boot of m2");
+    const copy = await world.open("boot of m2");
     await bind(copy, claim("a", [proposal("10.0.0.1")]));
     expect(await copy.noteMachine("m2")).toBe(0);
     expect(await copy.findOwner("a")).toMatchObject([{ state: "Bound" }]);
@@ -179,7 +198,7 @@ describe("journal: what the API server is known to have", () => {
   check("clocks-and-boots: the same machine keeps its rows, also under another name", async (journal, world) => {
     await journal.noteMachine("m1");
     await bind(journal, claim("a", [proposal("10.0.0.1")]));
-    const booted = world.open("boot-2");
+    const booted = await world.open("boot-2");
     expect(await booted.noteMachine("m1")).toBe(0);
     expect(await booted.noteMachine("m1 renamed")).toBe(0);
     expect((await booted.list(undefined, 10)).length).toBe(1);
@@ -188,7 +207,7 @@ describe("journal: what the API server is known to have", () => {
   check("clocks-and-boots: what another boot bound cools, and keeps its workload", async (journal, world) => {
     const claimed = await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
     expect(created(claimed)).toHaveLength(1);
-    const after = world.open("boot-2");
+    const after = await world.open("boot-2");
     const row = { state: "Cooling", isConfirmed: true, workload: WORKLOAD };
     expect(await after.findAddress("", ip("10.0.0.1"))).toMatchObject(row);
     expect(await after.findDue(9)).toEqual([]);

@@ -81,7 +81,11 @@ export function describeStoring(open: () => Promise<KubeApi>): void {
         "status.rangesHash: Invalid value: \"0\": status.rangesHash in body should match '^[0-9a-f]{16}$' " +
         "status.bitmap: Invalid value: \"?\": status.bitmap in body should match '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'",
     ],
-    ["IPPool", { spec: { subnet, selection: "l" } }, 'Unsupported value: "l": supported values: "hash", "ascending"'],
+    [
+      "IPPool",
+      { spec: { subnet, selection: "last" } },
+      'Unsupported value: "last": supported values: "hash", "ascending"',
+    ],
     ["IPPool", { spec: { subnet, addressSpace: "a".repeat(64) } }, "Too long: may not be more than 63 bytes"],
     ["ReservedIP", { spec: { ips: [] } }, "spec.ips in body should have at least 1 items"],
     ["ReservedIP", { spec: { ips: Array(1025).fill("10.6.0.9") } }, "Too many: 1025: must have at most 1024 items"],
