@@ -11,7 +11,7 @@ import { type Observer, observe } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { Operator } from "../nodes/operator.ts";
 
-const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 300) * 1_000;
+const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 120) * 1_000;
 const NODES = ["node1", "node2", "node3"];
 const ROUND_MS = 4_000;
 

@@ -17,7 +17,7 @@ import { type Observer, observe } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
 
-const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 600) * 1_000;
+const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 240) * 1_000;
 const SEED = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);
 const MEMBERS = 4;
 const MAX_BARE_PODS = 6;

@@ -4,7 +4,7 @@ import { PROFILES } from "../simulation/profiles.ts";
 import { describeReport, type RunOptions, run, shrink } from "../simulation/run.ts";
 
 const FRESH = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);
-const STEPS = Number(process.env.BERTH_STEPS ?? 10_000_000);
+const STEPS = Number(process.env.BERTH_STEPS ?? 2_000_000);
 const STEPS_PER_RUN = 40_000;
 
 it.for(PROFILES)(`profile %s, seeds from ${FRESH}`, async (profile) => {
