@@ -90,19 +90,15 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
   const follow = <T>(
     name: string,
     decode: ReflectorOptions<T>["decode"],
-    own: Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "budgeted" | "onUndone">,
+    own: Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "budgeted" | "keepsLast">,
   ): Followed<T> => new Followed<T>({ api, log, random, keyOf, name, decode, ...own });
   const settings = collectionPath(CONFIG_MAPS, configNamespace);
-  let undoneEpoch: string | undefined;
   const caches = {
     pools: follow("IPPools", decodeControlledPool, { path: collectionPath(IP_POOLS) }),
     subnets: follow("Subnets", decodeControlledSubnet, { path: collectionPath(SUBNETS) }),
     reserved: follow("ReservedIPs", decodeControlledReservation, { path: collectionPath(RESERVED_IPS) }),
     allocations: follow("IPAllocations", openCachedDecoder(), {
       path: collectionPath(IP_ALLOCATIONS),
-      onUndone: (): void => {
-        undoneEpoch = epochOf(caches);
-      },
     }),
     coordinators: follow("Coordinators", decodeControlledCoordinator, { path: collectionPath(COORDINATORS) }),
     namespaces: follow("Namespaces", described(decodeNamespace), {
@@ -113,6 +109,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
     vendorConf: follow("vendor-conf", described(decodeVendorConfMap), {
       path: settings,
       fieldSelector: "metadata.name=vendor-conf",
+      keepsLast: () => true,
     }),
     epoch: follow(EPOCH_MAP, described(decodeEpochRecord), {
       path: settings,
@@ -126,9 +123,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
   return {
     ...caches,
     budget,
-    get undoneEpoch() {
-      return undoneEpoch;
-    },
+    configNamespace,
     synced: async (signal) => void (await Promise.all(all.map(([, reflector]) => reflector.synced(signal)))),
     get unread() {
       return all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
@@ -155,14 +150,13 @@ function described<T>(decode: (object: KubeObject, source: string) => T): (objec
   return (object) => decode(object, describeObject(object));
 }
 
-/** Returns the settings of the ConfigMap vendor-conf; the defaults if there is none. */
-export function settingsOf({ vendorConf }: Pick<Caches, "vendorConf">): VendorConf {
+/** Returns the settings of the ConfigMap vendor-conf; without it what was kept of it, the defaults if that is nothing. */
+export function settingsOf({
+  vendorConf,
+  epoch,
+}: Pick<Caches, "vendorConf"> & Partial<Pick<Caches, "epoch">>): VendorConf {
   const [map] = vendorConf.items.values();
-  return map?.conf ?? DEFAULT_VENDOR_CONF;
-}
-
-function epochOf({ epoch }: Pick<Caches, "epoch">): string | undefined {
-  return [...epoch.items.values()][0]?.epoch;
+  return map?.conf ?? [...(epoch?.items.values() ?? [])][0]?.conf ?? DEFAULT_VENDOR_CONF;
 }
 
 /** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */

@@ -53,8 +53,8 @@ export interface Caches {
   readonly vendorConf: Cache<VendorConfMap>;
   /** The registry's epoch, in the same way. */
   readonly epoch: Cache<EpochRecord>;
-  /** The epoch in force when allocations were last found to have gone back in time; undefined if they never were. */
-  readonly undoneEpoch: string | undefined;
+  /** Where the ConfigMaps are. */
+  readonly configNamespace: string;
   /** Bounds what is kept of objects that tenants write, here and in other caches of the process. */
   readonly budget: ObjectBudget;
 }

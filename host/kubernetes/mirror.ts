@@ -30,6 +30,8 @@ export interface MirrorOptions<T> {
   /** Called in order, after `items` has changed. */
   readonly onChange: (change: Change<T>) => void;
   readonly log: Log;
+  /** Whether what the object of this key said last stays in force when it is gone (rule known-stays). Default: none. */
+  readonly keepsLast?: ((key: string) => boolean) | undefined;
   /** Set for a collection that tenants write. */
   readonly budgeted?: Budgeted<T> | undefined;
 }
@@ -162,11 +164,6 @@ export class Mirror<T> {
     for (const key of this.#versions.keys()) if (!keys.has(key)) this.#release(key);
   }
 
-  /** Returns the version of the object in the map; undefined if there is none, "" if it is forgotten. */
-  knownVersion(key: string): string | undefined {
-    return this.#versions.get(key);
-  }
-
   /** Returns key and version of the object that was written last. */
   newest(): { readonly key: string; readonly version: string } | undefined {
     let newest: { key: string; version: string } | undefined;
@@ -184,6 +181,13 @@ export class Mirror<T> {
   }
 
   #release(key: string): void {
+    const { keepsLast, log, name } = this.#options;
+    if (keepsLast?.(key) === true && this.#items.has(key)) {
+      this.#versions.set(key, "");
+      this.#faults.set(key, `Of ${name}, ${key} is missing: what it said last stays in force`);
+      log.warn({ collection: name, key }, "An object is missing; what it said last stays in force");
+      return;
+    }
     this.#forget(key);
     this.#options.budgeted?.budget.release(this.#collection, key);
   }

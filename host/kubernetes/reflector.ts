@@ -5,15 +5,7 @@
 import { Latch } from "../lib/latch.ts";
 import { describeFailure, LARGE_EVENT_PAUSE, pause, pauseMs } from "./http/retry.ts";
 import { KindArrival, MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./kind-arrival.ts";
-import {
-  ApiError,
-  type KubeApi,
-  type KubeCall,
-  type KubeObject,
-  METADATA,
-  METADATA_LIST,
-  type WatchEvent,
-} from "./kube-api.ts";
+import { ApiError, type KubeApi, type KubeCall, METADATA, METADATA_LIST, type WatchEvent } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
 import { isVersion, Mirror, type MirrorOptions } from "./mirror.ts";
 
@@ -56,11 +48,6 @@ export interface ReflectorOptions<T> extends MirrorOptions<T> {
   readonly metadataOnly?: boolean;
   /** Called once, when the first list is complete. */
   readonly onSynced?: () => void;
-  /**
-   * Called when a list has an object in a version that is older than what was known, and is not the known one: the
-   * server's history went back. Default: the history is not checked.
-   */
-  readonly onUndone?: () => void;
   /** A collection that the server does not know counts as empty until its kind is installed (kind-arrival.ts). */
   readonly optional?: boolean;
   /** Returns a number in [0, 1). */
@@ -91,8 +78,6 @@ export class Reflector<T> {
   #version: string | undefined;
   /** The last known version. */
   #seenVersion = "";
-  /** The version at which the map was what the server had. */
-  #exactVersion = "";
   /** Of the last attempt: the server may be another one when it answers again. */
   #lastFailure: unknown;
   /** Key of an object that is known to have changed, until the watch reports it. */
@@ -250,15 +235,10 @@ export class Reflector<T> {
     this.#missing = undefined;
     this.#mirror.forgetUnused();
     let version = "";
-    let isUndone = false;
     for await (const page of this.#pages()) {
-      if (isEarlier(page.resourceVersion, this.#seenVersion)) {
-        isUndone = true;
-        this.#mirror.forgetVersions();
-      }
+      if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.forgetVersions();
       this.#seenVersion = page.resourceVersion;
       for (const item of page.items) {
-        isUndone ||= this.#isUndone(item);
         const startedMs = performance.now();
         const key = this.#mirror.set(item);
         if (key !== undefined) seen.add(key);
@@ -269,8 +249,6 @@ export class Reflector<T> {
       version = page.resourceVersion;
     }
     this.#mirror.keepOnly(seen);
-    this.#exactVersion = version;
-    if (isUndone) this.#options.onUndone?.();
     this.#counts.lists++;
     this.#heard();
     void this.#arrival?.close();
@@ -279,20 +257,6 @@ export class Reflector<T> {
     this.#reached();
     this.#complete();
     return version;
-  }
-
-  /** Whether the object is older than the map and was not in it so. One that `decode` does not want never was. */
-  #isUndone(object: KubeObject): boolean {
-    const { onUndone, decode, keyOf } = this.#options;
-    const version = this.#mirror.versionOf(object) ?? "";
-    if (onUndone === undefined || !isVersion(this.#exactVersion) || !isVersion(version)) return false;
-    if (BigInt(version) > BigInt(this.#exactVersion) || this.#mirror.knownVersion(keyOf(object)) === version)
-      return false;
-    try {
-      return decode(object, undefined) !== undefined;
-    } catch {
-      return false;
-    }
   }
 
   async #watch(version: string): Promise<void> {
@@ -341,7 +305,6 @@ export class Reflector<T> {
     else if (type !== "BOOKMARK") this.#mirror.set(object);
     this.#seenVersion = this.#mirror.versionOf(object) ?? this.#seenVersion;
     this.#version = this.#seenVersion;
-    this.#exactVersion = this.#seenVersion;
     this.#failures = 0;
     this.#reached();
   }

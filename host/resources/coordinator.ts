@@ -77,15 +77,18 @@ const collectedSchema = z.object({
   serviceCIDR: collectedList,
 });
 
-/** Like {@link decodeCoordinator}, with the status, which the controller writes. Throws ConfigError. */
-export function decodeServedCoordinator(value: unknown, source: string): Coordinator {
+/**
+ * Like {@link decodeCoordinator}, with the status, which the controller writes; what that lacks is as it was before.
+ * Throws ConfigError.
+ */
+export function decodeServedCoordinator(value: unknown, source: string, before?: Coordinator): Coordinator {
   const status = typeof value === "object" && value !== null && "status" in value ? value.status : undefined;
-  const collected = collectedSchema.safeParse(status).data;
+  const said = Object(status);
   return {
     ...decodeCoordinator(value, source),
-    collected,
-    fullNamespaces: fullNamespacesOf(status),
-    occupied: occupiedOf(status),
+    collected: collectedSchema.safeParse(status).data ?? before?.collected,
+    fullNamespaces: said.fullNamespaces === undefined ? before?.fullNamespaces : fullNamespacesOf(status),
+    occupied: said.occupied === undefined ? before?.occupied : occupiedOf(status),
   };
 }
 

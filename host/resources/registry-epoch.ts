@@ -4,8 +4,10 @@
  */
 import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
+import type { VendorConf } from "../config/vendor-conf.ts";
 import { metadata } from "./fields/metadata.ts";
 import type { Node } from "./node.ts";
+import { decodeSettings } from "./vendor-conf-map.ts";
 
 /** Name of the ConfigMap, in the namespace of `vendor-conf`. Only people delete it. */
 export const EPOCH_MAP = "berth-registry";
@@ -32,6 +34,11 @@ export interface EpochRecord {
   readonly definition: string;
   /** Names of nodes that have not written yet, for people: `n1, n2 and 40 more`. */
   readonly waitsFor: string;
+  /** What the leading controller has written in turn, each without a second, the last one at the end. */
+  readonly beats: readonly string[];
+  /** What `vendor-conf` said last, as text; "" if nothing is known. */
+  readonly settings: string;
+  readonly conf: VendorConf | undefined;
 }
 
 const text = z.string().catch("");
@@ -46,6 +53,8 @@ const recordSchema = z.object({
       cause: z.enum(["first", "kind", "history"]).catch("first"),
       definition: text,
       waitsFor: text,
+      beats: text,
+      settings: text,
     })
     .partial()
     .nullish(),
@@ -55,22 +64,42 @@ const recordSchema = z.object({
 export function decodeEpochRecord(value: unknown, source: string): EpochRecord {
   const { metadata, data } = decodeConfig(recordSchema, value, source);
   const { epoch = "", settled = "", cause = "first", definition = "", waitsFor = "" } = data ?? {};
+  const { beats = "", settings = "" } = data ?? {};
   const { namespace = "", uid = "", resourceVersion = "" } = metadata;
-  return { namespace, uid, resourceVersion, epoch, settled, cause, definition, waitsFor };
+  const said = { epoch, settled, cause, definition, waitsFor, beats: beats.split(" ").filter(Boolean), settings };
+  return { namespace, uid, resourceVersion, ...said, conf: confOf(settings, namespace) };
 }
 
-/** Returns the data of the ConfigMap. */
+function confOf(settings: string, home: string): VendorConf | undefined {
+  try {
+    return decodeSettings(settings, EPOCH_MAP, home);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the data of the ConfigMap that agents write, too. */
 export function encodeEpoch({
   epoch,
   settled,
   cause,
   definition,
   waitsFor,
-}: Omit<EpochRecord, "namespace" | "uid" | "resourceVersion">) {
+}: Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor">) {
   return { epoch, settled, cause, definition, waitsFor };
 }
 
-const WRITTEN = ".written";
+/** Most that the ConfigMap has: an agent that was away for longer looks for its newest record instead. */
+export const MAX_BEATS = 16;
+
+/** Whether `now` has one of those that are known, and lacks a later one: its history is another one, or it is late. */
+export function isWithoutBeats(known: readonly string[], now: readonly string[]): boolean {
+  const last = known.at(-1);
+  return last !== undefined && !now.includes(last) && known.some((beat) => now.includes(beat));
+}
+
+/** Ends the mark of a node that has written, and waits. */
+export const WRITTEN = ".written";
 
 /** Returns the annotation's value. */
 export function formatMark(epoch: string, isSettled: boolean): string {

@@ -9,6 +9,8 @@ export interface VendorConfMap {
   readonly kind: "ConfigMap";
   readonly name: "vendor-conf";
   readonly conf: VendorConf;
+  /** As written. */
+  readonly text: string;
 }
 
 const VENDOR_CONF_NAME = "vendor-conf";
@@ -30,12 +32,19 @@ export function decodeVendorConfMap(value: unknown, source: string): VendorConfM
     const mismatch = { path: "metadata.name", got: `"${metadata.name}"`, wanted: `"${VENDOR_CONF_NAME}"` };
     throw new ConfigError(source, [mismatch]);
   }
-  const inside = `${source}, key "${VENDOR_CONF_KEY}"`;
-  const documents = parseYaml(data[VENDOR_CONF_KEY], inside);
-  if (documents.length > 1) {
-    throw new ConfigError(inside, [{ path: "", got: `${documents.length} documents`, wanted: "one" }]);
-  }
+  const text = data[VENDOR_CONF_KEY];
+  const conf = decodeSettings(text, `${source}, key "${VENDOR_CONF_KEY}"`, metadata.namespace);
+  return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf, text };
+}
+
+/** Decodes the text of `conf.yml`; `home`: the namespace of its ConfigMap. Throws ConfigError. */
+export function decodeSettings(text: string, source: string, home: string | undefined): VendorConf {
+  const documents = parseYaml(text, source);
+  if (text.trim() === "")
+    throw new ConfigError(source, [{ path: "", got: "nothing", wanted: "settings; {} stands for the defaults" }]);
+  if (documents.length > 1)
+    throw new ConfigError(source, [{ path: "", got: `${documents.length} documents`, wanted: "one" }]);
   const [document] = documents;
-  const conf = document === undefined ? decodeVendorConf(undefined, inside) : document.decode(inside, decodeVendorConf);
-  return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf: { ...conf, home: metadata.namespace } };
+  const conf = document === undefined ? decodeVendorConf(undefined, source) : document.decode(source, decodeVendorConf);
+  return { ...conf, home };
 }

@@ -206,7 +206,7 @@ export const valuesSchema = z.strictObject({
   }),
   settings: closed("`vendor-conf`", vendorConfSchema).default({}).meta({
     description:
-      "Settings, keys of [vendor-conf](resources.md#configmap-vendor-conf-key-confyml). If empty, no ConfigMap is created.",
+      "Settings, keys of [vendor-conf](resources.md#configmap-vendor-conf-key-confyml). If empty, no ConfigMap is created, and what one said before holds.",
   }),
   subnets: specs("Subnet", subnetSchema.shape.spec)
     .default({})

@@ -462,6 +462,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     ...{ known: knownEpoch, random, log },
     line: {
       isUp: () => resources.epochWatch.isWatching && api.confirming === undefined,
+      session: () => resources.epochWatch.stats.watches,
       silence: () => resources.epochWatch.silence,
       up: async (signal) => {
         await resources.epochWatch.watching(signal);

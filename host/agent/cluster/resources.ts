@@ -5,7 +5,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
-import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
+import { DEFAULT_VENDOR_CONF, type VendorConf } from "../../config/vendor-conf.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { ObjectBudget, type ObjectBudgetOptions, type UnusedObject } from "../../kubernetes/object-budget.ts";
 import type { ReflectorStats } from "../../kubernetes/reflector.ts";
@@ -119,7 +119,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 
   /** The watch of the registry's epoch. */
-  get epochWatch(): Pick<Watches["epoch"], "isWatching" | "watching" | "silence"> {
+  get epochWatch(): Pick<Watches["epoch"], "isWatching" | "watching" | "silence" | "stats"> {
     return this.#watches.epoch;
   }
 
@@ -215,9 +215,14 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
    */
   #isComplete(): boolean {
     const { reserved, coordinators, vendorConf } = this.#watches;
-    const others: readonly AnyWatch[] = [reserved, vendorConf];
-    const areKnown = others.every(({ undecodable, items }) => [...undecodable].every((key) => items.has(key)));
+    const isKnown = ({ undecodable, items }: AnyWatch): boolean => [...undecodable].every((key) => items.has(key));
+    const areKnown = isKnown(reserved) && (isKnown(vendorConf) || this.#knownConf !== undefined);
     return areKnown && (!coordinators.undecodable.has(COORDINATOR_NAME) || coordinators.items.has(COORDINATOR_NAME));
+  }
+
+  /** What the controller has kept of the settings. */
+  get #knownConf(): VendorConf | undefined {
+    return this.#watches.epoch.items.values().next().value?.conf;
   }
 
   #schedule(): void {
@@ -265,7 +270,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       namespaces: namespaces.items,
       pods: pods.items,
       coordinator: coordinators.items.get(COORDINATOR_NAME),
-      vendorConf: [...vendorConf.items.values()][0]?.conf ?? DEFAULT_VENDOR_CONF,
+      vendorConf: [...vendorConf.items.values()][0]?.conf ?? this.#knownConf ?? DEFAULT_VENDOR_CONF,
       get problems() {
         problems ??= [...[...bad].map(([name, reason]) => `IPPool "${name}" ${reason}`), ...pools.problems];
         return problems;

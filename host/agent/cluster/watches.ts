@@ -11,7 +11,7 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatMismatches } from "../../lib/schema.ts";
 import { DEFINITIONS, joinDefinitions, REGISTRY_KINDS, readDefinition } from "../../registry/epoch/kubernetes-epoch.ts";
-import { type Coordinator, decodeServedCoordinator } from "../../resources/coordinator.ts";
+import { COORDINATOR_NAME, type Coordinator, decodeServedCoordinator } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
@@ -107,8 +107,15 @@ export function openWatches(options: WatchesOptions): Watches {
   } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "keyOf" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, keyOf, ...own });
-  const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
-    follow({ name, path, decode: (object) => decode(object, describeObject(object)), onChange: onSetting });
+  const settings = <T>(
+    name: string,
+    path: string,
+    decode: (object: KubeObject, source: string, before: T | undefined) => T,
+    keepsLast?: (key: string) => boolean,
+  ): Reflector<T> => {
+    const described = (object: KubeObject, before: T | undefined): T => decode(object, describeObject(object), before);
+    return follow({ name, path, decode: described, onChange: onSetting, keepsLast });
+  };
   const uids = new Map<string, string>();
   const noteKind = (name: string, uid: string): void => {
     uids.set(name, uid);
@@ -130,6 +137,19 @@ export function openWatches(options: WatchesOptions): Watches {
     return kind;
   };
   const [allocationKind, reservedKind] = REGISTRY_KINDS;
+  const epoch: Reflector<EpochRecord> = follow({
+    name: EPOCH_MAP,
+    path: `/api/v1/namespaces/${configNamespace}/configmaps`,
+    onChange: (change) => {
+      onEpoch(change.kind === "set" ? change.value : undefined);
+      onSetting();
+    },
+    onSynced: () => {
+      if (epoch.items.size === 0) onEpoch(undefined);
+    },
+    fieldSelector: `metadata.name=${EPOCH_MAP}`,
+    decode: (object) => decodeEpochRecord(object, describeObject(object)),
+  });
   return {
     pools: follow({
       name: "IPPools",
@@ -143,7 +163,12 @@ export function openWatches(options: WatchesOptions): Watches {
       },
     }),
     reserved: settings("ReservedIPs", `${API_PATH}/reservedips`, decodeReservedIp),
-    coordinators: settings("Coordinators", `${API_PATH}/coordinators`, decodeServedCoordinator),
+    coordinators: settings(
+      "Coordinators",
+      `${API_PATH}/coordinators`,
+      decodeServedCoordinator,
+      (name) => name === COORDINATOR_NAME,
+    ),
     namespaces: follow({
       name: "Namespaces",
       path: "/api/v1/namespaces",
@@ -165,6 +190,7 @@ export function openWatches(options: WatchesOptions): Watches {
       onChange: onSetting,
       fieldSelector: "metadata.name=vendor-conf",
       decode: (object) => decodeVendorConfMap(object, describeObject(object)),
+      keepsLast: () => true,
     }),
     node: follow({
       name: "this Node",
@@ -173,13 +199,7 @@ export function openWatches(options: WatchesOptions): Watches {
       onChange: onNode,
       decode: (object) => decodeNode(object, describeObject(object)),
     }),
-    epoch: follow({
-      name: EPOCH_MAP,
-      path: `/api/v1/namespaces/${configNamespace}/configmaps`,
-      onChange: (change) => onEpoch(change.kind === "set" ? change.value : undefined),
-      fieldSelector: `metadata.name=${EPOCH_MAP}`,
-      decode: (object) => decodeEpochRecord(object, describeObject(object)),
-    }),
+    epoch,
     allocationKind: followKind(allocationKind),
     reservedKind: followKind(reservedKind),
     pods: follow({

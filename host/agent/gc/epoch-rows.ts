@@ -72,6 +72,26 @@ export class OwnEpochRows implements EpochRows {
     }
   }
 
+  async isNewestMissing(): Promise<boolean> {
+    const { registry, signal, log } = this.#deps;
+    let newest: Allocation | undefined;
+    for await (const row of listRows(registry, SWEEP_PAGE)) {
+      const isPublished = row.state === "Bound" && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER;
+      if (isPublished && row.version > (newest?.version ?? 0)) newest = row;
+    }
+    while (newest !== undefined && !signal.aborted) {
+      try {
+        const object = await this.#get(newest);
+        const now = await registry.findAddress(newest.space, newest.ip);
+        return object === undefined && now?.version === newest.version;
+      } catch (error) {
+        log.debug({ err: error, address: nameOf(newest) }, "This node's newest record could not be read");
+        await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
+      }
+    }
+    return false;
+  }
+
   async #own(): Promise<readonly IpAllocation[]> {
     return this.#objects.list({ fields: { "spec.node": this.#deps.node } }, { ...TERMS, signal: this.#deps.signal });
   }

@@ -1,16 +1,26 @@
 /**
  * Settles the registry's epoch when every node that had an agent has written what its pods have (registry-epoch), and
- * begins one when the cache of allocations shows that the API server went back in time. plan-epoch.ts decides.
+ * makes its ConfigMap again when that is missing or emptied. Every minute it adds to it what cannot repeat, and begins an
+ * epoch when the API server has lost some of that. plan-epoch.ts decides.
  */
 import { randomUUID } from "node:crypto";
 import { isConflict } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
-import { collectionPath, NODES } from "../../kubernetes/paths.ts";
+import { CONFIG_MAPS, collectionPath, NODES, objectPath } from "../../kubernetes/paths.ts";
 import { KubernetesEpoch } from "../../registry/epoch/kubernetes-epoch.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
-import { EPOCH_ANNOTATION, type EpochRecord, KINDS_AWAY } from "../../resources/registry-epoch.ts";
+import {
+  EPOCH_ANNOTATION,
+  EPOCH_MAP,
+  type EpochRecord,
+  isWithoutBeats,
+  KINDS_AWAY,
+  MAX_BEATS,
+  WRITTEN,
+} from "../../resources/registry-epoch.ts";
 import { settingsOf } from "../caches.ts";
 import { nodeStatus } from "../gc/read-status.ts";
+import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
 import { planEpoch, planRecord } from "./plan-epoch.ts";
@@ -21,20 +31,32 @@ const EPOCH_REST_MS = 200;
 /** Interval at which an open epoch is looked at without a change: milliseconds. */
 const EPOCH_CHECK_MS = 5_000;
 
+/** Time for which the ConfigMap may be missing or empty: whoever replaces it deletes it first. Milliseconds. */
+const AWAY_MS = 5_000;
+
+/** Interval at which something is added that cannot repeat: milliseconds. */
+const BEAT_MS = 60_000;
+
+interface State {
+  /** What the ConfigMap had last, as this process has seen it. */
+  beats: readonly string[];
+  beatMs: number;
+  /** Since when the ConfigMap is missing or empty; undefined while it is not. */
+  awayMs: number | undefined;
+  waitingNodes: number;
+}
+
 export const startEpoch: StartController = (deps) => {
   const { caches } = deps;
   const since = new NotReadySince(deps);
-  let waitingNodes = 0;
+  const state: State = { beats: [], beatMs: Number.NEGATIVE_INFINITY, awayMs: undefined, waitingNodes: 0 };
   const loop = startReconciling(deps, {
     failure: "Settling the registry's epoch failed",
-    work: () =>
-      update(deps, since, (waiting) => {
-        waitingNodes = waiting.length;
-      }),
+    work: () => update(deps, since, state),
     restMs: () => EPOCH_REST_MS,
   });
   const ends = [
-    caches.epoch.subscribe(() => loop.wake()),
+    ...[caches.epoch, caches.vendorConf].map((cache) => cache.subscribe(() => loop.wake())),
     caches.nodes.subscribe((change) => {
       const [now, before] = [change.kind === "set" ? change.value : undefined, change.before];
       if (nodeStatus(now) === "ready") since.forget(change.key);
@@ -44,12 +66,13 @@ export const startEpoch: StartController = (deps) => {
   return {
     get problems() {
       const { waitsFor = "", definition } = openRecordOf(deps) ?? {};
-      if (waitsFor === "") return loop.problems;
+      const away = state.awayMs === undefined ? [] : [`The ConfigMap ${EPOCH_MAP} is missing or empty`];
+      if (waitsFor === "") return [...away, ...loop.problems];
       const whom = definition === "" ? KINDS_AWAY : `node ${waitsFor}`;
-      return [`The registry has just appeared or went back in time; it waits for ${whom}`, ...loop.problems];
+      return [`The registry has just appeared or went back in time; it waits for ${whom}`, ...away, ...loop.problems];
     },
     get measurements() {
-      return { epoch: openRecordOf(deps) && { waitingNodes } };
+      return { epoch: openRecordOf(deps) && { waitingNodes: state.waitingNodes } };
     },
     close: async () => {
       for (const end of ends) end();
@@ -72,21 +95,28 @@ function openRecordOf(deps: Pick<ControllerDeps, "caches">): EpochRecord | undef
 }
 
 /** Returns after how many milliseconds to look again; undefined: with the next change. */
-async function update(
-  deps: ControllerDeps,
-  since: NotReadySince,
-  onWaiting: (nodes: readonly string[]) => void,
-): Promise<number | undefined> {
-  const { api, caches, leading, log } = deps;
+async function update(deps: ControllerDeps, since: NotReadySince, state: State): Promise<number | undefined> {
+  const { api, caches, leading, log, clock } = deps;
+  const port = new KubernetesEpoch({ api, configNamespace: caches.configNamespace, newEpoch: randomUUID });
   const record = recordOf(deps);
-  if (record === undefined || record.epoch === "") return undefined;
-  const port = new KubernetesEpoch({ api, configNamespace: record.namespace, newEpoch: randomUUID });
-  if (caches.undoneEpoch === record.epoch) {
-    log.warn("The API server went back in time; agents write again what their pods have");
-    await port.begin(new Set([record.epoch]), "history");
-    return undefined;
+  if (record === undefined || record.epoch === "") {
+    state.awayMs ??= clock.nowMs();
+    const restMs = state.awayMs + AWAY_MS - clock.nowMs();
+    if (restMs > 0) return restMs;
+    await restore(deps, port);
+    return EPOCH_CHECK_MS;
   }
-  if (record.settled === record.epoch) return undefined;
+  state.awayMs = undefined;
+  // A cache may be late.
+  if (isWithoutBeats(state.beats, record.beats) && isWithoutBeats(state.beats, (await port.read())?.beats ?? [])) {
+    log.warn("The API server went back in time; agents write again what their pods have");
+    state.beats = [];
+    await port.begin(new Set([record.epoch]), "history");
+    return EPOCH_REST_MS;
+  }
+  state.beats = record.beats;
+  const beatRestMs = await beat(deps, record, state);
+  if (record.settled === record.epoch) return beatRestMs;
   const plan = (nodes: Iterable<Node>): readonly string[] =>
     planEpoch({
       ...{ epoch: record.epoch, nodes },
@@ -96,7 +126,7 @@ async function update(
   let waiting = plan(caches.nodes.items.values());
   // A cache may lack a node that has just marked its first epoch.
   if (waiting.length === 0) waiting = plan(await readNodes(deps));
-  onWaiting(waiting);
+  state.waitingNodes = waiting.length;
   const planned = planRecord(record, waiting);
   if (planned === undefined) return EPOCH_CHECK_MS;
   try {
@@ -106,6 +136,33 @@ async function update(
   }
   if (waiting.length === 0) log.info({ epoch: record.epoch }, "All nodes have written what their pods have");
   return EPOCH_CHECK_MS;
+}
+
+/** Makes the ConfigMap again, as the nodes have marked it: an emptied one is no registry that went back (known-stays). */
+async function restore(deps: ControllerDeps, port: KubernetesEpoch): Promise<void> {
+  const marks = new Set((await readNodes(deps)).flatMap(({ annotations }) => annotations[EPOCH_ANNOTATION] ?? []));
+  const found = await port.make(deps.leading);
+  if (found.epoch !== "") return;
+  const [mark = ""] = marks;
+  if (marks.size === 1 && !mark.endsWith(WRITTEN)) await port.settle(found, mark, deps.leading);
+  // Some had not written yet: all do so once more.
+  else if (marks.size > 0) await port.begin(new Set(), "history");
+  deps.log.warn({ epoch: mark }, `The ConfigMap ${EPOCH_MAP} was missing or empty, and is made again`);
+}
+
+/** Adds what cannot repeat, and keeps what vendor-conf says. Returns after how many milliseconds it is due again. */
+async function beat(deps: ControllerDeps, record: EpochRecord, state: State): Promise<number> {
+  const { api, caches, clock, random, leading: signal } = deps;
+  const [map] = caches.vendorConf.items.values();
+  const settings = caches.vendorConf.problems.length === 0 && map !== undefined ? map.text : record.settings;
+  const restMs = state.beatMs + BEAT_MS - clock.nowMs();
+  if (restMs > 0 && settings === record.settings) return restMs;
+  const next = Math.floor(random() * 2 ** 40).toString(36);
+  const body = { data: { beats: [...record.beats, next].slice(-MAX_BEATS).join(" "), settings } };
+  const path = objectPath(CONFIG_MAPS, { namespace: record.namespace, name: EPOCH_MAP });
+  await patchIfSame(api, { path, uid: record.uid, resourceVersion: record.resourceVersion, body, signal });
+  state.beatMs = clock.nowMs();
+  return BEAT_MS;
 }
 
 async function readNodes({ api, leading }: Pick<ControllerDeps, "api" | "leading">): Promise<readonly Node[]> {

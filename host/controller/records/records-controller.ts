@@ -216,12 +216,11 @@ class Records implements Controller {
 
   #decide(): RecordsPlan {
     const { caches, clock } = this.#deps;
-    const { epoch } = [...caches.epoch.items.values()][0] ?? {};
-    const wentBack = caches.undoneEpoch !== undefined && caches.undoneEpoch === epoch;
+    const { epoch, settled } = [...caches.epoch.items.values()][0] ?? {};
     const plan = planRecords({
       ...{ used: this.#used(), held: this.#held, known: this.#known ?? new Map(), findings: this.#findings },
       ...{ nowMs: clock.nowMs(), intervalMs: this.#settings.intervalMs },
-      isComplete: caches.allocations.problems.length === 0 && !wentBack,
+      isComplete: caches.allocations.problems.length === 0 && epoch === settled,
     });
     this.#plan = plan;
     this.#findings = new Map(plan.open);

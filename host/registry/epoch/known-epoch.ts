@@ -15,8 +15,19 @@ const MAX_EPOCHS = 16;
 
 const names = z.array(z.string());
 
+const epoch = z.object({
+  epoch: z.string(),
+  settled: z.string(),
+  cause: z.enum(["first", "kind", "history"]),
+  definition: z.string(),
+  waitsFor: z.string(),
+  beats: names.readonly(),
+});
+
 const schema = z.object({
   format: z.literal(1),
+  /** What the registry said last of the epoch in force. */
+  last: epoch.optional(),
   /** The epochs that were in force, the last one at the end. */
   epochs: names.default([]),
   /** The last one for which this node has written all that its pods have; "" if none. */
@@ -65,7 +76,7 @@ export class KnownEpoch {
   /** Highest version that the registry has answered with. */
   version: bigint;
   readonly #unverified: Set<string>;
-  #state: Pick<Content, "written" | "isBroken">;
+  #state: Pick<Content, "written" | "isBroken" | "last">;
   #saved = "";
 
   constructor(file: EpochFile) {
@@ -86,6 +97,10 @@ export class KnownEpoch {
     return this.#unverified;
   }
 
+  get last(): Content["last"] {
+    return this.#state.last;
+  }
+
   get written(): string {
     return this.#state.written;
   }
@@ -101,7 +116,7 @@ export class KnownEpoch {
     this.save();
   }
 
-  note(state: Partial<Pick<Content, "written" | "isBroken">>): void {
+  note(state: Partial<Pick<Content, "written" | "isBroken" | "last">>): void {
     this.#state = { ...this.#state, ...state };
     this.save();
   }

@@ -68,7 +68,9 @@ export class KubernetesEpoch implements EpochPort {
       const isTaken = found.epoch !== "" && found.definition === definition;
       if (isTaken && !(cause === "history" && known.has(found.epoch))) return found;
       const epoch = this.#options.newEpoch();
-      const isEmpty = cause === "first" && found.epoch === "" && !(await this.#hasMarks());
+      const isEmpty = cause === "first" && found.epoch === "";
+      // The map was emptied: the controller makes it again.
+      if (isEmpty && (await this.#hasMarks())) return undefined;
       const begun = { ...found, epoch, cause, definition, waitsFor: "", settled: isEmpty ? epoch : found.settled };
       try {
         return await this.write(begun);
@@ -76,6 +78,20 @@ export class KubernetesEpoch implements EpochPort {
         if (!isConflict(error)) throw error;
       }
     }
+  }
+
+  /** Makes the ConfigMap unless it is there. Returns it. */
+  async make(signal: AbortSignal): Promise<EpochRecord> {
+    const { api, configNamespace: namespace } = this.#options;
+    const body = { apiVersion: "v1", kind: "ConfigMap", metadata: { namespace, name: EPOCH_MAP } };
+    const path = collectionPath(CONFIG_MAPS, namespace);
+    const found = await this.read();
+    return found ?? decodeEpochRecord(await api.call({ method: "POST", path, body, signal }), EPOCH_MAP);
+  }
+
+  /** Says that all nodes have written for the epoch, with the definitions as they are. */
+  async settle(found: EpochRecord, epoch: string, signal: AbortSignal): Promise<void> {
+    await this.write({ ...found, epoch, settled: epoch, definition: await this.#readDefinitions() }, signal);
   }
 
   /** Writes the record over the version that it was read in. Rejects with a conflict if it has changed since. */

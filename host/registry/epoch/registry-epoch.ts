@@ -6,7 +6,13 @@
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
-import { type EpochCause, type EpochRecord, KINDS_AWAY } from "../../resources/registry-epoch.ts";
+import {
+  EPOCH_MAP,
+  type EpochCause,
+  type EpochRecord,
+  isWithoutBeats,
+  KINDS_AWAY,
+} from "../../resources/registry-epoch.ts";
 import type { KnownEpoch } from "./known-epoch.ts";
 
 /** Interval at which an agent repeats what failed while an epoch is open: milliseconds, less a random half. */
@@ -16,7 +22,7 @@ const RETRY_MS = 1_000;
 const SAVE_MS = 1_000;
 
 /** The epoch as the registry says it. */
-export type Epoch = Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor">;
+export type Epoch = Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor" | "beats">;
 
 /** The registry, as far as epochs are concerned. */
 export interface EpochPort {
@@ -39,6 +45,11 @@ export interface EpochRows {
    * node's. Rejects when there is no answer.
    */
   write(epoch: Epoch, isWhole: boolean, course: WritingCourse): Promise<void>;
+  /**
+   * Resolves with whether the newest record that a pod of this node has is missing: a restore may raise versions. Waits
+   * for an answer.
+   */
+  isNewestMissing(): Promise<boolean>;
 }
 
 export interface WritingCourse {
@@ -52,7 +63,7 @@ interface RegistryEpochDeps {
   readonly port: EpochPort;
   readonly rows: EpochRows;
   readonly known: KnownEpoch;
-  readonly line: EpochLine;
+  readonly line: EpochSource;
   readonly random: () => number;
   readonly log: Log;
   /** The epoch is settled. */
@@ -60,6 +71,11 @@ interface RegistryEpochDeps {
 }
 
 /** How this node hears of the registry: another one can only be behind an interruption. */
+export interface EpochSource extends EpochLine {
+  /** Number of interruptions, and the first watch. */
+  session(): number;
+}
+
 interface EpochLine {
   /** Whether what the registry says of its epoch is known as it is now. */
   isUp(): boolean;
@@ -85,6 +101,8 @@ export class RegistryEpoch {
   readonly #worker: PeriodicWorker;
   readonly #saver: PeriodicWorker;
   #epoch: Epoch | undefined;
+  /** Whether there is no place for epochs, or nothing in it. What was known stays in force (rule known-stays). */
+  #isAway = false;
   /** The definitions of the registry as they are now; "" if one is away, undefined if it is not known. */
   #definition: string | undefined;
   /** Whether the journal has had all rows since it was last compared with a registry that was one. */
@@ -102,10 +120,21 @@ export class RegistryEpoch {
   /** Opens with the next change that a wait may be for. */
   #changed = new Latch();
   #wasOpen = false;
+  /** The session in which this node's newest record was looked for. */
+  #looked = 0;
+  #looking: Promise<void> | undefined;
 
   constructor(deps: RegistryEpochDeps) {
     this.#deps = deps;
-    this.line = deps.line;
+    const { line } = deps;
+    this.line = {
+      isUp: () => line.isUp() && this.#looked === line.session(),
+      silence: () => line.silence(),
+      up: async (signal) => {
+        await line.up(signal);
+        await this.#look();
+      },
+    };
     if (deps.known.isBroken) this.#break("history");
     const { signal } = this.#closing;
     const { log } = deps;
@@ -122,6 +151,7 @@ export class RegistryEpoch {
       failure: "Saving the registry's versions failed",
       work: async () => {
         deps.known.save();
+        if (line.isUp()) void this.#look();
         return SAVE_MS;
       },
       retryMs: () => SAVE_MS,
@@ -133,7 +163,8 @@ export class RegistryEpoch {
   /** Whether first claims are on probation. */
   get isOpen(): boolean {
     if (this.#deps.known.isBroken || this.#isDoubtful) return true;
-    return this.#epoch !== undefined && (this.#epoch.epoch === "" || this.#epoch.settled !== this.#epoch.epoch);
+    if (this.#epoch === undefined) return this.#isAway;
+    return this.#epoch.epoch === "" || this.#epoch.settled !== this.#epoch.epoch;
   }
 
   get epoch(): Epoch | undefined {
@@ -150,32 +181,45 @@ export class RegistryEpoch {
   get waitsFor(): string {
     const { waitsFor = "" } = this.#epoch ?? {};
     if (this.#definition === "") return KINDS_AWAY;
+    if (this.#isAway) return `the controller to make the ConfigMap ${EPOCH_MAP}`;
     if (this.#deps.known.isBroken || this.#epoch?.epoch === "") return "this node's agent to begin an epoch";
     return waitsFor === "" ? "the controller to name the nodes that have not written yet" : `node ${waitsFor}`;
   }
 
   /** Sentences without a full stop. */
   get problems(): readonly string[] {
-    if (!this.isOpen) return [];
+    const away = `The ConfigMap ${EPOCH_MAP} is missing or empty: what it said last stays in force`;
     const text = `The registry has just appeared or went back in time; first claims wait for ${this.waitsFor}`;
-    return [text, ...this.#worker.problems];
+    return [...(this.#isAway ? [away] : []), ...(this.isOpen ? [text, ...this.#worker.problems] : [])];
   }
 
   /** The registry says this; undefined: it has no place for epochs. */
-  follow(epoch: Epoch | undefined): void {
+  follow(said: Epoch | undefined): void {
     const { known } = this.#deps;
+    const isAway = said === undefined || (said.epoch === "" && known.last !== undefined);
+    this.#isAway = isAway;
+    const epoch = isAway ? known.last : said;
     this.#epoch = epoch;
     this.#isDoubtful = false;
-    if (epoch !== undefined && epoch.epoch !== "" && !known.epochs.has(epoch.epoch)) {
+    if (!isAway && epoch !== undefined && epoch.epoch !== "") this.#hear(epoch);
+    if (this.#isRedefined) this.#break("kind");
+    this.#update();
+  }
+
+  #hear(epoch: Epoch): void {
+    const { known } = this.#deps;
+    const { last } = known;
+    if (!known.epochs.has(epoch.epoch)) {
       // Another node has noticed.
       if (known.epochs.size > 0) this.#outdate();
       known.noteEpoch(epoch.epoch);
-    } else if (epoch !== undefined && epoch.epoch !== [...known.epochs].at(-1) && known.epochs.size > 0) {
+    } else if (epoch.epoch !== [...known.epochs].at(-1) || isWithoutBeats(last?.beats ?? [], epoch.beats)) {
       this.#isDoubtful = true;
       this.#outdate();
-    }
-    if (this.#isRedefined) this.#break("kind");
-    this.#update();
+      return;
+      // It was made anew after the definitions were.
+    } else if (last !== undefined && last.definition !== epoch.definition) this.#break("history");
+    known.note({ last: epoch });
   }
 
   /** The definitions of the registry as they are now; "": one is away. */
@@ -196,6 +240,18 @@ export class RegistryEpoch {
     this.#deps.log.warn("The registry went back in time; this node writes again what its pods have");
     this.#break("history");
     this.#update();
+  }
+
+  /** Once in each session. Never rejects. */
+  async #look(): Promise<void> {
+    const session = this.#deps.line.session();
+    if (this.#looked === session) return;
+    this.#looking ??= this.#deps.rows.isNewestMissing().then((isMissing) => {
+      this.#looking = undefined;
+      this.#looked = session;
+      if (isMissing) this.wentBack();
+    });
+    await this.#looking;
   }
 
   /** Rows of this node may be missing. */
@@ -307,7 +363,7 @@ export class RegistryEpoch {
     const { port, rows, known } = this.#deps;
     if (this.#isDoubtful) {
       this.follow(await port.read());
-      if (this.#isDoubtful) this.#break("history");
+      if (this.#isDoubtful) this.wentBack();
       this.#isDoubtful = false;
     }
     if (known.isBroken || this.#epoch?.epoch === "") {

@@ -103,7 +103,12 @@ export class LabCollector {
 
 /** The controller's parts for owners of addresses, which follow the workloads of the cluster. Returns a sweep. */
 export async function leadAddressOwners(world: World, settings: object = {}): Promise<() => Promise<void>> {
-  const map = { kind: "ConfigMap", name: "vendor-conf", conf: decodeVendorConf(settings, "the test") } as const;
+  const map = {
+    kind: "ConfigMap",
+    name: "vendor-conf",
+    conf: decodeVendorConf(settings, "the test"),
+    text: "",
+  } as const;
   const api = await connectClient(await world.controllerKubeconfig(), "berth-controller");
   const addressOwners = openAddressOwners({
     api,

@@ -4,7 +4,6 @@ import type { Change } from "../../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../../world/recorded-log.ts";
-import { cases } from "../../world/rows.ts";
 import { bytesLeftPerWait } from "./garbage.ts";
 import { type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
 
@@ -40,7 +39,6 @@ async function play(
     optional?: boolean;
     onChange?: (change: Change<string>) => void;
     decode?: (object: KubeObject) => string | undefined;
-    onUndone?: () => void;
   } = {},
 ) {
   const next = { list: 0, watch: 0 };
@@ -64,7 +62,6 @@ async function play(
       options.onChange?.(change);
     },
     optional: options.optional ?? false,
-    ...(options.onUndone && { onUndone: options.onUndone }),
     log: openLog("test", "silent"),
     random: () => 0.01,
   });
@@ -203,45 +200,6 @@ describe("a reflector", () => {
     const synced = expect(reflector.synced()).rejects.toThrow("The reflector of things was closed");
     await reflector.close();
     await synced;
-  });
-});
-
-describe("a history that went back", () => {
-  const [a, b] = [object("a", "4"), object("b", "6")];
-  const tooOld: StubAnswer = (response) => sendStatus(response, 410, "Expired");
-  const wanted = (each: KubeObject): string | undefined => (nameOf(each) === "b" ? undefined : nameOf(each));
-  const unreadable = (each: KubeObject): string => {
-    if (nameOf(each) === "b") throw new Error("not one of this kind");
-    return nameOf(each);
-  };
-
-  const at = (version: string, ...items: object[]) => answer(list(version, items));
-  const lists = (...all: StubAnswer[]) => ({ lists: all });
-  const lost = [lines(line("ADDED", b), line("DELETED", object("b", "8"))), tooOld, silence];
-  const marked = [lines(line("BOOKMARK", object("", "7"))), tooOld, silence];
-
-  it.for(cases<Script & { readonly decode?: (object: KubeObject) => string | undefined }>`
-    is not told by the first list ${lists(at("9", a, b))} => 0
-    is not told by a list of what is known ${lists(at("9", a), at("12", a))} => 0
-    is not told by what is new ${lists(at("5", a), at("12", a, b))} => 0
-    is not told by what has changed ${lists(at("9", a), at("12", object("a", "10")))} => 0
-    is not told by what is gone ${lists(at("9", a, b), at("12", a))} => 0
-    is told by an object that is back ${lists(at("9", a), at("12", a, b))} => 1
-    is told by an earlier version ${lists(at("9", b), at("12", object("b", "5")))} => 1
-    is told once by many ${lists(at("9"), answer(list("12", [a], "page2")), at("12", b))} => 1
-    is told by an earlier list of nothing ${lists(at("9", a), at("5"))} => 1
-    is told by the version of the list ${lists(at("9", a), at("5", a))} => 1
-    is not told by an object that counts as absent ${{ ...lists(at("9", a), at("12", a, b)), decode: wanted }} => 0
-    is not told by an object that cannot be decoded ${{ ...lists(at("9", a), at("12", a, b)), decode: unreadable }} => 0
-    is told by an object that a watch had shown as gone ${{ ...lists(at("5", a), at("12", a, b)), watches: lost }} => 1
-    is told by an object that is older than a bookmark ${{ ...lists(at("5", a), at("12", a, b)), watches: marked }} => 1
-  `)("%s", async ([, { decode, ...script }, times]) => {
-    let told = 0;
-    const onUndone = (): void => void told++;
-    const { watches = [tooOld, silence] } = script;
-    const { reflector } = await play({ ...script, watches }, { onUndone, ...(decode && { decode }) });
-    await until(() => reflector.stats.watches === watches.length, "all is read");
-    expect(told).toBe(Number(times));
   });
 });
 

@@ -197,7 +197,7 @@ describe("the resources of a cluster", () => {
     expect(resources.state.snapshot.reserved).toHaveLength(1);
   });
 
-  it("vendor-conf: the last good one holds; without one the defaults do", async () => {
+  it("vendor-conf: the last good one holds, also without one", async () => {
     await given({ [CONF]: [confOf("allocationCooldown: 7s")] });
     const cooldownMs = () => {
       resources.flush();
@@ -208,6 +208,11 @@ describe("the resources of a cluster", () => {
     expect([cooldownMs(), resources.state.complete]).toEqual([7_000, true]);
     expect(resources.state.problems.join()).toContain("allocationCooldown");
     remove(CONF, "vendor-conf");
+    expect([cooldownMs(), resources.state.problems]).toEqual([
+      7_000,
+      [expect.stringContaining("vendor-conf is missing")],
+    ]);
+    deliver(CONF, confOf("{}"));
     expect([cooldownMs(), resources.state.problems]).toEqual([30_000, []]);
   });
 });

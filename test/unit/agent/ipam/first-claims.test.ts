@@ -22,7 +22,7 @@ const POD = { owner: "uid-web-0", namespace: "shop", pod: "web-0" };
 const ETH0: NicRequest = { ifName: "eth0", pools: [["blue"]] };
 const NET1: NicRequest = { ifName: "net1", pools: [["blue"]] };
 const DUAL: NicRequest = { ifName: "eth0", pools: [["blue"], ["six"]] };
-const DONE: Epoch = { epoch: "e1", settled: "e1", cause: "first", definition: "kind", waitsFor: "" };
+const DONE: Epoch = { epoch: "e1", settled: "e1", cause: "first", definition: "kind", waitsFor: "", beats: [] };
 const OPEN: Epoch = { ...DONE, epoch: "e2", cause: "history", waitsFor: "n2" };
 
 const KNOWN = JSON.stringify({ format: 1, epochs: ["e1"], written: "e1" });
@@ -54,8 +54,17 @@ class World {
     this.node = node;
     this.epoch = new RegistryEpoch({
       port: { begin: async () => ({ ...OPEN, epoch: "e3" }), read: async () => OPEN, mark: async () => {} },
-      rows: { write: async ({ epoch }) => void this.written.push(`${epoch}: ${await this.bound()}`) },
-      ...{ known: this.known, line: this.line, random: () => 0.5, log: node.log, onSettled: () => {} },
+      rows: {
+        write: async ({ epoch }) => void this.written.push(`${epoch}: ${await this.bound()}`),
+        isNewestMissing: async () => false,
+      },
+      ...{
+        known: this.known,
+        line: { ...this.line, session: () => 0, isUp: () => this.isUp },
+        random: () => 0.5,
+        log: node.log,
+        onSettled: () => {},
+      },
     });
     this.epoch.followDefinition("kind");
     this.epoch.follow(DONE);

@@ -4,12 +4,10 @@ import { type OpenCaches, openCaches } from "../../../../host/controller/caches.
 import { startEpoch } from "../../../../host/controller/epoch/epoch-controller.ts";
 import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
 import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
-import { encodeIpAllocation } from "../../../../host/resources/ip-allocation.ts";
 import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
-import { ALLOCATIONS, type Gate, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { type Gate, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { NODES, SERVES } from "../../../simulation/cluster.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
-import { ipAllocation } from "../../../world/subjects.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const OPEN = { epoch: "e2", settled: "e1", cause: "history", definition: "kinds", waitsFor: "" };
@@ -47,7 +45,7 @@ afterEach(async () => {
   await caches.close();
 });
 
-function put(data: Partial<typeof OPEN>): void {
+function put(data: object): void {
   server.put(CONFIG_MAPS, EPOCH_MAP, { metadata: { namespace: "kube-system" }, data });
 }
 
@@ -56,20 +54,22 @@ function mark(node: string, epoch: string): void {
   server.put(NODES, node, { metadata: { annotations: { [EPOCH_ANNOTATION]: epoch } }, spec: {}, status });
 }
 
-const record = (): Partial<typeof OPEN> => Object(server.collection(CONFIG_MAPS).get(EPOCH_MAP)).data;
+const record = (): Partial<typeof OPEN & Record<"beats" | "settings", string>> =>
+  Object(server.collection(CONFIG_MAPS).get(EPOCH_MAP)).data;
+const beats = (): readonly string[] => record().beats?.split(" ") ?? [];
 
 it("an epoch waits for nodes, says which and how many, and is settled when they have marked it", async () => {
   mark("n1", "e1");
   mark("n2", "e1");
   put(OPEN);
-  await expect.poll(record).toEqual({ ...OPEN, waitsFor: "n1, n2" });
+  await expect.poll(record).toMatchObject({ ...OPEN, waitsFor: "n1, n2" });
   await expect.poll(() => part.measurements).toEqual({ epoch: { waitingNodes: 2 } });
   const problem = "The registry has just appeared or went back in time; it waits for node n1, n2";
   await expect.poll(() => part.problems).toEqual([problem]);
   mark("n1", "e2");
   await expect.poll(() => part.measurements).toEqual({ epoch: { waitingNodes: 1 } });
   mark("n2", "e2");
-  await expect.poll(record).toEqual({ ...OPEN, settled: "e2" });
+  await expect.poll(record).toMatchObject({ ...OPEN, settled: "e2" });
 });
 
 it("a node that the cache lacks is read before an epoch is settled", async () => {
@@ -79,7 +79,7 @@ it("a node that the cache lacks is read before an epoch is settled", async () =>
     return commit();
   };
   put(OPEN);
-  await expect.poll(record).toEqual({ ...OPEN, waitsFor: "n9" });
+  await expect.poll(record).toMatchObject({ ...OPEN, waitsFor: "n9" });
 });
 
 it("a record that has changed meanwhile is read again", async () => {
@@ -91,18 +91,18 @@ it("a record that has changed meanwhile is read again", async () => {
     throw new ApiError({ status: 409, reason: "Conflict", operation: "PATCH", message: "changed" });
   };
   put(OPEN);
-  await expect.poll(record).toEqual({ ...OPEN, epoch: "e3", settled: "e3" });
+  await expect.poll(record).toMatchObject({ ...OPEN, epoch: "e3", settled: "e3" });
 });
 
-it("an epoch begins once when allocations went back in time", async () => {
+it("an epoch begins once when some of what it added is lost", async () => {
   put({ ...OPEN, settled: "e2" });
-  await expect.poll(() => [...caches.epoch.items.values()][0]?.epoch).toBe("e2");
   mark("n1", "e2");
+  await expect.poll(() => beats().length).toBe(1);
   const copy = server.snapshot();
-  const { name, spec } = ipAllocation("10.0.0.1");
-  server.put(ALLOCATIONS, name, encodeIpAllocation(spec, { name, labels: {} }));
-  await expect.poll(() => caches.allocations.items.size).toBe(1);
-  server.restore(copy, [ALLOCATIONS]);
+  put({ ...record(), beats: [...beats(), "later"].join(" ") });
+  await expect.poll(() => [...caches.epoch.items.values()][0]?.beats.length).toBe(2);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  server.restore(copy, [CONFIG_MAPS]);
   breaking.abort(new Error("the API server is another one"));
   breaking = new AbortController();
   await expect.poll(() => record().epoch, { timeout: 5_000 }).not.toBe("e2");
@@ -110,4 +110,17 @@ it("an epoch begins once when allocations went back in time", async () => {
   expect(record()).toMatchObject({ cause: "history", settled: "e2" });
   await expect.poll(() => record().waitsFor, { timeout: 5_000 }).toBe("n1");
   expect(record().epoch).toBe(epoch);
+});
+
+it.each<[string, string, object]>([
+  ["as all nodes have marked it", "e1", { epoch: "e1", settled: "e1" }],
+  ["with another epoch where a node had not written", "e1.written", { cause: "history" }],
+])("a record that was emptied is made again %s, and the settings are kept", async (_, marked, expected) => {
+  const settings = "enableIPv6: false";
+  server.put(CONFIG_MAPS, "vendor-conf", { metadata: { namespace: "kube-system" }, data: { "conf.yml": settings } });
+  mark("n1", "e1");
+  mark("n2", marked);
+  await expect.poll(() => part.problems).toEqual(["The ConfigMap berth-registry is missing or empty"]);
+  await expect.poll(record, { timeout: 8_000 }).toMatchObject(expected);
+  await expect.poll(() => record().settings).toBe(settings);
 });

@@ -5,7 +5,7 @@ import { type Epoch, type EpochPort, RegistryEpoch } from "../../../../host/regi
 import type { EpochCause } from "../../../../host/resources/registry-epoch.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 
-const EMPTY: Epoch = { epoch: "", settled: "", cause: "first", definition: "", waitsFor: "" };
+const EMPTY: Epoch = { epoch: "", settled: "", cause: "first", definition: "", waitsFor: "", beats: [] };
 
 /** The registry of all nodes. */
 class Shared {
@@ -29,7 +29,7 @@ class Shared {
   begin(cause: EpochCause): Epoch {
     const epoch = `e${++this.#count}`;
     const settled = cause === "first" ? epoch : this.record.settled;
-    this.record = { epoch, settled, cause, definition: this.definition, waitsFor: "" };
+    this.record = { epoch, settled, cause, definition: this.definition, waitsFor: "", beats: [] };
     return this.record;
   }
 }
@@ -45,6 +45,9 @@ class Node {
   readonly written: string[] = [];
   /** Ends each write. */
   writing: Promise<void> = Promise.resolve();
+  isNewestMissing = false;
+  /** Of the watch. */
+  session = 1;
   /** Other nodes are in the way of each write. */
   waitsForOthers = false;
   epoch: RegistryEpoch;
@@ -61,6 +64,7 @@ class Node {
     return new RegistryEpoch({
       port: this.#shared.port(this.#name),
       rows: {
+        isNewestMissing: async () => this.isNewestMissing,
         write: async ({ epoch }, isWhole, { isOutdated }) => {
           await this.writing;
           while (this.waitsForOthers && !isOutdated()) await new Promise(setImmediate);
@@ -68,7 +72,7 @@ class Node {
         },
       },
       known: new KnownEpoch(this.file),
-      line: { isUp: () => true, silence: () => "", up: async () => {} },
+      line: { session: () => this.session, isUp: () => true, silence: () => "", up: async () => {} },
       random: () => 0.5,
       log: recordLog().log,
       onSettled: () => {},
@@ -115,10 +119,64 @@ async function filledNode(shared: Shared): Promise<Node> {
 }
 
 describe("an epoch of the registry", () => {
-  it("does not exist where the registry has no place for it", () => {
+  it("is open where it was never known", () => {
     const node = open(new Shared());
     node.epoch.follow(undefined);
-    expect([node.epoch.isOpen, node.epoch.problems]).toEqual([false, []]);
+    expect([node.epoch.isOpen, node.epoch.waitsFor]).toEqual([true, expect.stringContaining("berth-registry")]);
+  });
+
+  it.each([undefined, EMPTY])("stays in force while its place is %j, also after a restart", async (away) => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    const { record } = shared;
+    await node.restart();
+    for (const hear of [() => {}, () => node.epoch.followDefinition(shared.definition)]) {
+      hear();
+      node.epoch.follow(away);
+      expect([node.epoch.isOpen, node.epoch.inForce]).toEqual([false, "e1"]);
+      expect(node.epoch.problems).toEqual([expect.stringContaining("berth-registry is missing or empty")]);
+    }
+    shared.record = record;
+    node.hear("e1");
+    expect([node.epoch.isOpen, node.epoch.problems, node.written]).toEqual([false, [], ["e1 unsure"]]);
+  });
+
+  it("begins when the definition became another one while its place was away, whatever is made there", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    node.epoch.follow(undefined);
+    shared.definition = "kind-2";
+    node.epoch.followDefinition(shared.definition);
+    expect(node.epoch.isOpen).toBe(true);
+    shared.record = { ...shared.record, definition: "kind-2" };
+    node.hear("e1");
+    await expect.poll(() => shared.marks).toContain("n1 e2");
+    expect(shared.record.cause).toBe("history");
+  });
+
+  it("begins when the registry lacks some of what the leader added, and not when it has more", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    for (const beats of [["a"], ["a", "b"], ["b", "c"], ["x", "y"]]) {
+      shared.record = { ...shared.record, beats };
+      node.hear("e1");
+    }
+    expect(node.epoch.isOpen).toBe(false);
+    shared.record = { ...shared.record, beats: ["x", "z"] };
+    node.hear("e1");
+    await expect.poll(() => shared.marks).toContain("n1 e2");
+  });
+
+  it("begins when the newest record of this node is missing after an interruption", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    await node.epoch.line.up(new AbortController().signal);
+    node.isNewestMissing = true;
+    expect(node.epoch.line.isUp()).toBe(true);
+    node.session++;
+    expect(node.epoch.line.isUp()).toBe(false);
+    await node.epoch.line.up(new AbortController().signal);
+    await expect.poll(() => shared.marks).toContain("n1 e2");
   });
 
   it("begins when the history went back, and is open until it is settled", async () => {
