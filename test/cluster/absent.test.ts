@@ -135,6 +135,7 @@ it("the kind is made anew while berth-registry is away: no address of a live pod
   const { metadata, status: _, ...kind } = await world.client.get(KIND);
   await world.client.delete(REGISTRY);
   await expect.poll(problems).toContain("berth-registry");
+  await world.client.patch(KIND, { metadata: { annotations: { "ipam.vendor.io/force-delete": "true" } } });
   await world.client.delete(KIND);
   await expect.poll(() => world.client.get(KIND).then(String, () => "gone"), { timeout: 20_000 }).toBe("gone");
   await world.client.create(CRDS, { ...kind, metadata: { name: metadata.name } });
