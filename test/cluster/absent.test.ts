@@ -9,6 +9,7 @@ import {
   berthObject,
   COORDINATORS,
   CRDS,
+  type LabPod,
   NAMESPACES,
   SETTINGS,
   SYSTEM,
@@ -50,9 +51,16 @@ const given = new Set<string>();
 
 /** The address of a new pod of node n1 that names IPv4 alone. */
 async function attach(node = "n1"): Promise<string> {
+  return add(await create(node));
+}
+
+function create(node: string): Promise<LabPod> {
   const annotations = { "ipam.vendor.io/ippool": '{"ipv4":["blue"]}' };
-  const pod = await world.createPod({ name: `web-${pods++}`, node, annotations });
-  const { addresses, refusal } = await world.node(node).runtime.attach(pod, { limitMs: 15_000 });
+  return world.createPod({ name: `web-${pods++}`, node, annotations });
+}
+
+async function add(pod: LabPod): Promise<string> {
+  const { addresses, refusal } = await world.node(pod.node).runtime.attach(pod, { limitMs: 30_000 });
   return addresses.join() || refusal;
 }
 
@@ -148,4 +156,27 @@ it("the kind is made anew while berth-registry is away: no address of a live pod
     expect([...given]).not.toContain(address);
     given.add(address);
   }
+});
+
+it("etcd is restored with raised versions, and the controller is another one: what was given since is nobody else's", {
+  timeout: 120_000,
+}, async () => {
+  const late = [await create("n1"), await create("n1")];
+  const epochOf = async () => Object((await world.client.get(REGISTRY)).data);
+  const { epoch } = await epochOf();
+  const copy = await world.plane.snapshot();
+  for (const pod of late) given.add(await add(pod));
+  await world.depose();
+  await world.plane.restore(copy, 2_000);
+  const startMs = performance.now();
+  await world.lead({ epoch: startEpoch });
+  for (let more = 0; more < 4; more++) {
+    const address = await attach("n2");
+    expect(address).toMatch(/^10\.6\.0\./);
+    expect([...given]).not.toContain(address);
+    given.add(address);
+    if (more === 0)
+      table.push(`etcd restored, versions raised | ${address} after ${Math.round(performance.now() - startMs)} ms`);
+  }
+  expect(await epochOf()).toMatchObject({ cause: "history", epoch: expect.not.stringMatching(`^${epoch}$`) });
 });

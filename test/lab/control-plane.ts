@@ -33,6 +33,7 @@ import {
   writeServerFiles,
 } from "./cluster/plane-parts.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
+import { openEtcd } from "./history/etcd.ts";
 import { createKubeClient, type KubeClient } from "./kube-client.ts";
 import type { Netns } from "./netns.ts";
 
@@ -102,9 +103,10 @@ export interface ControlPlane {
   snapshot(): Promise<string>;
   /**
    * Both servers end, the data become those of the copy, both start. What was written since never was, and resource
-   * versions are given out again.
+   * versions are given out again; `raisedBy`: so many later ones, as with `etcdutl snapshot restore --bump-revision`.
+   * That is not for a borrowed plane.
    */
-  restore(copy: string): Promise<void>;
+  restore(copy: string, raisedBy?: number): Promise<void>;
   /**
    * Drops etcd's history, and restarts the API server, which has a history of its own: a watch from before is
    * answered with 410. Loopback only.
@@ -341,12 +343,15 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
       }
       return copy;
     },
-    restore: async (copy) => {
+    restore: async (copy, raisedBy = 0) => {
       await server.stop();
       await etcd.stop();
       await rm(etcdDirectory(parts), { recursive: true, force: true });
       await cp(copy, etcdDirectory(parts), { recursive: true });
       await etcd.start();
+      const store = openEtcd(etcdUrl(parts));
+      for (let version = 0; version < raisedBy; version++) await store.put("/raised", `${version}`);
+      store.close();
       await server.start();
     },
     compact: async () => {
