@@ -34,6 +34,8 @@ export interface EpochRecord {
   readonly definition: string;
   /** Names of nodes that have not written yet, for people: `n1, n2 and 40 more`. */
   readonly waitsFor: string;
+  /** The epoch, while first claims are still probed in it though it is settled. */
+  readonly probed: string;
   /** What the leading controller has written in turn, each without a second, the last one at the end. */
   readonly beats: readonly string[];
   /** What `vendor-conf` said last, as text; "" if nothing is known. */
@@ -53,6 +55,7 @@ const recordSchema = z.object({
       cause: z.enum(["first", "kind", "history"]).catch("first"),
       definition: text,
       waitsFor: text,
+      probed: text,
       beats: text,
       settings: text,
     })
@@ -64,9 +67,18 @@ const recordSchema = z.object({
 export function decodeEpochRecord(value: unknown, source: string): EpochRecord {
   const { metadata, data } = decodeConfig(recordSchema, value, source);
   const { epoch = "", settled = "", cause = "first", definition = "", waitsFor = "" } = data ?? {};
-  const { beats = "", settings = "" } = data ?? {};
+  const { probed = "", beats = "", settings = "" } = data ?? {};
   const { namespace = "", uid = "", resourceVersion = "" } = metadata;
-  const said = { epoch, settled, cause, definition, waitsFor, beats: beats.split(" ").filter(Boolean), settings };
+  const said = {
+    epoch,
+    settled,
+    cause,
+    definition,
+    waitsFor,
+    probed,
+    beats: beats.split(" ").filter(Boolean),
+    settings,
+  };
   return { namespace, uid, resourceVersion, ...said, conf: confOf(settings, namespace) };
 }
 
@@ -85,8 +97,9 @@ export function encodeEpoch({
   cause,
   definition,
   waitsFor,
-}: Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor">) {
-  return { epoch, settled, cause, definition, waitsFor };
+  probed,
+}: Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor" | "probed">) {
+  return { epoch, settled, cause, definition, waitsFor, probed };
 }
 
 /** Most that the ConfigMap has: an agent that was away for longer looks for its newest record instead. */

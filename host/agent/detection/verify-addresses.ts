@@ -52,6 +52,8 @@ interface ClaimedAddresses {
   readonly previous: readonly Allocation[];
   /** Those of `held` that are probed whatever the settings say. Default: none. */
   readonly inNewBlocks?: readonly Allocation[];
+  /** Those of `held` that are probed, too, where the NIC can. Default: none. */
+  readonly wherePossible?: readonly Allocation[];
 }
 
 export type EarlyDetection =
@@ -100,10 +102,11 @@ export class EarlyStage {
    * if the settings ask for no more. Throws CniError 11 when the NIC cannot probe, 106 when its kind never can; rejects
    * with the signal's reason.
    */
-  async verify({ held, previous, inNewBlocks = [] }: ClaimedAddresses, signal: AbortSignal): Promise<EarlyDetection> {
+  async verify(claimed: ClaimedAddresses, signal: AbortSignal): Promise<EarlyDetection> {
+    const { held, previous, inNewBlocks = [], wherePossible = [] } = claimed;
     const { isWanted } = this;
     const isNeeded = (each: Allocation): boolean => each.quarantine !== undefined || inNewBlocks.includes(each);
-    const wanted = isWanted ? held : held.filter(isNeeded);
+    const wanted = isWanted ? held : held.filter((each) => isNeeded(each) || wherePossible.includes(each));
     if (wanted.length === 0) return { kind: "unasked" };
     const { nic } = this;
     if (nic === undefined) {
@@ -116,7 +119,11 @@ export class EarlyStage {
     const addresses = wanted.filter(isNew);
     if (addresses.length === 0) return { kind: "unasked" };
     const ips = addresses.map(({ ip }) => ip);
-    const conflict = await this.#probe(ips, this.#withdraw(previous), signal);
+    const mustAnswer = isWanted || addresses.some(isNeeded);
+    const conflict = await this.#probe(ips, this.#withdraw(previous), signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      if (mustAnswer || !(error instanceof CniError)) throw error;
+    });
     if (conflict === undefined) return { kind: "silent", addresses };
     const allocation = addresses.find(({ ip }) => equalIp(ip, conflict.ip));
     return allocation === undefined ? { kind: "unasked" } : { kind: "conflict", allocation, mac: conflict.mac };

@@ -23,7 +23,7 @@ import { nodeStatus } from "../gc/read-status.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
-import { planEpoch, planRecord } from "./plan-epoch.ts";
+import { type EpochPlan, planEpoch, planRecord } from "./plan-epoch.ts";
 
 /** Shortest time between two passes: milliseconds. */
 const EPOCH_REST_MS = 200;
@@ -44,12 +44,22 @@ interface State {
   /** Since when the ConfigMap is missing or empty; undefined while it is not. */
   awayMs: number | undefined;
   waitingNodes: number;
+  /** The epoch that was found settled, and when. */
+  settled: string;
+  settledMs: number;
 }
 
 export const startEpoch: StartController = (deps) => {
   const { caches } = deps;
   const since = new NotReadySince(deps);
-  const state: State = { beats: [], beatMs: Number.NEGATIVE_INFINITY, awayMs: undefined, waitingNodes: 0 };
+  const state: State = {
+    beats: [],
+    beatMs: Number.NEGATIVE_INFINITY,
+    awayMs: undefined,
+    waitingNodes: 0,
+    settled: "",
+    settledMs: 0,
+  };
   const loop = startReconciling(deps, {
     failure: "Settling the registry's epoch failed",
     work: () => update(deps, since, state),
@@ -67,6 +77,9 @@ export const startEpoch: StartController = (deps) => {
     get problems() {
       const { waitsFor = "", definition } = openRecordOf(deps) ?? {};
       const away = state.awayMs === undefined ? [] : [`The ConfigMap ${EPOCH_MAP} is missing or empty`];
+      const record = recordOf(deps);
+      if (record?.probed === record?.epoch && record?.waitsFor)
+        away.push(`First addresses are probed: node ${record.waitsFor} is away and has not written what its pods have`);
       if (waitsFor === "") return [...away, ...loop.problems];
       const whom = definition === "" ? KINDS_AWAY : `node ${waitsFor}`;
       return [`The registry has just appeared or went back in time; it waits for ${whom}`, ...away, ...loop.problems];
@@ -116,25 +129,31 @@ async function update(deps: ControllerDeps, since: NotReadySince, state: State):
   }
   state.beats = record.beats;
   const beatRestMs = await beat(deps, record, state);
-  if (record.settled === record.epoch) return beatRestMs;
-  const plan = (nodes: Iterable<Node>): readonly string[] =>
+  if (record.settled === record.epoch && record.probed !== record.epoch) return beatRestMs;
+  if (record.settled === record.epoch && state.settled !== record.epoch) {
+    state.settled = record.epoch;
+    state.settledMs = clock.nowMs();
+  }
+  const settledMs = record.settled === record.epoch ? clock.nowMs() - state.settledMs : 0;
+  const plan = (nodes: Iterable<Node>): EpochPlan =>
     planEpoch({
       ...{ epoch: record.epoch, nodes },
       notReadyMs: (node) => since.ageMs(node),
       nodeLostMs: settingsOf(caches).garbageCollection.nodeLostMs,
     });
-  let waiting = plan(caches.nodes.items.values());
+  let found = plan(caches.nodes.items.values());
   // A cache may lack a node that has just marked its first epoch.
-  if (waiting.length === 0) waiting = plan(await readNodes(deps));
-  state.waitingNodes = waiting.length;
-  const planned = planRecord(record, waiting);
+  if (found.waiting.length === 0 && record.settled !== record.epoch) found = plan(await readNodes(deps));
+  state.waitingNodes = found.waiting.length;
+  const planned = planRecord(record, found, settledMs);
   if (planned === undefined) return EPOCH_CHECK_MS;
   try {
     await port.write(planned, leading);
   } catch (error) {
     if (!isConflict(error)) throw error;
   }
-  if (waiting.length === 0) log.info({ epoch: record.epoch }, "All nodes have written what their pods have");
+  if (planned.settled !== record.settled)
+    log.info({ epoch: record.epoch }, "All nodes have written what their pods have");
   return EPOCH_CHECK_MS;
 }
 

@@ -11,22 +11,26 @@ interface EpochInputs {
   readonly nodeLostMs: number;
 }
 
+export interface EpochPlan {
+  /** Names of the nodes that the epoch waits for. */
+  readonly waiting: readonly string[];
+  /** Names of those that it no longer waits for, by the rule node-lost: their pods may live. */
+  readonly missing: readonly string[];
+}
+
 /**
- * Returns the names of the nodes whose agents have marked some epoch, but not this one, and are not decided about by
- * the rule node-lost: those that are out of service, or lost for long enough, are. A node that is gone is not among
- * them.
+ * Looks for the nodes whose agents have marked some epoch, but not this one. Those that are gone or out of service do
+ * not count.
  */
-export function planEpoch({ epoch, nodes, notReadyMs, nodeLostMs }: EpochInputs): readonly string[] {
-  const isWaitedFor = (node: Node): boolean => {
-    const mark = markOf(node, epoch);
-    if (mark === "unknown" || mark === "settled") return false;
-    const status = nodeStatus(node);
-    return status !== "outOfService" && (status === "ready" || notReadyMs(node.name) < nodeLostMs);
-  };
-  return [...nodes]
-    .filter(isWaitedFor)
-    .map(({ name }) => name)
-    .sort();
+export function planEpoch({ epoch, nodes, notReadyMs, nodeLostMs }: EpochInputs): EpochPlan {
+  const waiting: string[] = [];
+  const missing: string[] = [];
+  for (const node of nodes) {
+    const [mark, status] = [markOf(node, epoch), nodeStatus(node)];
+    if (mark === "unknown" || mark === "settled" || status === "outOfService") continue;
+    (status === "ready" || notReadyMs(node.name) < nodeLostMs ? waiting : missing).push(node.name);
+  }
+  return { waiting: waiting.sort(), missing: missing.sort() };
 }
 
 /** Most nodes that are named. */
@@ -38,9 +42,26 @@ function describeNodes(names: readonly string[]): string {
   return names.length > MAX_NAMES ? `${named} and ${names.length - MAX_NAMES} more` : named;
 }
 
-/** Returns what the epoch's record should say now; undefined if it does. */
-export function planRecord(record: EpochRecord, waiting: readonly string[]): EpochRecord | undefined {
-  const waitsFor = describeNodes(waiting);
-  const planned = { ...record, settled: waiting.length === 0 ? record.epoch : record.settled, waitsFor };
-  return planned.settled === record.settled && waitsFor === record.waitsFor ? undefined : planned;
+/**
+ * Time for which first claims are probed in an epoch that began because the history went back: a node that has joined
+ * since the copy has no object, and its pods end with their grace period. Milliseconds.
+ */
+const PROBED_MS = 3_600_000;
+
+/** Returns what the epoch's record should say now; undefined if it does. `settledMs`: for how long it is settled. */
+export function planRecord(
+  record: EpochRecord,
+  { waiting, missing }: EpochPlan,
+  settledMs: number,
+): EpochRecord | undefined {
+  const isSettled = waiting.length === 0;
+  const isProbed = isSettled && (missing.length > 0 || (record.cause === "history" && settledMs < PROBED_MS));
+  const planned = {
+    ...record,
+    settled: isSettled ? record.epoch : record.settled,
+    waitsFor: describeNodes(isSettled ? missing : waiting),
+    probed: isProbed ? record.epoch : "",
+  };
+  const isSame = (["settled", "waitsFor", "probed"] as const).every((key) => planned[key] === record[key]);
+  return isSame ? undefined : planned;
 }

@@ -21,6 +21,7 @@ const epoch = z.object({
   cause: z.enum(["first", "kind", "history"]),
   definition: z.string(),
   waitsFor: z.string(),
+  probed: z.string(),
   beats: names.readonly(),
 });
 

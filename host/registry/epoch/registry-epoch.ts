@@ -22,7 +22,7 @@ const RETRY_MS = 1_000;
 const SAVE_MS = 1_000;
 
 /** The epoch as the registry says it. */
-export type Epoch = Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor" | "beats">;
+export type Epoch = Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor" | "probed" | "beats">;
 
 /** The registry, as far as epochs are concerned. */
 export interface EpochPort {
@@ -165,6 +165,11 @@ export class RegistryEpoch {
     if (this.#deps.known.isBroken || this.#isDoubtful) return true;
     if (this.#epoch === undefined) return this.#isAway;
     return this.#epoch.epoch === "" || this.#epoch.settled !== this.#epoch.epoch;
+  }
+
+  /** Whether first claims are probed where their NICs allow: somebody who is away may not have written. */
+  get isProbed(): boolean {
+    return this.#epoch !== undefined && this.#epoch.epoch !== "" && this.#epoch.probed === this.#epoch.epoch;
   }
 
   get epoch(): Epoch | undefined {
@@ -406,5 +411,5 @@ export class RegistryEpoch {
 /** The epoch as claims need it. */
 export type FirstClaims = Pick<
   RegistryEpoch,
-  "isOpen" | "inForce" | "waitsFor" | "line" | "claiming" | "isUnverified" | "verified"
+  "isOpen" | "isProbed" | "inForce" | "waitsFor" | "line" | "claiming" | "isUnverified" | "verified"
 >;

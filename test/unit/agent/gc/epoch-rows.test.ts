@@ -16,7 +16,15 @@ import { TestClock } from "../../../world/clock.ts";
 import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
 
 const NODES = "/api/v1/nodes";
-const EPOCH: Epoch = { epoch: "e2", settled: "e1", cause: "history", definition: "kind", waitsFor: "", beats: [] };
+const EPOCH: Epoch = {
+  epoch: "e2",
+  settled: "e1",
+  cause: "history",
+  definition: "kind",
+  waitsFor: "",
+  probed: "",
+  beats: [],
+};
 const MACHINE = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "vm", member: "db" };
 const CONFLICT = { reason: "Conflict", since: "2026-01-01T00:00:00Z", parent: "", mac: "" };
 const QUARANTINED = { state: "Quarantined", holders: [], quarantine: CONFLICT };

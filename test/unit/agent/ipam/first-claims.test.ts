@@ -22,7 +22,15 @@ const POD = { owner: "uid-web-0", namespace: "shop", pod: "web-0" };
 const ETH0: NicRequest = { ifName: "eth0", pools: [["blue"]] };
 const NET1: NicRequest = { ifName: "net1", pools: [["blue"]] };
 const DUAL: NicRequest = { ifName: "eth0", pools: [["blue"], ["six"]] };
-const DONE: Epoch = { epoch: "e1", settled: "e1", cause: "first", definition: "kind", waitsFor: "", beats: [] };
+const DONE: Epoch = {
+  epoch: "e1",
+  settled: "e1",
+  cause: "first",
+  definition: "kind",
+  waitsFor: "",
+  probed: "",
+  beats: [],
+};
 const OPEN: Epoch = { ...DONE, epoch: "e2", cause: "history", waitsFor: "n2" };
 
 const KNOWN = JSON.stringify({ format: 1, epochs: ["e1"], written: "e1" });

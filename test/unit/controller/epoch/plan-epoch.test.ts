@@ -14,24 +14,35 @@ function node(mark: string | undefined, { ready = "True", taint = "" } = {}): No
 }
 
 it.for([
-  ["its agent has settled it", node("e2"), 0, false],
-  ["its agent is at an earlier one", node("e1"), 0, true],
-  ["its agent waits for another node", node("e2.written"), 0, true],
-  ["its agent has never marked any", node(undefined), 0, false],
-  ["it is out of service", node("e1", { taint: OUT_OF_SERVICE }), 0, false],
-  ["it has just become silent", node("e1", { ready: "Unknown" }), 0, true],
-  ["it was silent for almost so long", node("e1", { ready: "Unknown" }), LOST_MS - 1, true],
-  ["it was silent for long enough", node("e1", { ready: "Unknown" }), LOST_MS, false],
-] as const)("%s", ([, of, silentMs, isWaitedFor]) => {
+  ["its agent has settled it", node("e2"), 0, undefined],
+  ["its agent is at an earlier one", node("e1"), 0, "waiting"],
+  ["its agent waits for another node", node("e2.written"), 0, "waiting"],
+  ["its agent has never marked any", node(undefined), 0, undefined],
+  ["it is out of service", node("e1", { taint: OUT_OF_SERVICE }), 0, undefined],
+  ["it has just become silent", node("e1", { ready: "Unknown" }), 0, "waiting"],
+  ["it was silent for almost so long", node("e1", { ready: "Unknown" }), LOST_MS - 1, "waiting"],
+  ["it was silent for long enough", node("e1", { ready: "Unknown" }), LOST_MS, "missing"],
+] as const)("%s", ([, of, silentMs, as]) => {
   const plan = planEpoch({ epoch: "e2", nodes: [of], notReadyMs: () => silentMs, nodeLostMs: LOST_MS });
-  expect(plan).toEqual(isWaitedFor ? ["n1"] : []);
+  expect(plan).toEqual({ waiting: [], missing: [], ...(as && { [as]: ["n1"] }) });
 });
 
-it("the record says whom it waits for, and is settled when that is nobody", () => {
+const HOUR_MS = 3_600_000;
+
+it.for([
+  ["says whom it waits for", {}, { waiting: ["n1"] }, 0, { waitsFor: "n1" }],
+  ["stays as it is", { waitsFor: "n1" }, { waiting: ["n1"] }, 0, undefined],
+  ["is settled when that is nobody", { waitsFor: "n1" }, {}, 0, { settled: "e2" }],
+  ["is settled once", { settled: "e2" }, {}, 0, undefined],
+  ["is probed while a node is away", {}, { missing: ["n1"] }, 0, { settled: "e2", waitsFor: "n1", probed: "e2" }],
+  ["until it is gone", { settled: "e2", waitsFor: "n1", probed: "e2" }, {}, 0, { settled: "e2" }],
+  ["is probed after a restore", { cause: "history" }, {}, 0, { settled: "e2", probed: "e2", cause: "history" }],
+  ["for an hour", { settled: "e2", cause: "history", probed: "e2" }, {}, HOUR_MS - 1, undefined],
+  ["and no more", { settled: "e2", cause: "history", probed: "e2" }, {}, HOUR_MS, { settled: "e2", cause: "history" }],
+] as const)("the record %s", ([, data, plan, settledMs, planned]) => {
   const metadata = { name: "berth-registry", namespace: "kube-system", uid: "u1", resourceVersion: "7" };
-  const record = decodeEpochRecord({ metadata, data: { epoch: "e2", settled: "e1" } }, "the record");
-  expect(planRecord(record, ["n1"])).toEqual({ ...record, waitsFor: "n1" });
-  expect(planRecord({ ...record, waitsFor: "n1" }, ["n1"])).toBe(undefined);
-  expect(planRecord({ ...record, waitsFor: "n1" }, [])).toEqual({ ...record, settled: "e2" });
-  expect(planRecord({ ...record, settled: "e2" }, [])).toBe(undefined);
+  const of = (more: object) =>
+    decodeEpochRecord({ metadata, data: { epoch: "e2", settled: "e1", ...more } }, "the record");
+  const found = planRecord(of(data), { waiting: [], missing: [], ...plan }, settledMs);
+  expect(found).toEqual(planned && of(planned));
 });

@@ -5,7 +5,7 @@ import { type Epoch, type EpochPort, RegistryEpoch } from "../../../../host/regi
 import type { EpochCause } from "../../../../host/resources/registry-epoch.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 
-const EMPTY: Epoch = { epoch: "", settled: "", cause: "first", definition: "", waitsFor: "", beats: [] };
+const EMPTY: Epoch = { epoch: "", settled: "", cause: "first", definition: "", waitsFor: "", probed: "", beats: [] };
 
 /** The registry of all nodes. */
 class Shared {
@@ -29,7 +29,7 @@ class Shared {
   begin(cause: EpochCause): Epoch {
     const epoch = `e${++this.#count}`;
     const settled = cause === "first" ? epoch : this.record.settled;
-    this.record = { epoch, settled, cause, definition: this.definition, waitsFor: "", beats: [] };
+    this.record = { epoch, settled, cause, definition: this.definition, waitsFor: "", probed: "", beats: [] };
     return this.record;
   }
 }
