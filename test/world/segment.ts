@@ -12,6 +12,7 @@ import { DetectionError } from "../../host/coordinator/detection-error.ts";
 import type { ProbeLink } from "../../host/coordinator/probe.ts";
 import { formatIp, type Ip } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
+import type { FirstClaims } from "../../host/registry/epoch/registry-epoch.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { TestClock } from "./clock.ts";
@@ -23,6 +24,14 @@ import { mac, RIVAL } from "./values.ts";
 
 export const OWN = mac("0a:00:00:00:00:01");
 export const ANY = "any address";
+
+/** An epoch that is settled, in which first claims are probed. */
+const PROBED: FirstClaims = {
+  ...{ isOpen: false, isProbed: true, inForce: "e1", waitsFor: "" },
+  ...{ isUnverified: () => false, verified: () => {} },
+  line: { isUp: () => true, silence: () => "", up: async () => {} },
+  claiming: () => ({ isOutdated: () => false, settled: async () => {}, end: () => {} }),
+};
 
 export interface DetectOptions {
   readonly detect?: boolean;
@@ -38,6 +47,8 @@ export class Segment {
   readonly answering: Map<string, Mac>;
   /** Addresses that another pod has, too, because a machine migrates. */
   readonly shared = new Set<string>();
+  /** Whether the registry's epoch is one in which first claims are probed. */
+  isProbed = false;
   /** Addresses of each question, the link's name in front. */
   readonly questions: string[][] = [];
   readonly withdrawn: string[] = [];
@@ -92,7 +103,8 @@ export class Segment {
     const settingsFor = () => ({ ...DEFAULT_COORDINATOR_CONF, detectIPConflict: detect, mode, detectOptions });
     // Only where addresses are shared: other nodes would be waited for.
     const isShared = async ({ ip }: { ip: Ip }) => this.shared.has(formatIp(ip));
-    const cluster = this.shared.size === 0 ? undefined : clusterIpam({ isShared });
+    const isInCluster = this.shared.size > 0 || this.isProbed;
+    const cluster = isInCluster ? clusterIpam({ isShared, ...(this.isProbed && { epoch: PROBED }) }) : undefined;
     const networks = { settingsFor, isCoordinated: () => isCoordinated };
     return claimVerified({ registry, poolCache, networks, detection: this.#detection, cluster }, demand);
   }

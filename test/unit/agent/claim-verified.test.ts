@@ -112,6 +112,27 @@ describe("an ADD that asks before it answers", () => {
     });
   });
 
+  describe("in an epoch that is probed", () => {
+    beforeEach(() => {
+      world.isProbed = true;
+      world.options = { detect: false, onConflict: "next" };
+    });
+
+    it("asks for what is new to the pod although detection is off, and takes the next where a machine answers", async () => {
+      world.conflictOn("10.6.0.1");
+      expect([await add(FOUR), await states()]).toEqual(["10.6.0.2", "Bound 10.6.0.2, Quarantined 10.6.0.1"]);
+      expect([await add(FOUR), probed()]).toEqual(["10.6.0.2", ["eth0 10.6.0.1", "eth0 10.6.0.2"]]);
+    });
+
+    it.each([
+      ["there is no NIC", () => (world.onNic = () => undefined)],
+      ["its NIC cannot ask", () => (world.broken = NO_ARP)],
+    ])("gives an address unasked where %s", async (_, act) => {
+      act();
+      expect([await add(FOUR), await states()]).toEqual(["10.6.0.1", "Bound 10.6.0.1"]);
+    });
+  });
+
   it("a repeated ADD asks only for what is not on the NIC", async () => {
     await add(BOTH);
     world.onNic = () => [ip("10.6.0.1")];
