@@ -20,6 +20,7 @@ import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, RegistryError } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { isOfMachine } from "../../resources/machine.ts";
+import { isSameMember } from "../../resources/member.ts";
 import { decodeNode } from "../../resources/node.ts";
 import { markOf } from "../../resources/registry-epoch.ts";
 import { SWEEP_PAGE } from "./collector.ts";
@@ -98,24 +99,34 @@ export class OwnEpochRows implements EpochRows {
 
   /**
    * Ends objects of this node that the journal does not have, or has for another pod: no NIC here has these addresses
-   * for that pod, and one elsewhere may. They need no cooldown. Nor are they retained for a member: another pod may
-   * have them since, and a member looks where it had its own first. Those that cool here are shown as cooling.
+   * for that pod, and one elsewhere may. They need no cooldown. A member's stay the member's. Those that cool here are
+   * shown as cooling.
    */
   async #makeRoom(): Promise<void> {
     const { registry, node, machine, log, signal } = this.#deps;
     // Another machine that had this node's name may still have its addresses.
     const isHere = (holder: Holder): boolean => holder.node === node && isOfMachine(holder, machine());
     await inParallel(await this.#own(), ROWS_AT_ONCE, async (object) => {
-      const { addressSpace, ip, state, holders } = object.spec;
+      const { addressSpace, ip, state, holders, workload } = object.spec;
       if (state !== "Bound" || object.deleting || !holders.every(isHere)) return;
       const row = await registry.findAddress(addressSpace, ip);
       if (row?.state === "Quarantined") return;
+      if (row === undefined && workload !== undefined && holders.length === 1) await this.#keep(object);
       // The row's own record, if any, is made in its place.
-      if (row === undefined || holders.some(({ podUid }) => podUid !== row.owner)) {
+      else if (row === undefined || holders.some(({ podUid }) => podUid !== row.owner)) {
+        if (workload !== undefined && isSameMember(row?.workload, workload)) return;
         await this.#objects.delete(object.name, object, { ...WRITE_TERMS, signal });
         log.info({ address: object.name }, "A record that came back with the registry's past was ended");
       } else if (row.state === "Cooling") await this.#showCooling(row, object);
     });
+  }
+
+  /** The pod has ended since the copy was made, and the member may come again. */
+  async #keep(object: IpAllocation): Promise<void> {
+    const [lastHolder] = object.spec.holders;
+    const spec = { ...object.spec, state: "Kept" as const, holders: [], ...(lastHolder && { lastHolder }) };
+    await this.#objects.replace(spec, object, { ...WRITE_TERMS, signal: this.#deps.signal });
+    this.#deps.log.info({ address: object.name }, "A member's record that came back with the registry's past is kept");
   }
 
   /** Another node may have taken it over since. Rejects unless that is done. */
