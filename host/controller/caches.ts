@@ -150,7 +150,7 @@ function described<T>(decode: (object: KubeObject, source: string) => T): (objec
   return (object) => decode(object, describeObject(object));
 }
 
-/** Returns the settings of the ConfigMap vendor-conf; without it what was kept of it, the defaults if that is nothing. */
+/** Returns the settings of the ConfigMap vendor-conf; without it what was kept of it, else the defaults. */
 export function settingsOf({
   vendorConf,
   epoch,

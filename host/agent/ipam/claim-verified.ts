@@ -73,8 +73,8 @@ async function claimAndVerify(
       const alone = claimed.held.filter((each) => !shared.includes(each));
       const inNewBlocks = alone.filter((each) => deps.poolCache.blockStateOf(each) === "New");
       const wherePossible = deps.cluster?.epoch?.isProbed === true ? claimed.created : [];
-      const asked = { ...claimed, held: alone, inNewBlocks, wherePossible };
-      const detected = await stage.verify(asked, demand.deadline.signal);
+      const question = { ...claimed, held: alone, inNewBlocks, wherePossible };
+      const detected = await stage.verify(question, demand.deadline.signal);
       if (detected.kind !== "conflict") return await accept(deps, claimed, detected);
       const { allocation, mac } = detected;
       // A machine that answers for the address of an earlier pod on a lost node is taken for that pod. The row gets an

@@ -1,7 +1,7 @@
 /**
  * Settles the registry's epoch when every node that had an agent has written what its pods have (registry-epoch), and
- * makes its ConfigMap again when that is missing or emptied. Every minute it adds to it what cannot repeat, and begins an
- * epoch when the API server has lost some of that. plan-epoch.ts decides.
+ * makes its ConfigMap again when that is missing or emptied. Every minute it adds to it what cannot repeat, and begins
+ * an epoch when the API server has lost some of that. plan-epoch.ts decides.
  */
 import { randomUUID } from "node:crypto";
 import { isConflict } from "../../kubernetes/kube-api.ts";
@@ -45,8 +45,8 @@ interface State {
   awayMs: number | undefined;
   waitingNodes: number;
   /** The epoch that was found settled, and when. */
-  settled: string;
-  settledMs: number;
+  written: string;
+  writtenMs: number;
 }
 
 export const startEpoch: StartController = (deps) => {
@@ -57,8 +57,8 @@ export const startEpoch: StartController = (deps) => {
     beatMs: Number.NEGATIVE_INFINITY,
     awayMs: undefined,
     waitingNodes: 0,
-    settled: "",
-    settledMs: 0,
+    written: "",
+    writtenMs: 0,
   };
   const loop = startReconciling(deps, {
     failure: "Settling the registry's epoch failed",
@@ -130,11 +130,11 @@ async function update(deps: ControllerDeps, since: NotReadySince, state: State):
   state.beats = record.beats;
   const beatRestMs = await beat(deps, record, state);
   if (record.settled === record.epoch && record.probed !== record.epoch) return beatRestMs;
-  if (record.settled === record.epoch && state.settled !== record.epoch) {
-    state.settled = record.epoch;
-    state.settledMs = clock.nowMs();
+  if (record.settled === record.epoch && state.written !== record.epoch) {
+    state.written = record.epoch;
+    state.writtenMs = clock.nowMs();
   }
-  const settledMs = record.settled === record.epoch ? clock.nowMs() - state.settledMs : 0;
+  const writtenMs = record.settled === record.epoch ? clock.nowMs() - state.writtenMs : 0;
   const plan = (nodes: Iterable<Node>): EpochPlan =>
     planEpoch({
       ...{ epoch: record.epoch, nodes },
@@ -145,7 +145,7 @@ async function update(deps: ControllerDeps, since: NotReadySince, state: State):
   // A cache may lack a node that has just marked its first epoch.
   if (found.waiting.length === 0 && record.settled !== record.epoch) found = plan(await readNodes(deps));
   state.waitingNodes = found.waiting.length;
-  const planned = planRecord(record, found, settledMs);
+  const planned = planRecord(record, found, writtenMs);
   if (planned === undefined) return EPOCH_CHECK_MS;
   try {
     await port.write(planned, leading);
@@ -157,7 +157,7 @@ async function update(deps: ControllerDeps, since: NotReadySince, state: State):
   return EPOCH_CHECK_MS;
 }
 
-/** Makes the ConfigMap again, as the nodes have marked it: an emptied one is no registry that went back (known-stays). */
+/** Makes the ConfigMap again, as the nodes have marked it: an emptied one is no registry that went back. */
 async function restore(deps: ControllerDeps, port: KubernetesEpoch): Promise<void> {
   const marks = new Set((await readNodes(deps)).flatMap(({ annotations }) => annotations[EPOCH_ANNOTATION] ?? []));
   const found = await port.make(deps.leading);

@@ -48,18 +48,18 @@ function describeNodes(names: readonly string[]): string {
  */
 const PROBED_MS = 3_600_000;
 
-/** Returns what the epoch's record should say now; undefined if it does. `settledMs`: for how long it is settled. */
+/** Returns what the epoch's record should say now; undefined if it does. `writtenMs`: for how long it is settled. */
 export function planRecord(
   record: EpochRecord,
   { waiting, missing }: EpochPlan,
-  settledMs: number,
+  writtenMs: number,
 ): EpochRecord | undefined {
-  const isSettled = waiting.length === 0;
-  const isProbed = isSettled && (missing.length > 0 || (record.cause === "history" && settledMs < PROBED_MS));
+  const isWritten = waiting.length === 0;
+  const isProbed = isWritten && (missing.length > 0 || (record.cause === "history" && writtenMs < PROBED_MS));
   const planned = {
     ...record,
-    settled: isSettled ? record.epoch : record.settled,
-    waitsFor: describeNodes(isSettled ? missing : waiting),
+    settled: isWritten ? record.epoch : record.settled,
+    waitsFor: describeNodes(isWritten ? missing : waiting),
     probed: isProbed ? record.epoch : "",
   };
   const isSame = (["settled", "waitsFor", "probed"] as const).every((key) => planned[key] === record[key]);

@@ -71,7 +71,7 @@ interface RegistryEpochDeps {
 }
 
 /** How this node hears of the registry: another one can only be behind an interruption. */
-export interface EpochSource extends EpochLine {
+interface EpochSource extends EpochLine {
   /** Number of interruptions, and the first watch. */
   session(): number;
 }

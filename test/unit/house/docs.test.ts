@@ -163,7 +163,8 @@ describe("attacks of docs/develop/security.md", () => {
 
 /** The rules of docs/develop/allocation.md; code and tests cite them by these names. */
 const RULES = `
-  late-del node-lost sandbox-restart undo recreate registry-epoch node-rights
+  late-del node-lost sandbox-restart undo recreate known-stays promises older-record own-things what-follows
+  registry-epoch node-rights
   prefetch retention static-pods cooling-visibility exhaustion conflict
   clocks-and-boots single-agent pool-changes leak unattached unknown-container full-disk`
   .trim()
