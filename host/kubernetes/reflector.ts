@@ -4,7 +4,6 @@
  */
 import { Latch } from "../lib/latch.ts";
 import { describeFailure, LARGE_EVENT_PAUSE, pause, pauseMs } from "./http/retry.ts";
-import { KindArrival, MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./kind-arrival.ts";
 import { ApiError, type KubeApi, type KubeCall, METADATA, METADATA_LIST, type WatchEvent } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
 import { isVersion, Mirror, type MirrorOptions } from "./mirror.ts";
@@ -20,6 +19,15 @@ const LIST_PATIENCE_MS = 10_000;
  * have been restored from a backup.
  */
 const MISSED_CHANGE_MS = 2_000;
+
+/** Retry interval for a collection whose kind is not installed: milliseconds, less a random half. */
+export const MISSING_KIND_RETRY_MS = 10_000;
+
+/**
+ * Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do
+ * not reconnect all at once.
+ */
+const WATCH_LIFE_S = 300;
 
 /** A watch that ends sooner counts as a failure, with a pause: milliseconds. */
 const WATCH_SHORT_MS = 2_000;
@@ -48,7 +56,7 @@ export interface ReflectorOptions<T> extends MirrorOptions<T> {
   readonly metadataOnly?: boolean;
   /** Called once, when the first list is complete. */
   readonly onSynced?: () => void;
-  /** A collection that the server does not know counts as empty until its kind is installed (kind-arrival.ts). */
+  /** A collection that the server does not know counts as empty until its kind is installed. */
   readonly optional?: boolean;
   /** Returns a number in [0, 1). */
   readonly random: () => number;
@@ -91,8 +99,6 @@ export class Reflector<T> {
   #silentSinceMs: number | undefined = Date.now();
   /** Set while a watch runs. */
   #listAgain: (() => void) | undefined;
-  /** Set while the server does not know the collection. */
-  #arrival: KindArrival | undefined;
   #running: Promise<void> | undefined;
 
   constructor(options: ReflectorOptions<T>) {
@@ -168,7 +174,6 @@ export class Reflector<T> {
     this.#synced.fail(closed);
     this.#watching.fail(closed);
     await this.#running;
-    await this.#arrival?.close();
     this.#mirror.close();
   }
 
@@ -176,8 +181,7 @@ export class Reflector<T> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       const waitMs = await this.#turn().catch((error: unknown) => this.#waitAfter(error));
-      if (this.#arrival !== undefined) await this.#arrival.next(waitMs, signal).catch(() => {});
-      else if (waitMs > 0) await pause(waitMs, signal).catch(() => {});
+      if (waitMs > 0) await pause(waitMs, signal).catch(() => {});
     }
   }
 
@@ -251,8 +255,6 @@ export class Reflector<T> {
     this.#mirror.keepOnly(seen);
     this.#counts.lists++;
     this.#heard();
-    void this.#arrival?.close();
-    this.#arrival = undefined;
     log.debug({ collection: name, objects: seen.size, resourceVersion: version }, "Listed");
     this.#reached();
     this.#complete();
@@ -345,8 +347,7 @@ export class Reflector<T> {
       this.#failures = 0;
       this.#reached();
       this.#complete();
-      this.#arrival ??= new KindArrival(this.#options);
-      return MISSING_KIND_RETRY_MS;
+      return MISSING_KIND_RETRY_MS * (0.5 + random() / 2);
     }
     const waitMs = pauseMs(this.#failures++, random());
     if (isOutdated(error)) {
