@@ -14,6 +14,7 @@ import { outcomeOf } from "./rights-objects.ts";
 
 const PODS = `${NAMESPACES}/shop/pods`;
 const GATE = { name: "ipam.vendor.io/address" };
+const OTHER = { name: "example.com/other" };
 const CONDITION = "ipam.vendor.io/AddressAvailable";
 const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 
@@ -45,27 +46,22 @@ async function makePod(name: string, pool = "two", gates = [GATE]): Promise<LabP
   return { namespace: "shop", name, uid: metadata.uid, node: "n1" };
 }
 
-/** `web-0 open`, `web-1 waits NoRoom`, of all pods. */
-async function states(): Promise<string[]> {
-  const { items } = await client.get(PODS);
-  return items
-    .map(({ metadata, spec, status }: KubeObject) => {
-      const { reason = "", status: is } = status.conditions?.find(({ type }: KubeObject) => type === CONDITION) ?? {};
-      const isGated = spec.schedulingGates?.some(({ name }: KubeObject) => name === GATE.name) ?? false;
-      return [metadata.name, isGated ? "waits" : "open", is === "False" ? reason : ""].join(" ").trim();
-    })
-    .sort();
+/** `open`, `waits NoRoom`. */
+async function stateOf(name: string): Promise<string> {
+  const { spec, status } = await client.get(`${PODS}/${name}`);
+  const { reason = "", status: is } = status.conditions?.find(({ type }: KubeObject) => type === CONDITION) ?? {};
+  const isGated = spec.schedulingGates?.some(({ name }: KubeObject) => name === GATE.name) ?? false;
+  return [isGated ? "waits" : "open", is === "False" ? reason : ""].join(" ").trim();
 }
 
-const expectStates = (...wanted: readonly string[]): Promise<void> =>
-  expect.poll(states, { timeout: 30_000 }).toEqual(wanted);
+const expectState = (name: string, wanted: string): Promise<void> =>
+  expect.poll(() => stateOf(name), { timeout: 30_000 }).toBe(wanted);
 
 describe("pods with the gate", () => {
   it("are let through while the pool has room for those before, too, and told why they wait", async () => {
-    for (const name of ["a", "b"]) await makePod(name);
-    await expectStates("a open", "b open");
-    for (const name of ["c", "d"]) await makePod(name);
-    await expectStates("a open", "b open", "c waits NoRoom", "d waits NoRoom");
+    for (const name of ["a", "b", "c"]) await makePod(name);
+    for (const name of ["a", "b"]) await expectState(name, "open");
+    await expectState("c", "waits NoRoom");
     const { status } = await client.get(`${PODS}/c`);
     expect(status.conditions).toMatchObject([
       { type: "PodScheduled", reason: "SchedulingGated" },
@@ -76,43 +72,88 @@ describe("pods with the gate", () => {
     ]);
   });
 
-  it("keep other gates", async () => {
-    await makePod("other", "none", [{ name: "example.com/other" }, GATE]);
-    await expect
-      .poll(async () => (await client.get(`${PODS}/other`)).spec.schedulingGates, { timeout: 30_000 })
-      .toEqual([{ name: "example.com/other" }]);
+  it("keep other gates, and count as soon as those are gone", async () => {
+    await world.pool("held", { subnet: "10.8.0.0/24", ips: ["10.8.0.1-10.8.0.2"] });
+    const held = await makePod("held", "held", [OTHER, GATE]);
+    await expectState("held", "open");
+    expect((await client.get(podPath(held))).spec.schedulingGates).toEqual([OTHER]);
+    for (const name of ["held-1", "held-2"]) await makePod(name, "held");
+    await expectState("held-1", "open");
+    await expectState("held-2", "open");
+    await client.delete(`${PODS}/held-1`);
+    await client.patch(podPath(held), { spec: { schedulingGates: null } });
+    await makePod("held-3", "held");
+    await expectState("held-3", "waits NoRoom");
+  });
+
+  it("wait for no node: where it is, and which labels it has, the scheduler and an autoscaler decide", async () => {
+    const nodeAffinity = { matchLabels: { zone: "c" } };
+    await world.pool("zone-c", { subnet: "10.9.0.0/24", ips: ["10.9.0.1"], nodeAffinity });
+    await world.pool("rack", { subnet: "10.10.0.0/24", ips: ["10.10.0.1"], nodeName: ["absent"] });
+    await makePod("zone", "zone-c");
+    await makePod("rack", "rack");
+    await expectState("zone", "open");
+    await expectState("rack", "open");
   });
 });
 
-describe.each(["berth-controller", "berth-agent"])("the account %s", (account) => {
-  it("removes this gate and changes nothing else of a pod", async () => {
-    await controller.kill();
-    const pod = await makePod(`held-${account}`, "none", [{ name: "example.com/other" }, GATE]);
-    const own = await world.openClient("n1", { account });
-    const path = podPath(pod);
-    const patch = (change: object) => outcomeOf(own.patch(path, change));
-    const other = [{ name: "example.com/other" }];
-    expect(await patch({ spec: { schedulingGates: [GATE] } })).toMatch(/^403 .*removes the scheduling gate/);
-    expect(await patch({ spec: { schedulingGates: null } })).toMatch(/^403 .*removes the scheduling gate/);
-    expect(await patch({ spec: { schedulingGates: other, nodeSelector: { a: "b" } } })).toMatch(/^403 .*nothing else/);
-    expect(await patch({ spec: { schedulingGates: other }, metadata: { labels: { a: "b" } } })).toMatch(
-      /^403 .*metadata/,
-    );
-    expect(await patch({ spec: { containers: [{ name: "main", image: "x:1" }] } })).toMatch(/^403 .*nothing else/);
-    expect(await patch({ spec: { schedulingGates: other } })).toBe("done");
-    const before = (await client.get(path)).status.conditions;
-    const status = (conditions: readonly object[], more: object = {}) =>
-      outcomeOf(own.patch(`${path}/status`, { status: { conditions, ...more } }));
-    const mine = { type: CONDITION, status: "False", reason: "X", message: "x" };
-    if (account === "berth-agent") expect(await status([...before, mine])).toMatch(/^403 .*cannot patch/);
-    else {
-      expect(await status([mine])).toMatch(/^403 .*writes the condition/);
-      expect(await status([...before, { ...mine, type: "Ready" }])).toMatch(/^403 .*writes the condition/);
-      expect(await status([...before, mine], { phase: "Failed" })).toMatch(/^403 .*writes the condition/);
-      expect(await status([...before, mine])).toBe("done");
-    }
-    expect(await outcomeOf(own.delete(path))).toMatch(/^403 /);
+describe("the next pod is let through when that before", () => {
+  const condition = { type: CONDITION, status: "True", reason: "RoomAvailable", message: "set by hand" };
+  const unschedulable = { type: "PodScheduled", status: "False", reason: "Unschedulable" };
+  const bind = (name: string): Promise<KubeObject> =>
+    client.create(`${PODS}/${name}/binding`, {
+      ...{ apiVersion: "v1", kind: "Binding", metadata: { name } },
+      target: { apiVersion: "v1", kind: "Node", name: "n1" },
+    });
+  const setStatus = async (name: string, change: object): Promise<KubeObject> => {
+    const { conditions } = (await client.get(`${PODS}/${name}`)).status;
+    return client.patch(`${PODS}/${name}/status`, { status: { conditions, ...change } });
+  };
+  const now = { gracePeriodSeconds: 0 };
+  it.each<[string, (name: string) => Promise<unknown>]>([
+    ["fits no node", (name) => setStatus(name, { conditions: [condition, unschedulable] })],
+    ["is gone", (name) => client.delete(`${PODS}/${name}`, now)],
+    ["is gone from its node", (name) => bind(name).then(() => client.delete(`${PODS}/${name}`, now))],
+    ["has failed on its node", (name) => bind(name).then(() => setStatus(name, { phase: "Failed" }))],
+  ])("%s", async (title, end) => {
+    const name = title.replaceAll(/\W/g, "-");
+    const third = 20 + name.length;
+    await world.pool(name, { subnet: `10.${third}.0.0/24`, ips: [`10.${third}.0.1`] });
+    await makePod(`${name}-1`, name);
+    await expectState(`${name}-1`, "open");
+    await makePod(`${name}-2`, name);
+    await expectState(`${name}-2`, "waits NoRoom");
+    await end(`${name}-1`);
+    await expectState(`${name}-2`, "open");
   });
+});
+
+it("the account of the controller removes this gate and changes nothing else of a pod, agents' not even that", async () => {
+  await controller.kill();
+  const other = [OTHER];
+  const pod = await makePod("account", "none", [OTHER, GATE]);
+  const own = await world.openClient("n1", { account: "berth-controller" });
+  const path = podPath(pod);
+  const patch = (change: object) => outcomeOf(own.patch(path, change));
+  const agent = await world.openClient("n1", { account: "berth-agent" });
+  expect(await outcomeOf(agent.patch(path, { spec: { schedulingGates: other } }))).toMatch(/^403 .*cannot patch/);
+  expect(await patch({ spec: { schedulingGates: [GATE] } })).toMatch(/^403 .*removes the scheduling gate/);
+  expect(await patch({ spec: { schedulingGates: null } })).toMatch(/^403 .*removes the scheduling gate/);
+  expect(await patch({ spec: { schedulingGates: other, nodeSelector: { a: "b" } } })).toMatch(/^403 .*nothing else/);
+  expect(await patch({ spec: { schedulingGates: other }, metadata: { labels: { a: "b" } } })).toMatch(
+    /^403 .*metadata/,
+  );
+  expect(await patch({ spec: { containers: [{ name: "main", image: "x:1" }] } })).toMatch(/^403 .*nothing else/);
+  expect(await patch({ spec: { schedulingGates: other } })).toBe("done");
+  const before = (await client.get(path)).status.conditions;
+  const status = (conditions: readonly object[], more: object = {}) =>
+    outcomeOf(own.patch(`${path}/status`, { status: { conditions, ...more } }));
+  const mine = { type: CONDITION, status: "False", reason: "X", message: "x" };
+  expect(await status([mine])).toMatch(/^403 .*writes the condition/);
+  expect(await status([...before, { ...mine, type: "Ready" }])).toMatch(/^403 .*writes the condition/);
+  expect(await status([...before, mine], { phase: "Failed" })).toMatch(/^403 .*writes the condition/);
+  expect(await status([...before, mine])).toBe("done");
+  expect(await outcomeOf(own.delete(path))).toMatch(/^403 /);
 });
 
 async function gatesOf(namespace: string, name: string, spec: object = {}): Promise<string[]> {
@@ -132,8 +173,7 @@ it("new pods of a namespace with the label get the gate beside others, and no po
   let attempts = 0;
   // The policy counts a moment after it was made.
   await expect.poll(() => gatesOf("gated", `web-${attempts++}`), { timeout: 30_000 }).toEqual([GATE.name]);
-  const other = "example.com/other";
-  expect(await gatesOf("gated", "two", { schedulingGates: [{ name: other }] })).toEqual([other, GATE.name]);
+  expect(await gatesOf("gated", "two", { schedulingGates: [OTHER] })).toEqual([OTHER.name, GATE.name]);
   expect(await gatesOf("gated", "own", { schedulingGates: [GATE] })).toHaveLength(1);
   expect(await gatesOf("gated", "placed", { nodeName: "n1" })).toEqual([]);
   expect(await gatesOf("gated", "host", { hostNetwork: true })).toEqual([]);
