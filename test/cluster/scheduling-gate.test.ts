@@ -24,7 +24,6 @@ const PODS = `${NAMESPACES}/shop/pods`;
 const GATE = { name: "ipam.vendor.io/address" };
 const OTHER = { name: "example.com/other" };
 const CONDITION = "ipam.vendor.io/AddressAvailable";
-const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 
 let world: World;
 let client: KubeClient;
@@ -34,20 +33,22 @@ beforeAll(async () => {
   world = await startWorld({ startPlane: borrowPlane });
   ({ client } = world);
   await world.setNode("n1", "True");
-  await world.pool("two", { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.2"] });
-  await world.pool("none", { subnet: "10.7.0.0/24" });
-  controller = await start("one");
+  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "one", args });
 });
 afterAll(async () => {
   await controller?.kill();
   await world?.stop();
 });
 
-async function start(name: string): Promise<ControllerProcess> {
-  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args: QUICK });
-}
+let pools = 10;
+/** `ends`: of its addresses. */
+const makePool = (name: string, ends = [1], more: object = {}): Promise<unknown> => {
+  const net = `10.${++pools}.0`;
+  return world.pool(name, { subnet: `${net}.0/24`, ips: ends.map((end) => `${net}.${end}`), ...more });
+};
 
-async function makePod(name: string, pool = "two", gates = [GATE]): Promise<LabPod> {
+async function makePod(name: string, pool: string, gates = [GATE]): Promise<LabPod> {
   const pod = podObject({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
   const spec = { ...pod.spec, nodeName: undefined, schedulingGates: gates };
   const { metadata } = await client.create(PODS, { ...pod, spec });
@@ -67,7 +68,8 @@ const expectState = (name: string, wanted: string): Promise<void> =>
 
 describe("pods with the gate", () => {
   it("are let through while the pool has room for those before, too, and told why they wait", async () => {
-    for (const name of ["a", "b", "c"]) await makePod(name);
+    await makePool("two", [1, 2]);
+    for (const name of ["a", "b", "c"]) await makePod(name, "two");
     for (const name of ["a", "b"]) await expectState(name, "open");
     await expectState("c", "waits NoRoom");
     const { status } = await client.get(`${PODS}/c`);
@@ -76,7 +78,7 @@ describe("pods with the gate", () => {
   });
 
   it("keep other gates, and count as soon as those are gone", async () => {
-    await world.pool("held", { subnet: "10.8.0.0/24", ips: ["10.8.0.1-10.8.0.2"] });
+    await makePool("held", [1, 2]);
     const held = await makePod("held", "held", [OTHER, GATE]);
     await expectState("held", "open");
     expect((await client.get(podPath(held))).spec.schedulingGates).toEqual([OTHER]);
@@ -91,10 +93,9 @@ describe("pods with the gate", () => {
   });
 
   it("wait for no node: where it is, and which labels it has, the scheduler and an autoscaler decide", async () => {
-    const nodeAffinity = { matchLabels: { zone: "c" } };
-    await world.pool("zone-c", { subnet: "10.9.0.0/24", ips: ["10.9.0.1"], nodeAffinity });
-    await world.pool("rack", { subnet: "10.10.0.0/24", ips: ["10.10.0.1"], nodeName: ["absent"] });
-    for (const name of ["zone-c", "rack"]) {
+    const rules = { "zone-c": { nodeAffinity: { matchLabels: { zone: "c" } } }, rack: { nodeName: ["absent"] } };
+    for (const [name, rule] of Object.entries(rules)) {
+      await makePool(name, [1], rule);
       await makePod(name, name);
       await expectState(name, "open");
     }
@@ -115,14 +116,14 @@ describe("the next pod is let through when that before", () => {
     await expectState(`${pool}-3`, "waits NoRoom");
     expect(await stateOf(`${pool}-2`)).toBe("waits NoRoom");
   };
-  it.each<[string, string, (pod: LabPod) => Promise<unknown>]>([
-    ["fits no node", "10.11.0.0", (pod) => client.patch(`${podPath(pod)}/status`, { status: { conditions } })],
-    ["is gone", "10.12.0.0", (pod) => deletePod(client, pod)],
-    ["is gone from its node", "10.13.0.0", (pod) => bind(pod).then(() => deletePod(client, pod))],
-    ["has failed on its node", "10.14.0.0", (pod) => bind(pod).then(() => finishPod(client, pod, "Failed"))],
-  ])("%s", async (title, ip, end) => {
+  it.each<[string, (pod: LabPod) => Promise<unknown>]>([
+    ["fits no node", (pod) => client.patch(`${podPath(pod)}/status`, { status: { conditions } })],
+    ["is gone", (pod) => deletePod(client, pod)],
+    ["is gone from its node", (pod) => bind(pod).then(() => deletePod(client, pod))],
+    ["has failed on its node", (pod) => bind(pod).then(() => finishPod(client, pod, "Failed"))],
+  ])("%s", async (title, end) => {
     const pool = title.replaceAll(" ", "-");
-    await world.pool(pool, { subnet: `${ip}/24`, ips: [`${ip.slice(0, -1)}1`] });
+    await makePool(pool);
     const before = await makePod(`${pool}-1`, pool);
     await expectState(`${pool}-1`, "open");
     await makePod(`${pool}-2`, pool);
@@ -134,21 +135,19 @@ describe("the next pod is let through when that before", () => {
 
 it("the account of the controller removes this gate and changes nothing else of a pod, agents' not even that", async () => {
   await controller.kill();
-  const other = [OTHER];
+  const removed = { spec: { schedulingGates: [OTHER] } };
   const pod = await makePod("account", "none", [OTHER, GATE]);
   const own = await world.openClient("n1", { account: "berth-controller" });
   const path = podPath(pod);
   const patch = (change: object) => outcomeOf(own.patch(path, change));
   const agent = await world.openClient("n1", { account: "berth-agent" });
-  expect(await outcomeOf(agent.patch(path, { spec: { schedulingGates: other } }))).toMatch(/^403 .*cannot patch/);
+  expect(await outcomeOf(agent.patch(path, removed))).toMatch(/^403 .*cannot patch/);
   expect(await patch({ spec: { schedulingGates: [GATE] } })).toMatch(/^403 .*removes the scheduling gate/);
   expect(await patch({ spec: { schedulingGates: null } })).toMatch(/^403 .*removes the scheduling gate/);
-  expect(await patch({ spec: { schedulingGates: other, nodeSelector: { a: "b" } } })).toMatch(/^403 .*nothing else/);
-  expect(await patch({ spec: { schedulingGates: other }, metadata: { labels: { a: "b" } } })).toMatch(
-    /^403 .*metadata/,
-  );
+  expect(await patch({ spec: { ...removed.spec, nodeSelector: { a: "b" } } })).toMatch(/^403 .*nothing else/);
+  expect(await patch({ ...removed, metadata: { labels: { a: "b" } } })).toMatch(/^403 .*metadata/);
   expect(await patch({ spec: { containers: [{ name: "main", image: "x:1" }] } })).toMatch(/^403 .*nothing else/);
-  expect(await patch({ spec: { schedulingGates: other } })).toBe("done");
+  expect(await patch(removed)).toBe("done");
   const before = (await client.get(path)).status.conditions;
   const status = (conditions: readonly object[], more: object = {}) =>
     outcomeOf(own.patch(`${path}/status`, { status: { conditions, ...more } }));

@@ -5,13 +5,6 @@ import { describeObject } from "../../kubernetes/object-key.ts";
 import { ADDRESS_CONDITION, ADDRESS_GATE } from "../../resources/address-gate.ts";
 import { decodePod, type Pod, reducePod } from "../../resources/pod.ts";
 
-interface PodCondition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string | undefined;
-  readonly message?: string | undefined;
-}
-
 export interface GatedPod extends Pod {
   readonly uid: string;
   readonly resourceVersion: string;
@@ -21,7 +14,7 @@ export interface GatedPod extends Pod {
   /** The names of others, which stay. */
   readonly otherGates: readonly string[];
   /** All of them, as received: a write replaces the list. */
-  readonly conditions: readonly PodCondition[];
+  readonly conditions: readonly z.output<typeof condition>[];
   /** Namespace and annotations: pods with the same text want the same. */
   readonly asks: string;
 }

@@ -63,6 +63,10 @@ class GatesController implements Controller {
   #workMs = 0;
   readonly #loop: PeriodicWorker;
   readonly #ends: readonly (() => void)[];
+  readonly #renew = (): void => {
+    this.#view = undefined;
+    if (this.#pods.items.size > 0) this.#loop.wake();
+  };
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
@@ -83,7 +87,6 @@ class GatesController implements Controller {
       work: () => this.#reconcile(),
       restMs: () => Math.max(GATES_REST_MS, this.#workMs),
     });
-    const renew = (): void => this.#renew();
     this.#ends = [
       caches.allocations.subscribe((change) => this.#onAllocation(change)),
       caches.pools.subscribe((change) => {
@@ -92,7 +95,7 @@ class GatesController implements Controller {
         if (value?.spec.generated === undefined && isReshaped(change)) this.#renew();
       }),
       ...[caches.reserved, caches.coordinators, caches.namespaces, caches.vendorConf].map((each) =>
-        each.subscribe(renew),
+        each.subscribe(this.#renew),
       ),
     ];
     this.#pods.start();
@@ -107,11 +110,6 @@ class GatesController implements Controller {
     await this.#loop.close();
     await this.#networks?.close();
     await this.#pods.close();
-  }
-
-  #renew(): void {
-    this.#view = undefined;
-    if (this.#pods.items.size > 0) this.#loop.wake();
   }
 
   #onAllocation(change: Change<CachedAllocation>): void {
@@ -163,9 +161,8 @@ class GatesController implements Controller {
   #follow(): Reflector<Network> {
     if (this.#networks !== undefined) return this.#networks;
     const { api, caches, log, random } = this.#deps;
-    const renew = (): void => this.#renew();
     this.#networks = new Reflector<Network>({
-      ...{ api, log, random, keyOf, onSynced: renew, onChange: renew },
+      ...{ api, log, random, keyOf, onSynced: this.#renew, onChange: this.#renew },
       name: "NetworkAttachmentDefinitions of gated pods",
       path: collectionPath(NETWORK_DEFINITIONS),
       optional: true,
@@ -214,32 +211,26 @@ class GatesController implements Controller {
     if (decision.kind === "hold" || told === undefined) return;
     const { api, leading: signal, log } = this.#deps;
     const { namespace, name, uid, otherGates } = pod;
-    const path = objectPath(PODS, { namespace, name });
     const body = { spec: { schedulingGates: otherGates.map((each) => ({ name: each })) } };
-    await patchIfSame(api, { path, uid, resourceVersion: told, body, signal });
+    await patchIfSame(api, { path: objectPath(PODS, pod), uid, resourceVersion: told, body, signal });
     log.debug({ namespace, pod: name, pools: decision.pools }, "A pod was let through");
   }
 
   /** Returns the pod's version with the condition; undefined if the pod has changed meanwhile. */
   async #tell(pod: GatedPod, decision: GateDecision): Promise<string | undefined> {
     const { api, leading: signal, clock } = this.#deps;
-    const { namespace, name, uid, resourceVersion, conditions } = pod;
+    const { uid, resourceVersion, conditions } = pod;
     const [status, reason, message] =
       decision.kind === "open"
         ? ["True", "RoomAvailable", "The pools that the pod selects have room"]
         : ["False", decision.reason, decision.message];
     const before = conditions.find(({ type }) => type === ADDRESS_CONDITION);
     if (before?.status === status && before.reason === reason && before.message === message) return resourceVersion;
-    const lastTransitionTime = clock
-      .now()
-      .toISOString()
-      .replace(/\.\d+Z$/, "Z");
-    const since = before?.status === status ? {} : { lastTransitionTime };
+    const since = before?.status === status ? {} : { lastTransitionTime: clock.now().toISOString() };
     const own = { ...before, ...since, type: ADDRESS_CONDITION, status, reason, message };
     const others = conditions.filter(({ type }) => type !== ADDRESS_CONDITION);
-    const path = statusPath(PODS, { namespace, name });
     const body = { status: { conditions: [...others, own] } };
-    const answer = await patchIfSame(api, { path, uid, resourceVersion, body, signal });
+    const answer = await patchIfSame(api, { path: statusPath(PODS, pod), uid, resourceVersion, body, signal });
     return answer && String(Object(answer.metadata).resourceVersion);
   }
 }

@@ -16,12 +16,7 @@ const GREEN = pool("green", "10.2.0.0/24");
 const RACK_A = pool("rack-a", "10.3.0.0/24", { nodeName: ["n1"] });
 const RACK_B = pool("rack-b", "10.4.0.0/24", { nodeAffinity: { matchLabels: { rack: "b" }, matchExpressions: [] } });
 
-interface PodOptions {
-  readonly annotations?: Readonly<Record<string, unknown>>;
-  readonly spec?: object;
-  readonly metadata?: object;
-  readonly status?: object;
-}
+type PodOptions = Partial<Record<"annotations" | "spec" | "metadata" | "status", Readonly<Record<string, unknown>>>>;
 
 function gatedPod({ annotations = {}, spec = {}, metadata = {}, status = {} }: PodOptions = {}): GatedPod {
   const own = {
