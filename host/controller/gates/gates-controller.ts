@@ -140,7 +140,7 @@ class GatesController implements Controller {
     let turnMs = startMs;
     const pods = inTurn(this.#pods.items.values(), this.#served);
     this.#view ??= this.#look();
-    const decide = openPass(this.#view, this.#promises, pods, startMs);
+    const decide = openPass(this.#view, this.#promises, this.#promises.renew(pods, startMs));
     const decided: { readonly pod: GatedPod; readonly decision: GateDecision }[] = [];
     for (const pod of pods) {
       if (clock.nowMs() - turnMs > TURN_MS) {

@@ -83,15 +83,10 @@ export class KnownDemands {
 }
 
 /**
- * Begins a pass over `pods`, all that are there. Returns the function that decides about each of them: what one will
- * take is not there for those after it, unless others hold the pod.
+ * Returns the function that decides about each pod in a pass: what one will take is not there for those after it, unless
+ * others hold the pod. `expected`: pools of the addresses that pods will take that were let through before.
  */
-export function openPass(
-  view: GatesView,
-  promises: Promises,
-  pods: Iterable<GatedPod>,
-  nowMs: number,
-): (pod: GatedPod) => GateDecision {
+export function openPass(view: GatesView, promises: Promises, expected: readonly string[]) {
   /** By pool. */
   const left = new Map<string, number>();
   const held = new Map<readonly Demand[], Hold>();
@@ -103,15 +98,15 @@ export function openPass(
   const take = (pools: readonly string[]): void => {
     for (const each of pools) left.set(each, leftIn(each) - 1);
   };
-  take(promises.renew(pods, nowMs));
-  return (pod) => {
+  take(expected);
+  return (pod: GatedPod): GateDecision => {
     if (promises.has(pod) || isUnjudged(pod, view)) return UNJUDGED;
     const demands = demandsOf(pod, view);
     const decision = held.get(demands) ?? findPools(demands, leftIn);
     if (decision.kind === "hold") held.set(demands, decision);
     else if (isComing(pod)) {
       take(decision.pools);
-      promises.add(pod, decision.pools, nowMs);
+      promises.add(pod, decision.pools);
     }
     return decision;
   };

@@ -17,19 +17,21 @@ interface Promised {
 export class Promises {
   /** By the pod's UID. Those that have ended stay while the pod is there: it gets no other. */
   #byUid = new Map<string, Promised>();
+  #nowMs = 0;
 
   has({ uid }: GatedPod): boolean {
     return this.#byUid.has(uid);
   }
 
-  add({ uid }: GatedPod, pools: readonly string[], nowMs: number): void {
-    this.#byUid.set(uid, { pools: [...pools], endMs: nowMs + PROMISE_MS });
+  add({ uid }: GatedPod, pools: readonly string[]): void {
+    this.#byUid.set(uid, { pools: [...pools], endMs: this.#nowMs + PROMISE_MS });
   }
 
   /** Takes all pods that are there, and forgets the others. Returns the pools of the addresses that are expected. */
   renew(pods: Iterable<GatedPod>, nowMs: number): string[] {
     const before = this.#byUid;
     this.#byUid = new Map();
+    this.#nowMs = nowMs;
     for (const pod of pods) {
       const promised = before.get(pod.uid);
       // A gate that is still there by then could not be removed.
@@ -45,7 +47,7 @@ export class Promises {
       const pod = pods.get(`${namespace}/${name}`);
       if (pod === undefined || hashUid(pod.uid) !== uidHash) continue;
       const { pools } = this.#byUid.get(pod.uid) ?? {};
-      if (pools === undefined) this.add(pod, [], 0);
+      if (pools === undefined) this.add(pod, []);
       // It may have found room in another pool.
       else pools.splice(Math.max(0, pools.indexOf(pool)), 1);
     }

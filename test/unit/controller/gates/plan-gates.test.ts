@@ -46,7 +46,7 @@ function view(free: Readonly<Record<string, number>>, more: Partial<GatesView> =
   };
 }
 
-const decideAlone = (pod: GatedPod, seen: GatesView) => openPass(seen, new Promises(), [pod], 0)(pod);
+const decideAlone = (pod: GatedPod, seen: GatesView) => openPass(seen, new Promises(), [])(pod);
 
 const decide = (options: PodOptions, free: Readonly<Record<string, number>>, more: Partial<GatesView> = {}) =>
   decideAlone(gatedPod(options), view(free, more));
@@ -126,7 +126,7 @@ describe("a pod that was let through", () => {
   /** What the next pod is told, of a pool with one address, in passes at these times. */
   function passes(promises: Promises, pod: GatedPod, ...times: readonly number[]): string[] {
     return times.map((nowMs) => {
-      const decide = openPass(view({ blue: 1 }), promises, [pod], nowMs);
+      const decide = openPass(view({ blue: 1 }), promises, promises.renew([pod], nowMs));
       decide(pod);
       return decide(next).kind;
     });
