@@ -83,8 +83,8 @@ export class KnownDemands {
 }
 
 /**
- * Returns the function that decides about each pod in a pass: what one will take is not there for those after it, unless
- * others hold the pod. `expected`: pools of the addresses that pods will take that were let through before.
+ * Returns the function that decides about each pod in a pass: what one will take is not there for those after it,
+ * unless others hold the pod. `expected`: pools of the addresses that pods will take that were let through before.
  */
 export function openPass(view: GatesView, promises: Promises, expected: readonly string[]) {
   /** By pool. */
