@@ -58,6 +58,7 @@ function refuseFamily({ spec }: IpPool, _subject: Subject, family: Family): Obje
 }
 
 function refuseNode({ spec }: IpPool, { node }: Subject): Objection | undefined {
+  if (node === undefined) return undefined;
   if (spec.nodeName.length > 0) {
     if (spec.nodeName.includes(node.name)) return undefined;
     const refusal = `nodeName is ${list(spec.nodeName)}, this node is "${node.name}"`;

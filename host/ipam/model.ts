@@ -39,7 +39,8 @@ interface NamespaceSubject {
 export interface Subject {
   readonly pod: PodSubject | undefined;
   readonly namespace: NamespaceSubject | undefined;
-  readonly node: { readonly name: string; readonly labels: Labels };
+  /** undefined: no pool is refused for its nodes. */
+  readonly node: { readonly name: string; readonly labels: Labels } | undefined;
   /** The NIC of the request, and the name of its network. */
   readonly ifName: string;
   readonly network: string;

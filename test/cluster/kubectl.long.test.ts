@@ -11,7 +11,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { blocksOf } from "../e2e/pages/script.ts";
 import { isExecuted, PARTS } from "../e2e/pages/table.ts";
-import { ALLOCATIONS, boundObject, nodeObject, POOLS } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS, boundObject, nodeObject, POOLS, podObject } from "../lab/cluster/objects.ts";
 import { forceDeleteAll, openAsController, placeGeneratedPool } from "../lab/cluster/rights.ts";
 import { applyKinds, type ForeignKind } from "../lab/cluster/workload-kinds.ts";
 import type { World } from "../lab/cluster/world.ts";
@@ -136,6 +136,15 @@ it("a name without a group is theirs", async () => {
 
 it("many commands are found", () => {
   expect(COMMANDS.length).toBeGreaterThan(15);
+});
+
+it("the command that lets all pods through removes one gate of them", async () => {
+  const pods = "/api/v1/namespaces/shop/pods";
+  const schedulingGates = [{ name: "example.com/other" }, { name: "ipam.vendor.io/address" }];
+  const { spec, ...pod } = podObject({ name: "gated", node: "" });
+  await admin.create(pods, { ...pod, spec: { ...spec, schedulingGates } });
+  await type(COMMANDS.find((line) => line.includes("schedulingGates")) ?? "false");
+  expect((await admin.get(`${pods}/gated`)).spec.schedulingGates).toEqual(schedulingGates.slice(0, 1));
 });
 
 it.each(COMMANDS)("%s", async (line) => {

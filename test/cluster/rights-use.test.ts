@@ -42,7 +42,6 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "get /namespaces": "when a pod is faster than the watch of namespaces",
     "watch ipam.vendor.io/ipallocations": "for agents of the version before, during an upgrade",
     "patch events.k8s.io/events": EVENT_COUNTS,
-    "patch /pods": "for a scheduling gate while no controller leads: unit/agent/cluster/abandoned-gates.test.ts",
   },
   "berth-controller": {
     "get /configmaps": "after the API server went back in time: the registry's epoch",

@@ -6,7 +6,15 @@ import { parseAllDocuments } from "yaml";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
 import { applyObject } from "../lab/apply.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
-import { type LabPod, NAMESPACES, namespaceObject, podObject, podPath } from "../lab/cluster/objects.ts";
+import {
+  deletePod,
+  finishPod,
+  type LabPod,
+  NAMESPACES,
+  namespaceObject,
+  podObject,
+  podPath,
+} from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -14,8 +22,8 @@ import { outcomeOf } from "./rights-objects.ts";
 
 const PODS = `${NAMESPACES}/shop/pods`;
 const GATE = { name: "ipam.vendor.io/address" };
+const OTHER = { name: "example.com/other" };
 const CONDITION = "ipam.vendor.io/AddressAvailable";
-const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 
 let world: World;
 let client: KubeClient;
@@ -25,94 +33,130 @@ beforeAll(async () => {
   world = await startWorld({ startPlane: borrowPlane });
   ({ client } = world);
   await world.setNode("n1", "True");
-  await world.pool("two", { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.2"] });
-  await world.pool("none", { subnet: "10.7.0.0/24" });
-  controller = await start("one");
+  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "one", args });
 });
 afterAll(async () => {
   await controller?.kill();
   await world?.stop();
 });
 
-async function start(name: string): Promise<ControllerProcess> {
-  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args: QUICK });
-}
+let pools = 10;
+/** `ends`: of its addresses. */
+const makePool = (name: string, ends = [1], more: object = {}): Promise<unknown> => {
+  const net = `10.${++pools}.0`;
+  return world.pool(name, { subnet: `${net}.0/24`, ips: ends.map((end) => `${net}.${end}`), ...more });
+};
 
-async function makePod(name: string, pool = "two", gates = [GATE]): Promise<LabPod> {
+async function makePod(name: string, pool: string, gates = [GATE]): Promise<LabPod> {
   const pod = podObject({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
   const spec = { ...pod.spec, nodeName: undefined, schedulingGates: gates };
   const { metadata } = await client.create(PODS, { ...pod, spec });
   return { namespace: "shop", name, uid: metadata.uid, node: "n1" };
 }
 
-/** `web-0 open`, `web-1 waits NoRoom`, of all pods. */
-async function states(): Promise<string[]> {
-  const { items } = await client.get(PODS);
-  return items
-    .map(({ metadata, spec, status }: KubeObject) => {
-      const { reason = "", status: is } = status.conditions?.find(({ type }: KubeObject) => type === CONDITION) ?? {};
-      const isGated = spec.schedulingGates?.some(({ name }: KubeObject) => name === GATE.name) ?? false;
-      return [metadata.name, isGated ? "waits" : "open", is === "False" ? reason : ""].join(" ").trim();
-    })
-    .sort();
+/** `open`, `waits NoRoom`. */
+async function stateOf(name: string): Promise<string> {
+  const { spec, status } = await client.get(`${PODS}/${name}`);
+  const { reason = "", status: is } = status.conditions?.find(({ type }: KubeObject) => type === CONDITION) ?? {};
+  const isGated = spec.schedulingGates?.some(({ name }: KubeObject) => name === GATE.name) ?? false;
+  return [isGated ? "waits" : "open", is === "False" ? reason : ""].join(" ").trim();
 }
 
-const expectStates = (...wanted: readonly string[]): Promise<void> =>
-  expect.poll(states, { timeout: 30_000 }).toEqual(wanted);
+const expectState = (name: string, wanted: string): Promise<void> =>
+  expect.poll(() => stateOf(name), { timeout: 30_000 }).toBe(wanted);
 
 describe("pods with the gate", () => {
   it("are let through while the pool has room for those before, too, and told why they wait", async () => {
-    for (const name of ["a", "b"]) await makePod(name);
-    await expectStates("a open", "b open");
-    for (const name of ["c", "d"]) await makePod(name);
-    await expectStates("a open", "b open", "c waits NoRoom", "d waits NoRoom");
+    await makePool("two", [1, 2]);
+    for (const name of ["a", "b", "c"]) await makePod(name, "two");
+    for (const name of ["a", "b"]) await expectState(name, "open");
+    await expectState("c", "waits NoRoom");
     const { status } = await client.get(`${PODS}/c`);
-    expect(status.conditions).toMatchObject([
-      { type: "PodScheduled", reason: "SchedulingGated" },
-      {
-        type: CONDITION,
-        message: expect.stringMatching(/^No address is free for IPv4 .*pool "two" has no free address/),
-      },
-    ]);
+    const message = expect.stringMatching(/^No address is free for IPv4 .*pool "two" has no free address/);
+    expect(status.conditions).toMatchObject([{ reason: "SchedulingGated" }, { type: CONDITION, message }]);
   });
 
-  it("keep other gates", async () => {
-    await makePod("other", "none", [{ name: "example.com/other" }, GATE]);
-    await expect
-      .poll(async () => (await client.get(`${PODS}/other`)).spec.schedulingGates, { timeout: 30_000 })
-      .toEqual([{ name: "example.com/other" }]);
+  it("keep other gates, and count as soon as those are gone", async () => {
+    await makePool("held", [1, 2]);
+    const held = await makePod("held", "held", [OTHER, GATE]);
+    await expectState("held", "open");
+    expect((await client.get(podPath(held))).spec.schedulingGates).toEqual([OTHER]);
+    for (const name of ["held-1", "held-2"]) {
+      await makePod(name, "held");
+      await expectState(name, "open");
+    }
+    await client.delete(`${PODS}/held-1`);
+    await client.patch(podPath(held), { spec: { schedulingGates: null } });
+    await makePod("held-3", "held");
+    await expectState("held-3", "waits NoRoom");
+  });
+
+  it("wait for no node: where it is, and which labels it has, the scheduler and an autoscaler decide", async () => {
+    const rules = { "zone-c": { nodeAffinity: { matchLabels: { zone: "c" } } }, rack: { nodeName: ["absent"] } };
+    for (const [name, rule] of Object.entries(rules)) {
+      await makePool(name, [1], rule);
+      await makePod(name, name);
+      await expectState(name, "open");
+    }
   });
 });
 
-describe.each(["berth-controller", "berth-agent"])("the account %s", (account) => {
-  it("removes this gate and changes nothing else of a pod", async () => {
-    await controller.kill();
-    const pod = await makePod(`held-${account}`, "none", [{ name: "example.com/other" }, GATE]);
-    const own = await world.openClient("n1", { account });
-    const path = podPath(pod);
-    const patch = (change: object) => outcomeOf(own.patch(path, change));
-    const other = [{ name: "example.com/other" }];
-    expect(await patch({ spec: { schedulingGates: [GATE] } })).toMatch(/^403 .*removes the scheduling gate/);
-    expect(await patch({ spec: { schedulingGates: null } })).toMatch(/^403 .*removes the scheduling gate/);
-    expect(await patch({ spec: { schedulingGates: other, nodeSelector: { a: "b" } } })).toMatch(/^403 .*nothing else/);
-    expect(await patch({ spec: { schedulingGates: other }, metadata: { labels: { a: "b" } } })).toMatch(
-      /^403 .*metadata/,
-    );
-    expect(await patch({ spec: { containers: [{ name: "main", image: "x:1" }] } })).toMatch(/^403 .*nothing else/);
-    expect(await patch({ spec: { schedulingGates: other } })).toBe("done");
-    const before = (await client.get(path)).status.conditions;
-    const status = (conditions: readonly object[], more: object = {}) =>
-      outcomeOf(own.patch(`${path}/status`, { status: { conditions, ...more } }));
-    const mine = { type: CONDITION, status: "False", reason: "X", message: "x" };
-    if (account === "berth-agent") expect(await status([...before, mine])).toMatch(/^403 .*cannot patch/);
-    else {
-      expect(await status([mine])).toMatch(/^403 .*writes the condition/);
-      expect(await status([...before, { ...mine, type: "Ready" }])).toMatch(/^403 .*writes the condition/);
-      expect(await status([...before, mine], { phase: "Failed" })).toMatch(/^403 .*writes the condition/);
-      expect(await status([...before, mine])).toBe("done");
-    }
-    expect(await outcomeOf(own.delete(path))).toMatch(/^403 /);
+describe("the next pod is let through when that before", () => {
+  const conditions = [
+    { type: CONDITION, status: "True" },
+    { type: "PodScheduled", status: "False", reason: "Unschedulable" },
+  ];
+  /** Until it has its address, it takes room there. */
+  const bind = async (pod: LabPod): Promise<void> => {
+    const target = { kind: "Node", name: pod.node };
+    await client.create(`${podPath(pod)}/binding`, { metadata: { name: pod.name }, target });
+    const pool = pod.name.slice(0, -2);
+    await makePod(`${pool}-3`, pool);
+    await expectState(`${pool}-3`, "waits NoRoom");
+    expect(await stateOf(`${pool}-2`)).toBe("waits NoRoom");
+  };
+  it.each<[string, (pod: LabPod) => Promise<unknown>]>([
+    ["fits no node", (pod) => client.patch(`${podPath(pod)}/status`, { status: { conditions } })],
+    ["is gone", (pod) => deletePod(client, pod)],
+    ["is gone from its node", (pod) => bind(pod).then(() => deletePod(client, pod))],
+    ["has failed on its node", (pod) => bind(pod).then(() => finishPod(client, pod, "Failed"))],
+  ])("%s", async (title, end) => {
+    const pool = title.replaceAll(" ", "-");
+    await makePool(pool);
+    const before = await makePod(`${pool}-1`, pool);
+    await expectState(`${pool}-1`, "open");
+    await makePod(`${pool}-2`, pool);
+    await expectState(`${pool}-2`, "waits NoRoom");
+    await end(before);
+    await expectState(`${pool}-2`, "open");
   });
+});
+
+it("the account of the controller removes this gate and changes nothing else of a pod, agents' not even that", async () => {
+  await controller.kill();
+  const removed = { spec: { schedulingGates: [OTHER] } };
+  const pod = await makePod("account", "none", [OTHER, GATE]);
+  const own = await world.openClient("n1", { account: "berth-controller" });
+  const path = podPath(pod);
+  const patch = (change: object) => outcomeOf(own.patch(path, change));
+  const agent = await world.openClient("n1", { account: "berth-agent" });
+  expect(await outcomeOf(agent.patch(path, removed))).toMatch(/^403 .*cannot patch/);
+  expect(await patch({ spec: { schedulingGates: [GATE] } })).toMatch(/^403 .*removes the scheduling gate/);
+  expect(await patch({ spec: { schedulingGates: null } })).toMatch(/^403 .*removes the scheduling gate/);
+  expect(await patch({ spec: { ...removed.spec, nodeSelector: { a: "b" } } })).toMatch(/^403 .*nothing else/);
+  expect(await patch({ ...removed, metadata: { labels: { a: "b" } } })).toMatch(/^403 .*metadata/);
+  expect(await patch({ spec: { containers: [{ name: "main", image: "x:1" }] } })).toMatch(/^403 .*nothing else/);
+  expect(await patch(removed)).toBe("done");
+  const before = (await client.get(path)).status.conditions;
+  const status = (conditions: readonly object[], more: object = {}) =>
+    outcomeOf(own.patch(`${path}/status`, { status: { conditions, ...more } }));
+  const mine = { type: CONDITION, status: "False", reason: "X", message: "x" };
+  expect(await status([mine])).toMatch(/^403 .*writes the condition/);
+  expect(await status([...before, { ...mine, type: "Ready" }])).toMatch(/^403 .*writes the condition/);
+  expect(await status([...before, mine], { phase: "Failed" })).toMatch(/^403 .*writes the condition/);
+  expect(await status([...before, mine])).toBe("done");
+  expect(await outcomeOf(own.delete(path))).toMatch(/^403 /);
 });
 
 async function gatesOf(namespace: string, name: string, spec: object = {}): Promise<string[]> {
@@ -132,8 +176,7 @@ it("new pods of a namespace with the label get the gate beside others, and no po
   let attempts = 0;
   // The policy counts a moment after it was made.
   await expect.poll(() => gatesOf("gated", `web-${attempts++}`), { timeout: 30_000 }).toEqual([GATE.name]);
-  const other = "example.com/other";
-  expect(await gatesOf("gated", "two", { schedulingGates: [{ name: other }] })).toEqual([other, GATE.name]);
+  expect(await gatesOf("gated", "two", { schedulingGates: [OTHER] })).toEqual([OTHER.name, GATE.name]);
   expect(await gatesOf("gated", "own", { schedulingGates: [GATE] })).toHaveLength(1);
   expect(await gatesOf("gated", "placed", { nodeName: "n1" })).toEqual([]);
   expect(await gatesOf("gated", "host", { hostNetwork: true })).toEqual([]);

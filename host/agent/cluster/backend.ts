@@ -54,7 +54,6 @@ import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
 import { collectNodeAddresses, collectPrefetch } from "../metrics/collect.ts";
 import { Definitions } from "../request/definitions.ts";
-import { watchAbandonedGates } from "./abandoned-gates.ts";
 import { isOwnerThere, readHolderStatus } from "./address-owners.ts";
 import { adopt } from "./adoption/adopt.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
@@ -91,8 +90,6 @@ export interface ClusterBackendOptions extends BackendOptions {
   readonly configNamespace: string;
   /** Name of the controllers' Lease there. Default: {@link CONTROLLER_LEASE}. */
   readonly controllerLease?: string | undefined;
-  /** Whether it lets pods with the scheduling gate through while no controller leads. Default: false. */
-  readonly removesGates?: boolean;
   /** From 0 to 1: spreads pauses so that nodes do not coincide. */
   readonly random: () => number;
 }
@@ -454,8 +451,6 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
       random,
     },
   );
-  const gates = options.removesGates === true ? watchAbandonedGates({ api, lease, nowMs, random, log }) : undefined;
-  stack.defer(() => gates?.close());
   listeners.onOrphan = (name) => allocations.hasten([name]);
   const closing = new AbortController();
   const epoch = new RegistryEpoch({

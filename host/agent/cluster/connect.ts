@@ -46,8 +46,7 @@ export async function connectCluster(access: ClusterAccess, base: BackendOptions
   const { configNamespace, controllerLease } = access;
   // Without a kubeconfig it runs in a pod.
   const hostMachine = access.kubeconfig === undefined ? undefined : readHostMachine();
-  const settings = { configNamespace, controllerLease, removesGates: true };
-  return openClusterBackend({ ...base, ...settings, api, random, hostMachine, connection });
+  return openClusterBackend({ ...base, configNamespace, controllerLease, api, random, hostMachine, connection });
 }
 
 function requireTokenFile({ source, tokenFile }: Credentials): string {

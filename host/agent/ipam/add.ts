@@ -38,7 +38,7 @@ import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 export interface AddDeps {
   readonly identifier: Identifier;
   readonly networks: NicSettings;
-  readonly node: Subject["node"];
+  readonly node: NonNullable<Subject["node"]>;
   readonly inventory: PoolInventory;
   readonly detection: Detection;
   readonly clock: Clock;

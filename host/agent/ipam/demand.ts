@@ -36,7 +36,7 @@ export interface WantingNic extends NicOfRow {
 export interface DemandDeps {
   readonly inventory: PoolInventory;
   readonly networks: NicSettings;
-  readonly node: Subject["node"];
+  readonly node: NonNullable<Subject["node"]>;
   readonly log: Log;
   /** Default: no pool can be on its way. */
   readonly cluster?: { readonly poolChanges: PoolChanges } | undefined;

@@ -1,17 +1,9 @@
-/** A pod without a node that has the gate, or had it until this controller, or the one before, let it through. */
+/** A pod that has the gate, or had it until this controller, or the one before, let it through. */
 import * as z from "zod";
-import type { Labels } from "../../config/label-selector.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
 import { ADDRESS_CONDITION, ADDRESS_GATE } from "../../resources/address-gate.ts";
 import { decodePod, type Pod, reducePod } from "../../resources/pod.ts";
-
-interface PodCondition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string | undefined;
-  readonly message?: string | undefined;
-}
 
 export interface GatedPod extends Pod {
   readonly uid: string;
@@ -22,8 +14,9 @@ export interface GatedPod extends Pod {
   /** The names of others, which stay. */
   readonly otherGates: readonly string[];
   /** All of them, as received: a write replaces the list. */
-  readonly conditions: readonly PodCondition[];
-  readonly nodeSelector: Labels;
+  readonly conditions: readonly z.output<typeof condition>[];
+  /** Namespace and annotations: pods with the same text want the same. */
+  readonly asks: string;
 }
 
 const condition = z.looseObject({
@@ -35,10 +28,7 @@ const condition = z.looseObject({
 
 const gated = z.object({
   metadata: z.object({ uid: z.string(), resourceVersion: z.string(), creationTimestamp: z.string().catch("") }),
-  spec: z.object({
-    schedulingGates: z.array(z.object({ name: z.string() })).catch([]),
-    nodeSelector: z.record(z.string(), z.string()).catch({}),
-  }),
+  spec: z.object({ schedulingGates: z.array(z.object({ name: z.string() })).catch([]) }),
   status: z.object({ conditions: z.array(condition).catch([]) }).catch({ conditions: [] }),
 });
 
@@ -50,9 +40,11 @@ export function decodeGatedPod(object: KubeObject): GatedPod | undefined {
   const isLetThrough = status.conditions.some(({ type, status }) => type === ADDRESS_CONDITION && status === "True");
   if (!hasGate && !isLetThrough) return undefined;
   const { uid, resourceVersion, creationTimestamp: created } = metadata;
+  const pod = decodePod(object, describeObject(object));
   return {
-    ...decodePod(object, describeObject(object)),
-    ...{ uid, resourceVersion, created, hasGate, conditions: status.conditions, nodeSelector: spec.nodeSelector },
+    ...pod,
+    ...{ uid, resourceVersion, created, hasGate, conditions: status.conditions },
+    asks: JSON.stringify([pod.namespace, pod.annotations]),
     otherGates: gates.filter((name) => name !== ADDRESS_GATE),
   };
 }
@@ -60,5 +52,11 @@ export function decodeGatedPod(object: KubeObject): GatedPod | undefined {
 /** Returns what is kept of a pod for which there is no room: it is let through unseen. */
 export function reduceGatedPod(pod: GatedPod): GatedPod {
   const { labels, annotations } = reducePod(pod);
-  return { ...pod, labels, annotations, conditions: [], nodeSelector: {}, isReduced: true };
+  return { ...pod, labels, annotations, conditions: [], asks: "", isReduced: true };
+}
+
+/** Returns whether the pod takes its addresses soon after its gate is gone, as far as it says. */
+export function isComing({ otherGates, conditions }: GatedPod): boolean {
+  const isUnschedulable = conditions.some(({ type, reason }) => type === "PodScheduled" && reason === "Unschedulable");
+  return otherGates.length === 0 && !isUnschedulable;
 }

@@ -1,16 +1,17 @@
 /**
  * Removes the scheduling gate of pods for which the pools that they select have room, and says in a condition why
- * others wait (docs/scheduling-gate.md). plan-gates.ts decides; the oldest pod is first.
+ * others wait (docs/scheduling-gate.md). plan-gates.ts decides.
  */
+import { setImmediate } from "node:timers/promises";
 import { ConfigError } from "../../config/config-error.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
-import { callIfThere, type KubeObject } from "../../kubernetes/kube-api.ts";
+import type { KubeObject } from "../../kubernetes/kube-api.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, NETWORK_DEFINITIONS, objectPath, PODS, statusPath } from "../../kubernetes/paths.ts";
 import { Reflector } from "../../kubernetes/reflector.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
-import { byName, compareText } from "../../lib/order.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { ADDRESS_CONDITION } from "../../resources/address-gate.ts";
 import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
@@ -18,20 +19,27 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import { memberKey } from "../../resources/member.ts";
 import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
 import { OccupiedIps } from "../../resources/occupied-ips.ts";
-import { decodePod } from "../../resources/pod.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import { isReshaped } from "../usage/usage-controller.ts";
 import { UsageCounter } from "../usage/usage-counter.ts";
 import { decodeGatedPod, type GatedPod, reduceGatedPod } from "./gated-pod.ts";
-import { type LetThrough, LetThroughPods } from "./let-through.ts";
-import { decideGate, type GateDecision, type GatesView } from "./plan-gates.ts";
+import { type GateDecision, type GatesView, inTurn, KnownDemands, openPass } from "./plan-gates.ts";
+import { Promises } from "./promises.ts";
 
-/** Shortest time between two passes: milliseconds. */
+/** Shortest time between two passes, which is longer after a long one: milliseconds. */
 const GATES_REST_MS = 250;
 
-/** Pods that are written, or asked for, at once. */
+/** Longest time between two passes while there are such pods: milliseconds. Promises end. */
+const LOOK_AGAIN_MS = 5_000;
+
+/** Longest time for which a pass keeps the rest of the process waiting: milliseconds. */
+const TURN_MS = 5;
+
+/** Pods that are written at once. */
 const PODS_AT_ONCE = 8;
 
 type Network = NonNullable<ReturnType<GatesView["network"]>>;
@@ -43,43 +51,52 @@ class GatesController implements Controller {
   readonly #pods: Reflector<GatedPod>;
   /** Started with the first gated pod: without any, nothing is followed but those. */
   #networks: Reflector<Network> | undefined;
-  readonly #letThrough = new LetThroughPods();
-  /** Set while pools are counted. */
-  #counter: UsageCounter | undefined;
-  /** Names of the pools that are counted: those that gated pods have selected. */
-  readonly #counted = new Set<string>();
-  #isResumed = false;
+  readonly #promises = new Promises();
+  readonly #counter = new UsageCounter();
+  /** Number of retained addresses by member. */
+  readonly #kept = new Map<string, number>();
+  /** Undefined if what it was made of has changed. */
+  #view: GatesView | undefined;
+  /** By namespace, when a pod of it was last let through: a number that grows. */
+  readonly #served = new Map<string, number>();
+  #servings = 0;
+  #workMs = 0;
   readonly #loop: PeriodicWorker;
   readonly #ends: readonly (() => void)[];
+  readonly #renew = (): void => {
+    this.#view = undefined;
+    if (this.#pods.items.size > 0) this.#loop.wake();
+  };
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { api, caches, log, random, clock } = deps;
+    const { api, caches, log, random } = deps;
     const wake = (): void => this.#loop.wake();
     this.#pods = new Reflector<GatedPod>({
       ...{ api, log, random, keyOf, onSynced: wake },
       name: "pods with the scheduling gate",
       path: collectionPath(PODS),
-      fieldSelector: "spec.nodeName=,status.phase=Pending",
+      // With those that have a node: one that is gone takes no address.
+      fieldSelector: "status.phase=Pending",
       decode: decodeGatedPod,
       budgeted: { budget: caches.budget, reduce: reduceGatedPod },
       onChange: wake,
     });
     this.#loop = startReconciling(deps, {
       failure: "Removing scheduling gates of pods failed",
-      work: () => this.#reconcile(clock.nowMs()),
-      restMs: () => GATES_REST_MS,
+      work: () => this.#reconcile(),
+      restMs: () => Math.max(GATES_REST_MS, this.#workMs),
     });
     this.#ends = [
-      caches.allocations.subscribe((change) => {
-        this.#counter?.apply(change);
-        if (change.kind === "set") this.#letThrough.gave(change.value);
-        this.#wakeIfGated();
+      caches.allocations.subscribe((change) => this.#onAllocation(change)),
+      caches.pools.subscribe((change) => {
+        // No pod can name a generated one.
+        const { value } = change.kind === "set" ? change.value : change.before;
+        if (value?.spec.generated === undefined && isReshaped(change)) this.#renew();
       }),
-      ...[caches.pools, caches.reserved, caches.coordinators, caches.namespaces, caches.vendorConf].map((cache) =>
-        cache.subscribe(() => this.#wakeIfGated()),
+      ...[caches.reserved, caches.coordinators, caches.namespaces, caches.vendorConf].map((each) =>
+        each.subscribe(this.#renew),
       ),
-      caches.nodes.subscribe(({ kind, before }) => (kind === "gone" || before === undefined) && this.#wakeIfGated()),
     ];
     this.#pods.start();
   }
@@ -95,47 +112,57 @@ class GatesController implements Controller {
     await this.#pods.close();
   }
 
-  #wakeIfGated(): void {
+  #onAllocation(change: Change<CachedAllocation>): void {
+    if (this.#networks === undefined) return;
+    this.#counter.apply(change);
+    this.#keep(change.before?.spec, -1);
+    if (change.kind === "set") this.#take(change.value.spec, change.before?.spec.state !== "Bound");
     if (this.#pods.items.size > 0) this.#loop.wake();
   }
 
-  async #reconcile(nowMs: number): Promise<number | undefined> {
-    await this.#forgetGone(nowMs);
-    if (!this.#pods.isSynced || this.#pods.items.size === 0) {
-      this.#counted.clear();
-      this.#counter = undefined;
-      return this.#letThrough.dueIn(nowMs);
-    }
-    if (!this.#follow().isSynced) return undefined;
-    const refusals = new RefusalsOf();
-    const view = this.#view();
-    // The API server tells the second in which a pod was made.
-    const pods = [...this.#pods.items.values()].sort((a, b) => compareText(a.created, b.created) || byName(a, b));
-    // Those of the controller before wait for what they were let through for.
-    for (const pod of this.#isResumed ? [] : pods) if (!pod.hasGate) this.#note(pod, decideGate(pod, view), nowMs);
-    this.#isResumed = true;
-    const writes = pods.flatMap((pod) => {
-      if (!pod.hasGate) return [];
-      const decision: GateDecision = this.#letThrough.has(pod.uid)
-        ? { kind: "open", pools: [] }
-        : decideGate(pod, view);
-      this.#note(pod, decision, nowMs);
-      return [{ pod, decision }];
-    });
-    await inParallel(writes, PODS_AT_ONCE, ({ pod, decision }) => refusals.attempt(() => this.#write(pod, decision)));
-    return refusals.require(this.#letThrough.dueIn(nowMs));
+  #take(spec: CachedAllocation["spec"], isNew = true): void {
+    this.#keep(spec, 1);
+    if (isNew) this.#promises.gave(spec, this.#pods.items);
   }
 
-  #note(pod: GatedPod, decision: GateDecision, nowMs: number): void {
-    if (decision.kind === "open") this.#letThrough.add(pod, decision.pools, nowMs);
+  #keep(spec: CachedAllocation["spec"] | undefined, step: 1 | -1): void {
+    if (spec?.state !== "Kept" || spec.workload === undefined) return;
+    const key = memberKey(spec.workload);
+    this.#kept.set(key, (this.#kept.get(key) ?? 0) + step);
+    if (this.#kept.get(key) === 0) this.#kept.delete(key);
+  }
+
+  async #reconcile(): Promise<number | undefined> {
+    if (!this.#pods.isSynced || this.#pods.items.size === 0) return undefined;
+    if (!this.#follow().isSynced) return undefined;
+    const { clock } = this.#deps;
+    const startMs = clock.nowMs();
+    let turnMs = startMs;
+    const pods = inTurn(this.#pods.items.values(), this.#served);
+    this.#view ??= this.#look();
+    const decide = openPass(this.#view, this.#promises, this.#promises.renew(pods, startMs));
+    const decided: { readonly pod: GatedPod; readonly decision: GateDecision }[] = [];
+    for (const pod of pods) {
+      if (clock.nowMs() - turnMs > TURN_MS) {
+        await setImmediate();
+        turnMs = clock.nowMs();
+      }
+      const decision = decide(pod);
+      if (!pod.hasGate) continue;
+      decided.push({ pod, decision });
+      if (decision.kind === "open") this.#served.set(pod.namespace, ++this.#servings);
+    }
+    this.#workMs = clock.nowMs() - startMs;
+    const refusals = new RefusalsOf();
+    await inParallel(decided, PODS_AT_ONCE, ({ pod, decision }) => refusals.attempt(() => this.#write(pod, decision)));
+    return refusals.require(LOOK_AGAIN_MS);
   }
 
   #follow(): Reflector<Network> {
     if (this.#networks !== undefined) return this.#networks;
     const { api, caches, log, random } = this.#deps;
-    const wake = (): void => this.#loop.wake();
     this.#networks = new Reflector<Network>({
-      ...{ api, log, random, keyOf, onSynced: wake, onChange: wake },
+      ...{ api, log, random, keyOf, onSynced: this.#renew, onChange: this.#renew },
       name: "NetworkAttachmentDefinitions of gated pods",
       path: collectionPath(NETWORK_DEFINITIONS),
       optional: true,
@@ -143,10 +170,11 @@ class GatesController implements Controller {
       budgeted: { budget: caches.budget },
     });
     this.#networks.start();
+    for (const { spec } of caches.allocations.items.values()) this.#take(spec);
     return this.#networks;
   }
 
-  #view(): GatesView {
+  #look(): GatesView {
     const { caches } = this.#deps;
     const pools = new Map<string, IpPool>();
     const refused = new Map<string, string>();
@@ -154,47 +182,26 @@ class GatesController implements Controller {
       if (value !== undefined && !deleting) pools.set(name, value);
       else refused.set(name, deleting ? "is being deleted" : "is invalid");
     }
-    let kept: ReadonlySet<string> | undefined;
-    this.#count(pools);
+    const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
+    const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
+    const occupied = new OccupiedIps(occupiedOf(coordinator?.status ?? {}));
+    const named = [...pools.values()].filter(({ spec }) => spec.generated === undefined);
+    this.#counter.follow(named, reserved, caches.allocations.items.values(), occupied);
     return {
       ...{ pools, refused },
       namespaces: caches.namespaces.items,
       settings: settingsOf(caches),
       firstNic: firstNicOf(caches),
-      mode: caches.coordinators.items.get(COORDINATOR_NAME)?.value?.spec.mode ?? "auto",
+      mode: coordinator?.value?.spec.mode ?? "auto",
       network: (name) => this.#networks?.items.get(name),
-      nodes: caches.nodes.items.values(),
-      isKept: (workload) => {
-        kept ??= this.#keptMembers();
-        return kept.has(memberKey(workload));
-      },
+      isKept: (workload) => this.#kept.has(memberKey(workload)),
       freeIn: (name) => {
-        if (!this.#counted.has(name)) {
-          this.#counted.add(name);
-          this.#count(pools);
-        }
-        const { total, used } = this.#counter?.countsOf(name) ?? { total: 0, used: 0 };
-        return total - used - this.#letThrough.waitingFor(name);
+        const { total, used } = this.#counter.countsOf(name) ?? { total: 0, used: 0 };
+        return total - used;
       },
+      readsLabels: named.some(({ spec }) => spec.podAffinity !== undefined),
+      known: new KnownDemands(),
     };
-  }
-
-  /** Counts a pool that is new, or has another shape. */
-  #count(pools: ReadonlyMap<string, IpPool>): void {
-    const { caches } = this.#deps;
-    const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
-    const occupied = new OccupiedIps(occupiedOf(caches.coordinators.items.get(COORDINATOR_NAME)?.status ?? {}));
-    const counted = [...this.#counted].flatMap((name) => pools.get(name) ?? []);
-    if (counted.length === 0) return;
-    this.#counter ??= new UsageCounter();
-    this.#counter.follow(counted, reserved, caches.allocations.items.values(), occupied);
-  }
-
-  #keptMembers(): ReadonlySet<string> {
-    const members = new Set<string>();
-    for (const { spec } of this.#deps.caches.allocations.items.values())
-      if (spec.state === "Kept" && spec.workload !== undefined) members.add(memberKey(spec.workload));
-    return members;
   }
 
   /** A pod that is let through says so first: the next controller counts it. */
@@ -204,49 +211,27 @@ class GatesController implements Controller {
     if (decision.kind === "hold" || told === undefined) return;
     const { api, leading: signal, log } = this.#deps;
     const { namespace, name, uid, otherGates } = pod;
-    const path = objectPath(PODS, { namespace, name });
     const body = { spec: { schedulingGates: otherGates.map((each) => ({ name: each })) } };
-    await patchIfSame(api, { path, uid, resourceVersion: told, body, signal });
+    await patchIfSame(api, { path: objectPath(PODS, pod), uid, resourceVersion: told, body, signal });
     log.debug({ namespace, pod: name, pools: decision.pools }, "A pod was let through");
   }
 
   /** Returns the pod's version with the condition; undefined if the pod has changed meanwhile. */
   async #tell(pod: GatedPod, decision: GateDecision): Promise<string | undefined> {
     const { api, leading: signal, clock } = this.#deps;
-    const { namespace, name, uid, resourceVersion, conditions } = pod;
+    const { uid, resourceVersion, conditions } = pod;
     const [status, reason, message] =
       decision.kind === "open"
         ? ["True", "RoomAvailable", "The pools that the pod selects have room"]
         : ["False", decision.reason, decision.message];
     const before = conditions.find(({ type }) => type === ADDRESS_CONDITION);
     if (before?.status === status && before.reason === reason && before.message === message) return resourceVersion;
-    const lastTransitionTime = clock
-      .now()
-      .toISOString()
-      .replace(/\.\d+Z$/, "Z");
-    const since = before?.status === status ? {} : { lastTransitionTime };
+    const since = before?.status === status ? {} : { lastTransitionTime: clock.now().toISOString() };
     const own = { ...before, ...since, type: ADDRESS_CONDITION, status, reason, message };
     const others = conditions.filter(({ type }) => type !== ADDRESS_CONDITION);
-    const path = statusPath(PODS, { namespace, name });
     const body = { status: { conditions: [...others, own] } };
-    const answer = await patchIfSame(api, { path, uid, resourceVersion, body, signal });
+    const answer = await patchIfSame(api, { path: statusPath(PODS, pod), uid, resourceVersion, body, signal });
     return answer && String(Object(answer.metadata).resourceVersion);
-  }
-
-  /** Pods that were let through and have no address: those that are gone, or have ended, wait for none. */
-  async #forgetGone(nowMs: number): Promise<void> {
-    await inParallel(this.#letThrough.takeDue(nowMs), PODS_AT_ONCE, async (each) => {
-      if (!(await this.#isThere(each))) this.#letThrough.remove(each);
-    });
-  }
-
-  async #isThere({ namespace, name, uid }: LetThrough): Promise<boolean> {
-    if (this.#pods.items.get(`${namespace}/${name}`)?.uid === uid) return true;
-    const { api, leading: signal } = this.#deps;
-    const object = await callIfThere(api, { method: "GET", path: objectPath(PODS, { namespace, name }), signal });
-    if (object === undefined) return false;
-    const pod = decodePod(object, describeObject(object));
-    return pod.uid === uid && !pod.isFinished && !pod.deleting;
   }
 }
 

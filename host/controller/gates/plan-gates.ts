@@ -1,12 +1,11 @@
 /**
- * Which gated pods are let through: those for which every NIC of Berth's has room in the pools that it selects, after
- * those let through before. What cannot be judged is let through, and its ADD says what is wrong.
+ * Which gated pods are let through: those for which every NIC of Berth's has room in the pools that may serve it on any
+ * node, beyond what others are expected to take. What cannot be judged is let through, and its ADD says what is wrong.
  */
 import { CniError } from "../../cni/error.ts";
 import { decodeNamespaceAnnotations, decodePodAnnotations, type PodAnnotations } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
-import { type LabelSelector, type Labels, matchLabels } from "../../config/label-selector.ts";
 import { definitionOf, META_NAMESPACE, nicNameOf } from "../../config/network-selection.ts";
 import type { VendorConf } from "../../config/vendor-conf.ts";
 import { claimedWith } from "../../ipam/announced-nics.ts";
@@ -14,12 +13,14 @@ import type { FamilyDemand, NicDemand, Subject } from "../../ipam/model.ts";
 import { noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { findAddressOwner } from "../../ipam/retention.ts";
 import { selectPools } from "../../ipam/selection.ts";
+import { byName, compareText } from "../../lib/order.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Workload } from "../../resources/member.ts";
 import type { Namespace } from "../../resources/namespace.ts";
-import type { GatedPod } from "./gated-pod.ts";
+import { type GatedPod, isComing } from "./gated-pod.ts";
+import type { Promises } from "./promises.ts";
 
-/** What is known of the cluster. */
+/** What is known of the cluster, as long as no pool, setting, namespace or network changes. */
 export interface GatesView {
   readonly pools: ReadonlyMap<string, IpPool>;
   /** By name, why other existing pools cannot be used. */
@@ -31,62 +32,173 @@ export interface GatesView {
   readonly mode: string;
   /** Returns undefined for a definition that is not Berth's, or not known. */
   readonly network: (name: string) => { readonly name: string; readonly ipamConf: IpamConf } | undefined;
-  readonly nodes: Iterable<NodeLabels>;
-  /** Whether the member has a retained address. */
+  /** Whether the member has a retained address, now. */
   readonly isKept: (workload: Workload) => boolean;
-  /** Addresses of the pool that no allocation has, and no pod that was let through waits for. */
+  /** Addresses of the pool that no allocation has, now. */
   readonly freeIn: (pool: string) => number;
+  /** Whether a pool is for pods with certain labels. */
+  readonly readsLabels: boolean;
+  readonly known: KnownDemands;
 }
 
-interface NodeLabels {
-  readonly name: string;
-  readonly labels: Labels;
+interface Hold {
+  readonly kind: "hold";
+  readonly reason: "NoRoom" | "NoPool" | "InvalidAnnotation";
+  readonly message: string;
 }
 
-export type GateDecision =
-  /** `pools`: of the addresses that it will take. */
-  | { readonly kind: "open"; readonly pools: readonly string[] }
-  | { readonly kind: "hold"; readonly reason: "NoRoom" | "NoPool" | "InvalidAnnotation"; readonly message: string };
+/** `pools`: of the addresses that the pod will take. */
+export type GateDecision = { readonly kind: "open"; readonly pools: readonly string[] } | Hold;
 
 const UNJUDGED: GateDecision = { kind: "open", pools: [] };
 
-interface Nic extends Pick<Subject, "ifName" | "network" | "networkNames" | "ipamConf"> {}
+/** One address that a pod wants. */
+interface Demand {
+  /** Names of the pools that may serve it. */
+  readonly pools: readonly string[];
+  /** What the pod is told while none of them has room. */
+  readonly hold: Hold;
+}
 
-/** Decides about one pod; what the pools of its decision have is less for the next. */
-export function decideGate(pod: GatedPod, view: GatesView): GateDecision {
-  if (pod.isReduced === true) return UNJUDGED;
-  try {
-    const annotations = decodePodAnnotations(pod.annotations, view.settings);
-    const nics = isJudged(pod, annotations, view) ? nicsOf(pod, annotations, view) : [];
-    if (nics.length === 0) return UNJUDGED;
-    let worst: GateDecision = UNJUDGED;
-    for (const node of placesOf(pod, view)) {
-      const decision = decideOn(node, nics, { pod, annotations, view });
-      if (decision.kind === "open") return decision;
-      // Pools of other nodes say less than one that is full.
-      if (worst.kind === "open" || decision.reason === "NoRoom") worst = decision;
+/** Most that is kept of what pods want: characters, or pools by four. */
+const MAX_KEPT_LENGTH = 8 * 1024 * 1024;
+
+/** What pods with the same annotations want, in one view: selecting pools costs a hundred times the rest of a pass. */
+export class KnownDemands {
+  readonly #byText = new Map<string, readonly Demand[]>();
+  #length = 0;
+
+  of(text: string, select: () => readonly Demand[]): readonly Demand[] {
+    const known = this.#byText.get(text);
+    if (known !== undefined) return known;
+    const demands = select();
+    this.#length += demands.reduce((sum, { pools, hold }) => sum + 4 * pools.length + hold.message.length, text.length);
+    if (this.#length > MAX_KEPT_LENGTH) {
+      this.#byText.clear();
+      this.#length = 0;
     }
-    return worst;
-  } catch (error) {
-    if (error instanceof ConfigError) return { kind: "hold", reason: "InvalidAnnotation", message: error.message };
-    if (error instanceof CniError) return { kind: "hold", reason: "NoPool", message: error.message };
-    throw error;
+    this.#byText.set(text, demands);
+    return demands;
   }
 }
 
 /**
- * Not: a pod of Subnets, whose pool follows its workload; one that asks for addresses by name or by a claim; a virtual
- * machine; a member that has an address.
+ * Returns the function that decides about each pod in a pass: what one will take is not there for those after it,
+ * unless others hold the pod. `expected`: pools of the addresses that pods will take that were let through before.
  */
-function isJudged(
-  pod: GatedPod,
-  { subnet, subnets, networks }: PodAnnotations,
-  { settings, isKept }: GatesView,
-): boolean {
-  if (settings.enableSubnet && (subnet !== undefined || subnets !== undefined)) return false;
-  if (networks?.some(({ isAsking, claim }) => isAsking === true || claim !== undefined)) return false;
+export function openPass(view: GatesView, promises: Promises, expected: readonly string[]) {
+  /** By pool. */
+  const left = new Map<string, number>();
+  const held = new Map<readonly Demand[], Hold>();
+  const leftIn = (pool: string): number => {
+    const free = left.get(pool) ?? view.freeIn(pool);
+    left.set(pool, free);
+    return free;
+  };
+  const take = (pools: readonly string[]): void => {
+    for (const each of pools) left.set(each, leftIn(each) - 1);
+  };
+  take(expected);
+  return (pod: GatedPod): GateDecision => {
+    if (promises.has(pod) || isUnjudged(pod, view)) return UNJUDGED;
+    const demands = demandsOf(pod, view);
+    const decision = held.get(demands) ?? findPools(demands, leftIn);
+    if (decision.kind === "hold") held.set(demands, decision);
+    else if (isComing(pod)) {
+      take(decision.pools);
+      promises.add(pod, decision.pools);
+    }
+    return decision;
+  };
+}
+
+/** Finds the first pool with room for each address. */
+function findPools(demands: readonly Demand[], leftIn: (pool: string) => number): GateDecision {
+  const pools: string[] = [];
+  for (const demand of demands) {
+    const found = demand.pools.find((name) => leftIn(name) > pools.filter((each) => each === name).length);
+    if (found === undefined) return demand.hold;
+    pools.push(found);
+  }
+  return { kind: "open", pools };
+}
+
+/**
+ * Returns the pods in the order in which they are decided about, without those that are being deleted: first those that
+ * were let through, then the oldest of each namespace, then the next of each. `served`: by namespace, the higher the
+ * later a pod of it was let through.
+ */
+export function inTurn(pods: Iterable<GatedPod>, served: ReadonlyMap<string, number>): GatedPod[] {
+  const counts = new Map<string, number>();
+  // The API server tells the second in which a pod was made.
+  const byAge = [...pods]
+    .filter(({ deleting }) => !deleting)
+    .sort((a, b) => compareText(a.created, b.created) || byName(a, b));
+  const turns = byAge.map((pod) => {
+    const turn = counts.get(pod.namespace) ?? 0;
+    counts.set(pod.namespace, turn + 1);
+    return { pod, turn, served: served.get(pod.namespace) ?? 0 };
+  });
+  const isWaiting = ({ pod }: { readonly pod: GatedPod }): number => Number(pod.hasGate);
+  return turns
+    .sort((a, b) => isWaiting(a) - isWaiting(b) || a.turn - b.turn || a.served - b.served)
+    .map(({ pod }) => pod);
+}
+
+/**
+ * A pod of the node's network needs no address; a virtual machine's are those of another pod at times, and a member
+ * may have an address. Of a pod that did not fit, nothing is known.
+ */
+function isUnjudged(pod: GatedPod, { settings, isKept }: GatesView): boolean {
+  if (pod.isReduced === true || pod.hostNetwork) return true;
   const owner = findAddressOwner(pod, settings);
-  return owner.kind === "none" || (owner.kind === "workload" && !isKept(owner.workload));
+  return owner.kind === "run" || (owner.kind === "workload" && isKept(owner.workload));
+}
+
+/** Empty for a pod that is let through unseen. */
+function demandsOf(pod: GatedPod, view: GatesView): readonly Demand[] {
+  return view.known.of(view.readsLabels ? pod.asks + JSON.stringify(pod.labels) : pod.asks, () => {
+    try {
+      const annotations = decodePodAnnotations(pod.annotations, view.settings);
+      const nics = isAsking(annotations, view.settings) ? [] : nicDemandsOf(pod, annotations, view);
+      return nics.flatMap((nic) => nic.families.map((demand) => demandOf(nics, nic, demand)));
+    } catch (error) {
+      const reason = error instanceof ConfigError ? "InvalidAnnotation" : "NoPool";
+      if (error instanceof ConfigError || error instanceof CniError)
+        return [{ pools: [], hold: { kind: "hold", reason, message: error.message } }];
+      throw error;
+    }
+  });
+}
+
+/** Whether it is a pod of Subnets, whose pool follows its workload, or asks for addresses by name or by a claim. */
+function isAsking({ subnet, subnets, networks }: PodAnnotations, { enableSubnet }: VendorConf): boolean {
+  if (enableSubnet && (subnet !== undefined || subnets !== undefined)) return true;
+  return networks?.some(({ isAsking, claim }) => isAsking === true || claim !== undefined) === true;
+}
+
+interface Nic extends Pick<Subject, "ifName" | "network" | "networkNames" | "ipamConf"> {}
+
+function nicDemandsOf(pod: GatedPod, annotations: PodAnnotations, view: GatesView): NicDemand[] {
+  const { namespace, name, labels } = pod;
+  const home = view.namespaces.get(namespace);
+  const common = {
+    node: undefined,
+    pod: { namespace, name, labels, annotations },
+    namespace: home && {
+      labels: home.labels,
+      annotations: decodeNamespaceAnnotations(home.annotations, view.settings),
+    },
+    firstNic: view.firstNic,
+    vendorConf: view.settings,
+  };
+  const demands = new Map<string, NicDemand>();
+  for (const nic of nicsOf(pod, annotations, view)) {
+    const isClaimed = claimedWith(nic.ifName, annotations, view.firstNic);
+    for (const demand of selectPools({ ...common, ...nic }, view.pools, view.refused).nics)
+      if (isClaimed(demand.ifName) && !demands.has(demand.ifName)) demands.set(demand.ifName, demand);
+  }
+  return [...demands.values()];
 }
 
 /**
@@ -110,72 +222,12 @@ function nicsOf(
   return isFirst ? [{ ifName: view.firstNic, network: "", ipamConf: { type: "berth" } }, ...others] : others;
 }
 
-/** One node of each kind that pools tell apart, of those that the pod selects; any if there are none. */
-function* placesOf({ nodeSelector }: GatedPod, { pools, nodes }: GatesView): Generator<NodeLabels> {
-  const bound = [...pools.values()].filter(({ spec }) => spec.nodeName.length > 0 || spec.nodeAffinity !== undefined);
-  const selector: LabelSelector = { matchLabels: nodeSelector, matchExpressions: [] };
-  const seen = new Set<string>();
-  for (const { name, labels: own } of bound.length === 0 ? [] : nodes) {
-    const labels = { "kubernetes.io/hostname": name, ...own };
-    if (!matchLabels(selector, labels)) continue;
-    const serving = bound.filter(({ spec: { nodeName, nodeAffinity } }) =>
-      nodeName.length > 0 ? nodeName.includes(name) : nodeAffinity !== undefined && matchLabels(nodeAffinity, labels),
-    );
-    const kind = serving.map((pool) => pool.name).join();
-    if (seen.has(kind)) continue;
-    seen.add(kind);
-    yield { name, labels };
-  }
-  if (seen.size === 0) yield { name: "", labels: nodeSelector };
-}
-
-interface PodContext {
-  readonly pod: GatedPod;
-  readonly annotations: PodAnnotations;
-  readonly view: GatesView;
-}
-
-function decideOn(node: NodeLabels, nics: readonly Nic[], { pod, annotations, view }: PodContext): GateDecision {
-  const { namespace, name, labels } = pod;
-  const home = view.namespaces.get(namespace);
-  const common = {
-    node,
-    pod: { namespace, name, labels, annotations },
-    namespace: home && {
-      labels: home.labels,
-      annotations: decodeNamespaceAnnotations(home.annotations, view.settings),
-    },
-    firstNic: view.firstNic,
-    vendorConf: view.settings,
-  };
-  const demands = new Map<string, NicDemand>();
-  for (const nic of nics) {
-    const isClaimed = claimedWith(nic.ifName, annotations, view.firstNic);
-    for (const demand of selectPools({ ...common, ...nic }, view.pools, view.refused).nics)
-      if (isClaimed(demand.ifName) && !demands.has(demand.ifName)) demands.set(demand.ifName, demand);
-  }
-  return take([...demands.values()], view.freeIn);
-}
-
-/** Takes an address of the first pool with room for each NIC and family. */
-function take(nics: readonly NicDemand[], freeIn: GatesView["freeIn"]): GateDecision {
-  const pools: string[] = [];
-  for (const nic of nics)
-    for (const demand of nic.families) {
-      const found = usableOf(demand).find((name) => freeIn(name) > pools.filter((each) => each === name).length);
-      if (found === undefined) return refuse(nics, nic, demand);
-      pools.push(found);
-    }
-  return { kind: "open", pools };
-}
-
-function usableOf({ candidates }: FamilyDemand): string[] {
-  return candidates.flatMap(({ name, refusal }) => (refusal === undefined ? [name] : []));
-}
-
-function refuse(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDemand): GateDecision {
-  const usable = usableOf(demand);
-  if (usable.length === 0) return { kind: "hold", reason: "NoPool", message: noPoolMatches(nics, nic, demand).message };
-  const shortages = new Map(usable.map((name) => [name, "has no free address"]));
-  return { kind: "hold", reason: "NoRoom", message: poolsExhausted(nics, nic, demand, shortages).message };
+function demandOf(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDemand): Demand {
+  const pools = demand.candidates.flatMap(({ name, refusal }) => (refusal === undefined ? [name] : []));
+  const shortages = new Map(pools.map((name) => [name, "has no free address"]));
+  const [reason, { message }] =
+    pools.length === 0
+      ? (["NoPool", noPoolMatches(nics, nic, demand)] as const)
+      : (["NoRoom", poolsExhausted(nics, nic, demand, shortages)] as const);
+  return { pools, hold: { kind: "hold", reason, message } };
 }

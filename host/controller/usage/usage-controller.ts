@@ -191,7 +191,8 @@ function countsOfStatus({ total, used, free }: ControlledPool["status"]): Counts
 }
 
 /** Returns whether more than the status has changed, or the ranges of a pool whose blocks that lists. */
-function isReshaped(change: Change<ControlledPool>): boolean {
+/** Whether the pool may have other addresses, or be for other pods. */
+export function isReshaped(change: Change<ControlledPool>): boolean {
   if (change.kind === "gone" || change.before === undefined) return true;
   const [before, now] = [change.before, change.value];
   if (before.uid !== now.uid || before.generation !== now.generation) return true;

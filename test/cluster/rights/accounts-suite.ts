@@ -55,7 +55,7 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       ["keeps its own", "10.6.0.17", become("Kept", "b", { ...OF_DB, lastHolder: holderOn("b") })],
       ["keeps its own and does not say whose it was", "10.6.0.17", become("Kept", "b", { workload: FRESHLESS })],
       [
-        "keeps what it had when it was taken for lost",
+        "keeps what it had when lost",
         "10.6.0.19",
         become("Kept", "b", { ...without, ...OF_DB, lastHolder: holderOn("b") }),
       ],
@@ -80,11 +80,7 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
         "10.6.0.6",
         (spec) => Object.assign(spec, { node: "b", holders: [...spec.holders, holderOn("b", "u9")] }),
       ],
-      [
-        "leaves a shared address to the other",
-        "10.6.0.7",
-        (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]] }),
-      ],
+      ["leaves it to the other", "10.6.0.7", (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]] })],
       ["binds what it had when it was taken for lost", "10.6.0.10", become("Bound", "b", without)],
       ["binds its own to a pod of a set", "10.6.0.12", become("Bound", "b", OF_DB)],
       ["takes over what a lost node had for the member", "10.6.0.9", become("Bound", "b", { ...without, ...OF_DB })],
@@ -122,19 +118,11 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
     const itsHolder = { ...holderOn("a"), pod: "web-0" };
 
     it.each<Row>([
-      [
-        "puts what a lost node has into quarantine",
-        "10.6.0.1",
-        become("Quarantined", "a", lost({ holder: itsHolder })),
-      ],
+      ["quarantines what a lost node has", "10.6.0.1", become("Quarantined", "a", lost({ holder: itsHolder }))],
       ["keeps what a node that is off has", "10.6.0.6", become("Kept", "a", OF_DB)],
       ["and says whose it was", "10.6.0.17", become("Kept", "b", { ...OF_DB, lastHolder: holderOn("b") })],
       ["keeps what an agent bound that wrote no namespace", "10.6.0.15", become("Kept", "a", OF_DB)],
-      [
-        "names the set that was created again around its pod",
-        "10.6.0.6",
-        (spec) => Object.assign(spec, { workload: RECREATED }),
-      ],
+      ["names the set that was made again", "10.6.0.6", (spec) => Object.assign(spec, { workload: RECREATED })],
       ["frees what a node that is off has", "10.6.0.1", "delete"],
       ["lets cool what is kept without a workload", "10.6.0.3", become("Cooling", "a", { workload: undefined })],
       ["tells another node to probe", "10.6.0.5", become("Quarantined", "b", lost({}))],
@@ -200,7 +188,7 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
         NO_HAND_OUT,
       ],
       [
-        "names a set that was created again, and another holder",
+        "names a set made again, and another pod",
         "10.6.0.6",
         become("Bound", "a", { workload: RECREATED }),
         NO_HAND_OUT,

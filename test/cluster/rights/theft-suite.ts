@@ -47,6 +47,8 @@ const OWN_NODE = /^403 .*would name node "\w+"; the agent of node "b" must name 
 /** As the kind's own rules say it, before any policy is asked. */
 const KIND = /^422 .*another node may take over only an address that is Cooling/;
 
+const A = holderOn("a", "u2");
+const ON_B = { holders: [holderOn("b")] };
 const ENDED = { quarantine: undefined };
 const OF_DB = { workload: WORKLOAD };
 const OF_OTHER = { workload: OTHER_WORKLOAD };
@@ -88,46 +90,21 @@ const UPDATES: readonly UpdateRow[] = [
   ["takes what is kept for a member over for another", 3, take("Bound", OF_OTHER), KIND],
   ["takes what is kept over for the member of another namespace", 3, take("Bound", OF_EVIL), KIND],
   ["takes what a workload has for that of another namespace", 6, take("Bound", OF_EVIL), KIND],
-  [
-    "takes what a lost node had for the member of another namespace",
-    9,
-    take("Bound", { ...ENDED, workload: FORGED_WORKLOAD }),
-    ONLY_TAKE_OVER,
-  ],
-  [
-    "takes what an agent bound that wrote no namespace, for a workload of another one",
-    15,
-    take("Bound", { workload: FORGED_WORKLOAD, holders: [EVIL_HOLDER] }),
-    KIND,
-  ],
+  ["takes what a lost node had, for another namespace", 9, take("Bound", { ...ENDED, ...OF_EVIL }), ONLY_TAKE_OVER],
+  ["takes what names no namespace, for another", 15, take("Bound", { ...OF_EVIL, holders: [EVIL_HOLDER] }), KIND],
   ["takes what an agent kept that wrote no namespace", 16, take("Bound", OF_DB), KIND],
-  [
-    "takes what is kept over for a pod of another namespace",
-    3,
-    take("Bound", { ...OF_DB, holders: [EVIL_HOLDER] }),
-    FORGED,
-  ],
+  ["takes what is kept, for another namespace's pod", 3, take("Bound", { ...OF_DB, holders: [EVIL_HOLDER] }), FORGED],
   ["binds its own object for a workload of another namespace", 12, take("Bound", OF_EVIL), FORGED],
   ["binds its own object for another member of the set", 12, take("Bound", ofDb({ member: "db-1" })), FORGED],
   ["binds its own object for a workload of no namespace", 12, take("Bound", ofDb({ namespace: undefined })), FORGED],
   ["keeps its own for a workload that it is not of", 11, take("Kept", OF_DB), INVENTED],
   ...(["kind", "namespace", "name", "uid", "member"] as const).map(
-    (key): UpdateRow => [
-      `keeps its own for a workload of another ${key}`,
-      17,
-      take("Kept", ofDb({ [key]: "other" })),
-      INVENTED,
-    ],
+    (key): UpdateRow => [`keeps its own for another ${key}`, 17, take("Kept", ofDb({ [key]: "other" })), INVENTED],
   ),
   ["keeps what cools", 12, take("Kept", OF_DB), INVENTED],
   ["keeps what cools after it was retained", 18, take("Kept", OF_DB), /^403 .*what cools is retained for no workload/],
   ["keeps what is in quarantine", 14, take("Kept", { ...OF_DB, ...ENDED }), INVENTED],
-  [
-    "keeps what it had when it was taken for lost, for another workload",
-    19,
-    take("Kept", { ...OF_OTHER, ...ENDED }),
-    INVENTED,
-  ],
+  ["keeps, for another workload, what it had when lost", 19, take("Kept", { ...OF_OTHER, ...ENDED }), INVENTED],
   ["gives what cools a workload", 12, take("Cooling", OF_DB), INVENTED],
   ["gives what starts to cool a workload", 11, take("Cooling", OF_DB), INVENTED],
   ["gives what is in quarantine a workload", 14, take("Quarantined", { ...OF_DB, quarantine: LOST }), INVENTED],
@@ -143,18 +120,8 @@ const UPDATES: readonly UpdateRow[] = [
     KIND,
   ],
   ["says that a pod of another node had it last", 17, take("Kept", { ...OF_DB, lastHolder: holderOn("a") }), NEVER_HAD],
-  [
-    "says that another pod of its own had it last",
-    17,
-    take("Kept", { ...OF_DB, lastHolder: holderOn("b", "u9") }),
-    NEVER_HAD,
-  ],
-  [
-    "says that a pod of another node had what goes into quarantine",
-    11,
-    take("Quarantined", { quarantine: { ...LOST, holder: holderOn("a") } }),
-    NEVER_HAD,
-  ],
+  ["says that its other pod had it last", 17, take("Kept", { ...OF_DB, lastHolder: holderOn("b", "u9") }), NEVER_HAD],
+  ["quarantines it as that node's", 11, take("Quarantined", { quarantine: { ...LOST, holder: A } }), NEVER_HAD],
   ["takes over what is kept, without a workload", 3, take("Bound", { workload: undefined }), KIND],
   ["lets what is kept cool and forgets for whom", 3, take("Cooling", { workload: undefined }), KIND],
   ["lets what is kept cool in the name of its node", 3, set({ state: "Cooling" }), OWN_NODE],
@@ -168,12 +135,7 @@ const UPDATES: readonly UpdateRow[] = [
   ["takes what a workload has for another", 6, take("Bound", OF_OTHER), KIND],
   ["writes a second pod of that node beside it", 6, (spec) => spec.holders.push(holderOn("a", "u9")), OWN_NODE],
   ["frees a migrating machine's address", 7, take("Cooling"), /^403 .*would lose its holder on node "a"/],
-  [
-    "adds a pod of that node to its own object",
-    11,
-    set({ ...OF_DB, holders: [holderOn("b"), holderOn("a", "u9")] }),
-    FOREIGN_HOLDER,
-  ],
+  ["adds a pod of that node to its own", 11, set({ ...OF_DB, holders: [holderOn("b"), A] }), FOREIGN_HOLDER],
   ["hands its own object to that node", 12, set({ node: "a" }), OWN_NODE],
   ["adds a finalizer to its own object", 12, mark({ finalizers: ["x.io/y"] }), FINALIZER],
   ["gives its own object an owner", 12, mark(OWNERS), FINALIZER],
@@ -224,27 +186,11 @@ export function describeTheft(clients: () => RightsClients): void {
         ownObject({ node: "a" }),
         /^403 .*names node "a"; the agent of node "b" makes objects of its own node alone/,
       ],
-      [
-        "with a pod of that node",
-        ownObject({ ...OF_DB, holders: [holderOn("b"), holderOn("a", "u2")] }),
-        FOREIGN_HOLDER,
-      ],
+      ["with a pod of that node", ownObject({ ...OF_DB, holders: [holderOn("b"), A] }), FOREIGN_HOLDER],
       ["for another node's workload, with a pod of its own", ownObject({ ...OF_DB, holders: [EVIL_HOLDER] }), FORGED],
-      [
-        "for another member of its pod's set",
-        ownObject({ ...ofDb({ member: "db-1" }), holders: [holderOn("b")] }),
-        FORGED,
-      ],
-      [
-        "for a machine of another namespace",
-        ownObject({ ...ofDb({ namespace: "evil", kind: "VirtualMachine" }), holders: [holderOn("b")] }),
-        FORGED,
-      ],
-      [
-        "for a workload of no namespace",
-        ownObject({ ...ofDb({ namespace: undefined }), holders: [holderOn("b")] }),
-        FORGED,
-      ],
+      ["for another member of its pod's set", ownObject({ ...ofDb({ member: "db-1" }), ...ON_B }), FORGED],
+      ["for another namespace's machine", ownObject({ ...ofDb({ namespace: "evil", kind: "VM" }), ...ON_B }), FORGED],
+      ["for a workload of no namespace", ownObject({ ...ofDb({ namespace: undefined }), ...ON_B }), FORGED],
       ["that cools", ownObject({ state: "Cooling", holders: [] }), /^403 .*would begin as Cooling/],
       [
         "that is in quarantine, for a workload",
@@ -257,11 +203,7 @@ export function describeTheft(clients: () => RightsClients): void {
         NEVER_HAD,
       ],
       ["that is kept", ownObject({ state: "Kept", holders: [], ...OF_DB }), /^403 .*would begin as Kept/],
-      [
-        "with a finalizer",
-        ownObject({}, { name: "10.6.0.50", finalizers: ["x.io/y"] }),
-        /^403 .*would get a finalizer/,
-      ],
+      ["with a finalizer", ownObject({}, { name: "10.6.0.50", finalizers: ["x.io/y"] }), FINALIZER],
       ["under another name", ownObject({}, { name: "10.6.0.51" }), /^422 .*the address/],
       ["where there is one", objectOf("10.6.0.1", { node: "b" }), /^409 /],
     ])("makes an object %s", async (_, object, wanted) => {

@@ -113,6 +113,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
     section: "What was checked about Node.js",
     reason: "needs nodejs.org, which is not reached here",
   },
+  { page: "docs/scheduling-gate.md", reason: SINGLE_COMMANDS },
   { page: "docs/security.md", reason: SINGLE_COMMANDS },
   { page: "docs/services.md", reason: SINGLE_COMMANDS },
   { page: "docs/uninstall.md", place: "chart", words: CHART_WORDS },

@@ -1,9 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
+import { hashUid } from "../../../../host/controller/cached-allocation.ts";
 import { decodeGatedPod, type GatedPod, reduceGatedPod } from "../../../../host/controller/gates/gated-pod.ts";
-import { decideGate, type GatesView } from "../../../../host/controller/gates/plan-gates.ts";
+import { type GatesView, inTurn, KnownDemands, openPass } from "../../../../host/controller/gates/plan-gates.ts";
+import { Promises } from "../../../../host/controller/gates/promises.ts";
 import { ADDRESS_GATE } from "../../../../host/resources/address-gate.ts";
 import { decodeNamespace } from "../../../../host/resources/namespace.ts";
+import { allocationSpec } from "../../../lab/cluster/objects.ts";
 import { cases } from "../../../world/rows.ts";
 import { pool, poolsByName } from "../../../world/subjects.ts";
 import { annotationsOf } from "../owners/workload-objects.ts";
@@ -13,26 +16,20 @@ const GREEN = pool("green", "10.2.0.0/24");
 const RACK_A = pool("rack-a", "10.3.0.0/24", { nodeName: ["n1"] });
 const RACK_B = pool("rack-b", "10.4.0.0/24", { nodeAffinity: { matchLabels: { rack: "b" }, matchExpressions: [] } });
 
-const NODE = { name: "n1", labels: {} };
+type PodOptions = Partial<Record<"annotations" | "spec" | "metadata" | "status", Readonly<Record<string, unknown>>>>;
 
-interface PodOptions {
-  readonly annotations?: Readonly<Record<string, unknown>>;
-  readonly spec?: object;
-  readonly metadata?: object;
-}
-
-function gatedPod({ annotations = {}, spec = {}, metadata = {} }: PodOptions = {}): GatedPod {
-  const own = { namespace: "shop", name: "web-0", uid: "u1", resourceVersion: "5" };
+function gatedPod({ annotations = {}, spec = {}, metadata = {}, status = {} }: PodOptions = {}): GatedPod {
+  const own = {
+    namespace: "shop",
+    name: "web-0",
+    uid: "u1",
+    resourceVersion: "5",
+    annotations: annotationsOf(annotations),
+  };
   const pod = decodeGatedPod({
-    ...{ apiVersion: "v1", kind: "Pod" },
-    metadata: {
-      ...own,
-      creationTimestamp: "2026-11-20T04:00:00Z",
-      annotations: annotationsOf(annotations),
-      ...metadata,
-    },
-    spec: { schedulingGates: [{ name: "other" }, { name: ADDRESS_GATE }], ...spec },
-    status: { phase: "Pending" },
+    metadata: { ...own, ...metadata },
+    spec: { schedulingGates: [{ name: ADDRESS_GATE }], ...spec },
+    status: { phase: "Pending", ...status },
   });
   if (pod === undefined) throw new Error("It has no gate");
   return pod;
@@ -44,14 +41,15 @@ function view(free: Readonly<Record<string, number>>, more: Partial<GatesView> =
     ...{ pools: poolsByName(BLUE, GREEN, RACK_A, RACK_B), refused: new Map(), namespaces: new Map() },
     settings: { ...DEFAULT_VENDOR_CONF, enableIPv6: false },
     ...{ firstNic: "eth0", mode: "auto", network: () => undefined, isKept: () => false },
-    nodes: [NODE, { name: "n2", labels: { rack: "b" } }],
-    freeIn: (name) => free[name] ?? 0,
+    ...{ freeIn: (name: string) => free[name] ?? 0, readsLabels: true, known: new KnownDemands() },
     ...more,
   };
 }
 
+const decideAlone = (pod: GatedPod, seen: GatesView) => openPass(seen, new Promises(), [])(pod);
+
 const decide = (options: PodOptions, free: Readonly<Record<string, number>>, more: Partial<GatesView> = {}) =>
-  decideGate(gatedPod(options), view(free, more));
+  decideAlone(gatedPod(options), view(free, more));
 
 const named = (...ipv4: string[]): PodOptions => ({ annotations: { ippool: { ipv4 } } });
 const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true };
@@ -76,26 +74,23 @@ describe("a pod is let through", () => {
     expect(decide({ annotations: networks }, {}, { mode: "overlay" })).toEqual({ kind: "open", pools: [] });
   });
 
-  it("when the pool of one of the nodes that it selects has room", () => {
-    const racks = named("rack-a", "rack-b");
-    expect(decide(racks, { "rack-b": 1 })).toEqual({ kind: "open", pools: ["rack-b"] });
-    const spec = { nodeSelector: { "kubernetes.io/hostname": "n1" } };
-    expect(decide({ ...racks, spec }, { "rack-b": 1 }).kind).toBe("hold");
-    expect(decide({ ...racks, spec }, { "rack-a": 1 }).kind).toBe("open");
-  });
+  it.each(["rack-a", "rack-b"])("when pool %s has room, whichever nodes it is for", (name) =>
+    expect(decide(named("rack-a", "rack-b"), { [name]: 1 })).toEqual({ kind: "open", pools: [name] }),
+  );
 
   const asking = { "k8s.v1.cni.cncf.io/networks": '[{"name":"lan","ips":["10.0.0.1"]}]' };
   const settings = { ...DEFAULT_VENDOR_CONF, enableSubnet: true };
   it.each<[string, PodOptions, Partial<GatesView>]>([
     ["it is a member that has an address", { metadata }, { isKept: ({ member }) => member === "web-0" }],
     ["it asks for addresses", { annotations: asking }, {}],
+    ["it is on its node's network", { spec: { hostNetwork: true } }, {}],
     ["its pools are made for it", { annotations: { subnet: { ipv4: ["any"] } } }, { settings }],
   ])("when %s, without a look at pools", (_, options, more) =>
     expect(decide(options, {}, more)).toEqual({ kind: "open", pools: [] }),
   );
 
   it("when there was no room for it in the controller's memory", () =>
-    expect(decideGate(reduceGatedPod(gatedPod()), view({}))).toEqual({ kind: "open", pools: [] }));
+    expect(decideAlone(reduceGatedPod(gatedPod()), view({}))).toEqual({ kind: "open", pools: [] }));
 });
 
 describe("a pod waits, and is told why", () => {
@@ -118,10 +113,62 @@ describe("a pod waits, and is told why", () => {
   });
 });
 
+/** A pod of its own name, which was let through. */
+function letThrough(name: string): GatedPod {
+  const status = { conditions: [{ type: "ipam.vendor.io/AddressAvailable", status: "True" }] };
+  return gatedPod({ metadata: { name, uid: name }, spec: { schedulingGates: [] }, status });
+}
+
+describe("a pod that was let through", () => {
+  const before = letThrough("a");
+  const next = gatedPod({ metadata: { name: "b", uid: "b" } });
+
+  /** What the next pod is told, of a pool with one address, in passes at these times. */
+  function passes(promises: Promises, pod: GatedPod, ...times: readonly number[]): string[] {
+    return times.map((nowMs) => {
+      const decide = openPass(view({ blue: 1 }), promises, promises.renew([pod], nowMs));
+      decide(pod);
+      return decide(next).kind;
+    });
+  }
+
+  it("counts for two minutes, and then for good no more", () =>
+    expect(passes(new Promises(), before, 0, 119_999, 120_000, 500_000)).toEqual(["hold", "hold", "open", "open"]));
+
+  it.each(["a", "former"])("counts until the pod with its UID, not %s's, has its addresses", (uid) => {
+    const promises = new Promises();
+    passes(promises, before, 0);
+    const holder = { namespace: "shop", pod: "a", ifName: "eth0", node: "n1", uidHash: hashUid(uid) };
+    const spec = { ...allocationSpec("10.9.0.1", { pool: "green" }), holders: [holder] };
+    promises.gave(spec, new Map([["shop/a", before]]));
+    expect(passes(promises, before, 1)).toEqual([uid === "a" ? "open" : "hold"]);
+  });
+});
+
+it("of each namespace the oldest pod is next, and the namespace that was served last comes last", () => {
+  const pods = ["a.1", "a.2", "a.3", "b.4", "b.5"].map((name) => {
+    const [namespace, second] = name.split(".");
+    return gatedPod({ metadata: { namespace, name, creationTimestamp: `2026-11-20T04:00:0${second}Z` } });
+  });
+  const orderAfter = (served: ReadonlyMap<string, number>): string =>
+    inTurn([letThrough("before"), ...pods], served)
+      .map(({ name }) => name)
+      .join(" ");
+  expect(orderAfter(new Map())).toBe("before a.1 b.4 a.2 b.5 a.3");
+  expect(orderAfter(new Map([["a", 7]]))).toBe("before b.4 a.1 b.5 a.2 a.3");
+});
+
+it("pools are selected once for all pods with the same annotations, in whichever pass", () => {
+  const network = vi.fn(() => undefined);
+  const seen = view({}, { readsLabels: false, network });
+  const annotations = { "k8s.v1.cni.cncf.io/networks": "net/lan" };
+  for (let at = 0; at < 100; at++) decideAlone(gatedPod({ annotations, metadata: { labels: { at: `${at}` } } }), seen);
+  expect(network).toHaveBeenCalledTimes(1);
+});
+
 it("a pod without the gate, that was not let through, takes no memory", () => {
   const metadata = { namespace: "shop", name: "a", uid: "u", resourceVersion: "1" };
   expect(decodeGatedPod({ metadata, spec: { schedulingGates: [{ name: "other" }] } })).toBeUndefined();
-  const conditions = [{ type: "ipam.vendor.io/AddressAvailable", status: "True" }];
-  expect(decodeGatedPod({ metadata, spec: {}, status: { conditions } })).toMatchObject({ hasGate: false });
-  expect(gatedPod()).toMatchObject({ hasGate: true, otherGates: ["other"] });
+  expect(letThrough("a")).toMatchObject({ hasGate: false });
+  expect(gatedPod()).toMatchObject({ hasGate: true, otherGates: [] });
 });

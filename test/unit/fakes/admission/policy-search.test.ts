@@ -1,0 +1,74 @@
+/**
+ * What a stolen token makes of one address in up to four writes: a search over all that kinds and policies let through,
+ * between specifications with some holders and workloads on two nodes.
+ */
+import { expect, it } from "vitest";
+import { holderOn, OTHER_WORKLOAD, objectOf, WORKLOAD } from "../../../cluster/rights-objects.ts";
+import { agentOf, CONTROLLER, type Write, type Writer } from "../../../fakes/admission/admission.ts";
+import { BerthAdmission } from "../../../fakes/admission/berth-admission.ts";
+import { ALLOCATIONS } from "../../../lab/cluster/objects.ts";
+
+const admission = new BerthAdmission();
+const foreign = { ...holderOn("b", "u8"), namespace: "evil", pod: "x-0" };
+const HOLDERS = { none: undefined, a: holderOn("a"), b: holderOn("b", "u9"), evil: foreign };
+const WORKLOADS = { none: undefined, db: WORKLOAD, other: OTHER_WORKLOAD };
+
+/** By name: state, node, whose workload, and who has it or had it. */
+const STATES = new Map<string, Write["object"]>([["absent", undefined]]);
+for (const node of ["a", "b"])
+  for (const [of, workload] of Object.entries(WORKLOADS))
+    for (const [by, holder] of Object.entries(HOLDERS)) {
+      const variants = {
+        ...(holder === undefined ? { Cooling: {} } : { Bound: { holders: [holder] } }),
+        Kept: { lastHolder: holder },
+        Conflict: { state: "Quarantined", quarantine: { reason: "Conflict", holder } },
+        NodeLost: { state: "Quarantined", quarantine: { reason: "NodeLost", holder } },
+      };
+      for (const [state, more] of Object.entries(variants)) {
+        const object = objectOf("10.6.0.50", { state, node, workload, holders: [], ...more });
+        const shaped = admission.shape(ALLOCATIONS, JSON.parse(JSON.stringify(object)), false);
+        STATES.set(`${state} ${node} ${of} ${by}`, shaped);
+      }
+    }
+
+/** Returns the states that one write makes of each. */
+function writesOf(writer: Writer): ReadonlyMap<string, readonly string[]> {
+  const isAllowed = (oldObject: Write["object"], object: Write["object"]): boolean => {
+    const operation = oldObject === undefined ? "CREATE" : object === undefined ? "DELETE" : "UPDATE";
+    const write = { collection: ALLOCATIONS, operation, part: undefined, writer, object, oldObject } as const;
+    try {
+      admission.admit(write);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const madeOf = (before: Write["object"]) => [...STATES].filter(([, after]) => isAllowed(before, after));
+  return new Map([...STATES].map(([from, before]) => [from, madeOf(before).map(([to]) => to)]));
+}
+
+it.each<[what: string, writer: Writer, isBad: (start: string[], reached: string[]) => boolean]>([
+  [
+    "an agent makes nothing of what another node's pod has of no member that its pods are, and names no other node or pod",
+    agentOf("b"),
+    ([state = "", node, of = "", by], [, nodeAfter, , byAfter]) =>
+      by === "a"
+        ? node === "a" && /none|other/.test(of) && state !== "Kept"
+        : byAfter === "a" || (nodeAfter === "a" && node === "b"),
+  ],
+  [
+    "the controller gives no address to a pod, and retains none for another workload",
+    CONTROLLER,
+    ([, , of], [state, , ofAfter]) => state === "Bound" || (state === "Kept" && of !== ofAfter),
+  ],
+])("%s", (_, writer, isBad) => {
+  const writes = writesOf(writer);
+  const found = [...STATES.keys()].flatMap((start) => {
+    let reached = new Set([start]);
+    for (let write = 0; write < 4; write++)
+      reached = new Set([...reached, ...[...reached].flatMap((from) => writes.get(from) ?? [])]);
+    reached.delete(start);
+    return [...reached].filter((each) => isBad(start.split(" "), each.split(" "))).map((each) => `${start} => ${each}`);
+  });
+  expect(found).toEqual([]);
+});
