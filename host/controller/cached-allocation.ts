@@ -48,6 +48,15 @@ export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"
 
 type CachedSpec = CachedAllocation["spec"];
 
+/**
+ * Returns the namespace for which the address counts, and the pod that shows it, if it exists: an agent may name any.
+ * Undefined for a cooling address. Both holders of a migrating machine are in one namespace.
+ */
+export function countedFor({ spec: { holders, workload, quarantine } }: Pick<CachedAllocation, "spec">) {
+  const { namespace = workload?.namespace, pod } = holders[0] ?? quarantine?.holder ?? {};
+  return namespace ? { namespace, pod } : undefined;
+}
+
 /** The fields that very many allocations share. */
 interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool" | "state"> {
   readonly deleting: boolean;

@@ -8,7 +8,7 @@ import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
 import { ObjectBudget, type ObjectBudgetOptions } from "../kubernetes/object-budget.ts";
 import { describeObject, keyOf } from "../kubernetes/object-key.ts";
-import { CONFIG_MAPS, collectionPath, NAMESPACES, NODES } from "../kubernetes/paths.ts";
+import { CONFIG_MAPS, collectionPath, NAMESPACES, NODES, SERVICES } from "../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
 import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
@@ -19,6 +19,7 @@ import { decodeNode } from "../resources/node.ts";
 import { decodeEpochRecord, EPOCH_MAP } from "../resources/registry-epoch.ts";
 import { decodeVendorConfMap } from "../resources/vendor-conf-map.ts";
 import { openCachedDecoder } from "./cached-allocation.ts";
+import { readService } from "./claimants.ts";
 import {
   decodeControlledCoordinator,
   decodeControlledPool,
@@ -106,6 +107,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
       budgeted: { budget },
     }),
     nodes: follow("Nodes", described(decodeNode), { path: collectionPath(NODES) }),
+    services: follow("Services", readService, { path: collectionPath(SERVICES), budgeted: { budget } }),
     vendorConf: follow("vendor-conf", described(decodeVendorConfMap), {
       path: settings,
       fieldSelector: "metadata.name=vendor-conf",

@@ -33,7 +33,8 @@ function isBefore(a: CachedAllocation["spec"], b: CachedAllocation["spec"]): boo
   return order < 0 || (order === 0 && a.addressSpace < b.addressSpace);
 }
 
-function describe({ ip, state, holders: [holder], workload }: CachedAllocation["spec"]): string {
+/** `10.6.0.9 (pod shop/web-0)` */
+export function describe({ ip, state, holders: [holder], workload }: CachedAllocation["spec"]): string {
   const address = formatIp(ip);
   if (state === "Bound" && holder !== undefined) return `${address} (pod ${holder.namespace}/${holder.pod})`;
   if (state === "Kept" && workload !== undefined)

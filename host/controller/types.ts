@@ -36,6 +36,17 @@ export interface Cache<T> {
   readonly problems: readonly string[];
 }
 
+/** Says that it has addresses. */
+export interface Claimant {
+  readonly kind: "Node" | "Service";
+  /** "" of a Node. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** As text; other text is ignored. */
+  readonly addresses: readonly string[];
+}
+
 /**
  * The controller's watched objects. A cache is a hint: before anything is freed or deleted, the object is read from
  * the API server (leak).
@@ -47,6 +58,8 @@ export interface Caches {
   readonly allocations: Cache<CachedAllocation>;
   readonly coordinators: Cache<ControlledCoordinator>;
   readonly nodes: Cache<Node>;
+  /** Those that have addresses of load balancers. */
+  readonly services: Cache<Claimant>;
   /** Names and labels. */
   readonly namespaces: Cache<Namespace>;
   /** The one ConfigMap, under any key; empty if there is none. */

@@ -389,10 +389,13 @@ export class PoolCache {
 
   /**
    * Returns whether the pool can hand the address out: in its ranges, neither excluded, nor reserved, nor a router's
-   * or another machine's.
+   * or another machine's. `isHeld`: its owner had it before; what Nodes and Services claim takes it from nobody.
    */
-  contains(poolName: string, ip: Ip): boolean {
-    return this.#entries.get(poolName)?.bits.contains(ip) ?? false;
+  contains(poolName: string, ip: Ip, isHeld = false): boolean {
+    const entry = this.#entries.get(poolName);
+    if (entry === undefined || entry.bits.contains(ip)) return entry !== undefined;
+    if (!isHeld || this.#occupied.find(ip)?.isClaimed !== true) return false;
+    return findExclusion(ip, entry.pool, { ...this.#around(entry.pool), occupied: NONE_OCCUPIED }) === undefined;
   }
 
   /** Blocks that are not confirmed have no addresses. */

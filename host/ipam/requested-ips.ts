@@ -1,7 +1,7 @@
 /** Addresses that an annotation, an IPAMClaim or the runtime requests by name: honoured or refused, never replaced. */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { RequestedIp } from "../cni/request.ts";
-import { type Family, formatIp, type Ip } from "../net/ip.ts";
+import { equalIp, type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { NOT_IN_RANGES } from "../resources/locate-address.ts";
 import { type Candidate, familyName, type NicDemand } from "./model.ts";
@@ -15,15 +15,15 @@ type RequestedPool =
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "none"; readonly reason: string; readonly forLog: string };
 
-/** Returns the candidate pool that can hand out a requested address. */
-export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip): RequestedPool {
+/** Returns the candidate pool that can hand out a requested address. `isHeld`: its owner had it before. */
+export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip, isHeld = false): RequestedPool {
   const demand = nic.families.find(({ family }) => family === ip.family);
   if (demand === undefined) {
     const reason = `${nic.rule} names no ${familyName(ip.family)} pool`;
     return { kind: "none", reason, forLog: reason };
   }
   const mayHave = (pool: IpPool): boolean =>
-    poolCache.contains(pool.name, ip) && findWithholding(nic, pool, ip) === undefined;
+    poolCache.contains(pool.name, ip, isHeld) && findWithholding(nic, pool, ip) === undefined;
   const pool = poolsOf(demand).find(mayHave);
   if (pool !== undefined) return { kind: "pool", pool };
   const shortReasonOf = (): string => `may not hand out ${formatIp(ip)}`;
@@ -39,9 +39,14 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
 
 /**
  * Returns all requested addresses with their pools. Throws CniError 100 or 7 if no pool can hand one out,
- * PoolShortage if the pool has not been generated yet.
+ * PoolShortage if the pool has not been generated yet. `held`: addresses that the pod had before.
  */
-export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Picked[] {
+export function assignRequested(
+  poolCache: PoolCache,
+  nic: NicDemand,
+  requested: readonly RequestedIp[],
+  held: readonly Ip[] = [],
+): Picked[] {
   const byFamily = new Map<Family, Ip>();
   return requested.map(({ ip, length, source }) => {
     const first = byFamily.get(ip.family);
@@ -53,7 +58,8 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested:
     const demand = nic.families.find(({ family }) => family === ip.family);
     if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
     // The coordinator may accept now an address that it refused before, and there is no other address to try.
-    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip);
+    const isHeld = held.some((each) => equalIp(each, ip));
+    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, isHeld);
     if (found.kind === "none") {
       const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);
       throw refuseRequested(ErrorCode.NoPoolMatches, source, text ?? "", forLog);

@@ -13,6 +13,11 @@ export type Place = "pod" | "host";
 
 export const PLACES: readonly Place[] = ["pod", "host"];
 
+/**
+ * The link on which kube-proxy (`ipvs`) has addresses of Services, which tenants choose: the node is not their machine.
+ */
+export const SERVICES_LINK = "kube-ipvs0";
+
 /** The kernel's default metric of IPv6 routes. */
 export const IPV6_METRIC = 1024;
 

@@ -106,7 +106,7 @@ export function occupiedOf(status: unknown): readonly OccupiedIp[] {
     [apiServer, "the API server has it"],
     [services, "a Service has it as its external address"],
   ] as const;
-  return all.flatMap(([ips, why]) => ips.flatMap((ip) => (ip === undefined ? [] : [{ ip, why }])));
+  return all.flatMap(([ips, why]) => ips.flatMap((ip) => (ip === undefined ? [] : [{ ip, why, isClaimed: true }])));
 }
 
 const fullSchema = z.object({ fullNamespaces: z.array(z.object({ name: z.string(), addresses: z.number() })) });

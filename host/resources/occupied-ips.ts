@@ -1,4 +1,5 @@
 /** Addresses that machines other than pods have. No pool hands them out, whatever its address space. */
+import { countLeading } from "../lib/search.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 
@@ -6,6 +7,8 @@ export interface OccupiedIp {
   readonly ip: Ip;
   /** A clause: `the node has it on "eth0"`. */
   readonly why: string;
+  /** A Node, a Service or the API server says so; nothing shows it on this node. */
+  readonly isClaimed?: boolean;
 }
 
 export class OccupiedIps {
@@ -23,9 +26,8 @@ export class OccupiedIps {
 
   /** Returns the entries in the range, ascending. */
   within({ first, last }: Range): readonly OccupiedIp[] {
-    const start = this.#indexOf(first);
-    let end = start;
-    for (let next = this.#all[end]; next !== undefined && compareIp(next.ip, last) <= 0; next = this.#all[end]) end++;
+    const start = countLeading(this.#all, ({ ip }) => compareIp(ip, first) < 0);
+    const end = countLeading(this.#all, ({ ip }) => compareIp(ip, last) <= 0);
     return this.#all.slice(start, end);
   }
 
@@ -38,18 +40,6 @@ export class OccupiedIps {
     const missingIn = (those: OccupiedIps, these: OccupiedIps): Ip[] =>
       these.#all.flatMap(({ ip }) => (those.find(ip) === undefined ? [ip] : []));
     return [...missingIn(other, this), ...missingIn(this, other)];
-  }
-
-  /** Returns how many entries are below the address. */
-  #indexOf(ip: Ip): number {
-    let [low, high] = [0, this.#all.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const entry = this.#all[middle];
-      if (entry !== undefined && compareIp(entry.ip, ip) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 }
 

@@ -100,7 +100,7 @@ export const coordinatorStatus = z.object({
     .object({
       nodes: occupied("Of Nodes."),
       apiServer: occupied("Of the API server, also virtual ones."),
-      services: occupied("External and load balancer addresses of Services."),
+      services: occupied("Of Services, by their load balancers."),
     })
     .optional()
     .meta({ description: "Addresses of pools that machines of the cluster have; no pod gets them." }),

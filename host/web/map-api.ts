@@ -34,6 +34,12 @@ import { seesPool, stateFor, stateNumber, type Viewer } from "./viewer.ts";
 /** Most pages that follow changes of the address map at once. */
 const MAX_FEEDS = 16;
 
+/** Most of them of one user. */
+const MAX_FEEDS_OF_USER = 4;
+
+/** Time after which the stream of changes ends, and the page has its rights reviewed again: milliseconds. */
+const FEED_LIFE_MS = 300_000;
+
 /** Media type of the bytes of encode-map.ts. */
 const MAP_TYPE = "application/octet-stream";
 
@@ -46,6 +52,8 @@ interface MapApiOptions {
 interface Question {
   readonly query: URLSearchParams;
   readonly viewer: Viewer;
+  /** "" where whoever can connect sees all. */
+  readonly user: string;
   /** Aborted when the viewer has left. */
   readonly signal: AbortSignal;
 }
@@ -55,7 +63,8 @@ export type MapApi = (path: string, question: Question) => Promise<HttpAnswer>;
 
 export function createMapApi({ source, samples, version }: MapApiOptions): MapApi {
   const space = PoolSpace.open(readCoreWasm());
-  let feeds = 0;
+  /** The users of those that are open. */
+  const feeds: string[] = [];
 
   /** The pool that the query names, if the viewer may know of it. */
   const poolOf = ({ query, viewer }: Question): MapPool | undefined => {
@@ -96,7 +105,10 @@ export function createMapApi({ source, samples, version }: MapApiOptions): MapAp
     "/api/v1/usage": (question) => withPool(question, ({ name }) => encode(usageAnswer, samples.read(name))),
     "/api/v1/changes": (question) =>
       withPool(question, (pool) => {
-        if (feeds >= MAX_FEEDS) return refuse(503, "Too many pages follow changes; close one of them");
+        const { user, viewer } = question;
+        const own = user === "" ? 0 : feeds.filter((each) => each === user).length;
+        if (feeds.length >= MAX_FEEDS || own >= MAX_FEEDS_OF_USER)
+          return refuse(503, "Too many pages follow changes; close one of them");
         const inside = [...source.allocations()].filter((each) => isIn(pool, each));
         const segments = segmentsOf(
           pool.subnet,
@@ -104,8 +116,9 @@ export function createMapApi({ source, samples, version }: MapApiOptions): MapAp
         );
         const subscribe = (listener: Parameters<MapSource["subscribe"]>[0]) => source.subscribe(listener);
         const body: HttpAnswer["body"] = (response) => {
-          feeds++;
-          feedChanges(response, { pool, segments, viewer: question.viewer, subscribe, onEnd: () => feeds-- });
+          feeds.push(user);
+          const onEnd = (): void => void feeds.splice(feeds.indexOf(user), 1);
+          feedChanges(response, { pool, segments, viewer, subscribe, onEnd });
         };
         return { status: 200, type: "text/event-stream", body };
       }),
@@ -278,7 +291,7 @@ interface FeedOptions {
   readonly onEnd: () => void;
 }
 
-/** Writes events until the reader ends the connection. The first, `open`, says that every later change will be told. */
+/** Writes events until the reader, or time, ends the stream. The first, `open`, says that all later ones come. */
 function feedChanges(response: ServerResponse, { pool, segments, viewer, subscribe, onEnd }: FeedOptions): void {
   const waiting = new Map<number, number>();
   let isOther = false;
@@ -304,9 +317,10 @@ function feedChanges(response: ServerResponse, { pool, segments, viewer, subscri
     timer ??= setTimeout(flush, GATHER_MS);
   });
   const beat = setInterval(() => write(": alive\n\n"), KEEP_ALIVE_MS);
+  const life = setTimeout(() => response.end(), FEED_LIFE_MS);
   write("event: open\ndata: {}\n\n");
   response.once("close", () => {
-    clearTimeout(timer);
+    for (const each of [timer, life]) clearTimeout(each);
     clearInterval(beat);
     unsubscribe();
     onEnd();

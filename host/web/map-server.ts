@@ -136,10 +136,10 @@ function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAns
     try {
       const namespaces = query.getAll("namespace");
       const mayAsk = (user: string) => rate.take(user, (COSTS[path] ?? 1) + namespaces.length);
-      const viewer = isOpen(options)
-        ? "all"
+      const visit = isOpen(options)
+        ? { viewer: "all" as const, user: "" }
         : await viewerOf({ access, caller: callerOf(request), mayAsk }, namespaces);
-      return typeof viewer === "object" && "status" in viewer ? viewer : await api(path, { query, viewer, signal });
+      return "status" in visit ? visit : await api(path, { query, ...visit, signal });
     } catch (error) {
       if (signal.aborted) return refuse(503, "The caller has left");
       log.warn({ err: error, path: path.slice(0, 80) }, "Answering the address map failed");
@@ -172,21 +172,21 @@ interface Visit {
   readonly mayAsk: (user: string) => boolean;
 }
 
-/** Returns what the token's user may see; else the answer that says why not. */
+/** Returns the token's user, and what that may see; else the answer that says why not. */
 async function viewerOf(
   { access, caller, mayAsk }: Visit,
   namespaces: readonly string[],
-): Promise<Viewer | HttpAnswer> {
+): Promise<{ readonly viewer: Viewer; readonly user: string } | HttpAnswer> {
   if (namespaces.length > MAX_VIEWED_NAMESPACES) return refuse(400, `At most ${MAX_VIEWED_NAMESPACES} namespaces`);
   const { user, refusal } = await access.admit(caller, MAY_SEE_ALL, FORBIDDEN);
   if (refusal !== undefined && refusal.status !== 403) return refusal;
   if (!mayAsk(user)) return refuse(429, "Too many questions by this user; wait some seconds");
-  if (refusal === undefined) return "all";
+  if (refusal === undefined) return { viewer: "all", user };
   const seen = new Set<string>();
   for (const namespace of new Set(namespaces)) {
     const one = await access.refusal(caller, mayListPods(namespace), FORBIDDEN);
     if (one?.status === 503) return one;
     if (one === undefined) seen.add(namespace);
   }
-  return seen.size > 0 ? seen : refusal;
+  return seen.size > 0 ? { viewer: seen, user } : refusal;
 }

@@ -12,6 +12,7 @@ import { startSubnets } from "../../host/controller/subnets/subnets-controller.t
 import { startShares } from "../../host/controller/usage/full-namespaces.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
+import type { IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
@@ -242,9 +243,10 @@ it("the Coordinator is made, and follows the cluster's networks, also of a kind 
 it("the Coordinator lists namespaces at their limit of addresses, beside its other status", async () => {
   await world.settings({ maxAddressesPerNamespace: 2 });
   await world.pool("share", { subnet: "10.39.0.0/24" });
-  const allocate = (last: number, namespace: string) => {
+  const allocate = (last: number, namespace: string, changes: Partial<IpAllocationSpec> = {}) => {
     const holder = { namespace, pod: "web-0", podUid: `u-${last}`, ifName: "eth0", node: "n1" };
-    return world.allocate(`10.39.0.${last}`, { pool: "share", holders: [holder] });
+    const quarantine = changes.state && { quarantine: { reason: "Conflict" as const, mac: "", parent: "", holder } };
+    return world.allocate(`10.39.0.${last}`, { pool: "share", holders: [holder], ...changes, ...quarantine });
   };
   for (const namespace of ["tenant", "crowd"]) {
     await world.namespace(namespace);
@@ -254,6 +256,7 @@ it("the Coordinator lists namespaces at their limit of addresses, beside its oth
   for (const last of [5, 6]) await allocate(last, "crowd");
   // Their pod does not exist: a node's token alone has written them.
   for (const last of [10, 11]) await allocate(last, "victim");
+  for (const last of [12, 13]) await allocate(last, "quarantined", { state: "Quarantined", holders: [] });
   await lead();
   const full = async () => (await world.read("coordinators", "default"))?.status?.fullNamespaces ?? [];
   await expect.poll(full, { timeout: 30_000 }).toEqual([{ name: "crowd", addresses: 2 }]);

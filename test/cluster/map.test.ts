@@ -143,12 +143,12 @@ interface Answer {
  * Asks as curl does, which verifies the certificate. This process is not blocked: the agent reaches the API server
  * through it.
  */
-async function fetchFrom(of: Component, path: string, bearer?: string): Promise<Answer> {
+async function fetchFrom(of: Component, path: string, bearer?: string, ...more: string[]): Promise<Answer> {
   const { caFile } = certificates.trust[of];
   const [host, port] = of === "agent" ? ["berth-agent", agentsPort] : ["berth-map", new URL(url).port];
   const name = `${host}.kube-system.svc:${port}`;
   const headers = bearer === undefined ? [] : ["-H", `authorization: Bearer ${bearer}`];
-  const words = ["-s", "--cacert", caFile, "--resolve", `${name}:127.0.0.1`, "-w", "%{http_code}", ...headers];
+  const words = ["-s", "--cacert", caFile, "--resolve", `${name}:127.0.0.1`, "-w", "%{http_code}", ...headers, ...more];
   const { stdout } = await promisify(execFile)("curl", [...words, `https://${name}${path}`], { encoding: "buffer" });
   return { status: Number(stdout.subarray(-3).toString()), body: stdout.subarray(0, -3) };
 }
@@ -214,6 +214,17 @@ describe("the map for other machines", () => {
     const words = ["-s", "--cacert", files.ca, "-w", "%{http_code}", "-H", `authorization: Bearer ${token.operator}`];
     const { stdout } = await promisify(execFile)("curl", [...words, `${server}/apis/ipam.vendor.io/v1/ipallocations`]);
     expect(stdout.slice(-3)).toBe("401");
+  });
+
+  it("lets one user follow changes with a few pages, and others with theirs", async () => {
+    const path = "/api/v1/changes?pool=blue&namespace=shop";
+    const follow = (bearer: string): Promise<number> =>
+      fetchFrom("controller", path, bearer, "-m", "9").then(
+        ({ status }) => status,
+        ({ stdout }) => Number(stdout.slice(-3)),
+      );
+    const all = await Promise.all([...Array.from({ length: 5 }, () => token.tenant), token.operator].map(follow));
+    expect([all.slice(0, 5).sort(), all[5]]).toEqual([[200, 200, 200, 200, 503], 200]);
   });
 
   it("answers one user so often, and others meanwhile", async () => {

@@ -4,6 +4,7 @@
  * test/unit/agent and test/unit/controller/owners.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { RETAINED_FREELY } from "../../host/controller/namespace-shares.ts";
 import { startNotices } from "../../host/controller/notices/notice-controller.ts";
 import { leadAddressOwners } from "../lab/cluster/collector.ts";
 import * as lab from "../lab/cluster/objects.ts";
@@ -104,6 +105,18 @@ describe("retention: a pod", () => {
     await untilStates(`${ip} Kept n2`);
     await world.client.delete(`${SETS}/web`);
     await untilStates();
+  });
+
+  it("of one set of a million replicas, of which one at a time is made, is forgotten when few others were", async () => {
+    const uid = await createSet(1_000_000);
+    const ips: string[] = [];
+    for (let ordinal = 0; ordinal < 11; ordinal++) {
+      const pod = await member(ordinal, "n1", uid);
+      ips.push(await only(pod));
+      await world.endPod(pod);
+      await untilStates(...ips.slice(-RETAINED_FREELY).map((ip) => `${ip} Kept n1`));
+    }
+    expect(await only(await member(3, "n2", uid))).toBe(ips[3]);
   });
 
   it("of a kind that is listed keeps it by its name if it asks for that, until its owner is gone", async () => {

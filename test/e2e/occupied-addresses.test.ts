@@ -119,6 +119,15 @@ describe("addresses that no pod can have", () => {
     });
   });
 
+  it("those of Services that kube-proxy keeps on the node (ipvs) are no reason: tenants choose them", async () => {
+    await node.netns.ip("link add kube-ipvs0 type bridge");
+    await node.netns.ip("addr add 10.9.0.4/32 dev kube-ipvs0");
+    await withPod("ipvs", attachTo("late4"), async (pod) => {
+      expect(await addresses(pod, "oa-ipvs")).toEqual(["10.9.0.4"]);
+    });
+    await node.netns.ip("link del kube-ipvs0");
+  });
+
   it("next hops of routes and of next hop objects are passed over from the moment they are there", async () => {
     // From now on a route names its next hop object alone.
     await node.netns.exec(["sysctl", "-qw", "net.ipv4.nexthop_compat_mode=0"]);

@@ -245,7 +245,7 @@ function isFit(
 ): boolean {
   const isServed = nic.families.every(({ family }) => claimed.some(({ ip }) => ip.family === family));
   const isWanted = ({ space, ip }: Allocation): boolean => {
-    const found = findPoolOfRequested(poolCache, nic, ip);
+    const found = findPoolOfRequested(poolCache, nic, ip, true);
     return found.kind === "pool" && found.pool.spec.addressSpace === space;
   };
   const isGiven = requested.every((request) => claimed.some(({ ip }) => equalIp(ip, request.ip)));

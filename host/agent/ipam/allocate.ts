@@ -91,7 +91,7 @@ class AddressAllocator {
     const { claimant, workloads } = demand;
     const mayHaveRetained = claimant.workload !== undefined || (workloads?.size ?? 0) > 0;
     await requireWithinLimits(registry, demand, mayHaveRetained);
-    this.#requested.assign(this.#nic);
+    await this.#requested.assign(this.#nic);
     if (demand.limits?.full !== undefined) await this.#requireRetained(demand.limits.full);
     try {
       for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {

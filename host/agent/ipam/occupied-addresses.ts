@@ -5,6 +5,7 @@
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import type { NodeMirror } from "../../kernel/node-mirror.ts";
 import type { Log } from "../../lib/log.ts";
+import { SERVICES_LINK } from "../../plan/state.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "../../resources/occupied-ips.ts";
 
 /** Returns the same list while nothing has changed. */
@@ -70,7 +71,9 @@ export class NodeAddresses {
     if (addresses !== this.#from?.addresses || gateways !== this.#from.gateways) {
       this.#from = { addresses, gateways };
       this.#occupied = [
-        ...addresses.map(({ prefix, link }) => ({ ip: prefix.ip, why: `the node has it on "${link}"` })),
+        ...addresses
+          .filter(({ link }) => link !== SERVICES_LINK)
+          .map(({ prefix, link }) => ({ ip: prefix.ip, why: `the node has it on "${link}"` })),
         ...gateways.map((ip) => ({ ip, why: "it is a next hop of the node's routes" })),
       ];
     }

@@ -120,7 +120,7 @@ async function readFacts({ backend, netnsDirectories }: CheckDeps) {
     rowFacts.push({ row, pod: await podOf(row), netns: await readNetnsStatus(row), netnsId });
   }
   const { pools } = await inventory.loaded();
-  const contains: NodeFacts["contains"] = (pool, ip) => inventory.poolCache.contains(pool, ip);
+  const contains: NodeFacts["contains"] = (pool, ip) => inventory.poolCache.contains(pool, ip, true);
   const facts = { node: node.name, nowMs: clock.nowMs(), rows: rowFacts, nics, objects, pools, contains };
   return { facts, macs, problems };
 }
@@ -209,7 +209,7 @@ async function readObjects(
   const { poolCache, snapshot } = backend.ipam.inventory;
   const ofNics = nics.flatMap(({ ip }) =>
     [...snapshot.pools.values()]
-      .filter(({ name }) => poolCache.contains(name, ip))
+      .filter(({ name }) => poolCache.contains(name, ip, true))
       .map(({ spec }) => allocationName(ip, spec.addressSpace)),
   );
   const ofRows = rows.filter(({ state }) => state === "Bound").map(({ ip, space }) => allocationName(ip, space));

@@ -6,17 +6,20 @@ import { objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
+import { formatIp } from "../../net/ip.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
+import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import { settingsOf } from "../caches.ts";
+import { namedClaims } from "../claimants.ts";
 import type { Controlled } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";
-import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
+import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { type Finding, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
-import { type Findings, planFindings } from "./plan-findings.ts";
+import { type Contested, type Findings, planFindings } from "./plan-findings.ts";
 import { planSupplied } from "./plan-supplied.ts";
 import { SubnetUse } from "./subnet-use.ts";
 
@@ -31,6 +34,9 @@ const SUPPLIED_REST_MS = 100;
 
 /** Time for which a pass writes before the next one plans the writes anew: milliseconds. */
 const CONDITIONS_WRITING_MS = 5_000;
+
+/** Most contested addresses that each pass tells of. */
+const MAX_TOLD = 10;
 
 /** The objects with conditions. Agents watch those that `isWatched`. */
 const KINDS = [
@@ -74,6 +80,7 @@ class ConditionsController implements Controller {
       ...[caches.pools, caches.subnets, caches.reserved, caches.allocations].map((cache) => cache.subscribe(wake)),
       ...[caches.pools, caches.subnets, caches.reserved, caches.vendorConf].map((cache) => cache.subscribe(wakeSupply)),
       refused.subscribe(wakeSupply),
+      caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
     ];
   }
 
@@ -162,10 +169,12 @@ class ConditionsController implements Controller {
   #planFindings(): Findings {
     const { caches, clock, log } = this.#deps;
     const beganMs = clock.nowMs();
+    const { occupied, claimants } = namedClaims(caches);
     const findings = planFindings({
-      ...this.#supplyView(),
+      ...{ ...this.#supplyView(), occupied },
       allocations: caches.allocations.items.values(),
     });
+    this.#tellClaimants(findings.contested, claimants);
     this.#tookMs = clock.nowMs() - beganMs;
     for (const problem of findings.problems) if (!this.#problems.includes(problem)) log.warn(problem);
     this.#problems = findings.problems;
@@ -203,6 +212,20 @@ class ConditionsController implements Controller {
     if (!(await patchIfSame(api, { path, uid, resourceVersion, body, signal }))) return false;
     this.#wrote.set(uid, { atMs: clock.nowMs(), upon: resourceVersion });
     return true;
+  }
+
+  /** Whose pod it is, the pool's condition tells: Services are tenants'. */
+  #tellClaimants(contested: readonly Contested[], claimants: ReadonlyMap<string, Claimant>): void {
+    for (const { spec } of contested.slice(0, MAX_TOLD)) {
+      const claimant = claimants.get(formatIp(spec.ip));
+      if (claimant === undefined) continue;
+      const { kind, namespace, name, uid } = claimant;
+      this.#deps.events.emit({
+        regarding: { kind, apiVersion: "v1", namespace, name, uid },
+        ...{ reason: "AddressInUse", type: "Warning", action: "Check" },
+        note: `A pod has ${formatIp(spec.ip)} of IPPool "${spec.pool}", and keeps it; give the ${kind} another address`,
+      });
+    }
   }
 
   #sendEvent({ kind }: Kind, { name, uid }: Controlled<unknown>, { type, reason, message }: Finding): void {

@@ -16,6 +16,7 @@ export type ConditionType =
   | "Overlap"
   | "OutsideSubnet"
   | "InUseOutsideRange"
+  | "InUseElsewhere"
   | "DeletedWithHolders"
   | "ProxyArpSuspected"
   | "ReservedInUse"
@@ -40,7 +41,7 @@ export interface Finding {
 }
 
 /**
- * Returns the finding that nothing is wrong, which is held once: ten thousand pools have six of them each while their
+ * Returns the finding that nothing is wrong, which is held once: ten thousand pools have seven of them each while their
  * conditions are written.
  */
 export function absent(type: ConditionType, reason: string): Finding {

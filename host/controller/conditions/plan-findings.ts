@@ -11,11 +11,12 @@ import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
 import { describeFaults } from "../../resources/fields/address-spec.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
+import { NONE_OCCUPIED, type OccupiedIps } from "../../resources/occupied-ips.ts";
 import { describeSource } from "../../resources/pool-source.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import { addresses, Examples, listed, MAX_EXAMPLES } from "../examples.ts";
+import { addresses, describe, Examples, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { SpacesIndex } from "../usage/range-search.ts";
 import { absent, type Finding, READY } from "./plan-conditions.ts";
@@ -27,6 +28,14 @@ export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignme
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
   readonly allocations: Iterable<CachedAllocation>;
+  /** Addresses that other machines have. Default: none. */
+  readonly occupied?: OccupiedIps;
+}
+
+/** A pod has the address, or it is retained, and another machine says that it has it. */
+export interface Contested {
+  readonly spec: CachedAllocation["spec"];
+  readonly why: string;
 }
 
 /** By the object's name. */
@@ -34,16 +43,17 @@ export interface Findings {
   readonly pools: ReadonlyMap<string, readonly Finding[]>;
   readonly subnets: ReadonlyMap<string, readonly Finding[]>;
   readonly reserved: ReadonlyMap<string, readonly Finding[]>;
+  readonly contested: readonly Contested[];
   /** Problems without an object that could have a condition: sentences. */
   readonly problems: readonly string[];
 }
 
 export function planFindings(world: FindingsInput): Findings {
-  const { pools, subnets, reserved, allocations } = world;
+  const { pools, subnets, reserved, allocations, occupied = NONE_OCCUPIED } = world;
   // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
-  const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations });
+  const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations, occupied });
   const supply = planSupplied(world);
   const about = {
     refused,
@@ -57,6 +67,7 @@ export function planFindings(world: FindingsInput): Findings {
     pools: new Map(pools.map((pool) => [pool.name, findingsOfPool(pool, about)])),
     subnets: new Map(subnets.map((subnet) => [subnet.name, findingsOfSubnet(subnet, sharedSubnets, supply)])),
     reserved: new Map(reserved.map((one) => [one.name, findingsOfReservation(one, inUse)])),
+    contested: [...inUse.pools.values()].flatMap(({ contested }) => contested),
     problems: vanished(pools, inUse),
   };
 }
@@ -89,6 +100,7 @@ function findingsOfPool(pool: ControlledPool, { refused, inUse, sharing, subnets
     isClash(pool, reason) ? clash(pool.name, reason) : shared("IPPools", sharing.get(pool.name)),
     outsideSubnet(pool.value, subnets),
     outsideRange(used),
+    inUseElsewhere(used),
     deletedWithHolders(pool, used),
     suspectedProxy(used),
   ];
@@ -171,6 +183,13 @@ function outsideRange(used: PoolInUse | undefined): Finding {
   return { type: "InUseOutsideRange", isTrue: true, reason: "AddressesOutside", message };
 }
 
+function inUseElsewhere({ contested }: Pick<PoolInUse, "contested"> = { contested: [] }): Finding {
+  if (contested.length === 0) return absent("InUseElsewhere", "NoneElsewhere");
+  const named = contested.slice(0, MAX_EXAMPLES).map(({ spec, why }) => `${describe(spec)}: ${why} as well`);
+  const message = `Other machines say that they have ${addresses(contested.length)} in use: ${listed(named, contested.length)}; each stays with its pod`;
+  return { type: "InUseElsewhere", isTrue: true, reason: "OthersClaimThem", message };
+}
+
 function deletedWithHolders({ deleting }: ControlledPool, used: PoolInUse | undefined): Finding {
   if (!deleting) return absent("DeletedWithHolders", "NotDeleted");
   if (used === undefined) return absent("DeletedWithHolders", "NoHolders");
@@ -226,6 +245,7 @@ interface PoolInUse {
   readonly all: Examples;
   /** Allocations whose addresses the pool no longer gives out: outside its ranges, excluded, its gateway. */
   readonly outside: Examples;
+  readonly contested: Contested[];
   /** Quarantined allocations by the MAC address that answered. */
   readonly byMac: Map<string, Examples>;
 }
@@ -237,13 +257,13 @@ interface InUse {
   readonly reserved: ReadonlyMap<string, Examples>;
 }
 
-interface InUseView {
+interface InUseView extends Required<Pick<FindingsInput, "occupied">> {
   readonly pools: readonly IpPool[];
   readonly reserved: readonly ReservedIp[];
   readonly allocations: Iterable<CachedAllocation>;
 }
 
-function planInUse({ pools, reserved, allocations }: InUseView): InUse {
+function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse {
   const shapes = new Map(
     pools.map((pool) => [pool.name as string, { space: pool.spec.addressSpace, ...poolShape(pool, []) }]),
   );
@@ -257,7 +277,8 @@ function planInUse({ pools, reserved, allocations }: InUseView): InUse {
   const inPools = new Map<string, PoolInUse>();
   const inReserved = new Map<string, Examples>();
   for (const { spec } of allocations) {
-    const found = inPools.get(spec.pool) ?? { all: new Examples(), outside: new Examples(), byMac: new Map() };
+    const none: PoolInUse = { all: new Examples(), outside: new Examples(), contested: [], byMac: new Map() };
+    const found = inPools.get(spec.pool) ?? none;
     inPools.set(spec.pool, found);
     found.all.add(spec);
     noteMac(found, spec);
@@ -265,6 +286,8 @@ function planInUse({ pools, reserved, allocations }: InUseView): InUse {
     const shape = shapes.get(spec.pool);
     if (shape !== undefined && !isHandedOut(shape, spec)) found.outside.add(spec);
     if (spec.state === "Quarantined") continue;
+    const why = occupied.find(spec.ip)?.why;
+    if (why !== undefined) found.contested.push({ spec, why });
     for (const name of index.find(spec.addressSpace, spec.ip)) noteIn(inReserved, name, spec);
   }
   return { pools: inPools, reserved: inReserved };

@@ -36,91 +36,43 @@ export function planOverlap(owners: readonly RangeOwner[]): ReadonlyMap<string, 
   return new Map(contested.flatMap(sharingIn));
 }
 
-/** An owner's state while the ends are walked. */
-interface Found {
-  readonly owner: RangeOwner;
-  count: bigint;
-  first: bigint | undefined;
-  readonly others: Set<string>;
-  /** Number of addresses that any owners shared before the open range began. */
-  before: bigint;
-}
-
-interface End {
-  readonly at: bigint;
-  readonly of: Found;
-  readonly opens: boolean;
-}
-
 /** One more name than is shown, to know that there are more. */
 const NAMES = MAX_EXAMPLES + 1;
 
+/** Steps from one end of a range to the next. */
 function sharingIn(owners: readonly RangeOwner[]): (readonly [name: string, sharing: Sharing])[] {
-  const all = owners.map((owner): Found => ({ owner, count: 0n, first: undefined, others: new Set(), before: 0n }));
-  const walk = new Sweep();
-  for (const end of endsOf(all)) walk.step(end);
-  return all.flatMap(({ owner, count, first, others }) => {
-    if (first === undefined) return [];
-    const names = [...others].sort();
-    const sharing = {
-      count,
-      first: formatIp({ family: owner.family, value: first }),
-      others: names.slice(0, MAX_EXAMPLES),
-      hasMore: names.length > MAX_EXAMPLES,
-    };
-    return [[owner.name, sharing] as const];
-  });
-}
-
-function endsOf(all: readonly Found[]): End[] {
+  const all = owners.map((owner) => ({
+    owner,
+    count: 0n,
+    first: undefined as bigint | undefined,
+    others: new Set<string>(),
+  }));
   const ends = all.flatMap((of) =>
-    of.owner.ranges.flatMap(({ first, last }): End[] => [
+    of.owner.ranges.flatMap(({ first, last }) => [
       { at: first.value, of, opens: true },
       { at: last.value + 1n, of, opens: false },
     ]),
   );
   // Ranges that end at a position are closed before others are opened there.
-  return ends.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : Number(a.opens) - Number(b.opens)));
-}
-
-/** Steps from one end of a range to the next. */
-class Sweep {
-  /** Owners with an open range. */
-  readonly #open = new Set<Found>();
-  /**
-   * Owners of `#open` that still collect names of others: a few at most, since all that are open share the position.
-   */
-  readonly #curious = new Set<Found>();
-  #at = 0n;
-  /** Number of addresses before the position that belong to two or more owners. */
-  #shared = 0n;
-
-  step({ at, of, opens }: End): void {
-    if (this.#open.size > 1) this.#shared += at - this.#at;
-    this.#at = at;
-    if (opens) this.#enter(of);
-    else this.#leave(of);
-  }
-
-  #enter(found: Found): void {
-    found.before = this.#shared;
-    for (const { owner } of this.#open) {
-      if (found.others.size >= NAMES) break;
-      found.others.add(owner.name);
-      found.first ??= this.#at;
+  ends.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : Number(a.opens) - Number(b.opens)));
+  const open = new Set<(typeof all)[number]>();
+  let before = 0n;
+  for (const { at, of, opens } of ends) {
+    if (open.size > 1 && at > before) for (const each of open) each.count += at - before;
+    before = at;
+    if (!opens) open.delete(of);
+    for (const each of opens ? open : []) {
+      each.first ??= at;
+      of.first ??= at;
+      if (each.others.size < NAMES) each.others.add(of.owner.name);
+      if (of.others.size < NAMES) of.others.add(each.owner.name);
     }
-    for (const other of this.#curious) {
-      other.others.add(found.owner.name);
-      other.first ??= this.#at;
-      if (other.others.size >= NAMES) this.#curious.delete(other);
-    }
-    this.#open.add(found);
-    if (found.others.size < NAMES) this.#curious.add(found);
+    if (opens) open.add(of);
   }
-
-  #leave(found: Found): void {
-    found.count += this.#shared - found.before;
-    this.#open.delete(found);
-    this.#curious.delete(found);
-  }
+  return all.flatMap(({ owner: { name, family }, count, first, others }) => {
+    if (first === undefined) return [];
+    const names = [...others].sort();
+    const sharing = { count, first: formatIp({ family, value: first }), others: names.slice(0, MAX_EXAMPLES) };
+    return [[name, { ...sharing, hasMore: names.length > MAX_EXAMPLES }] as const];
+  });
 }

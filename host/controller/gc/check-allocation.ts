@@ -11,6 +11,7 @@ import { cooldownOf } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
+import type { NamespaceShares } from "../namespace-shares.ts";
 import { sendNotice } from "../send-notice.ts";
 import type { ControllerDeps } from "../types.ts";
 import type { Observations } from "./observations.ts";
@@ -47,6 +48,7 @@ export const COLLECTION_RETRY_MS = 10_000;
 interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {
   readonly observations: Observations;
   readonly unseen: UnseenHolders;
+  readonly shares: NamespaceShares;
   /** Aborted when this process stops leading, and when the controller is closed. */
   readonly signal: AbortSignal;
 }
@@ -174,7 +176,9 @@ export class AllocationChecker {
     if (found === "alive" && this.#deps.unseen.isUnseen(object)) return "unseen";
     const mayBeMoved = found === "alive" && (state === "NodeLost" || state === "Kept");
     if (mayBeMoved && (await this.#hasReplacement(object))) return "moved";
-    return found === "alive" && state === "Kept" && (await this.#isOfUnusedNic(object)) ? "unused" : found;
+    if (found !== "alive" || state !== "Kept") return found;
+    if (this.#deps.shares.isExcess(object)) return "excess";
+    return (await this.#isOfUnusedNic(object)) ? "unused" : found;
   }
 
   async #isOfUnusedNic(object: IpAllocation): Promise<boolean> {

@@ -10,7 +10,6 @@ import { ConfigError } from "../../config/config-error.ts";
 import type { PodFacts } from "../../ipam/leak.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
-import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
 import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
@@ -18,8 +17,8 @@ import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
 import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
-import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
+import { NamespaceShares } from "../namespace-shares.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import {
   AllocationChecker,
@@ -69,11 +68,11 @@ class Collector implements GarbageCollector {
   readonly #signal: AbortSignal;
   readonly #observations = new Observations();
   readonly #unseen: UnseenHolders;
+  readonly #shares: NamespaceShares;
   readonly #recreated: RecreatedOwners;
   readonly #shared: SharedMachines;
   readonly #history: CheckHistory = { asked: new Map(), told: new Map() };
   readonly #nodeChanges: NodeChanges;
-  readonly #elsewhere: AddressesElsewhere;
   readonly #closing = new AbortController();
   readonly #worker: PeriodicWorker;
   readonly #queue = new SerialQueue();
@@ -91,7 +90,7 @@ class Collector implements GarbageCollector {
     this.#unseen = new UnseenHolders(deps.owners.pods);
     this.#recreated = new RecreatedOwners({ ...deps, signal: this.#signal });
     this.#shared = new SharedMachines(deps.events);
-    this.#elsewhere = new AddressesElsewhere(deps.caches.allocations.items.values());
+    this.#shares = new NamespaceShares(deps.caches.allocations.items.values());
     // A process that has just become the leader starts with a sweep.
     this.#sweepDueMs = deps.clock.nowMs();
     this.#unsubscribe = [
@@ -100,7 +99,10 @@ class Collector implements GarbageCollector {
         if (this.#nodeChanges.update(change.key, nodeStatus(node), node?.machine) === "back")
           this.#observations.forgetNode(change.key);
       }),
-      deps.caches.allocations.subscribe((change) => this.#elsewhere.apply(change)),
+      deps.caches.allocations.subscribe((change) => {
+        const excess = this.#shares.apply(change);
+        if (excess !== undefined) this.#observations.hasten(excess, { node: "", nowMs: deps.clock.nowMs() });
+      }),
       deps.owners.addresses.subscribe((uid) => {
         this.#hastenOwned(uid);
         this.#recreated.ownerChanged();
@@ -185,8 +187,15 @@ class Collector implements GarbageCollector {
     this.#signal.throwIfAborted();
     const checker = this.#openChecker();
     const collected: Collected[] = [];
-    for (const node of this.#nodeChanges.due(clock.nowMs())) {
+    const nodes = this.#nodeChanges.due(clock.nowMs());
+    // What other nodes were asked to probe for them: one search, for a zone of nodes may go at once.
+    const all = nodes.length > 0 ? this.#deps.caches.allocations.items.values() : [];
+    const moved = [...all].filter((object) => lostNode(object) !== object.spec.node);
+    const elsewhere = Map.groupBy(moved, lostNode);
+    for (const node of nodes) {
       collected.push(...(await this.#checkNode(node, checker)));
+      const others = elsewhere.get(node) ?? [];
+      collected.push(...(await this.#checkAll(others, ({ name }) => checker.recheck(name))));
       this.#nodeChanges.checked(node, clock.nowMs());
     }
     await this.#followAll(this.#recreated.due());
@@ -197,15 +206,12 @@ class Collector implements GarbageCollector {
     return collected;
   }
 
-  /** Checks the node's allocations, and those of the node that another node was asked to probe. */
   async #checkNode(node: string, checker: AllocationChecker): Promise<readonly Collected[]> {
     const reader = this.#listReader((name, machine) => readNode(this.#reading, name, machine));
     const collected: Collected[] = [];
     for await (const page of this.#pages(`spec.node=${node}`)) {
       collected.push(...(await this.#checkAll(page, (object) => checker.check(object, reader))));
     }
-    const elsewhere = [...this.#elsewhere.of(node)];
-    collected.push(...(await this.#checkAll(elsewhere, (name) => checker.recheck(name))));
     return collected;
   }
 
@@ -270,7 +276,7 @@ class Collector implements GarbageCollector {
 
   #openChecker(): AllocationChecker {
     const { api, caches, owners, clock, log } = this.#deps;
-    const own = { observations: this.#observations, unseen: this.#unseen, signal: this.#signal };
+    const own = { observations: this.#observations, unseen: this.#unseen, shares: this.#shares, signal: this.#signal };
     const deps = { api, caches, owners, clock, log, ...own };
     return new AllocationChecker(deps, new Probers(caches), this.#history);
   }
@@ -327,41 +333,5 @@ class Collector implements GarbageCollector {
       sendEvents(this.#deps, collected);
     }
     return collected;
-  }
-}
-
-/**
- * The allocations of lost nodes that another node was asked to probe, by the lost node. Kept along: a zone of a
- * thousand nodes would otherwise be a thousand searches through all allocations.
- */
-export class AddressesElsewhere {
-  readonly #byNode = new Map<string, Set<string>>();
-
-  constructor(allocations: Iterable<CachedAllocation>) {
-    for (const each of allocations) this.#add(each);
-  }
-
-  /** Returns the names of the allocations. */
-  of(node: string): ReadonlySet<string> {
-    return this.#byNode.get(node) ?? new Set();
-  }
-
-  apply(change: Change<CachedAllocation>): void {
-    if (change.before !== undefined) this.#remove(change.before);
-    if (change.kind === "set") this.#add(change.value);
-  }
-
-  #add(object: CachedAllocation): void {
-    const node = lostNode(object);
-    if (node === object.spec.node) return;
-    const names = this.#byNode.get(node) ?? new Set();
-    this.#byNode.set(node, names.add(object.name));
-  }
-
-  #remove(object: CachedAllocation): void {
-    const node = lostNode(object);
-    const names = this.#byNode.get(node);
-    names?.delete(object.name);
-    if (names?.size === 0) this.#byNode.delete(node);
   }
 }

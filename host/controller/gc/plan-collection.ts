@@ -31,9 +31,10 @@ export type PodsStatus = PodStatus | "outliving";
 /**
  * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on
  * another node; only with `NodeLost` and `Kept`. With `Kept` alone, of an owner that is alive: `unseen`: its last
- * holder is no pod that has ever been there; `unused`: the member's pod has no such NIC.
+ * holder is no pod that has ever been there; `unused`: the member's pod has no such NIC; `excess`: its namespace
+ * retains more than what it runs explains.
  */
-export type OwnerStatus = "none" | "alive" | "moved" | "unseen" | "unused" | "gone" | "unknown";
+export type OwnerStatus = "none" | "alive" | "moved" | "unseen" | "unused" | "excess" | "gone" | "unknown";
 
 /** The node that was chosen to probe an address of `NodeLost`; `none`: not yet chosen. */
 export type ProberStatus = "none" | "ready" | "away";
@@ -212,6 +213,13 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     after: "silence",
     action: "cool",
     why: "its member's pod does not have the NIC",
+  },
+  {
+    state: "Kept",
+    owner: ["excess"],
+    after: "grace",
+    action: "cool",
+    why: "its namespace retains too many for what its pods have had at once",
   },
   { state: "Kept", owner: ["gone"], after: "grace", action: "cool", why: "its owner is gone" },
   { state: "Kept", action: "wait", why: "it is unknown whether its owner is alive" },

@@ -8,12 +8,12 @@
 import { METADATA_LIST } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { collectionPath, PODS, statusPath } from "../../kubernetes/paths.ts";
-import { byName } from "../../lib/order.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
 import { COORDINATOR_NAME, fullNamespacesOf } from "../../resources/coordinator.ts";
 import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
-import type { CachedAllocation } from "../cached-allocation.ts";
+import { countedFor } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
+import { NamespaceShares } from "../namespace-shares.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -33,18 +33,17 @@ export const startShares: StartController = (deps) => keepShares(deps);
 
 function keepShares(deps: ControllerDeps): Controller {
   const { caches } = deps;
-  const tally = new NamespaceTally();
+  const shares = new NamespaceShares(caches.allocations.items.values());
   const absent = new AbsentHolders(deps);
-  for (const allocation of caches.allocations.items.values()) tally.change(undefined, allocation);
   const loop = startReconciling(deps, {
     failure: "Writing the namespaces that have reached their limit of addresses failed",
-    work: () => tell(deps, tally, absent),
+    work: () => tell(deps, shares, absent),
     restMs: () => SHARES_REST_MS,
   });
   const wake = (): void => loop.wake();
   const ends = [
     caches.allocations.subscribe((change) => {
-      tally.change(change.before, change.kind === "set" ? change.value : undefined);
+      shares.apply(change);
       wake();
     }),
     caches.vendorConf.subscribe(wake),
@@ -67,13 +66,13 @@ function keepShares(deps: ControllerDeps): Controller {
  */
 async function tell(
   { api, caches, leading, log }: ControllerDeps,
-  tally: NamespaceTally,
+  shares: NamespaceShares,
   absent: AbsentHolders,
 ): Promise<number | undefined> {
   const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
   if (coordinator === undefined || coordinator.deleting) return undefined;
   const { maxAddressesPerNamespace: limit } = settingsOf(caches);
-  const seeming = limit === 0 ? [] : tally.full(limit);
+  const seeming = limit === 0 ? [] : shares.full(limit);
   await absent.update(seeming.map(({ name }) => name));
   const counted = seeming.map(({ name, addresses }) => ({ name, addresses: addresses - absent.count(name) }));
   const fullNamespaces = counted.filter(({ addresses }) => addresses >= limit).slice(0, MAX_FULL_NAMESPACES);
@@ -87,30 +86,6 @@ async function tell(
     return SHARES_REST_MS;
   log.info({ fullNamespaces, limit }, "The namespaces at their limit of addresses have changed");
   return nextMs;
-}
-
-class NamespaceTally {
-  readonly #counts = new Map<string, number>();
-
-  /** `before` is undefined for a new allocation, `now` for a deleted one. */
-  change(before: CachedAllocation | undefined, now: CachedAllocation | undefined): void {
-    const [former, current] = [before, now].map((each) => each && namespaceOf(each));
-    if (former === current) return;
-    if (former !== undefined) this.#add(former, -1);
-    if (current !== undefined) this.#add(current, 1);
-  }
-
-  /** Returns the namespaces with at least `limit` addresses, in the order of their names. */
-  full(limit: number): { readonly name: string; readonly addresses: number }[] {
-    const full = [...this.#counts].flatMap(([name, addresses]) => (addresses >= limit ? [{ name, addresses }] : []));
-    return full.sort(byName);
-  }
-
-  #add(namespace: string, count: number): void {
-    const sum = (this.#counts.get(namespace) ?? 0) + count;
-    if (sum === 0) this.#counts.delete(namespace);
-    else this.#counts.set(namespace, sum);
-  }
 }
 
 /** How many addresses of a namespace name pods that do not exist, or more of one pod than a pod may have. */
@@ -153,18 +128,10 @@ class AbsentHolders {
     const { caches } = this.#deps;
     const most = settingsOf(caches).maxAddressesPerPod || Number.POSITIVE_INFINITY;
     const ofPods = new Map<string, number>();
-    for (const { spec } of caches.allocations.items.values()) {
-      const [holder] = spec.holders;
-      if (holder?.namespace === namespace) ofPods.set(holder.pod, (ofPods.get(holder.pod) ?? 0) + 1);
+    for (const each of caches.allocations.items.values()) {
+      const { pod, namespace: its } = countedFor(each) ?? {};
+      if (pod !== undefined && its === namespace) ofPods.set(pod, (ofPods.get(pod) ?? 0) + 1);
     }
     return ofPods.entries().reduce((sum, [pod, count]) => sum + (pods.has(pod) ? Math.max(0, count - most) : count), 0);
   }
-}
-
-/**
- * Returns undefined for a cooling address, which belongs to no namespace. Both holders of a migrating machine are in
- * the same one.
- */
-function namespaceOf({ spec: { holders, workload, quarantine } }: CachedAllocation): string | undefined {
-  return (holders[0]?.namespace ?? workload?.namespace ?? quarantine?.holder?.namespace) || undefined;
 }

@@ -8,7 +8,7 @@ import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, formatIp, type Ip, isIpv4Mapped } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import { isSpecial } from "../../net/special.ts";
-import type { AddressState } from "../../plan/state.ts";
+import { type AddressState, SERVICES_LINK } from "../../plan/state.ts";
 import { includesIp, uniqueIps } from "./own-objects.ts";
 import type { PlanInput, RoutableAddresses } from "./plan-input.ts";
 
@@ -33,7 +33,7 @@ export class AddressRefusal extends CniError {
 
 function findHarm(ip: Ip, { observed, gateways }: PlanInput): string | undefined {
   if (isSpecial(ip) || isIpv4Mapped(ip)) return "it is not a unicast address of a machine";
-  const own = observed.host.addresses.find(({ prefix }) => equalIp(prefix.ip, ip));
+  const own = observed.host.addresses.find(({ prefix, link }) => link !== SERVICES_LINK && equalIp(prefix.ip, ip));
   if (own !== undefined) return `the node has it on "${own.link}"`;
   return includesIp(gateways, ip) ? "it is a gateway of the node" : undefined;
 }

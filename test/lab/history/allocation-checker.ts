@@ -13,6 +13,7 @@
  *   checker.exhausted(call);                            // it was refused, because none of these is free
  *   checker.breaches                                    // texts; none: all is well
  */
+import { RETAINED_FREELY } from "../../../host/controller/namespace-shares.ts";
 import type { Workload } from "../../../host/resources/member.ts";
 import {
   type Allocation,
@@ -216,6 +217,12 @@ export class AllocationChecker {
     const { name, spec } = before;
     const isWanted = this.#owners.get(spec.workload.uid)?.wants(spec.workload) ?? false;
     if (!isWanted || (spec.state !== "Kept" && !this.#answers.has(name))) return undefined;
+    const ofNamespace = [...this.#objects.values()].flatMap(({ spec: { state, holders, workload } }) =>
+      (holders[0] ?? workload)?.namespace === spec.workload.namespace ? [state] : [],
+    );
+    const kept = ofNamespace.filter((state) => state === "Kept").length;
+    // What it runs does not explain so many.
+    if (spec.state === "Kept" && kept > Math.max(RETAINED_FREELY, 2 * (ofNamespace.length - kept))) return undefined;
     const others = [...this.#objects.values()].filter(
       (each) => each.name !== name && isRetained(each) && hasSameNic(each, before),
     );

@@ -5,6 +5,7 @@ import { readCoreWasm } from "../../../host/core/instance.ts";
 import { PoolSpace } from "../../../host/core/pool-space.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import type { Ip } from "../../../host/net/ip.ts";
+import { rangeContains } from "../../../host/net/range.ts";
 import type { Cooldowns, Registry } from "../../../host/registry/registry.ts";
 import { checkPools } from "../../../host/resources/check-pools.ts";
 import { CheckedPools } from "../../../host/resources/checked-pools.ts";
@@ -18,6 +19,8 @@ import { Seeded } from "../../world/seeded.ts";
 const SEED = Number(process.env.SEED ?? 20_261_122);
 
 const apiVersion = "ipam.vendor.io/v1";
+
+const CLAIMED = "another machine claims it";
 
 /** Equal, nested and disjoint networks of both families. */
 const SUBNETS = [
@@ -110,6 +113,7 @@ function describeInventory({ poolCache, problems }: PoolInventory, { pools }: Pi
       name: pool.name,
       counts: countsOf(poolCache, pool),
       offered: ADDRESSES.filter((ip) => poolCache.contains(pool.name, ip)),
+      held: ADDRESSES.filter((ip) => poolCache.contains(pool.name, ip, true)),
       explained: ADDRESSES.filter((ip) => poolCache.findExclusion(pool.name, ip) === undefined),
       neighbours: poolCache
         .neighboursOf(pool)
@@ -150,7 +154,7 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
 
       if (chance.chance(0.3)) {
         const ips = Array.from({ length: chance.below(6) }, () => chance.pick(ADDRESSES));
-        occupied = new OccupiedIps(ips.map((ip) => ({ ip, why: "it is another machine's" })));
+        occupied = new OccupiedIps(ips.map((ip) => ({ ip, why: CLAIMED, isClaimed: true })));
       }
 
       const changed = checked.apply(changes);
@@ -184,7 +188,16 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
       await anew.loaded();
       const described = describeInventory(inventory, snapshot);
       expect(described).toEqual(describeInventory(anew, snapshot));
-      for (const pool of described.pools) expect(pool.explained).toEqual(pool.offered);
+      for (const { name, explained, offered, held } of described.pools) {
+        expect(explained).toEqual(offered);
+        const isClaimed = (ip: Ip) => inventory.poolCache.findExclusion(name, ip) === CLAIMED;
+        const { ranges = [] } = known.get(name)?.spec ?? {};
+        expect(held).toEqual(
+          ADDRESSES.filter(
+            (ip) => offered.includes(ip) || (isClaimed(ip) && ranges.some((range) => rangeContains(range, ip))),
+          ),
+        );
+      }
       expect(new Map([...(lasting.cooldowns?.byPool ?? [])].sort())).toEqual(
         new Map([...(other.cooldowns?.byPool ?? [])].sort()),
       );

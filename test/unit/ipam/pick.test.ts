@@ -9,7 +9,6 @@ import {
   noPoolMatches,
   poolsExhausted,
 } from "../../../host/ipam/refusal.ts";
-import { findPoolOfRequested } from "../../../host/ipam/requested-ips.ts";
 import type { PoolShortage } from "../../../host/ipam/subnet-capacity.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
@@ -49,10 +48,6 @@ const six = pool("six", "fd00::/126");
 const none = pool("none", "10.9.0.0/24", { ips: [] });
 
 describe("pick", () => {
-  it("takes one address of each family", () => {
-    expect(addresses(pick(cacheOf(four, six), nic("eth0", [four], [six])))).toEqual(["eth0=10.0.0.1", "eth0=fd00::"]);
-  });
-
   it("goes to the next pool only when the one before has none", () => {
     const spare = pool("spare", "10.1.0.0/24");
     const poolCache = cacheOf(four, spare);
@@ -91,16 +86,12 @@ describe("pick", () => {
     },
   );
 
-  it("all or nothing: a family without an address gives the other one's back", () => {
+  it.each([
+    ["a family", [nic("eth0", [six], [none])]],
+    ["a NIC", [nic("eth0", [six]), nic("net1", [none])]],
+  ])("all or nothing: %s without an address gives the other one's back", (_, nics) => {
     const poolCache = cacheOf(six, none);
-    expect(pick(poolCache, nic("eth0", [six], [none])).kind).toBe("short");
-    expect(poolCache.counts("six")?.used).toBe(0);
-  });
-
-  it("all or nothing over the NICs too", () => {
-    const poolCache = cacheOf(four, none);
-    expect(pick(poolCache, nic("eth0", [four]), nic("net1", [none])).kind).toBe("short");
-    expect(poolCache.counts("four")?.used).toBe(0);
+    expect([pick(poolCache, ...nics).kind, poolCache.counts("six")?.used]).toEqual(["short", 0]);
   });
 
   it("says how full each pool is", () => {
@@ -161,62 +152,7 @@ describe("pick", () => {
   });
 });
 
-describe("an address that was asked for", () => {
-  const poolCache = cacheOf(four, six);
-  const rows: [address: string, wanted: string][] = [
-    ["10.0.0.2", "four"],
-    ["fd00::3", "six"],
-    ["10.0.0.3", 'pool "four" may not hand out 10.0.0.3: it is the broadcast address of the subnet'],
-    ["10.7.0.1", 'pool "four" may not hand out 10.7.0.1'],
-  ];
-  it.each(rows)("%s", (address, wanted) => {
-    const found = findPoolOfRequested(poolCache, nic("eth0", [four], [six]), ip(address));
-    expect(found.kind === "pool" ? found.pool.name : found.reason).toBe(wanted);
-  });
-
-  it("of a family that is not served", () => {
-    expect(findPoolOfRequested(poolCache, nic("eth0", [four]), ip("fd00::3"))).toMatchObject({
-      kind: "none",
-      reason: "a test names no IPv6 pool",
-    });
-  });
-});
-
 describe("the address book", () => {
-  it("never hands out network, broadcast, gateway, excluded or reserved addresses", () => {
-    const narrow = pool("narrow", "10.0.0.0/29", { gatewayIp: "10.0.0.1", excludeIPs: ["10.0.0.2"] });
-    const poolCache = new PoolCache(openCore());
-    const ranges = [{ first: ip("10.0.0.3"), last: ip("10.0.0.4") }];
-    const reserved = { family: 4 as const, ranges, addressSpace: "" };
-    poolCache.update([narrow], [{ kind: "ReservedIP", name: "r", spec: reserved }]);
-    const seen = [poolCache.take(narrow, 0), poolCache.take(narrow, 0), poolCache.take(narrow, 0)];
-    expect(seen.map((each) => each && formatIp(each))).toEqual(["10.0.0.5", "10.0.0.6", undefined]);
-  });
-
-  it("answers which pools are new or changed, and keeps what is used in an edited one", () => {
-    const poolCache = cacheOf(four);
-    poolCache.take(four, 0);
-    expect(poolCache.update([four], [])).toEqual([]);
-    const edited = pool("four", "10.0.0.0/30", { excludeIPs: ["10.0.0.2"] });
-    expect(poolCache.update([edited, six], []).map(({ name }) => name)).toEqual(["four", "six"]);
-    expect(poolCache.take(edited, 0)).toBeUndefined();
-    expect(poolCache.update([], [])).toEqual([]);
-    expect(poolCache.counts("four")).toBeUndefined();
-  });
-
-  it("gives back only that of which the registry has said nothing since", () => {
-    const poolCache = cacheOf(four);
-    const [stays, lost] = [poolCache.take(four, 0), poolCache.take(four, 0)];
-    poolCache.mark("", ip("10.0.0.1"));
-    expect([stays, lost].map((each) => each && formatIp(each))).toEqual(["10.0.0.1", "10.0.0.2"]);
-    for (const address of ["10.0.0.1", "10.0.0.2"]) poolCache.cancel("", ip(address));
-    expect(poolCache.counts("four")?.used).toBe(1);
-    expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
-    poolCache.markUsed(four, Uint8Array.of(10, 0, 0, 1, 10, 0, 0, 2));
-    poolCache.cancel("", ip("10.0.0.2"));
-    expect(poolCache.counts("four")?.used).toBe(2);
-  });
-
   it("gives back nothing that another pool of the subnet knew before", () => {
     const wide = pool("wide", "10.0.0.0/30");
     const poolCache = cacheOf(four, wide);
@@ -226,18 +162,6 @@ describe("the address book", () => {
     expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
     poolCache.cancel("", ip("10.0.0.1"));
     expect([wide, four].map((each) => poolCache.takeExactly(each, ip("10.0.0.1")))).toEqual(["taken", "claimed"]);
-  });
-
-  it("a pool that moves starts with nothing used, and the old one's addresses stay away", () => {
-    const poolCache = cacheOf(four);
-    poolCache.mark("", ip("10.0.0.1"));
-    const moved = pool("four", "10.0.0.0/30", { addressSpace: "lab" });
-    expect(poolCache.update([moved], [])).toEqual([moved]);
-    expect(poolCache.counts("four")?.used).toBe(0);
-    poolCache.markUsed(four, Uint8Array.of(10, 0, 0, 1));
-    const exact = poolCache.takeExactly(four, ip("10.0.0.1"));
-    expect([poolCache.take(four, 0), exact, poolCache.counts("four")?.used]).toEqual([undefined, "outside", 0]);
-    expect(poolCache.update([pool("four", "fd00::/126")], [])).toHaveLength(1);
   });
 });
 

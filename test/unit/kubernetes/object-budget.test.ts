@@ -1,14 +1,7 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { Mirror } from "../../../host/kubernetes/mirror.ts";
-import {
-  heapBytesOf,
-  MAX_OBJECT_LENGTH,
-  MAX_UNUSED_NAMED,
-  ObjectBudget,
-} from "../../../host/kubernetes/object-budget.ts";
+import { MAX_OBJECT_LENGTH, MAX_UNUSED_NAMED, ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { keyOf } from "../../../host/kubernetes/object-key.ts";
 import { openLog } from "../../../host/lib/log.ts";
 
@@ -173,41 +166,5 @@ describe("a budget of the heap", () => {
     expect([used(), usedBytes < 3_000]).toEqual([["evil/a"], true]);
     nets.keepOnly(new Set());
     expect(budget.usedBytes).toBe(0);
-  });
-});
-
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
-
-/** What the engine takes for one of a hundred such values: bytes. */
-function measure(make: (at: number) => string): number {
-  const kept: unknown[] = new Array(100).fill(undefined);
-  const texts = kept.map((_, at) => make(at));
-  collect();
-  const before = process.memoryUsage().heapUsed;
-  for (const [at, text] of texts.entries()) kept[at] = JSON.parse(text);
-  collect();
-  const bytes = (process.memoryUsage().heapUsed - before) / 100;
-  expect(kept).toHaveLength(100);
-  return bytes;
-}
-
-describe("the densest values take no more than the estimate", () => {
-  const list = (count: number, item: (at: number) => string) =>
-    `[${Array.from({ length: count }, (_, at) => item(at)).join()}]`;
-  const object = (count: number, key: (at: number) => string) =>
-    `{${Array.from({ length: count }, (_, at) => `"${key(at)}":0`).join()}}`;
-  it.each<[what: string, make: (by: number) => string]>([
-    ["empty objects", () => list(1_000, () => "{}")],
-    ["lists in lists", () => `${"[".repeat(1_000)}${"]".repeat(1_000)}`],
-    ["different texts", (by) => list(1_000, (at) => `"${by}_${at}"`)],
-    ["texts of two bytes a character", () => list(50, () => JSON.stringify("中".repeat(500)))],
-    ["few keys of their own", (by) => object(8, (at) => `k${by}_${at}`)],
-    ["many keys of their own", (by) => object(2_000, (at) => `k${by}_${at}`)],
-    ["objects with a key of their own", (by) => list(500, (at) => `{"${by}_${at}":0}`)],
-  ])("%s", (_, make) => {
-    // What other files of this process still do is measured as well, now and then.
-    const sizes = [1, 2, 3].map(() => measure(make));
-    expect(Math.min(...sizes)).toBeLessThanOrEqual(heapBytesOf("", JSON.parse(make(0))));
   });
 });

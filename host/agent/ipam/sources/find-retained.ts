@@ -76,7 +76,7 @@ function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocat
 
 /** Returns the selected pool of the NIC that has the address. */
 export function findPool(poolCache: PoolCache, nic: NicDemand, { space, ip }: Allocation): Picked["pool"] | undefined {
-  const found = findPoolOfRequested(poolCache, nic, ip);
+  const found = findPoolOfRequested(poolCache, nic, ip, true);
   return found.kind === "pool" && found.pool.spec.addressSpace === space ? found.pool : undefined;
 }
 

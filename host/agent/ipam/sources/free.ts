@@ -28,7 +28,7 @@ export class FreeAddresses implements AddressSource {
     const { poolCache, demand, assignments } = this.#search;
     // Pools may have changed while the search waited.
     for (const { requested, pool, ip } of assignments.all)
-      if (requested !== true && !poolCache.contains(pool.name, ip))
+      if (requested !== true && !poolCache.contains(pool.name, ip, true))
         assignments.drop({ space: pool.spec.addressSpace, ip });
     const assigned = assignments.all;
     const isSpread = this.#isSpread;

@@ -69,7 +69,7 @@ export class OwnAddresses implements AddressSource {
     this.skipCooling = true;
     for (const { space, ip, ifName, version } of sorted) {
       const nic = demand.nics.find((each) => each.ifName === ifName);
-      const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, ip);
+      const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, ip, true);
       if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;
       const assigned = assignments.find({ ifName, ip });
       if (assigned !== undefined && !isAt(assigned, { space, ip })) continue;

@@ -7,6 +7,7 @@ import type { Allocation } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
 import { MIN_COOLING_MS } from "../../request/add-deadline.ts";
 import type { CoolingAddresses } from "./cooling.ts";
+import { findRetained } from "./find-retained.ts";
 import { type Search, workloadOf } from "./source.ts";
 
 export class RequestedAddresses {
@@ -20,11 +21,15 @@ export class RequestedAddresses {
 
   /**
    * Assigns all of them to the NIC of the request. Throws CniError 100 or 7 when one cannot be had, PoolShortage when
-   * its pool has yet to be generated.
+   * its pool has yet to be generated. What the pod, or its member, has had before is its own whoever claims it.
    */
-  assign(nic: NicDemand): void {
-    const { poolCache, demand, assignments } = this.#search;
-    assignments.assign(assignRequested(poolCache, nic, demand.requested));
+  async assign(nic: NicDemand): Promise<void> {
+    const { poolCache, demand, registry, assignments } = this.#search;
+    const isClaimed = demand.requested.some(({ ip }) => poolCache.occupied.find(ip)?.isClaimed === true);
+    const own = isClaimed ? await registry.findOwner(demand.claimant.owner) : [];
+    const kept = isClaimed ? (await findRetained(this.#search)).retained.map((each) => each.kept) : [];
+    const held = [...own, ...kept].map(({ ip }) => ip);
+    assignments.assign(assignRequested(poolCache, nic, demand.requested, held));
   }
 
   /**

@@ -194,7 +194,8 @@ export class RetainedAddresses implements AddressSource {
   #choose(isWanted: IsWanted): readonly Picked[] {
     const { poolCache } = this.#search;
     const usable = (this.#found?.retained ?? []).filter(({ kept }) => !this.#refused.has(kept.version));
-    return choosePicks(usable, (pick, each) => isWanted(pick, each) && poolCache.contains(pick.pool.name, pick.ip));
+    const isThere = ({ pool, ip }: Picked): boolean => poolCache.contains(pool.name, ip, true);
+    return choosePicks(usable, (pick, each) => isWanted(pick, each) && isThere(pick));
   }
 
   /**
@@ -301,7 +302,7 @@ function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonl
  * family that has one of them; or in no selected pool, unless the NIC still lacks an address of the family: the pool
  * that has it may only be renamed, or generated, of which this agent has not been told. Then it is released only to
  * another NIC of the demand, and where the namespace may have no other address beside it. A NIC that is not part of
- * the demand may want the address that is retained for it.
+ * the demand may want the address that is retained for it. One that another machine claims stays retained.
  */
 function surplusOf(
   retained: readonly Retained[],
@@ -316,7 +317,7 @@ function surplusOf(
   const isForOther = (kept: Allocation): boolean =>
     nics.some((nic) => !isFor(nic, kept.ifName) && findPool(poolCache, nic, kept) !== undefined);
   const isSurplus = ({ kept, picks }: Retained): boolean => {
-    if (rows.some((row) => isSameAddress(row, kept))) return false;
+    if (rows.some((row) => isSameAddress(row, kept)) || poolCache.occupied.find(kept.ip) !== undefined) return false;
     if (rows.some((row) => isSameNic(row, kept))) return true;
     return picks.length === 0 && isDemanded(kept.ifName) && (!isDue(kept) || isForOther(kept));
   };

@@ -29,7 +29,7 @@ const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLos
 const NODES: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
 const PODS: readonly PodsStatus[] = ["alive", "outliving", "finished", "replaced", "absent", "unknown"];
 const ENDED: readonly PodStatus[] = ["finished", "replaced", "absent"];
-const OWNERS: readonly OwnerStatus[] = ["none", "alive", "moved", "unseen", "unused", "gone", "unknown"];
+const OWNERS: readonly OwnerStatus[] = ["none", "alive", "moved", "unseen", "unused", "excess", "gone", "unknown"];
 const PROBERS: readonly ProberStatus[] = ["none", "ready", "away"];
 
 /** Every combination; `changes` fixes some of it. */
@@ -61,7 +61,7 @@ function pauseOf(found: ObservedState): number | undefined {
 
 describe("the table", () => {
   it("has an answer for every combination", () => {
-    expect(all()).toHaveLength(6_048);
+    expect(all()).toHaveLength(6_912);
     const why = (each: ObservedState) => decideCollection({ ...each, ageMs: undefined }, TIMES).why;
     expect(all().filter((each) => why(each) === "no rule covers this state")).toEqual([]);
   });
@@ -83,26 +83,6 @@ describe("the table", () => {
 });
 
 describe("node-lost: a dead node is not a silent node", () => {
-  it.each<[of: string, action: Action, is: Partial<ObservedState>]>([
-    ["node-lost: of a pod that is there: it is not touched", "keep", { state: "Bound", pod: "alive" }],
-    ["node-lost: of a pod that is there, in quarantine", "wait", { state: "NodeLost", pod: "alive" }],
-    ["node-lost: of a pod whose state is unknown", "wait", { state: "Bound", pod: "unknown" }],
-    ["node-lost: of a pod whose state is unknown, in quarantine", "wait", { state: "NodeLost", pod: "unknown" }],
-    [
-      "node-lost: of a workload that lives: it waits for its next pod",
-      "keep",
-      { state: "NodeLost", node: "absent", pod: "absent", owner: "alive" },
-    ],
-    ["retention: whose owner is gone", "cool", { state: "Kept", owner: "gone" }],
-    ["retention: whose owner is alive", "keep", { state: "Kept", owner: "alive" }],
-    ["retention: whose owner's member has another one by now", "cool", { state: "Kept", owner: "moved" }],
-    ["retention: of whose owner nothing is known", "wait", { state: "Kept", owner: "unknown" }],
-    ["conflict: in conflict: it is the node's agent's", "keep", { state: "Conflict", node: "ready" }],
-    ["conflict: in conflict, while the node is there", "keep", { state: "Conflict", node: "notReady" }],
-    ["conflict: in conflict: never freed from here", "ask", { state: "Conflict", node: "absent" }],
-    ["conflict: in conflict, of a node out of service", "ask", { state: "Conflict", node: "outOfService" }],
-  ])("%s: %s", (_, action, is) => expect(actionsOf(all(is))).toEqual([action]));
-
   it("retention: the agents of two pods' nodes are told when one of these has ended, whatever else is so, and nothing is written", () => {
     expect(actionsOf(all({ state: "Bound", pod: "outliving" }))).toEqual(["tell"]);
     expect(pauseOf(seen({ pod: "outliving" }))).toBe(TIMES.graceMs);
@@ -166,15 +146,6 @@ describe("node-lost: a dead node is not a silent node", () => {
   });
 });
 
-describe("retention: what is kept", () => {
-  it("retention: is kept for a workload that lives when its node is out of service", () => {
-    for (const state of ["Bound", "NodeLost"] as const) {
-      const of = (owner: OwnerStatus): Action => actionOf(seen({ state, node: "outOfService", owner }));
-      expect([of("alive"), of("unknown"), of("gone")]).toEqual(["preserve", "wait", "free"]);
-    }
-  });
-});
-
 describe("cooling-visibility: what cools", () => {
   it("cooling-visibility: is free after the longer of grace and cooldown when its node is gone", () => {
     const found = seen({ state: "Cooling", node: "absent" });
@@ -182,10 +153,6 @@ describe("cooling-visibility: what cools", () => {
     const quick = decideCollection({ ...found, ageMs: undefined }, { ...TIMES, cooldownMs: 0 });
     expect(quick).toMatchObject({ kind: "observe", pauseMs: TIMES.graceMs });
   });
-
-  it.each(["ready", "notReady"] as const)("cooling-visibility: is its agent's for a cooldown more: %s", (node) =>
-    expect(pauseOf(seen({ state: "Cooling", node }))).toBe(2 * TIMES.cooldownMs),
-  );
 });
 
 describe("conflict: quarantine", () => {

@@ -1,0 +1,80 @@
+/**
+ * What each namespace has, and what it retains against what it runs: one StatefulSet of a million replicas, whose pods
+ * are made by hand one after the other, or as many IPAMClaims, fill no pool.
+ */
+import type { Change } from "../kubernetes/mirror.ts";
+import { byName } from "../lib/order.ts";
+import { type CachedAllocation, countedFor } from "./cached-allocation.ts";
+
+/** Addresses that a namespace may retain whatever it runs. @limit */
+export const RETAINED_FREELY = 8;
+
+/** How many times the most addresses that its pods have had at once a namespace may retain. */
+const RETAINED_TIMES = 2;
+
+/** Cooling addresses are no namespace's. */
+interface Share {
+  count: number;
+  /** In use by pods; the most at once since this process leads; and all that there was then. */
+  bound: number;
+  most: number;
+  before: number;
+  /** Names of what is retained: what was retained first comes first. */
+  readonly kept: Set<string>;
+}
+
+/** Returns the names of those that are beyond what the namespace may retain. */
+function excessOf({ kept, most, before }: Share): readonly string[] {
+  const limit = Math.max(RETAINED_FREELY, RETAINED_TIMES * most, before);
+  return [...kept].slice(0, Math.max(0, kept.size - limit));
+}
+
+export class NamespaceShares {
+  readonly #shares = new Map<string, Share>();
+
+  /** `allocations`: all that there are when this process begins to lead. */
+  constructor(allocations: Iterable<CachedAllocation>) {
+    for (const each of allocations) this.#count(each, 1);
+    for (const share of this.#shares.values()) share.before = share.count;
+  }
+
+  /** Returns the name of what is retained beyond the limit since the change, if something is. */
+  apply(change: Change<CachedAllocation>): string | undefined {
+    const { before } = change;
+    const now = change.kind === "set" ? change.value : undefined;
+    const isKept = now?.spec.state === "Kept";
+    if (isKept && before?.spec.state === "Kept") return undefined;
+    if (before !== undefined) this.#count(before, -1);
+    const share = now && this.#count(now, 1);
+    return isKept && share !== undefined ? excessOf(share).at(-1) : undefined;
+  }
+
+  isExcess(allocation: CachedAllocation): boolean {
+    const share = this.#shareOf(allocation);
+    return share !== undefined && excessOf(share).includes(allocation.name);
+  }
+
+  /** Returns the namespaces with at least `limit` addresses, in the order of their names. */
+  full(limit: number): { readonly name: string; readonly addresses: number }[] {
+    const full = [...this.#shares].flatMap(([name, { count }]) => (count < limit ? [] : [{ name, addresses: count }]));
+    return full.sort(byName);
+  }
+
+  #shareOf(allocation: CachedAllocation): Share | undefined {
+    return this.#shares.get(countedFor(allocation)?.namespace ?? "");
+  }
+
+  #count(allocation: CachedAllocation, step: 1 | -1): Share | undefined {
+    const { namespace } = countedFor(allocation) ?? {};
+    if (namespace === undefined) return undefined;
+    const share = this.#shareOf(allocation) ?? { kept: new Set(), count: 0, bound: 0, most: 0, before: 0 };
+    const { name, spec } = allocation;
+    share.count += step;
+    if (share.count === 0) this.#shares.delete(namespace);
+    else this.#shares.set(namespace, share);
+    if (spec.state === "Kept") share.kept[step === 1 ? "add" : "delete"](name);
+    if (spec.state === "Bound") share.bound += step;
+    share.most = Math.max(share.most, share.bound);
+    return share;
+  }
+}
