@@ -2,8 +2,9 @@
  * The rules between pools. There is no webhook, so the API server accepts pools that contradict each other; they are
  * refused here.
  */
-import { compareIp } from "../net/ip.ts";
-import { formatPrefix, maskPrefix, type Prefix } from "../net/prefix.ts";
+import { compareText } from "../lib/order.ts";
+import { compareIp, equalIp, isLinkLocal } from "../net/ip.ts";
+import { formatPrefix, maskPrefix, type Prefix, prefixContains } from "../net/prefix.ts";
 import { formatRange, type Range } from "../net/range.ts";
 import { describeFaults } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
@@ -17,7 +18,7 @@ interface PoolCheck {
   readonly problems: readonly string[];
 }
 
-/** Pools with the same key may share addresses; a subnet inside another one is refused. */
+/** Pools with the same key may share addresses; a subnet inside another one is refused, unless that was widened. */
 function keyOf(space: string, subnet: Prefix): string {
   return `${space} ${formatPrefix(subnet)}`;
 }
@@ -38,6 +39,37 @@ function refusal(pool: IpPool, other: IpPool): string {
     `is refused: its subnet ${subnet} partly overlaps ${otherSubnet} of IPPool ` +
     `"${other.name}"${inSpace(pool)}; make them equal or disjoint`
   );
+}
+
+/**
+ * Returns whether pools whose subnets overlap are of one segment, whose mask they get one after the other: the subnets
+ * are equal, both pools were good before, or they name one router.
+ */
+function areOfOneSegment(pool: IpPool, other: IpPool): boolean {
+  if (pool.spec.subnet.length === other.spec.subnet.length) return true;
+  const [one, two] = [pool.spec.gateway, other.spec.gateway];
+  const haveOneRouter = one !== undefined && two !== undefined && !isLinkLocal(one) && equalIp(one, two);
+  return haveOneRouter || (pool.isReady === true && other.isReady === true);
+}
+
+/** Returns the pools by segment. The subnet of the first one of a segment contains the others'. */
+export function segmentsOf(pools: Iterable<IpPool>): IpPool[][] {
+  const segments: IpPool[][] = [];
+  const byWidth = [...pools].sort(
+    ({ spec: a }, { spec: b }) =>
+      compareText(a.addressSpace, b.addressSpace) ||
+      compareIp(a.subnet.ip, b.subnet.ip) ||
+      a.subnet.length - b.subnet.length,
+  );
+  for (const pool of byWidth) {
+    const segment = segments.at(-1);
+    const first = segment?.[0];
+    const isInside =
+      first?.spec.addressSpace === pool.spec.addressSpace && prefixContains(first.spec.subnet, pool.spec.subnet.ip);
+    if (isInside && areOfOneSegment(first, pool)) segment?.push(pool);
+    else segments.push([pool]);
+  }
+  return segments;
 }
 
 /**
@@ -82,12 +114,14 @@ function decidePools(pools: readonly IpPool[]): Decision {
   const refused = new Map<string, string>();
   const lengths = [...new Set(pools.map(({ spec }) => spec.subnet.length))];
   const names = new Set<string>();
-  const at = new Map<string, IpPool>();
-  const inside = new Map<string, IpPool>();
+  /** The fitting pools of a subnet, and those of subnets inside it. */
+  const at = new Map<string, IpPool[]>();
+  const inside = new Map<string, IpPool[]>();
   for (const pool of pools.toSorted(byAge)) {
     const key = keyOf(pool.spec.addressSpace, pool.spec.subnet);
-    const wider = at.has(key) ? [] : widerKeys(pool, lengths);
-    const other = inside.get(key) ?? wider.map((outer) => at.get(outer)).find((found) => found !== undefined);
+    const wider = widerKeys(pool, lengths);
+    const others = [...(inside.get(key) ?? []), ...wider.flatMap((outer) => at.get(outer) ?? [])];
+    const other = others.find((each) => !areOfOneSegment(pool, each));
     const reason = refuseFaulty(pool) ?? (other && refusal(pool, other));
     if (names.has(pool.name)) problems.push(`IPPool "${pool.name}" is refused: another pool has this name`);
     else if (reason !== undefined) {
@@ -98,17 +132,34 @@ function decidePools(pools: readonly IpPool[]): Decision {
       if (faults !== undefined) problems.push(`IPPool "${pool.name}" has values that new pools cannot have: ${faults}`);
       fitting.add(pool);
       names.add(pool.name);
-      if (!at.has(key)) at.set(key, pool);
-      for (const outer of wider) if (!inside.has(outer)) inside.set(outer, pool);
+      append(at, key, pool);
+      for (const outer of wider) append(inside, outer, pool);
     }
   }
   return { fitting, refused, problems };
 }
 
-/** Returns notices about pools that share addresses. This is allowed, because each address is still allocated once. */
+function append(lists: Map<string, IpPool[]>, key: string, pool: IpPool): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [pool]);
+  else list.push(pool);
+}
+
+/**
+ * Returns notices about pools that share addresses, which is allowed, because each address is still allocated once,
+ * and about those whose segment has a wider mask.
+ */
 function sharedRanges(pools: readonly IpPool[]): string[] {
-  const groups = Map.groupBy(pools, ({ spec }) => keyOf(spec.addressSpace, spec.subnet));
-  return [...groups.values()].filter((group) => group.length > 1).flatMap(sharedInGroup);
+  return segmentsOf(pools).flatMap((segment) => [...narrowerOf(segment), ...sharedInGroup(segment)]);
+}
+
+function narrowerOf([widest, ...others]: readonly IpPool[]): string[] {
+  const narrower = others.filter(({ spec }) => spec.subnet.length !== widest?.spec.subnet.length);
+  return narrower.map(
+    ({ name, spec }) =>
+      `IPPool "${name}" has the subnet ${formatPrefix(spec.subnet)}, IPPool "${widest?.name}" of the same segment ` +
+      `${widest && formatPrefix(widest.spec.subnet)}; widen it as well`,
+  );
 }
 
 function sharedInGroup(pools: readonly IpPool[]): string[] {

@@ -16,6 +16,7 @@ export type ConditionType =
   | "Overlap"
   | "OutsideSubnet"
   | "InUseOutsideRange"
+  | "OtherMask"
   | "DeletedWithHolders"
   | "ProxyArpSuspected"
   | "ReservedInUse"

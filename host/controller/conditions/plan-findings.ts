@@ -89,6 +89,7 @@ function findingsOfPool(pool: ControlledPool, { refused, inUse, sharing, subnets
     isClash(pool, reason) ? clash(pool.name, reason) : shared("IPPools", sharing.get(pool.name)),
     outsideSubnet(pool.value, subnets),
     outsideRange(used),
+    otherMask(pool.value, used),
     deletedWithHolders(pool, used),
     suspectedProxy(used),
   ];
@@ -171,6 +172,14 @@ function outsideRange(used: PoolInUse | undefined): Finding {
   return { type: "InUseOutsideRange", isTrue: true, reason: "AddressesOutside", message };
 }
 
+/** Their pods have started before the pool's subnet was widened. */
+function otherMask(pool: IpPool | undefined, used: PoolInUse | undefined): Finding {
+  const found = used?.otherMask;
+  if (pool === undefined || found === undefined || found.count === 0) return absent("OtherMask", "SameMask");
+  const message = `${addresses(found.count)} of the pool ${found.count === 1 ? "has" : "have"} another mask than /${pool.spec.subnet.length}: ${found}; each pod gets it when it starts the next time`;
+  return { type: "OtherMask", isTrue: true, reason: "PodsWithOtherMask", message };
+}
+
 function deletedWithHolders({ deleting }: ControlledPool, used: PoolInUse | undefined): Finding {
   if (!deleting) return absent("DeletedWithHolders", "NotDeleted");
   if (used === undefined) return absent("DeletedWithHolders", "NoHolders");
@@ -226,6 +235,8 @@ interface PoolInUse {
   readonly all: Examples;
   /** Allocations whose addresses the pool no longer gives out: outside its ranges, excluded, its gateway. */
   readonly outside: Examples;
+  /** Bound allocations with another prefix length than the pool's. */
+  readonly otherMask: Examples;
   /** Quarantined allocations by the MAC address that answered. */
   readonly byMac: Map<string, Examples>;
 }
@@ -245,7 +256,10 @@ interface InUseView {
 
 function planInUse({ pools, reserved, allocations }: InUseView): InUse {
   const shapes = new Map(
-    pools.map((pool) => [pool.name as string, { space: pool.spec.addressSpace, ...poolShape(pool, []) }]),
+    pools.map(({ name, spec }) => {
+      const shape = poolShape({ spec }, []);
+      return [name as string, { space: spec.addressSpace, length: spec.subnet.length, ...shape }];
+    }),
   );
   const index = new SpacesIndex(
     reserved.map(({ name, spec }) => ({
@@ -257,17 +271,22 @@ function planInUse({ pools, reserved, allocations }: InUseView): InUse {
   const inPools = new Map<string, PoolInUse>();
   const inReserved = new Map<string, Examples>();
   for (const { spec } of allocations) {
-    const found = inPools.get(spec.pool) ?? { all: new Examples(), outside: new Examples(), byMac: new Map() };
+    const found = inPools.get(spec.pool) ?? noneInUse();
     inPools.set(spec.pool, found);
     found.all.add(spec);
     noteMac(found, spec);
     if (spec.state === "Cooling") continue;
     const shape = shapes.get(spec.pool);
     if (shape !== undefined && !isHandedOut(shape, spec)) found.outside.add(spec);
+    if (shape !== undefined && spec.state === "Bound" && spec.prefixLength !== shape.length) found.otherMask.add(spec);
     if (spec.state === "Quarantined") continue;
     for (const name of index.find(spec.addressSpace, spec.ip)) noteIn(inReserved, name, spec);
   }
   return { pools: inPools, reserved: inReserved };
+}
+
+function noneInUse(): PoolInUse {
+  return { all: new Examples(), outside: new Examples(), otherMask: new Examples(), byMac: new Map() };
 }
 
 /** Returns the MAC address with so many quarantined addresses of the pool that it counts as proxy ARP (conflict). */
