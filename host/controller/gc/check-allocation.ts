@@ -39,7 +39,7 @@ import {
 } from "./read-status.ts";
 import { isReplacement, Replacements } from "./replacements.ts";
 import type { UnseenHolders } from "./unseen-holders.ts";
-import { isOfUnusedNic } from "./unused-nics.ts";
+import { isUnused } from "./unused-nics.ts";
 
 /** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. */
 export const COLLECTION_RETRY_MS = 10_000;
@@ -174,18 +174,13 @@ export class AllocationChecker {
     if (found === "alive" && this.#deps.unseen.isUnseen(object)) return "unseen";
     const mayBeMoved = found === "alive" && (state === "NodeLost" || state === "Kept");
     if (mayBeMoved && (await this.#hasReplacement(object))) return "moved";
-    return found === "alive" && state === "Kept" && (await this.#isOfUnusedNic(object)) ? "unused" : found;
+    return found === "alive" && state === "Kept" && (await this.#isUnused(object)) ? "unused" : found;
   }
 
-  async #isOfUnusedNic(object: IpAllocation): Promise<boolean> {
-    const names = this.#replacements.findOfOtherNics(object);
-    if (names.length === 0) return false;
-    const others = await Promise.all(names.map((name) => this.#read(name)));
-    return isOfUnusedNic(
-      this.#deps,
-      object,
-      others.filter((other) => other !== undefined),
-    );
+  async #isUnused(object: IpAllocation): Promise<boolean> {
+    const others = await Promise.all(this.#replacements.findOthers(object).map((name) => this.#read(name)));
+    const known = others.filter((other) => other !== undefined);
+    return isUnused(this.#deps, object, known);
   }
 
   /** Reads the API server; the cache only says which objects to read. */

@@ -31,7 +31,7 @@ export type PodsStatus = PodStatus | "outliving";
 /**
  * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on
  * another node; only with `NodeLost` and `Kept`. With `Kept` alone, of an owner that is alive: `unseen`: its last
- * holder is no pod that has ever been there; `unused`: the member's pod has no such NIC.
+ * holder is no pod that has ever been there; `unused`: the member's pod has no such NIC, or no address of the family.
  */
 export type OwnerStatus = "none" | "alive" | "moved" | "unseen" | "unused" | "gone" | "unknown";
 
@@ -211,7 +211,7 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     owner: ["unused"],
     after: "silence",
     action: "cool",
-    why: "its member's pod does not have the NIC",
+    why: "its member's pod does not have the NIC, or no address of the family",
   },
   { state: "Kept", owner: ["gone"], after: "grace", action: "cool", why: "its owner is gone" },
   { state: "Kept", action: "wait", why: "it is unknown whether its owner is alive" },
