@@ -317,7 +317,7 @@ export function lostNode(object: CachedAllocation): string {
 }
 
 /** Returns the same with its machine. */
-function placeOf(object: CachedAllocation): Pick<Holder, "node" | "machine"> {
+export function placeOf(object: CachedAllocation): Pick<Holder, "node" | "machine"> {
   return lastHolder(object) ?? { node: object.spec.node };
 }
 
