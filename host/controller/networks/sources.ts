@@ -4,7 +4,13 @@
  */
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
-import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import {
+  callIfThere,
+  type KubeApi,
+  type KubeCall,
+  type KubeObject,
+  type KubeWatch,
+} from "../../kubernetes/kube-api.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
@@ -90,10 +96,10 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
     readonly place: string;
     readonly read: (object: KubeObject) => T;
   };
-  const follow = <T>({ place, read, ...own }: Own<T>): Source<T> => {
+  const follow = <T>({ place, read, ...own }: Own<T>, from = api): Source<T> => {
     const known = { onChange, onSynced: onChange };
     const reflector = new Reflector<T>({
-      api,
+      api: from,
       log,
       random,
       name: place,
@@ -113,7 +119,7 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
       fieldSelector: `metadata.name=${name}`,
     });
   const kind = <T>(place: string, resource: Resource, read: (object: KubeObject) => T): Source<T> =>
-    follow({ place, path: collectionPath(resource), optional: true, read });
+    follow({ place, path: collectionPath(resource), optional: true, read }, new ServedApi(api, resource));
   const sources = {
     serviceCidrs: kind(
       "ServiceCIDR objects",
@@ -170,6 +176,53 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
       await Promise.all(all.map((reflector) => reflector.close()));
     },
   };
+}
+
+const groupSchema = z.object({ versions: z.array(z.object({ groupVersion: z.string() })) });
+const versionSchema = z.object({ resources: z.array(z.object({ name: z.string() })) });
+
+/** Reads a kind in the version that the server has, if it has another one than was known when Berth was released. */
+class ServedApi implements KubeApi {
+  readonly #api: KubeApi;
+  readonly #resource: Resource;
+  #served: string;
+
+  constructor(api: KubeApi, resource: Resource) {
+    this.#api = api;
+    this.#resource = resource;
+    this.#served = resource.apiVersion;
+  }
+
+  async call(call: KubeCall): Promise<KubeObject> {
+    const found = await callIfThere(this.#api, this.#at(call));
+    if (found !== undefined) return found;
+    this.#served = (await this.#findVersion(call)) ?? this.#resource.apiVersion;
+    return this.#api.call(this.#at(call));
+  }
+
+  watch(watch: KubeWatch): Promise<void> {
+    return this.#api.watch(this.#at(watch));
+  }
+
+  close(): Promise<void> {
+    return this.#api.close();
+  }
+
+  #at<T extends { readonly path: string }>(request: T): T {
+    return { ...request, path: request.path.replace(`/${this.#resource.apiVersion}/`, `/${this.#served}/`) };
+  }
+
+  /** Returns the first one, in the server's order, that has the kind. */
+  async #findVersion(call: KubeCall): Promise<string | undefined> {
+    const { apiVersion, plural } = this.#resource;
+    const read = (name: string) => callIfThere(this.#api, { ...call, path: `/apis/${name}`, query: {} });
+    const { versions = [] } = groupSchema.safeParse(await read(apiVersion.replace(/[/].*$/, ""))).data ?? {};
+    for (const { groupVersion } of versions) {
+      const { resources = [] } = versionSchema.safeParse(await read(groupVersion)).data ?? {};
+      if (resources.some(({ name }) => name === plural)) return groupVersion;
+    }
+    return undefined;
+  }
 }
 
 function stateOf<T>({ place, reflector }: Source<T>): SourceState<T> {
