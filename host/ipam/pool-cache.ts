@@ -7,7 +7,7 @@ import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
 import type { PoolSpace } from "../core/pool-space.ts";
 import { haveShared, spansOf } from "../core/spans.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
-import { type Prefix, prefixesOverlap } from "../net/prefix.ts";
+import { prefixesOverlap } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
 import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
@@ -39,14 +39,13 @@ interface Reservation {
   readonly entries: Set<PoolEntry>;
 }
 
+type Place = Pick<IpPool["spec"], "addressSpace" | "subnet">;
+
 /** All pools of one subnet in one address space. An address belongs to each of them whose ranges contain it. */
-interface Network {
-  readonly addressSpace: string;
-  readonly subnet: Prefix;
-  readonly entries: Set<PoolEntry>;
+interface Network extends Place {
   /** The pools that have an entry, and those that are about to get one. */
   readonly pools: Set<IpPool>;
-  /** The routers that its pools name: none of the pools hands these out. */
+  /** The routers that its pools name: none of the pools of the segment hands these out. */
   routers: readonly Ip[];
 }
 
@@ -82,7 +81,7 @@ export class PoolCache {
       const network = copy.#networkOf(entry.pool);
       network.routers = this.#networkOf(entry.pool).routers;
       network.pools.add(entry.pool);
-      copy.#enter(entry);
+      copy.#entries.set(entry.pool.name, entry);
     }
     for (const [key, { ip, entries: own }] of this.#reservations) {
       copy.#reservations.set(key, { ip, entries: new Set([...own].flatMap((entry) => copied.get(entry) ?? [])) });
@@ -119,9 +118,7 @@ export class PoolCache {
     const rerouted = this.#followRouters(pools);
     for (const [name, pool] of pools) {
       const entry = this.#entries.get(name);
-      if (entry === undefined || isSameSubnet(entry.pool, pool)) continue;
-      this.#leaveNetwork(entry);
-      if (areRelated(entry.pool, pool)) continue;
+      if (entry === undefined || areRelated(entry.pool, pool)) continue;
       entry.bits.drop();
       this.#entries.delete(name);
     }
@@ -139,8 +136,7 @@ export class PoolCache {
     this.#occupied = occupied;
     const affected = new Set<IpPool>();
     for (const table of this.#networks.values())
-      for (const ip of changed)
-        for (const { entries } of table.find(ip)) for (const { pool } of entries) affected.add(pool);
+      for (const ip of changed) for (const { pools } of table.find(ip)) for (const pool of pools) affected.add(pool);
     return this.#writeAll([...affected]);
   }
 
@@ -177,11 +173,13 @@ export class PoolCache {
   /** Returns the pools with entries beside which others name other routers than before. */
   #followRouters(changes: ReadonlyMap<string, IpPool | undefined>): Set<IpPool> {
     const before = new Map<Network, readonly Ip[]>();
+    const emptied = new Set<Network>();
     for (const [name, pool] of changes) {
       const old = this.#entries.get(name)?.pool;
       const [from, to] = [old && this.#networkOf(old), pool && this.#networkOf(pool)];
       const isSame = from === to && equalRouters(routersOf(old), routersOf(pool));
       if (old !== undefined) from?.pools.delete(old);
+      if (from !== undefined) emptied.add(from);
       if (pool !== undefined) to?.pools.add(pool);
       const isNaming = (network: Network | undefined, routers: readonly Ip[]): boolean =>
         routers.some((router) => network?.routers.some((each) => equalIp(each, router)) !== true);
@@ -190,20 +188,23 @@ export class PoolCache {
     }
     for (const network of before.keys()) network.routers = unionOfRouters(network.pools);
     const rerouted = [...before].filter(([network, old]) => !equalRouters(old, network.routers));
-    return new Set(rerouted.flatMap(([network]) => this.#entriesBeside(network)).map(({ pool }) => pool));
+    const beside = new Set(rerouted.flatMap(([network]) => this.#poolsBeside(network)));
+    for (const { addressSpace, subnet, pools } of emptied)
+      if (pools.size === 0) this.#networks.get(addressSpace)?.delete(subnet);
+    return beside;
   }
 
-  /** The networks of the pool's segment. */
-  #relativesOf({ addressSpace, subnet }: Pick<IpPool["spec"], "addressSpace" | "subnet">): readonly Network[] {
+  /** The networks of the segment. */
+  #relativesOf({ addressSpace, subnet }: Place): readonly Network[] {
     return this.#networks.get(addressSpace)?.relativesOf(subnet) ?? [];
   }
 
-  #entriesBeside(spec: Pick<IpPool["spec"], "addressSpace" | "subnet">): PoolEntry[] {
-    return this.#relativesOf(spec).flatMap(({ entries }) => [...entries]);
+  #poolsBeside(place: Place): IpPool[] {
+    return this.#relativesOf(place).flatMap(({ pools }) => [...pools]);
   }
 
-  #routersBeside(spec: IpPool["spec"]): readonly Ip[] {
-    return this.#relativesOf(spec).flatMap(({ routers }) => routers);
+  #routersBeside(place: Place): readonly Ip[] {
+    return this.#relativesOf(place).flatMap(({ routers }) => routers);
   }
 
   #networkOf({ spec: { addressSpace, subnet } }: IpPool): Network {
@@ -211,21 +212,9 @@ export class PoolCache {
     this.#networks.set(addressSpace, table);
     const known = table.get(subnet);
     if (known !== undefined) return known;
-    const network: Network = { addressSpace, subnet, entries: new Set(), pools: new Set(), routers: [] };
+    const network: Network = { addressSpace, subnet, pools: new Set(), routers: [] };
     table.add(subnet, network);
     return network;
-  }
-
-  #enter(entry: PoolEntry): void {
-    this.#entries.set(entry.pool.name, entry);
-    this.#networkOf(entry.pool).entries.add(entry);
-  }
-
-  #leaveNetwork(entry: PoolEntry): void {
-    const network = this.#networkOf(entry.pool);
-    network.entries.delete(entry);
-    if (network.entries.size + network.pools.size > 0) return;
-    this.#networks.get(network.addressSpace)?.delete(network.subnet);
   }
 
   #writeAll(pools: readonly IpPool[]): IpPool[] {
@@ -247,11 +236,10 @@ export class PoolCache {
     const entry = this.#entries.get(pool.name);
     if (entry === undefined) {
       const bits = this.#core.createPool(shape);
-      this.#enter({ pool, otherNames: new Set(), fingerprint, shape, bits, isEstimate: false });
+      this.#entries.set(pool.name, { pool, otherNames: new Set(), fingerprint, shape, bits, isEstimate: false });
       return true;
     }
     entry.pool = pool;
-    this.#enter(entry);
     if (entry.fingerprint === fingerprint) return false;
     entry.fingerprint = fingerprint;
     entry.shape = shape;
@@ -313,7 +301,7 @@ export class PoolCache {
    * Returns the pool with those of its subnet and space whose ranges overlap its own, directly or through other pools.
    */
   neighboursOf(pool: IpPool): readonly IpPool[] {
-    const all = this.#entriesBeside(pool.spec).map((entry) => entry.pool);
+    const all = this.#poolsBeside(pool.spec);
     const found = new Set(all.filter(({ name }) => name === pool.name));
     for (const each of found)
       for (const other of all) if (!found.has(other) && haveOverlap(each, other)) found.add(other);
@@ -406,8 +394,7 @@ export class PoolCache {
   }
 
   #around(pool: IpPool): PoolSurroundings {
-    const siblings = this.#relativesOf(pool.spec).flatMap(({ pools }) => [...pools]);
-    return { reserved: this.#reserved, occupied: this.#occupied, siblings };
+    return { reserved: this.#reserved, occupied: this.#occupied, siblings: this.#poolsBeside(pool.spec) };
   }
 
   /**
@@ -432,12 +419,12 @@ export class PoolCache {
   }
 
   #entriesAround(space: string, ip: Ip): readonly PoolEntry[] {
-    return (
+    const pools =
       this.#networks
         .get(space)
         ?.find(ip)
-        .flatMap(({ entries }) => [...entries]) ?? []
-    );
+        .flatMap((network) => [...network.pools]) ?? [];
+    return pools.flatMap(({ name }) => this.#entries.get(name) ?? []);
   }
 }
 
@@ -447,12 +434,6 @@ function routersOf(pool: IpPool | undefined): readonly Ip[] {
 
 function addressKey(space: string, { family, value }: Ip): string {
   return `${family} ${value.toString(16)} ${space}`;
-}
-
-/** Returns whether both have the same subnet and space. */
-function isSameSubnet({ spec }: IpPool, other: IpPool | undefined): boolean {
-  if (other === undefined || spec.addressSpace !== other.spec.addressSpace) return false;
-  return spec.subnet.length === other.spec.subnet.length && equalIp(spec.subnet.ip, other.spec.subnet.ip);
 }
 
 /** Returns whether one pool may be the other after it was widened. One that moves elsewhere needs a new bitmap. */

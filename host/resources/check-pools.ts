@@ -4,7 +4,7 @@
  */
 import { compareText } from "../lib/order.ts";
 import { compareIp, equalIp, isLinkLocal } from "../net/ip.ts";
-import { formatPrefix, maskPrefix, type Prefix, prefixContains } from "../net/prefix.ts";
+import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import { formatRange, type Range } from "../net/range.ts";
 import { describeFaults } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
@@ -16,17 +16,6 @@ interface PoolCheck {
   readonly refused: ReadonlyMap<string, string>;
   /** Sentences about refused pools, about faults, and about shared addresses. */
   readonly problems: readonly string[];
-}
-
-/** Pools with the same key may share addresses; a subnet inside another one is refused, unless that was widened. */
-function keyOf(space: string, subnet: Prefix): string {
-  return `${space} ${formatPrefix(subnet)}`;
-}
-
-/** Returns the keys of the wider prefixes, of these lengths, that contain the subnet. */
-function widerKeys({ spec: { addressSpace, subnet } }: IpPool, lengths: readonly number[]): string[] {
-  const wider = lengths.filter((length) => length < subnet.length);
-  return wider.map((length) => keyOf(addressSpace, maskPrefix({ ip: subnet.ip, length })));
 }
 
 function inSpace(pool: IpPool): string {
@@ -46,30 +35,52 @@ function refusal(pool: IpPool, other: IpPool): string {
  * are equal, both pools were good before, or they name one router.
  */
 function areOfOneSegment(pool: IpPool, other: IpPool): boolean {
-  if (pool.spec.subnet.length === other.spec.subnet.length) return true;
+  if (haveOneLength(pool, other)) return true;
   const [one, two] = [pool.spec.gateway, other.spec.gateway];
   const haveOneRouter = one !== undefined && two !== undefined && !isLinkLocal(one) && equalIp(one, two);
   return haveOneRouter || (pool.isReady === true && other.isReady === true);
 }
 
+function bySubnet({ spec: a }: IpPool, { spec: b }: IpPool): number {
+  const bySpace = compareText(a.addressSpace, b.addressSpace);
+  return bySpace || compareIp(a.subnet.ip, b.subnet.ip) || a.subnet.length - b.subnet.length;
+}
+
+function haveOneLength({ spec: a }: IpPool, { spec: b }: IpPool): boolean {
+  return a.subnet.length === b.subnet.length;
+}
+
+/** `other` is not narrower. */
+function isInside({ spec: { addressSpace, subnet } }: IpPool, { spec: other }: IpPool): boolean {
+  return other.addressSpace === addressSpace && prefixContains(other.subnet, subnet.ip);
+}
+
 /** Returns the pools by segment. The subnet of the first one of a segment contains the others'. */
-export function segmentsOf(pools: Iterable<IpPool>): IpPool[][] {
+export function segmentsOf(pools: Iterable<IpPool>, isSegment = areOfOneSegment): IpPool[][] {
   const segments: IpPool[][] = [];
-  const byWidth = [...pools].sort(
-    ({ spec: a }, { spec: b }) =>
-      compareText(a.addressSpace, b.addressSpace) ||
-      compareIp(a.subnet.ip, b.subnet.ip) ||
-      a.subnet.length - b.subnet.length,
-  );
-  for (const pool of byWidth) {
-    const segment = segments.at(-1);
-    const first = segment?.[0];
-    const isInside =
-      first?.spec.addressSpace === pool.spec.addressSpace && prefixContains(first.spec.subnet, pool.spec.subnet.ip);
-    if (isInside && areOfOneSegment(first, pool)) segment?.push(pool);
+  for (const pool of [...pools].sort(bySubnet)) {
+    const segment = segments.at(-1) ?? [];
+    const [first] = segment;
+    if (first !== undefined && isInside(pool, first) && isSegment(first, pool)) segment.push(pool);
     else segments.push([pool]);
   }
   return segments;
+}
+
+/** Returns for each pool those whose subnets overlap its own, and that are not of its segment. */
+function rivalsOf(pools: readonly IpPool[]): ReadonlyMap<IpPool, IpPool[]> {
+  const rivals = new Map<IpPool, IpPool[]>(pools.map((pool) => [pool, []]));
+  let around: IpPool[][] = [];
+  for (const network of segmentsOf(pools, haveOneLength)) {
+    around = around.filter(([outer]) => outer !== undefined && network[0] !== undefined && isInside(network[0], outer));
+    for (const outer of around.flat()) {
+      const inner = network.filter((pool) => !areOfOneSegment(pool, outer));
+      rivals.get(outer)?.push(...inner);
+      for (const pool of inner) rivals.get(pool)?.push(outer);
+    }
+    around.push(network);
+  }
+  return rivals;
 }
 
 /**
@@ -112,16 +123,10 @@ function decidePools(pools: readonly IpPool[]): Decision {
   const fitting = new Set<IpPool>();
   const problems: string[] = [];
   const refused = new Map<string, string>();
-  const lengths = [...new Set(pools.map(({ spec }) => spec.subnet.length))];
   const names = new Set<string>();
-  /** The fitting pools of a subnet, and those of subnets inside it. */
-  const at = new Map<string, IpPool[]>();
-  const inside = new Map<string, IpPool[]>();
+  const rivals = rivalsOf(pools);
   for (const pool of pools.toSorted(byAge)) {
-    const key = keyOf(pool.spec.addressSpace, pool.spec.subnet);
-    const wider = widerKeys(pool, lengths);
-    const others = [...(inside.get(key) ?? []), ...wider.flatMap((outer) => at.get(outer) ?? [])];
-    const other = others.find((each) => !areOfOneSegment(pool, each));
+    const other = rivals.get(pool)?.find((each) => fitting.has(each));
     const reason = refuseFaulty(pool) ?? (other && refusal(pool, other));
     if (names.has(pool.name)) problems.push(`IPPool "${pool.name}" is refused: another pool has this name`);
     else if (reason !== undefined) {
@@ -132,34 +137,14 @@ function decidePools(pools: readonly IpPool[]): Decision {
       if (faults !== undefined) problems.push(`IPPool "${pool.name}" has values that new pools cannot have: ${faults}`);
       fitting.add(pool);
       names.add(pool.name);
-      append(at, key, pool);
-      for (const outer of wider) append(inside, outer, pool);
     }
   }
   return { fitting, refused, problems };
 }
 
-function append(lists: Map<string, IpPool[]>, key: string, pool: IpPool): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [pool]);
-  else list.push(pool);
-}
-
-/**
- * Returns notices about pools that share addresses, which is allowed, because each address is still allocated once,
- * and about those whose segment has a wider mask.
- */
+/** Returns notices about pools that share addresses. This is allowed, because each address is still allocated once. */
 function sharedRanges(pools: readonly IpPool[]): string[] {
-  return segmentsOf(pools).flatMap((segment) => [...narrowerOf(segment), ...sharedInGroup(segment)]);
-}
-
-function narrowerOf([widest, ...others]: readonly IpPool[]): string[] {
-  const narrower = others.filter(({ spec }) => spec.subnet.length !== widest?.spec.subnet.length);
-  return narrower.map(
-    ({ name, spec }) =>
-      `IPPool "${name}" has the subnet ${formatPrefix(spec.subnet)}, IPPool "${widest?.name}" of the same segment ` +
-      `${widest && formatPrefix(widest.spec.subnet)}; widen it as well`,
-  );
+  return segmentsOf(pools).flatMap(sharedInGroup);
 }
 
 function sharedInGroup(pools: readonly IpPool[]): string[] {

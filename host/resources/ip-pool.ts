@@ -173,7 +173,8 @@ const spec = z
   .strictObject({
     ...addressKeys,
     subnet: addressKeys.subnet.meta({
-      description: "Network in canonical CIDR form. Only a [network around it](pool-status.md#a-wider-mask) can replace it.",
+      description:
+        "Network in canonical CIDR form. Only a [network around it](pool-status.md#a-wider-mask) can replace it.",
       ...cel(...SUBNET_RULES, WIDENED),
     }),
     podAffinity: labelSelector.optional().meta({ description: "Only pods with these labels may use it." }),

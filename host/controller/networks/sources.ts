@@ -4,13 +4,7 @@
  */
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
-import {
-  callIfThere,
-  type KubeApi,
-  type KubeCall,
-  type KubeObject,
-  type KubeWatch,
-} from "../../kubernetes/kube-api.ts";
+import { callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
@@ -119,7 +113,7 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
       fieldSelector: `metadata.name=${name}`,
     });
   const kind = <T>(place: string, resource: Resource, read: (object: KubeObject) => T): Source<T> =>
-    follow({ place, path: collectionPath(resource), optional: true, read }, new ServedApi(api, resource));
+    follow({ place, path: collectionPath(resource), optional: true, read }, inAnyVersion(api, resource));
   const sources = {
     serviceCidrs: kind(
       "ServiceCIDR objects",
@@ -182,47 +176,30 @@ const groupSchema = z.object({ versions: z.array(z.object({ groupVersion: z.stri
 const versionSchema = z.object({ resources: z.array(z.object({ name: z.string() })) });
 
 /** Reads a kind in the version that the server has, if it has another one than was known when Berth was released. */
-class ServedApi implements KubeApi {
-  readonly #api: KubeApi;
-  readonly #resource: Resource;
-  #served: string;
-
-  constructor(api: KubeApi, resource: Resource) {
-    this.#api = api;
-    this.#resource = resource;
-    this.#served = resource.apiVersion;
-  }
-
-  async call(call: KubeCall): Promise<KubeObject> {
-    const found = await callIfThere(this.#api, this.#at(call));
-    if (found !== undefined) return found;
-    this.#served = (await this.#findVersion(call)) ?? this.#resource.apiVersion;
-    return this.#api.call(this.#at(call));
-  }
-
-  watch(watch: KubeWatch): Promise<void> {
-    return this.#api.watch(this.#at(watch));
-  }
-
-  close(): Promise<void> {
-    return this.#api.close();
-  }
-
-  #at<T extends { readonly path: string }>(request: T): T {
-    return { ...request, path: request.path.replace(`/${this.#resource.apiVersion}/`, `/${this.#served}/`) };
-  }
-
-  /** Returns the first one, in the server's order, that has the kind. */
-  async #findVersion(call: KubeCall): Promise<string | undefined> {
-    const { apiVersion, plural } = this.#resource;
-    const read = (name: string) => callIfThere(this.#api, { ...call, path: `/apis/${name}`, query: {} });
-    const { versions = [] } = groupSchema.safeParse(await read(apiVersion.replace(/[/].*$/, ""))).data ?? {};
+function inAnyVersion(api: KubeApi, { apiVersion, plural }: Resource): KubeApi {
+  let served = apiVersion;
+  const at = <T extends { readonly path: string }>(request: T): T => {
+    return { ...request, path: request.path.replace(`/${apiVersion}/`, `/${served}/`) };
+  };
+  const findServed = async (call: KubeCall): Promise<string | undefined> => {
+    const read = (name = "") => callIfThere(api, { ...call, path: `/apis/${name}`, query: {} });
+    const { versions = [] } = groupSchema.safeParse(await read(apiVersion.split("/")[0])).data ?? {};
     for (const { groupVersion } of versions) {
       const { resources = [] } = versionSchema.safeParse(await read(groupVersion)).data ?? {};
       if (resources.some(({ name }) => name === plural)) return groupVersion;
     }
     return undefined;
-  }
+  };
+  return {
+    call: async (call) => {
+      const found = await callIfThere(api, at(call));
+      if (found !== undefined) return found;
+      served = (await findServed(call)) ?? apiVersion;
+      return api.call(at(call));
+    },
+    watch: (watch) => api.watch(at(watch)),
+    close: () => api.close(),
+  };
 }
 
 function stateOf<T>({ place, reflector }: Source<T>): SourceState<T> {

@@ -24,7 +24,6 @@ const linked = (name: string, length: number) => poolOf(name, `fd06::/${length}`
 const good = (name: string, length: number, ...ips: string[]): IpPool => {
   return { ...poolOf(name, `10.6.0.0/${length}`, { ips }), isReady: true };
 };
-const narrower = (one: string, other: string) => `"${one}" has the subnet 10.6.0.0/24, IPPool "${other}" of the same`;
 
 const rows: Row[] = [
   ["equal subnets with disjoint ranges", [ips("a", "10.0.0.1-10.0.0.9"), ips("b", "10.0.0.10")], ["a", "b"], []],
@@ -37,14 +36,9 @@ const rows: Row[] = [
   ["one name twice", [poolOf("a", "10.0.0.0/24"), poolOf("a", "10.0.1.0/24")], ["a"], ['"a" is refused: another pool']],
   ["a subnet inside an earlier one", [wide, b, poolOf("c", "10.1.0.0/24")], ["a", "c"], [`"b" is refused: ${INSIDE}`]],
   ["a subnet around an earlier one", [b, wide, all], ["b"], [around("a", "10.0.0.0/16"), around("z", "0.0.0.0/0")]],
-  ["one segment, by its router", [routed("a", 24), routed("b", 23)], ["a", "b"], [narrower("a", "b")]],
-  ["one segment, when both were good", [good("a", 23), good("b", 24)], ["a", "b"], [narrower("b", "a")]],
-  [
-    "one segment, shared",
-    [good("a", 23, "10.6.0.5"), good("b", 24, "10.6.0.5")],
-    ["a", "b"],
-    [narrower("b", "a"), "share"],
-  ],
+  ["one segment, by its router", [routed("a", 24), routed("b", 23)], ["a", "b"], []],
+  ["one segment, when both were good", [good("a", 23), good("b", 24)], ["a", "b"], []],
+  ["one segment, shared", [good("a", 23, "10.6.0.5"), good("b", 24, "10.6.0.5")], ["a", "b"], ["share"]],
   ["a good pool around another", [routed("a", 24), good("b", 23)], ["a"], ['"b" is refused']],
   ["a router of every link", [linked("a", 64), linked("b", 60)], ["a"], ['"b" is refused']],
   [
