@@ -64,21 +64,19 @@ export class SweepProblems {
   /** By the former and the present name of a machine. */
   readonly #renamed = new Map<string, number>();
   readonly #nodes: ReadonlyMap<string, Node>;
-  readonly #names: ReadonlyMap<string | undefined, string>;
 
   /** `nodes`: all that there are. */
   constructor(nodes: ReadonlyMap<string, Node> = new Map()) {
     this.#nodes = nodes;
-    this.#names = new Map([...nodes.values()].map(({ name, machine }) => [machine, name]));
   }
 
   /** `isPool`: whether the pool exists. Allocations of a deleted pool are legal. */
   add(object: IpAllocation, isPool: boolean): void {
     const { node, machine } = placeOf(object);
     if (stateOf(object) === "NodeLost") count(this.#lost, node);
-    const name = machine === undefined || this.#nodes.has(node) ? undefined : this.#names.get(machine);
-    if (name !== undefined && ["Bound", "NodeLost"].includes(stateOf(object)))
-      count(this.#renamed, `Node "${node}" is gone, and its machine is node "${name}" now`);
+    const isAway = !this.#nodes.has(node) && ["Bound", "NodeLost"].includes(stateOf(object));
+    const now = isAway && machine !== undefined && this.#nodes.values().find((each) => each.machine === machine);
+    if (now) count(this.#renamed, `Node "${node}" is gone, and its machine is node "${now.name}" now`);
     if (!isPool && stateOf(object) !== "BlockReturned") count(this.#orphans, object.spec.pool);
   }
 
