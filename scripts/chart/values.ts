@@ -457,7 +457,8 @@ export const valuesSchema = z.strictObject({
   }),
   hooks: section({
     resources: resources("10m", "64Mi", "512Mi").meta({
-      description: "Requests and limits of each container of hooks, of their DaemonSets, and of the agent's installation.",
+      description:
+        "Requests and limits of each container of hooks, of their DaemonSets, and of the agent's installation.",
     }),
   }),
   uninstall: section({
