@@ -1,6 +1,6 @@
 /** The address map's source in a cluster: the controller's caches, whether or not this process leads. */
 
-import { formatPrefix } from "../net/prefix.ts";
+import { segmentsOf } from "../resources/check-pools.ts";
 import { COORDINATOR_NAME, occupiedOf } from "../resources/coordinator.ts";
 import { unionOfRouters } from "../resources/ip-pool-shape.ts";
 import { findExceptions } from "../resources/locate-address.ts";
@@ -33,10 +33,9 @@ export function openClusterMap(caches: MapCaches): MapSource {
 
 function poolsOf({ pools, coordinators, reserved }: MapCaches): MapPool[] {
   const known = [...pools.items.values()].flatMap(({ value }) => value ?? []);
-  const networks = Map.groupBy(known, ({ spec }) => `${formatPrefix(spec.subnet)} ${spec.addressSpace}`);
   const occupied = new OccupiedIps(occupiedOf(coordinators.items.get(COORDINATOR_NAME)?.status));
   const kept = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
-  return [...networks.values()].flatMap((siblings) => {
+  return segmentsOf(known).flatMap((siblings) => {
     const routers = unionOfRouters(siblings);
     return siblings.map((pool) => {
       const { conditions = [] } = pools.items.get(pool.name) ?? {};

@@ -7,6 +7,7 @@ import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
 import type { PoolSpace } from "../core/pool-space.ts";
 import { haveShared, spansOf } from "../core/spans.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
+import { prefixesOverlap } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
 import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
@@ -38,19 +39,20 @@ interface Reservation {
   readonly entries: Set<PoolEntry>;
 }
 
+type Place = Pick<IpPool["spec"], "addressSpace" | "subnet">;
+
 /** All pools of one subnet in one address space. An address belongs to each of them whose ranges contain it. */
-interface Network {
-  readonly entries: Set<PoolEntry>;
+interface Network extends Place {
   /** The pools that have an entry, and those that are about to get one. */
   readonly pools: Set<IpPool>;
-  /** The routers that its pools name: none of the pools hands these out. */
+  /** The routers that its pools name: none of the pools of the segment hands these out. */
   routers: readonly Ip[];
 }
 
 export class PoolCache {
   readonly #core: PoolSpace;
   readonly #entries = new Map<string, PoolEntry>();
-  /** By address space. The subnets of a space are disjoint. */
+  /** By address space. A subnet is inside another one while the pools of a segment are widened. */
   readonly #networks = new Map<string, PrefixTable<Network>>();
   readonly #reservations = new Map<string, Reservation>();
   #reserved: readonly ReservedIp[] = [];
@@ -79,7 +81,7 @@ export class PoolCache {
       const network = copy.#networkOf(entry.pool);
       network.routers = this.#networkOf(entry.pool).routers;
       network.pools.add(entry.pool);
-      copy.#enter(entry, network);
+      copy.#entries.set(entry.pool.name, entry);
     }
     for (const [key, { ip, entries: own }] of this.#reservations) {
       copy.#reservations.set(key, { ip, entries: new Set([...own].flatMap((entry) => copied.get(entry) ?? [])) });
@@ -116,10 +118,13 @@ export class PoolCache {
     const rerouted = this.#followRouters(pools);
     for (const [name, pool] of pools) {
       const entry = this.#entries.get(name);
-      if (entry !== undefined && !isSameSubnet(entry.pool, pool)) this.#leave(entry);
+      if (entry === undefined || areRelated(entry.pool, pool)) continue;
+      entry.bits.drop();
+      this.#entries.delete(name);
     }
-    const affected = rerouted.flatMap(({ entries }) => [...entries].map(({ pool }) => pool));
-    return this.#writeAll([...changed, ...affected.filter(({ name }) => !pools.has(name))]);
+    const names = new Set<string>(changed.map(({ name }) => name));
+    const affected = [...rerouted].filter(({ name }) => !names.has(name) && this.#entries.has(name));
+    return this.#writeAll([...changed, ...affected]);
   }
 
   /**
@@ -131,7 +136,7 @@ export class PoolCache {
     this.#occupied = occupied;
     const affected = new Set<IpPool>();
     for (const table of this.#networks.values())
-      for (const ip of changed) for (const { pool } of table.find(ip)?.entries ?? []) affected.add(pool);
+      for (const ip of changed) for (const { pools } of table.find(ip)) for (const pool of pools) affected.add(pool);
     return this.#writeAll([...affected]);
   }
 
@@ -165,14 +170,16 @@ export class PoolCache {
     return undefined;
   }
 
-  /** Returns the networks whose pools name other routers than before. */
-  #followRouters(changes: ReadonlyMap<string, IpPool | undefined>): Network[] {
+  /** Returns the pools with entries beside which others name other routers than before. */
+  #followRouters(changes: ReadonlyMap<string, IpPool | undefined>): Set<IpPool> {
     const before = new Map<Network, readonly Ip[]>();
+    const emptied = new Set<Network>();
     for (const [name, pool] of changes) {
       const old = this.#entries.get(name)?.pool;
       const [from, to] = [old && this.#networkOf(old), pool && this.#networkOf(pool)];
       const isSame = from === to && equalRouters(routersOf(old), routersOf(pool));
       if (old !== undefined) from?.pools.delete(old);
+      if (from !== undefined) emptied.add(from);
       if (pool !== undefined) to?.pools.add(pool);
       const isNaming = (network: Network | undefined, routers: readonly Ip[]): boolean =>
         routers.some((router) => network?.routers.some((each) => equalIp(each, router)) !== true);
@@ -180,7 +187,24 @@ export class PoolCache {
       if (to !== undefined && isNaming(to, routersOf(pool))) before.set(to, to.routers);
     }
     for (const network of before.keys()) network.routers = unionOfRouters(network.pools);
-    return [...before].flatMap(([network, old]) => (equalRouters(old, network.routers) ? [] : [network]));
+    const rerouted = [...before].filter(([network, old]) => !equalRouters(old, network.routers));
+    const beside = new Set(rerouted.flatMap(([network]) => this.#poolsBeside(network)));
+    for (const { addressSpace, subnet, pools } of emptied)
+      if (pools.size === 0) this.#networks.get(addressSpace)?.delete(subnet);
+    return beside;
+  }
+
+  /** The networks of the segment. */
+  #relativesOf({ addressSpace, subnet }: Place): readonly Network[] {
+    return this.#networks.get(addressSpace)?.relativesOf(subnet) ?? [];
+  }
+
+  #poolsBeside(place: Place): IpPool[] {
+    return this.#relativesOf(place).flatMap(({ pools }) => [...pools]);
+  }
+
+  #routersBeside(place: Place): readonly Ip[] {
+    return this.#relativesOf(place).flatMap(({ routers }) => routers);
   }
 
   #networkOf({ spec: { addressSpace, subnet } }: IpPool): Network {
@@ -188,23 +212,9 @@ export class PoolCache {
     this.#networks.set(addressSpace, table);
     const known = table.get(subnet);
     if (known !== undefined) return known;
-    const network: Network = { entries: new Set(), pools: new Set(), routers: [] };
+    const network: Network = { addressSpace, subnet, pools: new Set(), routers: [] };
     table.add(subnet, network);
     return network;
-  }
-
-  #enter(entry: PoolEntry, network = this.#networkOf(entry.pool)): void {
-    this.#entries.set(entry.pool.name, entry);
-    network.entries.add(entry);
-  }
-
-  #leave(entry: PoolEntry): void {
-    const { name, spec } = entry.pool;
-    entry.bits.drop();
-    this.#entries.delete(name);
-    const network = this.#networkOf(entry.pool);
-    network.entries.delete(entry);
-    if (network.entries.size + network.pools.size === 0) this.#networks.get(spec.addressSpace)?.delete(spec.subnet);
   }
 
   #writeAll(pools: readonly IpPool[]): IpPool[] {
@@ -216,17 +226,17 @@ export class PoolCache {
   }
 
   /**
-   * Creates or edits the entry of a pool, whose subnet is unchanged. Returns whether its used addresses have to be
-   * marked.
+   * Creates or edits the entry of a pool, whose subnet is unchanged or was widened. Returns whether its used addresses
+   * have to be marked.
    */
   #write(pool: IpPool): boolean {
     const occupied = this.#occupied.within(rangeOfPrefix(pool.spec.subnet)).map(({ ip }) => ip);
-    const shape = poolShape(pool, this.#reserved, [...this.#networkOf(pool).routers, ...occupied]);
+    const shape = poolShape(pool, this.#reserved, [...this.#routersBeside(pool.spec), ...occupied]);
     const fingerprint = JSON.stringify(shape, (_, value) => (typeof value === "bigint" ? value.toString(16) : value));
     const entry = this.#entries.get(pool.name);
     if (entry === undefined) {
       const bits = this.#core.createPool(shape);
-      this.#enter({ pool, otherNames: new Set(), fingerprint, shape, bits, isEstimate: false });
+      this.#entries.set(pool.name, { pool, otherNames: new Set(), fingerprint, shape, bits, isEstimate: false });
       return true;
     }
     entry.pool = pool;
@@ -291,7 +301,7 @@ export class PoolCache {
    * Returns the pool with those of its subnet and space whose ranges overlap its own, directly or through other pools.
    */
   neighboursOf(pool: IpPool): readonly IpPool[] {
-    const all = [...this.#entriesAround(pool.spec.addressSpace, pool.spec.subnet.ip)].map((entry) => entry.pool);
+    const all = this.#poolsBeside(pool.spec);
     const found = new Set(all.filter(({ name }) => name === pool.name));
     for (const each of found)
       for (const other of all) if (!found.has(other) && haveOverlap(each, other)) found.add(other);
@@ -365,7 +375,7 @@ export class PoolCache {
    */
   #reserve(space: string, ip: Ip): void {
     const key = addressKey(space, ip);
-    const marked = [...this.#entriesAround(space, ip)].filter(({ bits }) => bits.claim(ip) === "claimed");
+    const marked = this.#entriesAround(space, ip).filter(({ bits }) => bits.claim(ip) === "claimed");
     this.#reservations.set(key, { ip, entries: new Set([...(this.#reservations.get(key)?.entries ?? []), ...marked]) });
   }
 
@@ -373,7 +383,7 @@ export class PoolCache {
   exceptionsOf(poolName: string): readonly OccupiedIp[] {
     const pool = this.#entries.get(poolName)?.pool;
     if (pool === undefined) return [];
-    return findExceptions(pool, this.#networkOf(pool).routers, this.#around(pool));
+    return findExceptions(pool, this.#routersBeside(pool.spec), this.#around(pool));
   }
 
   /** Returns why the pool never hands the address out, a clause; undefined if it may, or if there is no such pool. */
@@ -384,7 +394,7 @@ export class PoolCache {
   }
 
   #around(pool: IpPool): PoolSurroundings {
-    return { reserved: this.#reserved, occupied: this.#occupied, siblings: this.#networkOf(pool).pools };
+    return { reserved: this.#reserved, occupied: this.#occupied, siblings: this.#poolsBeside(pool.spec) };
   }
 
   /**
@@ -408,11 +418,16 @@ export class PoolCache {
   /** Returns undefined if the pool has gone, or has moved to another subnet. */
   #entryOf(pool: IpPool): PoolEntry | undefined {
     const entry = this.#entries.get(pool.name);
-    return entry !== undefined && isSameSubnet(pool, entry.pool) ? entry : undefined;
+    return entry !== undefined && areRelated(pool, entry.pool) ? entry : undefined;
   }
 
-  #entriesAround(space: string, ip: Ip): Iterable<PoolEntry> {
-    return this.#networks.get(space)?.find(ip)?.entries ?? [];
+  #entriesAround(space: string, ip: Ip): readonly PoolEntry[] {
+    const pools =
+      this.#networks
+        .get(space)
+        ?.find(ip)
+        .flatMap((network) => [...network.pools]) ?? [];
+    return pools.flatMap(({ name }) => this.#entries.get(name) ?? []);
   }
 }
 
@@ -424,10 +439,10 @@ function addressKey(space: string, { family, value }: Ip): string {
   return `${family} ${value.toString(16)} ${space}`;
 }
 
-/** Returns whether both have the same subnet and space. A pool that moves to another subnet needs a new bitmap. */
-function isSameSubnet({ spec }: IpPool, other: IpPool | undefined): boolean {
+/** Returns whether one pool may be the other after it was widened. One that moves elsewhere needs a new bitmap. */
+function areRelated({ spec }: IpPool, other: IpPool | undefined): boolean {
   if (other === undefined || spec.addressSpace !== other.spec.addressSpace) return false;
-  return spec.subnet.length === other.spec.subnet.length && equalIp(spec.subnet.ip, other.spec.subnet.ip);
+  return prefixesOverlap(spec.subnet, other.spec.subnet);
 }
 
 function haveOverlap(a: IpPool, b: IpPool): boolean {

@@ -1,6 +1,6 @@
 /** Values by prefix, found by search: in canonical form, any of which may contain others. */
 import type { Family, Ip } from "./ip.ts";
-import { firstIp, lastIp, type Prefix, prefixContains } from "./prefix.ts";
+import { firstIp, lastIp, maskPrefix, type Prefix } from "./prefix.ts";
 
 interface Entry<T> {
   readonly prefix: Prefix;
@@ -29,11 +29,10 @@ export class PrefixTable<T> {
     this.#entries[prefix.ip.family].splice(this.#placeOf(prefix), 1);
   }
 
-  /** Returns the value of the prefix with this address; none of the prefixes contains another. */
-  find(ip: Ip): T | undefined {
-    const entries = this.#entries[ip.family];
-    const found = entries[firstAfter(entries, (prefix) => prefix.ip.value <= ip.value) - 1];
-    return found !== undefined && prefixContains(found.prefix, ip) ? found.value : undefined;
+  /** Returns the values of the prefixes with this address, the widest first. */
+  find(ip: Ip): readonly T[] {
+    const found = [...this.#lengths[ip.family]].flatMap((length) => this.#at(maskPrefix({ ip, length })) ?? []);
+    return found.sort((a, b) => a.prefix.length - b.prefix.length).map(({ value }) => value);
   }
 
   /** The values of all prefixes that overlap this one, directly or through others. */

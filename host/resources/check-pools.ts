@@ -2,8 +2,9 @@
  * The rules between pools. There is no webhook, so the API server accepts pools that contradict each other; they are
  * refused here.
  */
-import { compareIp } from "../net/ip.ts";
-import { formatPrefix, maskPrefix, type Prefix } from "../net/prefix.ts";
+import { compareText } from "../lib/order.ts";
+import { compareIp, equalIp, isLinkLocal } from "../net/ip.ts";
+import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import { formatRange, type Range } from "../net/range.ts";
 import { describeFaults } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
@@ -17,17 +18,6 @@ interface PoolCheck {
   readonly problems: readonly string[];
 }
 
-/** Pools with the same key may share addresses; a subnet inside another one is refused. */
-function keyOf(space: string, subnet: Prefix): string {
-  return `${space} ${formatPrefix(subnet)}`;
-}
-
-/** Returns the keys of the wider prefixes, of these lengths, that contain the subnet. */
-function widerKeys({ spec: { addressSpace, subnet } }: IpPool, lengths: readonly number[]): string[] {
-  const wider = lengths.filter((length) => length < subnet.length);
-  return wider.map((length) => keyOf(addressSpace, maskPrefix({ ip: subnet.ip, length })));
-}
-
 function inSpace(pool: IpPool): string {
   return pool.spec.addressSpace === "" ? "" : ` of address space "${pool.spec.addressSpace}"`;
 }
@@ -38,6 +28,59 @@ function refusal(pool: IpPool, other: IpPool): string {
     `is refused: its subnet ${subnet} partly overlaps ${otherSubnet} of IPPool ` +
     `"${other.name}"${inSpace(pool)}; make them equal or disjoint`
   );
+}
+
+/**
+ * Returns whether pools whose subnets overlap are of one segment, whose mask they get one after the other: the subnets
+ * are equal, both pools were good before, or they name one router.
+ */
+function areOfOneSegment(pool: IpPool, other: IpPool): boolean {
+  if (haveOneLength(pool, other)) return true;
+  const [one, two] = [pool.spec.gateway, other.spec.gateway];
+  const haveOneRouter = one !== undefined && two !== undefined && !isLinkLocal(one) && equalIp(one, two);
+  return haveOneRouter || (pool.isReady === true && other.isReady === true);
+}
+
+function bySubnet({ spec: a }: IpPool, { spec: b }: IpPool): number {
+  const bySpace = compareText(a.addressSpace, b.addressSpace);
+  return bySpace || compareIp(a.subnet.ip, b.subnet.ip) || a.subnet.length - b.subnet.length;
+}
+
+function haveOneLength({ spec: a }: IpPool, { spec: b }: IpPool): boolean {
+  return a.subnet.length === b.subnet.length;
+}
+
+/** `other` is not narrower. */
+function isInside({ spec: { addressSpace, subnet } }: IpPool, { spec: other }: IpPool): boolean {
+  return other.addressSpace === addressSpace && prefixContains(other.subnet, subnet.ip);
+}
+
+/** Returns the pools by segment. The subnet of the first one of a segment contains the others'. */
+export function segmentsOf(pools: Iterable<IpPool>, isSegment = areOfOneSegment): IpPool[][] {
+  const segments: IpPool[][] = [];
+  for (const pool of [...pools].sort(bySubnet)) {
+    const segment = segments.at(-1) ?? [];
+    const [first] = segment;
+    if (first !== undefined && isInside(pool, first) && isSegment(first, pool)) segment.push(pool);
+    else segments.push([pool]);
+  }
+  return segments;
+}
+
+/** Returns for each pool those whose subnets overlap its own, and that are not of its segment. */
+function rivalsOf(pools: readonly IpPool[]): ReadonlyMap<IpPool, IpPool[]> {
+  const rivals = new Map<IpPool, IpPool[]>(pools.map((pool) => [pool, []]));
+  let around: IpPool[][] = [];
+  for (const network of segmentsOf(pools, haveOneLength)) {
+    around = around.filter(([outer]) => outer !== undefined && network[0] !== undefined && isInside(network[0], outer));
+    for (const outer of around.flat()) {
+      const inner = network.filter((pool) => !areOfOneSegment(pool, outer));
+      rivals.get(outer)?.push(...inner);
+      for (const pool of inner) rivals.get(pool)?.push(outer);
+    }
+    around.push(network);
+  }
+  return rivals;
 }
 
 /**
@@ -80,14 +123,10 @@ function decidePools(pools: readonly IpPool[]): Decision {
   const fitting = new Set<IpPool>();
   const problems: string[] = [];
   const refused = new Map<string, string>();
-  const lengths = [...new Set(pools.map(({ spec }) => spec.subnet.length))];
   const names = new Set<string>();
-  const at = new Map<string, IpPool>();
-  const inside = new Map<string, IpPool>();
+  const rivals = rivalsOf(pools);
   for (const pool of pools.toSorted(byAge)) {
-    const key = keyOf(pool.spec.addressSpace, pool.spec.subnet);
-    const wider = at.has(key) ? [] : widerKeys(pool, lengths);
-    const other = inside.get(key) ?? wider.map((outer) => at.get(outer)).find((found) => found !== undefined);
+    const other = rivals.get(pool)?.find((each) => fitting.has(each));
     const reason = refuseFaulty(pool) ?? (other && refusal(pool, other));
     if (names.has(pool.name)) problems.push(`IPPool "${pool.name}" is refused: another pool has this name`);
     else if (reason !== undefined) {
@@ -98,8 +137,6 @@ function decidePools(pools: readonly IpPool[]): Decision {
       if (faults !== undefined) problems.push(`IPPool "${pool.name}" has values that new pools cannot have: ${faults}`);
       fitting.add(pool);
       names.add(pool.name);
-      if (!at.has(key)) at.set(key, pool);
-      for (const outer of wider) if (!inside.has(outer)) inside.set(outer, pool);
     }
   }
   return { fitting, refused, problems };
@@ -107,8 +144,7 @@ function decidePools(pools: readonly IpPool[]): Decision {
 
 /** Returns notices about pools that share addresses. This is allowed, because each address is still allocated once. */
 function sharedRanges(pools: readonly IpPool[]): string[] {
-  const groups = Map.groupBy(pools, ({ spec }) => keyOf(spec.addressSpace, spec.subnet));
-  return [...groups.values()].filter((group) => group.length > 1).flatMap(sharedInGroup);
+  return segmentsOf(pools).flatMap(sharedInGroup);
 }
 
 function sharedInGroup(pools: readonly IpPool[]): string[] {

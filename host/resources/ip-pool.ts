@@ -9,7 +9,14 @@ import { type LabelSelector, type Labels, labelSelector } from "../config/label-
 import { type CelRule, cel, celText, IMMUTABLE, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
 import { prefixContains } from "../net/prefix.ts";
-import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
+import {
+  ADDRESS_RULES,
+  type AddressSpec,
+  addressKeys,
+  addressSpecOf,
+  checkAddresses,
+  SUBNET_RULES,
+} from "./fields/address-spec.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
 import { type SubnetPoolSpec, subnetPoolSpec } from "./fields/subnet-pool.ts";
 import {
@@ -76,6 +83,8 @@ export interface IpPool {
    * `Supplied` while that is False.
    */
   readonly shortfall?: string | undefined;
+  /** Whether the controller has found it as it should be: its condition `Ready`. Default: it has not. */
+  readonly isReady?: boolean;
   /** The blocks that it has leased. Undefined without `spec.source`. */
   readonly source?: PoolSource | undefined;
 }
@@ -103,6 +112,19 @@ const OTHER_SOURCES = ["ips", "generated"] as const;
 const NOT_BESIDE_SOURCE = 'no such key beside "source"';
 
 const PART_OF_SUBNET = "the subnet, or a part of it";
+
+/** A segment's mask grows while pods run. Each pod gets it when it starts. */
+const WIDENED: CelRule = {
+  rule: "self == oldSelf || (isCIDR(self) && isCIDR(oldSelf) && cidr(self).containsCIDR(oldSelf))",
+  message: "the original network, or one around it",
+  messageExpression: `'"' + oldSelf + '", or a network around it'`,
+};
+
+const NOT_WIDENED: CelRule = {
+  rule: "self.subnet == oldSelf.subnet || !(has(self.generated) || (has(self.source) && has(self.source.range)))",
+  message: "the original network, which is that of its Subnet or AddressRange",
+  fieldPath: ".subnet",
+};
 
 const SOURCE_RULES: readonly CelRule[] = [
   ...OTHER_SOURCES.map((key) => ({
@@ -150,6 +172,11 @@ export const SOURCE_CHANGE_RULE: CelRule = {
 const spec = z
   .strictObject({
     ...addressKeys,
+    subnet: addressKeys.subnet.meta({
+      description:
+        "Network in canonical CIDR form. Only a [network around it](pool-status.md#a-wider-mask) can replace it.",
+      ...cel(...SUBNET_RULES, WIDENED),
+    }),
     podAffinity: labelSelector.optional().meta({ description: "Only pods with these labels may use it." }),
     namespaceAffinity: labelSelector.optional().meta({ description: "Only pods in namespaces with these labels." }),
     nodeAffinity: labelSelector.optional().meta({ description: "Only pods on nodes with these labels." }),
@@ -195,7 +222,7 @@ const spec = z
       prefix === undefined || (prefix.length >= value.subnet.length && prefixContains(value.subnet, prefix.ip));
     if (!isPart) issues.push({ code: "custom", path: ["source", "prefix"], message: PART_OF_SUBNET, input: value });
   })
-  .meta(cel(...ADDRESS_RULES, ...SOURCE_RULES))
+  .meta(cel(...ADDRESS_RULES, ...SOURCE_RULES, NOT_WIDENED))
   .transform(
     ({ ipVersion: _, subnet, ips, excludeIPs, gateway, routes, addressSpace, cooldown, ...rest }): IpPoolSpec => ({
       ...addressSpecOf({ subnet, ips: rest.source ? [] : ips, excludeIPs, gateway, routes, addressSpace }),
@@ -211,6 +238,8 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
   const { kind, metadata, spec, status } = decodeBerth(ipPoolSchema, value, source);
   const { wanted, waiting, conditions, source: leases } = readStatus.parse(status);
   const leased = spec.source && decodePoolSource(spec.source, leases, spec.subnet);
+  const conditionOf = (wanted: string) => conditions.find((condition) => condition?.type === wanted);
+  const supplied = conditionOf("Supplied");
   return {
     kind,
     name: metadata.name as PoolName,
@@ -221,7 +250,8 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
     source: leased,
     wanted,
     waiting,
-    shortfall: conditions.find((condition) => condition?.type === "Supplied" && condition.status === "False")?.message,
+    shortfall: supplied?.status === "False" ? supplied.message : undefined,
+    ...(conditionOf("Ready")?.status === "True" && { isReady: true }),
   };
 }
 

@@ -140,7 +140,7 @@ const resources = (cpu: string, request: string, limit: string) =>
   z
     .strictObject({ requests: quantities.optional(), limits: quantities.optional() })
     .meta({ title: "resources" })
-    .default({ requests: { cpu, memory: request }, limits: { memory: limit } })
+    .default({ requests: { cpu, memory: request }, limits: { cpu: "4", memory: limit } })
     .meta({ description: "Requests and limits of the container." });
 
 export const valuesSchema = z.strictObject({
@@ -453,6 +453,12 @@ export const valuesSchema = z.strictObject({
     }),
     timeoutSeconds: z.int().min(10).max(3600).default(120).meta({
       description: "Longest time of that; then the upgrade goes on and names the nodes. Less than Helm's `--timeout`.",
+    }),
+  }),
+  hooks: section({
+    resources: resources("10m", "64Mi", "512Mi").meta({
+      description:
+        "Requests and limits of each container of hooks, of their DaemonSets, and of the agent's installation.",
     }),
   }),
   uninstall: section({

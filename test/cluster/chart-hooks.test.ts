@@ -278,9 +278,37 @@ describe("uninstall", () => {
 
 /** Labels of the pods of a hook's DaemonSet. */
 function labelsOf(file: string): object {
-  const config = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === "net-berth-hooks");
-  return JSON.parse(config?.data[file]).spec.selector.matchLabels;
+  return JSON.parse(hookFile(file)).spec.selector.matchLabels;
 }
+
+function hookFile(name: string): string {
+  const config = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === "net-berth-hooks");
+  return config?.data[name];
+}
+
+it("a namespace with a quota of requests and limits admits all pods of the chart", async () => {
+  const namespace = "quota-system";
+  const of = `/api/v1/namespaces/${namespace}`;
+  await applyObject(plane.client, namespaceObject(namespace) as KubeObject);
+  await plane.client.apply(`${of}/serviceaccounts/default`, {
+    ...{ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default" } },
+  });
+  const hard = { "requests.cpu": "9", "requests.memory": "9Gi", "limits.cpu": "99", "limits.memory": "99Gi" };
+  const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "all" }, spec: { hard } };
+  await plane.client.create(`${of}/resourcequotas`, quota);
+  const used = Object.fromEntries(Object.keys(hard).map((key) => [key, "0"]));
+  await plane.client.patch(`${of}/resourcequotas/all/status`, { status: { hard, used } });
+  const nested = ["cleaner.json", "puller.json"].map((name) => JSON.parse(hookFile(name)));
+  const templates = [...objects, ...nested].flatMap(({ spec }) => spec?.template ?? []);
+  expect(templates).toHaveLength(8);
+  const admit = ({ spec }: KubeObject) => {
+    const own = { ...spec, serviceAccountName: "default", restartPolicy: "Always" };
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec: own };
+    return plane.client.create(`${of}/pods?dryRun=All`, pod).then(() => "", String);
+  };
+  await expect.poll(() => admit({ spec: { containers: [{ name: "a", image: "a" }] } })).toContain("must specify");
+  expect(await Promise.all(templates.map(admit))).toEqual(templates.map(() => ""));
+});
 
 it("an installation whose hook fails leaves no account of the hooks behind", async () => {
   using chart = copyChart();

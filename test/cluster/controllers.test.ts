@@ -208,7 +208,7 @@ it("two that lead at once give 20 workloads of both families addresses of their 
   await expect.poll(problems, { timeout: 60_000 }).toEqual([]);
 }, 150_000);
 
-it("the Coordinator is made, and follows the cluster's networks, also of a kind that is installed later", async () => {
+it("the Coordinator is made, and follows the cluster's networks, also of a kind that is installed later, in any version", async () => {
   await world.client.delete(`${COORDINATORS}/default`).catch(() => {});
   const { client } = world;
   const services: string[] = (await client.get(SERVICE_CIDRS)).items.flatMap(({ spec }: KubeObject) => spec.cidrs);
@@ -231,13 +231,16 @@ it("the Coordinator is made, and follows the cluster's networks, also of a kind 
   await expectStatus({ serviceCIDR: [v4, "172.31.0.0/24", v6] });
   await client.delete(`${SERVICE_CIDRS}/more`);
   const group = "crd.projectcalico.org";
-  await applyKinds(client, [{ group, version: "v1", plural: "ippools", kind: "IPPool", scope: "Cluster" }]);
-  await client.create(`/apis/${group}/v1/ippools`, {
-    ...{ apiVersion: `${group}/v1`, kind: "IPPool", metadata: { name: "calico" }, spec: { cidr: "192.168.0.0/16" } },
-  });
-  await expectStatus({ overlayPodCIDR: ["192.168.0.0/16"] });
-  await client.delete(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ippools.${group}`);
-  await expectStatus(kubeadms);
+  for (const version of ["v1", "v2beta1"]) {
+    await applyKinds(client, [{ group, version, plural: "ippools", kind: "IPPool", scope: "Cluster" }]);
+    await client.create(`/apis/${group}/${version}/ippools`, {
+      ...{ apiVersion: `${group}/${version}`, kind: "IPPool", metadata: { name: "calico" } },
+      spec: { cidr: "192.168.0.0/16" },
+    });
+    await expectStatus({ overlayPodCIDR: ["192.168.0.0/16"] });
+    await client.delete(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ippools.${group}`);
+    await expectStatus(kubeadms);
+  }
 });
 
 it("the Coordinator lists namespaces at their limit of addresses, beside its other status", async () => {

@@ -19,6 +19,10 @@ import { borrowPlane } from "./borrow-plane.ts";
 const RIVAL = mac("02:00:00:00:00:07");
 const LINK = { netnsPath: "/proc/self/ns/net", index: 2, name: "uplink", mac: mac("0a:00:00:00:00:01") };
 
+const SIX = "fd00-0000-0000-0000-0000-0000-0000-0001";
+/** Two `interval` and `nodeLost`. */
+const SILENCE_MS = 600_000 + NODE_LOST_MS;
+
 let world: World;
 let collector: LabCollector;
 /** Addresses that a machine answers for. */
@@ -34,6 +38,7 @@ beforeAll(async () => {
   collector = await LabCollector.open(world);
 });
 afterEach(async () => {
+  await world.client.delete("/apis/apps/v1/namespaces/shop/statefulsets/web").catch(() => {});
   for (const node of nodes.splice(0)) await node.close();
   answering.clear();
   await collector.clear();
@@ -98,3 +103,38 @@ it("conflict: after nodeLost another node asks: silence frees an address, an ans
   await ask(two);
   expect(await states(2, 9)).toEqual(["free", "Bound n2"]);
 });
+
+const [OLD, NEW] = [{ ippool: { ipv4: ["a"], ipv6: ["b"] } }, { ippool: { ipv6: ["b"] } }];
+
+type Json = Readonly<Record<string, unknown>>;
+
+it.each<[title: string, settings: Json, annotations: Json, isKept: boolean, kept?: string, live?: string]>([
+  ["IPv6 only by settings", { enableIPv4: false }, OLD, false],
+  ["IPv6 only by the pod's annotation", {}, NEW, false],
+  ["IPv6 only by pools that are no defaults any more", {}, {}, false],
+  ["IPv6 only by an entry of the NIC", {}, { ippools: [{ ipv6: ["b"] }] }, false],
+  ["still both", {}, OLD, true],
+  ["still both by an entry of the NIC", {}, { ippools: [OLD.ippool] }, true],
+  ["unreadable", {}, { ippool: "{" }, true],
+  ["IPv4 only", { enableIPv6: false }, OLD, false, "fd00::1", "10.6.0.1"],
+])(
+  "retention: the other family of a member's NIC, which now is %s",
+  async (_title, settings, annotations, isKept, kept = "10.6.0.1", live = "fd00::1") => {
+    await world.settings(settings);
+    collector.liveness = "alive";
+    await collector.setNode("n1", "True");
+    const owner = await lab.createWorkload(world.client, "StatefulSet", "web");
+    const pod = await lab.createPod(world.client, { name: "web-0", node: "n1", owner, annotations });
+    const workload = { ...owner, member: "web-0", ifName: "eth0" };
+    const holder = { namespace: "shop", pod: "web-0", podUid: pod.uid, ifName: "eth0", node: "n1" };
+    await world.allocate(live, { workload, holders: [holder] });
+    await world.allocate(kept, { workload, state: "Kept", lastHolder: holder });
+    await Promise.all([kept, live].map((address) => collector.knows(address.replace("fd00::1", SIX))));
+    await collector.sweep(SILENCE_MS - 1);
+    const stateOf = async (address: string) =>
+      (await world.allocations()).find(({ spec }) => spec.address === address)?.spec.state;
+    expect(await stateOf(kept)).toBe("Kept");
+    await collector.sweep(1);
+    expect([await stateOf(kept), await stateOf(live)]).toEqual([isKept ? "Kept" : "Cooling", "Bound"]);
+  },
+);

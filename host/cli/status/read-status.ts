@@ -172,7 +172,7 @@ function leaderOf(leases: readonly KubeObject[], now: Date): string | undefined 
   const [held] = decoded.filter(
     ({ metadata, spec }) =>
       metadata.annotations[NOTIFIER_ANNOTATION] !== undefined &&
-      now.getTime() - Date.parse(spec.renewTime) < LEASE_DURATIONS * spec.leaseDurationSeconds * 1_000,
+      Math.abs(now.getTime() - Date.parse(spec.renewTime)) < LEASE_DURATIONS * spec.leaseDurationSeconds * 1_000,
   );
   return held?.spec.holderIdentity.replace(/_[0-9a-f]+$/, "");
 }

@@ -17,6 +17,7 @@ export type ConditionType =
   | "OutsideSubnet"
   | "InUseOutsideRange"
   | "InUseElsewhere"
+  | "OtherMask"
   | "DeletedWithHolders"
   | "ProxyArpSuspected"
   | "ReservedInUse"

@@ -101,6 +101,7 @@ function findingsOfPool(pool: ControlledPool, { refused, inUse, sharing, subnets
     outsideSubnet(pool.value, subnets),
     outsideRange(used),
     inUseElsewhere(used),
+    otherMask(pool.value, used),
     deletedWithHolders(pool, used),
     suspectedProxy(used),
   ];
@@ -190,6 +191,14 @@ function inUseElsewhere({ contested }: Pick<PoolInUse, "contested"> = { conteste
   return { type: "InUseElsewhere", isTrue: true, reason: "OthersClaimThem", message };
 }
 
+/** Their pods have started before the pool's subnet was widened. */
+function otherMask(pool: IpPool | undefined, used: PoolInUse | undefined): Finding {
+  const found = used?.otherMask;
+  if (pool === undefined || found === undefined || found.count === 0) return absent("OtherMask", "SameMask");
+  const message = `${addresses(found.count)} of the pool ${found.count === 1 ? "has" : "have"} another mask than /${pool.spec.subnet.length}: ${found}; each pod gets it when it starts the next time`;
+  return { type: "OtherMask", isTrue: true, reason: "PodsWithOtherMask", message };
+}
+
 function deletedWithHolders({ deleting }: ControlledPool, used: PoolInUse | undefined): Finding {
   if (!deleting) return absent("DeletedWithHolders", "NotDeleted");
   if (used === undefined) return absent("DeletedWithHolders", "NoHolders");
@@ -246,6 +255,8 @@ interface PoolInUse {
   /** Allocations whose addresses the pool no longer gives out: outside its ranges, excluded, its gateway. */
   readonly outside: Examples;
   readonly contested: Contested[];
+  /** Bound allocations with another prefix length than the pool's. */
+  readonly otherMask: Examples;
   /** Quarantined allocations by the MAC address that answered. */
   readonly byMac: Map<string, Examples>;
 }
@@ -265,7 +276,10 @@ interface InUseView extends Required<Pick<FindingsInput, "occupied">> {
 
 function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse {
   const shapes = new Map(
-    pools.map((pool) => [pool.name as string, { space: pool.spec.addressSpace, ...poolShape(pool, []) }]),
+    pools.map(({ name, spec }) => {
+      const shape = poolShape({ spec }, []);
+      return [name as string, { space: spec.addressSpace, length: spec.subnet.length, ...shape }];
+    }),
   );
   const index = new SpacesIndex(
     reserved.map(({ name, spec }) => ({
@@ -277,20 +291,24 @@ function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse
   const inPools = new Map<string, PoolInUse>();
   const inReserved = new Map<string, Examples>();
   for (const { spec } of allocations) {
-    const none: PoolInUse = { all: new Examples(), outside: new Examples(), contested: [], byMac: new Map() };
-    const found = inPools.get(spec.pool) ?? none;
+    const found = inPools.get(spec.pool) ?? noneInUse();
     inPools.set(spec.pool, found);
     found.all.add(spec);
     noteMac(found, spec);
     if (spec.state === "Cooling") continue;
     const shape = shapes.get(spec.pool);
     if (shape !== undefined && !isHandedOut(shape, spec)) found.outside.add(spec);
+    if (shape !== undefined && spec.state === "Bound" && spec.prefixLength !== shape.length) found.otherMask.add(spec);
     if (spec.state === "Quarantined") continue;
     const why = occupied.find(spec.ip)?.why;
     if (why !== undefined) found.contested.push({ spec, why });
     for (const name of index.find(spec.addressSpace, spec.ip)) noteIn(inReserved, name, spec);
   }
   return { pools: inPools, reserved: inReserved };
+}
+
+function noneInUse(): PoolInUse {
+  return { all: new Examples(), outside: new Examples(), contested: [], otherMask: new Examples(), byMac: new Map() };
 }
 
 /** Returns the MAC address with so many quarantined addresses of the pool that it counts as proxy ARP (conflict). */

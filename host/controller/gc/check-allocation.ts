@@ -40,7 +40,7 @@ import {
 } from "./read-status.ts";
 import { isReplacement, Replacements } from "./replacements.ts";
 import type { UnseenHolders } from "./unseen-holders.ts";
-import { isOfUnusedNic } from "./unused-nics.ts";
+import { isUnused } from "./unused-nics.ts";
 
 /** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. */
 export const COLLECTION_RETRY_MS = 10_000;
@@ -178,18 +178,13 @@ export class AllocationChecker {
     if (mayBeMoved && (await this.#hasReplacement(object))) return "moved";
     if (found !== "alive" || state !== "Kept") return found;
     if (this.#deps.shares.isExcess(object)) return "excess";
-    return (await this.#isOfUnusedNic(object)) ? "unused" : found;
+    return (await this.#isUnused(object)) ? "unused" : found;
   }
 
-  async #isOfUnusedNic(object: IpAllocation): Promise<boolean> {
-    const names = this.#replacements.findOfOtherNics(object);
-    if (names.length === 0) return false;
-    const others = await Promise.all(names.map((name) => this.#read(name)));
-    return isOfUnusedNic(
-      this.#deps,
-      object,
-      others.filter((other) => other !== undefined),
-    );
+  async #isUnused(object: IpAllocation): Promise<boolean> {
+    const others = await Promise.all(this.#replacements.findOthers(object).map((name) => this.#read(name)));
+    const known = others.filter((other) => other !== undefined);
+    return isUnused(this.#deps, object, known);
   }
 
   /** Reads the API server; the cache only says which objects to read. */
@@ -326,7 +321,7 @@ export function lostNode(object: CachedAllocation): string {
 }
 
 /** Returns the same with its machine. */
-function placeOf(object: CachedAllocation): Pick<Holder, "node" | "machine"> {
+export function placeOf(object: CachedAllocation): Pick<Holder, "node" | "machine"> {
   return lastHolder(object) ?? { node: object.spec.node };
 }
 

@@ -154,7 +154,7 @@ class Collector implements GarbageCollector {
     const { caches, clock, random } = this.#deps;
     this.#signal.throwIfAborted();
     const names = new Set<string>();
-    const problems = new SweepProblems();
+    const problems = new SweepProblems(caches.nodes.items);
     const collected: Collected[] = [];
     this.#shared.update(caches.nodes.items.values());
     const readyNodes = this.#nodeChanges.chooseReady(caches.nodes.items);

@@ -31,8 +31,8 @@ export type PodsStatus = PodStatus | "outliving";
 /**
  * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on
  * another node; only with `NodeLost` and `Kept`. With `Kept` alone, of an owner that is alive: `unseen`: its last
- * holder is no pod that has ever been there; `unused`: the member's pod has no such NIC; `excess`: its namespace
- * retains more than what it runs explains.
+ * holder is no pod that has ever been there; `unused`: the member's pod has no such NIC, or no address of the family;
+ * `excess`: its namespace retains more than what it runs explains.
  */
 export type OwnerStatus = "none" | "alive" | "moved" | "unseen" | "unused" | "excess" | "gone" | "unknown";
 
@@ -212,7 +212,7 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     owner: ["unused"],
     after: "silence",
     action: "cool",
-    why: "its member's pod does not have the NIC",
+    why: "its member's pod does not have the NIC, or no address of the family",
   },
   {
     state: "Kept",

@@ -23,11 +23,13 @@ export class Replacements {
     return this.#boundOf(object).flatMap((other) => (isReplacement(object, other) ? [other.name] : []));
   }
 
-  /** Returns the names of all addresses of the member's pods, none if the cache has one for the object's NIC. */
-  findOfOtherNics(object: CachedAllocation): readonly string[] {
+  /** Returns the names of all addresses of the member's pods, none if the cache has one of the NIC and family. */
+  findOthers(object: CachedAllocation): readonly string[] {
+    const { workload, ip } = object.spec;
     const others = this.#boundOf(object);
-    const isOfNic = ({ ifName }: CachedHolder): boolean => ifName === object.spec.workload?.ifName;
-    return others.some(({ spec }) => spec.holders.some(isOfNic)) ? [] : others.map(({ name }) => name);
+    const isSame = ({ spec }: CachedAllocation): boolean =>
+      spec.ip.family === ip.family && spec.holders.some(({ ifName }) => ifName === workload?.ifName);
+    return others.some(isSame) ? [] : others.map(({ name }) => name);
   }
 
   #boundOf({ spec: { workload } }: CachedAllocation): readonly CachedAllocation[] {

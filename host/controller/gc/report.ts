@@ -5,9 +5,9 @@ import { compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
-import { OUT_OF_SERVICE } from "../../resources/node.ts";
+import { type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
 import type { ControllerDeps } from "../types.ts";
-import { type Collected, lostNode, stateOf } from "./check-allocation.ts";
+import { type Collected, placeOf, stateOf } from "./check-allocation.ts";
 import type { Action } from "./plan-collection.ts";
 
 /** Most addresses that one event of the collection names. */
@@ -61,10 +61,22 @@ function nameSome(objects: readonly IpAllocation[]): string {
 export class SweepProblems {
   readonly #lost = new Map<string, number>();
   readonly #orphans = new Map<string, number>();
+  /** By the former and the present name of a machine. */
+  readonly #renamed = new Map<string, number>();
+  readonly #nodes: ReadonlyMap<string, Node>;
+
+  /** `nodes`: all that there are. */
+  constructor(nodes: ReadonlyMap<string, Node> = new Map()) {
+    this.#nodes = nodes;
+  }
 
   /** `isPool`: whether the pool exists. Allocations of a deleted pool are legal. */
   add(object: IpAllocation, isPool: boolean): void {
-    if (stateOf(object) === "NodeLost") count(this.#lost, lostNode(object));
+    const { node, machine } = placeOf(object);
+    if (stateOf(object) === "NodeLost") count(this.#lost, node);
+    const isAway = !this.#nodes.has(node) && ["Bound", "NodeLost"].includes(stateOf(object));
+    const now = isAway && machine !== undefined && this.#nodes.values().find((each) => each.machine === machine);
+    if (now) count(this.#renamed, `Node "${node}" is gone, and its machine is node "${now.name}" now`);
     if (!isPool && stateOf(object) !== "BlockReturned") count(this.#orphans, object.spec.pool);
   }
 
@@ -74,6 +86,10 @@ export class SweepProblems {
         this.#lost,
         (node, many) =>
           `Node "${node}" is lost: ${many} in quarantine until it confirms that its pods are gone, carries the taint ${OUT_OF_SERVICE}, or another node finds them silent`,
+      ),
+      ...lines(
+        this.#renamed,
+        (what, many) => `${what}: ${many} in use or in quarantine until a node finds them silent`,
       ),
       ...lines(this.#orphans, (pool, many) => `There is no IPPool "${pool}", and ${many} in use`),
     ];

@@ -1,12 +1,13 @@
 /**
- * Whether an address is retained for a NIC that its member's pod does not have: the pod lives and has addresses of
- * other NICs, its annotations do not announce this one, and no pod of the member has an address for it.
+ * Whether an address is retained that its member's pod does not ask for: the pod lives and has other addresses, none
+ * of this NIC and family. Its annotations do not announce the NIC, or do not give it the family, or that is disabled.
  */
-import { decodePodAnnotations } from "../../config/annotations.ts";
+import { decodePodAnnotations, type FamilyNames, type PodAnnotations } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
-import { announcedNics } from "../../ipam/announced-nics.ts";
+import { announcedNics, nicNameAt } from "../../ipam/announced-nics.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { PODS } from "../../kubernetes/paths.ts";
+import type { Family } from "../../net/ip.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { isSameMember } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
@@ -21,18 +22,20 @@ interface NicDeps {
 }
 
 /** `others`: allocations that are bound to the member's pods, as read from the API server. Reads its pods there. */
-export async function isOfUnusedNic(
+export async function isUnused(
   deps: NicDeps,
-  { spec: { workload } }: IpAllocation,
+  { spec: { workload, ip } }: IpAllocation,
   others: readonly IpAllocation[],
 ): Promise<boolean> {
   const ifName = workload?.ifName;
   if (ifName === undefined) return false;
   const bound = others.filter(({ spec }) => spec.state === "Bound" && isSameMember(workload, spec.workload));
-  const holders = bound.flatMap(({ spec }) => spec.holders);
-  if (holders.length === 0 || holders.some((holder) => holder.ifName === ifName)) return false;
-  const pods = await Promise.all(holders.map((holder) => readHolder(deps, holder)));
-  return pods.every((pod) => pod !== undefined && !announces(deps, pod, ifName));
+  const nics = bound.flatMap(({ spec }) => spec.holders.map((holder) => ({ holder, family: spec.ip.family })));
+  const own = nics.filter(({ holder }) => holder.ifName === ifName);
+  if (nics.length === 0 || own.some(({ family }) => family === ip.family)) return false;
+  const pods = await Promise.all(nics.map(({ holder }) => readHolder(deps, holder)));
+  const needs = own.length > 0 ? givesFamily : announces;
+  return pods.every((pod) => pod !== undefined && !needs(deps, pod, { ifName, family: ip.family }));
 }
 
 /** Returns undefined if it has ended, or cannot be decoded. */
@@ -47,14 +50,41 @@ async function readHolder(deps: NicDeps, { namespace, pod: name, podUid }: Holde
   }
 }
 
-function announces({ caches }: NicDeps, { annotations }: Pod, ifName: string): boolean {
+interface NicFamily {
+  readonly ifName: string;
+  readonly family: Family;
+}
+
+function announces({ caches }: NicDeps, pod: Pod, { ifName }: NicFamily): boolean {
+  const found = readAnnotations(caches, pod);
+  if (found === undefined) return true;
+  const listed = [...(found.subnets ?? []), ...(found.ippools ?? [])].map((entry) => entry.interface);
+  const isUnreadable = found.networksFault !== undefined || found.networks?.some(({ fault }) => fault !== undefined);
+  return isUnreadable || [...announcedNics(found, firstNicOf(caches)), ...listed].includes(ifName);
+}
+
+/** Of a NIC that has addresses: where the pod names no pools, what it has is what it was given. */
+function givesFamily({ caches }: NicDeps, pod: Pod, { ifName, family }: NicFamily): boolean {
+  const { enableIPv4, enableIPv6, enableSubnet } = settingsOf(caches);
+  if (!(family === 4 ? enableIPv4 : enableIPv6)) return false;
+  const found = readAnnotations(caches, pod);
+  if (found === undefined) return true;
+  const { subnets, subnet, ippools, ippool } = enableSubnet
+    ? found
+    : { ...found, subnets: undefined, subnet: undefined };
+  const listed = subnets ?? (subnet === undefined ? ippools : undefined);
+  const entry: FamilyNames | undefined =
+    listed?.find((each, at) => (each.interface ?? nicNameAt(at, found, firstNicOf(caches))) === ifName) ??
+    (listed === undefined ? (subnet ?? ippool) : undefined);
+  return entry?.[`ipv${family}`] !== undefined;
+}
+
+/** Returns undefined if they cannot be decoded. */
+function readAnnotations(caches: Caches, { annotations }: Pod): PodAnnotations | undefined {
   try {
-    const found = decodePodAnnotations(annotations, settingsOf(caches));
-    const listed = [...(found.subnets ?? []), ...(found.ippools ?? [])].map((entry) => entry.interface);
-    const isUnreadable = found.networksFault !== undefined || found.networks?.some(({ fault }) => fault !== undefined);
-    return isUnreadable || [...announcedNics(found, firstNicOf(caches)), ...listed].includes(ifName);
+    return decodePodAnnotations(annotations, settingsOf(caches));
   } catch (error) {
-    if (error instanceof ConfigError) return true;
+    if (error instanceof ConfigError) return undefined;
     throw error;
   }
 }

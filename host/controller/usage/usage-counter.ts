@@ -8,8 +8,8 @@ import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { isSameList } from "../../lib/same-list.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
-import { formatPrefix } from "../../net/prefix.ts";
 import { rangeOfPrefix } from "../../net/range.ts";
+import { segmentsOf } from "../../resources/check-pools.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { equalShape, type PoolShape, poolShape, unionOfRouters } from "../../resources/ip-pool-shape.ts";
@@ -57,7 +57,7 @@ export class UsageCounter {
   ): void {
     const names = new Set<string>(pools.map(({ name }) => name));
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
-    const fresh = [...Map.groupBy(pools, networkOf).values()].flatMap((network) => {
+    const fresh = segmentsOf(pools).flatMap((network) => {
       const others = othersOf(network, occupied);
       return network.flatMap((pool) => this.#update(pool, reserved, others));
     });
@@ -142,11 +142,7 @@ function shapeOf({ spec, reserved, others }: Counted): PoolShape {
   return poolShape({ spec }, reserved, others);
 }
 
-function networkOf({ spec: { addressSpace, subnet } }: IpPool): string {
-  return `${formatPrefix(subnet)} ${addressSpace}`;
-}
-
-/** `network`: all pools of one subnet; at least one. */
+/** `network`: all pools of one segment; at least one. */
 function othersOf(network: readonly IpPool[], occupied: OccupiedIps): readonly Ip[] {
   const [first] = network;
   if (first === undefined) return [];

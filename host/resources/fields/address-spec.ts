@@ -73,6 +73,9 @@ const NETWORK_RULE: CelRule = {
   message: OUTSIDE_SPECIAL,
 };
 
+/** Of a new network. */
+export const SUBNET_RULES: readonly CelRule[] = [...EXACT_PREFIX_RULES, NETWORK_RULE];
+
 const ROUTER_RULE: CelRule = {
   rule: `!isIP(self) || ${isUsual("self")} || ${isLinkLocalText("self")}`,
   message: ROUTER_FORM,
@@ -176,7 +179,7 @@ export const addressKeys = {
   ipVersion: ipVersion.optional().meta({ description: "Address family. Derived from `subnet`; must match it." }),
   subnet: exactPrefix.meta({
     description: "Network in canonical CIDR form. Immutable.",
-    ...cel(...EXACT_PREFIX_RULES, NETWORK_RULE, IMMUTABLE),
+    ...cel(...SUBNET_RULES, IMMUTABLE),
   }),
   ips: podRanges.optional().meta({
     description:
@@ -318,11 +321,11 @@ function isNoEdge(ip: string): string {
 }
 
 /**
- * The key is compared with its old value, so that objects that were stored before the rule can be changed in other
- * fields. The server takes the cost of comparing two optional values for unlimited.
+ * The keys are compared with their old values, so that objects that were stored before the rule can be changed in
+ * other fields. The server takes the cost of comparing two optional values for unlimited.
  */
 function edgeRule(key: string, none: string, rule: string, found?: string): CelRule {
-  const isUnchanged = `oldSelf.?${key}.orValue(${none}) == self.${key}`;
+  const isUnchanged = `(oldSelf.?${key}.orValue(${none}) == self.${key} && oldSelf.?subnet.orValue('') == self.subnet)`;
   return {
     rule: `!has(self.${key}) || ${isUnchanged} || !isCIDR(self.subnet) || (${rule})`,
     message: noEdge("the subnet"),

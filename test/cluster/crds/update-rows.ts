@@ -29,7 +29,6 @@ const changes =
 const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"]
   .map(changes)
   .flatMap((row) => [
-    row("another subnet", AT, { subnet: "10.7.0.0/24" }, ["spec.subnet", IMMUTABLE]),
     row("another address space", inSpace("a"), inSpace("b"), ["spec.addressSpace", IMMUTABLE]),
     row("an address space where there was none", AT, inSpace("b"), ["spec.addressSpace", IMMUTABLE]),
     row("an address space no more", inSpace("a"), AT, ["spec.addressSpace", IMMUTABLE]),
@@ -40,6 +39,46 @@ const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"]
     ),
     row("a gateway outside", AT, { ...AT, gateway: "10.7.0.1" }, ["spec.gateway", "an address inside 10.6.0.0/24"]),
   ]);
+
+const CANNOT_GROW = "the original network, which is that of its Subnet or AddressRange";
+const GENERATED = {
+  subnet: "blue",
+  application: { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u1" },
+  interface: "eth0",
+  ...{ reclaim: true, wanted: 1, reason: "" },
+};
+
+/** `to` replaces the subnet `from`; `more` is beside both. */
+function resized(kind: string, from: string, to: string, refusal?: string, more: object = {}): UpdateRow {
+  const title = `${from} becomes ${to}${Object.keys(more).map((key) => `, with ${key}`)}`;
+  const row = { title, kind, before: { subnet: from, ...more }, after: { subnet: to, ...more } };
+  return refusal === undefined ? row : { ...row, refusal: ["spec.subnet", refusal] };
+}
+
+const [NEAR, WIDE, SIX] = ["10.6.0.0/24", "10.6.0.0/23", "fd00::/64"];
+
+const SIZES: readonly UpdateRow[] = [
+  resized("IPPool", NEAR, WIDE, undefined, { gateway: "10.6.0.1", ips: ["10.6.0.9"] }),
+  resized("IPPool", "10.6.1.0/24", WIDE),
+  resized("IPPool", SIX, "fd00::/60"),
+  ...[
+    [WIDE, NEAR],
+    [NEAR, "10.7.0.0/24"],
+    [NEAR, "10.6.2.0/23"],
+    [SIX, "fd00::/65"],
+    [NEAR, SIX],
+    [SIX, "0.0.0.0/0"],
+  ].map(([from = "", to = ""]) => resized("IPPool", from, to, `"${from}", or a network around it`)),
+  resized("IPPool", NEAR, WIDE, CANNOT_GROW, { source: { range: "lan" } }),
+  resized("IPPool", NEAR, WIDE, undefined, { source: { prefix: NEAR, blockSize: 28 } }),
+  resized("IPPool", NEAR, WIDE, CANNOT_GROW, { generated: GENERATED, ips: [] }),
+  {
+    ...resized("IPPool", "10.6.0.0/31", NEAR, undefined, { gateway: "10.6.0.0" }),
+    refusal: ["spec.gateway", `another address than the first and the last one of ${NEAR}`],
+  },
+  resized("Subnet", NEAR, WIDE, IMMUTABLE),
+  resized("Subnet", NEAR, "10.7.0.0/24", IMMUTABLE),
+];
 
 function inSpace(addressSpace: string): object {
   return { ...AT, addressSpace };
@@ -160,7 +199,7 @@ let next = 0;
 
 /** Each with a name and an address of its own. */
 export const UPDATE_ROWS: readonly (UpdateRow & { readonly name: string })[] = [
-  ...[...ADDRESSES, ...SOURCES, ...RESERVED].map((row, index) => ({ ...row, name: `row-${index}` })),
+  ...[...ADDRESSES, ...SIZES, ...SOURCES, ...RESERVED].map((row, index) => ({ ...row, name: `row-${index}` })),
   ...ALLOCATIONS.map((row) => {
     const name = `10.10.0.${++next}`;
     return { ...row, name, before: bound(name, { ...row.before }), after: bound(name, { ...row.after }) };

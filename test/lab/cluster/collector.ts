@@ -10,7 +10,7 @@ import { startClaimStatus } from "../../../host/controller/owners/claim-status.t
 import { ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../waiting.ts";
-import type { LabController } from "./controller.ts";
+import { type LabController, UNKNOWN_OWNERS } from "./controller.ts";
 import { connectClient } from "./in-process.ts";
 import { NODES } from "./objects.ts";
 import type { World } from "./world.ts";
@@ -24,6 +24,8 @@ export class LabCollector {
   #collector: GarbageCollector | undefined;
   #controller: LabController | undefined;
   #aheadMs = 0;
+  /** Of all owners. */
+  liveness: "alive" | "unknown" = "unknown";
 
   /** The first controller leads. */
   static async open(world: World): Promise<LabCollector> {
@@ -63,7 +65,10 @@ export class LabCollector {
         },
         notices: startNotices,
       },
-      { deps: { clock, random: () => 0.5 } },
+      {
+        deps: { clock, random: () => 0.5 },
+        addressOwners: { ...UNKNOWN_OWNERS, readLiveness: async () => this.liveness },
+      },
     );
   }
 

@@ -22,7 +22,7 @@ import { connectClient } from "./in-process.ts";
 import { WatchedApi } from "./watched-api.ts";
 
 /** Owners whose addresses stay retained. */
-const UNKNOWN_OWNERS: AddressOwners = {
+export const UNKNOWN_OWNERS: AddressOwners = {
   readLiveness: async () => "unknown",
   findUid: () => undefined,
   subscribe: () => () => {},

@@ -226,6 +226,12 @@ export class AllocationChecker {
     const others = [...this.#objects.values()].filter(
       (each) => each.name !== name && isRetained(each) && hasSameNic(each, before),
     );
+    // A member that lives with the NIC's other family alone is not given this one any more.
+    const isOther = (each: NonNullable<Allocation>): boolean =>
+      each.spec.state === "Bound" &&
+      each.spec.ip.family !== spec.ip.family &&
+      hasSameNic({ ...each, spec: { ...each.spec, ip: spec.ip } }, before);
+    if (spec.state === "Kept" && [...this.#objects.values()].some(isOther)) return undefined;
     // What lies in no selected pool any more is given up for an address of another one.
     const isReplaced = others.some((other) => !this.#answers.has(name) || other.spec.pool !== spec.pool);
     return isReplaced ? undefined : `released while ${spec.workload.kind} ${spec.workload.name} lives`;

@@ -43,6 +43,28 @@ describe("the pool cache after a survey", () => {
     expect(neighbours.map((names) => names.join(""))).toEqual(["abc", "abc", "abc", "d"]);
   });
 
+  it("knows what is used, and routers, when one pool of a segment is wider, and moves none when it becomes so", () => {
+    const [near, far] = [{ ips: ["10.6.0.1-10.6.0.4"], gatewayIp: "10.6.0.1" }, { ips: ["10.6.0.1-10.6.0.4"] }];
+    const [a, b, wide] = [pool("a", "10.6.0.0/24", near), pool("b", "10.6.0.0/24", far), pool("b", "10.6.0.0/23", far)];
+    const poolCache = new PoolCache(space);
+    poolCache.update([a, b], []);
+    expect(poolCache.takeExactly(b, ip("10.6.0.2"))).toBe("claimed");
+    expect(poolCache.update([a, wide], []).map(({ name }) => name)).toEqual(["b"]);
+    for (const each of [poolCache, poolCache.copy()]) {
+      const took = [a, b, wide].map((pool) =>
+        range(1, 3)
+          .map((address) => each.takeExactly(pool, ip(address)))
+          .join(),
+      );
+      expect(took).toEqual(["outside,taken,claimed", "outside,taken,taken", "outside,taken,taken"]);
+      expect(each.neighboursOf(wide).map(({ name }) => name)).toEqual(["b", "a"]);
+    }
+    poolCache.cancel("", ip("10.6.0.2"));
+    expect(poolCache.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
+    expect(poolCache.update([pool("a", "10.7.0.0/24"), wide], []).map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(poolCache.takeExactly(wide, ip("10.6.0.1"))).toBe("claimed");
+  });
+
   it.each([
     ["a list", (cache: PoolCache, blue: IpPool) => cache.replaceUsed(blue, packed("10.6.0.2"))],
     [

@@ -19,6 +19,12 @@ const [wide, b, all] = [poolOf("a", "10.0.0.0/16"), poolOf("b", "10.0.1.0/24"), 
 const shared = (one: string, other: string, ranges: string) =>
   `IPPools "${one}" and "${other}" share addresses of ${ranges}; each address`;
 
+const routed = (name: string, length: number) => poolOf(name, `10.6.0.0/${length}`, { gateway: "10.6.0.1", ips: [] });
+const linked = (name: string, length: number) => poolOf(name, `fd06::/${length}`, { gateway: "fe80::1", ips: [] });
+const good = (name: string, length: number, ...ips: string[]): IpPool => {
+  return { ...poolOf(name, `10.6.0.0/${length}`, { ips }), isReady: true };
+};
+
 const rows: Row[] = [
   ["equal subnets with disjoint ranges", [ips("a", "10.0.0.1-10.0.0.9"), ips("b", "10.0.0.10")], ["a", "b"], []],
   [
@@ -30,6 +36,11 @@ const rows: Row[] = [
   ["one name twice", [poolOf("a", "10.0.0.0/24"), poolOf("a", "10.0.1.0/24")], ["a"], ['"a" is refused: another pool']],
   ["a subnet inside an earlier one", [wide, b, poolOf("c", "10.1.0.0/24")], ["a", "c"], [`"b" is refused: ${INSIDE}`]],
   ["a subnet around an earlier one", [b, wide, all], ["b"], [around("a", "10.0.0.0/16"), around("z", "0.0.0.0/0")]],
+  ["one segment, by its router", [routed("a", 24), routed("b", 23)], ["a", "b"], []],
+  ["one segment, when both were good", [good("a", 23), good("b", 24)], ["a", "b"], []],
+  ["one segment, shared", [good("a", 23, "10.6.0.5"), good("b", 24, "10.6.0.5")], ["a", "b"], ["share"]],
+  ["a good pool around another", [routed("a", 24), good("b", 23)], ["a"], ['"b" is refused']],
+  ["a router of every link", [linked("a", 64), linked("b", 60)], ["a"], ['"b" is refused']],
   [
     "other families and spaces",
     [poolOf("a", "10.0.0.0/8"), poolOf("b", "10.0.0.0/16", lab), poolOf("c", "::/0"), poolOf("d", "10.0.0.0/24", lab)],

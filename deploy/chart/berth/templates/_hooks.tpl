@@ -47,6 +47,7 @@ spec:
           env:
             {{- . | nindent 12 }}
           {{- end }}
+          {{- include "berth.hookResources" $root | nindent 10 }}
           # What a failed pod says remains readable in its status.
           terminationMessagePolicy: FallbackToLogsOnError
           securityContext:
@@ -112,6 +113,7 @@ spec:
             {{- if .Values.uninstall.keepState }}
             - --keep-state
             {{- end }}
+          {{- include "berth.hookResources" . | nindent 10 }}
           securityContext:
             {{- include "berth.agentSecurity" . | nindent 12 }}
           volumeMounts:
@@ -198,10 +200,19 @@ spec:
   image: {{ include "berth.image" . | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   command: [/usr/bin/node, -e, "setInterval(() => {}, 1e9)"]
+  {{- include "berth.hookResources" . | nindent 2 }}
   securityContext:
     runAsUser: 65532
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true
     capabilities:
       drop: [ALL]
+{{- end }}
+
+{{/* Of containers that live for a short time. */}}
+{{- define "berth.hookResources" -}}
+{{- with .Values.hooks.resources -}}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}

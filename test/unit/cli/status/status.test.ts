@@ -74,6 +74,7 @@ it.each<[string, Server, boolean]>([
   ["there is no agent", set({ desiredNumberScheduled: 0, numberReady: 0 }), false],
   ["none leads", { [LEASES]: [] }, false],
   ["the leader is silent", { [LEASES]: [lease("c-1_0a1b", 121)] }, false],
+  ["the leader's clock was years ahead once", { [LEASES]: [lease("c-1_0a1b", -99_999_999)] }, false],
   ["the Lease may not be read", { [LEASES]: undefined }, true],
   ["the DaemonSet may not be read", { "/apis/apps/v1/daemonsets": undefined }, true],
   ["no controller is", { "/api/v1/pods": [berthPod("controller", "c-1", false)] }, false],

@@ -45,7 +45,7 @@ it("all kinds of findings are judged, and no others", () => {
   const { pools, subnets } = look({ pools: [blue], subnets: [subnet("s", { subnet: NET })] });
   const kinds = (findings: Findings) => findings?.map(({ type, isTrue }) => `${isTrue ? "+" : "-"}${type}`).join(" ");
   expect([kinds(pools.get("blue")), kinds(subnets.get("s"))]).toEqual([
-    "+Ready -InvalidValues -Overlap -OutsideSubnet -InUseOutsideRange -InUseElsewhere -DeletedWithHolders -ProxyArpSuspected",
+    "+Ready -InvalidValues -Overlap -OutsideSubnet -InUseOutsideRange -InUseElsewhere -OtherMask -DeletedWithHolders -ProxyArpSuspected",
     "+Ready -InvalidValues -Overlap -Full",
   ]);
 });

@@ -14,6 +14,7 @@ import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
 import { ApiUnavailable, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
 import { NOTICE_ANNOTATION } from "../../../../host/resources/allocation-notice.ts";
 import { API_VERSION } from "../../../../host/resources/fields/metadata.ts";
+import { machineOf } from "../../../../host/resources/machine.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { NODES, PODS, POOLS, SERVES } from "../../../simulation/cluster.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
@@ -118,6 +119,21 @@ it("node-lost: a pod and its node are gone: quarantine after a grace, with who h
   expect(told.sort()).toEqual(["IPPool blue NodeLost", "Node n1 NodeLost"]);
   await sweep();
   expect(gc.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
+});
+
+it("node-lost: a node whose machine has another name now is named with it, at once and in quarantine", async () => {
+  const nodeInfo = { machineID: "m", systemUUID: "u" };
+  server.put(NODES, "new", { status: { conditions: [{ type: "Ready", status: "True" }], nodeInfo } });
+  const machine = machineOf({ machineId: "m", systemUuid: "u" });
+  const holder = { namespace: "shop", pod: "gone", podUID: "gone", interface: "eth0", machine };
+  bind("10.6.0.1", "gone", { holders: [{ ...holder, node: "n1" }] });
+  bind("10.6.0.2", "gone", { node: "new", holders: [{ ...holder, node: "new" }] });
+  const named = 'Node "n1" is gone, and its machine is node "new" now: 1 of its addresses is in use or';
+  for (const afterMs of [0, GRACE_MS]) {
+    await sweep(afterMs);
+    expect(gc.problems.filter((line) => line.startsWith(named))).toHaveLength(1);
+  }
+  expect(states()[0]).toBe("10.6.0.1 Quarantined");
 });
 
 it("node-lost: a ready node's agent is told once, until it has done nothing for long", async () => {

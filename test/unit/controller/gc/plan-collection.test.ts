@@ -61,7 +61,7 @@ function pauseOf(found: ObservedState): number | undefined {
 
 describe("the table", () => {
   it("has an answer for every combination", () => {
-    expect(all()).toHaveLength(6_912);
+    expect(all()).toHaveLength(6_048);
     const why = (each: ObservedState) => decideCollection({ ...each, ageMs: undefined }, TIMES).why;
     expect(all().filter((each) => why(each) === "no rule covers this state")).toEqual([]);
   });
@@ -82,86 +82,82 @@ describe("the table", () => {
   });
 });
 
-describe("node-lost: a dead node is not a silent node", () => {
-  it("retention: the agents of two pods' nodes are told when one of these has ended, whatever else is so, and nothing is written", () => {
-    expect(actionsOf(all({ state: "Bound", pod: "outliving" }))).toEqual(["tell"]);
-    expect(pauseOf(seen({ pod: "outliving" }))).toBe(TIMES.graceMs);
-  });
+const GONE = { pod: "absent", owner: "none" } as const;
+const LOST = { ...GONE, state: "NodeLost", node: "absent", prober: "none" } as const;
+const OFF = { pod: "absent", node: "outOfService" } as const;
+const SILENT = ["absent", "notReady", "ready"] as const;
+const { graceMs, cooldownMs, nodeLostMs, intervalMs } = TIMES;
+const SILENCE_MS = 2 * intervalMs + nodeLostMs;
 
-  it.each([
-    [["alive", "absent"], ["ready", "ready"], "outliving"],
-    [["finished", "alive"], ["ready", "absent"], "outliving"],
-    [["replaced", "alive"], ["ready", "ready"], "outliving"],
-    [["alive", "alive"], ["ready", "ready"], "alive"],
-    [["alive", "unknown"], ["ready", "ready"], "alive"],
-    [["alive", "absent"], ["ready", "notReady"], "alive"],
-    [["alive", "absent"], ["ready", "outOfService"], "alive"],
-    [["alive"], ["ready"], "alive"],
-    [["absent", "finished"], ["ready", "ready"], "finished"],
-    [["unknown", "absent"], ["ready", "ready"], "unknown"],
-    [[], [], "absent"],
-  ] as const)("retention: pods that are %s on nodes that are %s count as %s", (pods, nodes, wanted) =>
-    expect(strongestPodStatus(pods, nodes)).toBe(wanted),
-  );
+type Row = [what: string, is: Partial<ObservedState>, actions: string, pauseMs?: number];
 
-  const SILENT = ["absent", "notReady", "ready"] as const;
-  it.each(SILENT)("node-lost: of a node that is %s nothing is freed, only put in quarantine", (node) => {
-    for (const pod of ENDED)
-      expect(actionsOf(all({ state: "Bound", node, pod, isTold: true }))).toEqual(["quarantine"]);
-  });
-
-  it("node-lost: the agent of a ready node is told first, and has as long as before to release it", () => {
-    for (const pod of ENDED) {
-      const untold = seen({ pod, isTold: false });
-      expect([actionOf(untold), pauseOf(untold)]).toEqual(["tell", TIMES.cooldownMs]);
-      expect(situationOf(untold)).not.toBe(situationOf(seen({ pod })));
-    }
-    for (const node of NODES.filter((each) => each !== "ready"))
-      expect(actionOf(seen({ node, isTold: false }))).toBe(actionOf(seen({ node })));
-  });
-
-  it.each(SILENT)("node-lost: nor in quarantine, however long, while the node is %s", (node) =>
-    expect(actionsOf(all({ state: "NodeLost", node }))).toEqual(["ask", "keep", "wait"]),
-  );
-
-  it("node-lost: a node that is out of service is off: its addresses are free at once", () => {
-    for (const state of ["Bound", "NodeLost"] as const) {
-      const found = seen({ state, node: "outOfService" });
-      expect([actionOf(found), pauseOf(found)]).toEqual(["free", undefined]);
-    }
-  });
-
-  it("node-lost: another node asks after nodeLost, also for a member that has another address: it is not retained", () => {
-    const moved = (["ready", "notReady", "absent"] as const).map((node) => ({ node, owner: "moved" }) as const);
-    for (const of of [{ node: "absent" } as const, ...moved]) {
-      const found = seen({ state: "NodeLost", ...of });
-      expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
-    }
-    expect(actionOf(seen({ state: "NodeLost", node: "outOfService", owner: "moved" }))).toBe("free");
-  });
-
-  it("node-lost: whose node is alive is that node's agent's, until it has missed its sweeps and nodeLost besides", () => {
-    const pauses = (["ready", "notReady", "absent"] as const).map((node) => pauseOf(seen({ node })));
-    expect(pauses).toEqual([2 * TIMES.intervalMs + TIMES.nodeLostMs, TIMES.graceMs, TIMES.graceMs]);
-  });
+/** What is done whatever else is so, and after which time; 0: at once. */
+it.each<Row>([
+  ["node-lost: a pod that is there: it is not touched", { state: "Bound", pod: "alive" }, "keep"],
+  ["node-lost: a pod that is there, in quarantine", { state: "NodeLost", pod: "alive" }, "wait"],
+  ["node-lost: a pod whose state is unknown", { state: "Bound", pod: "unknown" }, "wait"],
+  ["node-lost: a pod whose state is unknown, in quarantine", { state: "NodeLost", pod: "unknown" }, "wait"],
+  ["node-lost: a workload that lives: its next pod has it", { ...LOST, owner: "alive" }, "keep"],
+  ["retention: one of two pods has ended", { state: "Bound", pod: "outliving" }, "tell", graceMs],
+  ...ENDED.flatMap((pod): Row[] => [
+    ["node-lost: the agent is told", { state: "Bound", node: "ready", pod, isTold: false }, "tell", cooldownMs],
+    ["node-lost: it was", { state: "Bound", node: "ready", pod, isTold: true }, "quarantine", SILENCE_MS],
+    ["node-lost: no node", { state: "Bound", node: "absent", pod }, "quarantine", graceMs],
+    ["node-lost: a silent node", { state: "Bound", node: "notReady", pod }, "quarantine", graceMs],
+  ]),
+  ...SILENT.flatMap((node): Row[] => [
+    ["node-lost: nothing is freed in quarantine, however long", { state: "NodeLost", node }, "ask,keep,wait"],
+    ["node-lost: a member elsewhere", { ...LOST, node, owner: "moved" }, "ask", nodeLostMs],
+  ]),
+  ["node-lost: another node is asked", LOST, "ask", nodeLostMs],
+  ["conflict: the chosen node is gone", { ...LOST, prober: "away" }, "ask", graceMs],
+  ["conflict: the chosen node has received answers for long", { ...LOST, prober: "ready" }, "ask", 3 * nodeLostMs],
+  ["node-lost: the node is off", { ...LOST, ...OFF }, "free", 0],
+  ["node-lost: the node is off, a member elsewhere", { ...LOST, ...OFF, owner: "moved" }, "free"],
+  ...(["Bound", "NodeLost"] as const).flatMap((state): Row[] => [
+    ["node-lost: a node that is off", { ...GONE, ...OFF, state }, "free", 0],
+    ["retention: whose workload lives", { ...OFF, state, owner: "alive" }, "preserve", 0],
+    ["retention: whose workload may live", { ...OFF, state, owner: "unknown" }, "wait"],
+    ["retention: whose workload is gone", { ...OFF, state, owner: "gone" }, "free", 0],
+  ]),
+  ["retention: the owner is gone", { state: "Kept", owner: "gone" }, "cool", graceMs],
+  ["retention: the owner is alive", { state: "Kept", owner: "alive" }, "keep"],
+  ["retention: the owner's member has another one by now", { state: "Kept", owner: "moved" }, "cool", SILENCE_MS],
+  ["retention: the member's pod does not ask for it", { state: "Kept", owner: "unused" }, "cool", SILENCE_MS],
+  ["retention: its namespace retains too many", { state: "Kept", owner: "excess" }, "cool", graceMs],
+  ["retention: nothing is known of the owner", { state: "Kept", owner: "unknown" }, "wait"],
+  ["cooling-visibility: its node is gone", { state: "Cooling", node: "absent" }, "free", cooldownMs],
+  ["cooling-visibility: its node is there", { state: "Cooling", node: "ready" }, "free", 2 * cooldownMs],
+  ["cooling-visibility: its node is silent", { state: "Cooling", node: "notReady" }, "free", 2 * cooldownMs],
+  ["conflict: it is the node's agent's", { state: "Conflict", node: "ready" }, "keep"],
+  ["conflict: while the node is there", { state: "Conflict", node: "notReady" }, "keep"],
+  ["conflict: never freed from here", { state: "Conflict", node: "absent" }, "ask", nodeLostMs],
+  ["conflict: a node out of service", { state: "Conflict", node: "outOfService" }, "ask", nodeLostMs],
+])("%s: %j", (_, is, actions, pauseMs) => {
+  expect(actionsOf(all(is)).join()).toBe(actions);
+  if (pauseMs !== undefined) expect(pauseOf(seen(is)) ?? 0).toBe(pauseMs);
 });
 
-describe("cooling-visibility: what cools", () => {
-  it("cooling-visibility: is free after the longer of grace and cooldown when its node is gone", () => {
-    const found = seen({ state: "Cooling", node: "absent" });
-    expect([actionOf(found), pauseOf(found)]).toEqual(["free", TIMES.cooldownMs]);
-    const quick = decideCollection({ ...found, ageMs: undefined }, { ...TIMES, cooldownMs: 0 });
-    expect(quick).toMatchObject({ kind: "observe", pauseMs: TIMES.graceMs });
-  });
-});
+it.each([
+  [["alive", "absent"], ["ready", "ready"], "outliving"],
+  [["finished", "alive"], ["ready", "absent"], "outliving"],
+  [["replaced", "alive"], ["ready", "ready"], "outliving"],
+  [["alive", "alive"], ["ready", "ready"], "alive"],
+  [["alive", "unknown"], ["ready", "ready"], "alive"],
+  [["alive", "absent"], ["ready", "notReady"], "alive"],
+  [["alive", "absent"], ["ready", "outOfService"], "alive"],
+  [["alive"], ["ready"], "alive"],
+  [["absent", "finished"], ["ready", "ready"], "finished"],
+  [["unknown", "absent"], ["ready", "ready"], "unknown"],
+  [[], [], "absent"],
+] as const)("retention: pods that are %s on nodes that are %s count as %s", (pods, nodes, wanted) =>
+  expect(strongestPodStatus(pods, nodes)).toBe(wanted),
+);
 
-describe("conflict: quarantine", () => {
-  it("conflict: goes to the next node when the chosen one is gone, or has received answers for long", () => {
-    const found = seen({ state: "NodeLost", node: "absent" });
-    const of = (prober: ProberStatus) => [actionOf({ ...found, prober }), pauseOf({ ...found, prober })];
-    expect(of("away")).toEqual(["ask", TIMES.graceMs]);
-    expect(of("ready")).toEqual(["ask", 3 * TIMES.nodeLostMs]);
-  });
+it("cooling-visibility: what cools is free after a grace when the cooldown is shorter", () => {
+  const found = seen({ state: "Cooling", node: "absent" });
+  const quick = decideCollection({ ...found, ageMs: undefined }, { ...TIMES, cooldownMs: 0 });
+  expect(quick).toMatchObject({ kind: "observe", pauseMs: graceMs });
 });
 
 describe("leak: two observations", () => {

@@ -101,6 +101,7 @@ export const SETS = {
       prometheusRule: { ...LABELS, enabled: true },
       docs: { url: "https://example.com/berth/" },
       grafanaDashboard: { enabled: true, labels: { grafana: "yes" } },
+      hooks: { resources: {} },
       prePull: { timeoutSeconds: 90 },
       uninstall: { force: true, timeoutSeconds: 100 },
     },
