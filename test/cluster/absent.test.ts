@@ -112,8 +112,8 @@ it.each<[what: string, act: () => Promise<unknown>, said: string]>([
   ["Coordinator, without status", () => replace(`${COORDINATOR}/status`, {}), ""],
 ])("%s", { timeout: 120_000 }, async (what, act, said) => {
   await act();
-  const [address, answer] = [await attach(), await tenant()];
-  await expect.poll(problems, { timeout: 10_000, message: "health" }).toContain(said);
+  const isSaid = expect.poll(problems, { timeout: 10_000, interval: 100, message: "health" }).toContain(said);
+  const [address, answer] = await Promise.all([attach(), tenant(), isSaid]);
   table.push([what, address, answer.slice(0, 60), said].join(" | "));
   expect(address).toMatch(/^10\.6\.0\./);
   expect([OCCUPIED.nodes[0], ...given]).not.toContain(address);

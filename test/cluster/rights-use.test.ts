@@ -44,6 +44,7 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "patch events.k8s.io/events": EVENT_COUNTS,
   },
   "berth-controller": {
+    "create /configmaps": "when the registry's epoch is gone: absent.test.ts",
     "get /configmaps": "after the API server went back in time: the registry's epoch",
     "list apiextensions.k8s.io/customresourcedefinitions": "then, which kind of allocations there is",
     "patch /configmaps": "an epoch that is not the first: begun and settled",
