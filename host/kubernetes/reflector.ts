@@ -81,6 +81,7 @@ export class Reflector<T> {
   readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
   #lastEventMs: number | undefined;
   #heardSinceMs = 0;
+  #answeredMs = Number.NEGATIVE_INFINITY;
   #isSynced = false;
   /** Version from which to watch; undefined if a list is due. */
   #version: string | undefined;
@@ -150,6 +151,11 @@ export class Reflector<T> {
     const what = this.#lastFailure instanceof ApiError ? "refused this node's watch" : "not answered";
     const why = this.#lastFailure === undefined ? "" : `: ${describeFailure(this.#lastFailure)}`;
     return `The API server has ${what} since ${since}${why}`;
+  }
+
+  /** When the server last answered after a failure, by the wall clock: milliseconds. */
+  get answeredMs(): number {
+    return this.#answeredMs;
   }
 
   /** Resolves when a watch is open. Rejects when the signal ends or the reflector is closed. */
@@ -323,6 +329,7 @@ export class Reflector<T> {
 
   /** The server has answered: the outage is over. */
   #reached(): void {
+    if (this.#lastFailure !== undefined) this.#answeredMs = Date.now();
     this.#lastFailure = undefined;
     if (this.#unreachable === undefined) return;
     this.#unreachable = undefined;

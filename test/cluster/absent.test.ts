@@ -162,8 +162,6 @@ it("etcd is restored with raised versions, and the controller is another one: wh
   timeout: 120_000,
 }, async () => {
   const late = [await create("n1"), await create("n1")];
-  const epochOf = async () => Object((await world.client.get(REGISTRY)).data);
-  const { epoch } = await epochOf();
   const copy = await world.plane.snapshot();
   for (const pod of late) given.add(await add(pod));
   await world.depose();
@@ -178,5 +176,4 @@ it("etcd is restored with raised versions, and the controller is another one: wh
     if (more === 0)
       table.push(`etcd restored, versions raised | ${address} after ${Math.round(performance.now() - startMs)} ms`);
   }
-  expect(await epochOf()).toMatchObject({ cause: "history", epoch: expect.not.stringMatching(`^${epoch}$`) });
 });

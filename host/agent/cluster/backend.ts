@@ -317,6 +317,12 @@ function reportUnused(events: Events, node: string, namespace: string): void {
   });
 }
 
+/**
+ * Time after an outage in which all agents have connected again, and have looked for what the server may lack:
+ * milliseconds. They pause for 1.5 seconds at most.
+ */
+const OTHERS_LOOK_MS = 3_000;
+
 async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableStack): Promise<Parts> {
   const { node, log, audit, nowMs, random } = given;
   const knownEpoch = new KnownEpoch(given.epochFile ?? epochFileIn(given.stateDirectory));
@@ -453,14 +459,16 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   );
   listeners.onOrphan = (name) => allocations.hasten([name]);
   const closing = new AbortController();
+  const othersRestMs = (): number => resources.epochWatch.answeredMs + OTHERS_LOOK_MS - Date.now();
   const epoch = new RegistryEpoch({
     ...{ known: knownEpoch, random, log },
     line: {
-      isUp: () => resources.epochWatch.isWatching && api.confirming === undefined,
+      isUp: () => resources.epochWatch.isWatching && othersRestMs() <= 0 && api.confirming === undefined,
       session: () => resources.epochWatch.stats.watches,
       silence: () => resources.epochWatch.silence,
       up: async (signal) => {
         await resources.epochWatch.watching(signal);
+        await sleep(Math.max(0, othersRestMs()), undefined, { signal });
         // The first answer may have raised a suspicion.
         await api.confirming;
       },

@@ -119,7 +119,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 
   /** The watch of the registry's epoch. */
-  get epochWatch(): Pick<Watches["epoch"], "isWatching" | "watching" | "silence" | "stats"> {
+  get epochWatch(): Pick<Watches["epoch"], "isWatching" | "answeredMs" | "watching" | "silence" | "stats"> {
     return this.#watches.epoch;
   }
 
