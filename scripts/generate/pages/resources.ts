@@ -58,7 +58,7 @@ the same keys except \`podCIDRType\`, and wins, key by key.`,
   },
   {
     title: "ConfigMap `vendor-conf`, key `conf.yml`",
-    text: "The settings, as YAML. A change applies without a restart; an invalid value, no value or no ConfigMap keeps the last ones and is reported; `{}` stands for the defaults. At least one family must be enabled.",
+    text: "The settings, as YAML. A change applies without a restart; without a valid one the last stays, which is reported; `{}` means the defaults. At least one family must be enabled.",
     schema: vendorConfSchema,
   },
 ];
