@@ -16,7 +16,7 @@ import type { IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
-import { ALLOCATIONS, COORDINATORS, createPod, NAMESPACES, POOLS, SETTINGS, SYSTEM } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS, COORDINATORS, createPod, NAMESPACES, POOLS, SYSTEM } from "../lab/cluster/objects.ts";
 import { applyKinds } from "../lab/cluster/workload-kinds.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
@@ -268,6 +268,6 @@ it("the Coordinator lists namespaces at their limit of addresses, beside its oth
   expect((await world.read("coordinators", "default")).status.phase).toBe("Synced");
   await world.client.patch(`${ALLOCATIONS}/10.39.0.2`, { spec: { state: "Cooling", holders: [] } });
   await expect.poll(full, { timeout: 30_000 }).toHaveLength(1);
-  await world.client.delete(SETTINGS);
+  await world.settings({});
   await expect.poll(full, { timeout: 30_000 }).toEqual([]);
 });

@@ -161,6 +161,9 @@ describe("retention: owners of addresses", () => {
           of("IPAMClaim", "db.net1", claim),
         );
       await expect.poll(others, SOON).toEqual(["alive", "alive", "alive"]);
+      // The kinds are asked for every ten seconds until then.
+      const followed = [of("VirtualMachine", "db"), of("VirtualMachineInstance", "job"), of("IPAMClaim", "db.net1")];
+      await expect.poll(() => followed.map((each) => owners.findUid(each)), SOON).toEqual([vm, vmi, claim]);
       await plane.client.patch(`${MACHINES}/db`, { spec: { runStrategy: "Halted" } });
       await plane.client.patch(`${INSTANCES}/job/status`, { status: { phase: "Succeeded" } });
       await expect.poll(() => uids, SOON).toContain(vmi);

@@ -112,6 +112,8 @@ async function update(deps: ControllerDeps, since: NotReadySince, state: State):
   const { api, caches, leading, log, clock } = deps;
   const port = new KubernetesEpoch({ api, configNamespace: caches.configNamespace, newEpoch: randomUUID });
   const record = recordOf(deps);
+  // A cluster without nodes has no epoch yet.
+  if (record?.epoch === "" && !Iterator.from(caches.nodes.items.values()).some(markedAs)) return undefined;
   if (record === undefined || record.epoch === "") {
     state.awayMs ??= clock.nowMs();
     const restMs = state.awayMs + AWAY_MS - clock.nowMs();

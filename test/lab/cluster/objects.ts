@@ -148,7 +148,7 @@ export function settingsObject(settings: Readonly<Record<string, unknown>>): obj
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: { name: "vendor-conf" },
-    data: { "conf.yml": lines.join("") },
+    data: { "conf.yml": lines.join("") || "{}" },
   };
 }
 
