@@ -128,6 +128,7 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
         "nodes",
         "pools",
         "reserved",
+        "services",
         "subnets",
         "vendorConf",
       ].sort(),
