@@ -65,9 +65,7 @@ describe("the agent", () => {
     expect(await world.stateOf(address)).toBe("Bound n1");
     expect(
       await operations().release({ namespace: "shop", pod: "web-0" }, { ...SILENT, isForced: true }),
-    ).toMatchObject({
-      isDone: true,
-    });
+    ).toMatchObject({ isDone: true });
     await until("the object cools", async () => (await world.stateOf(address)) === "Cooling n1");
   });
 
@@ -103,10 +101,7 @@ describe("kubectl berth", () => {
     for (const [name, value] of Object.entries(env())) vi.stubEnv(name, value);
   });
   afterAll(() => void vi.unstubAllEnvs());
-  const env = () => ({
-    ...{ HOME: home, KUBECONFIG: world.plane.kubeconfig },
-    PATH: `${home}:${process.env.PATH}`,
-  });
+  const env = () => ({ ...{ HOME: home, KUBECONFIG: world.plane.kubeconfig }, PATH: `${home}:${process.env.PATH}` });
   const exec = "kubectl exec --namespace berth agent-2 --container agent -- berthctl ";
 
   it.each([

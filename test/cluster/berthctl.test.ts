@@ -2,7 +2,7 @@
  * `kubectl berth` and `berthctl --kubeconfig` on a real API server: what a whole cluster has, as a user with that
  * kubeconfig sees it; the built programs where a process matters.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -70,16 +70,6 @@ describe("pools", () => {
       "six   fd06::/64     2^64     1  2^64-1    <1%        0            0  -",
     ]);
   });
-
-  it("as records", async () => {
-    const [blue] = JSON.parse((await berth("pools", "blue", "-o", "json")).out);
-    expect(blue).toMatchObject({
-      ...{ name: "blue", subnet: "10.6.0.0/24", gateway: "10.6.0.1", total: "252", used: "5", free: "247" },
-      states: { Bound: 2, Cooling: 1, Kept: 1, Quarantined: 1 },
-    });
-    const [six] = JSON.parse((await berth("pools", "six", "-o", "json")).out);
-    expect(six).toMatchObject({ total: String(2n ** 64n), used: "1", free: String(2n ** 64n - 1n) });
-  });
 });
 
 describe("allocations", () => {
@@ -101,29 +91,6 @@ describe("allocations", () => {
     [["--state", "kept"], ["10.6.0.77"]],
     [["-n", "default"], []],
   ])("%j selects", async (words, wanted) => expect(await lines("allocations", "-o", "name", ...words)).toEqual(wanted));
-
-  it("--watch prints all, then what changes", async () => {
-    const plugin = join(root, "dist", "kubectl-berth.mjs");
-    const child = spawn(process.execPath, [plugin, "allocations", "--watch", "-o", "json"]);
-    try {
-      const seen = followed(child);
-      await until(
-        () => `the first list: ${JSON.stringify(seen.records)}`,
-        () => seen.records.length === 6,
-      );
-      await world.allocate("10.6.0.99", { state: "Cooling", holders: [] });
-      await until("the new one", () => seen.records.length === 7);
-      expect(seen.records[6]).toMatchObject({ address: "10.6.0.99", state: "Cooling" });
-      await world.client.delete(`${ALLOCATIONS}/10.6.0.99`);
-      await until("its end", () => seen.records.length === 8);
-      expect(seen.records[7]).toMatchObject({ address: "10.6.0.99", state: "Free" });
-      child.kill("SIGINT");
-      await until("it has ended", () => child.exitCode !== null);
-      expect(child.exitCode).toBe(0);
-    } finally {
-      child.kill("SIGKILL");
-    }
-  });
 });
 
 describe("export", () => {
@@ -169,48 +136,48 @@ describe("export", () => {
   });
 });
 
+/** A watching plugin and all that it has printed. */
+function startWatch(...words: readonly string[]) {
+  const child = spawn(process.execPath, [join(root, "dist", "kubectl-berth.mjs"), ...words]);
+  const watch = { child, text: "", [Symbol.dispose]: () => void child.kill("SIGKILL") };
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk: Buffer) => {
+      watch.text += chunk.toString();
+    });
+  return watch;
+}
+
+it("allocations --watch prints all, then what changes", async () => {
+  using watch = startWatch("allocations", "--watch", "-o", "json");
+  const records = () => watch.text.split("\n").slice(0, -1);
+  await until("the first list", () => records().length === 6);
+  await world.allocate("10.6.0.99", { state: "Cooling", holders: [] });
+  await until("the new one", () => records().length === 7);
+  await world.client.delete(`${ALLOCATIONS}/10.6.0.99`);
+  await until("its end", () => records().length === 8);
+  const changes = `[${records().slice(6).join()}]`;
+  const wanted = ["Cooling", "Free"].map((state) => ({ address: "10.6.0.99", state }));
+  expect(JSON.parse(changes)).toMatchObject(wanted);
+});
+
 it("export --watch with --file replaces the file as a whole; SIGINT ends it", async () => {
   const file = join(home, "pods.zone");
   const origin = ["-o", "zone", "--origin", "pods.example", "--soa", "ns1.example"];
-  const plugin = join(root, "dist", "kubectl-berth.mjs");
-  const child = spawn(process.execPath, [plugin, "export", "--watch", ...origin, "--file", file, "--every", "0.1"]);
-  let notes = "";
-  child.stderr.on("data", (chunk: Buffer) => {
-    notes += chunk.toString();
-  });
   const serial = (text: string) => Number(/ SOA \S+ \S+ (\d+) /.exec(text)?.[1]);
-  try {
-    await until("the first file", () => notes.includes(`${file}: 6 addresses\n`));
-    const [first, { ino }] = [readFileSync(file, "utf8"), statSync(file)];
-    const holder = { namespace: "shop", pod: "web-1", podUid: "u4", ifName: "eth0", node: "n1" };
-    await world.allocate("10.6.0.22", { holders: [holder] });
-    await until("the second", () => notes.includes(`${file}: 7 addresses: 1 added, 0 changed, 0 removed\n`));
-    const second = readFileSync(file, "utf8");
-    expect(second).toContain("\nweb-1.shop 30 IN A 10.6.0.22\n");
-    expect(serial(second)).toBeGreaterThan(serial(first));
-    expect(statSync(file).ino).not.toBe(ino);
-    child.kill("SIGINT");
-    await until("it has ended", () => child.exitCode === 0);
-  } finally {
-    child.kill("SIGKILL");
-    await world.release("10.6.0.22");
-  }
+  using watch = startWatch("export", "--watch", ...origin, "--file", file, "--every", "0.1");
+  await until("the first file", () => watch.text.includes(`${file}: 6 addresses\n`));
+  const [first, { ino }] = [readFileSync(file, "utf8"), statSync(file)];
+  const holder = { namespace: "shop", pod: "web-1", podUid: "u4", ifName: "eth0", node: "n1" };
+  await world.allocate("10.6.0.22", { holders: [holder] });
+  await until("the second", () => watch.text.includes(`${file}: 7 addresses: 1 added, 0 changed, 0 removed\n`));
+  const second = readFileSync(file, "utf8");
+  expect(second).toContain("\nweb-1.shop 30 IN A 10.6.0.22\n");
+  expect(serial(second)).toBeGreaterThan(serial(first));
+  expect(statSync(file).ino).not.toBe(ino);
+  watch.child.kill("SIGINT");
+  await until("it has ended", () => watch.child.exitCode === 0);
+  await world.release("10.6.0.22");
 });
-
-function followed(child: ChildProcess): { readonly records: readonly Record<string, unknown>[] } {
-  let text = "";
-  child.stdout?.on("data", (chunk: Buffer) => {
-    text += chunk.toString();
-  });
-  return {
-    get records() {
-      return text
-        .split("\n")
-        .slice(0, -1)
-        .map((line) => JSON.parse(line) as Record<string, unknown>);
-    },
-  };
-}
 
 describe("ip", () => {
   it.each<[address: string, code: number, wanted: RegExp]>([

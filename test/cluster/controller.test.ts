@@ -2,12 +2,13 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
 import { poolObject } from "../lab/cluster/objects.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
@@ -15,8 +16,6 @@ const LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/berth-
 /** A fifth of the defaults. */
 const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 const DURATION_MS = 3_000;
-/** Longest wait, on a machine that has much else to do. */
-const PATIENCE_MS = 30_000;
 
 let plane: ControlPlane;
 let kubeconfig: string;
@@ -29,10 +28,7 @@ beforeAll(async () => {
   const kubeadm = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kubeadm-config" }, data };
   await client.create("/api/v1/namespaces/kube-system/configmaps", kubeadm);
   await client.create(`${BERTH}/ippools`, poolObject({ name: "blue", subnet: "10.6.0.0/24" }));
-  const account = "/api/v1/namespaces/kube-system/serviceaccounts/berth-controller/token";
-  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
-  const { status } = await client.create(account, request);
-  kubeconfig = await plane.writeKubeconfig("controller.kubeconfig", { token: status.token });
+  kubeconfig = await writeControllerKubeconfig(plane);
 });
 afterAll(() => plane.stop());
 afterEach(async () => {
@@ -47,15 +43,9 @@ async function start(name: string, options: { kubeconfig?: string; args?: string
   return controller;
 }
 
-async function eventually(ask: () => Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
-  while (!(await ask())) {
-    if (performance.now() > deadline) {
-      const logs = running.map(({ name, output }) => `${name}:\n${output().slice(-2_000)}`).join("\n");
-      throw new Error(`After ${PATIENCE_MS} ms it is not so that ${what}\n${logs}`);
-    }
-    await sleep(20);
-  }
+function eventually(ask: () => Promise<boolean>, what: string): Promise<number> {
+  const logs = () => running.map(({ name, output }) => `${name}:\n${output().slice(-2_000)}`).join("\n");
+  return until(() => `${what}\n${logs()}`, ask);
 }
 
 const leads = async (controller: ControllerProcess): Promise<boolean> => (await controller.status()).isLeading;

@@ -186,28 +186,6 @@ it("a full Subnet: pools of workloads, what each lacks, in conditions and an eve
   expect(controller.problems("subnets")).toEqual([]);
 });
 
-it("two that lead at once give 20 workloads of both families addresses of their own, and agree in the end", async () => {
-  await world.subnet("wide", { subnet: "10.8.0.0/16" });
-  await world.subnet("six", { subnet: "fd00:9::/64" });
-  const one = await lead();
-  const first = poolOwners;
-  const two = await lead();
-  const second = poolOwners;
-  for (let at = 0; at < 20; at++)
-    for (const each of [first, second])
-      each.want(`w${at}`, `u-${at}`, { count: 5, subnets: ["wide"] }, { count: 5, family: 6, subnets: ["six"] });
-  const given = async () => new Set((await pools()).flatMap(({ spec }) => spec.ips.join() || [])).size;
-  await expect.poll(given, { timeout: 60_000 }).toBe(40);
-  await expect
-    .poll(async () => (await world.read("subnets", "wide")).status, { timeout: 60_000 })
-    .toMatchObject({
-      assigned: 100,
-    });
-  // What the other has written first is a problem until the next round.
-  const problems = async () => [one, two].flatMap((each) => each.problems("subnets"));
-  await expect.poll(problems, { timeout: 60_000 }).toEqual([]);
-}, 150_000);
-
 it("the Coordinator is made, and follows the cluster's networks, also of a kind that is installed later, in any version", async () => {
   await world.client.delete(`${COORDINATORS}/default`).catch(() => {});
   const { client } = world;

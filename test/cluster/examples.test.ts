@@ -1,11 +1,7 @@
-/** deploy/examples on a real API server, and what Berth reads out of them. */
+/** deploy/examples on a real API server, and what the controller makes of them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { decodePodAnnotations } from "../../host/config/annotations.ts";
-import { checkPools } from "../../host/resources/check-pools.ts";
-import { decodeIpPool } from "../../host/resources/ip-pool.ts";
-import { decodeSubnet } from "../../host/resources/subnet.ts";
 import { applyFolder, readDocuments } from "../lab/apply.ts";
 import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
@@ -33,19 +29,6 @@ describe("the examples", () => {
       ...(await applyFolder(world.client, join(FOLDER, "multus"))),
     ];
     expect(applied).toHaveLength(objects.length);
-  });
-
-  it("are what Berth can use: pools and Subnets that fit together, annotations that can be followed", () => {
-    const pools = objects.filter(({ kind }) => kind === "IPPool").map((pool) => decodeIpPool(pool, pool.metadata.name));
-    expect(checkPools(pools).problems).toEqual([]);
-    const subnets = new Set(
-      objects.filter(({ kind }) => kind === "Subnet").map((subnet) => decodeSubnet(subnet, subnet.metadata.name).name),
-    );
-    const templates = objects.flatMap(({ spec }) => spec?.template?.metadata?.annotations ?? []);
-    const requests = templates.map((annotations) => decodePodAnnotations(annotations));
-    const named = requests.flatMap(({ subnet }) => [...(subnet?.ipv4 ?? []), ...(subnet?.ipv6 ?? [])]);
-    expect(named.length).toBeGreaterThan(0);
-    expect(named.filter((name) => !subnets.has(name))).toEqual([]);
   });
 
   it("raise no Warning event of the controller, and each of their pools is Ready", async () => {

@@ -2,13 +2,12 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { MAX_CONNECTIONS } from "../../host/kubernetes/http/retry.ts";
-import type { ApiError, WatchEvent } from "../../host/kubernetes/kube-api.ts";
+import type { WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import { listPages } from "../../host/kubernetes/list.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
 import { until } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
-import { startRelay } from "./kube-wire.ts";
 
 const PATH = "/api/v1/namespaces/default/configmaps";
 const mapOf = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } });
@@ -118,38 +117,5 @@ describe("connections", () => {
     for (const { abort } of others) abort();
     await Promise.allSettled(others.map(({ ended }) => ended));
     expect(client.stats.watching).toBe(0);
-  });
-});
-
-describe("trouble", () => {
-  it("connections that are reset under way cost nothing but another attempt", async () => {
-    const relay = await startRelay(plane.kubeconfig);
-    try {
-      const client = await open(relay.kubeconfig);
-      const outcomes: string[] = [];
-      let next = 0;
-      const createAll = async () => {
-        for (let index = next++; index < 120; index = next++) {
-          const made = client.call({ method: "POST", path: PATH, body: mapOf(`r-${index}`) });
-          // The create that was answered into a cut connection meets itself.
-          outcomes.push(
-            await made.then(
-              () => "made",
-              (error: ApiError) => error.reason,
-            ),
-          );
-          // While the other seven are under way.
-          if (outcomes.length % 10 === 0) relay.cut();
-        }
-      };
-      await Promise.all(Array.from({ length: 8 }, createAll));
-      expect(client.stats.attempts).toBeGreaterThan(120);
-      expect(outcomes.filter((one) => one !== "made" && one !== "AlreadyExists")).toEqual([]);
-      const { items } = await plane.client.get(PATH);
-      const names: string[] = items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
-      expect(names.filter((name) => name.startsWith("r-"))).toHaveLength(120);
-    } finally {
-      await relay.close();
-    }
   });
 });

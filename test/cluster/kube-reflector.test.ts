@@ -8,6 +8,7 @@ import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
 import { itLong } from "../world/long-cases.ts";
 import { until } from "../world/recorded-log.ts";
+import { Seeded } from "../world/seeded.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { type Relay, startRelay } from "./kube-wire.ts";
 
@@ -102,33 +103,22 @@ async function expectTruth(observed: Observed): Promise<void> {
   expect(sorted(observed.received)).toEqual(expected);
 }
 
-/** A generator of the same numbers for the same seed (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 describe("a reflector", () => {
   it("agrees with the server after a random walk of 200 changes with cuts in between, and reports no change twice", async () => {
     const observed = await open();
     const seed = Date.now() % 1_000_000;
-    const random = randomOf(seed);
+    const random = new Seeded(seed);
     observed.reflector.start();
     await observed.reflector.synced();
     const names = Array.from({ length: 30 }, (_, index) => `walk-${index}`);
     const present = new Set<string>();
     let cuts = 0;
     for (let step = 0; step < 200; step++) {
-      const name = names[Math.floor(random() * names.length)] ?? "";
+      const name = random.pick(names);
       if (!present.has(name)) {
         await plane.client.create(PATH, write(name, `${step}`));
         present.add(name);
-      } else if (step % 20 !== 9 && random() < 0.4) {
+      } else if (step % 20 !== 9 && random.chance(0.4)) {
         await plane.client.delete(`${PATH}/${name}`);
         present.delete(name);
       } else await plane.client.patch(`${PATH}/${name}`, { data: { value: `${step}` } });

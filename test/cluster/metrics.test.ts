@@ -5,9 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { get } from "node:https";
-import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { UNKNOWN_TOKENS } from "../../host/metrics/caller-access.ts";
 import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../host/resources/registry-epoch.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
@@ -15,7 +13,6 @@ import { NAMESPACES, namespaceObject } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { type Prometheus, startPrometheus } from "../lab/prometheus.ts";
 import { eventually } from "../lab/waiting.ts";
-import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { type Certificates, type Component, installCertificates } from "./certificates.ts";
 
@@ -104,42 +101,6 @@ async function scrapeVerified(of: Component, bearer: string | undefined): Promis
   return (await eventually(ask, Boolean, PATIENCE.timeout)) ?? scrape(of, bearer);
 }
 
-/**
- * 80 connections without a request from one address, opened again when closed, and made-up tokens from twelve others.
- */
-function startFlood(of: Component) {
-  const { port } = new URL(urls[of]);
-  const idle = new Set<Socket>();
-  const answers: number[] = [];
-  let isOver = false;
-  const open = () => {
-    if (isOver) return;
-    const socket = connect({ host: "127.0.0.1", port: Number(port), localAddress: "127.0.0.9" });
-    idle.add(socket);
-    socket
-      .on("error", () => {})
-      .once("close", () => {
-        idle.delete(socket);
-        setTimeout(open, 20);
-      });
-  };
-  for (let index = 0; index < 80; index++) open();
-  const sources = Array.from({ length: 48 }, async (_, lane) => {
-    for (let index = 0; !isOver; index++) {
-      const { status } = await scrape(of, `made-up-${lane}-${index}`, `127.0.2.${(lane % 12) + 1}`);
-      answers.push(status);
-    }
-  });
-  return {
-    answers,
-    stop: async () => {
-      isOver = true;
-      for (const socket of idle) socket.destroy();
-      await Promise.allSettled(sources);
-    },
-  };
-}
-
 describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) => {
   it("are for callers whose token the API server accepts and whose user may get them", async () => {
     const statuses = [token.prometheus, token.other, "made-up", undefined].map(
@@ -147,30 +108,6 @@ describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) =>
     );
     expect(await Promise.all(statuses)).toEqual([200, 403, 401, 401]);
   });
-
-  itLong(
-    "are answered while others hold connections and make up tokens",
-    async () => {
-      const tokens: string[] = [];
-      for (let index = 0; index < 20; index++) tokens.push(await requestToken("prometheus"));
-      const startMs = performance.now();
-      const flood = startFlood(of);
-      try {
-        // Until the first made-up tokens are being reviewed.
-        await expect.poll(() => flood.answers.length, PATIENCE).toBeGreaterThan(100);
-        const statuses: number[] = [];
-        for (const each of tokens) statuses.push((await scrape(of, each).catch(() => ({ status: 0 }))).status);
-        expect(statuses).toEqual(tokens.map(() => 200));
-        expect(new Set(flood.answers)).toEqual(new Set([401, 503]));
-        const reviewed = flood.answers.filter((status) => status === 401).length;
-        const seconds = (performance.now() - startMs) / 1_000;
-        expect(reviewed).toBeLessThanOrEqual(12 * (UNKNOWN_TOKENS.burst + UNKNOWN_TOKENS.perSecond * seconds));
-      } finally {
-        await flood.stop();
-      }
-    },
-    120_000,
-  );
 
   it("are what promtool wants", async () => {
     const { body } = await scrapeVerified(of, token.prometheus);

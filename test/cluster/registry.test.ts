@@ -6,20 +6,19 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Registry } from "../../host/registry/registry.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
-import { ALLOCATIONS, POOLS } from "../lab/cluster/objects.ts";
+import { POOLS } from "../lab/cluster/objects.ts";
 import type { RegistryNode } from "../lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { describeQuarantine } from "../unit/registry/registry-quarantine-suite.ts";
 import { describeRegistry, held, spanOfTen } from "../unit/registry/registry-suite.ts";
 import { describeTakingBack } from "../unit/registry/registry-taking-back-suite.ts";
 import { ofRun } from "../world/long-cases.ts";
-import { claim, claimAndRetain, proposal } from "../world/subjects.ts";
+import { claim, proposal } from "../world/subjects.ts";
 import { ip } from "../world/values.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };
 const NAME = "10.0.0.1";
-const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
 const SMALL = { poolSize: 256 };
 
 let world: World;
@@ -107,43 +106,5 @@ describe("several nodes", () => {
     expect(await other.registry.findCooling([spanOfTen()], 9, "blue")).toEqual([]);
     expect(Date.parse((await world.read("ippools", "blue")).status.wanted)).not.toBeNaN();
     await world.client.delete(`${POOLS}/blue`);
-  });
-
-  it("retention: what is kept for a member is found elsewhere by one list, and no other pod gets it", async () => {
-    const [node, other] = [await world.openRegistry(), await world.openRegistry()];
-    const ofWeb = { pod: "web-0", workload: WORKLOAD };
-    await claimAndRetain(node.registry, claim("a", [proposal(NAME)], ofWeb));
-    await node.registry.release(FIRST);
-    await node.pass(0);
-    expect([await world.lines(), await node.registry.list(undefined, 9)]).toEqual([[`${NAME} Kept -`], []]);
-    expect(await other.registry.claim(claim("x", [proposal(NAME)]))).toMatchObject({ kind: "taken" });
-    const [retained] = await other.registry.findRetained(WORKLOAD);
-    other.api.calls.splice(0);
-    const request = claim("b", [proposal(NAME, { replaces: retained?.version ?? 0 })], ofWeb);
-    expect(held(await other.registry.claim(request))).toEqual([NAME]);
-    expect(other.api.calls).toEqual([`PUT ipallocations/${NAME}`]);
-  });
-});
-
-describe("one node", () => {
-  it("undo: a claim meets its own create, of which the answer was lost", async () => {
-    const node = await world.openRegistry();
-    node.api.before = async (call) => {
-      node.api.before = async () => {};
-      await node.api.call(call);
-    };
-    expect(held(await node.registry.claim(claim("a", [proposal(NAME)])))).toEqual([NAME]);
-    expect(node.api.calls).toEqual(["POST ipallocations", "POST ipallocations", `GET ipallocations/${NAME}`]);
-  });
-
-  it("leak: an object that was changed since is read again, and then deleted", async () => {
-    const node = await world.openRegistry();
-    await node.registry.claim(claim("a", [proposal(NAME)]));
-    await world.client.patch(`${ALLOCATIONS}/${NAME}`, { metadata: { annotations: { note: "by hand" } } });
-    await node.registry.release(FIRST);
-    await node.pass();
-    expect(await world.lines()).toEqual([]);
-    const path = `ipallocations/${NAME}`;
-    expect(node.api.calls.slice(1)).toEqual([`DELETE ${path}`, `GET ${path}`, `DELETE ${path}`]);
   });
 });

@@ -53,12 +53,7 @@ async function add(
     netns: netnsPath,
     ifName: "net1",
     args: `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name};K8S_POD_UID=${pod.uid}`,
-    stdin: {
-      ...entry,
-      cniVersion: "1.0.0",
-      name,
-      prevResult: { cniVersion: "1.0.0", interfaces: [], ips: [] },
-    },
+    stdin: { ...entry, cniVersion: "1.0.0", name, prevResult: { cniVersion: "1.0.0", interfaces: [], ips: [] } },
     env: agent.env,
   });
   await world.deletePod(pod);

@@ -99,11 +99,7 @@ describe("the audit log", () => {
         addresses: [],
         message: expect.stringContaining("missing"),
       }),
-      expect.objectContaining({
-        ...refused,
-        repeats: expect.any(Number),
-        message: expect.stringContaining("absent"),
-      }),
+      expect.objectContaining({ ...refused, repeats: expect.any(Number), message: expect.stringContaining("absent") }),
     ]);
     expect(Number(lines[1]?.repeats)).toBeGreaterThanOrEqual(4);
   });

@@ -65,11 +65,7 @@ function define(file: string, name: string, ...plugins: readonly object[]): void
 }
 
 /** As the chart sets it in the agent's pods. */
-const placeEnv = () => ({
-  BERTH_CNI_CONF_DIR: place.conf,
-  BERTH_CNI_BIN_DIR: place.bin,
-  BERTH_HOST_ROOT: place.root,
-});
+const placeEnv = () => ({ BERTH_CNI_CONF_DIR: place.conf, BERTH_CNI_BIN_DIR: place.bin, BERTH_HOST_ROOT: place.root });
 
 /** In the host's namespaces, with a /var/lib of its own that the script fills. */
 function check(script = "", env: Readonly<Record<string, string>> = {}, more = ""): Promise<CommandOutcome> {

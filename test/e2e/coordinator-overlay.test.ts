@@ -23,10 +23,7 @@ const POOLS = Object.fromEntries(
 );
 const BERTH = { type: "berth", default_ipv4_ippool: ["overlay-v4"], default_ipv6_ippool: ["overlay-v6"] };
 /** First NICs as overlay plugins make them: a routed pair, and a bridge. */
-const FIRST = {
-  ptp: { type: "ptp" },
-  bridge: { type: "bridge", bridge: "overlay", isGateway: true },
-};
+const FIRST = { ptp: { type: "ptp" }, bridge: { type: "bridge", bridge: "overlay", isGateway: true } };
 
 let lab: Lab;
 let watch: Watch;

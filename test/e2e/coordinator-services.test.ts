@@ -74,10 +74,7 @@ function inScene(prefix: string, families: readonly Family[]): void {
       scene.withService(scene.neighbour.address(family), service, async () => {
         for (const protocol of PROTOCOLS) {
           const answer = await ask(scene.client.netns, service.address, service.port, { protocol });
-          expect(answer).toMatchObject({
-            server: scene.neighbour.netns.name,
-            seenPeer: scene.client.address(family),
-          });
+          expect(answer).toMatchObject({ server: scene.neighbour.netns.name, seenPeer: scene.client.address(family) });
         }
       }));
 

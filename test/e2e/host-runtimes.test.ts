@@ -79,11 +79,7 @@ it("Podman gives a container an address of the pool, the same after a restart, a
  */
 async function defineCoordinated(name: string, master: string, prefix: string): Promise<void> {
   const ipam = { type: "berth", default_ipv4_ippool: [name] };
-  const list = {
-    cniVersion: "1.0.0",
-    name,
-    plugins: [macvlan(master, ipam), { type: "coordinator" }],
-  };
+  const list = { cniVersion: "1.0.0", name, plugins: [macvlan(master, ipam), { type: "coordinator" }] };
   await host.sh(`cat >/etc/cni/net.d/50-${name}.conflist <<'LIST'\n${JSON.stringify(list)}\nLIST`);
   await host.sh(`cat >/etc/berth/pools.d/${name}.yaml <<'POOL'\n${ipPool(name, `${prefix}.0/24`)}\nPOOL`);
   await host.sh(`ip addr add ${prefix}.1/24 dev ${master}`);

@@ -178,10 +178,7 @@ describe("install --conflist", () => {
   it("writes the list with its mark, replaces it, and removes it when it is no longer wanted", async () => {
     await install("--conflist", writeList("10-berth.conflist", LIST));
     const path = join(conf, "10-berth.conflist");
-    expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({
-      ...JSON.parse(LIST),
-      installedBy: "berth-agent install",
-    });
+    expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ ...JSON.parse(LIST), installedBy: "berth-agent install" });
     const { stdout } = await install("--conflist", writeList("05-berth.conflist", LIST));
     expect(stdout).toBe(`create ${join(conf, "05-berth.conflist")}\nremove ${path}\n`);
     expect((await install()).stdout).toBe(`remove ${join(conf, "05-berth.conflist")}\n`);

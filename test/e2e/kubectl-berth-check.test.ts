@@ -189,10 +189,7 @@ it("ends with 2 if the report cannot be written, and if there is none to read", 
     [["10.6.0.7", "--from-report", join(home, "no-report"), "-y"], "not several"],
     [["-y"], "Give an address, a pod, or --from-report"],
   ] as const) {
-    expect(await berth(agents, "release", ...words)).toMatchObject({
-      code: 2,
-      error: expect.stringContaining(text),
-    });
+    expect(await berth(agents, "release", ...words)).toMatchObject({ code: 2, error: expect.stringContaining(text) });
   }
 });
 

@@ -11,10 +11,7 @@ import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { PATIENCE } from "../lab/waiting.ts";
 
 const NETWORK = `bn-${process.pid}`;
-const CONFIG = {
-  "conf.yaml": CONF,
-  "four.yaml": ipPool("four", "10.66.0.0/24", { gateway: "10.66.0.1" }),
-};
+const CONFIG = { "conf.yaml": CONF, "four.yaml": ipPool("four", "10.66.0.0/24", { gateway: "10.66.0.1" }) };
 const POOL = ["--ipv4-pool", "four", "--cni-version", "1.1.0"];
 
 let node: Netns;

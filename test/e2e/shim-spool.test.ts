@@ -14,12 +14,7 @@ let env: Record<string, string>;
 beforeEach(() => {
   directory = createDirectory();
   spool = join(directory, "spool");
-  env = {
-    BERTH_SOCKET: join(directory, "agent.sock"),
-    BERTH_SPOOL: spool,
-    CNI_CONTAINERID: "c1",
-    CNI_IFNAME: "eth0",
-  };
+  env = { BERTH_SOCKET: join(directory, "agent.sock"), BERTH_SPOOL: spool, CNI_CONTAINERID: "c1", CNI_IFNAME: "eth0" };
   const created = directory;
   onTestFinished(() => rmSync(created, { recursive: true, force: true }));
 });

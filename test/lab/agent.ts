@@ -179,14 +179,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
       using answer = expectAnswer(socket);
       child = spawnAgent(
         configDir,
-        {
-          BERTH_CODE_CACHE: codeCache,
-          ...process.env,
-          ...serviceEnvironment(),
-          ...env,
-          ...options.env,
-          ...more,
-        },
+        { BERTH_CODE_CACHE: codeCache, ...process.env, ...serviceEnvironment(), ...env, ...options.env, ...more },
         { ...options, ...(dist === undefined ? {} : { dist }) },
       );
       for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => output.push(chunk));

@@ -159,13 +159,7 @@ function allocationOf(ip: Ip, state: AllocationState, tenant: string, member: nu
     state,
     holders: state === "Bound" ? [holder] : [],
     workload: isSet
-      ? {
-          kind: "StatefulSet",
-          namespace: tenant,
-          name: tenant,
-          uid: `u-${tenant}`,
-          member: name,
-        }
+      ? { kind: "StatefulSet", namespace: tenant, name: tenant, uid: `u-${tenant}`, member: name }
       : undefined,
     mac: state === "Quarantined" ? "02:00:5e:00:00:66" : `0a:58:${macOf(ip)}`,
     since: "2026-11-20T04:00:00Z",

@@ -157,11 +157,7 @@ describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the
 });
 
 /** Images of buildah in a folder of this test; a program in a container is never executed. */
-const buildahEnv = {
-  ...process.env,
-  BUILDAH_ISOLATION: "chroot",
-  CONTAINERS_STORAGE_CONF: output("storage.conf"),
-};
+const buildahEnv = { ...process.env, BUILDAH_ISOLATION: "chroot", CONTAINERS_STORAGE_CONF: output("storage.conf") };
 
 beforeAll(() => {
   const places = { graphroot: output("storage"), runroot: output("run") };

@@ -123,13 +123,7 @@ export function makeLab(prefix: string): Lab {
     };
   };
   held = undo.move();
-  return {
-    switch: switchNetns,
-    node,
-    addPod,
-    ip: inNetns,
-    [Symbol.dispose]: () => held.dispose(),
-  };
+  return { switch: switchNetns, node, addPod, ip: inNetns, [Symbol.dispose]: () => held.dispose() };
 }
 
 export interface Detected {

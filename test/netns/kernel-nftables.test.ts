@@ -79,10 +79,7 @@ it("rules of others in our table are read as they are, with their sets", () => {
   nft("add", "rule", "inet", "berth", "enter", "ct", "original", "protocol", "6", "counter", "drop");
   expect(
     readTable(conversation, "berth")?.chains.find((chain) => chain.name === "answer")?.rules[1]?.[1],
-  ).toMatchObject({
-    name: "other",
-    word: "lookup",
-  });
+  ).toMatchObject({ name: "other", word: "lookup" });
   const rule = readTable(conversation, "berth")?.chains.find((chain) => chain.name === "enter")?.rules[1];
   expect(rule?.map((expression) => (expression.name === "other" ? expression.word : expression.name))).toEqual(
     expect.arrayContaining(["ct", "cmp", "counter", "drop"]),

@@ -32,11 +32,7 @@ function labelled(object: KubeObject, component: string): KubeObject {
   const { metadata, spec } = object;
   const { template } = spec;
   const own = { ...template.metadata, labels: { ...template.metadata.labels, ...labels } };
-  return {
-    ...object,
-    metadata: { ...metadata, labels },
-    spec: { ...spec, template: { ...template, metadata: own } },
-  };
+  return { ...object, metadata: { ...metadata, labels }, spec: { ...spec, template: { ...template, metadata: own } } };
 }
 
 beforeAll(async () => {

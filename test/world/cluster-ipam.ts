@@ -3,12 +3,7 @@ import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 
 export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
   const ipam: ClusterIpam = {
-    prefetched: {
-      waitForClaim: async () => {},
-      claimedFor: () => [],
-      used: () => {},
-      discard: async () => {},
-    },
+    prefetched: { waitForClaim: async () => {}, claimedFor: () => [], used: () => {}, discard: async () => {} },
     poolChanges: { changeCount: 0, changed: async () => false },
     readSubnet: async () => ({ kind: "absent" }),
     forgetPoolOwner: () => {},

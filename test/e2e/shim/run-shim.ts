@@ -53,12 +53,7 @@ export function runShim(call: ShimCall): Promise<ShimOutcome> {
     child.on("error", reject);
     child.on("close", (exitCode) => {
       const elapsedMs = performance.now() - startedAt;
-      resolve({
-        exitCode,
-        stdout: Buffer.concat(stdout),
-        stderr: Buffer.concat(stderr).toString(),
-        elapsedMs,
-      });
+      resolve({ exitCode, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString(), elapsedMs });
     });
   });
 }

@@ -42,8 +42,4 @@ export interface Admission {
 }
 
 /** No kind has a schema, and no policy is there. */
-export const ADMITS_ALL: Admission = {
-  hasStatus: () => true,
-  shape: (_, object) => object,
-  admit: () => {},
-};
+export const ADMITS_ALL: Admission = { hasStatus: () => true, shape: (_, object) => object, admit: () => {} };

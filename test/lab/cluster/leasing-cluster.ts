@@ -30,11 +30,7 @@ import { startPlane } from "./plane.ts";
 import { requestNodeToken } from "./rights.ts";
 
 const NAMESPACE = "shop";
-const SETTINGS = {
-  enableIPv6: false,
-  allocationCooldown: "1s",
-  garbageCollection: { interval: "2s", grace: "2s" },
-};
+const SETTINGS = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "2s" } };
 const STARTED_MS = 60_000;
 
 export interface LeasingOptions {

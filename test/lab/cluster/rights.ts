@@ -110,10 +110,7 @@ export async function writeAgentKubeconfig(plane: Pick<ControlPlane, "client" | 
 export async function requestNodeToken(client: KubeClient, node: string, options: TokenOptions = {}): Promise<string> {
   const { account = "berth-agent", isBound = true } = options;
   const pod = isBound ? await requirePod(client, account, node) : undefined;
-  return createToken(client, {
-    account,
-    ...(pod && { boundObjectRef: { kind: "Pod", apiVersion: "v1", ...pod } }),
-  });
+  return createToken(client, { account, ...(pod && { boundObjectRef: { kind: "Pod", apiVersion: "v1", ...pod } }) });
 }
 
 export interface TokenRequest {

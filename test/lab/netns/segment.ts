@@ -34,9 +34,7 @@ export interface SegmentOptions {
 }
 
 /** The lowest address first. */
-export const ASCENDING = {
-  "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, selection: "ascending" }),
-};
+export const ASCENDING = { "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, selection: "ascending" }) };
 export const ASCENDING_SIX = {
   "six.yaml": ipPool("six", "fd00:66::/64", {
     ...{ default: true, selection: "ascending", ips: ["fd00:66::1-fd00:66::9"] },

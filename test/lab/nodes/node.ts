@@ -276,13 +276,7 @@ class RunningNode {
     const started =
       program === "containerd"
         ? await startRuntime(this.machine, { ...site, confDir: this.confDir, env: this.pluginEnv })
-        : await startKubelet(this.machine, {
-            node: name,
-            address,
-            kubeconfig,
-            cgroup,
-            kubernetes: site.kubernetes,
-          });
+        : await startKubelet(this.machine, { node: name, address, kubeconfig, cgroup, kubernetes: site.kubernetes });
     this.#programs.set(program, started);
   }
 }

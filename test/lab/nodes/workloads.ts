@@ -33,11 +33,7 @@ export const paths = {
 export function podSpec({ pod = {}, busybox }: WorkloadSpec): object {
   const run =
     busybox === undefined ? { image: PAUSE_IMAGE } : { image: BUSYBOX_IMAGE, command: ["/bin/busybox", ...busybox] };
-  return {
-    terminationGracePeriodSeconds: 2,
-    containers: [{ name: "main", imagePullPolicy: "Never", ...run }],
-    ...pod,
-  };
+  return { terminationGracePeriodSeconds: 2, containers: [{ name: "main", imagePullPolicy: "Never", ...run }], ...pod };
 }
 
 function template(spec: WorkloadSpec): object {
@@ -47,12 +43,7 @@ function template(spec: WorkloadSpec): object {
 
 export function podOf(spec: WorkloadSpec): KubeObject {
   const { name, annotations = {}, app = name } = spec;
-  return {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, labels: { app }, annotations },
-    spec: podSpec(spec),
-  };
+  return { apiVersion: "v1", kind: "Pod", metadata: { name, labels: { app }, annotations }, spec: podSpec(spec) };
 }
 
 export function deploymentOf(spec: WorkloadSpec): KubeObject {

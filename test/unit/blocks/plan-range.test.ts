@@ -38,12 +38,6 @@ function plan(before: object, known = own(), { demand = DEMAND, spec = {} }: Giv
 const others = { b: member({ cluster: "uid-b", token: "u" }) };
 
 describe("a cluster", () => {
-  it("leases what its pool should have, beyond what it has", () => {
-    expect(plan(status())).toMatchObject({
-      write: { epoch: "e1", leases: { "10.6.0.32/28": A }, member: { token: "t6", writes: 6, epoch: "e1" } },
-    });
-  });
-
   it.each<[what: string, claim: Record<string, string>, leases: object | undefined]>([
     ["all of them", { "10.6.0.32/28": "cut", "10.6.0.64/28": "cut" }, { "10.6.0.32/28": CUT, "10.6.0.64/28": CUT }],
     ["those that it lacks", { "10.6.0.0/28": "lan", "10.6.0.32/28": "cut" }, { "10.6.0.32/28": CUT }],

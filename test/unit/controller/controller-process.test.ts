@@ -82,19 +82,6 @@ describe("a controller", () => {
     expect(controller.stuck).toBeUndefined();
   });
 
-  it("ends its parts when another one leads, and restarts them when it leads again", async () => {
-    const { time, controller, output, deps, steal } = open();
-    await time.advance(100);
-    const first = deps()?.leading;
-    steal();
-    await time.advance(3_000);
-    expect([output, first?.aborted, controller.status.leader]).toEqual([["+ ", "-"], true, "two_2"]);
-    expect(controller.status).toMatchObject({ isLeading: false, parts: [], problems: [] });
-    await time.advance(20_000);
-    expect(output).toEqual(["+ ", "-", "+ "]);
-    expect(deps()?.leading).not.toBe(first);
-  });
-
   it("says that it is stuck when a part does not end, and does not lead meanwhile", async () => {
     const { time, controller, output, finish, steal } = open({ isSlow: true });
     await time.advance(100);
@@ -115,18 +102,5 @@ describe("a controller", () => {
     await time.advance(100);
     await controller.close();
     expect([output, cluster.collection(LEASES).size]).toEqual([[], 0]);
-  });
-
-  it("closes its parts before it gives the lease back", async () => {
-    const { time, cluster, lease, controller, finish } = open({ isSlow: true });
-    await time.advance(100);
-    const closed = controller.close();
-    await time.advance(1_000);
-    expect(lease().holderIdentity).toBe("one_1");
-    finish();
-    await time.advance(100);
-    await closed;
-    expect(lease().holderIdentity).toBeUndefined();
-    expect(cluster.watches).toBe(0);
   });
 });

@@ -37,9 +37,7 @@ const made: Record<string, Route> = {
   "ip route add 10.13.0.0/16 via 10.6.0.1 dev v0 mtu lock 1300": to("10.13.0.0/16", { ...v4, rest: [mtu] }),
   "ip route add 10.99.0.0/16 nexthop via 10.6.0.1 dev v0 weight 2 nexthop via inet6 fd00::1 dev v0": to(
     "10.99.0.0/16",
-    {
-      ...{ ...noLink, nextHops: [hop("10.6.0.1", 2), hop("fd00::1", 1)] },
-    },
+    { ...{ ...noLink, nextHops: [hop("10.6.0.1", 2), hop("fd00::1", 1)] } },
   ),
   "ip -6 route add fd99::/64 nexthop via fd00::1 dev v0 nexthop via fd00::2 dev v0 weight 3": to("fd99::/64", {
     ...{ ...noLink, nextHops: [hop("fd00::1", 1), hop("fd00::2", 3)] },

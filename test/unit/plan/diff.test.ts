@@ -1,4 +1,4 @@
-/** Diffs of plan and state: the order of operations, rows of routes, and inverses. */
+/** Diffs of plan and state: rows of routes, and inverses. The order of operations is in test/vectors/coordinator. */
 import { describe, expect, it } from "vitest";
 import { diffPlan } from "../../../host/plan/diff.ts";
 import { inverseOf, inverseOfAll } from "../../../host/plan/operation.ts";
@@ -99,31 +99,6 @@ it("is made in time for a pod that was given very many routes", { timeout: 5_000
   });
   const full = { ...pod, routes };
   expect(diffPlan({ ...NOTHING, pod: full }, planFor(full, {}))).toHaveLength(routes.length);
-});
-
-describe("a plan", () => {
-  const observed = LINKS.map(readStatement).reduce(applyStatement, NOTHING);
-
-  it("puts what is on the link before what needs it, and takes it away in the other order", () => {
-    const routes = ["default via 10.9.0.1 dev b proto boot", "10.9.0.0/24 dev b proto boot scope link"].map(routeOf);
-    const adds = diffPlan(observed, planFor(observed.pod, { routes }));
-    expect(adds.map(formatOperation)).toEqual([
-      "pod: ip route add 10.9.0.0/24 dev b proto boot scope link",
-      "pod: ip route add default via 10.9.0.1 dev b proto boot",
-    ]);
-    const after = applyAll(observed, adds);
-    expect(diffPlan(after, planFor(after.pod, {})).map(formatOperation)).toEqual([
-      "pod: ip route del default via 10.9.0.1 dev b proto boot",
-      "pod: ip route del 10.9.0.0/24 dev b proto boot scope link",
-    ]);
-  });
-
-  it("sets what is wanted of a link, and no more", () => {
-    const links = new Map([["a", { up: false, group: 7, alias: "" }]]);
-    expect(diffPlan(observed, planFor(observed.pod, { links })).map(formatOperation)).toEqual([
-      "pod: ip link set a group 7 down",
-    ]);
-  });
 });
 
 it("the inverse of a setting is the old value, and none for that of a link that was not there", () => {

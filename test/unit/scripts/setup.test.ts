@@ -103,16 +103,6 @@ test("stamps change with a content, a name, a new file and a text, not with the 
   expect(hashInputs([directory], ["x"])).not.toBe(second);
 });
 
-test("an unknown target is refused with the list of targets", () => {
-  const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts", "setup.mjs"), "prodct"], {
-    encoding: "utf8",
-  });
-  expect(status).toBe(1);
-  expect(stderr).toContain(
-    'There is no set-up target "prodct": the targets are product, reference, demo, test, cluster, chart, docs, nodes, versions, podman, nautobot, embeddings, release, last-release-product, last-release, bench, allocators, peers',
-  );
-});
-
 test("a set-up waits for another one that fills the same cache", async () => {
   const holder = spawn("flock", [join(directory, ".setup.lock"), "cat"], { stdio: ["pipe", "ignore", "inherit"] });
   await expect.poll(() => existsSync(join(directory, ".setup.lock"))).toBe(true);

@@ -177,14 +177,6 @@ describe("drift:", () => {
     expect(found?.text).toMatch(/; restoring it requires "host: ip route add .*", "pod: nf_tables, table inet berth"$/);
   });
 
-  it("names rules of the pod with the pod", () => {
-    const inPod: Operation = { ...rule, place: "pod" } as Operation;
-    const command = "nsenter --net=/run/netns/a ip rule add pref 900 from all lookup 500 protocol 98";
-    expect(check({ attachment, operations: [inPod] })).toMatchObject([
-      { about: OF_POD, remedy: [expect.anything(), command] },
-    ]);
-  });
-
   it("knows attachments of other IPAM plugins by their container", () => {
     const [found] = check({ attachment: { ...attachment, row: undefined }, operations: [missing] });
     expect(found?.about).toBe("drift    c1");
