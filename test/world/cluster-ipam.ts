@@ -11,7 +11,7 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     },
     poolChanges: { changeCount: 0, changed: async () => false },
     readSubnet: async () => ({ kind: "absent" }),
-    forgetPoolOwner: () => {},
+    forgetPoolOwners: () => {},
     markWanted: async () => {},
     releaseRetained: async () => {},
     evictPredecessor: async () => undefined,
