@@ -212,11 +212,30 @@ export class ClusterSource implements Source {
   async #objects(resource: Resource, query: KubeCall["query"] = {}): Promise<readonly KubeObject[]> {
     const followed = this.#followed.get(resource);
     if (followed !== undefined) return [...followed.items.values()];
-    const objects: KubeObject[] = [];
-    const list = { path: collectionPath(resource), query, patienceMs: CLUSTER_PATIENCE_MS };
-    for await (const { items } of listPages(this.api, list)) objects.push(...items);
-    return objects;
+    return listObjects(this.api, { resource, query });
   }
+}
+
+interface Collection {
+  readonly resource: Resource;
+  readonly namespace?: string | undefined;
+  readonly query?: KubeCall["query"];
+}
+
+/** Returns what `decode` makes of each object; objects of which it makes nothing are left out. */
+export async function readObjects<T>(
+  api: KubeApi,
+  { resource, namespace, query = {} }: Collection,
+  decode: (object: KubeObject) => T | undefined,
+): Promise<T[]> {
+  const found: T[] = [];
+  const list = { path: collectionPath(resource, namespace), query, patienceMs: CLUSTER_PATIENCE_MS };
+  for await (const { items } of listPages(api, list)) found.push(...items.flatMap((item) => decode(item) ?? []));
+  return found;
+}
+
+export function listObjects(api: KubeApi, collection: Collection): Promise<KubeObject[]> {
+  return readObjects(api, collection, (object) => object);
 }
 
 function poolsOf(
@@ -309,7 +328,8 @@ function versionsOf(pods: readonly KubeObject[]): VersionRecord[] {
   return [...groups.values()].flatMap((group) => group.slice(0, 1).map((each) => ({ ...each, count: group.length })));
 }
 
-function tryTo<T>(decode: () => T): T | undefined {
+/** Returns undefined for an object that cannot be decoded. */
+export function tryTo<T>(decode: () => T): T | undefined {
   try {
     return decode();
   } catch {
