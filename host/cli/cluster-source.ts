@@ -2,6 +2,7 @@
  * The records of a whole cluster, from its API server. Reads what the kubeconfig's user may read, and writes nothing.
  * An object that cannot be decoded is shown as far as it can be read.
  */
+
 import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
@@ -14,6 +15,7 @@ import { pauseUnlessAborted } from "../lib/abort.ts";
 import { messageOf } from "../lib/describe.ts";
 import { openLog } from "../lib/log.ts";
 import { byName } from "../lib/order.ts";
+import { tryOr } from "../lib/try-or.ts";
 import { compareIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import type { AddressRecord } from "../records/address-record.ts";
@@ -330,11 +332,7 @@ function versionsOf(pods: readonly KubeObject[]): VersionRecord[] {
 
 /** Returns undefined for an object that cannot be decoded. */
 export function tryTo<T>(decode: () => T): T | undefined {
-  try {
-    return decode();
-  } catch {
-    return undefined;
-  }
+  return tryOr(decode, undefined);
 }
 
 /** The controller counts up to 2^53; of larger pools it knows the addresses in use. */

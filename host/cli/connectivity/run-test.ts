@@ -2,6 +2,7 @@
  * Pods on each node, and probes between them. Effects: a namespace with pods and a Service, which is gone at the end
  * however the test ends, unless the process is killed.
  */
+
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
@@ -9,6 +10,7 @@ import { callIfThere, type KubeApi, type KubeObject } from "../../kubernetes/kub
 import { collectionPath, NAMESPACES, NODES, objectPath, PODS, SERVICES } from "../../kubernetes/paths.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { byName } from "../../lib/order.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { type Access, execInPod } from "../cluster-agents.ts";
 import { readObjects } from "../cluster-source.ts";
 import { ProblemError } from "../exit-code.ts";
@@ -148,11 +150,7 @@ async function ask(
 const answersSchema = z.array(z.object({ id: z.int(), isWell: z.boolean().optional(), text: z.string() }));
 
 function decodeAnswers(text: string): readonly ProbeAnswer[] | undefined {
-  try {
-    return answersSchema.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => answersSchema.parse(JSON.parse(text)), undefined);
 }
 
 const podState = z.object({
