@@ -1,4 +1,4 @@
-/** Returns what `attempt` returns; `otherwise` if it throws. For what is no error where it cannot be read or decoded. */
+/** Returns what `attempt` returns; `otherwise` if it throws, and that is no error. */
 export function tryOr<T, U>(attempt: () => T, otherwise: U): T | U {
   try {
     return attempt();
