@@ -2,6 +2,7 @@
  * The records of a whole cluster, from its API server. Reads what the kubeconfig's user may read, and writes nothing.
  * An object that cannot be decoded is shown as far as it can be read.
  */
+
 import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
@@ -14,6 +15,7 @@ import { pauseUnlessAborted } from "../lib/abort.ts";
 import { messageOf } from "../lib/describe.ts";
 import { openLog } from "../lib/log.ts";
 import { byName } from "../lib/order.ts";
+import { tryOr } from "../lib/try-or.ts";
 import { compareIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import type { AddressRecord } from "../records/address-record.ts";
@@ -212,11 +214,30 @@ export class ClusterSource implements Source {
   async #objects(resource: Resource, query: KubeCall["query"] = {}): Promise<readonly KubeObject[]> {
     const followed = this.#followed.get(resource);
     if (followed !== undefined) return [...followed.items.values()];
-    const objects: KubeObject[] = [];
-    const list = { path: collectionPath(resource), query, patienceMs: CLUSTER_PATIENCE_MS };
-    for await (const { items } of listPages(this.api, list)) objects.push(...items);
-    return objects;
+    return listObjects(this.api, { resource, query });
   }
+}
+
+interface Collection {
+  readonly resource: Resource;
+  readonly namespace?: string | undefined;
+  readonly query?: KubeCall["query"];
+}
+
+/** Returns what `decode` makes of each object; objects of which it makes nothing are left out. */
+export async function readObjects<T>(
+  api: KubeApi,
+  { resource, namespace, query = {} }: Collection,
+  decode: (object: KubeObject) => T | undefined,
+): Promise<T[]> {
+  const found: T[] = [];
+  const list = { path: collectionPath(resource, namespace), query, patienceMs: CLUSTER_PATIENCE_MS };
+  for await (const { items } of listPages(api, list)) found.push(...items.flatMap((item) => decode(item) ?? []));
+  return found;
+}
+
+export function listObjects(api: KubeApi, collection: Collection): Promise<KubeObject[]> {
+  return readObjects(api, collection, (object) => object);
 }
 
 function poolsOf(
@@ -309,12 +330,9 @@ function versionsOf(pods: readonly KubeObject[]): VersionRecord[] {
   return [...groups.values()].flatMap((group) => group.slice(0, 1).map((each) => ({ ...each, count: group.length })));
 }
 
-function tryTo<T>(decode: () => T): T | undefined {
-  try {
-    return decode();
-  } catch {
-    return undefined;
-  }
+/** Returns undefined for an object that cannot be decoded. */
+export function tryTo<T>(decode: () => T): T | undefined {
+  return tryOr(decode, undefined);
 }
 
 /** The controller counts up to 2^53; of larger pools it knows the addresses in use. */

@@ -1,5 +1,7 @@
 /** Decodes one call of the container runtime from the shim's HTTP request. The shim answers VERSION itself. */
+
 import { describeValue } from "../lib/describe.ts";
+import { tryOr } from "../lib/try-or.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import { type Mac, parseMac } from "../net/mac.ts";
 import { CniError, ErrorCode } from "./error.ts";
@@ -146,11 +148,7 @@ function requireParsed<T>(headers: Headers, variable: string, parse: (text: stri
 
 /** The shim writes bytes that no header can have, and "%", as "%" and two hexadecimal digits. */
 function decodeIfName(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return tryOr(() => decodeURIComponent(text), text);
 }
 
 /**

@@ -1,6 +1,8 @@
 /** Parses YAML to plain values. Errors have line and column; warnings of the parser are errors. */
+
 import { Composer, isMap, isPair, isScalar, isSeq, LineCounter, type Node, Parser, parseAllDocuments } from "yaml";
 import { messageOf } from "../lib/describe.ts";
+import { tryOr } from "../lib/try-or.ts";
 import { ConfigError } from "./config-error.ts";
 
 const OPTIONS = { stringKeys: true } as const;
@@ -104,11 +106,7 @@ function findItem(node: unknown, index: number): Inner | undefined {
 }
 
 function unquote(text: string): string {
-  try {
-    return String(JSON.parse(text));
-  } catch {
-    return text;
-  }
+  return tryOr(() => String(JSON.parse(text)), text);
 }
 
 function lineAt(lines: LineCounter, node: unknown): number {

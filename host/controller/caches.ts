@@ -137,7 +137,6 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
       return Object.fromEntries(all.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
     },
     close: async () => {
-      budget.close();
       await Promise.all(all.map(([, reflector]) => reflector.close()));
     },
   };

@@ -2,8 +2,10 @@
  * The network list that makes Berth's chain the default network of a host. Only lists with Berth's mark are replaced
  * or removed.
  */
+
 import { basename, join } from "node:path";
 import { decodeNetworkList } from "../config/network-definition.ts";
+import { tryOr } from "../lib/try-or.ts";
 import { findContent, listNames, makeDirectory, removeFile, writeFile } from "./files.ts";
 import { InstallError, type Step } from "./step.ts";
 
@@ -51,17 +53,9 @@ export function listMarked(directory: string): string[] {
 
 /** A link to nothing has no text. */
 function readText(path: string): string {
-  try {
-    return findContent(path)?.toString() ?? "";
-  } catch {
-    return "";
-  }
+  return tryOr(() => findContent(path)?.toString() ?? "", "");
 }
 
 function isMarked(text: string): boolean {
-  try {
-    return Object(JSON.parse(text))[MARK_KEY] === MARK;
-  } catch {
-    return false;
-  }
+  return tryOr(() => Object(JSON.parse(text))[MARK_KEY] === MARK, false);
 }

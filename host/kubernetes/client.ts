@@ -249,7 +249,7 @@ async function runWatch(exchange: Exchanges, watch: KubeWatch, closing: AbortSig
   try {
     const answer = await openWatch(exchange, watch, { operation, signal: life.signal });
     // The head must arrive in time; the rest may take hours.
-    life.lift();
+    life.end();
     watch.onOpen?.();
     await readEvents(answer, watch, operation);
   } finally {

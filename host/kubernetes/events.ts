@@ -5,9 +5,10 @@
  */
 
 import { hash } from "node:crypto";
+import { BoundedMap } from "../lib/bounded-map.ts";
 import type { Log } from "../lib/log.ts";
 import { describeFailure, pause } from "./http/retry.ts";
-import { ApiError, isConflict, isNotFound, type KubeApi } from "./kube-api.ts";
+import { ApiError, isConflict, type KubeApi } from "./kube-api.ts";
 import { collectionPath, EVENTS } from "./paths.ts";
 
 /** Longest note of an event: bytes. The server refuses longer ones. */
@@ -89,8 +90,6 @@ interface Known {
   readonly subject: string;
   /** Number of times that it was emitted. */
   count: number;
-  /** The server has an object of it. */
-  isCreated: boolean;
   isQueued: boolean;
   sentMs: number;
   emittedMs: number;
@@ -101,7 +100,7 @@ class Sender implements Events {
   readonly #nowMs: () => number;
   readonly #waiting: Known[] = [];
   /** By subject, the oldest first, and by note. */
-  readonly #known = new Map<string, Map<string, Known>>();
+  readonly #known = new BoundedMap<string, Map<string, Known>>(MAX_REMEMBERED_EVENTS);
   readonly #closing = new AbortController();
   #sending: Promise<void> | undefined;
 
@@ -118,11 +117,7 @@ class Sender implements Events {
     const notes = this.#notesOf(subject);
     const same = notes.get(note) ?? (notes.size < MAX_NOTES ? undefined : [...notes.values()].at(-1));
     if (same !== undefined) this.#repeat(same);
-    else
-      this.#begin(
-        { event, subject, count: 1, isCreated: false, isQueued: false, sentMs: 0, emittedMs: this.#nowMs() },
-        notes,
-      );
+    else this.#begin({ event, subject, count: 1, isQueued: false, sentMs: 0, emittedMs: this.#nowMs() }, notes);
   }
 
   #begin(known: Known, notes: Map<string, Known>): void {
@@ -133,7 +128,7 @@ class Sender implements Events {
       return;
     }
     notes.set(event.note, known);
-    this.#remember(subject, notes);
+    this.#known.set(subject, notes);
   }
 
   /** The next repetition writes the count if the queue is full now. */
@@ -162,15 +157,6 @@ class Sender implements Events {
     return notes;
   }
 
-  #remember(subject: string, notes: Map<string, Known>): void {
-    this.#known.delete(subject);
-    this.#known.set(subject, notes);
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= MAX_REMEMBERED_EVENTS) break;
-      this.#known.delete(oldest);
-    }
-  }
-
   /** Sends one event after the other. Never rejects. */
   async #send(): Promise<void> {
     const { log } = this.#options;
@@ -180,7 +166,7 @@ class Sender implements Events {
       next.isQueued = false;
       next.sentMs = this.#nowMs();
       try {
-        if (!next.isCreated || !(await this.#count(next))) await this.#create(next);
+        await this.#create(next);
       } catch (error) {
         // The next event of its kind may succeed.
         this.#known.get(subject)?.delete(event.note);
@@ -190,32 +176,24 @@ class Sender implements Events {
     }
   }
 
-  /** If an earlier process has sent it, the object is there: its repetition is counted. */
+  /** If it was sent before, also by an earlier process, the object is there: its repetition is counted. */
   async #create(known: Known): Promise<void> {
     const body = objectOf(known.event, this.#options);
     try {
       await this.#call("POST", collectionPath(EVENTS, body.metadata.namespace), body);
     } catch (error) {
       if (!isConflict(error)) throw error;
-      known.count++;
-      await this.#count(known);
+      await this.#count(body.metadata, Math.max(2, known.count));
     }
-    known.isCreated = true;
   }
 
-  /** Writes the count. Returns false if the server has forgotten the event. */
-  async #count(known: Known): Promise<boolean> {
-    const { namespace, name } = objectOf(known.event, this.#options).metadata;
-    const series = { count: Math.max(2, known.count), lastObservedTime: microTime() };
+  async #count({ namespace, name }: EventName, count: number): Promise<void> {
+    const series = { count, lastObservedTime: microTime() };
     try {
       await this.#call("PATCH", `${collectionPath(EVENTS, namespace)}/${encodeURIComponent(name)}`, { series });
-      return true;
     } catch (error) {
       // Rights of an older release: the object is there, without a count.
-      if (error instanceof ApiError && error.status === 403) return true;
-      if (!isNotFound(error)) throw error;
-      known.count = 1;
-      return false;
+      if (!(error instanceof ApiError && error.status === 403)) throw error;
     }
   }
 
@@ -228,6 +206,8 @@ class Sender implements Events {
     await this.#sending;
   }
 }
+
+type EventName = ReturnType<typeof objectOf>["metadata"];
 
 /** Longest prefix of an event's name, which leaves room for the hash. */
 const MAX_NAME_BEGINNING = 200;

@@ -46,9 +46,9 @@ export class Mirror<T> {
   readonly #faults = new Map<string, string>();
   readonly #collection: Collection;
 
-  constructor(options: MirrorOptions<T>, listAgain: () => void = () => {}) {
+  constructor(options: MirrorOptions<T>) {
     this.#options = options;
-    this.#collection = { name: options.name, reduce: (key, bytes) => this.#reduce(key, bytes), listAgain };
+    this.#collection = { name: options.name, reduce: (key, bytes) => this.#reduce(key, bytes) };
   }
 
   get items(): ReadonlyMap<string, T> {
@@ -143,6 +143,11 @@ export class Mirror<T> {
   /** Gives back what it holds of the budget. */
   close(): void {
     this.#options.budgeted?.budget.releaseAll(this.#collection);
+  }
+
+  /** Whether a list may find room for objects that had none. */
+  get mayHaveRoom(): boolean {
+    return this.#options.budgeted?.budget.hasRoomFor(this.#collection) === true;
   }
 
   /** A list begins. */

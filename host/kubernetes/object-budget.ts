@@ -1,7 +1,7 @@
 /**
  * Bounds what a process keeps of objects that tenants write: the length of each, and what all kinds together take of
- * the heap, as their text tells. What does not fit is not used, of the namespace that holds most first; all of its kind
- * is listed again when there is room. Effects: a timer while there may be room for what is not used.
+ * the heap, as their text tells. What does not fit is not used, of the namespace that holds most first; when there is
+ * room, all of its kind is listed again after the watch that is open.
  */
 
 /** Longest object of a tenant that is used, as JSON: characters. @limit */
@@ -19,9 +19,6 @@ const MAX_SENTENCES = 20;
 /** Share of the budget up to which objects are listed again: otherwise each would take the place of the next. */
 const REFILL_SHARE = 0.9;
 
-/** Time from the first room to that list, of which tenants decide how long it is: milliseconds. */
-const LIST_AGAIN_MS = 60_000;
-
 /** What an object takes of the heap besides its value, for the maps that it is in: bytes. */
 const ENTRY_BYTES = 400;
 
@@ -37,7 +34,6 @@ export interface Collection {
   readonly name: string;
   /** Keeps less of an object than `bytes`, or nothing. Returns what is still kept: bytes. */
   readonly reduce: (key: string, bytes: number) => number;
-  readonly listAgain: () => void;
 }
 
 export interface UnusedObject {
@@ -86,8 +82,6 @@ export class ObjectBudget {
   /** Those with more of them than are known by name. */
   readonly #crowded = new Set<Collection>();
   #usedBytes = 0;
-  #refill: NodeJS.Timeout | undefined;
-  #isClosed = false;
 
   constructor(options: ObjectBudgetOptions) {
     this.#options = options;
@@ -131,18 +125,17 @@ export class ObjectBudget {
    * used.
    */
   hold(collection: Collection, key: string, bytes: number, isReduced = false): boolean {
-    const before = this.#take(collection, key);
+    this.#take(collection, key);
     const isHeld = Number.isFinite(bytes) && this.#fit({ collection, key, bytes });
     if (isHeld && !isReduced) this.#unused.delete(idOf(collection, key));
     if (!isHeld && !isReduced) this.#markUnused(collection, key, Number.isFinite(bytes) ? "room" : "size");
-    if (before > (isHeld ? bytes : 0)) this.#freed();
     return isHeld;
   }
 
   /** The object is gone. */
   release(collection: Collection, key: string): void {
     this.#unused.delete(idOf(collection, key));
-    if (this.#take(collection, key) > 0) this.#freed();
+    this.#take(collection, key);
   }
 
   /** All are listed: those that are not used will be found again. */
@@ -156,12 +149,15 @@ export class ObjectBudget {
     this.forgetUnused(collection);
     for (const { entries } of this.#shares.values())
       for (const entry of entries.values()) if (entry.collection === collection) this.#take(collection, entry.key);
-    this.#freed();
   }
 
-  close(): void {
-    this.#isClosed = true;
-    clearTimeout(this.#refill);
+  /** Returns whether there may be room for objects of the collection that had none. */
+  hasRoomFor(collection: Collection): boolean {
+    if (this.#usedBytes > REFILL_SHARE * this.#options.totalBytes) return false;
+    return (
+      this.#crowded.has(collection) ||
+      this.#unused.values().some(({ of, reason }) => of === collection && reason === "room")
+    );
   }
 
   /** Returns whether there is room, after other objects have given way. */
@@ -208,17 +204,15 @@ export class ObjectBudget {
     return share;
   }
 
-  /** Returns what was held: bytes. */
-  #take(collection: Collection, key: string): number {
+  #take(collection: Collection, key: string): void {
     const [namespace, id] = [namespaceOf(key), idOf(collection, key)];
     const share = this.#shares.get(namespace);
     const bytes = share?.entries.get(id)?.bytes;
-    if (share === undefined || bytes === undefined) return 0;
+    if (share === undefined || bytes === undefined) return;
     share.entries.delete(id);
     share.bytes -= bytes;
     this.#usedBytes -= bytes;
     if (share.entries.size === 0) this.#shares.delete(namespace);
-    return bytes;
   }
 
   #markUnused(of: Collection, key: string, reason: UnusedObject["reason"]): void {
@@ -231,22 +225,6 @@ export class ObjectBudget {
     const isFirst = !this.namespaces.has(namespace);
     this.#unused.set(id, { of, collection: of.name, key, reason });
     if (isFirst) this.#options.onUnused?.(namespace);
-  }
-
-  /** Something was given back. */
-  #freed(): void {
-    if (this.#isClosed || this.#usedBytes > REFILL_SHARE * this.#options.totalBytes) return;
-    if (this.#waiting().size > 0) this.#refill ??= setTimeout(() => this.#listAgain(), LIST_AGAIN_MS).unref();
-  }
-
-  #listAgain(): void {
-    this.#refill = undefined;
-    for (const { listAgain } of this.#waiting()) listAgain();
-  }
-
-  #waiting(): ReadonlySet<Collection> {
-    const named = [...this.#unused.values()].filter(({ reason }) => reason === "room");
-    return new Set([...this.#crowded, ...named.map(({ of }) => of)]);
   }
 }
 

@@ -98,13 +98,11 @@ export class Reflector<T> {
   #watching = new Latch();
   /** Since when none is, by the wall clock; undefined while one is. */
   #silentSinceMs: number | undefined = Date.now();
-  /** Set while a watch runs. */
-  #listAgain: (() => void) | undefined;
   #running: Promise<void> | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    this.#mirror = new Mirror(options, () => this.#listAgain?.());
+    this.#mirror = new Mirror(options);
   }
 
   get items(): ReadonlyMap<string, T> {
@@ -194,7 +192,7 @@ export class Reflector<T> {
   /** Lists if a list is due, and watches until the watch ends. Returns the pause before the next turn: milliseconds. */
   async #turn(): Promise<number> {
     const mayBeAnother = this.#lastFailure !== undefined && this.#version !== undefined;
-    if (mayBeAnother && (await this.#hasGoneBack())) this.#version = undefined;
+    if (this.#mirror.mayHaveRoom || (mayBeAnother && (await this.#hasGoneBack()))) this.#version = undefined;
     this.#version ??= await this.#list();
     const startedMs = performance.now();
     const isShort = () => performance.now() - startedMs < WATCH_SHORT_MS;
@@ -271,7 +269,6 @@ export class Reflector<T> {
     const { api, path, fieldSelector, labelSelector, metadataOnly = false, random } = this.#options;
     this.#counts.watches++;
     const untold = new AbortController();
-    this.#listAgain = () => untold.abort(new MissedChange("objects that had no room"));
     const timer = setTimeout(() => {
       if (this.#missing !== undefined) untold.abort(new MissedChange(this.#missing));
     }, MISSED_CHANGE_MS);
@@ -299,7 +296,6 @@ export class Reflector<T> {
       });
     } finally {
       clearTimeout(timer);
-      this.#listAgain = undefined;
       if (this.isWatching) this.#watching = new Latch();
       this.#silentSinceMs ??= Date.now();
     }
@@ -380,7 +376,7 @@ function isOutdated(error: unknown): boolean {
   return error instanceof MissedChange || (error instanceof ApiError && error.status === 410);
 }
 
-/** What the watch does not report, and a list does: of another history, or of objects that had no room. */
+/** What the watch does not report, since it is of another history, and a list does. */
 class MissedChange extends Error {
   constructor(key: string) {
     super(`No event told what became of ${key}`);

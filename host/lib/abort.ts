@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 /**
  * Returns what `work` returns, or rejects with the signal's reason if that aborts first. The work itself goes on; its
  * failure after the abort is ignored.
@@ -28,15 +30,6 @@ export async function waitAtMost(work: Promise<unknown>, milliseconds: number): 
 }
 
 /** Resolves after so many milliseconds, or when the signal aborts. */
-export function pauseUnlessAborted(milliseconds: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds);
-    signal.addEventListener("abort", end, { once: true });
-  });
+export async function pauseUnlessAborted(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await sleep(milliseconds, undefined, { signal }).catch(() => {});
 }

@@ -31,3 +31,9 @@ export function cutText(text: string, most: number): string {
   const kept = text.slice(0, most).toWellFormed();
   return `${kept}… (${text.length - kept.length} more characters)`;
 }
+
+/** Returns the first `most` of the names, and how many more there are: `n1, n2 and 40 more`. */
+export function listSome(names: readonly string[], most: number): string {
+  const more = names.length - most;
+  return `${names.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}

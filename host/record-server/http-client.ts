@@ -3,10 +3,12 @@
  * kept, never to another server, and without a secret in an error.
  * Effects: TCP connections.
  */
+
 import * as z from "zod";
 import { Exchange } from "../kubernetes/http/exchange.ts";
 import { describeFailure, parseRetryAfter } from "../kubernetes/http/retry.ts";
 import { printable } from "../lib/printable.ts";
+import { tryOr } from "../lib/try-or.ts";
 import { FileAccess, type ServerAddress } from "./file-access.ts";
 
 /** Longest time that a request may take, from the connection to the answer's last byte, unless it says otherwise. */
@@ -186,9 +188,5 @@ function formatQuery(query: Query = {}): string {
 }
 
 function parseOrNothing(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => JSON.parse(text), undefined);
 }

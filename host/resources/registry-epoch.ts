@@ -2,9 +2,11 @@
  * The epoch of the registry (docs/decisions/0052): one ConfigMap says which it is and whether it is settled, and an
  * annotation of each Node up to which its agent has written what its pods have.
  */
+
 import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
+import { tryOr } from "../lib/try-or.ts";
 import { metadata } from "./fields/metadata.ts";
 import type { Node } from "./node.ts";
 import { decodeSettings } from "./vendor-conf-map.ts";
@@ -83,11 +85,7 @@ export function decodeEpochRecord(value: unknown, source: string): EpochRecord {
 }
 
 function confOf(settings: string, home: string): VendorConf | undefined {
-  try {
-    return decodeSettings(settings, EPOCH_MAP, home);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => decodeSettings(settings, EPOCH_MAP, home), undefined);
 }
 
 /** Returns the data of the ConfigMap that agents write, too. */

@@ -6,7 +6,7 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     prefetched: { waitForClaim: async () => {}, claimedFor: () => [], used: () => {}, discard: async () => {} },
     poolChanges: { changeCount: 0, changed: async () => false },
     readSubnet: async () => ({ kind: "absent" }),
-    forgetPoolOwner: () => {},
+    forgetPoolOwners: () => {},
     markWanted: async () => {},
     releaseRetained: async () => {},
     evictPredecessor: async () => undefined,

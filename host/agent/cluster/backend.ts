@@ -119,7 +119,7 @@ interface Parts {
   readonly machine: OwnMachine;
   readonly known: Known;
   readonly epoch: RegistryEpoch;
-  readonly listeners: Listeners;
+  readonly listeners: Partial<Listeners>;
   readonly events: Events;
 }
 
@@ -135,18 +135,11 @@ export class ClusterBackend implements Backend {
   readonly epoch: RegistryEpoch;
   readonly live: LiveObjects;
   readonly #objects: AllocationObjects;
-  readonly #node: string;
-  readonly #audit: BackendOptions["audit"];
-  readonly #connection: ClusterConnection | undefined;
-  readonly #definitions: ClusterDefinitions;
-  readonly #fences: LastingFences;
-  readonly #machine: OwnMachine;
-  readonly #known: Known;
-  readonly #listeners: Listeners;
-  readonly #events: Events;
+  readonly #options: Pick<ClusterBackendOptions, "node" | "audit" | "connection">;
+  readonly #parts: Parts;
   readonly #stack: AsyncDisposableStack;
 
-  constructor({ api, node, audit, connection }: ClusterBackendOptions, parts: Parts, stack: AsyncDisposableStack) {
+  constructor(options: ClusterBackendOptions, parts: Parts, stack: AsyncDisposableStack) {
     this.resources = parts.resources;
     this.ipam = parts.ipam;
     this.registry = parts.registry;
@@ -154,17 +147,10 @@ export class ClusterBackend implements Backend {
     this.allocations = parts.allocations;
     this.prefetcher = parts.prefetcher;
     this.epoch = parts.epoch;
-    this.live = openLiveObjects(api);
-    this.#objects = new AllocationObjects(api);
-    this.#node = node;
-    this.#audit = audit;
-    this.#connection = connection;
-    this.#definitions = parts.definitions;
-    this.#fences = parts.fences;
-    this.#machine = parts.machine;
-    this.#known = parts.known;
-    this.#listeners = parts.listeners;
-    this.#events = parts.events;
+    this.live = openLiveObjects(options.api);
+    this.#objects = new AllocationObjects(options.api);
+    this.#options = options;
+    this.#parts = parts;
     this.#stack = stack;
   }
 
@@ -172,7 +158,7 @@ export class ClusterBackend implements Backend {
     if (this.#isKnown) return;
     await this.resources.within(
       signal,
-      (bounded) => waitForAll(this.resources, this.#machine, this.allocations, bounded),
+      (bounded) => waitForAll(this.#parts, bounded),
       () => this.allocations.problems[0] ?? "they are being compared with its journal",
     );
   }
@@ -183,20 +169,26 @@ export class ClusterBackend implements Backend {
   }
 
   fenceWith(detach: (row: Allocation) => Promise<void>): void {
-    this.#listeners.detach = detach;
+    this.#parts.listeners.detach = detach;
   }
 
   isReleased(attachment: Attachment): boolean {
-    return this.#fences.has(attachment);
+    return this.#parts.fences.has(attachment);
   }
 
   reportNode(reason: string, note: string): void {
-    const regarding = { kind: "Node", apiVersion: "v1", namespace: "", name: this.#node, uid: this.#node };
-    this.#events.emit({ regarding, reason, note, type: "Warning", action: "Restore" });
+    const regarding = {
+      kind: "Node",
+      apiVersion: "v1",
+      namespace: "",
+      name: this.#options.node,
+      uid: this.#options.node,
+    };
+    this.#parts.events.emit({ regarding, reason, note, type: "Warning", action: "Restore" });
   }
 
   get client(): KubeClient | undefined {
-    return this.#connection?.client;
+    return this.#options.connection?.client;
   }
 
   async collectMetrics(metrics: AgentMetrics): Promise<void> {
@@ -225,7 +217,10 @@ export class ClusterBackend implements Backend {
   adopt(options: AdoptionOptions): Promise<AdoptionRecord> {
     const { registry, ipam } = this;
     const { inventory, identifier, log } = ipam;
-    return adopt({ node: this.#node, registry, inventory, identifier, audit: this.#audit, log }, options);
+    return adopt(
+      { node: this.#options.node, registry, inventory, identifier, audit: this.#options.audit, log },
+      options,
+    );
   }
 
   readPodOf(row: Allocation): Promise<PodStatus> {
@@ -234,7 +229,7 @@ export class ClusterBackend implements Backend {
 
   async readObjects(names: ReadonlySet<string>): Promise<readonly IpAllocation[]> {
     const terms = { lane: "background" } as const;
-    const own = await this.#objects.list({ fields: { "spec.node": this.#node } }, terms);
+    const own = await this.#objects.list({ fields: { "spec.node": this.#options.node } }, terms);
     const missing = [...names].filter((name) => !own.some((object) => object.name === name));
     const others: IpAllocation[] = [];
     for (const name of missing) {
@@ -246,13 +241,16 @@ export class ClusterBackend implements Backend {
 
   stats(): Readonly<Record<string, unknown>> {
     return {
-      node: this.#node,
+      node: this.#options.node,
       caches: this.#caches,
       prefetch: this.prefetcher.stats(),
       registry: this.registry.size,
       collected: this.collector.collected,
       allocations: this.allocations.stats,
-      ...(this.#connection && { server: this.#connection.server, api: this.#connection.client.stats }),
+      ...(this.#options.connection && {
+        server: this.#options.connection.server,
+        api: this.#options.connection.client.stats,
+      }),
     };
   }
 
@@ -262,19 +260,19 @@ export class ClusterBackend implements Backend {
 
   /** Whether resources were read once, and the journal is known to have all rows. */
   get #isKnown(): boolean {
-    return this.#known.isKnown && this.allocations.isCompared;
+    return this.#parts.known.isKnown && this.allocations.isCompared;
   }
 
   #problems(): readonly string[] {
     const unread = this.resources.unread.join(", ") || "allocations of this node";
     return [
-      ...(this.#connection?.problems ?? []),
+      ...(this.#options.connection?.problems ?? []),
       ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.epoch.problems,
       ...this.allocations.problems,
-      ...this.#machine.problems,
+      ...this.#parts.machine.problems,
       ...this.collector.problems,
-      ...this.#definitions.problems,
+      ...this.#parts.definitions.problems,
       ...this.ipam.detection.prober.problems,
     ];
   }
@@ -333,24 +331,10 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const api = new HistoryApi(resting, {
     trusted: collectionPath(IP_ALLOCATIONS),
     known: knownEpoch,
-    onWentBack: () => listeners.onWentBack(),
+    onWentBack: () => listeners.onWentBack?.(),
   });
   const options = { ...given, api };
-  const listeners: Listeners = {
-    onPod: () => {},
-    onNode: () => {},
-    onMachine: async () => {},
-    onEpoch: () => {},
-    onDefinition: () => {},
-    onWentBack: () => {},
-    isOfPast: () => false,
-    onLost: () => {},
-    isPodGone: async () => false,
-    onOrphan: () => {},
-    onRowsLost: () => {},
-    comparison: () => undefined,
-    detach: async () => {},
-  };
+  const listeners: Partial<Listeners> = {};
   let inventory: PoolInventory | undefined;
   let registry: KubernetesRegistry | undefined;
   const publishCooling = (pool: string): void =>
@@ -363,10 +347,10 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     log,
     random,
     configNamespace: options.configNamespace,
-    onPod: (change) => listeners.onPod(change),
-    onNode: (change) => listeners.onNode(change),
-    onEpoch: (record) => listeners.onEpoch(record),
-    onDefinition: (uid) => listeners.onDefinition(uid),
+    onPod: (change) => listeners.onPod?.(change),
+    onNode: (change) => listeners.onNode?.(change),
+    onEpoch: (record) => listeners.onEpoch?.(record),
+    onDefinition: (uid) => listeners.onDefinition?.(uid),
     onWanted: publishCooling,
     onUnused: (namespace) => reportUnused(events, node, namespace),
     onChange: (snapshot, changed) => inventory?.follow(snapshot, changed),
@@ -377,7 +361,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const lost = new LostAddresses({ events, log });
   const machine = new OwnMachine({
     ...{ api, node, bootId: options.bootId, host: options.hostMachine, nowMs, log },
-    onKnown: (name) => listeners.onMachine(name),
+    onKnown: async (name) => listeners.onMachine?.(name),
   });
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
   registry = await openRegistry(options, { resources, poolCache, lost, machine, listeners });
@@ -419,7 +403,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     knownNetns,
     isEnabled,
     remember: (row) => fences.fenced(row),
-    detach: (row) => listeners.detach(row),
+    detach: async (row) => listeners.detach?.(row),
   };
   const collector = new Collector(
     {
@@ -447,7 +431,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     {
       ...{ api, node, registry, lost, log, collector, machine },
       relists: () => resources.relists,
-      isOfPast: () => listeners.isOfPast(),
+      isOfPast: () => listeners.isOfPast?.() === true,
       isTold: openNoticeTerm(api, lease),
     },
     {
@@ -515,7 +499,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   stack.defer(() => allocations.close());
   stack.defer(() => epoch.close());
 
-  const known = watchKnown(waitForAll(resources, machine, allocations, closing.signal));
+  const known = watchKnown(waitForAll({ resources, machine, allocations }, closing.signal));
   const compared = (): void => epoch.compared();
   known.done.then(compared, () => {});
   const base: AddDeps = {
@@ -588,9 +572,7 @@ function watchKnown(reading: Promise<void>): Known {
 }
 
 async function waitForAll(
-  resources: ClusterResources,
-  machine: OwnMachine,
-  allocations: OwnAllocations,
+  { resources, machine, allocations }: Pick<Parts, "resources" | "machine" | "allocations">,
   signal: AbortSignal,
 ): Promise<void> {
   await resources.known(signal);
@@ -624,7 +606,7 @@ interface RegistryParts {
   readonly poolCache: PoolCache;
   readonly lost: LostAddresses;
   readonly machine: OwnMachine;
-  readonly listeners: Listeners;
+  readonly listeners: Partial<Listeners>;
 }
 
 function openRegistry(
@@ -643,13 +625,13 @@ function openRegistry(
     lockWaitMs,
     onWaiting,
     onDeath,
-    isPodGone: (row) => listeners.isPodGone(row),
-    onOrphan: (name) => listeners.onOrphan(name),
+    isPodGone: async (row) => (await listeners.isPodGone?.(row)) === true,
+    onOrphan: (name) => listeners.onOrphan?.(name),
     onRowsLost: (text) => {
       options.onNotice?.(text);
-      listeners.onRowsLost();
+      listeners.onRowsLost?.();
     },
-    comparison: (signal) => listeners.comparison(signal),
+    comparison: (signal) => listeners.comparison?.(signal),
     machine: () => machine.current,
     identified: () => machine.identified(),
     openJournal: options.openJournal,
@@ -683,7 +665,7 @@ function openRegistry(
     readOwner: (owner) => isOwnerThere(api, owner, resources.state.snapshot.vendorConf),
     readNodeStatus: (other, machine) => readNodeStatus(api, other, machine),
     readHolderStatus: (row, holder) => readHolderStatus((of) => readPod(api, of), row, holder),
-    onLost: (row, by) => listeners.onLost(row, by),
+    onLost: (row, by) => listeners.onLost?.(row, by),
     isLost: (row) => lost.has(row),
   });
 }

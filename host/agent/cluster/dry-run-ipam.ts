@@ -47,7 +47,7 @@ export class DryRunIpam implements ClusterIpam {
     return false;
   }
 
-  forgetPoolOwner(): void {}
+  forgetPoolOwners(): void {}
 
   reportRefusal(): void {}
 

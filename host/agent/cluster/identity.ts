@@ -10,7 +10,6 @@ import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { isMigrationTarget, refuseRetention } from "../../ipam/retention.ts";
 import { ApiUnavailable, callIfThere, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
-import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -27,8 +26,8 @@ interface IdentityDeps {
 }
 
 export interface ClusterIdentifier extends Identifier {
-  /** Looks the owner of generated pools up anew for its next pod: it got no pool. */
-  forget(application: PoolOwner): void;
+  /** Looks the owners of generated pools up anew: a pod's owner got no pool. */
+  forgetPoolOwners(): void;
   /**
    * Returns the identity of a watched pod whose ADD for the NIC is still to come; only the owners of its pools and
    * addresses are looked up.
@@ -85,7 +84,7 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
       return identityOf(pod, { home }, signal);
     },
     ofPod: (pod, ifName, signal) => identityOf(pod, { ifName }, signal),
-    forget: (application) => poolOwners.forget(application),
+    forgetPoolOwners: () => poolOwners.forget(),
   };
 }
 

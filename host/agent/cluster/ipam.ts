@@ -17,7 +17,6 @@ import { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registr
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
-import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { subnetStatus } from "../../resources/status.ts";
 import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
@@ -100,8 +99,8 @@ export class KubernetesIpam implements ClusterIpam {
     return this.#waiting.add(pool);
   }
 
-  forgetPoolOwner(owner: PoolOwner): void {
-    this.#deps.identifier.forget(owner);
+  forgetPoolOwners(): void {
+    this.#deps.identifier.forgetPoolOwners();
   }
 
   reportRefusal(pod: PodIdentity, error: unknown): void {

@@ -3,6 +3,7 @@
  * Standard, sections 4 and 5): the definitions in the node's CNI directory, and the NetworkAttachmentDefinitions of
  * the watch.
  */
+
 import { basename } from "node:path";
 import type { PodAnnotations } from "../../config/annotations.ts";
 import type { CoordinatorSettings } from "../../config/coordinator-settings.ts";
@@ -15,6 +16,7 @@ import {
 } from "../../config/network-definition.ts";
 import { definitionOf, META_NAMESPACE, type NetworkSelection, nicNameOf } from "../../config/network-selection.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { firstNicOf } from "../ipam/subject.ts";
 import { type Definitions, ResolvedSettings } from "../request/definitions.ts";
@@ -47,7 +49,7 @@ export class ClusterDefinitions implements NicSettings {
     if (first === undefined || meta === undefined || !META_PLUGIN.test(meta.entry.type)) return first;
     const { delegates, clusterNetwork } = meta.entry;
     if (Array.isArray(delegates) && delegates.length > 0) {
-      return tryOr(undefined, () => decodeInnerNetwork(delegates[0], first.name, `${meta.place}, delegates[0]`));
+      return tryOr(() => decodeInnerNetwork(delegates[0], first.name, `${meta.place}, delegates[0]`), undefined);
     }
     return typeof clusterNetwork === "string" ? this.#findDelegate(clusterNetwork) : undefined;
   }
@@ -105,7 +107,7 @@ export class ClusterDefinitions implements NicSettings {
       key.startsWith(`${home}/`) && each.kind === "network" ? [each.network] : [],
     );
     const networks = [...node.networks, ...own];
-    const settings = networks.map(({ plugins }) => tryOr(undefined, () => findCoordinatorSettings(plugins)));
+    const settings = networks.map(({ plugins }) => tryOr(() => findCoordinatorSettings(plugins), undefined));
     return settings.some((each) => each?.logOptions?.logFile === logFile);
   };
 
@@ -116,7 +118,7 @@ export class ClusterDefinitions implements NicSettings {
       const own = this.#sources.node.settingsOf(nic.network);
       if (own !== undefined || plan === undefined) return own;
     }
-    return tryOr(undefined, () => findCoordinatorSettings(plan.plugins));
+    return tryOr(() => findCoordinatorSettings(plan.plugins), undefined);
   }
 
   /** Multus takes a definition's name, a network's name on the node, or a file. */
@@ -125,14 +127,6 @@ export class ClusterDefinitions implements NicSettings {
     const byFile = networks.find(({ path }) => basename(path) === basename(wanted));
     if (wanted.includes("/")) return byFile;
     return this.attached(this.metaNamespace, wanted) ?? networks.find(({ name }) => name === wanted) ?? byFile;
-  }
-}
-
-function tryOr<T>(otherwise: T, attempt: () => T): T {
-  try {
-    return attempt();
-  } catch {
-    return otherwise;
   }
 }
 
@@ -189,11 +183,7 @@ function planOf(ifName: string, network: Network | undefined, { attachment, name
 
 /** Undefined without Berth, and with an `ipam` object that the ADD will refuse. */
 function ipamOf(plugins: readonly PlacedEntry[]): IpamConf | undefined {
-  try {
-    return findIpamConf(plugins);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => findIpamConf(plugins), undefined);
 }
 
 /** `args.cni.ips` of a plugin. */

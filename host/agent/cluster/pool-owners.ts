@@ -13,7 +13,7 @@ import { untilAborted } from "../../lib/abort.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { metadata, type OwnerReference } from "../../resources/fields/metadata.ts";
-import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
+import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
@@ -26,19 +26,12 @@ interface PoolOwnersDeps {
   readonly snapshot: () => Pick<Snapshot, "vendorConf">;
 }
 
-/** Shared by all pods of the controller. */
-interface Lookup {
-  readonly found: Promise<OwnerReference>;
-  /** UID of the workload that was found; undefined until then. */
-  top: string | undefined;
-}
-
 const schema = z.object({ metadata });
 
 export class PoolOwners {
   readonly #deps: PoolOwnersDeps;
-  /** By namespace and UID of the pods' controller. */
-  readonly #lookups = new BoundedMap<string, Lookup>(MAX_KNOWN_OWNERS);
+  /** By namespace and UID of the pods' controller, whose pods share the lookup. */
+  readonly #lookups = new BoundedMap<string, Promise<OwnerReference>>(MAX_KNOWN_OWNERS);
 
   constructor(deps: PoolOwnersDeps) {
     this.#deps = deps;
@@ -62,12 +55,9 @@ export class PoolOwners {
     return { kind: "application", application: { apiVersion, kind, namespace, name, uid } };
   }
 
-  /**
-   * Forgets the lookups that led to the workload: it got no pool, and a ReplicaSet may have been adopted by another
-   * one since.
-   */
-  forget({ uid }: Pick<PoolOwner, "uid">): void {
-    for (const [owner, { top }] of this.#lookups) if (top === uid) this.#lookups.delete(owner);
+  /** Looks all up anew: a workload got no pool, and its ReplicaSet may have been adopted by another one since. */
+  forget(): void {
+    this.#lookups.clear();
   }
 
   async #topOf(
@@ -77,23 +67,17 @@ export class PoolOwners {
     signal: AbortSignal,
   ): Promise<OwnerReference> {
     signal.throwIfAborted();
-    const { found } =
-      this.#lookups.get(poolOwnerKey({ namespace, uid: owner.uid })) ?? this.#lookUp(namespace, owner, middle);
-    return untilAborted(found, signal);
+    const known = this.#lookups.get(poolOwnerKey({ namespace, uid: owner.uid }));
+    return untilAborted(known ?? this.#lookUp(namespace, owner, middle), signal);
   }
 
   /** A failed lookup is not cached. */
-  #lookUp(namespace: string, owner: OwnerReference, middle: MiddleKind): Lookup {
-    const lookup: Lookup = { found: readTop(this.#deps.api, namespace, owner, middle), top: undefined };
+  #lookUp(namespace: string, owner: OwnerReference, middle: MiddleKind): Promise<OwnerReference> {
+    const found = readTop(this.#deps.api, namespace, owner, middle);
     const key = poolOwnerKey({ namespace, uid: owner.uid });
-    this.#lookups.set(key, lookup);
-    const note = ({ uid }: OwnerReference): void => {
-      lookup.top = uid;
-    };
-    lookup.found.then(note, () => {
-      if (this.#lookups.get(key) === lookup) this.#lookups.delete(key);
-    });
-    return lookup;
+    this.#lookups.set(key, found);
+    found.catch(() => this.#lookups.delete(key));
+    return found;
   }
 }
 

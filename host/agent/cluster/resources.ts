@@ -205,7 +205,6 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   async close(): Promise<void> {
     clearTimeout(this.#pending);
-    this.#budget.close();
     await Promise.all(this.#all.map((reflector) => reflector.close()));
   }
 

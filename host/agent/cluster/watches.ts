@@ -90,21 +90,7 @@ export interface Watches {
 }
 
 export function openWatches(options: WatchesOptions): Watches {
-  const {
-    api,
-    node,
-    configNamespace,
-    log,
-    random,
-    onPool,
-    onSetting,
-    onWanted,
-    onPod,
-    onNode,
-    onEpoch,
-    onDefinition,
-    budget,
-  } = options;
+  const { api, node, configNamespace, log, random, onSetting, budget } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "keyOf" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, keyOf, ...own });
   const settings = <T>(
@@ -120,7 +106,7 @@ export function openWatches(options: WatchesOptions): Watches {
   const noteKind = (name: string, uid: string): void => {
     uids.set(name, uid);
     if (uids.size === REGISTRY_KINDS.length)
-      onDefinition(joinDefinitions(REGISTRY_KINDS.map((each) => uids.get(each) ?? "")));
+      options.onDefinition(joinDefinitions(REGISTRY_KINDS.map((each) => uids.get(each) ?? "")));
   };
   const followKind = (name: string): Reflector<string> => {
     const kind: Reflector<string> = follow({
@@ -141,11 +127,11 @@ export function openWatches(options: WatchesOptions): Watches {
     name: EPOCH_MAP,
     path: `/api/v1/namespaces/${configNamespace}/configmaps`,
     onChange: (change) => {
-      onEpoch(change.kind === "set" ? change.value : undefined);
+      options.onEpoch(change.kind === "set" ? change.value : undefined);
       onSetting();
     },
     onSynced: () => {
-      if (epoch.items.size === 0) onEpoch(undefined);
+      if (epoch.items.size === 0) options.onEpoch(undefined);
     },
     fieldSelector: `metadata.name=${EPOCH_MAP}`,
     decode: (object) => decodeEpochRecord(object, describeObject(object)),
@@ -158,8 +144,8 @@ export function openWatches(options: WatchesOptions): Watches {
       onChange: (change) => {
         const [now, before] = change.kind === "set" ? [change.value, change.before] : [undefined, change.before];
         const isSetting = now === undefined || now.revision === undefined || now.revision !== before?.revision;
-        onPool(change.key, isSetting);
-        if (now?.wanted !== undefined && now.wanted !== before?.wanted) onWanted(change.key);
+        options.onPool(change.key, isSetting);
+        if (now?.wanted !== undefined && now.wanted !== before?.wanted) options.onWanted(change.key);
       },
     }),
     reserved: settings("ReservedIPs", `${API_PATH}/reservedips`, decodeReservedIp),
@@ -196,7 +182,7 @@ export function openWatches(options: WatchesOptions): Watches {
       name: "this Node",
       path: "/api/v1/nodes",
       fieldSelector: `metadata.name=${node}`,
-      onChange: onNode,
+      onChange: options.onNode,
       decode: (object) => decodeNode(object, describeObject(object)),
     }),
     epoch,
@@ -206,7 +192,7 @@ export function openWatches(options: WatchesOptions): Watches {
       name: "Pods of this node",
       path: "/api/v1/pods",
       fieldSelector: `spec.nodeName=${node}`,
-      onChange: onPod,
+      onChange: options.onPod,
       decode: decodeCachedPod,
       budgeted: { budget, reduce: reducePod },
     }),

@@ -3,6 +3,7 @@
 import type { NodeChange } from "../../kernel/node-changes.ts";
 import { documentation } from "../../lib/documentation.ts";
 import { readText } from "../../lib/regular-file.ts";
+import { tryOr } from "../../lib/try-or.ts";
 
 const NETWORKD = "systemd-network";
 
@@ -44,9 +45,5 @@ export function nameProgram(change: NodeChange): string | undefined {
 }
 
 function readName(process: string): string | undefined {
-  try {
-    return readText(`/proc/${process}/comm`).trimEnd();
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => readText(`/proc/${process}/comm`).trimEnd(), undefined);
 }

@@ -1,4 +1,5 @@
 /** The plugin `coordinator`: the CNI verbs over observe, plan, diff and apply (docs/develop/coordinator.md). */
+
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest, CniRequest, DetachRequest } from "../../cni/request.ts";
 import { ConfigError } from "../../config/config-error.ts";
@@ -19,6 +20,7 @@ import { openNode } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { Operation } from "../../plan/operation.ts";
@@ -219,11 +221,7 @@ function detachSettings(
     if (!(error instanceof ConfigError)) throw error;
     conf = resolveCoordinatorConf(...coordinatorLayers(coordinator));
   }
-  try {
-    return { conf, log: options.logs.for(conf.logOptions) };
-  } catch {
-    return { conf, log: options.log };
-  }
+  return tryOr(() => ({ conf, log: options.logs.for(conf.logOptions) }), { conf, log: options.log });
 }
 
 export interface OpenCoordinator {

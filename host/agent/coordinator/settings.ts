@@ -2,6 +2,7 @@
  * The settings of a request: its own keys, the resource Coordinator, and the cluster's networks, which a definition
  * or the resource names or the controller collects into the status.
  */
+
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { pluginKeys } from "../../cni/net-conf.ts";
 import type { CniRequest } from "../../cni/request.ts";
@@ -15,6 +16,7 @@ import {
 } from "../../config/coordinator-settings.ts";
 import type { NodeNamespace } from "../../kernel/open-namespace.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
+import { listSome } from "../../lib/describe.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
@@ -171,7 +173,5 @@ function originOf(key: CollectedKey, entry: CoordinatorSettings, coordinator: Co
 }
 
 function list(networks: readonly Prefix[]): string {
-  const shown = networks.slice(0, MAX_SHOWN_NETWORKS).map(formatPrefix).join(", ");
-  const more = networks.length - MAX_SHOWN_NETWORKS;
-  return more > 0 ? `${shown} and ${more} more` : shown;
+  return listSome(networks.map(formatPrefix), MAX_SHOWN_NETWORKS);
 }

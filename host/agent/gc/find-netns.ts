@@ -3,6 +3,7 @@
  * or written by an older Berth. Only what the runtime recorded of the attachment, or the coordinator's pair, proves
  * that a namespace is the attachment's: an address in a namespace proves nothing.
  */
+
 import { existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
@@ -15,6 +16,7 @@ import { listLinks } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
 import { isOwnNetns, NetnsError, OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
@@ -117,9 +119,5 @@ function readContents(path: string): Contents | undefined {
 }
 
 function resolve(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
+  return tryOr(() => realpathSync(path), path);
 }

@@ -4,7 +4,6 @@
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
-import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 
@@ -41,8 +40,8 @@ export interface SuppliedPools {
   markWanted(pool: string): Promise<void>;
   /** The state of a Subnet for a workload of the namespace. Never rejects. */
   readSubnet(of: { readonly name: string; readonly namespace: string }, signal: AbortSignal): Promise<SubnetState>;
-  /** The pods of this workload found no pool: their controllers are looked up anew. */
-  forgetPoolOwner(owner: PoolOwner): void;
+  /** The pods of a workload found no pool: what controls pods is looked up anew. */
+  forgetPoolOwners(): void;
 }
 
 /** Addresses that were claimed for NICs ahead of their ADDs (prefetch). */

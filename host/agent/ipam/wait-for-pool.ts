@@ -110,7 +110,7 @@ function awaitsBlock({ snapshot: { pools } }: PoolInventory, demand: FamilyDeman
 async function refuse({ cluster }: WaitForPoolDeps, shortage: PoolShortage, signal: AbortSignal): Promise<Error> {
   const { candidates, generated } = shortage.demand;
   if (candidates.length > 0 || generated === undefined) return refuseUnsupplied(shortage, POOL_WAIT_MS, undefined);
-  cluster?.forgetPoolOwner(generated.application);
+  cluster?.forgetPoolOwners();
   const [name = ""] = generated.request.subnets;
   const { namespace } = generated.application;
   return refuseUnsupplied(shortage, POOL_WAIT_MS, await cluster?.readSubnet({ name, namespace }, signal));

@@ -5,6 +5,7 @@
 
 import { sizeOf, spansOf } from "../../core/spans.ts";
 import { familyName } from "../../ipam/model.ts";
+import { listSome } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange, type Range } from "../../net/range.ts";
@@ -79,11 +80,8 @@ function list(ranges: readonly Range[]): string {
   return `: ${some(ranges.map(formatRange))}`;
 }
 
-/** The first few, and how many more there are. */
 function some(names: readonly string[]): string {
-  const rest = names.length - MAX_EXPLAINED_NAMES;
-  const shown = names.slice(0, MAX_EXPLAINED_NAMES).join(", ");
-  return rest > 0 ? `${shown} and ${rest} more` : shown;
+  return listSome(names, MAX_EXPLAINED_NAMES);
 }
 
 function inUse({ live, counts }: PoolFacts): string {

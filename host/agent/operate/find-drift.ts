@@ -3,11 +3,13 @@
  * settings, and on the node state that belongs to no attachment. The comparison itself is the coordinator's, as for
  * CHECK.
  */
+
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { listSome } from "../../lib/describe.ts";
 import { documentation } from "../../lib/documentation.ts";
 import { bitsOf, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -103,10 +105,8 @@ function findOwnDrift({ attachment, operations, detour }: AttachmentDrift): Dama
 }
 
 function describeSome(operations: readonly Operation[]): string {
-  const all = [...new Set(operations.map(describe))];
-  const shown = all.slice(0, MAX_DIFFERENCES).map((text) => `"${text}"`);
-  const more = all.length > shown.length ? ` and ${all.length - shown.length} more` : "";
-  return shown.join(", ") + more;
+  const all = new Set(operations.map((operation) => `"${describe(operation)}"`));
+  return listSome([...all], MAX_DIFFERENCES);
 }
 
 type Remedy = Pick<DamageFinding, "remedy" | "commands">;

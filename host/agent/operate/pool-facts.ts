@@ -2,9 +2,11 @@
  * The facts behind `berthctl explain pool`: what this node knows of a pool and, in a cluster, what the API server has
  * of it and of its Subnet.
  */
+
 import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 import type { OccupiedIp } from "../../resources/occupied-ips.ts";
@@ -85,11 +87,7 @@ export async function gatherPoolFacts({ inventory, live }: PoolFactsDeps, name: 
 }
 
 function poolOf(value: unknown): IpPool | undefined {
-  try {
-    return decodeIpPool(value, "API server");
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => decodeIpPool(value, "API server"), undefined);
 }
 
 function decoded<T>(read: ReadResult<unknown>, decode: (value: unknown) => T): ReadResult<T> {

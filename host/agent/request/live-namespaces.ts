@@ -1,10 +1,12 @@
 /** The addresses on the NICs of this node's pods, as the kernel has them. */
+
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { openPodNamespace } from "../../kernel/open-namespace.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Prefix } from "../../net/prefix.ts";
 
@@ -72,11 +74,7 @@ function formatIdentity({ device, inode, cookie }: NetnsIdentity): string {
 
 /** Returns undefined if the path leads into no network namespace, or cannot be read. */
 export function netnsIdOf(path: string): string | undefined {
-  try {
-    return formatIdentity(readNetnsIdentity(path));
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => formatIdentity(readNetnsIdentity(path)), undefined);
 }
 
 /** Returns whether the path leads into a network namespace. */

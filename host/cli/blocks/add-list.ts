@@ -1,5 +1,7 @@
 /** `berthctl blocks`: who has which block, and what keeps one from being returned. */
+
 import type { Command } from "commander";
+import { listSome } from "../../lib/describe.ts";
 import { type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
 import type { Table } from "../output.ts";
@@ -55,7 +57,5 @@ export function addListBlocks(cli: CommandLine, blocks: Command): void {
 /** `shop/web-0, shop/web-1 and 4 more` */
 function ownersOf({ pinnedBy = [] }: BlockRow): string {
   const owners = [...new Set(pinnedBy.map(({ owner, state, address }) => owner || `(${state} ${address})`))];
-  const rest = owners.length - MAX_SHOWN_OWNERS;
-  const shown = owners.slice(0, MAX_SHOWN_OWNERS).join(", ");
-  return rest > 0 ? `${shown} and ${rest} more` : shown;
+  return listSome(owners, MAX_SHOWN_OWNERS);
 }

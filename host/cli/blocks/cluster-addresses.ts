@@ -1,15 +1,14 @@
 /** The pools and addresses of a cluster that are of a range. */
 import type { ClusterAddresses, UsedAddress } from "../../blocks/plan-adoption.ts";
-import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
-import { CONFIG_MAPS, collectionPath, type Resource } from "../../kubernetes/paths.ts";
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { CONFIG_MAPS } from "../../kubernetes/paths.ts";
 import { formatPrefix, prefixContains } from "../../net/prefix.ts";
 import type { AddressRangeSpec } from "../../resources/address-range.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import { decodeIpPool } from "../../resources/ip-pool.ts";
 import { decodeEpochRecord, EPOCH_MAP } from "../../resources/registry-epoch.ts";
-import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+import { listObjects, readObjects } from "../cluster-source.ts";
 import { ProblemError } from "../exit-code.ts";
 
 /** Rejects with ConfigError if a pool or an address cannot be read: it could be of the range. */
@@ -18,8 +17,8 @@ export async function addressesIn(
   { subnet, addressSpace }: Pick<AddressRangeSpec, "subnet" | "addressSpace">,
   name: string,
 ): Promise<ClusterAddresses> {
-  const pools = (await listAll(api, IP_POOLS)).map((object) => decodeIpPool(object, `IPPool of ${name}`));
-  const allocations = (await listAll(api, IP_ALLOCATIONS)).map((object) =>
+  const pools = await readObjects(api, { resource: IP_POOLS }, (object) => decodeIpPool(object, `IPPool of ${name}`));
+  const allocations = await readObjects(api, { resource: IP_ALLOCATIONS }, (object) =>
     decodeIpAllocation(object, `IPAllocation of ${name}`),
   );
   return {
@@ -38,19 +37,13 @@ function holderOf({ holders: [holder], workload, state }: IpAllocationSpec): str
   return workload === undefined ? `no pod (${state})` : `${workload.kind} ${workload.namespace}/${workload.name}`;
 }
 
-async function listAll(api: KubeApi, resource: Resource, query = {}): Promise<readonly KubeObject[]> {
-  const objects: KubeObject[] = [];
-  const list = { path: collectionPath(resource), query, patienceMs: CLUSTER_PATIENCE_MS };
-  for await (const { items } of listPages(api, list)) objects.push(...items);
-  return objects;
-}
-
 /**
  * Returns the epoch of the cluster's registry. Rejects with ProblemError while the registry may lack addresses that
  * pods have.
  */
 export async function readEpoch(api: KubeApi): Promise<string> {
-  const [map] = await listAll(api, CONFIG_MAPS, { fieldSelector: `metadata.name=${EPOCH_MAP}` });
+  const query = { fieldSelector: `metadata.name=${EPOCH_MAP}` };
+  const [map] = await listObjects(api, { resource: CONFIG_MAPS, query });
   const { epoch = "", settled = "", waitsFor = "" } = map === undefined ? {} : decodeEpochRecord(map, EPOCH_MAP);
   if (epoch === "") throw new ProblemError(`The cluster has no ConfigMap ${EPOCH_MAP}: its controller has not led yet`);
   if (epoch === settled) return epoch;

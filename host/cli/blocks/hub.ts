@@ -2,11 +2,16 @@
 import { OwnRanges, RANGES_MAP } from "../../blocks/own-ranges.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { isConflict, type KubeApi } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
-import { CONFIG_MAPS, collectionPath, objectPath, statusPath } from "../../kubernetes/paths.ts";
+import { CONFIG_MAPS, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { type AddressRange, decodeAddressRange } from "../../resources/address-range.ts";
 import { ADDRESS_RANGES } from "../../resources/collections.ts";
-import { CLUSTER_PATIENCE_MS, type ClusterSource, openClusterSource } from "../cluster-source.ts";
+import {
+  CLUSTER_PATIENCE_MS,
+  type ClusterSource,
+  listObjects,
+  openClusterSource,
+  readObjects,
+} from "../cluster-source.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ProblemError, UsageError } from "../exit-code.ts";
 
@@ -47,12 +52,8 @@ export async function readRange(hub: Pick<KubeApi, "call">, name: string): Promi
   return decodeAddressRange(await hub.call({ method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS }), nameOf(name));
 }
 
-export async function listRanges(hub: KubeApi): Promise<readonly AddressRange[]> {
-  const ranges: AddressRange[] = [];
-  const list = { path: collectionPath(ADDRESS_RANGES), patienceMs: CLUSTER_PATIENCE_MS };
-  for await (const { items } of listPages(hub, list))
-    ranges.push(...items.map((item) => decodeAddressRange(item, "AddressRange")));
-  return ranges;
+export function listRanges(hub: KubeApi): Promise<readonly AddressRange[]> {
+  return readObjects(hub, { resource: ADDRESS_RANGES }, (object) => decodeAddressRange(object, "AddressRange"));
 }
 
 /** Writes the status, or else the spec, of the version that was read. Returns whether nobody else has written since. */
@@ -74,13 +75,9 @@ export async function writeRange(
 /** Opens what the cluster remembers of its ranges. Rejects with ProblemError if its chart has no hub. */
 export async function openOwnRanges({ api }: ClusterSource): Promise<OwnRanges> {
   const query = { fieldSelector: `metadata.name=${RANGES_MAP}` };
-  for await (const { items } of listPages(api, {
-    ...{ path: collectionPath(CONFIG_MAPS), query, patienceMs: CLUSTER_PATIENCE_MS },
-  })) {
-    const [map] = items;
-    const { namespace } = (map?.metadata ?? {}) as { readonly namespace?: string };
-    if (namespace !== undefined) return new OwnRanges(api, namespace);
-  }
+  const [map] = await listObjects(api, { resource: CONFIG_MAPS, query });
+  const { namespace } = (map?.metadata ?? {}) as { readonly namespace?: string };
+  if (namespace !== undefined) return new OwnRanges(api, namespace);
   throw new ProblemError(
     `The cluster has no ConfigMap ${RANGES_MAP}: set the chart's value hub.kubeconfigSecret first`,
   );

@@ -4,12 +4,12 @@ import { usesOf } from "../../config/tenant-uses.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
 import { CONFIG_MAPS, NETWORK_DEFINITIONS, objectPath, type Resource } from "../../kubernetes/paths.ts";
+import { listSome } from "../../lib/describe.ts";
 import { SUBNETS } from "../../resources/collections.ts";
 import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
 import { decodeSubnet } from "../../resources/subnet.ts";
 import { decodeVendorConfMap } from "../../resources/vendor-conf-map.ts";
-import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
-import { readObjects, tryTo } from "./read-cluster.ts";
+import { CLUSTER_PATIENCE_MS, readObjects, tryTo } from "../cluster-source.ts";
 
 /** Most objects that a sentence names. */
 const MAX_EXAMPLES = 5;
@@ -29,8 +29,10 @@ export async function findOpen(api: KubeApi, home: string): Promise<readonly str
     return spec.namespaceName.length === 0 && spec.namespaceAffinity === undefined ? [name] : [];
   });
   return [
-    ...(definitions.length === 0 ? [] : [`network definitions outside namespace "${home}" use ${listed(definitions)}`]),
-    ...(subnets.length === 0 ? [] : [`Subnets that name no namespaces serve all: ${listed(subnets)}`]),
+    ...(definitions.length === 0
+      ? []
+      : [`network definitions outside namespace "${home}" use ${listSome(definitions, MAX_EXAMPLES)}`]),
+    ...(subnets.length === 0 ? [] : [`Subnets that name no namespaces serve all: ${listSome(subnets, MAX_EXAMPLES)}`]),
   ];
 }
 
@@ -45,11 +47,6 @@ function usesOfDefinition(object: KubeObject, home: string): readonly string[] {
 
 /** Without the objects that cannot be decoded: agents name those. */
 async function readOr(api: KubeApi, resource: Resource, decode: (object: KubeObject) => readonly string[]) {
-  const found = readObjects(api, resource, (object) => tryTo(() => decode(object)));
+  const found = readObjects(api, { resource }, (object) => tryTo(() => decode(object)));
   return (await found.catch(() => [])).flat();
-}
-
-function listed(names: readonly string[]): string {
-  const more = names.length - MAX_EXAMPLES;
-  return `${names.slice(0, MAX_EXAMPLES).join(", ")}${more > 0 ? `, and ${more} more` : ""}`;
 }

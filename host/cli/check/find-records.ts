@@ -1,9 +1,8 @@
 /** What keeps addresses of pods from the IPAM of record: the controller's events about it. */
 import * as z from "zod";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
-import { collectionPath, EVENTS } from "../../kubernetes/paths.ts";
-import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+import { EVENTS } from "../../kubernetes/paths.ts";
+import { listObjects } from "../cluster-source.ts";
 
 /** The controller repeats an event that is still true within so long: milliseconds. */
 const FRESH_MS = 900_000;
@@ -20,15 +19,9 @@ const event = z.object({
 
 /** Returns clauses, by address; none if the user may not list events. */
 export async function findRecords(api: KubeApi, nowMs: number): Promise<readonly string[]> {
-  const found: string[] = [];
   const query = { fieldSelector: "reason=AddressNotRecorded" };
-  const list = { path: collectionPath(EVENTS, NAMESPACE), query, patienceMs: CLUSTER_PATIENCE_MS };
-  try {
-    for await (const { items } of listPages(api, list)) found.push(...items.flatMap((item) => clauseOf(item, nowMs)));
-  } catch {
-    return [];
-  }
-  return [...new Set(found)].sort();
+  const found = await listObjects(api, { resource: EVENTS, namespace: NAMESPACE, query }).catch(() => []);
+  return [...new Set(found.flatMap((item) => clauseOf(item, nowMs)))].sort();
 }
 
 function clauseOf(item: unknown, nowMs: number): readonly string[] {

@@ -2,14 +2,13 @@
 import * as z from "zod";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
-import { collectionPath, NODES, PODS, type Resource } from "../../kubernetes/paths.ts";
+import { NODES, PODS } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { type Ip, parseIp } from "../../net/ip.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
-import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+import { CLUSTER_PATIENCE_MS, readObjects, tryTo } from "../cluster-source.ts";
 
 /** A pod whose status shows addresses, and which is neither finished nor being deleted. */
 export interface AddressedPod {
@@ -43,27 +42,17 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
       problems.push(`${what} cannot be read: ${messageOf(error)}`);
       return undefined;
     });
-  const pods = await orNothing("Pods", readObjects(api, PODS, podOf));
-  const allocations = await readObjects(api, IP_ALLOCATIONS, (object) => tryTo(() => decodeIpAllocation(object, "")));
-  const pools = await readObjects(api, IP_POOLS, (object) => tryTo(() => decodeIpPool(object, "")));
+  const pods = await orNothing("Pods", readObjects(api, { resource: PODS }, podOf));
+  const allocations = await readObjects(api, { resource: IP_ALLOCATIONS }, (object) =>
+    tryTo(() => decodeIpAllocation(object, "")),
+  );
+  const pools = await readObjects(api, { resource: IP_POOLS }, (object) => tryTo(() => decodeIpPool(object, "")));
   const nodes = await orNothing(
     "Nodes",
-    readObjects(api, NODES, (object) => meta.safeParse(object).data?.metadata.name),
+    readObjects(api, { resource: NODES }, (object) => meta.safeParse(object).data?.metadata.name),
   );
   const cluster = await orNothing("Namespace kube-system", readClusterId(api, CLUSTER_PATIENCE_MS));
   return { cluster, nodes: nodes && new Set(nodes), pools, allocations, pods: pods ?? [], problems };
-}
-
-/** Returns what `decode` makes of each object; objects of which it makes nothing are left out. */
-export async function readObjects<T>(
-  api: KubeApi,
-  resource: Resource,
-  decode: (object: KubeObject) => T | undefined,
-): Promise<T[]> {
-  const found: T[] = [];
-  const list = { path: collectionPath(resource), patienceMs: CLUSTER_PATIENCE_MS };
-  for await (const { items } of listPages(api, list)) found.push(...items.flatMap((item) => decode(item) ?? []));
-  return found;
 }
 
 const meta = z.object({ metadata: z.object({ name: z.string() }) });
@@ -99,13 +88,4 @@ function podOf(object: KubeObject): AddressedPod | undefined {
   const texts = new Set([...(status.podIPs ?? []).map(({ ip }) => ip), ...shown.flatMap(({ ips = [] }) => ips)]);
   const ips = [...texts].flatMap((text) => parseIp(text) ?? []);
   return ips.length === 0 ? undefined : { namespace, name, uid, node: spec.nodeName ?? "", ips };
-}
-
-/** Returns undefined for an object that cannot be decoded. */
-export function tryTo<T>(attempt: () => T): T | undefined {
-  try {
-    return attempt();
-  } catch {
-    return undefined;
-  }
 }

@@ -2,16 +2,17 @@
  * Pods on each node, and probes between them. Effects: a namespace with pods and a Service, which is gone at the end
  * however the test ends, unless the process is killed.
  */
+
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import { callIfThere, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
 import { collectionPath, NAMESPACES, NODES, objectPath, PODS, SERVICES } from "../../kubernetes/paths.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { byName } from "../../lib/order.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { type Access, execInPod } from "../cluster-agents.ts";
-import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+import { readObjects } from "../cluster-source.ts";
 import { ProblemError } from "../exit-code.ts";
 import { namespaceOf, podOf, SERVICE_PORT, serviceOf, TEST_LABEL } from "./objects.ts";
 import { type From, type Probe, planProbes, type TestNode } from "./plan-probes.ts";
@@ -62,16 +63,9 @@ export async function runTest(options: TestOptions): Promise<TestResult[]> {
 }
 
 /** Returns the namespaces of tests that were killed, or still run. */
-export async function findTests(api: KubeApi): Promise<string[]> {
-  const found: string[] = [];
-  const query = { labelSelector: TEST_LABEL };
-  for await (const { items } of listPages(api, {
-    path: collectionPath(NAMESPACES),
-    query,
-    patienceMs: CLUSTER_PATIENCE_MS,
-  }))
-    found.push(...items.flatMap((item) => named.safeParse(item).data?.metadata.name ?? []));
-  return found;
+export function findTests(api: KubeApi): Promise<string[]> {
+  const tests = { resource: NAMESPACES, query: { labelSelector: TEST_LABEL } };
+  return readObjects(api, tests, (object) => named.safeParse(object).data?.metadata.name);
 }
 
 const named = z.object({ metadata: z.object({ name: z.string() }) });
@@ -156,11 +150,7 @@ async function ask(
 const answersSchema = z.array(z.object({ id: z.int(), isWell: z.boolean().optional(), text: z.string() }));
 
 function decodeAnswers(text: string): readonly ProbeAnswer[] | undefined {
-  try {
-    return answersSchema.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => answersSchema.parse(JSON.parse(text)), undefined);
 }
 
 const podState = z.object({
@@ -247,14 +237,12 @@ const nodeSchema = z.object({
 });
 
 async function nodeIps(api: KubeApi): Promise<Map<string, readonly string[]>> {
-  const found = new Map<string, readonly string[]>();
-  for await (const { items } of listPages(api, { path: collectionPath(NODES), patienceMs: CLUSTER_PATIENCE_MS }))
-    for (const { metadata, status } of items.flatMap((item) => nodeSchema.safeParse(item).data ?? []))
-      found.set(
-        metadata.name,
-        status.addresses.filter(({ type }) => type === "InternalIP").map(({ address }) => address),
-      );
-  return found;
+  const nodes = await readObjects(api, { resource: NODES }, (object) => nodeSchema.safeParse(object).data);
+  const ips = nodes.map(({ metadata, status }) => {
+    const internal = status.addresses.filter(({ type }) => type === "InternalIP");
+    return [metadata.name, internal.map(({ address }) => address)] as const;
+  });
+  return new Map(ips);
 }
 
 function clusterIps(service: KubeObject): readonly string[] {

@@ -1,4 +1,5 @@
 /** Reads what `berthctl check` judges of this host: files, links, routes and settings. Changes nothing. */
+
 import { spawnSync } from "node:child_process";
 import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from "node:fs";
 import { release } from "node:os";
@@ -7,6 +8,7 @@ import { BERTH_PROTOCOL } from "../../coordinator/plan/constants.ts";
 import { pluginFileStatus } from "../../install/plugins.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { readText } from "../../lib/regular-file.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { parseIp } from "../../net/ip.ts";
 import type { HostFacts, NetworkFacts } from "./diagnose.ts";
 import { FILE_CHECKS } from "./file-checks.ts";
@@ -59,19 +61,11 @@ function entryOf<T>(name: string, value: T | undefined): [string, T][] {
 const MAX_MODULES_BYTES = 16 * 1024 * 1024;
 
 function findText(path: string): string | undefined {
-  try {
-    return readText(path, MAX_MODULES_BYTES);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => readText(path, MAX_MODULES_BYTES), undefined);
 }
 
 function listNames(directory: string): string[] {
-  try {
-    return readdirSync(directory).sort();
-  } catch {
-    return [];
-  }
+  return tryOr(() => readdirSync(directory).sort(), []);
 }
 
 function readMtu(name: string): number | undefined {
@@ -81,11 +75,7 @@ function readMtu(name: string): number | undefined {
 
 /** Returns undefined for what does not exist, and what this user may not look at. */
 function statusOf(path: string): Stats | undefined {
-  try {
-    return statSync(path);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => statSync(path), undefined);
 }
 
 /** Returns the facts of the files that exist. */

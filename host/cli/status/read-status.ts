@@ -5,12 +5,11 @@
 import * as z from "zod";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { callIfThere } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
-import { collectionPath, LEASES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
+import { LEASES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
-import { CLUSTER_PATIENCE_MS, type ClusterSource } from "../cluster-source.ts";
+import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects } from "../cluster-source.ts";
 import { AGENT_LABELS } from "../labels.ts";
 import type { VersionRecord } from "../source.ts";
 import { type BerthPod, readBerthPods } from "../support/cluster-files.ts";
@@ -80,17 +79,23 @@ export async function readStatus({ api, source, now }: StatusDeps): Promise<Stat
   const pods = await readBerthPods(api);
   const agents = agentsOf(
     pods,
-    await orNothing("The agents' DaemonSet", list(api, DAEMON_SETS, { labelSelector: AGENT_LABELS })),
+    await orNothing(
+      "The agents' DaemonSet",
+      listObjects(api, { resource: DAEMON_SETS, query: { labelSelector: AGENT_LABELS } }),
+    ),
   );
   const controllerPods = pods.filter(({ component }) => component === "controller");
   const namespaces = [...new Set(controllerPods.map(({ namespace }) => namespace))];
   const leases = await orNothing(
     "The controllers' Lease",
-    Promise.all(namespaces.map((namespace) => list(api, LEASES, {}, namespace))),
+    Promise.all(namespaces.map((namespace) => listObjects(api, { resource: LEASES, namespace }))),
   );
   const leader = leases && leaderOf(leases.flat(), now);
   const [versions, pools] = [await source.versions(), poolsWorstFirst(await source.pools())];
-  const events = await orNothing("Events", list(api, CORE_EVENTS, { fieldSelector: "source=berth-agent" }));
+  const events = await orNothing(
+    "Events",
+    listObjects(api, { resource: CORE_EVENTS, query: { fieldSelector: "source=berth-agent" } }),
+  );
   const incidents = (events ?? []).flatMap((object) => incidentOf(object) ?? []);
   const refused = newestOfEach(incidents.filter(({ kind, type }) => kind === "Pod" && type === "Warning"));
   const waiting = await orNothing("Pods", stillWaiting(api, refused.slice(0, MAX_WAITING)));
@@ -123,13 +128,6 @@ interface StatusDeps {
   readonly api: KubeApi;
   readonly source: Pick<ClusterSource, "pools" | "versions">;
   readonly now: Date;
-}
-
-async function list(api: KubeApi, resource: Resource, query: object, namespace?: string): Promise<KubeObject[]> {
-  const found: KubeObject[] = [];
-  const call = { path: collectionPath(resource, namespace), query: { ...query }, patienceMs: CLUSTER_PATIENCE_MS };
-  for await (const { items } of listPages(api, call)) found.push(...items);
-  return found;
 }
 
 const daemonSet = z.object({

@@ -24,7 +24,7 @@ import {
   RESERVED_IPS,
   SUBNETS,
 } from "../../resources/collections.ts";
-import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+import { CLUSTER_PATIENCE_MS, readObjects } from "../cluster-source.ts";
 import { BERTH_LABELS } from "../labels.ts";
 import { type BundleFile, MAX_BUNDLE_FILE } from "./archive.ts";
 import type { AgentStatus } from "./choose-agents.ts";
@@ -78,11 +78,8 @@ export interface BerthPod extends AgentStatus {
 }
 
 /** Rejects if the API server does not answer. */
-export async function readBerthPods(api: KubeApi): Promise<BerthPod[]> {
-  const pods: BerthPod[] = [];
-  const list = { path: collectionPath(PODS), query: { labelSelector: BERTH_LABELS }, patienceMs: CLUSTER_PATIENCE_MS };
-  for await (const { items } of listPages(api, list)) pods.push(...items.flatMap((item) => podOf(item) ?? []));
-  return pods;
+export function readBerthPods(api: KubeApi): Promise<BerthPod[]> {
+  return readObjects(api, { resource: PODS, query: { labelSelector: BERTH_LABELS } }, podOf);
 }
 
 function podOf(object: KubeObject): BerthPod | undefined {

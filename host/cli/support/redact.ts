@@ -4,6 +4,8 @@
  * repeat is bounded, so that the time grows with the length only.
  */
 
+import { tryOr } from "../../lib/try-or.ts";
+
 const REDACTED = "[redacted]";
 
 /** Words of keys whose values are secret. */
@@ -144,11 +146,7 @@ function redactJson(text: string): string {
 }
 
 function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => JSON.parse(text), undefined);
 }
 
 function reprint(text: string, value: unknown, indent: number): string {

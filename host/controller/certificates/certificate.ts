@@ -1,4 +1,5 @@
 /** Certificates of P-256 keys: an authority, and what it signs for TLS servers. Node.js reads and verifies them. */
+
 import {
   createPrivateKey,
   createPublicKey,
@@ -21,6 +22,7 @@ import {
   Time,
   TimeType,
 } from "pkijs";
+import { tryOr } from "../../lib/try-or.ts";
 import { bitsOf, formatIp, parseIp } from "../../net/ip.ts";
 
 /** PEM. */
@@ -107,11 +109,7 @@ function makeKey(): string {
 }
 
 function isKey(text: string): boolean {
-  try {
-    return createPrivateKey(text).asymmetricKeyDetails?.namedCurve === "prime256v1";
-  } catch {
-    return false;
-  }
+  return tryOr(() => createPrivateKey(text).asymmetricKeyDetails?.namedCurve === "prime256v1", false);
 }
 
 /** `first`: the first byte of the bits, of which the last `unused` are none. */

@@ -1,4 +1,5 @@
 /** Which nodes the registry's epoch waits for (registry-epoch). */
+import { listSome } from "../../lib/describe.ts";
 import type { Node } from "../../resources/node.ts";
 import { type EpochRecord, markOf } from "../../resources/registry-epoch.ts";
 import { nodeStatus } from "../gc/read-status.ts";
@@ -38,8 +39,7 @@ const MAX_NAMES = 5;
 
 /** Returns the nodes for people: `n1, n2 and 40 more`. */
 function describeNodes(names: readonly string[]): string {
-  const named = names.slice(0, MAX_NAMES).join(", ");
-  return names.length > MAX_NAMES ? `${named} and ${names.length - MAX_NAMES} more` : named;
+  return listSome(names, MAX_NAMES);
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The reports of the collection: events on nodes and pools, and problems. */
 
 import type { KubeEvent } from "../../kubernetes/events.ts";
+import { listSome } from "../../lib/describe.ts";
 import { compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
@@ -51,10 +52,9 @@ export function sendEvents(
 }
 
 function nameSome(objects: readonly IpAllocation[]): string {
-  const names = objects.slice(0, MAX_NAMED_ADDRESSES).map(({ spec }) => formatIp(spec.ip));
-  const more = objects.length - names.length;
+  const names = objects.map(({ spec }) => formatIp(spec.ip));
   const what = objects.length === 1 ? "Address" : `${objects.length} addresses:`;
-  return `${what} ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `${what} ${listSome(names, MAX_NAMED_ADDRESSES)}`;
 }
 
 /** Findings of a sweep that last until an administrator acts. */

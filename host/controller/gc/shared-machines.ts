@@ -2,7 +2,9 @@
  * Nodes that report one machine: clones, or a Node object that outlived its machine's new name. Which of them an
  * address is on cannot be told, so nothing of theirs is free without a probe (docs/decisions/0053).
  */
+
 import type { Events } from "../../kubernetes/events.ts";
+import { listSome } from "../../lib/describe.ts";
 import { compareText } from "../../lib/order.ts";
 import type { Node } from "../../resources/node.ts";
 
@@ -49,8 +51,6 @@ function findShared(nodes: Iterable<Pick<Node, "name" | "machine">>): ReadonlyMa
 }
 
 function describe(names: readonly string[]): string {
-  const more = names.length - MAX_NAMED_NODES;
-  const listed = names.slice(0, MAX_NAMED_NODES).map((name) => `"${name}"`);
-  const text = `${listed.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-  return `Nodes ${text} report the same systemUUID and machineID: give each machine its own; until then their lost addresses are freed only by a probe`;
+  const quoted = names.map((name) => `"${name}"`);
+  return `Nodes ${listSome(quoted, MAX_NAMED_NODES)} report the same systemUUID and machineID: give each machine its own; until then their lost addresses are freed only by a probe`;
 }

@@ -1,5 +1,7 @@
 /** The statement of one source, or of several in order of precedence, about one kind of network. */
+
 import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
+import { listSome } from "../../lib/describe.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
 import { type Statement, uniquePrefixes } from "./statement.ts";
 
@@ -87,7 +89,5 @@ function textOf({ networks }: Statement): string {
 }
 
 function listPlaces(places: readonly string[]): string {
-  const shown = [...places].sort().slice(0, MAX_NAMED_PLACES);
-  const more = places.length - shown.length;
-  return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return listSome([...places].sort(), MAX_NAMED_PLACES);
 }

@@ -1,5 +1,7 @@
 /** Answers of the API server: bytes of a watch to lines, and unknown JSON to objects, ApiError and WatchEvent. */
+
 import * as z from "zod";
+import { tryOr } from "../../lib/try-or.ts";
 import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
 
 /** Longest text of the server that an error repeats: characters. */
@@ -45,11 +47,7 @@ function build(operation: string, { status, reason, text, causes }: Parts): ApiE
 }
 
 function parseOrNothing(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => JSON.parse(text), undefined);
 }
 
 /** An answer or an event that violates the protocol. */

@@ -3,6 +3,7 @@
  * transient, and how long to wait before the next attempt.
  * Effects: timers of `openDeadline` and `pause`.
  */
+import { untilAborted } from "../../lib/abort.ts";
 import type { Lane } from "../kube-api.ts";
 
 /** Most connections for calls; watches have their own. Eight bring as much as a server of two processors creates. */
@@ -124,8 +125,6 @@ export function describeFailure(error: unknown): string {
 export interface Deadline {
   readonly signal: AbortSignal;
   /** Removes the timeout; the parents stay. */
-  lift(): void;
-  /** Releases timer and parents. */
   end(): void;
 }
 
@@ -143,36 +142,14 @@ export function openDeadline(timeoutMs: number, parents: readonly AbortSignal[])
   const controller = new AbortController();
   const error = () => new DeadlineError(`There was no answer within ${timeoutMs} ms`);
   const timer = setTimeout(() => controller.abort(error()), Math.max(timeoutMs, 0));
-  const listeners = parents.map((parent) => {
-    const listener = () => controller.abort(parent.reason);
-    if (parent.aborted) listener();
-    else parent.addEventListener("abort", listener, { once: true });
-    return () => parent.removeEventListener("abort", listener);
-  });
-  return {
-    signal: controller.signal,
-    lift: () => clearTimeout(timer),
-    end: () => {
-      clearTimeout(timer);
-      for (const remove of listeners) remove();
-    },
-  };
+  return { signal: AbortSignal.any([...parents, controller.signal]), end: () => clearTimeout(timer) };
 }
 
 /** Resolves after the time; rejects with the signal's reason. */
-export function pause(timeoutMs: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((resolve, reject) => {
-    const giveUp = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", giveUp);
-      resolve();
-    }, timeoutMs);
-    signal.addEventListener("abort", giveUp, { once: true });
-  });
+export async function pause(timeoutMs: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, timeoutMs);
+  await untilAborted(promise, signal).finally(() => clearTimeout(timer));
 }
 
 const LIMITS: Readonly<Record<Lane, number>> = { pod: MAX_POD_CALLS, background: MAX_BACKGROUND_CALLS };

@@ -3,10 +3,12 @@
  * it. Without fsync: after a power loss no sandbox lives.
  * Effects: one file.
  */
+
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { readText } from "../../lib/regular-file.ts";
+import { tryOr } from "../../lib/try-or.ts";
 
 const FILE = "registry-epoch.json";
 
@@ -58,11 +60,7 @@ export function epochFileIn(stateDirectory: string): EpochFile {
   const path = join(stateDirectory, FILE);
   return {
     read: () => {
-      try {
-        return readText(path);
-      } catch {
-        return undefined;
-      }
+      return tryOr(() => readText(path), undefined);
     },
     write: (text) => {
       writeFileSync(`${path}.new`, text, { mode: 0o600 });
@@ -154,9 +152,5 @@ export class KnownEpoch {
 
 /** What cannot be read counts as nothing known. */
 function readContent(text: string | undefined): Content {
-  try {
-    return schema.parse(JSON.parse(text ?? ""));
-  } catch {
-    return schema.parse({ format: 1 });
-  }
+  return tryOr(() => schema.parse(JSON.parse(text ?? "")), schema.parse({ format: 1 }));
 }

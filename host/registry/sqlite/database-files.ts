@@ -2,10 +2,12 @@
  * Notices that other processes remove, replace or truncate the registry's files while it is open, and sets damaged
  * files aside.
  */
+
 import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { readText } from "../../lib/regular-file.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { RegistryError } from "../registry.ts";
 import { describeStorage, isBusy, isDamage } from "./error.ts";
 
@@ -143,9 +145,5 @@ export function wasInUse({ directory, bootId }: LockOptions): boolean {
 }
 
 function readHolder(directory: string): string[] | undefined {
-  try {
-    return readText(join(directory, "holder")).trim().split("\n");
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => readText(join(directory, "holder")).trim().split("\n"), undefined);
 }

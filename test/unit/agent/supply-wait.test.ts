@@ -95,7 +95,7 @@ class World {
           this.subnetReads.push(name);
           return this.subnetState;
         },
-        forgetPoolOwner: () => void this.forgotten++,
+        forgetPoolOwners: () => void this.forgotten++,
         markWanted: async (name: string) => void this.wanted.push(name),
       },
     };

@@ -21,6 +21,18 @@ async function open(answer: StubAnswer) {
 }
 
 const created: StubAnswer = (response) => sendJson(response, 201, {});
+
+/** As the server: a name that is taken is refused. */
+function createdOnce(): StubAnswer {
+  const names = new Set<string>();
+  return (response, { method, body }) => {
+    const { metadata } = JSON.parse(body) as { metadata?: { name: string } };
+    const isTaken = method === "POST" && metadata !== undefined && names.has(metadata.name);
+    if (metadata !== undefined) names.add(metadata.name);
+    if (isTaken) sendStatus(response, 409, "AlreadyExists");
+    else sendJson(response, 200, {});
+  };
+}
 const event = (note: string) => ({
   regarding: { kind: "Pod", apiVersion: "v1", namespace: "shop", name: "web-0", uid: "u1" },
   reason: "AddressConflict",
@@ -50,7 +62,7 @@ describe("events", () => {
   });
 
   it("that repeat are one object, whose count is written at most every five minutes", async () => {
-    const { stub, events, clock } = await open(created);
+    const { stub, events, clock } = await open(createdOnce());
     events.emit(event("one"));
     events.emit(event("one"));
     clock.nowMs = EVENT_REPEAT_MS - 1;
@@ -59,16 +71,16 @@ describe("events", () => {
     await until(() => stub.requests.length === 2, "two are created");
     clock.nowMs = EVENT_REPEAT_MS;
     events.emit(event("one"));
-    await until(() => stub.requests.length === 3, "one is counted");
-    const [one, two, again] = stub.requests.map(({ body }) => JSON.parse(body));
+    await until(() => stub.requests.length === 4, "one is counted");
+    const [one, two, , again] = stub.requests.map(({ body }) => JSON.parse(body));
     expect([one.note, two.note]).toEqual(["one", "two"]);
     expect(again).toEqual({ series: { count: 4, lastObservedTime: expect.stringMatching(/\.\d{6}Z$/) } });
-    expect(stub.requests[2]).toMatchObject({ method: "PATCH" });
-    expect(stub.requests[2]?.url).toBe(`/apis/events.k8s.io/v1/namespaces/shop/events/${one.metadata.name}`);
+    expect(stub.requests[3]).toMatchObject({ method: "PATCH" });
+    expect(stub.requests[3]?.url).toBe(`/apis/events.k8s.io/v1/namespaces/shop/events/${one.metadata.name}`);
   });
 
   it("that an earlier process has sent are counted, and created anew when the server has forgotten them", async () => {
-    const statuses = [409, 200, 404, 201];
+    const statuses = [409, 200, 201];
     const { stub, events, clock } = await open((response) => {
       const status = statuses.shift() ?? 500;
       sendStatus(response, status, status === 409 ? "AlreadyExists" : "NotFound");
@@ -78,8 +90,8 @@ describe("events", () => {
     clock.nowMs = EVENT_REPEAT_MS;
     await until(() => stub.client.stats.calling === 0, "it is answered");
     events.emit(event("one"));
-    await until(() => stub.requests.length === 4, "it is created");
-    expect(stub.requests.map(({ method }) => method)).toEqual(["POST", "PATCH", "PATCH", "POST"]);
+    await until(() => stub.requests.length === 3, "it is created");
+    expect(stub.requests.map(({ method }) => method)).toEqual(["POST", "PATCH", "POST"]);
     const created = stub.requests.filter(({ method }) => method === "POST");
     expect(new Set(created.map(({ body }) => JSON.parse(body).metadata.name)).size).toBe(1);
   });
@@ -104,7 +116,7 @@ describe("events", () => {
   });
 
   it("that differ in their text only are few for one object and reason", async () => {
-    const { stub, events, clock } = await open(created);
+    const { stub, events, clock } = await open(createdOnce());
     for (let index = 0; index < 50; index++) events.emit(event(`${index} of 50`));
     events.emit({ ...event("other"), reason: "PoolExhausted" });
     await until(() => stub.requests.some(({ body }) => JSON.parse(body).reason === "PoolExhausted"), "the other");
@@ -114,11 +126,11 @@ describe("events", () => {
     ]);
     clock.nowMs = EVENT_REPEAT_MS;
     events.emit(event("50 of 50"));
-    await until(() => stub.requests.length === MAX_NOTES + 2, "it is counted");
+    await until(() => stub.requests.length === MAX_NOTES + 3, "it is counted");
     expect(JSON.parse(stub.requests.at(-1)?.body ?? "")).toMatchObject({ series: { count: 48 } });
     clock.nowMs += EVENT_MEMORY_MS;
     events.emit(event("later"));
-    await until(() => stub.requests.length === MAX_NOTES + 3, "it is told");
+    await until(() => stub.requests.length === MAX_NOTES + 4, "it is told");
     expect(JSON.parse(stub.requests.at(-1)?.body ?? "")).toMatchObject({ note: "later" });
   });
 

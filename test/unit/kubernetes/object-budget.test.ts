@@ -1,11 +1,9 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { Mirror } from "../../../host/kubernetes/mirror.ts";
 import { MAX_OBJECT_LENGTH, MAX_UNUSED_NAMED, ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { keyOf } from "../../../host/kubernetes/object-key.ts";
 import { openLog } from "../../../host/lib/log.ts";
-
-afterEach(() => void vi.useRealTimers());
 
 /** An object's text, and what is left of it when it is not used. */
 interface Value {
@@ -21,34 +19,24 @@ const object = (key: string, kib: number, resourceVersion = "1"): KubeObject => 
 const TOO_LONG = MAX_OBJECT_LENGTH / 512;
 
 /** A budget of so many KiB, and two kinds: `pods` leave their identity, `nets` nothing. */
-function open(totalKib: number, list: () => readonly KubeObject[] = () => []) {
+function open(totalKib: number) {
   const told: string[] = [];
   const changes: string[] = [];
   const onUnused = (namespace: string) => told.push(namespace);
   const budget = new ObjectBudget({ totalBytes: totalKib * 1_024, home: "berth", onUnused });
-  const calls = { listed: 0 };
-  const openKind = (name: string, reduce?: (value: Value) => Value): Mirror<Value> => {
-    const mirror: Mirror<Value> = new Mirror<Value>(
-      {
-        ...{ name, keyOf, log: openLog("test", "silent") },
-        decode: ({ text }) => ({ text: String(text) }),
-        onChange: ({ kind, key }) => changes.push(`${kind === "set" ? "+" : "-"}${key}`),
-        budgeted: reduce === undefined ? { budget } : { budget, reduce },
-      },
-      () => {
-        calls.listed++;
-        mirror.forgetUnused();
-        for (const each of list()) mirror.set(each);
-      },
-    );
-    return mirror;
-  };
+  const openKind = (name: string, reduce?: (value: Value) => Value) =>
+    new Mirror<Value>({
+      ...{ name, keyOf, log: openLog("test", "silent") },
+      decode: ({ text }) => ({ text: String(text) }),
+      onChange: ({ kind, key }) => changes.push(`${kind === "set" ? "+" : "-"}${key}`),
+      budgeted: reduce === undefined ? { budget } : { budget, reduce },
+    });
   const nets = openKind("nets");
   const pods = openKind("pods", () => ({ text: "", isLess: true }));
   const used = () =>
     [nets, pods].flatMap(({ items }) => [...items].map(([key, { isLess }]) => `${key}${isLess ? "-" : ""}`));
   const unused = () => budget.unused.map(({ collection, key, reason }) => `${collection} ${key} ${reason}`);
-  return { budget, nets, pods, told, changes, calls, used, unused };
+  return { budget, nets, pods, told, changes, used, unused };
 }
 
 describe("a budget of the heap", () => {
@@ -124,39 +112,34 @@ describe("a budget of the heap", () => {
     expect(budget.usedBytes).toBe(usedBytes);
   });
 
-  it("what had no room is listed again when there is some, and no more than fits is used", async () => {
-    vi.useFakeTimers();
-    const { nets, used, unused } = open(20, () => [object("evil/b", 8, "7"), object("evil/c", 3, "8")]);
+  it("what had no room is to be listed again when there is some, and no more than fits is used", () => {
+    const { nets, used, unused } = open(20);
     nets.set(object("shop/a", 8));
     nets.set(object("evil/a", 9));
-    nets.set(object("evil/b", 8));
-    nets.set(object("evil/c", 3));
-    expect(used()).toEqual(["shop/a", "evil/a"]);
+    const later = [object("evil/b", 8, "7"), object("evil/c", 3, "8")];
+    for (const each of later) nets.set(each);
+    expect([used(), nets.mayHaveRoom]).toEqual([["shop/a", "evil/a"], false]);
     nets.delete(object("evil/a", 9));
-    await vi.advanceTimersByTimeAsync(60_000);
+    expect(nets.mayHaveRoom).toBe(true);
+    nets.forgetUnused();
+    for (const each of later) nets.set(each);
     expect([used(), unused()]).toEqual([["shop/a", "evil/b"], ["nets evil/c room"]]);
   });
 
-  it("one that is too long is no reason to list again, however often others go", async () => {
-    vi.useFakeTimers();
-    const { nets, calls } = open(20);
+  it("one that is too long is no reason to list again", () => {
+    const { nets } = open(20);
     nets.set(object("evil/large", TOO_LONG));
-    nets.set(object("evil/a", 1));
-    nets.delete(object("evil/a", 1));
-    await vi.advanceTimersByTimeAsync(120_000);
-    expect(calls.listed).toBe(0);
+    expect(nets.mayHaveRoom).toBe(false);
   });
 
-  it("names only so many, and lists all again when those have room", async () => {
-    vi.useFakeTimers();
-    const { nets, unused, budget, calls } = open(3);
+  it("names only so many, and all may have room when those do", () => {
+    const { nets, pods, unused, budget } = open(3);
     nets.set(object("evil/first", 2));
     for (let at = 0; at <= MAX_UNUSED_NAMED; at++) nets.set(object(`evil/${at}`, 2));
     expect(unused()).toHaveLength(MAX_UNUSED_NAMED);
     expect(budget.problems[0]).toContain("nets evil/4 and 995 or more others; ");
     nets.delete(object("evil/first", 2));
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(calls.listed).toBe(1);
+    expect([nets.mayHaveRoom, pods.mayHaveRoom]).toEqual([true, false]);
   });
 
   it("what is held is given back: the same objects again and again fill nothing", () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
+import { ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../../world/recorded-log.ts";
@@ -39,6 +40,7 @@ async function play(
     optional?: boolean;
     onChange?: (change: Change<string>) => void;
     decode?: (object: KubeObject) => string | undefined;
+    budget?: ObjectBudget;
   } = {},
 ) {
   const next = { list: 0, watch: 0 };
@@ -62,6 +64,7 @@ async function play(
       options.onChange?.(change);
     },
     optional: options.optional ?? false,
+    budgeted: options.budget && { budget: options.budget },
     log: openLog("test", "silent"),
     random: () => 0.01,
   });
@@ -157,6 +160,20 @@ describe("a reflector", () => {
     await reflector.synced();
     expect(changes).toEqual(["+a", "+b", "-a"]);
     expect(lists().map((query) => query.get("continue"))).toEqual([null, "page2", null]);
+  });
+
+  it("lists again after a watch in which room came for what had none", async () => {
+    const budget = new ObjectBudget({ totalBytes: 2_048, home: "" });
+    const large = "x".repeat(400);
+    const { changes } = await play(
+      {
+        lists: [answer(list("7", [object("a", "1"), object("b", "2")])), answer(list("9", [object("b", "2")]))],
+        watches: [lines(line("DELETED", object("a", "8"))), silence],
+      },
+      { budget, decode: () => large },
+    );
+    await until(() => changes.includes("+b"), "it is used");
+    expect(changes).toEqual(["+a", "-a", "+b"]);
   });
 
   it("does not run in circles when each watch ends at once", async () => {
