@@ -15,7 +15,7 @@ import { COORDINATOR_NAME } from "../resources/coordinator.ts";
 import { claimantsOf, type OccupiedStatus, planOccupied } from "./claimants.ts";
 import { patchIfSame } from "./patch.ts";
 import { startReconciling } from "./reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "./types.ts";
+import type { StartController } from "./types.ts";
 
 /** Shortest time between two updates of `status.occupied`: milliseconds. */
 const OCCUPIED_REST_MS = 2_000;
@@ -25,9 +25,7 @@ const OCCUPIED_WRITES = { burst: 10, perSecond: 1 / 30, maxKeys: 1 };
 
 const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });
 
-export const startOccupied: StartController = (deps) => keepOccupied(deps);
-
-function keepOccupied(deps: ControllerDeps): Controller {
+export const startOccupied: StartController = (deps) => {
   const { api, caches, log, random } = deps;
   const wake = (): void => loop.wake();
   type Source = Pick<
@@ -77,28 +75,27 @@ function keepOccupied(deps: ControllerDeps): Controller {
     failure: "Writing the addresses of pools that machines of the cluster have failed",
     work: tell,
     restMs: () => OCCUPIED_REST_MS,
+    follow: () => [
+      caches.pools.subscribe(wake),
+      caches.subnets.subscribe(wake),
+      caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
+      caches.services.subscribe(wake),
+      caches.nodes.subscribe((change) => {
+        const now = change.kind === "set" ? change.value.addresses : [];
+        if (now.join() !== (change.before?.addresses ?? []).join()) wake();
+      }),
+    ],
   });
-  const ends = [
-    caches.pools.subscribe(wake),
-    caches.subnets.subscribe(wake),
-    caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
-    caches.services.subscribe(wake),
-    caches.nodes.subscribe((change) => {
-      const now = change.kind === "set" ? change.value.addresses : [];
-      if (now.join() !== (change.before?.addresses ?? []).join()) wake();
-    }),
-  ];
   return {
     get problems() {
       return [...sources.flatMap(({ problems }) => problems), ...leftOut, ...loop.problems];
     },
     close: async () => {
-      for (const end of ends) end();
       await loop.close();
       await Promise.all(sources.map((source) => source.close()));
     },
   };
-}
+};
 
 /** Returns what the sources name; undefined while one of them has not been read. */
 function valuesOf(sources: readonly Reflector<readonly string[]>[]): readonly string[] | undefined {

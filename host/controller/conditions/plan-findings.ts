@@ -23,7 +23,7 @@ import { absent, type Finding, READY } from "./plan-conditions.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
 import { planSupplied, type SuppliedFindings, type SuppliedView } from "./plan-supplied.ts";
 
-export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignmentsOf"> {
+export interface FindingsInput extends Pick<SuppliedView, "settings"> {
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];

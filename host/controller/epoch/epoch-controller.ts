@@ -64,15 +64,16 @@ export const startEpoch: StartController = (deps) => {
     failure: "Settling the registry's epoch failed",
     work: () => update(deps, since, state),
     restMs: () => EPOCH_REST_MS,
+    follow: (wake) => [
+      caches.epoch.subscribe(wake),
+      caches.vendorConf.subscribe(wake),
+      caches.nodes.subscribe((change) => {
+        const [now, before] = [change.kind === "set" ? change.value : undefined, change.before];
+        if (nodeStatus(now) === "ready") since.forget(change.key);
+        if (markedAs(now) !== markedAs(before) || nodeStatus(now) !== nodeStatus(before)) wake();
+      }),
+    ],
   });
-  const ends = [
-    ...[caches.epoch, caches.vendorConf].map((cache) => cache.subscribe(() => loop.wake())),
-    caches.nodes.subscribe((change) => {
-      const [now, before] = [change.kind === "set" ? change.value : undefined, change.before];
-      if (nodeStatus(now) === "ready") since.forget(change.key);
-      if (markedAs(now) !== markedAs(before) || nodeStatus(now) !== nodeStatus(before)) loop.wake();
-    }),
-  ];
   return {
     get problems() {
       const { waitsFor = "", definition } = openRecordOf(deps) ?? {};
@@ -87,10 +88,7 @@ export const startEpoch: StartController = (deps) => {
     get measurements() {
       return { epoch: openRecordOf(deps) && { waitingNodes: state.waitingNodes } };
     },
-    close: async () => {
-      for (const end of ends) end();
-      await loop.close();
-    },
+    close: () => loop.close(),
   };
 };
 

@@ -62,7 +62,6 @@ class GatesController implements Controller {
   #servings = 0;
   #workMs = 0;
   readonly #loop: PeriodicWorker;
-  readonly #ends: readonly (() => void)[];
   readonly #renew = (): void => {
     this.#view = undefined;
     if (this.#pods.items.size > 0) this.#loop.wake();
@@ -86,18 +85,18 @@ class GatesController implements Controller {
       failure: "Removing scheduling gates of pods failed",
       work: () => this.#reconcile(),
       restMs: () => Math.max(GATES_REST_MS, this.#workMs),
+      follow: () => [
+        caches.allocations.subscribe((change) => this.#onAllocation(change)),
+        caches.pools.subscribe((change) => {
+          // No pod can name a generated one.
+          const { value } = change.kind === "set" ? change.value : change.before;
+          if (value?.spec.generated === undefined && isReshaped(change)) this.#renew();
+        }),
+        ...[caches.reserved, caches.coordinators, caches.namespaces, caches.vendorConf].map((each) =>
+          each.subscribe(this.#renew),
+        ),
+      ],
     });
-    this.#ends = [
-      caches.allocations.subscribe((change) => this.#onAllocation(change)),
-      caches.pools.subscribe((change) => {
-        // No pod can name a generated one.
-        const { value } = change.kind === "set" ? change.value : change.before;
-        if (value?.spec.generated === undefined && isReshaped(change)) this.#renew();
-      }),
-      ...[caches.reserved, caches.coordinators, caches.namespaces, caches.vendorConf].map((each) =>
-        each.subscribe(this.#renew),
-      ),
-    ];
     this.#pods.start();
   }
 
@@ -106,7 +105,6 @@ class GatesController implements Controller {
   }
 
   async close(): Promise<void> {
-    for (const end of this.#ends) end();
     await this.#loop.close();
     await this.#networks?.close();
     await this.#pods.close();

@@ -74,12 +74,10 @@ export interface Sources {
   close(): Promise<void>;
 }
 
-interface Source<T> {
-  readonly place: string;
-  readonly reflector: Reflector<T>;
+/** Its state is that of the moment in which it is read. */
+interface Source<T> extends SourceState<T> {
+  readonly reflector: Pick<Reflector<T>, "problems" | "close">;
 }
-
-type AnyReflector = Pick<Reflector<unknown>, "isSynced" | "problems" | "close">;
 
 /** The namespace of the objects of kubeadm, Cilium and the control plane. */
 const SYSTEM = "kube-system";
@@ -91,19 +89,21 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
     readonly read: (object: KubeObject) => T;
   };
   const follow = <T>({ place, read, ...own }: Own<T>, from = api): Source<T> => {
-    const known = { onChange, onSynced: onChange };
-    const reflector = new Reflector<T>({
-      api: from,
-      log,
-      random,
-      name: place,
-      keyOf,
-      decode: read,
-      ...known,
-      ...own,
-    });
+    const known = { api: from, log, random, keyOf, onChange, onSynced: onChange };
+    const reflector = new Reflector<T>({ ...known, name: place, decode: read, ...own });
     reflector.start();
-    return { place, reflector };
+    return {
+      ...{ place, reflector },
+      get items() {
+        return [...reflector.items.values()];
+      },
+      get isRead() {
+        return reflector.isSynced;
+      },
+      get problem() {
+        return reflector.problems[0];
+      },
+    };
   };
   const configMap = <T>(name: string, read: (object: KubeObject) => T): Source<T> =>
     follow({
@@ -140,34 +140,24 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
       readCiliumPool,
     ),
   };
-  const all: readonly AnyReflector[] = Object.values(sources).map(({ reflector }) => reflector);
+  const all: readonly Source<unknown>[] = Object.values(sources);
   const leave = nodes.subscribe((change) => {
     const now = change.kind === "set" ? change.value.podCidrs : [];
     if (now.join() !== (change.before?.podCidrs ?? []).join()) onChange();
   });
   return {
     get states() {
-      const { serviceCidrs, kubeadm, controlPlane, calico, calicoNative, cilium, ciliumPools } = sources;
-      return {
-        serviceCidrs: stateOf(serviceCidrs),
-        kubeadm: stateOf(kubeadm),
-        controlPlane: stateOf(controlPlane),
-        calico: stateOf(calico),
-        calicoNative: stateOf(calicoNative),
-        cilium: stateOf(cilium),
-        ciliumPools: stateOf(ciliumPools),
-        nodes: [...nodes.items.values()],
-      };
+      return { ...sources, nodes: [...nodes.items.values()] };
     },
     get areRead() {
-      return all.every(({ isSynced }) => isSynced);
+      return all.every(({ isRead }) => isRead);
     },
     get problems() {
-      return all.flatMap(({ problems }) => problems);
+      return all.flatMap(({ reflector }) => reflector.problems);
     },
     close: async () => {
       leave();
-      await Promise.all(all.map((reflector) => reflector.close()));
+      await Promise.all(all.map(({ reflector }) => reflector.close()));
     },
   };
 }
@@ -200,11 +190,6 @@ function inAnyVersion(api: KubeApi, { apiVersion, plural }: Resource): KubeApi {
     watch: (watch) => api.watch(at(watch)),
     close: () => api.close(),
   };
-}
-
-function stateOf<T>({ place, reflector }: Source<T>): SourceState<T> {
-  const { items, isSynced, problems } = reflector;
-  return { place, items: [...items.values()], isRead: isSynced, problem: problems[0] };
 }
 
 const KEY = "ClusterConfiguration";

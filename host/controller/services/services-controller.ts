@@ -49,7 +49,6 @@ class ServicesController implements Controller {
   /** Namespaces to compare. */
   readonly #due = new Set<string>();
   readonly #loop: PeriodicWorker;
-  readonly #ends: readonly (() => void)[];
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
@@ -77,13 +76,13 @@ class ServicesController implements Controller {
       failure: "Writing EndpointSlices failed",
       work: () => this.#reconcile(),
       restMs: () => SERVICES_REST_MS,
+      follow: () => [
+        caches.allocations.subscribe((change) => this.#onAllocation(change)),
+        caches.coordinators.subscribe(() => {
+          for (const namespace of this.#homes.keys()) this.#mark(namespace);
+        }),
+      ],
     });
-    this.#ends = [
-      caches.allocations.subscribe((change) => this.#onAllocation(change)),
-      caches.coordinators.subscribe(() => {
-        for (const namespace of this.#homes.keys()) this.#mark(namespace);
-      }),
-    ];
     this.#services.start();
     this.#slices.start();
   }
@@ -94,7 +93,6 @@ class ServicesController implements Controller {
   }
 
   async close(): Promise<void> {
-    for (const end of this.#ends) end();
     await this.#loop.close();
     for (const { pods } of this.#homes.values()) await pods.close();
     await this.#slices.close();
