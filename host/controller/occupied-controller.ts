@@ -6,13 +6,13 @@
 import * as z from "zod";
 import { parseYaml } from "../config/yaml.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
-import { keyOf } from "../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, statusPath } from "../kubernetes/paths.ts";
-import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
+import type { Reflector } from "../kubernetes/reflector.ts";
 import { RateLimit } from "../lib/rate-limit.ts";
 import { COORDINATORS } from "../resources/collections.ts";
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
 import { claimantsOf, type OccupiedStatus, planOccupied } from "./claimants.ts";
+import { followObjects } from "./follow-objects.ts";
 import { patchIfSame } from "./patch.ts";
 import { startReconciling } from "./reconcile-loop.ts";
 import type { StartController } from "./types.ts";
@@ -26,24 +26,15 @@ const OCCUPIED_WRITES = { burst: 10, perSecond: 1 / 30, maxKeys: 1 };
 const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });
 
 export const startOccupied: StartController = (deps) => {
-  const { api, caches, log, random } = deps;
+  const { api, caches, log } = deps;
   const wake = (): void => loop.wake();
-  type Source = Pick<
-    ReflectorOptions<readonly string[]>,
-    "name" | "path" | "decode" | "fieldSelector" | "labelSelector"
-  >;
-  const follow = (own: Source) => {
-    const reflector = new Reflector({ api, log, random, keyOf, onChange: wake, onSynced: wake, ...own });
-    reflector.start();
-    return reflector;
-  };
-  const endpoints = follow({
+  const endpoints = followObjects(deps, wake, {
     name: "the API server's EndpointSlices",
     path: collectionPath(ENDPOINT_SLICES, "default"),
     labelSelector: "kubernetes.io/service-name=kubernetes",
     decode: readEndpoints,
   });
-  const kubeadm = follow({
+  const kubeadm = followObjects(deps, wake, {
     name: "ConfigMap kube-system/kubeadm-config",
     path: collectionPath(CONFIG_MAPS, "kube-system"),
     fieldSelector: "metadata.name=kubeadm-config",

@@ -1,6 +1,7 @@
 /** Which nodes the registry's epoch waits for (registry-epoch). */
 import type { Node } from "../../resources/node.ts";
 import { type EpochRecord, markOf } from "../../resources/registry-epoch.ts";
+import { listed } from "../examples.ts";
 import { nodeStatus } from "../gc/read-status.ts";
 
 interface EpochInputs {
@@ -38,8 +39,7 @@ const MAX_NAMES = 5;
 
 /** Returns the nodes for people: `n1, n2 and 40 more`. */
 function describeNodes(names: readonly string[]): string {
-  const named = names.slice(0, MAX_NAMES).join(", ");
-  return names.length > MAX_NAMES ? `${named} and ${names.length - MAX_NAMES} more` : named;
+  return listed(names.slice(0, MAX_NAMES), names.length);
 }
 
 /**

@@ -6,6 +6,7 @@ import { formatIp } from "../../net/ip.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import { type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
+import { listed } from "../examples.ts";
 import type { ControllerDeps } from "../types.ts";
 import { type Collected, placeOf, stateOf } from "./check-allocation.ts";
 import type { Action } from "./plan-collection.ts";
@@ -52,9 +53,8 @@ export function sendEvents(
 
 function nameSome(objects: readonly IpAllocation[]): string {
   const names = objects.slice(0, MAX_NAMED_ADDRESSES).map(({ spec }) => formatIp(spec.ip));
-  const more = objects.length - names.length;
   const what = objects.length === 1 ? "Address" : `${objects.length} addresses:`;
-  return `${what} ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `${what} ${listed(names, objects.length)}`;
 }
 
 /** Findings of a sweep that last until an administrator acts. */

@@ -5,6 +5,7 @@
 import type { Events } from "../../kubernetes/events.ts";
 import { compareText } from "../../lib/order.ts";
 import type { Node } from "../../resources/node.ts";
+import { listed } from "../examples.ts";
 
 /** Most nodes that a sentence names. */
 const MAX_NAMED_NODES = 8;
@@ -49,8 +50,7 @@ function findShared(nodes: Iterable<Pick<Node, "name" | "machine">>): ReadonlyMa
 }
 
 function describe(names: readonly string[]): string {
-  const more = names.length - MAX_NAMED_NODES;
-  const listed = names.slice(0, MAX_NAMED_NODES).map((name) => `"${name}"`);
-  const text = `${listed.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const named = names.slice(0, MAX_NAMED_NODES).map((name) => `"${name}"`);
+  const text = listed(named, names.length);
   return `Nodes ${text} report the same systemUUID and machineID: give each machine its own; until then their lost addresses are freed only by a probe`;
 }

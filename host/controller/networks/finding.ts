@@ -1,6 +1,7 @@
 /** The statement of one source, or of several in order of precedence, about one kind of network. */
 import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
+import { listed } from "../examples.ts";
 import { type Statement, uniquePrefixes } from "./statement.ts";
 
 /** A collected IPv4 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). */
@@ -87,7 +88,5 @@ function textOf({ networks }: Statement): string {
 }
 
 function listPlaces(places: readonly string[]): string {
-  const shown = [...places].sort().slice(0, MAX_NAMED_PLACES);
-  const more = places.length - shown.length;
-  return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return listed([...places].sort().slice(0, MAX_NAMED_PLACES), places.length);
 }

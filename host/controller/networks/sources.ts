@@ -5,13 +5,13 @@
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
 import { callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../../kubernetes/kube-api.ts";
-import { keyOf } from "../../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, PODS, type Resource } from "../../kubernetes/paths.ts";
-import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
+import type { Reflector } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { decode, formatMismatches } from "../../lib/schema.ts";
 import { FAMILIES, type Family } from "../../net/ip.ts";
+import { type Followed, followObjects } from "../follow-objects.ts";
 import type { Cache } from "../types.ts";
 import type { SourceState } from "./finding.ts";
 import { faultyStatement, findFlag, readStatements, type Statement } from "./statement.ts";
@@ -84,16 +84,10 @@ const SYSTEM = "kube-system";
 
 /** Starts to watch at once. */
 export function openSources({ api, nodes, log, random, onChange }: SourcesOptions): Sources {
-  type Own<T> = Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "labelSelector" | "optional"> & {
-    readonly place: string;
-    readonly read: (object: KubeObject) => T;
-  };
-  const follow = <T>({ place, read, ...own }: Own<T>, from = api): Source<T> => {
-    const known = { api: from, log, random, keyOf, onChange, onSynced: onChange };
-    const reflector = new Reflector<T>({ ...known, name: place, decode: read, ...own });
-    reflector.start();
+  const follow = <T>(own: Followed<T>, from = api): Source<T> => {
+    const reflector = followObjects({ api: from, log, random }, onChange, own);
     return {
-      ...{ place, reflector },
+      ...{ place: own.name, reflector },
       get items() {
         return [...reflector.items.values()];
       },
@@ -107,13 +101,13 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
   };
   const configMap = <T>(name: string, read: (object: KubeObject) => T): Source<T> =>
     follow({
-      place: `ConfigMap kube-system/${name}`,
+      name: `ConfigMap kube-system/${name}`,
       path: collectionPath(CONFIG_MAPS, SYSTEM),
-      read,
+      decode: read,
       fieldSelector: `metadata.name=${name}`,
     });
-  const kind = <T>(place: string, resource: Resource, read: (object: KubeObject) => T): Source<T> =>
-    follow({ place, path: collectionPath(resource), optional: true, read }, inAnyVersion(api, resource));
+  const kind = <T>(name: string, resource: Resource, decode: (object: KubeObject) => T): Source<T> =>
+    follow({ name, path: collectionPath(resource), optional: true, decode }, inAnyVersion(api, resource));
   const sources = {
     serviceCidrs: kind(
       "ServiceCIDR objects",
@@ -122,9 +116,9 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
     ),
     kubeadm: configMap("kubeadm-config", readKubeadm),
     controlPlane: follow({
-      place: "the control plane's pods",
+      name: "the control plane's pods",
       path: collectionPath(PODS, SYSTEM),
-      read: readControlPlanePod,
+      decode: readControlPlanePod,
       labelSelector: `${COMPONENT_LABEL} in (kube-apiserver,kube-controller-manager)`,
     }),
     calico: kind("Calico's IPPools", { apiVersion: "crd.projectcalico.org/v1", plural: "ippools" }, readCalicoPool),

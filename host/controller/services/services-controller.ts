@@ -13,6 +13,7 @@ import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { Ip } from "../../net/ip.ts";
 import { type CachedAllocation, hashUid } from "../cached-allocation.ts";
 import { firstNicOf } from "../caches.ts";
+import { followObjects } from "../follow-objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -195,10 +196,8 @@ class ServicesController implements Controller {
   #enter(namespace: string): Home {
     const known = this.#homes.get(namespace);
     if (known !== undefined) return known;
-    const { api, caches, log, random } = this.#deps;
-    const mark = (): void => this.#mark(namespace);
-    const pods = new Reflector<BackendPod>({
-      ...{ api, log, random, keyOf, onSynced: mark, onChange: mark },
+    const { caches } = this.#deps;
+    const pods = followObjects<BackendPod>(this.#deps, () => this.#mark(namespace), {
       name: `pods of namespace ${namespace}`,
       path: collectionPath(PODS, namespace),
       fieldSelector: LIVE_PODS,
@@ -208,7 +207,6 @@ class ServicesController implements Controller {
     const home = { pods, allocations: new Map() };
     this.#homes.set(namespace, home);
     for (const [key, allocation] of caches.allocations.items) this.#note(key, allocation);
-    pods.start();
     return home;
   }
 
