@@ -211,9 +211,8 @@ export class PoolCache {
     const table = this.#networks.get(addressSpace) ?? new PrefixTable<Network>();
     this.#networks.set(addressSpace, table);
     const known = table.get(subnet);
-    if (known !== undefined) return known;
-    const network: Network = { addressSpace, subnet, pools: new Set(), routers: [] };
-    table.add(subnet, network);
+    const network: Network = known ?? { addressSpace, subnet, pools: new Set(), routers: [] };
+    if (known === undefined) table.add(subnet, network);
     return network;
   }
 

@@ -263,8 +263,7 @@ class Collector implements GarbageCollector {
   }
 
   get #reading() {
-    const { api, log } = this.#deps;
-    return { api, log, signal: this.#signal };
+    return { api: this.#deps.api, signal: this.#signal };
   }
 
   #followAll(names: readonly string[]): Promise<unknown> {

@@ -8,7 +8,6 @@ import { callIfThere, type KubeApi, type KubeObject } from "../../kubernetes/kub
 import { listPages } from "../../kubernetes/list.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
 import { collectionPath, NODES, type ObjectName, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
-import type { Log } from "../../lib/log.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import { areTwoMachines } from "../../resources/machine.ts";
 import { decodeNode, type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
@@ -21,7 +20,6 @@ const COLLECTION_POD_PAGE = 100;
 
 export interface ReadDeps {
   readonly api: KubeApi;
-  readonly log: Log;
   readonly signal: AbortSignal;
 }
 
@@ -60,7 +58,7 @@ export function podStatus({ podUid }: Holder, found: PodFacts | undefined, node:
 
 /** One GET for a decision of the collection. Returns undefined if there is no such object. */
 export function readObject(
-  { api, signal }: Pick<ReadDeps, "api" | "signal">,
+  { api, signal }: ReadDeps,
   resource: Resource,
   name: ObjectName,
 ): Promise<KubeObject | undefined> {
