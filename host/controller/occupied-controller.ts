@@ -7,11 +7,10 @@ import * as z from "zod";
 import { parseYaml } from "../config/yaml.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, statusPath } from "../kubernetes/paths.ts";
-import type { Reflector } from "../kubernetes/reflector.ts";
 import { RateLimit } from "../lib/rate-limit.ts";
 import { COORDINATORS } from "../resources/collections.ts";
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
-import { claimantsOf, type OccupiedStatus, planOccupied } from "./claimants.ts";
+import { claimantsOf, planOccupied } from "./claimants.ts";
 import { followObjects } from "./follow-objects.ts";
 import { patchIfSame } from "./patch.ts";
 import { startReconciling } from "./reconcile-loop.ts";
@@ -48,9 +47,10 @@ export const startOccupied: StartController = (deps) => {
     if (coordinator === undefined || coordinator.deleting) return undefined;
     const offering = [...caches.pools.items.values(), ...caches.subnets.items.values()];
     const ranges = offering.flatMap(({ value }) => value?.spec.ranges ?? []);
-    const before = publishedOf(coordinator.status.occupied);
+    const before = published.parse(coordinator.status.occupied);
     // A source that has not been read says nothing: what was published stays.
-    const apiServer = valuesOf(sources) ?? before.apiServer;
+    const areRead = sources.every(({ isSynced }) => isSynced);
+    const apiServer = areRead ? sources.flatMap(({ items }) => [...items.values()].flat()) : before.apiServer;
     const plan = planOccupied({ claimants: claimantsOf(caches), apiServer }, ranges);
     leftOut = plan.problems;
     if (JSON.stringify(before) === JSON.stringify(plan.occupied)) return undefined;
@@ -88,26 +88,13 @@ export const startOccupied: StartController = (deps) => {
   };
 };
 
-/** Returns what the sources name; undefined while one of them has not been read. */
-function valuesOf(sources: readonly Reflector<readonly string[]>[]): readonly string[] | undefined {
-  return sources.every(({ isSynced }) => isSynced)
-    ? sources.flatMap(({ items }) => [...items.values()].flat())
-    : undefined;
-}
-
 const addresses = z.array(z.string()).catch([]);
 
 const published = z
   .object({ nodes: addresses, apiServer: addresses, services: addresses })
   .catch({ nodes: [], apiServer: [], services: [] });
 
-function publishedOf(occupied: unknown): OccupiedStatus {
-  return published.parse(occupied);
-}
-
-const texts = z.array(z.string()).catch([]);
-
-const slice = z.object({ endpoints: z.array(z.object({ addresses: texts })).catch([]) });
+const slice = z.object({ endpoints: z.array(z.object({ addresses })).catch([]) });
 
 /** Reads one of the API server's own EndpointSlices: the machines that run it. */
 export function readEndpoints(object: KubeObject): readonly string[] {

@@ -113,13 +113,9 @@ function isInTheMaking({ value, deleting }: ControlledPool): boolean {
 }
 
 function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
-  const no = (reason: string, message: string, isWanted = false): Finding => ({
-    type: "Ready",
-    isTrue: false,
-    reason,
-    message,
-    isWanted,
-  });
+  const no = (reason: string, message: string, isWanted = false): Finding => {
+    return { type: "Ready", isTrue: false, reason, message, isWanted };
+  };
   if (pool.value === undefined) return invalid(pool);
   if (pool.deleting) return no("Terminating", "The pool is being deleted and gives out no addresses", true);
   if (refusal !== undefined) return no("Refused", `IPPool "${pool.name}" ${refusal}`);

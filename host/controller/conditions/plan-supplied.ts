@@ -12,6 +12,7 @@ import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { REFUSED } from "../send-refusal.ts";
+import { readAssignments } from "../subnets/read-assignments.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
 import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
 
@@ -152,7 +153,7 @@ function exhaustion(
 ): Obstacle | undefined {
   const assigned = use.assignedTo(name, subnet);
   if ((assigned ?? 0) > has) return undefined;
-  const pools = use.poolsOf(subnet);
+  const pools = readAssignments(subnet).pools.length;
   if (assigned === undefined && pools >= MAX_POOLS_OF_SUBNET)
     return { reason: "SubnetFull", why: `Subnet "${subnet.name}" has ${pools} pools, as many as it can have` };
   const numbers = use.numbersOf(subnet);

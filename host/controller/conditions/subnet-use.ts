@@ -76,11 +76,6 @@ export class SubnetUse {
     return entries.length === 0 ? undefined : sizeOfRanges(entries.flatMap(({ ips }) => ips));
   }
 
-  /** Returns how many pools the Subnet's status lists. Throws ConfigError. */
-  poolsOf(subnet: ControlledSubnet): number {
-    return readAssignments(subnet).pools.length;
-  }
-
   /** Throws ConfigError for an invalid status. */
   numbersOf(subnet: ControlledSubnet): SubnetNumbers | undefined {
     const known = this.#numbers.get(subnet.name) ?? this.#count(subnet);

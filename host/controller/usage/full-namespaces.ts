@@ -103,11 +103,8 @@ class AbsentHolders {
   async #listPods(namespace: string): Promise<ReadonlySet<unknown>> {
     const { api, leading: signal } = this.#deps;
     const names = new Set<unknown>();
-    for await (const { items } of listPages(api, {
-      path: collectionPath(PODS, namespace),
-      accept: METADATA_LIST,
-      signal,
-    }))
+    const call = { path: collectionPath(PODS, namespace), accept: METADATA_LIST, signal };
+    for await (const { items } of listPages(api, call))
       for (const { metadata } of items) names.add((metadata as { readonly name?: unknown } | undefined)?.name);
     return names;
   }

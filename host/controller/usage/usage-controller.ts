@@ -160,14 +160,10 @@ class UsageController implements Controller {
   }
 
   async #syncCounts(pool: ControlledPool, now: Counts): Promise<number | undefined> {
-    const { api, leading: signal, clock, poolWrites } = this.#deps;
+    const { api, caches, leading: signal, clock, poolWrites } = this.#deps;
     const sinceMs = clock.nowMs() - (this.#countedMs.get(pool.name) ?? Number.NEGATIVE_INFINITY);
-    const dueMs = countsDueMs({
-      now,
-      written: countsOfStatus(pool.status),
-      sinceMs,
-      pools: this.#deps.caches.pools.items.size,
-    });
+    const written = countsOfStatus(pool.status);
+    const dueMs = countsDueMs({ now, written, sinceMs, pools: caches.pools.items.size });
     if (dueMs === undefined || dueMs > 0) return dueMs;
     const turnMs = poolWrites.takeForStatus();
     if (turnMs > 0) return turnMs;
