@@ -58,7 +58,7 @@ function inOrder(texts: readonly string[], isWanted: (ip: Ip) => boolean = () =>
   return [...new Set(found.toSorted(compareIp).map(formatIp))];
 }
 
-export type OccupiedStatus = Readonly<Record<"nodes" | "apiServer" | "services", readonly string[]>>;
+type OccupiedStatus = Readonly<Record<"nodes" | "apiServer" | "services", readonly string[]>>;
 
 /**
  * Returns what is published, and sentences about what is not. `ranges` are those of all pools and Subnets. Lists are

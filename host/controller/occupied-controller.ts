@@ -6,16 +6,15 @@
 import * as z from "zod";
 import { parseYaml } from "../config/yaml.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
-import { keyOf } from "../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, statusPath } from "../kubernetes/paths.ts";
-import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
 import { RateLimit } from "../lib/rate-limit.ts";
 import { COORDINATORS } from "../resources/collections.ts";
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
-import { claimantsOf, type OccupiedStatus, planOccupied } from "./claimants.ts";
+import { claimantsOf, planOccupied } from "./claimants.ts";
+import { followObjects } from "./follow-objects.ts";
 import { patchIfSame } from "./patch.ts";
 import { startReconciling } from "./reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "./types.ts";
+import type { StartController } from "./types.ts";
 
 /** Shortest time between two updates of `status.occupied`: milliseconds. */
 const OCCUPIED_REST_MS = 2_000;
@@ -25,27 +24,16 @@ const OCCUPIED_WRITES = { burst: 10, perSecond: 1 / 30, maxKeys: 1 };
 
 const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });
 
-export const startOccupied: StartController = (deps) => keepOccupied(deps);
-
-function keepOccupied(deps: ControllerDeps): Controller {
-  const { api, caches, log, random } = deps;
+export const startOccupied: StartController = (deps) => {
+  const { api, caches, log } = deps;
   const wake = (): void => loop.wake();
-  type Source = Pick<
-    ReflectorOptions<readonly string[]>,
-    "name" | "path" | "decode" | "fieldSelector" | "labelSelector"
-  >;
-  const follow = (own: Source) => {
-    const reflector = new Reflector({ api, log, random, keyOf, onChange: wake, onSynced: wake, ...own });
-    reflector.start();
-    return reflector;
-  };
-  const endpoints = follow({
+  const endpoints = followObjects(deps, wake, {
     name: "the API server's EndpointSlices",
     path: collectionPath(ENDPOINT_SLICES, "default"),
     labelSelector: "kubernetes.io/service-name=kubernetes",
     decode: readEndpoints,
   });
-  const kubeadm = follow({
+  const kubeadm = followObjects(deps, wake, {
     name: "ConfigMap kube-system/kubeadm-config",
     path: collectionPath(CONFIG_MAPS, "kube-system"),
     fieldSelector: "metadata.name=kubeadm-config",
@@ -59,9 +47,10 @@ function keepOccupied(deps: ControllerDeps): Controller {
     if (coordinator === undefined || coordinator.deleting) return undefined;
     const offering = [...caches.pools.items.values(), ...caches.subnets.items.values()];
     const ranges = offering.flatMap(({ value }) => value?.spec.ranges ?? []);
-    const before = publishedOf(coordinator.status.occupied);
+    const before = published.parse(coordinator.status.occupied);
     // A source that has not been read says nothing: what was published stays.
-    const apiServer = valuesOf(sources) ?? before.apiServer;
+    const areRead = sources.every(({ isSynced }) => isSynced);
+    const apiServer = areRead ? sources.flatMap(({ items }) => [...items.values()].flat()) : before.apiServer;
     const plan = planOccupied({ claimants: claimantsOf(caches), apiServer }, ranges);
     leftOut = plan.problems;
     if (JSON.stringify(before) === JSON.stringify(plan.occupied)) return undefined;
@@ -77,35 +66,27 @@ function keepOccupied(deps: ControllerDeps): Controller {
     failure: "Writing the addresses of pools that machines of the cluster have failed",
     work: tell,
     restMs: () => OCCUPIED_REST_MS,
+    follow: () => [
+      caches.pools.subscribe(wake),
+      caches.subnets.subscribe(wake),
+      caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
+      caches.services.subscribe(wake),
+      caches.nodes.subscribe((change) => {
+        const now = change.kind === "set" ? change.value.addresses : [];
+        if (now.join() !== (change.before?.addresses ?? []).join()) wake();
+      }),
+    ],
   });
-  const ends = [
-    caches.pools.subscribe(wake),
-    caches.subnets.subscribe(wake),
-    caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
-    caches.services.subscribe(wake),
-    caches.nodes.subscribe((change) => {
-      const now = change.kind === "set" ? change.value.addresses : [];
-      if (now.join() !== (change.before?.addresses ?? []).join()) wake();
-    }),
-  ];
   return {
     get problems() {
       return [...sources.flatMap(({ problems }) => problems), ...leftOut, ...loop.problems];
     },
     close: async () => {
-      for (const end of ends) end();
       await loop.close();
       await Promise.all(sources.map((source) => source.close()));
     },
   };
-}
-
-/** Returns what the sources name; undefined while one of them has not been read. */
-function valuesOf(sources: readonly Reflector<readonly string[]>[]): readonly string[] | undefined {
-  return sources.every(({ isSynced }) => isSynced)
-    ? sources.flatMap(({ items }) => [...items.values()].flat())
-    : undefined;
-}
+};
 
 const addresses = z.array(z.string()).catch([]);
 
@@ -113,13 +94,7 @@ const published = z
   .object({ nodes: addresses, apiServer: addresses, services: addresses })
   .catch({ nodes: [], apiServer: [], services: [] });
 
-function publishedOf(occupied: unknown): OccupiedStatus {
-  return published.parse(occupied);
-}
-
-const texts = z.array(z.string()).catch([]);
-
-const slice = z.object({ endpoints: z.array(z.object({ addresses: texts })).catch([]) });
+const slice = z.object({ endpoints: z.array(z.object({ addresses })).catch([]) });
 
 /** Reads one of the API server's own EndpointSlices: the machines that run it. */
 export function readEndpoints(object: KubeObject): readonly string[] {

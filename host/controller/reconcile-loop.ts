@@ -9,7 +9,24 @@ import type { ControllerDeps } from "./types.ts";
 /** Time for which a controller waits after a failed pass, plus its rest and a random back-off: milliseconds. */
 export const RECONCILE_RETRY_MS = 1_000;
 
-type ReconcileOptions = Required<Pick<PeriodicOptions, "failure" | "work" | "restMs">>;
+interface ReconcileOptions extends Required<Pick<PeriodicOptions, "failure" | "work" | "restMs">> {
+  /** Subscribes to what starts the next pass. Returns the functions that end the subscriptions. Default: nothing. */
+  readonly follow?: (wake: () => void) => readonly (() => void)[];
+}
+
+class ReconcileLoop extends PeriodicWorker {
+  readonly #ends: readonly (() => void)[];
+
+  constructor({ follow = () => [], ...options }: PeriodicOptions & Pick<ReconcileOptions, "follow">) {
+    super(options);
+    this.#ends = follow(() => this.wake());
+  }
+
+  override async close(): Promise<void> {
+    for (const end of this.#ends) end();
+    await super.close();
+  }
+}
 
 /** Starts the first pass at once. No pass starts after this process has stopped leading. */
 export function startReconciling(
@@ -17,5 +34,5 @@ export function startReconciling(
   options: ReconcileOptions,
 ): PeriodicWorker {
   const retryMs = (failures: number) => options.restMs() + RECONCILE_RETRY_MS + pauseMs(failures, random());
-  return new PeriodicWorker({ ...options, retryMs, signal: leading, log });
+  return new ReconcileLoop({ ...options, retryMs, signal: leading, log });
 }

@@ -124,7 +124,7 @@ export class PoolCache {
     }
     const names = new Set<string>(changed.map(({ name }) => name));
     const affected = [...rerouted].filter(({ name }) => !names.has(name) && this.#entries.has(name));
-    return this.#writeAll([...changed, ...affected]);
+    return [...changed, ...affected].filter((pool) => this.#write(pool));
   }
 
   /**
@@ -137,7 +137,7 @@ export class PoolCache {
     const affected = new Set<IpPool>();
     for (const table of this.#networks.values())
       for (const ip of changed) for (const { pools } of table.find(ip)) for (const pool of pools) affected.add(pool);
-    return this.#writeAll([...affected]);
+    return [...affected].filter((pool) => this.#write(pool));
   }
 
   /** From now on leased blocks are judged by what it returns. Default: none are confirmed. */
@@ -211,14 +211,9 @@ export class PoolCache {
     const table = this.#networks.get(addressSpace) ?? new PrefixTable<Network>();
     this.#networks.set(addressSpace, table);
     const known = table.get(subnet);
-    if (known !== undefined) return known;
-    const network: Network = { addressSpace, subnet, pools: new Set(), routers: [] };
-    table.add(subnet, network);
+    const network: Network = known ?? { addressSpace, subnet, pools: new Set(), routers: [] };
+    if (known === undefined) table.add(subnet, network);
     return network;
-  }
-
-  #writeAll(pools: readonly IpPool[]): IpPool[] {
-    return pools.filter((pool) => this.#write(pool));
   }
 
   get occupied(): OccupiedIps {
@@ -382,15 +377,13 @@ export class PoolCache {
   /** Returns the addresses of the pool's ranges that routers and other machines have, and why, ascending. */
   exceptionsOf(poolName: string): readonly OccupiedIp[] {
     const pool = this.#entries.get(poolName)?.pool;
-    if (pool === undefined) return [];
-    return findExceptions(pool, this.#routersBeside(pool.spec), this.#around(pool));
+    return pool === undefined ? [] : findExceptions(pool, this.#routersBeside(pool.spec), this.#around(pool));
   }
 
   /** Returns why the pool never hands the address out, a clause; undefined if it may, or if there is no such pool. */
   findExclusion(poolName: string, ip: Ip): string | undefined {
     const pool = this.#entries.get(poolName)?.pool;
-    if (pool === undefined) return undefined;
-    return findExclusion(ip, pool, this.#around(pool));
+    return pool && findExclusion(ip, pool, this.#around(pool));
   }
 
   #around(pool: IpPool): PoolSurroundings {
@@ -422,12 +415,8 @@ export class PoolCache {
   }
 
   #entriesAround(space: string, ip: Ip): readonly PoolEntry[] {
-    const pools =
-      this.#networks
-        .get(space)
-        ?.find(ip)
-        .flatMap((network) => [...network.pools]) ?? [];
-    return pools.flatMap(({ name }) => this.#entries.get(name) ?? []);
+    const networks = this.#networks.get(space)?.find(ip) ?? [];
+    return networks.flatMap(({ pools }) => [...pools].flatMap(({ name }) => this.#entries.get(name) ?? []));
   }
 }
 

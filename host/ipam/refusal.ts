@@ -44,29 +44,26 @@ function supplyOf({ pool, refusal }: Candidate): string {
   return supply === undefined ? "" : `, ${supply}`;
 }
 
+/** A demand that no pool serves. */
+interface Unserved {
+  /** All that were demanded together. */
+  readonly nics: readonly NicDemand[];
+  readonly nic: NicDemand;
+  readonly demand: FamilyDemand;
+  readonly shortages?: Shortages;
+}
+
 /** Returns code 100: every candidate of one family was passed over. */
-export function noPoolMatches(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDemand): PoolShortage {
-  return refuse(ErrorCode.NoPoolMatches, "No pool may serve", nics, nic, demand, new Map());
+export function noPoolMatches(unserved: Unserved): PoolShortage {
+  return refuse(ErrorCode.NoPoolMatches, "No pool may serve", unserved);
 }
 
 /** Returns code 101: none of the remaining pools has a free address. */
-export function poolsExhausted(
-  nics: readonly NicDemand[],
-  nic: NicDemand,
-  demand: FamilyDemand,
-  shortages: Shortages,
-): PoolShortage {
-  return refuse(ErrorCode.PoolExhausted, "No address is free for", nics, nic, demand, shortages);
+export function poolsExhausted(unserved: Unserved): PoolShortage {
+  return refuse(ErrorCode.PoolExhausted, "No address is free for", unserved);
 }
 
-function refuse(
-  code: ErrorCode,
-  what: string,
-  nics: readonly NicDemand[],
-  nic: NicDemand,
-  demand: FamilyDemand,
-  shortages: Shortages,
-): PoolShortage {
+function refuse(code: ErrorCode, what: string, { nics, nic, demand, shortages = new Map() }: Unserved): PoolShortage {
   const head = `${what} ${familyName(demand.family)} of interface "${nic.ifName}" (${nic.rule})`;
   const textFor = (reader: Reader): string =>
     `${head}: ${describeReasons(demand, { shortages, reader, separator: " " }).join("; ")}`;

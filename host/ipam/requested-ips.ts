@@ -56,7 +56,8 @@ export function assignRequested(
     }
     byFamily.set(ip.family, ip);
     const demand = nic.families.find(({ family }) => family === ip.family);
-    if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
+    if (demand?.generated !== undefined && demand.candidates.length === 0)
+      throw noPoolMatches({ nics: [nic], nic, demand });
     // The coordinator may accept now an address that it refused before, and there is no other address to try.
     const isHeld = held.some((each) => equalIp(each, ip));
     const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, isHeld);

@@ -14,7 +14,7 @@ interface PoolCheck {
   readonly accepted: readonly IpPool[];
   /** Why the others are not usable, by name: `is refused: …`. */
   readonly refused: ReadonlyMap<string, string>;
-  /** Sentences about refused pools, about faults, and about shared addresses. */
+  /** Sentences about refused pools, about faults, and about shared addresses: these are looked for when it is read. */
   readonly problems: readonly string[];
 }
 
@@ -102,24 +102,6 @@ export function refuseFaulty({ spec }: IpPool): string | undefined {
 
 /** Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. */
 export function checkPools(pools: readonly IpPool[]): PoolCheck {
-  const { fitting, refused, problems } = decidePools(pools);
-  const accepted = pools.filter((pool) => fitting.has(pool));
-  return { accepted, refused, problems: [...problems, ...sharedRanges(accepted)] };
-}
-
-/** Returns only why pools are refused, by name. */
-export function refusePools(pools: readonly IpPool[]): ReadonlyMap<string, string> {
-  return decidePools(pools).refused;
-}
-
-interface Decision {
-  readonly fitting: ReadonlySet<IpPool>;
-  readonly refused: ReadonlyMap<string, string>;
-  /** Sentences about the refused ones, and about those with faults. */
-  readonly problems: readonly string[];
-}
-
-function decidePools(pools: readonly IpPool[]): Decision {
   const fitting = new Set<IpPool>();
   const problems: string[] = [];
   const refused = new Map<string, string>();
@@ -139,14 +121,16 @@ function decidePools(pools: readonly IpPool[]): Decision {
       names.add(pool.name);
     }
   }
-  return { fitting, refused, problems };
+  const accepted = pools.filter((pool) => fitting.has(pool));
+  return {
+    ...{ accepted, refused },
+    get problems() {
+      return [...problems, ...segmentsOf(accepted).flatMap(sharedInGroup)];
+    },
+  };
 }
 
 /** Returns notices about pools that share addresses. This is allowed, because each address is still allocated once. */
-function sharedRanges(pools: readonly IpPool[]): string[] {
-  return segmentsOf(pools).flatMap(sharedInGroup);
-}
-
 function sharedInGroup(pools: readonly IpPool[]): string[] {
   const entries = pools
     .flatMap((pool) => pool.spec.ranges.map((range) => ({ pool, range })))

@@ -6,7 +6,7 @@ import { byName } from "../lib/order.ts";
 import { SortedMap } from "../lib/sorted-map.ts";
 import type { Prefix } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
-import { checkPools, refuseFaulty, refusePools } from "./check-pools.ts";
+import { checkPools, refuseFaulty } from "./check-pools.ts";
 import type { IpPool } from "./ip-pool.ts";
 import { type PoolsByName, PoolTable } from "./pools-by-name.ts";
 
@@ -59,7 +59,7 @@ export class CheckedPools {
       const relatives = this.#relativesOf(network);
       for (const each of relatives) contested.delete(each);
       const pools = relatives.flatMap((each) => [...each.pools.values()]).sort(byName);
-      const refused = refusePools(pools);
+      const { refused } = checkPools(pools);
       for (const pool of pools) if (this.#decide(pool.name, pool, refused.get(pool.name))) changed.add(pool.name);
     }
     return changed;

@@ -47,41 +47,28 @@ export interface EpochRecord {
 
 const text = z.string().catch("");
 
+/** What agents write, too. */
+const epochSchema = z.object({
+  epoch: text,
+  settled: text,
+  cause: z.enum(["first", "kind", "history"]).catch("first"),
+  definition: text,
+  waitsFor: text,
+  probed: text,
+});
+
 /** Whoever may write the object can only cause a new epoch: what cannot be read counts as absent. */
 const recordSchema = z.object({
   metadata,
-  data: z
-    .object({
-      epoch: text,
-      settled: text,
-      cause: z.enum(["first", "kind", "history"]).catch("first"),
-      definition: text,
-      waitsFor: text,
-      probed: text,
-      beats: text,
-      settings: text,
-    })
-    .partial()
-    .nullish(),
+  data: z.preprocess((data) => data ?? {}, epochSchema.extend({ beats: text, settings: text })),
 });
 
 /** Decodes the ConfigMap; `source` names it in the error. Throws ConfigError. */
 export function decodeEpochRecord(value: unknown, source: string): EpochRecord {
   const { metadata, data } = decodeConfig(recordSchema, value, source);
-  const { epoch = "", settled = "", cause = "first", definition = "", waitsFor = "" } = data ?? {};
-  const { probed = "", beats = "", settings = "" } = data ?? {};
   const { namespace = "", uid = "", resourceVersion = "" } = metadata;
-  const said = {
-    epoch,
-    settled,
-    cause,
-    definition,
-    waitsFor,
-    probed,
-    beats: beats.split(" ").filter(Boolean),
-    settings,
-  };
-  return { namespace, uid, resourceVersion, ...said, conf: confOf(settings, namespace) };
+  const beats = data.beats.split(" ").filter(Boolean);
+  return { namespace, uid, resourceVersion, ...data, beats, conf: confOf(data.settings, namespace) };
 }
 
 function confOf(settings: string, home: string): VendorConf | undefined {
@@ -89,15 +76,8 @@ function confOf(settings: string, home: string): VendorConf | undefined {
 }
 
 /** Returns the data of the ConfigMap that agents write, too. */
-export function encodeEpoch({
-  epoch,
-  settled,
-  cause,
-  definition,
-  waitsFor,
-  probed,
-}: Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor" | "probed">) {
-  return { epoch, settled, cause, definition, waitsFor, probed };
+export function encodeEpoch(record: z.output<typeof epochSchema>) {
+  return epochSchema.parse(record);
 }
 
 /** Most that the ConfigMap has: an agent that was away for longer looks for its newest record instead. */

@@ -43,7 +43,7 @@ interface EpochRowsDeps {
   /** Returns the machine that this agent runs on; undefined while it is unknown. */
   readonly machine: () => string | undefined;
   readonly allocations: Pick<OwnAllocations, "reconcile">;
-  readonly known: Pick<KnownEpoch, "noteUnverified">;
+  readonly known: Pick<KnownEpoch, "note">;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
@@ -63,7 +63,7 @@ export class OwnEpochRows implements EpochRows {
     if (isWhole) await this.#makeRoom();
     await allocations.reconcile();
     // Of what was taken in from the past only the lost journal knew what is this node's.
-    if (cause === "history") known.noteUnverified(await this.#takenIn());
+    if (cause === "history") known.note({ unverified: await this.#takenIn() });
     for (let attempt = 0; ; attempt++) {
       const open = await this.#publish(epoch);
       if (open.length === 0 || isOutdated()) return;
@@ -137,7 +137,7 @@ export class OwnEpochRows implements EpochRows {
       throw new RegistryError(`IPAllocation ${name}, which cools on this node, is still Bound; try again`);
   }
 
-  async #takenIn(): Promise<readonly string[]> {
+  async #takenIn(): Promise<string[]> {
     const rows = await Array.fromAsync(listRows(this.#deps.registry, SWEEP_PAGE));
     return rows.filter((row) => row.state === "Bound" && row.containerId === UNKNOWN_CONTAINER).map(nameOf);
   }

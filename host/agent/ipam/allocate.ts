@@ -203,11 +203,11 @@ class AddressAllocator {
     const { nics } = this.#search.demand;
     if (setback.kind === "taken") await this.#replaceTaken(setback.by, setback.picked);
     const unservable = setback.kind === "short" ? findUnservable(nics) : undefined;
-    if (unservable !== undefined) throw noPoolMatches(nics, unservable.nic, unservable.demand);
+    if (unservable !== undefined) throw noPoolMatches({ nics, ...unservable });
     for (const source of this.#sources) if (await source.next(setback)) return;
     invariant(setback.kind === "short", "Only a shortage outlasts the sources");
     const { nic, demand, reasons } = setback.shortage;
-    throw poolsExhausted(nics, nic, demand, reasons);
+    throw poolsExhausted({ nics, nic, demand, shortages: reasons });
   }
 
   /** Assigned addresses that other owners have are taken over, awaited, or dropped. */

@@ -48,26 +48,23 @@ export const startBlocks: StartController = (deps) => {
     failure: "Leasing blocks of addresses failed",
     work: () => blocks.reconcile(),
     restMs: () => BLOCKS_REST_MS,
+    follow: (wake) => [
+      caches.pools.subscribe((change) => {
+        const now = change.kind === "set" ? change.value : undefined;
+        if (sourceOf(now) === undefined && sourceOf(change.before) === undefined) return;
+        const isMarked = now?.value?.wanted !== change.before?.value?.wanted;
+        if (isMarked && now?.value !== undefined) blocks.noteWaiting(now.value);
+        if (isMarked || now?.generation !== change.before?.generation) wake();
+      }),
+      caches.epoch.subscribe(wake),
+    ],
   });
-  const ends = [
-    caches.pools.subscribe((change) => {
-      const now = change.kind === "set" ? change.value : undefined;
-      if (sourceOf(now) === undefined && sourceOf(change.before) === undefined) return;
-      const isMarked = now?.value?.wanted !== change.before?.value?.wanted;
-      if (isMarked && now?.value !== undefined) blocks.noteWaiting(now.value);
-      if (isMarked || now?.generation !== change.before?.generation) loop.wake();
-    }),
-    caches.epoch.subscribe(() => loop.wake()),
-  ];
   return {
     get problems() {
       return [...blocks.problems, ...loop.problems];
     },
     measurements: { ranges: () => measureRanges(blocks.sources.records, caches) },
-    close: async () => {
-      for (const end of ends) end();
-      await loop.close();
-    },
+    close: () => loop.close(),
   };
 };
 

@@ -16,7 +16,6 @@ import type { Controlled } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
-import { readAssignments } from "../subnets/read-assignments.ts";
 import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { type Finding, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Contested, type Findings, planFindings } from "./plan-findings.ts";
@@ -54,7 +53,6 @@ class ConditionsController implements Controller {
   readonly #loop: PeriodicWorker;
   /** Pods wait for the condition Supplied, so it has a faster loop of its own. */
   readonly #suppliedLoop: PeriodicWorker;
-  readonly #ends: readonly (() => void)[];
   /** By UID: when this process wrote last, and the version that it replaced. */
   readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
   #tookMs = 0;
@@ -64,24 +62,22 @@ class ConditionsController implements Controller {
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
     const { caches, refused } = deps;
+    const changed = [caches.pools, caches.subnets, caches.reserved];
     this.#loop = startReconciling(deps, {
       failure: "Writing the conditions of pools failed",
       work: () => this.#reconcile(),
       restMs: () => Math.max(CONDITIONS_REST_MS, CONDITIONS_REST_FACTOR * this.#tookMs),
+      follow: (wake) => [
+        ...[...changed, caches.allocations].map((cache) => cache.subscribe(wake)),
+        caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
+      ],
     });
     this.#suppliedLoop = startReconciling(deps, {
       failure: "Writing the condition Supplied of generated pools failed",
       work: () => this.#reconcileSupplied(),
       restMs: () => Math.max(SUPPLIED_REST_MS, CONDITIONS_REST_FACTOR * this.#suppliedTookMs),
+      follow: (wake) => [...changed, caches.vendorConf, refused].map((each) => each.subscribe(wake)),
     });
-    const wake = () => this.#loop.wake();
-    const wakeSupply = () => this.#suppliedLoop.wake();
-    this.#ends = [
-      ...[caches.pools, caches.subnets, caches.reserved, caches.allocations].map((cache) => cache.subscribe(wake)),
-      ...[caches.pools, caches.subnets, caches.reserved, caches.vendorConf].map((cache) => cache.subscribe(wakeSupply)),
-      refused.subscribe(wakeSupply),
-      caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
-    ];
   }
 
   get problems(): readonly string[] {
@@ -93,7 +89,6 @@ class ConditionsController implements Controller {
   }
 
   async close(): Promise<void> {
-    for (const end of this.#ends) end();
     await Promise.all([this.#loop.close(), this.#suppliedLoop.close()]);
   }
 
@@ -135,7 +130,6 @@ class ConditionsController implements Controller {
       pools: pools.flatMap(({ value }) => value ?? []),
       subnets,
       reserved: reserved.flatMap(({ value }) => value ?? []),
-      assignmentsOf: readAssignments,
     });
     for (const subnet of subnets) {
       const numbers = use.faultOf(subnet) === undefined ? use.numbersOf(subnet) : undefined;

@@ -23,7 +23,7 @@ import { absent, type Finding, READY } from "./plan-conditions.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
 import { planSupplied, type SuppliedFindings, type SuppliedView } from "./plan-supplied.ts";
 
-export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignmentsOf"> {
+export interface FindingsInput extends Pick<SuppliedView, "settings"> {
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
@@ -113,13 +113,9 @@ function isInTheMaking({ value, deleting }: ControlledPool): boolean {
 }
 
 function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
-  const no = (reason: string, message: string, isWanted = false): Finding => ({
-    type: "Ready",
-    isTrue: false,
-    reason,
-    message,
-    isWanted,
-  });
+  const no = (reason: string, message: string, isWanted = false): Finding => {
+    return { type: "Ready", isTrue: false, reason, message, isWanted };
+  };
   if (pool.value === undefined) return invalid(pool);
   if (pool.deleting) return no("Terminating", "The pool is being deleted and gives out no addresses", true);
   if (refusal !== undefined) return no("Refused", `IPPool "${pool.name}" ${refusal}`);

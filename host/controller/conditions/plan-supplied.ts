@@ -9,7 +9,6 @@ import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/s
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { describeSource, type PoolSource } from "../../resources/pool-source.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
-import type { Assignments } from "../../resources/subnet.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { REFUSED } from "../send-refusal.ts";
@@ -24,8 +23,6 @@ export interface SuppliedView {
   readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
   /** Returns what the API server says to a write of the pool that it refuses. */
   readonly refusalOf?: ((pool: string) => string | undefined) | undefined;
-  /** Throws ConfigError. Default: decodes the status. */
-  readonly assignmentsOf?: ((subnet: ControlledSubnet) => Assignments) | undefined;
 }
 
 export interface SuppliedFindings {
@@ -44,13 +41,12 @@ interface SizedPool {
 }
 
 export function planSupplied(view: SuppliedView): SuppliedFindings {
-  const { pools, subnets, reserved, settings, assignmentsOf, refusalOf = () => undefined } = view;
+  const { pools, subnets, reserved, settings, refusalOf = () => undefined } = view;
   const known = pools.flatMap(({ value }) => value ?? []);
   const use = new SubnetUse({
     pools: known,
     subnets,
     reserved: reserved.flatMap(({ value }) => value ?? []),
-    assignmentsOf: assignmentsOf ?? readAssignments,
   });
   const generated = known.flatMap((pool) => suppliedOf(pool, use));
   const world: SuppliedContext = { settings, use, refusalOf, byNamespace: sumByNamespace(generated) };
@@ -157,7 +153,7 @@ function exhaustion(
 ): Obstacle | undefined {
   const assigned = use.assignedTo(name, subnet);
   if ((assigned ?? 0) > has) return undefined;
-  const pools = use.poolsOf(subnet);
+  const pools = readAssignments(subnet).pools.length;
   if (assigned === undefined && pools >= MAX_POOLS_OF_SUBNET)
     return { reason: "SubnetFull", why: `Subnet "${subnet.name}" has ${pools} pools, as many as it can have` };
   const numbers = use.numbersOf(subnet);

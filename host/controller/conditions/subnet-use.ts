@@ -7,13 +7,12 @@ import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Assignments, Subnet } from "../../resources/subnet.ts";
 import type { ControlledSubnet } from "../objects.ts";
 import { openCapacities, type SubnetCapacity } from "../subnets/plan/capacity.ts";
+import { readAssignments } from "../subnets/read-assignments.ts";
 
 interface SubnetUseView {
   readonly pools: readonly IpPool[];
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ReservedIp[];
-  /** Throws ConfigError. */
-  readonly assignmentsOf: (subnet: ControlledSubnet) => Assignments;
 }
 
 export interface SubnetNumbers {
@@ -32,7 +31,6 @@ export class SubnetUse {
   readonly #view: SubnetUseView;
   readonly #objects: ReadonlyMap<string, ControlledSubnet>;
   readonly #supplies: ReadonlyMap<string, SubnetCapacity>;
-  readonly #assignments = new Map<string, Assignments>();
   /** By network. */
   readonly #taken = new Map<SubnetCapacity["network"], Spans>();
   readonly #numbers = new Map<string, SubnetNumbers>();
@@ -62,7 +60,7 @@ export class SubnetUse {
   /** Returns why the status of the Subnet is invalid, without a full stop; undefined if it is valid. */
   faultOf(subnet: ControlledSubnet): string | undefined {
     try {
-      this.#read(subnet);
+      readAssignments(subnet);
       return undefined;
     } catch (error) {
       return messageOf(error);
@@ -74,13 +72,8 @@ export class SubnetUse {
    * Throws ConfigError.
    */
   assignedTo(pool: string, subnet: ControlledSubnet): number | undefined {
-    const entries = this.#read(subnet).pools.filter(({ name }) => name === pool);
+    const entries = readAssignments(subnet).pools.filter(({ name }) => name === pool);
     return entries.length === 0 ? undefined : sizeOfRanges(entries.flatMap(({ ips }) => ips));
-  }
-
-  /** Returns how many pools the Subnet's status lists. Throws ConfigError. */
-  poolsOf(subnet: ControlledSubnet): number {
-    return this.#read(subnet).pools.length;
   }
 
   /** Throws ConfigError for an invalid status. */
@@ -93,7 +86,7 @@ export class SubnetUse {
   #count(subnet: ControlledSubnet): SubnetNumbers | undefined {
     const supply = this.#supplies.get(subnet.name);
     if (supply === undefined) return undefined;
-    const { pools } = this.#read(subnet);
+    const { pools } = readAssignments(subnet);
     return {
       total: Number(supply.total),
       free: Number(sizeOf(withoutSpans(supply.offered, this.#takenIn(supply)))),
@@ -124,13 +117,7 @@ export class SubnetUse {
   #promisedIn(name: string): Span[] {
     const subnet = this.#objects.get(name);
     if (subnet === undefined || this.faultOf(subnet) !== undefined) return [];
-    return this.#read(subnet).pools.flatMap(({ ips }) => [...spansOf(ips)]);
-  }
-
-  #read(subnet: ControlledSubnet): Assignments {
-    const known = this.#assignments.get(subnet.name) ?? this.#view.assignmentsOf(subnet);
-    this.#assignments.set(subnet.name, known);
-    return known;
+    return readAssignments(subnet).pools.flatMap(({ ips }) => [...spansOf(ips)]);
   }
 }
 

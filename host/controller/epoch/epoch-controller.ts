@@ -41,42 +41,33 @@ interface State {
   /** What the ConfigMap had last, as this process has seen it. */
   beats: readonly string[];
   beatMs: number;
-  /** Since when the ConfigMap is missing or empty; undefined while it is not. */
-  awayMs: number | undefined;
+  /** Whether the ConfigMap is missing or empty. */
+  isAway: boolean;
   waitingNodes: number;
-  /** The epoch that was found settled, and when. */
-  written: string;
-  writtenMs: number;
 }
 
 export const startEpoch: StartController = (deps) => {
   const { caches } = deps;
-  const since = new NotReadySince(deps);
-  const state: State = {
-    beats: [],
-    beatMs: Number.NEGATIVE_INFINITY,
-    awayMs: undefined,
-    waitingNodes: 0,
-    written: "",
-    writtenMs: 0,
-  };
+  const since = new Since(deps);
+  const state: State = { beats: [], beatMs: Number.NEGATIVE_INFINITY, isAway: false, waitingNodes: 0 };
   const loop = startReconciling(deps, {
     failure: "Settling the registry's epoch failed",
     work: () => update(deps, since, state),
     restMs: () => EPOCH_REST_MS,
+    follow: (wake) => [
+      caches.epoch.subscribe(wake),
+      caches.vendorConf.subscribe(wake),
+      caches.nodes.subscribe((change) => {
+        const [now, before] = [change.kind === "set" ? change.value : undefined, change.before];
+        if (nodeStatus(now) === "ready") since.forget(`node ${change.key}`);
+        if (markedAs(now) !== markedAs(before) || nodeStatus(now) !== nodeStatus(before)) wake();
+      }),
+    ],
   });
-  const ends = [
-    ...[caches.epoch, caches.vendorConf].map((cache) => cache.subscribe(() => loop.wake())),
-    caches.nodes.subscribe((change) => {
-      const [now, before] = [change.kind === "set" ? change.value : undefined, change.before];
-      if (nodeStatus(now) === "ready") since.forget(change.key);
-      if (markedAs(now) !== markedAs(before) || nodeStatus(now) !== nodeStatus(before)) loop.wake();
-    }),
-  ];
   return {
     get problems() {
       const { waitsFor = "", definition } = openRecordOf(deps) ?? {};
-      const away = state.awayMs === undefined ? [] : [`The ConfigMap ${EPOCH_MAP} is missing or empty`];
+      const away = state.isAway ? [`The ConfigMap ${EPOCH_MAP} is missing or empty`] : [];
       const record = recordOf(deps);
       if (record?.probed === record?.epoch && record?.waitsFor)
         away.push(`First addresses are probed: node ${record.waitsFor} is away and has not written what its pods have`);
@@ -87,10 +78,7 @@ export const startEpoch: StartController = (deps) => {
     get measurements() {
       return { epoch: openRecordOf(deps) && { waitingNodes: state.waitingNodes } };
     },
-    close: async () => {
-      for (const end of ends) end();
-      await loop.close();
-    },
+    close: () => loop.close(),
   };
 };
 
@@ -108,20 +96,21 @@ function openRecordOf(deps: Pick<ControllerDeps, "caches">): EpochRecord | undef
 }
 
 /** Returns after how many milliseconds to look again; undefined: with the next change. */
-async function update(deps: ControllerDeps, since: NotReadySince, state: State): Promise<number | undefined> {
-  const { api, caches, leading, log, clock } = deps;
+async function update(deps: ControllerDeps, since: Since, state: State): Promise<number | undefined> {
+  const { api, caches, leading, log } = deps;
   const port = new KubernetesEpoch({ api, configNamespace: caches.configNamespace, newEpoch: randomUUID });
   const record = recordOf(deps);
   // A cluster without nodes has no epoch yet.
-  if (record?.epoch === "" && !Iterator.from(caches.nodes.items.values()).some(markedAs)) return undefined;
+  const isNew = record?.epoch === "" && !Iterator.from(caches.nodes.items.values()).some(markedAs);
+  state.isAway = record === undefined || (record.epoch === "" && !isNew);
+  if (isNew) return undefined;
   if (record === undefined || record.epoch === "") {
-    state.awayMs ??= clock.nowMs();
-    const restMs = state.awayMs + AWAY_MS - clock.nowMs();
+    const restMs = AWAY_MS - since.ageMs("away");
     if (restMs > 0) return restMs;
     await restore(deps, port);
     return EPOCH_CHECK_MS;
   }
-  state.awayMs = undefined;
+  since.forget("away");
   // A cache may be late.
   if (isWithoutBeats(state.beats, record.beats) && isWithoutBeats(state.beats, (await port.read())?.beats ?? [])) {
     log.warn("The API server went back in time; agents write again what their pods have");
@@ -132,15 +121,11 @@ async function update(deps: ControllerDeps, since: NotReadySince, state: State):
   state.beats = record.beats;
   const beatRestMs = await beat(deps, record, state);
   if (record.settled === record.epoch && record.probed !== record.epoch) return beatRestMs;
-  if (record.settled === record.epoch && state.written !== record.epoch) {
-    state.written = record.epoch;
-    state.writtenMs = clock.nowMs();
-  }
-  const writtenMs = record.settled === record.epoch ? clock.nowMs() - state.writtenMs : 0;
+  const writtenMs = record.settled === record.epoch ? since.ageMs(`epoch ${record.epoch}`) : 0;
   const plan = (nodes: Iterable<Node>): EpochPlan =>
     planEpoch({
       ...{ epoch: record.epoch, nodes },
-      notReadyMs: (node) => since.ageMs(node),
+      notReadyMs: (node) => since.ageMs(`node ${node}`),
       nodeLostMs: settingsOf(caches).garbageCollection.nodeLostMs,
     });
   let found = plan(caches.nodes.items.values());
@@ -193,8 +178,8 @@ async function readNodes({ api, leading }: Pick<ControllerDeps, "api" | "leading
   return found;
 }
 
-/** Since when each node has not been ready, as this process has seen it. */
-class NotReadySince {
+/** Since when each node has not been ready, or something else has been so, as this process has seen it. */
+class Since {
   readonly #nowMs: () => number;
   readonly #since = new Map<string, number>();
 
@@ -202,14 +187,14 @@ class NotReadySince {
     this.#nowMs = clock.nowMs;
   }
 
-  forget(node: string): void {
-    this.#since.delete(node);
+  forget(what: string): void {
+    this.#since.delete(what);
   }
 
-  /** Of a node that is not ready; asked again and again while an epoch is open. */
-  ageMs(node: string): number {
-    const since = this.#since.get(node) ?? this.#nowMs();
-    this.#since.set(node, since);
+  /** Of what is so; asked again and again while it is. */
+  ageMs(what: string): number {
+    const since = this.#since.get(what) ?? this.#nowMs();
+    this.#since.set(what, since);
     return this.#nowMs() - since;
   }
 }

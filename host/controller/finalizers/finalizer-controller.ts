@@ -11,11 +11,10 @@ import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
-import type { CachedAllocation } from "../cached-allocation.ts";
 import { type ControlledPool, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import type { ControllerDeps, StartController } from "../types.ts";
 import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
 
 /** Pools whose finalizers are set, or removed, at once. */
@@ -27,12 +26,11 @@ const POOLS_AT_ONCE = 8;
  */
 const REST_MS = 200;
 
-export const startFinalizers: StartController = (deps) => new FinalizerController(deps);
+export const startFinalizers: StartController = (deps) => new FinalizerController(deps).loop;
 
-class FinalizerController implements Controller {
+class FinalizerController {
   readonly #deps: ControllerDeps;
-  readonly #loop: PeriodicWorker;
-  readonly #ends: readonly (() => void)[];
+  readonly loop: PeriodicWorker;
   /** By UID of a pool: when its deletion was first seen. */
   readonly #leavingMs = new Map<string, number>();
   /** Names of pools in deletion. */
@@ -42,24 +40,20 @@ class FinalizerController implements Controller {
     this.#deps = deps;
     const { caches } = deps;
     for (const pool of caches.pools.items.values()) this.#notice(pool);
-    this.#loop = startReconciling(deps, {
+    this.loop = startReconciling(deps, {
       failure: "Writing the finalizers of pools failed",
       work: () => this.#reconcile(),
       restMs: () => REST_MS,
+      follow: (wake) => [
+        caches.pools.subscribe((change) => {
+          this.#onPool(change);
+          wake();
+        }),
+        caches.allocations.subscribe(({ before }) => {
+          if (before !== undefined && this.#leaving.has(before.spec.pool)) wake();
+        }),
+      ],
     });
-    this.#ends = [
-      caches.pools.subscribe((change) => this.#onPool(change)),
-      caches.allocations.subscribe((change) => this.#onAllocation(change)),
-    ];
-  }
-
-  get problems(): readonly string[] {
-    return this.#loop.problems;
-  }
-
-  async close(): Promise<void> {
-    for (const end of this.#ends) end();
-    await this.#loop.close();
   }
 
   #onPool(change: Change<ControlledPool>): void {
@@ -69,17 +63,12 @@ class FinalizerController implements Controller {
       this.#leaving.delete(change.key);
     }
     if (change.kind === "set") this.#notice(change.value);
-    this.#loop.wake();
   }
 
   #notice({ name, uid, deleting }: ControlledPool): void {
     if (!deleting || this.#leavingMs.has(uid)) return;
     this.#leavingMs.set(uid, this.#deps.clock.nowMs());
     this.#leaving.add(name);
-  }
-
-  #onAllocation({ before }: Change<CachedAllocation>): void {
-    if (before !== undefined && this.#leaving.has(before.spec.pool)) this.#loop.wake();
   }
 
   async #reconcile(): Promise<number | undefined> {

@@ -36,8 +36,8 @@ export const startLettingGo: StartController = (deps) => {
     failure: "Removing the finalizers of pools and Subnets failed",
     work,
     restMs: () => REST_MS,
+    follow: (wake) => [caches.pools.subscribe(wake), caches.subnets.subscribe(wake)],
   });
-  const ends = [caches.pools, caches.subnets].map((cache) => cache.subscribe(() => loop.wake()));
   return {
     get problems() {
       return [
@@ -45,9 +45,6 @@ export const startLettingGo: StartController = (deps) => {
         "Pools and Subnets have no finalizers and generated pools do not change, because everything may be deleted (--no-finalizers, the chart's crds.allowDeletion)",
       ];
     },
-    close: async () => {
-      for (const end of ends) end();
-      await loop.close();
-    },
+    close: () => loop.close(),
   };
 };

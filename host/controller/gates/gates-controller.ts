@@ -3,13 +3,12 @@
  * others wait (docs/scheduling-gate.md). plan-gates.ts decides.
  */
 import { setImmediate } from "node:timers/promises";
-import { ConfigError } from "../../config/config-error.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
+import { describeObject } from "../../kubernetes/object-key.ts";
 import { collectionPath, NETWORK_DEFINITIONS, objectPath, PODS, statusPath } from "../../kubernetes/paths.ts";
-import { Reflector } from "../../kubernetes/reflector.ts";
+import type { Reflector } from "../../kubernetes/reflector.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
@@ -21,6 +20,8 @@ import { decodeNetworkDefinition } from "../../resources/network-attachment-defi
 import { OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
+import { followObjects } from "../follow-objects.ts";
+import { ifDecodable } from "../if-decodable.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -62,7 +63,6 @@ class GatesController implements Controller {
   #servings = 0;
   #workMs = 0;
   readonly #loop: PeriodicWorker;
-  readonly #ends: readonly (() => void)[];
   readonly #renew = (): void => {
     this.#view = undefined;
     if (this.#pods.items.size > 0) this.#loop.wake();
@@ -70,35 +70,31 @@ class GatesController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { api, caches, log, random } = deps;
-    const wake = (): void => this.#loop.wake();
-    this.#pods = new Reflector<GatedPod>({
-      ...{ api, log, random, keyOf, onSynced: wake },
+    const { caches } = deps;
+    this.#pods = followObjects(deps, () => this.#loop.wake(), {
       name: "pods with the scheduling gate",
       path: collectionPath(PODS),
       // With those that have a node: one that is gone takes no address.
       fieldSelector: "status.phase=Pending",
       decode: decodeGatedPod,
       budgeted: { budget: caches.budget, reduce: reduceGatedPod },
-      onChange: wake,
     });
     this.#loop = startReconciling(deps, {
       failure: "Removing scheduling gates of pods failed",
       work: () => this.#reconcile(),
       restMs: () => Math.max(GATES_REST_MS, this.#workMs),
+      follow: () => [
+        caches.allocations.subscribe((change) => this.#onAllocation(change)),
+        caches.pools.subscribe((change) => {
+          // No pod can name a generated one.
+          const { value } = change.kind === "set" ? change.value : change.before;
+          if (value?.spec.generated === undefined && isReshaped(change)) this.#renew();
+        }),
+        ...[caches.reserved, caches.coordinators, caches.namespaces, caches.vendorConf].map((each) =>
+          each.subscribe(this.#renew),
+        ),
+      ],
     });
-    this.#ends = [
-      caches.allocations.subscribe((change) => this.#onAllocation(change)),
-      caches.pools.subscribe((change) => {
-        // No pod can name a generated one.
-        const { value } = change.kind === "set" ? change.value : change.before;
-        if (value?.spec.generated === undefined && isReshaped(change)) this.#renew();
-      }),
-      ...[caches.reserved, caches.coordinators, caches.namespaces, caches.vendorConf].map((each) =>
-        each.subscribe(this.#renew),
-      ),
-    ];
-    this.#pods.start();
   }
 
   get problems(): readonly string[] {
@@ -106,7 +102,6 @@ class GatesController implements Controller {
   }
 
   async close(): Promise<void> {
-    for (const end of this.#ends) end();
     await this.#loop.close();
     await this.#networks?.close();
     await this.#pods.close();
@@ -160,16 +155,14 @@ class GatesController implements Controller {
 
   #follow(): Reflector<Network> {
     if (this.#networks !== undefined) return this.#networks;
-    const { api, caches, log, random } = this.#deps;
-    this.#networks = new Reflector<Network>({
-      ...{ api, log, random, keyOf, onSynced: this.#renew, onChange: this.#renew },
+    const { caches } = this.#deps;
+    this.#networks = followObjects(this.#deps, this.#renew, {
       name: "NetworkAttachmentDefinitions of gated pods",
       path: collectionPath(NETWORK_DEFINITIONS),
       optional: true,
       decode: decodeNetwork,
       budgeted: { budget: caches.budget },
     });
-    this.#networks.start();
     for (const { spec } of caches.allocations.items.values()) this.#take(spec);
     return this.#networks;
   }
@@ -238,14 +231,11 @@ class GatesController implements Controller {
 /** Returns undefined for a network whose addresses are not Berth's, as far as the definition says. */
 function decodeNetwork(object: KubeObject): Network | undefined {
   const source = describeObject(object);
-  try {
+  return ifDecodable(() => {
     const { name, config, oversizeBytes } = decodeNetworkDefinition(object, source);
     if (oversizeBytes !== undefined || config.trim() === "") return undefined;
     const network = decodeAttachedNetwork(config, name, source);
     const ipamConf = findIpamConf(network.plugins);
     return ipamConf && { name: network.name, ipamConf };
-  } catch (error) {
-    if (error instanceof ConfigError) return undefined;
-    throw error;
-  }
+  });
 }

@@ -227,7 +227,7 @@ function demandOf(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDema
   const shortages = new Map(pools.map((name) => [name, "has no free address"]));
   const [reason, { message }] =
     pools.length === 0
-      ? (["NoPool", noPoolMatches(nics, nic, demand)] as const)
-      : (["NoRoom", poolsExhausted(nics, nic, demand, shortages)] as const);
+      ? (["NoPool", noPoolMatches({ nics, nic, demand })] as const)
+      : (["NoRoom", poolsExhausted({ nics, nic, demand, shortages })] as const);
   return { pools, hold: { kind: "hold", reason, message } };
 }

@@ -91,13 +91,12 @@ export class AllocationChecker {
   readonly withoutProber: string[] = [];
 
   constructor(deps: CheckerDeps, probers: Probers, history: CheckHistory) {
-    const { api, log, signal } = deps;
     this.#deps = deps;
-    this.#objects = new AllocationObjects(api);
+    this.#objects = new AllocationObjects(deps.api);
     this.#probers = probers;
     this.#replacements = new Replacements(deps.caches);
     this.#history = history;
-    this.#live = liveReader({ api, log, signal });
+    this.#live = liveReader(deps);
   }
 
   /** Reads the object and everything else from the API server. */

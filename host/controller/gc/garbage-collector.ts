@@ -176,7 +176,7 @@ class Collector implements GarbageCollector {
     for (const known of Object.values(this.#history))
       for (const name of known.keys()) if (!names.has(name)) known.delete(name);
     this.#sweepProblems = problems;
-    this.#finish(checker);
+    this.#withoutProber = checker.withoutProber;
     this.#sweepDueMs =
       clock.nowMs() + settingsOf(this.#deps.caches).garbageCollection.intervalMs * (0.9 + 0.2 * random());
     return collected;
@@ -202,7 +202,7 @@ class Collector implements GarbageCollector {
     const due = this.#observations.due(clock.nowMs());
     for (const name of due) this.#observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
     collected.push(...(await this.#checkAll(due, (name) => checker.recheck(name))));
-    if (due.length > 0) this.#finish(checker);
+    if (due.length > 0) this.#withoutProber = checker.withoutProber;
     return collected;
   }
 
@@ -263,8 +263,7 @@ class Collector implements GarbageCollector {
   }
 
   get #reading() {
-    const { api, log } = this.#deps;
-    return { api, log, signal: this.#signal };
+    return { api: this.#deps.api, signal: this.#signal };
   }
 
   #followAll(names: readonly string[]): Promise<unknown> {
@@ -279,10 +278,6 @@ class Collector implements GarbageCollector {
     const own = { observations: this.#observations, unseen: this.#unseen, shares: this.#shares, signal: this.#signal };
     const deps = { api, caches, owners, clock, log, ...own };
     return new AllocationChecker(deps, new Probers(caches), this.#history);
-  }
-
-  #finish({ withoutProber }: AllocationChecker): void {
-    this.#withoutProber = withoutProber;
   }
 
   /** Reads the API server. */

@@ -3,17 +3,16 @@
  * before a write (leak).
  */
 
-import { ConfigError } from "../../config/config-error.ts";
 import { isFinished, isOwner, isStaticOwner, type PodFacts, podFacts } from "../../ipam/leak.ts";
 import { callIfThere, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
 import { collectionPath, NODES, type ObjectName, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
-import type { Log } from "../../lib/log.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import { areTwoMachines } from "../../resources/machine.ts";
 import { decodeNode, type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
+import { ifDecodable } from "../if-decodable.ts";
 import type { NodeStatus, PodStatus, PodsStatus } from "./plan-collection.ts";
 
 /** Pods on one page when those of a node are listed: some 10 KB each. */
@@ -21,7 +20,6 @@ const COLLECTION_POD_PAGE = 100;
 
 export interface ReadDeps {
   readonly api: KubeApi;
-  readonly log: Log;
   readonly signal: AbortSignal;
 }
 
@@ -60,7 +58,7 @@ export function podStatus({ podUid }: Holder, found: PodFacts | undefined, node:
 
 /** One GET for a decision of the collection. Returns undefined if there is no such object. */
 export function readObject(
-  { api, signal }: Pick<ReadDeps, "api" | "signal">,
+  { api, signal }: ReadDeps,
   resource: Resource,
   name: ObjectName,
 ): Promise<KubeObject | undefined> {
@@ -80,28 +78,18 @@ export async function readPod(deps: ReadDeps, holder: Holder, node: NodeStatus):
   // An allocation that names no pod cannot be looked up.
   if (namespace === "" || name === "") return "unknown";
   const object = await readObject(deps, PODS, { namespace, name });
-  try {
-    return podStatus(holder, object && factsOf(object), node);
-  } catch (error) {
-    if (error instanceof ConfigError) return "unknown";
-    throw error;
-  }
+  const found = object && ifDecodable(() => factsOf(object));
+  return object !== undefined && found === undefined ? "unknown" : podStatus(holder, found, node);
 }
 
 /** Lists all pods of the node: enough to know that one is alive, never that one is not. */
-export async function listPods({ api, log, signal }: ReadDeps, node: string): Promise<readonly PodFacts[]> {
+export async function listPods({ api, signal }: ReadDeps, node: string): Promise<readonly PodFacts[]> {
   const found: PodFacts[] = [];
   const query = { fieldSelector: `spec.nodeName=${node}`, limit: COLLECTION_POD_PAGE };
   const call = { path: collectionPath(PODS), query, patienceMs: COLLECTION_PATIENCE_MS, signal };
   for await (const { items } of listPages(api, call)) {
-    for (const item of items) {
-      try {
-        found.push(factsOf(item));
-      } catch (error) {
-        if (!(error instanceof ConfigError)) throw error;
-        log.debug({ err: error }, "A pod in the list cannot be decoded; reading it by itself");
-      }
-    }
+    // One that cannot be decoded is read by itself.
+    for (const item of items) found.push(...(ifDecodable(() => [factsOf(item)]) ?? []));
   }
   return found;
 }

@@ -3,7 +3,6 @@
  * of this NIC and family. Its annotations do not announce the NIC, or do not give it the family, or that is disabled.
  */
 import { decodePodAnnotations, type FamilyNames, type PodAnnotations } from "../../config/annotations.ts";
-import { ConfigError } from "../../config/config-error.ts";
 import { announcedNics, nicNameAt } from "../../ipam/announced-nics.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { PODS } from "../../kubernetes/paths.ts";
@@ -12,6 +11,7 @@ import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { isSameMember } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
+import { ifDecodable } from "../if-decodable.ts";
 import type { Caches } from "../types.ts";
 import { readObject } from "./read-status.ts";
 
@@ -41,13 +41,8 @@ export async function isUnused(
 /** Returns undefined if it has ended, or cannot be decoded. */
 async function readHolder(deps: NicDeps, { namespace, pod: name, podUid }: Holder): Promise<Pod | undefined> {
   const object = await readObject(deps, PODS, { namespace, name });
-  try {
-    const pod = object && decodePod(object, `Pod "${namespace}/${name}"`);
-    return pod?.uid === podUid && !pod.isFinished && !pod.deleting ? pod : undefined;
-  } catch (error) {
-    if (error instanceof ConfigError) return undefined;
-    throw error;
-  }
+  const pod = object && ifDecodable(() => decodePod(object, `Pod "${namespace}/${name}"`));
+  return pod?.uid === podUid && !pod.isFinished && !pod.deleting ? pod : undefined;
 }
 
 interface NicFamily {
@@ -81,10 +76,5 @@ function givesFamily({ caches }: NicDeps, pod: Pod, { ifName, family }: NicFamil
 
 /** Returns undefined if they cannot be decoded. */
 function readAnnotations(caches: Caches, { annotations }: Pod): PodAnnotations | undefined {
-  try {
-    return decodePodAnnotations(annotations, settingsOf(caches));
-  } catch (error) {
-    if (error instanceof ConfigError) return undefined;
-    throw error;
-  }
+  return ifDecodable(() => decodePodAnnotations(annotations, settingsOf(caches)));
 }

@@ -60,15 +60,14 @@ export const startNetworks: StartController = (deps) => {
     failure: `Writing the status of Coordinator "${COORDINATOR_NAME}" failed`,
     work: () => look(sources),
     restMs: () => NETWORKS_DELAY_MS,
+    follow: (wake) => [caches.coordinators.subscribe(wake)],
   });
-  const leave = caches.coordinators.subscribe(() => loop.wake());
   return {
     get problems() {
       const others = ignored.map((name) => `Coordinator "${name}" ${IS_IGNORED}`);
       return [...sources.problems, ...(unready === undefined ? [] : [unready]), ...others, ...loop.problems];
     },
     close: async () => {
-      leave();
       await loop.close();
       await sources.close();
     },

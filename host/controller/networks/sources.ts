@@ -5,13 +5,13 @@
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
 import { callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../../kubernetes/kube-api.ts";
-import { keyOf } from "../../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, PODS, type Resource } from "../../kubernetes/paths.ts";
-import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
+import type { Reflector } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { decode, formatMismatches } from "../../lib/schema.ts";
 import { FAMILIES, type Family } from "../../net/ip.ts";
+import { type Followed, followObjects } from "../follow-objects.ts";
 import type { Cache } from "../types.ts";
 import type { SourceState } from "./finding.ts";
 import { faultyStatement, findFlag, readStatements, type Statement } from "./statement.ts";
@@ -74,46 +74,40 @@ export interface Sources {
   close(): Promise<void>;
 }
 
-interface Source<T> {
-  readonly place: string;
-  readonly reflector: Reflector<T>;
+/** Its state is that of the moment in which it is read. */
+interface Source<T> extends SourceState<T> {
+  readonly reflector: Pick<Reflector<T>, "problems" | "close">;
 }
-
-type AnyReflector = Pick<Reflector<unknown>, "isSynced" | "problems" | "close">;
 
 /** The namespace of the objects of kubeadm, Cilium and the control plane. */
 const SYSTEM = "kube-system";
 
 /** Starts to watch at once. */
 export function openSources({ api, nodes, log, random, onChange }: SourcesOptions): Sources {
-  type Own<T> = Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "labelSelector" | "optional"> & {
-    readonly place: string;
-    readonly read: (object: KubeObject) => T;
-  };
-  const follow = <T>({ place, read, ...own }: Own<T>, from = api): Source<T> => {
-    const known = { onChange, onSynced: onChange };
-    const reflector = new Reflector<T>({
-      api: from,
-      log,
-      random,
-      name: place,
-      keyOf,
-      decode: read,
-      ...known,
-      ...own,
-    });
-    reflector.start();
-    return { place, reflector };
+  const follow = <T>(own: Followed<T>, from = api): Source<T> => {
+    const reflector = followObjects({ api: from, log, random }, onChange, own);
+    return {
+      ...{ place: own.name, reflector },
+      get items() {
+        return [...reflector.items.values()];
+      },
+      get isRead() {
+        return reflector.isSynced;
+      },
+      get problem() {
+        return reflector.problems[0];
+      },
+    };
   };
   const configMap = <T>(name: string, read: (object: KubeObject) => T): Source<T> =>
     follow({
-      place: `ConfigMap kube-system/${name}`,
+      name: `ConfigMap kube-system/${name}`,
       path: collectionPath(CONFIG_MAPS, SYSTEM),
-      read,
+      decode: read,
       fieldSelector: `metadata.name=${name}`,
     });
-  const kind = <T>(place: string, resource: Resource, read: (object: KubeObject) => T): Source<T> =>
-    follow({ place, path: collectionPath(resource), optional: true, read }, inAnyVersion(api, resource));
+  const kind = <T>(name: string, resource: Resource, decode: (object: KubeObject) => T): Source<T> =>
+    follow({ name, path: collectionPath(resource), optional: true, decode }, inAnyVersion(api, resource));
   const sources = {
     serviceCidrs: kind(
       "ServiceCIDR objects",
@@ -122,9 +116,9 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
     ),
     kubeadm: configMap("kubeadm-config", readKubeadm),
     controlPlane: follow({
-      place: "the control plane's pods",
+      name: "the control plane's pods",
       path: collectionPath(PODS, SYSTEM),
-      read: readControlPlanePod,
+      decode: readControlPlanePod,
       labelSelector: `${COMPONENT_LABEL} in (kube-apiserver,kube-controller-manager)`,
     }),
     calico: kind("Calico's IPPools", { apiVersion: "crd.projectcalico.org/v1", plural: "ippools" }, readCalicoPool),
@@ -140,34 +134,24 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
       readCiliumPool,
     ),
   };
-  const all: readonly AnyReflector[] = Object.values(sources).map(({ reflector }) => reflector);
+  const all: readonly Source<unknown>[] = Object.values(sources);
   const leave = nodes.subscribe((change) => {
     const now = change.kind === "set" ? change.value.podCidrs : [];
     if (now.join() !== (change.before?.podCidrs ?? []).join()) onChange();
   });
   return {
     get states() {
-      const { serviceCidrs, kubeadm, controlPlane, calico, calicoNative, cilium, ciliumPools } = sources;
-      return {
-        serviceCidrs: stateOf(serviceCidrs),
-        kubeadm: stateOf(kubeadm),
-        controlPlane: stateOf(controlPlane),
-        calico: stateOf(calico),
-        calicoNative: stateOf(calicoNative),
-        cilium: stateOf(cilium),
-        ciliumPools: stateOf(ciliumPools),
-        nodes: [...nodes.items.values()],
-      };
+      return { ...sources, nodes: [...nodes.items.values()] };
     },
     get areRead() {
-      return all.every(({ isSynced }) => isSynced);
+      return all.every(({ isRead }) => isRead);
     },
     get problems() {
-      return all.flatMap(({ problems }) => problems);
+      return all.flatMap(({ reflector }) => reflector.problems);
     },
     close: async () => {
       leave();
-      await Promise.all(all.map((reflector) => reflector.close()));
+      await Promise.all(all.map(({ reflector }) => reflector.close()));
     },
   };
 }
@@ -200,11 +184,6 @@ function inAnyVersion(api: KubeApi, { apiVersion, plural }: Resource): KubeApi {
     watch: (watch) => api.watch(at(watch)),
     close: () => api.close(),
   };
-}
-
-function stateOf<T>({ place, reflector }: Source<T>): SourceState<T> {
-  const { items, isSynced, problems } = reflector;
-  return { place, items: [...items.values()], isRead: isSynced, problem: problems[0] };
 }
 
 const KEY = "ClusterConfiguration";

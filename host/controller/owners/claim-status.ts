@@ -14,17 +14,16 @@ import { CLAIM_WRITER, decodeIpamClaim, type IpamClaim } from "../../resources/w
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import type { ControllerDeps, StartController } from "../types.ts";
 
 /** Delay after which an IPAMClaim's status is written, so that both families are one write: milliseconds. */
 const CLAIM_STATUS_REST_MS = 200;
 
-export const startClaimStatus: StartController = (deps) => new ClaimStatusController(deps);
+export const startClaimStatus: StartController = (deps) => new ClaimStatusController(deps).loop;
 
-class ClaimStatusController implements Controller {
+class ClaimStatusController {
   readonly #deps: ControllerDeps;
-  readonly #loop: PeriodicWorker;
-  readonly #unsubscribe: () => void;
+  readonly loop: PeriodicWorker;
   /** By the claim's UID, then by name. */
   readonly #allocations = new Map<string, Map<string, CachedAllocation>>();
   /** Addresses that are no longer the claim's, by its UID. */
@@ -36,24 +35,17 @@ class ClaimStatusController implements Controller {
     this.#deps = deps;
     const { caches } = deps;
     for (const [name, allocation] of caches.allocations.items) this.#note(name, allocation, undefined);
-    this.#loop = startReconciling(deps, {
+    this.loop = startReconciling(deps, {
       failure: "Writing the status of an IPAMClaim failed",
       work: () => this.#work(),
       restMs: () => CLAIM_STATUS_REST_MS,
+      follow: (wake) => [
+        caches.allocations.subscribe((change) => {
+          const isOurs = this.#note(change.key, change.kind === "set" ? change.value : undefined, change.before);
+          if (isOurs) wake();
+        }),
+      ],
     });
-    this.#unsubscribe = caches.allocations.subscribe((change) => {
-      const isOurs = this.#note(change.key, change.kind === "set" ? change.value : undefined, change.before);
-      if (isOurs) this.#loop.wake();
-    });
-  }
-
-  get problems(): readonly string[] {
-    return this.#loop.problems;
-  }
-
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
   }
 
   #note(name: string, now: CachedAllocation | undefined, before: CachedAllocation | undefined): boolean {
@@ -121,7 +113,7 @@ class ClaimStatusController implements Controller {
       if ((await patchIfSame(api, patch)) !== undefined) return void this.#gone.delete(uid);
       // Another writer was faster: compare again.
       this.#changed.set(uid, of);
-      this.#loop.wake();
+      this.loop.wake();
     } catch (error) {
       if (!isNotFound(error)) throw error;
       this.#gone.delete(uid);

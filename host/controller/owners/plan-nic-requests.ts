@@ -1,11 +1,11 @@
 /** From which Subnets each NIC of a workload's pods gets addresses, by family. */
 import { ANNOTATION_PREFIX, type FamilyNames, requireFamilies } from "../../config/annotations.ts";
-import { ConfigError } from "../../config/config-error.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
 import { FAMILIES, type Family } from "../../net/ip.ts";
 import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
+import { ifDecodable } from "../if-decodable.ts";
 import type { DemandSettings } from "../types.ts";
 import type { SubnetTemplate } from "./tracked-object.ts";
 
@@ -72,12 +72,10 @@ function nicsOf(
  */
 export function isServedByBerth(object: KubeObject): boolean {
   const source = describeObject(object);
-  try {
+  const isServed = ifDecodable(() => {
     const { name, config, oversizeBytes } = decodeNetworkDefinition(object, source);
     if (oversizeBytes !== undefined) return false;
     return config.trim() === "" || findIpamConf(decodeAttachedNetwork(config, name, source).plugins) !== undefined;
-  } catch (error) {
-    if (error instanceof ConfigError) return false;
-    throw error;
-  }
+  });
+  return isServed ?? false;
 }

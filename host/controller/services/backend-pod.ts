@@ -1,7 +1,6 @@
 /** What is kept of a pod in a namespace with a Service for its network. */
 import * as z from "zod";
 import { DEFAULT_NETWORK_ANNOTATION, MAX_ANNOTATION_LENGTH, NETWORKS_ANNOTATION } from "../../config/annotations.ts";
-import { ConfigError } from "../../config/config-error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import {
   decodeNetworkSelections,
@@ -11,6 +10,7 @@ import {
   nicNameOf,
 } from "../../config/network-selection.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
+import { ifDecodable } from "../if-decodable.ts";
 
 export interface BackendPod {
   readonly name: string;
@@ -78,12 +78,7 @@ function nicsOf({ namespace: home, annotations }: z.output<typeof pod>["metadata
   const read = (annotation: string): readonly NetworkSelection[] => {
     const text = annotations[annotation] ?? "";
     if (text.length > MAX_ANNOTATION_LENGTH) return [];
-    try {
-      return decodeNetworkSelections(text, annotation) ?? [];
-    } catch (error) {
-      if (error instanceof ConfigError) return [];
-      throw error;
-    }
+    return ifDecodable(() => decodeNetworkSelections(text, annotation)) ?? [];
   };
   const [first] = read(DEFAULT_NETWORK_ANNOTATION);
   return [

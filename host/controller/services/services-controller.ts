@@ -13,6 +13,7 @@ import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { Ip } from "../../net/ip.ts";
 import { type CachedAllocation, hashUid } from "../cached-allocation.ts";
 import { firstNicOf } from "../caches.ts";
+import { followObjects } from "../follow-objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -49,7 +50,6 @@ class ServicesController implements Controller {
   /** Namespaces to compare. */
   readonly #due = new Set<string>();
   readonly #loop: PeriodicWorker;
-  readonly #ends: readonly (() => void)[];
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
@@ -77,13 +77,13 @@ class ServicesController implements Controller {
       failure: "Writing EndpointSlices failed",
       work: () => this.#reconcile(),
       restMs: () => SERVICES_REST_MS,
+      follow: () => [
+        caches.allocations.subscribe((change) => this.#onAllocation(change)),
+        caches.coordinators.subscribe(() => {
+          for (const namespace of this.#homes.keys()) this.#mark(namespace);
+        }),
+      ],
     });
-    this.#ends = [
-      caches.allocations.subscribe((change) => this.#onAllocation(change)),
-      caches.coordinators.subscribe(() => {
-        for (const namespace of this.#homes.keys()) this.#mark(namespace);
-      }),
-    ];
     this.#services.start();
     this.#slices.start();
   }
@@ -94,7 +94,6 @@ class ServicesController implements Controller {
   }
 
   async close(): Promise<void> {
-    for (const end of this.#ends) end();
     await this.#loop.close();
     for (const { pods } of this.#homes.values()) await pods.close();
     await this.#slices.close();
@@ -197,10 +196,8 @@ class ServicesController implements Controller {
   #enter(namespace: string): Home {
     const known = this.#homes.get(namespace);
     if (known !== undefined) return known;
-    const { api, caches, log, random } = this.#deps;
-    const mark = (): void => this.#mark(namespace);
-    const pods = new Reflector<BackendPod>({
-      ...{ api, log, random, keyOf, onSynced: mark, onChange: mark },
+    const { caches } = this.#deps;
+    const pods = followObjects<BackendPod>(this.#deps, () => this.#mark(namespace), {
       name: `pods of namespace ${namespace}`,
       path: collectionPath(PODS, namespace),
       fieldSelector: LIVE_PODS,
@@ -210,7 +207,6 @@ class ServicesController implements Controller {
     const home = { pods, allocations: new Map() };
     this.#homes.set(namespace, home);
     for (const [key, allocation] of caches.allocations.items) this.#note(key, allocation);
-    pods.start();
     return home;
   }
 

@@ -54,7 +54,6 @@ const NO_DEMANDS: Demands = { demands: [], faults: [] };
 class SubnetsController implements Controller {
   readonly #deps: ControllerDeps;
   readonly #loop: PeriodicWorker;
-  readonly #ends: readonly (() => void)[];
   readonly #pools = new OwnWrites<ControlledPool>();
   readonly #subnets = new OwnWrites<ControlledSubnet>();
   readonly #reserved: ApplyDeps["reserved"] = new Map();
@@ -86,40 +85,38 @@ class SubnetsController implements Controller {
     this.#liveness = new LivenessCache(clock.nowMs);
     this.#strays = new StrayAddresses(caches);
     this.#ending = new EndingPods(() => owners.pools.ending, caches.allocations);
+    const watched = [caches.reserved, caches.vendorConf, caches.coordinators, caches.namespaces];
     this.#loop = startReconciling(deps, {
       failure: "Dividing the Subnets failed",
       work: () => this.#reconcile(),
       restMs: () => Math.max(SUBNETS_REST_MS + this.#planMs, this.#postponedMs),
+      follow: (wake) => [
+        owners.pools.subscribe(() => {
+          this.#liveness.changed();
+          wake();
+        }),
+        ...watched.map((cache) => cache.subscribe(wake)),
+        caches.pools.subscribe((change) => {
+          const gone = noteGone(this.#pools, change);
+          if (gone !== undefined) this.#reserved.delete(gone.uid);
+          this.#strays.poolChanged(change);
+          if (!isOwn(this.#pools, change) && !this.#parts.ignores(change)) wake();
+        }),
+        caches.subnets.subscribe((change) => {
+          noteGone(this.#subnets, change);
+          if (!isOwn(this.#subnets, change)) wake();
+        }),
+        caches.allocations.subscribe((change) => this.#onAllocation(change)),
+      ],
     });
-    const wake = (): void => this.#loop.wake();
-    const watched = [caches.reserved, caches.vendorConf, caches.coordinators, caches.namespaces];
-    this.#ends = [
-      owners.pools.subscribe(() => {
-        this.#liveness.changed();
-        wake();
-      }),
-      ...watched.map((cache) => cache.subscribe(wake)),
-      caches.pools.subscribe((change) => {
-        const gone = noteGone(this.#pools, change);
-        if (gone !== undefined) this.#reserved.delete(gone.uid);
-        this.#strays.poolChanged(change);
-        if (!isOwn(this.#pools, change) && !this.#parts.ignores(change)) wake();
-      }),
-      caches.subnets.subscribe((change) => {
-        noteGone(this.#subnets, change);
-        if (!isOwn(this.#subnets, change)) wake();
-      }),
-      caches.allocations.subscribe((change) => this.#onAllocation(change)),
-    ];
   }
 
   get problems(): readonly string[] {
     return [...this.#loop.problems, ...this.#problems];
   }
 
-  async close(): Promise<void> {
-    for (const end of this.#ends) end();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   /** When writes that wait may be made: milliseconds. */

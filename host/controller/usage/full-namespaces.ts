@@ -16,7 +16,7 @@ import { settingsOf } from "../caches.ts";
 import { NamespaceShares } from "../namespace-shares.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import type { ControllerDeps, StartController } from "../types.ts";
 
 /**
  * Shortest time between two updates of `status.fullNamespaces`: milliseconds. A namespace may exceed the limit for
@@ -29,36 +29,24 @@ const PODS_INTERVAL_MS = 60_000;
 
 const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });
 
-export const startShares: StartController = (deps) => keepShares(deps);
-
-function keepShares(deps: ControllerDeps): Controller {
+export const startShares: StartController = (deps) => {
   const { caches } = deps;
   const shares = new NamespaceShares(caches.allocations.items.values());
   const absent = new AbsentHolders(deps);
-  const loop = startReconciling(deps, {
+  return startReconciling(deps, {
     failure: "Writing the namespaces that have reached their limit of addresses failed",
     work: () => tell(deps, shares, absent),
     restMs: () => SHARES_REST_MS,
+    follow: (wake) => [
+      caches.allocations.subscribe((change) => {
+        shares.apply(change);
+        wake();
+      }),
+      caches.vendorConf.subscribe(wake),
+      caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
+    ],
   });
-  const wake = (): void => loop.wake();
-  const ends = [
-    caches.allocations.subscribe((change) => {
-      shares.apply(change);
-      wake();
-    }),
-    caches.vendorConf.subscribe(wake),
-    caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
-  ];
-  return {
-    get problems() {
-      return loop.problems;
-    },
-    close: async () => {
-      for (const end of ends) end();
-      await loop.close();
-    },
-  };
-}
+};
 
 /**
  * Returns after how many milliseconds to retry if another writer was faster: the watch is about to report that.
@@ -115,11 +103,8 @@ class AbsentHolders {
   async #listPods(namespace: string): Promise<ReadonlySet<unknown>> {
     const { api, leading: signal } = this.#deps;
     const names = new Set<unknown>();
-    for await (const { items } of listPages(api, {
-      path: collectionPath(PODS, namespace),
-      accept: METADATA_LIST,
-      signal,
-    }))
+    const call = { path: collectionPath(PODS, namespace), accept: METADATA_LIST, signal };
+    for await (const { items } of listPages(api, call))
       for (const { metadata } of items) names.add((metadata as { readonly name?: unknown } | undefined)?.name);
     return names;
   }

@@ -34,7 +34,6 @@ class UsageController implements Controller {
   readonly #counter = new UsageCounter();
   readonly #objects: UsageObjects;
   readonly #loop: PeriodicWorker;
-  readonly #ends: readonly (() => void)[];
   #isFollowing = false;
   #loadedMs = Number.NEGATIVE_INFINITY;
   /** By pool: when this process wrote its usage object, and its status. */
@@ -54,25 +53,26 @@ class UsageController implements Controller {
       failure: "Writing the usage of pools failed",
       work: () => this.#reconcile(),
       restMs: () => REST_MS,
+      follow: (wake) => {
+        const reshape = (): void => {
+          this.#isFollowing = false;
+          wake();
+        };
+        return [
+          caches.allocations.subscribe((change) => {
+            this.#counter.apply(change);
+            wake();
+          }),
+          caches.pools.subscribe((change) => {
+            this.#open.add(change.key);
+            if (isReshaped(change)) reshape();
+            else wake();
+          }),
+          caches.reserved.subscribe(reshape),
+          caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && reshape()),
+        ];
+      },
     });
-    const reshape = (): void => {
-      this.#isFollowing = false;
-      this.#loop.wake();
-    };
-    const onPool = (change: Change<ControlledPool>): void => {
-      this.#open.add(change.key);
-      if (isReshaped(change)) reshape();
-      else this.#loop.wake();
-    };
-    this.#ends = [
-      caches.allocations.subscribe((change) => {
-        this.#counter.apply(change);
-        this.#loop.wake();
-      }),
-      caches.pools.subscribe(onPool),
-      caches.reserved.subscribe(reshape),
-      caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && reshape()),
-    ];
   }
 
   get problems(): readonly string[] {
@@ -83,9 +83,8 @@ class UsageController implements Controller {
     return { pools: () => this.#measurePools() };
   }
 
-  async close(): Promise<void> {
-    for (const end of this.#ends) end();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   async #reconcile(): Promise<number | undefined> {
@@ -161,14 +160,10 @@ class UsageController implements Controller {
   }
 
   async #syncCounts(pool: ControlledPool, now: Counts): Promise<number | undefined> {
-    const { api, leading: signal, clock, poolWrites } = this.#deps;
+    const { api, caches, leading: signal, clock, poolWrites } = this.#deps;
     const sinceMs = clock.nowMs() - (this.#countedMs.get(pool.name) ?? Number.NEGATIVE_INFINITY);
-    const dueMs = countsDueMs({
-      now,
-      written: countsOfStatus(pool.status),
-      sinceMs,
-      pools: this.#deps.caches.pools.items.size,
-    });
+    const written = countsOfStatus(pool.status);
+    const dueMs = countsDueMs({ now, written, sinceMs, pools: caches.pools.items.size });
     if (dueMs === undefined || dueMs > 0) return dueMs;
     const turnMs = poolWrites.takeForStatus();
     if (turnMs > 0) return turnMs;

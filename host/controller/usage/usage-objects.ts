@@ -15,6 +15,7 @@ import type { Counts } from "./plan-usage.ts";
 const USAGE_PAGE = 100;
 
 const USAGES = collectionPath(IP_POOL_USAGES);
+const pathOf = (name: string): string => objectPath(IP_POOL_USAGES, { name });
 
 /** One object as last written or read. */
 interface KnownUsage {
@@ -61,19 +62,11 @@ export class UsageObjects {
   /** Returns false if another writer was faster; the object is read again then, and the caller compares again. */
   async write({ name, uid }: PoolName, usage: PoolUsage): Promise<boolean> {
     const known = this.#known.get(name);
-    const { api, signal } = { api: this.#api, signal: this.#leading };
+    const precondition = known && { uid: known.uid, resourceVersion: known.resourceVersion };
+    const body = encodeIpPoolUsage(usage, { name, poolUid: uid, ...precondition });
+    const [method, path] = known === undefined ? (["POST", USAGES] as const) : (["PUT", pathOf(name)] as const);
     try {
-      if (known === undefined) {
-        const body = encodeIpPoolUsage(usage, { name, poolUid: uid });
-        this.#known.set(name, knownOf(await api.call({ method: "POST", path: USAGES, body, signal })));
-      } else {
-        const precondition = { uid: known.uid, resourceVersion: known.resourceVersion };
-        const body = encodeIpPoolUsage(usage, { name, poolUid: uid, ...precondition });
-        this.#known.set(
-          name,
-          knownOf(await api.call({ method: "PUT", path: objectPath(IP_POOL_USAGES, { name }), body, signal })),
-        );
-      }
+      this.#known.set(name, knownOf(await this.#api.call({ method, path, body, signal: this.#leading })));
       return true;
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
@@ -89,12 +82,7 @@ export class UsageObjects {
     const preconditions = { uid: known.uid, resourceVersion: known.resourceVersion };
     const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions };
     try {
-      await this.#api.call({
-        method: "DELETE",
-        path: objectPath(IP_POOL_USAGES, { name }),
-        body,
-        signal: this.#leading,
-      });
+      await this.#api.call({ method: "DELETE", path: pathOf(name), body, signal: this.#leading });
       this.#known.delete(name);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
@@ -104,7 +92,7 @@ export class UsageObjects {
 
   async #read(name: string): Promise<void> {
     try {
-      const call = { method: "GET", path: objectPath(IP_POOL_USAGES, { name }), signal: this.#leading } as const;
+      const call = { method: "GET", path: pathOf(name), signal: this.#leading } as const;
       this.#known.set(name, knownOf(await this.#api.call(call)));
     } catch (error) {
       if (!isNotFound(error)) throw error;

@@ -47,6 +47,7 @@ const schema = z.object({
 });
 
 type Content = z.infer<typeof schema>;
+type State = Readonly<Omit<Content, "format" | "version">>;
 
 /** Where the content is kept, as text. */
 export interface EpochFile {
@@ -71,74 +72,36 @@ export function epochFileIn(stateDirectory: string): EpochFile {
 
 export class KnownEpoch {
   readonly #file: EpochFile;
-  readonly #epochs: Set<string>;
   /** Highest version that the registry has answered with. */
   version: bigint;
-  readonly #unverified: Set<string>;
-  #state: Pick<Content, "written" | "isBroken" | "last">;
+  #state: State;
   #saved = "";
 
   constructor(file: EpochFile) {
     this.#file = file;
-    const { epochs, version, unverified, ...state } = readContent(file.read());
-    this.#epochs = new Set(epochs);
+    const { format: _, version, ...state } = readContent(file.read());
     this.version = BigInt(version);
-    this.#unverified = new Set(unverified);
     this.#state = state;
   }
 
+  get state(): State {
+    return this.#state;
+  }
+
   /** That it was in force once; it may be again after the history went back. */
-  get epochs(): ReadonlySet<string> {
-    return this.#epochs;
-  }
-
-  get unverified(): ReadonlySet<string> {
-    return this.#unverified;
-  }
-
-  get last(): Content["last"] {
-    return this.#state.last;
-  }
-
-  get written(): string {
-    return this.#state.written;
-  }
-
-  get isBroken(): boolean {
-    return this.#state.isBroken;
-  }
-
   noteEpoch(epoch: string): void {
-    this.#epochs.delete(epoch);
-    this.#epochs.add(epoch);
-    for (const old of this.#epochs) if (this.#epochs.size > MAX_EPOCHS) this.#epochs.delete(old);
-    this.save();
+    const others = this.#state.epochs.filter((each) => each !== epoch);
+    this.note({ epochs: [...others, epoch].slice(-MAX_EPOCHS) });
   }
 
-  note(state: Partial<Pick<Content, "written" | "isBroken" | "last">>): void {
+  note(state: Partial<State>): void {
     this.#state = { ...this.#state, ...state };
     this.save();
   }
 
-  noteUnverified(names: Iterable<string>): void {
-    this.#unverified.clear();
-    for (const name of names) this.#unverified.add(name);
-    this.save();
-  }
-
-  noteVerified(name: string): void {
-    if (this.#unverified.delete(name)) this.save();
-  }
-
   /** Writes what has changed. Never throws: what is not written is learned again from the API server. */
   save(): void {
-    const content: Content = {
-      format: 1,
-      epochs: [...this.#epochs],
-      ...this.#state,
-      version: String(this.version),
-      unverified: [...this.#unverified],
-    };
+    const content: Content = { format: 1, ...this.#state, version: String(this.version) };
     const text = `${JSON.stringify(content)}\n`;
     if (text === this.#saved) return;
     try {

@@ -135,7 +135,7 @@ export class RegistryEpoch {
         await this.#look();
       },
     };
-    if (deps.known.isBroken) this.#break("history");
+    if (deps.known.state.isBroken) this.#break("history");
     const { signal } = this.#closing;
     const { log } = deps;
     this.#worker = new PeriodicWorker({
@@ -162,7 +162,7 @@ export class RegistryEpoch {
 
   /** Whether first claims are on probation. */
   get isOpen(): boolean {
-    if (this.#deps.known.isBroken || this.#isDoubtful) return true;
+    if (this.#deps.known.state.isBroken || this.#isDoubtful) return true;
     if (this.#epoch === undefined) return this.#isAway;
     return this.#epoch.epoch === "" || this.#epoch.settled !== this.#epoch.epoch;
   }
@@ -178,7 +178,7 @@ export class RegistryEpoch {
 
   /** UUID of the epoch in force; undefined while it is not known, or the registry may be another one. */
   get inForce(): string | undefined {
-    const isKnown = !this.#deps.known.isBroken && !this.#isDoubtful && this.#epoch?.epoch !== "";
+    const isKnown = !this.#deps.known.state.isBroken && !this.#isDoubtful && this.#epoch?.epoch !== "";
     return isKnown ? this.#epoch?.epoch : undefined;
   }
 
@@ -187,7 +187,7 @@ export class RegistryEpoch {
     const { waitsFor = "" } = this.#epoch ?? {};
     if (this.#definition === "") return KINDS_AWAY;
     if (this.#isAway) return `the controller to make the ConfigMap ${EPOCH_MAP}`;
-    if (this.#deps.known.isBroken || this.#epoch?.epoch === "") return "this node's agent to begin an epoch";
+    if (this.#deps.known.state.isBroken || this.#epoch?.epoch === "") return "this node's agent to begin an epoch";
     return waitsFor === "" ? "the controller to name the nodes that have not written yet" : `node ${waitsFor}`;
   }
 
@@ -201,9 +201,9 @@ export class RegistryEpoch {
   /** The registry says this; undefined: it has no place for epochs. */
   follow(said: Epoch | undefined): void {
     const { known } = this.#deps;
-    const isAway = said === undefined || (said.epoch === "" && known.last !== undefined);
+    const isAway = said === undefined || (said.epoch === "" && known.state.last !== undefined);
     this.#isAway = isAway;
-    const epoch = isAway ? known.last : said;
+    const epoch = isAway ? known.state.last : said;
     this.#epoch = epoch;
     this.#isDoubtful = false;
     if (!isAway && epoch !== undefined && epoch.epoch !== "") this.#hear(epoch);
@@ -213,12 +213,12 @@ export class RegistryEpoch {
 
   #hear(epoch: Epoch): void {
     const { known } = this.#deps;
-    const { last } = known;
-    if (!known.epochs.has(epoch.epoch)) {
+    const { last } = known.state;
+    if (!known.state.epochs.includes(epoch.epoch)) {
       // Another node has noticed.
-      if (known.epochs.size > 0) this.#outdate();
+      if (known.state.epochs.length > 0) this.#outdate();
       known.noteEpoch(epoch.epoch);
-    } else if (epoch.epoch !== [...known.epochs].at(-1) || isWithoutBeats(last?.beats ?? [], epoch.beats)) {
+    } else if (epoch.epoch !== known.state.epochs.at(-1) || isWithoutBeats(last?.beats ?? [], epoch.beats)) {
       this.#isDoubtful = true;
       this.#outdate();
       return;
@@ -276,11 +276,13 @@ export class RegistryEpoch {
 
   /** Whether the address was taken in after the history went back, and has not been found silent since. */
   isUnverified(address: string): boolean {
-    return this.#deps.known.unverified.has(address);
+    return this.#deps.known.state.unverified.includes(address);
   }
 
   verified(address: string): void {
-    this.#deps.known.noteVerified(address);
+    const { known } = this.#deps;
+    const unverified = known.state.unverified.filter((each) => each !== address);
+    if (this.isUnverified(address)) known.note({ unverified });
   }
 
   /** Begins a claim. */
@@ -316,9 +318,9 @@ export class RegistryEpoch {
   #break(cause: EpochCause): void {
     const { known } = this.#deps;
     this.#outdate();
-    if (!known.isBroken || cause === "history") {
+    if (!known.state.isBroken || cause === "history") {
       this.#cause = cause;
-      this.#before = new Set(known.epochs);
+      this.#before = new Set(known.state.epochs);
     }
     known.note({ isBroken: true });
   }
@@ -349,15 +351,15 @@ export class RegistryEpoch {
     const { known } = this.#deps;
     if (this.#epoch === undefined) return false;
     const { epoch } = this.#epoch;
-    if (epoch === "" || known.isBroken || this.#isDoubtful) return true;
+    if (epoch === "" || known.state.isBroken || this.#isDoubtful) return true;
     // Nothing can be written to what is away; it is reported when it is back.
-    return this.#definition !== "" && (known.written !== epoch || this.#isUnmarked);
+    return this.#definition !== "" && (known.state.written !== epoch || this.#isUnmarked);
   }
 
   /** Also without a place for epochs. */
   get #hasWritten(): boolean {
     const { known } = this.#deps;
-    return !known.isBroken && (this.#epoch === undefined || known.written === this.#epoch.epoch);
+    return !known.state.isBroken && (this.#epoch === undefined || known.state.written === this.#epoch.epoch);
   }
 
   get #isUnmarked(): boolean {
@@ -371,9 +373,9 @@ export class RegistryEpoch {
       if (this.#isDoubtful) this.wentBack();
       this.#isDoubtful = false;
     }
-    if (known.isBroken || this.#epoch?.epoch === "") {
+    if (known.state.isBroken || this.#epoch?.epoch === "") {
       const serial = this.#serial;
-      const begun = await port.begin(this.#before, known.epochs.size === 0 ? "first" : this.#cause);
+      const begun = await port.begin(this.#before, known.state.epochs.length === 0 ? "first" : this.#cause);
       // It may have gone back once more meanwhile.
       if (serial !== this.#serial || begun === undefined) return undefined;
       this.#definition = begun.definition;
@@ -383,7 +385,7 @@ export class RegistryEpoch {
     const now = this.#epoch;
     if (now === undefined || now.epoch === "" || this.#definition === "") return undefined;
     const serial = this.#serial;
-    if (known.written !== now.epoch) {
+    if (known.state.written !== now.epoch) {
       await this.#claimsBefore(serial);
       const isOutdated = (): boolean => serial !== this.#serial;
       await rows.write(now, this.#isWhole, { onWritten: () => this.#mark(now.epoch, false), isOutdated });

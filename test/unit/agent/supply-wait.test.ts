@@ -118,7 +118,7 @@ class World {
     this.before();
     if (findUnservable(nics) !== undefined) {
       this.attempts.push("none");
-      throw noPoolMatches(nics, nic, demand);
+      throw noPoolMatches({ nics, nic, demand });
     }
     for (const { pool } of demand.candidates) {
       const taken = pool && this.poolCache.take(pool, 0);
@@ -129,7 +129,8 @@ class World {
     }
     this.attempts.push(skipIfFull(demand) ? "left" : "searched");
     this.after();
-    throw poolsExhausted(nics, nic, demand, new Map(["p-u-web", "seg"].map((name) => [name, "has no free address"])));
+    const shortages = new Map(["p-u-web", "seg"].map((name) => [name, "has no free address"]));
+    throw poolsExhausted({ nics, nic, demand, shortages });
   }
 }
 

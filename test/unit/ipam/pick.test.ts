@@ -182,7 +182,7 @@ describe("a refusal", () => {
   it("lists every candidate with its reason", () => {
     const unservable = findUnservable([refused]);
     if (unservable === undefined) throw new Error("found servable");
-    const error = noPoolMatches([refused], unservable.nic, unservable.demand);
+    const error = noPoolMatches({ nics: [refused], ...unservable });
     expect(error.code).toBe(100);
     expect(error.message).toBe(
       'No pool may serve IPv4 of interface "eth0" (a test): pool "ghost" does not exist; pool "four" is disabled (spec.disable)',
@@ -216,7 +216,7 @@ describe("a refusal", () => {
     }));
     const [first] = all;
     if (first?.families[0] === undefined) throw new Error("no demand");
-    return noPoolMatches(all, first, first.families[0]);
+    return noPoolMatches({ nics: all, nic: first, demand: first.families[0] });
   };
 
   it("of many pools counts the reasons, and leaves out the names of others' objects", () => {
@@ -244,7 +244,7 @@ describe("a refusal", () => {
     const reasons = new Map([["four", "has no free address (2 of 2 in use or cooling)"]]);
     const [family] = demand.families;
     if (family === undefined) throw new Error("no family");
-    const error = poolsExhausted([demand], demand, family, reasons);
+    const error = poolsExhausted({ nics: [demand], nic: demand, demand: family, shortages: reasons });
     expect([error.code, error.message]).toEqual([
       101,
       'No address is free for IPv4 of interface "eth0" (a test): pool "four" has no free address (2 of 2 in use or cooling)',

@@ -79,7 +79,7 @@ export class FreeAddresses implements AddressSource {
     const { shortage, pools } = setback;
     const { demand, registry } = this.#search;
     if (maySupply(shortage.demand) && demand.skipIfFull?.(shortage.demand) === true) {
-      throw poolsExhausted(demand.nics, shortage.nic, shortage.demand, shortage.reasons);
+      throw poolsExhausted({ nics: demand.nics, ...shortage, shortages: shortage.reasons });
     }
     if (!this.#hasExpired) {
       this.#hasExpired = true;

@@ -208,7 +208,7 @@ describe("a record that came back with the past", () => {
     await goBackBefore(() => one.free("a"));
     one.isWhole = false;
     expect(await one.write("kind")).toBe("done");
-    expect([await one.rows(), [...one.known.unverified]]).toEqual([["10.0.0.1 a Bound"], []]);
+    expect([await one.rows(), [...one.known.state.unverified]]).toEqual([["10.0.0.1 a Bound"], []]);
   });
 
   const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["a/b"] };

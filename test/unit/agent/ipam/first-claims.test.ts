@@ -127,7 +127,7 @@ class World {
   /** A row that this node took in from the API server, because its journal lacked it. It is unverified. */
   async takeIn(address: string, state: "Bound" | "Cooling" = "Bound"): Promise<void> {
     await this.node.registry.adopt({ ...proposal(address), ...POD, state });
-    this.known.noteUnverified([address]);
+    this.known.note({ unverified: [address] });
   }
 
   async bound(): Promise<string> {
@@ -450,7 +450,7 @@ describe("while the epoch is open, what the journal has as the pod's", () => {
 
   it("is probed if it was taken in from the API server, but not after that", async () => {
     await world.takeIn("10.6.0.1");
-    world.known.noteVerified("10.6.0.1");
+    world.known.note({ unverified: [] });
     openForLong();
     expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
     expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
@@ -458,7 +458,7 @@ describe("while the epoch is open, what the journal has as the pod's", () => {
 
   it("is not probed when that is settled, unless its history went back", async () => {
     await world.takeIn("10.6.0.1");
-    world.known.noteVerified("10.6.0.1");
+    world.known.note({ unverified: [] });
     expect([await world.add(), world.asked]).toEqual(["10.6.0.1", []]);
   });
 
@@ -502,7 +502,7 @@ describe("what was taken in from the registry's past", () => {
   ])("is given up for another address when %s", async ([, change, refusal]) => {
     Object.assign(world, change);
     expect(await world.add()).toMatch(refusal);
-    expect([await world.bound(), [...world.known.unverified]]).toEqual(["nothing", []]);
+    expect([await world.bound(), [...world.known.state.unverified]]).toEqual(["nothing", []]);
     Object.assign(world, { canProbe: true, answer: () => undefined });
     expect(await world.add()).toMatch(/^10\.6\.0\.\d$/);
   });
@@ -511,11 +511,11 @@ describe("what was taken in from the registry's past", () => {
     openForLong();
     world.canProbe = false;
     expect(await world.add()).toMatch(WAITS_FOR_N2);
-    expect([await world.bound(), [...world.known.unverified]]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+    expect([await world.bound(), [...world.known.state.unverified]]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
   });
 
   it("is looked at when its own NIC comes", async () => {
     expect([await world.add([NET1, ETH0]), world.asked]).toEqual(["10.6.0.2", []]);
-    expect([...world.known.unverified]).toEqual(["10.6.0.1"]);
+    expect([...world.known.state.unverified]).toEqual(["10.6.0.1"]);
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
 import { planSupplied, type SuppliedView } from "../../../../host/controller/conditions/plan-supplied.ts";
+import type { ControlledSubnet } from "../../../../host/controller/objects.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/status.ts";
-import { decodeAssignments } from "../../../../host/resources/subnet.ts";
 import { DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
 
 const SETTINGS = { maxGeneratedPoolSize: 1_024, maxGeneratedAddressesPerNamespace: 0 };
@@ -138,11 +138,15 @@ describe("Full of a Subnet", () => {
 it("1,000 pools that wait for one Subnet are checked by one read of its status", () => {
   let reads = 0;
   const pools = Array.from({ length: 1_000 }, (_, index) => generatedPool(`p${index}`, { ips: [], wanted: 5 }));
-  const assignmentsOf: SuppliedView["assignmentsOf"] = ({ name }) => {
-    reads++;
-    return decodeAssignments({ pools: [{ name: "db", ips: ["10.6.0.1-10.6.0.9"] }] }, name);
+  const { status, ...rest } = blue(9, [{ name: "db", ips: ["10.6.0.1-10.6.0.9"] }]);
+  const counted: ControlledSubnet = {
+    ...rest,
+    get status() {
+      reads++;
+      return status;
+    },
   };
-  const found = plan({ pools, subnets: [blue(9)], assignmentsOf });
+  const found = plan({ pools, subnets: [counted] });
   expect([...found.pools.values()].filter(({ isTrue }) => !isTrue)).toHaveLength(1_000);
   expect(reads).toBe(1);
 });

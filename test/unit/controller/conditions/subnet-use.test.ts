@@ -2,7 +2,6 @@
 import { expect, it } from "vitest";
 import { SubnetUse } from "../../../../host/controller/conditions/subnet-use.ts";
 import type { ControlledPool, ControlledSubnet } from "../../../../host/controller/objects.ts";
-import { decodeAssignments } from "../../../../host/resources/subnet.ts";
 import { generatedPool, subnet } from "./judged.ts";
 
 /** Returns a Subnet of ten addresses; `assigned`: those that its status says the pools have. */
@@ -16,8 +15,7 @@ const holds = (name: string, ips: string, from = "blue"): ControlledPool =>
 
 function useOf(subnets: readonly ControlledSubnet[], pools: readonly ControlledPool[]): SubnetUse {
   const decoded = pools.map(({ name, value }) => value ?? expect.fail(name));
-  const assignmentsOf = ({ status, name }: ControlledSubnet) => decodeAssignments(status, name);
-  return new SubnetUse({ pools: decoded, subnets, reserved: [], assignmentsOf });
+  return new SubnetUse({ pools: decoded, subnets, reserved: [] });
 }
 
 const hasRoom = (use: SubnetUse, subnet: ControlledSubnet): boolean => (use.numbersOf(subnet)?.free ?? 0) > 0;

@@ -1,0 +1,17 @@
+import { keyOf } from "../kubernetes/object-key.ts";
+import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
+import type { ControllerDeps } from "./types.ts";
+
+/** The settings of one collection. */
+export type Followed<T> = Omit<ReflectorOptions<T>, "api" | "log" | "random" | "keyOf" | "onSynced" | "onChange">;
+
+/** Starts to watch at once. `onChange`: also called when the first list is complete. */
+export function followObjects<T>(
+  { api, log, random }: Pick<ControllerDeps, "api" | "log" | "random">,
+  onChange: () => void,
+  own: Followed<T>,
+): Reflector<T> {
+  const reflector = new Reflector<T>({ api, log, random, keyOf, onChange, onSynced: onChange, ...own });
+  reflector.start();
+  return reflector;
+}
