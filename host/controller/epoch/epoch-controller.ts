@@ -150,9 +150,11 @@ async function restore(deps: ControllerDeps, port: KubernetesEpoch): Promise<voi
   const found = await port.make(deps.leading);
   if (found.epoch !== "") return;
   const [mark = ""] = marks;
-  if (marks.size === 1 && !mark.endsWith(WRITTEN)) await port.settle(found, mark, deps.leading);
-  // Some had not written yet: all do so once more.
-  else if (marks.size > 0) await port.begin(new Set(), "history");
+  const isComplete = marks.size === 1 && !mark.endsWith(WRITTEN);
+  const terms = { now: deps.clock.now(), signal: deps.leading };
+  // Some had not written yet, or agents and kinds may be another installation's: all write once more.
+  if (marks.size > 0 && !(isComplete && (await port.settle(found, mark, terms))))
+    await port.begin(new Set(), "history");
   deps.log.warn({ epoch: mark }, `The ConfigMap ${EPOCH_MAP} was missing or empty, and is made again`);
 }
 

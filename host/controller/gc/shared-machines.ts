@@ -2,7 +2,6 @@
  * Nodes that report one machine: clones, or a Node object that outlived its machine's new name. Which of them an
  * address is on cannot be told, so nothing of theirs is free without a probe (docs/decisions/0053).
  */
-
 import type { Events } from "../../kubernetes/events.ts";
 import { listSome } from "../../lib/describe.ts";
 import { compareText } from "../../lib/order.ts";

@@ -1,5 +1,4 @@
 /** The statement of one source, or of several in order of precedence, about one kind of network. */
-
 import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
 import { listSome } from "../../lib/describe.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";

@@ -3,7 +3,6 @@
  * it. Without fsync: after a power loss no sandbox lives.
  * Effects: one file.
  */
-
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";

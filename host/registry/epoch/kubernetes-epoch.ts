@@ -29,8 +29,20 @@ const WRITE_TERMS = { lane: "pod" } as const;
 const TERMS = { ...WRITE_TERMS, patienceMs: 5_000 } as const;
 
 const definition = z.object({
-  metadata: z.object({ uid: z.string(), deletionTimestamp: z.string().nullish() }),
+  metadata: z.object({
+    uid: z.string(),
+    creationTimestamp: z.string().optional(),
+    deletionTimestamp: z.string().nullish(),
+  }),
 });
+
+/** Age below which a kind may have been made anew over running pods, whose records are gone then: milliseconds. */
+const YOUNG_MS = 600_000;
+
+function isYoung(object: unknown, now: Date): boolean {
+  const created = definition.safeParse(object).data?.metadata.creationTimestamp;
+  return created !== undefined && now.getTime() - Date.parse(created) < YOUNG_MS;
+}
 
 /** Returns the UID of the definition; "" if there is none, or it is about to go with all of its objects. */
 export function readDefinition(object: unknown): string {
@@ -89,9 +101,20 @@ export class KubernetesEpoch implements EpochPort {
     return found ?? decodeEpochRecord(await api.call({ method: "POST", path, body, signal }), EPOCH_MAP);
   }
 
-  /** Says that all nodes have written for the epoch, with the definitions as they are. */
-  async settle(found: EpochRecord, epoch: string, signal: AbortSignal): Promise<void> {
-    await this.write({ ...found, epoch, settled: epoch, definition: await this.#readDefinitions() }, signal);
+  /**
+   * Says that all nodes have written for the epoch, with the definitions as they are, unless one is young or away.
+   * Returns whether it has.
+   */
+  async settle(
+    found: EpochRecord,
+    epoch: string,
+    { now, signal }: { now: Date; signal: AbortSignal },
+  ): Promise<boolean> {
+    const objects = await this.#readObjects();
+    const definition = joinDefinitions(objects.map(readDefinition));
+    if (definition === "" || objects.some((object) => isYoung(object, now))) return false;
+    await this.write({ ...found, epoch, settled: epoch, definition }, signal);
+    return true;
   }
 
   /** Writes the record over the version that it was read in. Rejects with a conflict if it has changed since. */
@@ -115,16 +138,20 @@ export class KubernetesEpoch implements EpochPort {
   }
 
   async #readDefinitions(): Promise<string> {
-    return joinDefinitions(await Promise.all(REGISTRY_KINDS.map((name) => this.#readDefinition(name))));
+    return joinDefinitions((await this.#readObjects()).map(readDefinition));
+  }
+
+  /** In the order of {@link REGISTRY_KINDS}; undefined: it is away. */
+  #readObjects(): Promise<unknown[]> {
+    return Promise.all(REGISTRY_KINDS.map((name) => this.#readObject(name)));
   }
 
   /** Agents may list it, and read nothing of it by name. */
-  async #readDefinition(name: string): Promise<string> {
+  async #readObject(name: string): Promise<unknown> {
     const query = { fieldSelector: `metadata.name=${name}` };
     const call = { ...TERMS, path: collectionPath(DEFINITIONS), query, accept: METADATA_LIST };
-    for await (const { items } of listPages(this.#options.api, call))
-      for (const item of items) return readDefinition(item);
-    return "";
+    for await (const { items } of listPages(this.#options.api, call)) for (const item of items) return item;
+    return undefined;
   }
 
   /** Whether the agent of any node has ever marked an epoch: then a registry without one is not new. */

@@ -4,9 +4,10 @@ import { type OpenCaches, openCaches } from "../../../../host/controller/caches.
 import { startEpoch } from "../../../../host/controller/epoch/epoch-controller.ts";
 import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
 import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
+import { REGISTRY_KINDS } from "../../../../host/registry/epoch/kubernetes-epoch.ts";
 import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import { type Gate, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
-import { NODES, SERVES } from "../../../simulation/cluster.ts";
+import { CUSTOM_KINDS, NODES, SERVES } from "../../../simulation/cluster.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
@@ -112,10 +113,15 @@ it("an epoch begins once when some of what it added is lost", async () => {
   expect(record().epoch).toBe(epoch);
 });
 
-it.each<[string, string, object]>([
-  ["as all nodes have marked it", "e1", { epoch: "e1", settled: "e1" }],
-  ["with another epoch where a node had not written", "e1.written", { cause: "history" }],
-])("a record that was emptied is made again %s, and the settings are kept", async (_, marked, expected) => {
+const HOUR_MS = 3_600_000;
+
+it.each<[string, string, number, object]>([
+  ["as all nodes have marked it", "e1", HOUR_MS, { epoch: "e1", settled: "e1" }],
+  ["with another epoch where a node had not written", "e1.written", HOUR_MS, { cause: "history" }],
+  ["with another epoch where a kind is new, too", "e1", 1_000, { cause: "history", settled: "" }],
+])("a record that was emptied is made again %s, and the settings are kept", async (_, marked, ageMs, expected) => {
+  const creationTimestamp = new Date(Date.now() - ageMs).toISOString();
+  for (const kind of REGISTRY_KINDS) server.put(CUSTOM_KINDS, kind, { metadata: { uid: kind, creationTimestamp } });
   const settings = "enableIPv6: false";
   server.put(CONFIG_MAPS, "vendor-conf", { metadata: { namespace: "kube-system" }, data: { "conf.yml": settings } });
   mark("n1", "e1");
