@@ -3,7 +3,7 @@
  * this process leads, so that a new leader has complete data at once.
  */
 
-import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
+import type { VendorConf } from "../config/vendor-conf.ts";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
 import { ObjectBudget, type ObjectBudgetOptions } from "../kubernetes/object-budget.ts";
@@ -17,7 +17,7 @@ import { COORDINATOR_NAME } from "../resources/coordinator.ts";
 import { decodeNamespace } from "../resources/namespace.ts";
 import { decodeNode } from "../resources/node.ts";
 import { decodeEpochRecord, EPOCH_MAP } from "../resources/registry-epoch.ts";
-import { decodeVendorConfMap } from "../resources/vendor-conf-map.ts";
+import { decodeVendorConfMap, settingsInForce } from "../resources/vendor-conf-map.ts";
 import { openCachedDecoder } from "./cached-allocation.ts";
 import { readService } from "./claimants.ts";
 import {
@@ -147,8 +147,8 @@ type AnyReflector = Pick<
   "items" | "isSynced" | "problems" | "stats" | "synced" | "start" | "close"
 >;
 
-function described<T>(decode: (object: KubeObject, source: string) => T): (object: KubeObject) => T {
-  return (object) => decode(object, describeObject(object));
+function described<T>(decode: (object: KubeObject, source: string, before: T | undefined) => T) {
+  return (object: KubeObject, before: T | undefined): T => decode(object, describeObject(object), before);
 }
 
 /** Returns the settings of the ConfigMap vendor-conf; without it what was kept of it, else the defaults. */
@@ -157,7 +157,7 @@ export function settingsOf({
   epoch,
 }: Pick<Caches, "vendorConf"> & Partial<Pick<Caches, "epoch">>): VendorConf {
   const [map] = vendorConf.items.values();
-  return map?.conf ?? [...(epoch?.items.values() ?? [])][0]?.conf ?? DEFAULT_VENDOR_CONF;
+  return settingsInForce(map, [...(epoch?.items.values() ?? [])][0]?.conf);
 }
 
 /** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */

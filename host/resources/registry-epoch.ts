@@ -68,11 +68,9 @@ export function decodeEpochRecord(value: unknown, source: string): EpochRecord {
   const { metadata, data } = decodeConfig(recordSchema, value, source);
   const { namespace = "", uid = "", resourceVersion = "" } = metadata;
   const beats = data.beats.split(" ").filter(Boolean);
-  return { namespace, uid, resourceVersion, ...data, beats, conf: confOf(data.settings, namespace) };
-}
-
-function confOf(settings: string, home: string): VendorConf | undefined {
-  return tryOr(() => decodeSettings(settings, EPOCH_MAP, home), undefined);
+  const read = (): VendorConf => decodeSettings(data.settings, EPOCH_MAP, namespace);
+  const conf = data.settings === "" ? undefined : tryOr(read, undefined);
+  return { namespace, uid, resourceVersion, ...data, beats, conf };
 }
 
 /** Returns the data of the ConfigMap that agents write, too. */

@@ -1,7 +1,7 @@
 /** The ConfigMap `vendor-conf`, whose key `conf.yml` holds the cluster-wide settings. */
 import * as z from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
-import { decodeVendorConf, type VendorConf } from "../config/vendor-conf.ts";
+import { DEFAULT_VENDOR_CONF, decodeVendorConf, type VendorConf } from "../config/vendor-conf.ts";
 import { parseYaml } from "../config/yaml.ts";
 import { metadata } from "./fields/metadata.ts";
 
@@ -25,23 +25,31 @@ const configMapSchema = z.strictObject({
   immutable: z.boolean().optional(),
 });
 
-/** Decodes the ConfigMap and the settings in it. Throws ConfigError, also for a ConfigMap with another name. */
-export function decodeVendorConfMap(value: unknown, source: string): VendorConfMap {
+/**
+ * Decodes the ConfigMap and the settings in it; what is emptied does not replace what was known `before` (rule
+ * known-stays). Throws ConfigError, also for a ConfigMap with another name.
+ */
+export function decodeVendorConfMap(value: unknown, source: string, before?: VendorConfMap): VendorConfMap {
   const { metadata, data } = decodeConfig(configMapSchema, value, source);
   if (metadata.name !== VENDOR_CONF_NAME) {
     const mismatch = { path: "metadata.name", got: `"${metadata.name}"`, wanted: `"${VENDOR_CONF_NAME}"` };
     throw new ConfigError(source, [mismatch]);
   }
   const text = data[VENDOR_CONF_KEY];
+  if (text.trim() === "" && before !== undefined)
+    throw new ConfigError(source, [{ path: "", got: "nothing", wanted: "settings; {} stands for the defaults" }]);
   const conf = decodeSettings(text, `${source}, key "${VENDOR_CONF_KEY}"`, metadata.namespace);
   return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf, text };
+}
+
+/** Returns the settings in force; `kept`: what the controller has kept of them. */
+export function settingsInForce(map: VendorConfMap | undefined, kept: VendorConf | undefined): VendorConf {
+  return map === undefined || map.text.trim() === "" ? (kept ?? map?.conf ?? DEFAULT_VENDOR_CONF) : map.conf;
 }
 
 /** Decodes the text of `conf.yml`; `home`: the namespace of its ConfigMap. Throws ConfigError. */
 export function decodeSettings(text: string, source: string, home: string | undefined): VendorConf {
   const documents = parseYaml(text, source);
-  if (text.trim() === "")
-    throw new ConfigError(source, [{ path: "", got: "nothing", wanted: "settings; {} stands for the defaults" }]);
   if (documents.length > 1)
     throw new ConfigError(source, [{ path: "", got: `${documents.length} documents`, wanted: "one" }]);
   const [document] = documents;

@@ -4,23 +4,13 @@
  */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { startEpoch } from "../../host/controller/epoch/epoch-controller.ts";
-import {
-  applyDefinition,
-  berthObject,
-  COORDINATORS,
-  CRDS,
-  type LabPod,
-  NAMESPACES,
-  SETTINGS,
-  SYSTEM,
-  settingsObject,
-} from "../lab/cluster/objects.ts";
+import * as objects from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 
-const REGISTRY = `${NAMESPACES}/${SYSTEM}/configmaps/berth-registry`;
-const COORDINATOR = `${COORDINATORS}/default`;
-const KIND = `${CRDS}/ipallocations.ipam.vendor.io`;
+const REGISTRY = `${objects.NAMESPACES}/${objects.SYSTEM}/configmaps/berth-registry`;
+const COORDINATOR = `${objects.COORDINATORS}/default`;
+const KIND = `${objects.CRDS}/ipallocations.ipam.vendor.io`;
 /** A Node has the pool's first address. */
 const OCCUPIED = { nodes: ["10.6.0.1"], apiServer: [], services: [] };
 const SAID = { enableIPv6: false, tenantDefinitions: "closed" };
@@ -35,8 +25,8 @@ beforeAll(async () => {
   const pool = { name: "blue", subnet: "10.6.0.0/24", selection: "ascending" };
   world = await startWorld({ nodes: ["n1", "n2"], pools: [pool as never], settings: SAID });
   await world.lead({ epoch: startEpoch });
-  await applyDefinition(world.client, "shop", "evil", { cniVersion: "1.0.0", name: "evil", plugins: [TENANT] });
-  await world.client.apply(COORDINATOR, berthObject("Coordinator", "default", {}));
+  await objects.applyDefinition(world.client, "shop", "evil", { cniVersion: "1.0.0", name: "evil", plugins: [TENANT] });
+  await world.client.apply(COORDINATOR, objects.berthObject("Coordinator", "default", {}));
   await world.client.patch(`${COORDINATOR}/status`, { status: { occupied: OCCUPIED } });
   await vi.waitFor(async () => expect(await kept()).toContain("closed"), { timeout: 20_000 });
 }, 120_000);
@@ -54,12 +44,12 @@ async function attach(node = "n1"): Promise<string> {
   return add(await create(node));
 }
 
-function create(node: string): Promise<LabPod> {
+function create(node: string): Promise<objects.LabPod> {
   const annotations = { "ipam.vendor.io/ippool": '{"ipv4":["blue"]}' };
   return world.createPod({ name: `web-${pods++}`, node, annotations });
 }
 
-async function add(pod: LabPod): Promise<string> {
+async function add(pod: objects.LabPod): Promise<string> {
   const { addresses, refusal } = await world.node(pod.node).runtime.attach(pod, { limitMs: 30_000 });
   return addresses.join() || refusal;
 }
@@ -100,11 +90,11 @@ const remake = async (path: string): Promise<void> => {
 const text = (conf: string) => ({ data: { "conf.yml": conf } });
 
 it.each<[what: string, act: () => Promise<unknown>, said: string]>([
-  ["vendor-conf, deleted", () => world.client.delete(SETTINGS), "vendor-conf is missing"],
-  ["vendor-conf, emptied", () => replace(SETTINGS, text("")), "vendor-conf"],
-  ["vendor-conf, without data", () => replace(SETTINGS, { data: undefined }), "vendor-conf"],
-  ["vendor-conf, malformed", () => replace(SETTINGS, text("enableIPv6: maybe")), "vendor-conf"],
-  ["vendor-conf, deleted and made again", () => remake(SETTINGS), ""],
+  ["vendor-conf, deleted", () => world.client.delete(objects.SETTINGS), "vendor-conf is missing"],
+  ["vendor-conf, emptied", () => replace(objects.SETTINGS, text("")), "vendor-conf"],
+  ["vendor-conf, without data", () => replace(objects.SETTINGS, { data: undefined }), "vendor-conf"],
+  ["vendor-conf, malformed", () => replace(objects.SETTINGS, text("enableIPv6: maybe")), "vendor-conf"],
+  ["vendor-conf, deleted and made again", () => remake(objects.SETTINGS), ""],
   ["berth-registry, deleted", () => world.client.delete(REGISTRY), "berth-registry is missing or empty"],
   ["berth-registry, emptied", () => replace(REGISTRY, { data: undefined }), "berth-registry is missing or empty"],
   ["berth-registry, deleted and made again", () => remake(REGISTRY), ""],
@@ -128,8 +118,8 @@ it.each<[what: string, act: () => Promise<unknown>, said: string]>([
     expect(await tenant()).toContain("is closed");
   }
   // As it was.
-  await world.client.apply(SETTINGS, settingsObject({ ...SAID, allocationCooldown: "1s" }));
-  await world.client.apply(COORDINATOR, berthObject("Coordinator", "default", {}));
+  await world.client.apply(objects.SETTINGS, objects.settingsObject({ ...SAID, allocationCooldown: "1s" }));
+  await world.client.apply(COORDINATOR, objects.berthObject("Coordinator", "default", {}));
   await world.client.patch(`${COORDINATOR}/status`, { status: { occupied: OCCUPIED } });
   const epoch = async () => (await world.client.get(REGISTRY).catch(() => undefined))?.data?.epoch ?? "";
   await expect.poll(epoch, { timeout: 20_000 }).not.toBe("");
@@ -146,7 +136,7 @@ it("the kind is made anew while berth-registry is away: no address of a live pod
   await world.client.patch(KIND, { metadata: { annotations: { "ipam.vendor.io/force-delete": "true" } } });
   await world.client.delete(KIND);
   await expect.poll(() => world.client.get(KIND).then(String, () => "gone"), { timeout: 20_000 }).toBe("gone");
-  await world.client.create(CRDS, { ...kind, metadata: { name: metadata.name } });
+  await world.client.create(objects.CRDS, { ...kind, metadata: { name: metadata.name } });
   // NICs of this lab cannot be probed: it waits.
   const [waiting] = await Promise.all([attach("n2"), world.lead({ epoch: startEpoch })]);
   table.push(`berth-registry deleted, kind made anew | ${waiting}`);

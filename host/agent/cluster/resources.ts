@@ -5,7 +5,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
-import { DEFAULT_VENDOR_CONF, type VendorConf } from "../../config/vendor-conf.ts";
+import type { VendorConf } from "../../config/vendor-conf.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { ObjectBudget, type ObjectBudgetOptions, type UnusedObject } from "../../kubernetes/object-budget.ts";
 import type { ReflectorStats } from "../../kubernetes/reflector.ts";
@@ -17,6 +17,7 @@ import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import type { Node } from "../../resources/node.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import { settingsInForce } from "../../resources/vendor-conf-map.ts";
 import type { LiveObjects, ReadResult } from "../backend.ts";
 import type { PoolChanges } from "../ipam/cluster-ipam.ts";
 import { SYNC_WAIT_MS } from "../request/add-deadline.ts";
@@ -269,7 +270,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       namespaces: namespaces.items,
       pods: pods.items,
       coordinator: coordinators.items.get(COORDINATOR_NAME),
-      vendorConf: [...vendorConf.items.values()][0]?.conf ?? this.#knownConf ?? DEFAULT_VENDOR_CONF,
+      vendorConf: settingsInForce([...vendorConf.items.values()][0], this.#knownConf),
       get problems() {
         problems ??= [...[...bad].map(([name, reason]) => `IPPool "${name}" ${reason}`), ...pools.problems];
         return problems;

@@ -175,7 +175,7 @@ export function openWatches(options: WatchesOptions): Watches {
       path: `/api/v1/namespaces/${configNamespace}/configmaps`,
       onChange: onSetting,
       fieldSelector: "metadata.name=vendor-conf",
-      decode: (object) => decodeVendorConfMap(object, describeObject(object)),
+      decode: (object, before) => decodeVendorConfMap(object, describeObject(object), before),
       keepsLast: () => true,
     }),
     node: follow({

@@ -162,7 +162,7 @@ async function restore(deps: ControllerDeps, port: KubernetesEpoch): Promise<voi
 async function beat(deps: ControllerDeps, record: EpochRecord, state: State): Promise<number> {
   const { api, caches, clock, random, leading: signal } = deps;
   const [map] = caches.vendorConf.items.values();
-  const settings = caches.vendorConf.problems.length === 0 && map !== undefined ? map.text : record.settings;
+  const settings = caches.vendorConf.problems.length === 0 && map?.text.trim() ? map.text : record.settings;
   const restMs = state.beatMs + BEAT_MS - clock.nowMs();
   if (restMs > 0 && settings === record.settings) return restMs;
   const next = Math.floor(random() * 2 ** 40).toString(36);

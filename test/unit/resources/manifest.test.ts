@@ -71,6 +71,7 @@ status: {phase: Running, podIP: 10.0.0.1}
 
   it.each([
     ["enableIPv6: false\n", { ...DEFAULT_VENDOR_CONF, enableIPv6: false }],
+    ["", DEFAULT_VENDOR_CONF],
     ["# nothing changed\n", DEFAULT_VENDOR_CONF],
   ])("the ConfigMap vendor-conf with %j", (conf, expected) => {
     const map = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "vendor-conf" }, data: { "conf.yml": conf } };
@@ -106,7 +107,6 @@ const refused = cases`
     => field "metadata.name": found "other", want "vendor-conf"
   another key of vendor-conf ${`${CONFIG_MAP}data: {conf.yaml: ""}\n`}
     => field "data[\"conf.yml\"]": found nothing, want text
-  emptied settings ${`${CONFIG_MAP}data: {conf.yml: ""}\n`} => found nothing, want settings; {} stands for the defaults
   a bad setting ${`${CONFIG_MAP}data: {conf.yml: "enableIPv4: 1"}\n`}
     => line 4, ConfigMap "vendor-conf", key "conf.yml", line 1: field "enableIPv4": found 1, want true or false
   two documents of settings ${`${CONFIG_MAP}data: {conf.yml: "a: 1\\n---\\na: 1"}\n`}
