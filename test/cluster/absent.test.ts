@@ -75,10 +75,12 @@ async function tenant(): Promise<string> {
 
 const problems = async (): Promise<string> => (await world.node("n1").agent.get("/v1/health")).problems.join("; ");
 
-async function replace(path: string, change: object): Promise<void> {
-  const { status: _, metadata, ...object } = await world.client.get(path);
-  await world.client.put(path, { ...object, metadata: { ...metadata, resourceVersion: undefined }, ...change });
-}
+/** Another may write it meanwhile. */
+const replace = (path: string, change: object): Promise<void> =>
+  vi.waitFor(async () => {
+    const { status: _, ...object } = await world.client.get(path);
+    await world.client.put(path, { ...object, ...change });
+  });
 
 const remake = async (path: string): Promise<void> => {
   const { metadata, ...object } = await world.client.get(path);
