@@ -1,4 +1,5 @@
 /** A count with a few examples: always the lowest addresses, so that repeated messages name the same ones. */
+import { listed } from "../lib/describe.ts";
 import { compareIp, formatIp } from "../net/ip.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
 
@@ -40,11 +41,6 @@ export function describe({ ip, state, holders: [holder], workload }: CachedAlloc
   if (state === "Kept" && workload !== undefined)
     return `${address} (kept for ${workload.kind} ${workload.name}, ${workload.member})`;
   return `${address} (${{ Bound: "in use", Kept: "kept", Cooling: "cooling", Quarantined: "in quarantine" }[state]})`;
-}
-
-/** Returns the names, followed by the number of those that are left out. */
-export function listed(names: readonly string[], count: number): string {
-  return count > names.length ? `${names.join(", ")} and ${count - names.length} more` : names.join(", ");
 }
 
 /** `1 address`, `2 addresses` */

@@ -392,7 +392,7 @@ export class PoolCache {
 
   /**
    * Returns whether the pool can hand the address out: in its ranges, neither excluded, nor reserved, nor a router's
-   * or another machine's. `isHeld`: its owner had it before; what Nodes and Services claim takes it from nobody.
+   * or another machine's. `isHeld`: its owner had it before; what Nodes and Services say does not take it away.
    */
   contains(poolName: string, ip: Ip, isHeld = false): boolean {
     const entry = this.#entries.get(poolName);

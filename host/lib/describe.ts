@@ -34,6 +34,11 @@ export function cutText(text: string, most: number): string {
 
 /** Returns the first `most` of the names, and how many more there are: `n1, n2 and 40 more`. */
 export function listSome(names: readonly string[], most: number): string {
-  const more = names.length - most;
-  return `${names.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return listed(names.slice(0, most), names.length);
+}
+
+/** Returns the names, followed by the number of those that are left out of `count`. */
+export function listed(names: readonly string[], count: number): string {
+  const more = count - names.length;
+  return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -177,13 +177,8 @@ export class ClusterBackend implements Backend {
   }
 
   reportNode(reason: string, note: string): void {
-    const regarding = {
-      kind: "Node",
-      apiVersion: "v1",
-      namespace: "",
-      name: this.#options.node,
-      uid: this.#options.node,
-    };
+    const { node } = this.#options;
+    const regarding = { kind: "Node", apiVersion: "v1", namespace: "", name: node, uid: node };
     this.#parts.events.emit({ regarding, reason, note, type: "Warning", action: "Restore" });
   }
 
@@ -217,10 +212,8 @@ export class ClusterBackend implements Backend {
   adopt(options: AdoptionOptions): Promise<AdoptionRecord> {
     const { registry, ipam } = this;
     const { inventory, identifier, log } = ipam;
-    return adopt(
-      { node: this.#options.node, registry, inventory, identifier, audit: this.#options.audit, log },
-      options,
-    );
+    const { node, audit } = this.#options;
+    return adopt({ node, registry, inventory, identifier, audit, log }, options);
   }
 
   readPodOf(row: Allocation): Promise<PodStatus> {

@@ -127,8 +127,9 @@ export function openWatches(options: WatchesOptions): Watches {
     name: EPOCH_MAP,
     path: `/api/v1/namespaces/${configNamespace}/configmaps`,
     onChange: (change) => {
-      options.onEpoch(change.kind === "set" ? change.value : undefined);
-      onSetting();
+      const now = change.kind === "set" ? change.value : undefined;
+      options.onEpoch(now);
+      if (now?.settings !== change.before?.settings) onSetting();
     },
     onSynced: () => {
       if (epoch.items.size === 0) options.onEpoch(undefined);

@@ -4,6 +4,7 @@
  */
 import { joinRanges, joinSpans, rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
+import { listed } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
@@ -16,7 +17,7 @@ import { describeSource } from "../../resources/pool-source.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import { addresses, describe, Examples, listed, MAX_EXAMPLES } from "../examples.ts";
+import { addresses, describe, Examples, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { SpacesIndex } from "../usage/range-search.ts";
 import { absent, type Finding, READY } from "./plan-conditions.ts";

@@ -4,12 +4,13 @@
  */
 
 import type { VendorConf } from "../../config/vendor-conf.ts";
+import { listed } from "../../lib/describe.ts";
 import { byName } from "../../lib/order.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { describeSource, type PoolSource } from "../../resources/pool-source.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
-import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
+import { addresses, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { REFUSED } from "../send-refusal.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";

@@ -37,11 +37,6 @@ export function planEpoch({ epoch, nodes, notReadyMs, nodeLostMs }: EpochInputs)
 /** Most nodes that are named. */
 const MAX_NAMES = 5;
 
-/** Returns the nodes for people: `n1, n2 and 40 more`. */
-function describeNodes(names: readonly string[]): string {
-  return listSome(names, MAX_NAMES);
-}
-
 /**
  * Time for which first claims are probed in an epoch that began because the history went back: a node that has joined
  * since the copy has no object, and its pods end with their grace period. Milliseconds.
@@ -59,7 +54,7 @@ export function planRecord(
   const planned = {
     ...record,
     settled: isWritten ? record.epoch : record.settled,
-    waitsFor: describeNodes(isWritten ? missing : waiting),
+    waitsFor: listSome(isWritten ? missing : waiting, MAX_NAMES),
     probed: isProbed ? record.epoch : "",
   };
   const isSame = (["settled", "waitsFor", "probed"] as const).every((key) => planned[key] === record[key]);

@@ -3,8 +3,9 @@
  * for that long the workload needs more than it has pods, or a rollout waits for each grace period.
  */
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
+import { listed } from "../../lib/describe.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import { listed, MAX_EXAMPLES } from "../examples.ts";
+import { MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool } from "../objects.ts";
 import type { Caches, PoolOwners } from "../types.ts";
 import { keyOf } from "./plan/planned-pool.ts";

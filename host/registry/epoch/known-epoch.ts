@@ -59,9 +59,7 @@ export interface EpochFile {
 export function epochFileIn(stateDirectory: string): EpochFile {
   const path = join(stateDirectory, FILE);
   return {
-    read: () => {
-      return tryOr(() => readText(path), undefined);
-    },
+    read: () => tryOr(() => readText(path), undefined),
     write: (text) => {
       writeFileSync(`${path}.new`, text, { mode: 0o600 });
       renameSync(`${path}.new`, path);

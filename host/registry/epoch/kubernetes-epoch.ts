@@ -19,7 +19,6 @@ import type { EpochPort } from "./registry-epoch.ts";
 
 export const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 
-/** Name of the definition whose UID tells one registry from another. */
 /** The kinds without whose objects addresses seem to be free. Pools and Subnets stay while something uses them. */
 export const REGISTRY_KINDS = ["ipallocations.ipam.vendor.io", "reservedips.ipam.vendor.io"] as const;
 

@@ -71,11 +71,6 @@ interface RegistryEpochDeps {
 }
 
 /** How this node hears of the registry: another one can only be behind an interruption. */
-interface EpochSource extends EpochLine {
-  /** Number of interruptions, and the first watch. */
-  session(): number;
-}
-
 interface EpochLine {
   /** Whether what the registry says of its epoch is known as it is now. */
   isUp(): boolean;
@@ -83,6 +78,11 @@ interface EpochLine {
   silence(): string;
   /** Resolves when it is. Rejects with the signal's reason. */
   up(signal: AbortSignal): Promise<void>;
+}
+
+interface EpochSource extends EpochLine {
+  /** Number of watches so far: another one after each interruption. */
+  session(): number;
 }
 
 /** A claim under way. */
@@ -167,7 +167,7 @@ export class RegistryEpoch {
     return this.#epoch.epoch === "" || this.#epoch.settled !== this.#epoch.epoch;
   }
 
-  /** Whether first claims are probed where their NICs allow: somebody who is away may not have written. */
+  /** Whether first claims are probed where their NICs can: a node that is away may still have to write. */
   get isProbed(): boolean {
     return this.#epoch !== undefined && this.#epoch.epoch !== "" && this.#epoch.probed === this.#epoch.epoch;
   }
@@ -222,8 +222,10 @@ export class RegistryEpoch {
       this.#isDoubtful = true;
       this.#outdate();
       return;
+    } else if (last !== undefined && last.definition !== epoch.definition) {
       // It was made anew after the definitions were.
-    } else if (last !== undefined && last.definition !== epoch.definition) this.#break("history");
+      this.#break("history");
+    }
     known.note({ last: epoch });
   }
 
