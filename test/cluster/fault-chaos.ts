@@ -1,12 +1,11 @@
 /**
- * One fault after another, of any kind, on any node, while pods come and go: what the single tests do one by one, in
- * an order that a seed decides.
+ * One fault after another, of any kind, on any node, while pods come and go, in an order that a seed decides.
  */
 import { expect } from "vitest";
 import { seededRandom } from "../lab/cluster/api-faults.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import type { LabNode, World } from "../lab/cluster/world.ts";
-import { attach, endPod, expectOwned, insist, pause, RECOVERY_MS, report } from "./fault-questions.ts";
+import { attach, endPod, expectOwned, insist, pause, RECOVERY_MS, report, serverReady } from "./fault-questions.ts";
 
 export interface ChaosOptions {
   readonly seed: number;
@@ -44,8 +43,14 @@ const DISTURBANCES: Readonly<Record<string, Disturbance>> = {
     spoil(node, { kind: "answer", status: 429, reason: "TooManyRequests", retryAfterS: 1 }, random),
   "restarts the API server": async ({ plane }, _, random) => {
     await plane.server.stop();
-    await pause(2_000 * random());
+    await pause(10_000 * random() ** 2);
     await plane.server.start();
+  },
+  "restarts etcd": async (world, _, random) => {
+    await world.plane.etcd.stop();
+    await pause(2_000 * random());
+    await world.plane.etcd.start();
+    await serverReady(world);
   },
   "compacts history": ({ plane }) => plane.compact(),
 };

@@ -40,28 +40,11 @@ export async function objectsOf(world: World, { uid }: LabPod): Promise<KubeObje
   return objects.filter(({ spec }) => spec.holders?.some(({ podUID }: KubeObject) => podUID === uid));
 }
 
-export async function objectOf(world: World, address: string): Promise<KubeObject | undefined> {
-  return (await world.allocations()).find(({ spec }) => spec.address === address);
-}
-
 /** The pod has one object with the address that its NIC has. */
 export async function expectOwned(world: World, pod: LabPod): Promise<void> {
   const live = world.ledger.find(pod, "eth0")?.addresses ?? [];
   expect(live, `${pod.name} has no address`).toHaveLength(1);
   expect((await objectsOf(world, pod)).map(({ spec }) => spec.address)).toEqual(live);
-}
-
-/** An address that `before` had when the copy of the registry was taken, and that `after` has been given since. */
-export async function reuseAddress(world: World): Promise<{ before: LabPod; after: LabPod; copy: string }> {
-  await world.pool("few", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });
-  const annotations = { ippool: { ipv4: ["few"] } };
-  const before = await world.createPod({ name: "before", node: "n1", annotations });
-  await attach(world, world.node("n1"), before);
-  const after = await world.createPod({ name: "after", node: "n2", annotations });
-  const copy = await world.plane.snapshot();
-  await endPod(world, before);
-  await attach(world, world.node("n2"), after);
-  return { before, after, copy };
 }
 
 export interface Arrival {
@@ -112,13 +95,6 @@ export async function endAll(world: World): Promise<void> {
   const isTested = ({ metadata }: KubeObject): boolean => metadata.namespace !== SYSTEM;
   await inParallel(items.filter(isTested), ENDS_AT_ONCE, end);
   await world.untilClean();
-}
-
-/** The observer may have found that these addresses' records are another's, and nothing else: the test did that. */
-export async function pardon(world: World, addresses: readonly string[]): Promise<void> {
-  const found = await world.wire.observer.take();
-  const others = found.filter(({ kind, address }) => kind !== "foreign" || !addresses.includes(address));
-  expect(others.map(({ text }) => text)).toEqual([]);
 }
 
 /** Resolves when the API server says that it is ready. */

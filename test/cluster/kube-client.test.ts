@@ -63,28 +63,6 @@ async function currentVersion(client: KubeClient): Promise<string> {
 }
 
 describe("connections", () => {
-  // The next call may come a moment before the library knows that the last one is over.
-  it("one after the other, 50 creates take two at most", async () => {
-    const client = await open();
-    const connections = await countConnections(async () => {
-      for (let index = 0; index < 50; index++)
-        await client.call({ method: "POST", path: PATH, body: mapOf(`a-${index}`) });
-    });
-    expect(connections).toBeLessThanOrEqual(2);
-  });
-
-  it("so do 20 deletes with preconditions in their bodies", async () => {
-    const client = await open();
-    const connections = await countConnections(async () => {
-      for (let index = 0; index < 20; index++) {
-        await client.call({ method: "POST", path: PATH, body: mapOf(`d-${index}`) });
-        const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: {} };
-        await client.call({ method: "DELETE", path: `${PATH}/d-${index}`, body });
-      }
-    });
-    expect(connections).toBeLessThanOrEqual(2);
-  });
-
   it("40 at once, 120 creates take no more than the limit", async () => {
     const client = await open();
     let next = 0;

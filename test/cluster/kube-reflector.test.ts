@@ -6,7 +6,6 @@ import { Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
-import { itLong } from "../world/long-cases.ts";
 import { until } from "../world/recorded-log.ts";
 import { Seeded } from "../world/seeded.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -159,46 +158,4 @@ describe("a reflector", () => {
     // Only what is new: what was known is not reported again.
     expect(observed.changes.length - length).toBe(10);
   });
-
-  it("believes a server that has gone back in time", async () => {
-    const observed = await open();
-    await plane.client.create(PATH, write("restored", "old"));
-    observed.reflector.start();
-    await observed.reflector.synced();
-    const copy = await plane.snapshot();
-    await plane.client.patch(`${PATH}/restored`, { data: { value: "new" } });
-    await plane.client.create(PATH, write("never-was", "1"));
-    for (let step = 0; step < 20; step++) await plane.client.patch(`${PATH}/never-was`, { data: { value: `${step}` } });
-    await until(() => observed.received.get("never-was") === "19", "the changes are received", PATIENCE_MS);
-    await plane.restore(copy);
-    await expectTruth(observed);
-    expect(observed.received.get("restored")).toBe("old");
-    expect(observed.received.has("never-was")).toBe(false);
-    await plane.client.create(PATH, write("after-all", "1"));
-    await expectTruth(observed);
-  });
-
-  itLong(
-    "believes a server that has gone back in time, and has been written to since more often than before",
-    async () => {
-      const observed = await open();
-      await plane.client.create(PATH, write("overtaken", "old"));
-      observed.reflector.start();
-      await observed.reflector.synced();
-      const copy = await plane.snapshot();
-      await plane.client.create(PATH, write("undone", "1"));
-      await until(() => observed.received.get("undone") === "1", "the change has arrived", PATIENCE_MS);
-      observed.relay.setRefusing(true);
-      observed.relay.cut();
-      await plane.restore(copy);
-      for (let step = 0; step < 50; step++)
-        await plane.client
-          .patch(`${PATH}/other`, write("other", `${step}`))
-          .catch(() => plane.client.create(PATH, write("other", "0")));
-      await plane.client.delete(`${PATH}/other`);
-      observed.relay.setRefusing(false);
-      await expectTruth(observed);
-      expect(observed.received.has("undone")).toBe(false);
-    },
-  );
 });

@@ -1,7 +1,7 @@
 /**
- * Ten minutes of churn on three real nodes, with faults of everything that Berth stands on. A census of the kernel
- * finds no address on two NICs at any moment, the members of the set keep theirs, and in the end nothing is left
- * anywhere.
+ * Churn on three real nodes: first with agents that restart, while `kubectl berth check` finds nothing that is no
+ * damage, then with faults of everything that Berth stands on. A census of the kernel finds no address on two NICs at
+ * any moment, the members of the set keep theirs, and in the end nothing is left anywhere.
  *
  *   BERTH_CHURN_S=60 BERTH_SEED=7 vitest run --project long test/long/churn-nodes.test.ts
  */
@@ -16,12 +16,15 @@ import type { RealNode } from "../lab/nodes/node.ts";
 import { type Observer, observe } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
+import { Operator } from "../nodes/operator.ts";
 
 const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 240) * 1_000;
 const SEED = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);
 const MEMBERS = 4;
 const MAX_BARE_PODS = 6;
 const MAX_REPLICAS = 10;
+/** The part without faults. */
+const CHECKED_MS = DURATION_MS / 4;
 /** After the last fault, until all pods are Ready and every address fits. */
 const RECOVERY_MS = 180_000;
 const deployments = paths.deployments(NAMESPACE);
@@ -164,6 +167,22 @@ async function leftInAgent({ name, agent }: RealNode): Promise<string[]> {
   return [...rows, ...(spool > 0 ? [`${name}: ${spool} spooled`] : []), ...problems];
 }
 
+/** Asks again and again, from the first state of the pods on. Returns what it has compared, as text. */
+async function checkUntil(isOver: () => boolean): Promise<string> {
+  using operator = new Operator(cluster, ["node1", "node2", "node3"]);
+  const away = new Set<string>();
+  let [checks, compared] = [0, 0];
+  for (; !isOver(); checks++) {
+    const { report, found } = await operator.check();
+    expect(found, `seed ${SEED}`).toEqual([]);
+    // An agent that starts does not answer.
+    for (const { node, reason } of report.notCompared) away.add(`${node}: ${reason}`);
+    compared += report.nodes.reduce((sum, { attachments }) => sum + attachments, 0);
+  }
+  expect(compared).toBeGreaterThan(checks);
+  return `${checks} checks, ${compared} comparisons of attachments, not compared: ${[...away].join("; ") || "none"}`;
+}
+
 function expectNoDuplicate(census: Census): void {
   expect(census.duplicates(), `seed ${SEED}`).toEqual([]);
 }
@@ -178,7 +197,19 @@ it(
     const before = await memberAddresses();
     await using census = startCensus(cluster);
 
-    const endMs = performance.now() + DURATION_MS;
+    const { "ends a member by force": _, ...quietSteps } = WORKLOAD_STEPS;
+    const { "kills an agent": kill } = FAULTS;
+    const random = seededRandom(SEED);
+    const faultsMs = performance.now() + CHECKED_MS;
+    const isChecked = (): boolean => performance.now() > faultsMs;
+    const [checked] = await Promise.all([
+      checkUntil(isChecked),
+      churn(quietSteps, { random, pauseMs: 1_000, isOver: isChecked, insists: false }),
+      churn({ kill: kill as Step }, { random, pauseMs: 15_000, isOver: isChecked, insists: true }),
+    ]);
+    console.log(checked);
+
+    const endMs = performance.now() + DURATION_MS - CHECKED_MS;
     const isOver = (): boolean => performance.now() > endMs || census.duplicates().length > 0;
     const [works, faults] = await Promise.all([
       churn(WORKLOAD_STEPS, { random: seededRandom(SEED), pauseMs: 1_000, isOver, insists: false }),

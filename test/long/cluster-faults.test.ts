@@ -3,24 +3,8 @@ import { expect, it } from "vitest";
 import { chaos } from "../cluster/fault-chaos.ts";
 import { killAtEffects } from "../cluster/fault-kills.ts";
 import { endAll } from "../cluster/fault-questions.ts";
-import { stopServerInStorm } from "../cluster/fault-storm.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import { startWorld } from "../lab/cluster/world.ts";
-
-it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () => {
-  const world = await startWorld({
-    nodes: ["n1", "n2", "n3"],
-    pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
-    isObserved: true,
-  });
-  try {
-    await followWorld(world);
-    const { running } = await stopServerInStorm(world, { pods: 40, stoppedMs: 30_000 });
-    expect(running).toHaveLength(120);
-  } finally {
-    await world.stop();
-  }
-});
 
 it("an agent is killed at every effect of ADD and DEL, by number: nothing is lost, nothing is left", async () => {
   const world = await startWorld({

@@ -112,6 +112,8 @@ export class AllocationChecker {
   readonly #options: CheckerOptions;
   readonly #objects = new Map<string, NonNullable<Allocation>>();
   /** When the objects came into their state. */
+  /** Records that were there when the history began, unchanged since. */
+  readonly #past = new Set<string>();
   readonly #since = new Map<string, Period | undefined>();
   readonly #live = new Map<string, Live[]>();
   readonly #departures = new Map<string, Departure>();
@@ -154,6 +156,7 @@ export class AllocationChecker {
   begin({ name, object }: Write): void {
     if (object === undefined) return;
     this.#objects.set(name, object);
+    this.#past.add(name);
     for (const live of this.#live.get(name) ?? [])
       if (live.state === "displaced" && isBoundTo(object, live)) live.state = "recorded";
   }
@@ -189,7 +192,9 @@ export class AllocationChecker {
     if (!isByHand) this.#check(before, write);
     if (object === undefined) this.#objects.delete(name);
     else this.#objects.set(name, object);
-    if (isByHand || !isSameState(before, object)) this.#since.set(name, isByHand ? undefined : atMs);
+    // What cools since its record is back may have rested before.
+    const isUnknown = isByHand || this.#past.delete(name);
+    if (isByHand || !isSameState(before, object)) this.#since.set(name, isUnknown ? undefined : atMs);
     if (isByHand) this.#departures.delete(name);
     if (isByHand || !isRetained(object)) this.#answers.delete(name);
     const mac = object?.spec.quarantine?.mac ?? "";

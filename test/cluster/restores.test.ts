@@ -1,0 +1,125 @@
+/**
+ * etcd is restored from a snapshot while pods live, as its documentation has it: with and without later versions, with
+ * the controller alive, restarted and away, with a node that joined since, and one that is cut off. An observer and
+ * the history's checker look on; a member of a StatefulSet keeps its address (rules registry-epoch, known-stays).
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
+import * as objects from "../lab/cluster/objects.ts";
+import { requestNodeToken } from "../lab/cluster/rights.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { ofRun } from "../world/long-cases.ts";
+
+const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+/** For as long the controller stays away, or the node cut off, in a row with that. */
+const AWAY_MS = 5_000;
+
+interface Row {
+  /** `--bump-revision` */
+  readonly raisedBy: number;
+  readonly controller: "alive" | "restarted" | "away";
+  /** n3 cannot reach the API server. */
+  readonly isCut?: boolean;
+  /** A node that the copy does not know. */
+  readonly joined?: string;
+}
+const ROWS: readonly Row[] = [0, 5_000].flatMap((raisedBy) => [
+  { raisedBy, controller: "alive" },
+  { raisedBy, controller: "restarted", joined: `joined-${raisedBy}` },
+  { raisedBy, controller: "away" },
+  { raisedBy, controller: "alive", isCut: true },
+]);
+
+let world: World;
+let followed: FollowedWorld;
+let controller: ControllerProcess;
+let pods = 0;
+const table: string[] = [];
+
+beforeAll(async () => {
+  const pool = { name: "blue", subnet: "10.6.0.0/24", selection: "ascending" };
+  world = await startWorld({ nodes: ["n1", "n2", "n3"], pools: [pool as never], isObserved: true });
+  followed = await followWorld(world);
+  for (const { name } of world.nodes()) await world.setNode(name, "True");
+  await lead();
+}, 120_000);
+afterAll(async () => {
+  console.log(["versions raised by, controller | first new pods | members again", ...table].join("\n"));
+  await controller?.stop();
+  await world?.stop();
+});
+
+async function lead(): Promise<void> {
+  const kubeconfig = await world.controllerKubeconfig();
+  controller = await startControllerProcess({ kubeconfig, name: `c${pods}`, args: QUICK });
+}
+
+async function attach(pod: objects.LabPod): Promise<{ address: string; ms: number }> {
+  const { addresses, refusal, tookMs } = await world.node(pod.node).runtime.attach(pod, { limitMs: 60_000 });
+  expect(addresses, refusal).toHaveLength(1);
+  return { address: addresses[0] ?? "", ms: Math.round(tookMs) };
+}
+
+/** Its kubelet registers, and its agent is a new pod: the token of the one before was for a Node that never was. */
+async function joinAgain(node: string): Promise<void> {
+  await world.setNode(node, "True");
+  await world.plane.writeKubeconfig(`${node}.kubeconfig`, { token: await requestNodeToken(world.client, node) });
+  await world.node(node).agent.kill("SIGKILL");
+  await world.node(node).agent.start();
+}
+
+const start = async (node: string) => attach(await world.createPod({ name: `web-${pods++}`, node }));
+
+it.each(ofRun(ROWS, ({ raisedBy, controller }) => raisedBy > 0 && controller === "restarted"))(
+  "etcd is restored, versions raised by $raisedBy, controller $controller, cut off: $isCut, joined: $joined",
+  { timeout: 180_000 },
+  async (row) => {
+    const owner = await objects.createWorkload(world.client, "StatefulSet", `db${pods}`, { replicas: 2 });
+    const member = (index: number) => world.createPod({ name: `${owner.name}-${index}`, node: `n${index + 1}`, owner });
+    const early = await member(0);
+    const addresses = [(await attach(early)).address];
+    const gone = await world.createPod({ name: `web-${pods++}`, node: "n2" });
+    await attach(gone);
+    const copy = await world.plane.snapshot();
+    await world.node("n2").runtime.detach(gone);
+    await world.deletePod(gone);
+    if (row.joined !== undefined) await world.addNode(row.joined, { isDirect: true });
+    const late = await member(1);
+    addresses.push((await attach(late)).address);
+    const since = [await world.createPod({ name: `web-${pods++}`, node: "n1" })];
+    since.push(await world.createPod({ name: `web-${pods++}`, node: row.joined ?? "n3" }));
+    for (const pod of since) await attach(pod);
+    if (row.controller !== "alive") await controller.kill();
+    if (row.isCut) world.node("n3").proxy.refuse();
+    // The copy has no such pod of the set, so that its agent takes the address off the NIC.
+    followed.leaving(late.uid);
+    await followed.restore(copy, row.raisedBy);
+    if (row.joined !== undefined) await joinAgain(row.joined);
+    if (row.controller === "restarted") await lead();
+    // It is back as an object, without a sandbox.
+    await world.deletePod(gone);
+    const first = Promise.all([start("n1"), start("n2")]);
+    if (row.controller === "away" || row.isCut) await sleep(AWAY_MS);
+    if (row.controller === "away") await lead();
+    if (row.isCut) await world.node("n3").proxy.accept();
+    const found = await first;
+    const again: string[] = [];
+    for (const [index, pod] of [early, late].entries()) {
+      await world.node(pod.node).runtime.detach(pod);
+      await world.deletePod(pod).catch(() => {});
+      again.push((await attach(await member(index))).address);
+    }
+    table.push(
+      [
+        `${row.raisedBy}, ${row.controller}${row.isCut ? ", n3 cut off" : ""}${row.joined ? ", a node joined since" : ""}`,
+        found.map(({ address, ms }) => `${address} after ${ms} ms`).join(" "),
+        again.join(" "),
+      ].join(" | "),
+    );
+    expect(again).toEqual(addresses);
+    await followed.check();
+    for (const pod of since) await world.node(pod.node).runtime.detach(pod);
+  },
+);
