@@ -98,9 +98,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
     pools: follow("IPPools", decodeControlledPool, { path: collectionPath(IP_POOLS) }),
     subnets: follow("Subnets", decodeControlledSubnet, { path: collectionPath(SUBNETS) }),
     reserved: follow("ReservedIPs", decodeControlledReservation, { path: collectionPath(RESERVED_IPS) }),
-    allocations: follow("IPAllocations", openCachedDecoder(), {
-      path: collectionPath(IP_ALLOCATIONS),
-    }),
+    allocations: follow("IPAllocations", openCachedDecoder(), { path: collectionPath(IP_ALLOCATIONS) }),
     coordinators: follow("Coordinators", decodeControlledCoordinator, { path: collectionPath(COORDINATORS) }),
     namespaces: follow("Namespaces", described(decodeNamespace), {
       path: collectionPath(NAMESPACES),
@@ -118,9 +116,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
       fieldSelector: `metadata.name=${EPOCH_MAP}`,
     }),
   };
-  const all: readonly (readonly [string, AnyReflector])[] = Object.entries(caches).map(
-    ([name, { reflector }]) => [name, reflector] as const,
-  );
+  const all = Object.entries(caches).map(([name, { reflector }]): [string, AnyReflector] => [name, reflector]);
   for (const [, reflector] of all) reflector.start();
   return {
     ...caches,

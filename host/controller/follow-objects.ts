@@ -1,3 +1,4 @@
+import type { Change } from "../kubernetes/mirror.ts";
 import { keyOf } from "../kubernetes/object-key.ts";
 import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
 import type { ControllerDeps } from "./types.ts";
@@ -5,13 +6,13 @@ import type { ControllerDeps } from "./types.ts";
 /** The settings of one collection. */
 export type Followed<T> = Omit<ReflectorOptions<T>, "api" | "log" | "random" | "keyOf" | "onSynced" | "onChange">;
 
-/** Starts to watch at once. `onChange`: also called when the first list is complete. */
+/** Starts to watch at once. `onChange`: also called when the first list is complete, without a change. */
 export function followObjects<T>(
   { api, log, random }: Pick<ControllerDeps, "api" | "log" | "random">,
-  onChange: () => void,
+  onChange: (change?: Change<T>) => void,
   own: Followed<T>,
 ): Reflector<T> {
-  const reflector = new Reflector<T>({ api, log, random, keyOf, onChange, onSynced: onChange, ...own });
+  const reflector = new Reflector<T>({ api, log, random, keyOf, onChange, onSynced: () => onChange(), ...own });
   reflector.start();
   return reflector;
 }

@@ -8,15 +8,16 @@ import type { RetainingKind } from "../../config/vendor-conf.ts";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import type { ObjectBudget } from "../../kubernetes/object-budget.ts";
-import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
+import { describeObject } from "../../kubernetes/object-key.ts";
 import { ADDRESS_OWNERS, collectionPath, type Resource } from "../../kubernetes/paths.ts";
-import { Reflector } from "../../kubernetes/reflector.ts";
+import type { Reflector } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
 import { listedKind, type Workload } from "../../resources/member.ts";
 import { decodeStatefulSet, hasMember } from "../../resources/workloads/stateful-set.ts";
 import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
 import { settingsOf } from "../caches.ts";
+import { followObjects } from "../follow-objects.ts";
 import type { AddressOwners, Caches, Liveness } from "../types.ts";
 import { readLiveness, requireUid } from "./liveness.ts";
 
@@ -106,36 +107,23 @@ export interface OpenAddressOwners extends AddressOwners {
 }
 
 /** Starts to watch at once. */
-export function openAddressOwners({
-  api,
-  vendorConf = NO_SETTINGS,
-  budget,
-  log,
-  random,
-}: AddressOwnersOptions): OpenAddressOwners {
+export function openAddressOwners(options: AddressOwnersOptions): OpenAddressOwners {
+  const { api, vendorConf = NO_SETTINGS, budget, log, random } = options;
   const listeners = new Listeners<string>((error, uid) => {
     log.error({ err: error, uid }, "Internal error while handling a change of an address owner");
   });
   const follow = ({ apiVersion, plural, metadataOnly = false, isOptional, read }: AddressOwnerKind) => {
     const group = metadataOnly ? ` of ${apiVersion}` : "";
-    const reflector = new Reflector<AddressOwnerState>({
-      api,
-      log,
-      random,
-      keyOf,
+    const onChange = (change?: Change<AddressOwnerState>): void => {
+      const uid = change && findReducedOwner(change);
+      if (uid !== undefined) listeners.tell(uid);
+    };
+    return followObjects({ api, log, random }, onChange, {
+      ...{ metadataOnly, optional: isOptional, budgeted: { budget } },
       name: `${plural}${group} as address owners`,
       path: collectionPath({ apiVersion, plural }),
-      metadataOnly,
-      optional: isOptional,
       decode: (object) => read(object, describeObject(object)),
-      budgeted: { budget },
-      onChange: (change) => {
-        const uid = findReducedOwner(change);
-        if (uid !== undefined) listeners.tell(uid);
-      },
     });
-    reflector.start();
-    return reflector;
   };
   const known = new Map(ADDRESS_OWNER_KINDS.map((each) => [each.kind, follow(each)] as const));
   /** By path: the version and the name in it may be changed, too. */

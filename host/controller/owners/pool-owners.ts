@@ -1,13 +1,15 @@
 /** The workloads that name Subnets (docs/subnets.md), as the controller follows them. */
 import { isDeepStrictEqual } from "node:util";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
 import type { ObjectBudget } from "../../kubernetes/object-budget.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, NETWORK_DEFINITIONS, PODS } from "../../kubernetes/paths.ts";
-import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
+import type { Reflector, ReflectorOptions } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { followObjects } from "../follow-objects.ts";
 import type { Liveness, PoolOwners, WatchedPods } from "../types.ts";
 import { readLiveness } from "./liveness.ts";
 import { isServedByBerth, type NetworkProvider } from "./plan-nic-requests.ts";
@@ -57,21 +59,21 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
     if (isEnding) ending.set(namespace, names.add(name));
     else if (names.delete(name) && names.size === 0) ending.delete(namespace);
   };
-  const common = { api, log, random, keyOf };
-  const follow = ({ kind, read, ...own }: Followed): Reflector<TrackedObject> =>
-    new Reflector<TrackedObject>({
-      ...common,
+  const from = { api, log, random };
+  const follow = ({ kind, read, ...own }: Followed): Reflector<TrackedObject> => {
+    const onChange = (change?: Change<TrackedObject>): void => {
+      if (change === undefined || isSame(change)) return;
+      const now = change.kind === "set" ? change.value : undefined;
+      if (now?.isEnding !== change.before?.isEnding) noteEnding(change.key, now?.isEnding === true);
+      owners.update(`${kind} ${change.key}`, change.before, now);
+      listeners.tell();
+    };
+    return followObjects(from, onChange, {
       ...own,
       decode: (object, before) => keepEqual(read(object, `${kind} "${keyOf(object)}"`, before), before),
       budgeted: { budget, reduce: withoutTemplate },
-      onChange: (change) => {
-        if (change.kind === "set" && change.value === change.before) return;
-        const now = change.kind === "set" ? change.value : undefined;
-        if (now?.isEnding !== change.before?.isEnding) noteEnding(change.key, now?.isEnding === true);
-        owners.update(`${kind} ${change.key}`, change.before, now);
-        listeners.tell();
-      },
     });
+  };
   const workloads = POOL_OWNER_KINDS.map(({ kind, apiVersion, plural, read }) =>
     follow({ kind, read, name: plural, path: collectionPath({ apiVersion, plural }) }),
   );
@@ -87,21 +89,16 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
     fieldSelector: LIVE_PODS,
     metadataOnly: true,
   });
-  const definitions = new Reflector<boolean>({
-    ...common,
-    name: "NetworkAttachmentDefinitions",
-    path: collectionPath(NETWORK_DEFINITIONS),
-    optional: true,
-    decode: isServedByBerth,
-    budgeted: { budget },
-    onChange: (change) => {
-      if (change.kind === "set" && change.value === change.before) return;
-      owners.invalidate();
-      listeners.tell();
-    },
+  const onDefinition = (change?: Change<boolean>): void => {
+    if (change === undefined || isSame(change)) return;
+    owners.invalidate();
+    listeners.tell();
+  };
+  const definitions = followObjects(from, onDefinition, {
+    ...{ name: "NetworkAttachmentDefinitions", path: collectionPath(NETWORK_DEFINITIONS) },
+    ...{ optional: true, decode: isServedByBerth, budgeted: { budget } },
   });
   const reflectors = [definitions, ...workloads, pods];
-  for (const reflector of reflectors) reflector.start();
   /** For a kind that is not followed: it is alive while a pod or ReplicaSet of it names Subnets. */
   const findLiveness = (application: PoolOwner): Liveness => {
     if (owners.has(application)) return "alive";
@@ -134,6 +131,8 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
     close: async () => void (await Promise.all(reflectors.map((reflector) => reflector.close()))),
   };
 }
+
+const isSame = <T>(change: Change<T>): boolean => change.kind === "set" && change.value === change.before;
 
 /** Returns `before` if nothing that matters here has changed, so that what was planned for the object stays valid. */
 function keepEqual(now: TrackedObject | undefined, before: TrackedObject | undefined): TrackedObject | undefined {

@@ -4,9 +4,8 @@
  */
 import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import { keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, ENDPOINT_SLICES, objectPath, PODS, SERVICES } from "../../kubernetes/paths.ts";
-import { Reflector } from "../../kubernetes/reflector.ts";
+import type { Reflector } from "../../kubernetes/reflector.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
@@ -53,26 +52,22 @@ class ServicesController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { api, caches, log, random } = deps;
+    const { caches } = deps;
     const { budget } = caches;
-    const onSynced = (): void => this.#loop.wake();
-    this.#services = new Reflector({
-      ...{ api, log, random, keyOf, onSynced },
-      name: "Services with a network",
-      path: collectionPath(SERVICES),
-      decode: decodeNetworkService,
-      budgeted: { budget },
-      onChange: (change) => this.#onService(change),
+    const wake = (): void => this.#loop.wake();
+    this.#services = followObjects(deps, (change) => (change === undefined ? wake() : this.#onService(change)), {
+      ...{ name: "Services with a network", path: collectionPath(SERVICES) },
+      ...{ decode: decodeNetworkService, budgeted: { budget } },
     });
-    this.#slices = new Reflector({
-      ...{ api, log, random, keyOf, onSynced },
-      name: "EndpointSlices",
-      path: collectionPath(ENDPOINT_SLICES),
-      labelSelector: `${MANAGED_BY_LABEL}=${MANAGER}`,
-      decode: decodeSlice,
-      budgeted: { budget, reduce: reduceSlice },
-      onChange: ({ key }) => this.#mark(namespaceOf(key)),
-    });
+    this.#slices = followObjects(
+      deps,
+      (change) => (change === undefined ? wake() : this.#mark(namespaceOf(change.key))),
+      {
+        ...{ name: "EndpointSlices", path: collectionPath(ENDPOINT_SLICES) },
+        labelSelector: `${MANAGED_BY_LABEL}=${MANAGER}`,
+        ...{ decode: decodeSlice, budgeted: { budget, reduce: reduceSlice } },
+      },
+    );
     this.#loop = startReconciling(deps, {
       failure: "Writing EndpointSlices failed",
       work: () => this.#reconcile(),
@@ -84,8 +79,6 @@ class ServicesController implements Controller {
         }),
       ],
     });
-    this.#services.start();
-    this.#slices.start();
   }
 
   get problems(): readonly string[] {
