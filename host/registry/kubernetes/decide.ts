@@ -142,7 +142,9 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   const { row, object, node, isDue, isPublic, isOwnerSeen } = inputs;
   const isRetained = row.workload !== undefined && isOwnerSeen !== false;
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
-  if (object === "absent") return { kind: isDue || isRetained ? "forget" : "wait" };
+  // What was collected from a member's pod is the member's, also if the registry went back (registry-epoch).
+  if (object === "absent" && isRetained) return { kind: isOwnerSeen === undefined ? "wait" : "create" };
+  if (object === "absent") return { kind: isDue ? "forget" : "wait" };
   const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
   if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
   // Until it is known whose it is.

@@ -490,7 +490,8 @@ export class ObjectSync {
     if (action.kind === "create") {
       task.isNew = true;
       const onUnanswered = (): void => this.#noteUnanswered(name, address);
-      task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms, onUnanswered));
+      const spec = this.#specOf(row, row.state === "Cooling" ? "Bound" : row.state);
+      task.object = knownOf(await this.#objects.create(spec, terms, onUnanswered));
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
