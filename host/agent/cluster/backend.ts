@@ -287,6 +287,7 @@ interface Listeners {
   onDefinition: (uid: string) => void;
   onWentBack: () => void;
   isOfPast: () => boolean;
+  look: () => Promise<void>;
   onLost: (row: Allocation, by: Allocation) => void;
   isPodGone: (row: Allocation) => Promise<boolean>;
   onOrphan: (name: string) => void;
@@ -425,6 +426,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
       ...{ api, node, registry, lost, log, collector, machine },
       relists: () => resources.relists,
       isOfPast: () => listeners.isOfPast?.() === true,
+      look: async () => listeners.look?.(),
       isTold: openNoticeTerm(api, lease),
     },
     {
@@ -436,19 +438,18 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   );
   listeners.onOrphan = (name) => allocations.hasten([name]);
   const closing = new AbortController();
-  const othersRestMs = (): number => resources.epochWatch.answeredMs + OTHERS_LOOK_MS - Date.now();
   const epoch = new RegistryEpoch({
     ...{ known: knownEpoch, random, log },
     line: {
-      isUp: () => resources.epochWatch.isWatching && othersRestMs() <= 0 && api.confirming === undefined,
-      session: () => resources.epochWatch.stats.watches,
-      silence: () => resources.epochWatch.silence,
-      up: async (signal) => {
+      isWatching: () => resources.epochWatch.isWatching && api.confirming === undefined,
+      watching: async (signal) => {
         await resources.epochWatch.watching(signal);
-        await sleep(Math.max(0, othersRestMs()), undefined, { signal });
         // The first answer may have raised a suspicion.
         await api.confirming;
       },
+      session: () => resources.epochWatch.stats.watches,
+      silence: () => resources.epochWatch.silence,
+      othersRestMs: () => resources.epochWatch.answeredMs + OTHERS_LOOK_MS - Date.now(),
     },
     port: new KubernetesEpoch({
       ...{ api, node },
@@ -472,6 +473,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   listeners.onDefinition = (uid) => epoch.followDefinition(uid);
   listeners.onWentBack = () => epoch.wentBack();
   listeners.isOfPast = () => epoch.isOfPast;
+  listeners.look = () => epoch.look();
   // Of what is in the way meanwhile other nodes make room.
   listeners.onLost = (row, by) => {
     if (!epoch.isOpen) lost.report(row, by);

@@ -83,6 +83,8 @@ export interface ReconcilerDeps {
    * etcd was restored.
    */
   readonly relists: () => number;
+  /** What shows that the registry went back is looked for before it is made good. Never rejects. Default: nothing. */
+  readonly look?: () => Promise<void>;
   /** Reads whether a controller has sent its notices all the time since the last call. Never rejects. */
   readonly isTold: () => Promise<boolean>;
   readonly collector: Pick<Collector, "isPodGone" | "adopted">;
@@ -335,6 +337,7 @@ export class Reconciler {
   /** Addresses that this leaves undecided are looked up again by name. */
   async #compare(rows: readonly Allocation[], objects: ReadonlyMap<string, IpAllocation>): Promise<ReconcileReport> {
     const { registry, lost, node } = this.#deps;
+    await this.#deps.look?.();
     const isOlder = (row: Allocation): boolean => isOlderThan(row, objects.get(nameOf(row)), node);
     await Promise.all(rows.filter(isOlder).map((row) => registry.inherit(row)));
     const known = new Set(rows.map(nameOf));

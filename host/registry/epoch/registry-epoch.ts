@@ -3,6 +3,7 @@
  * registry-epoch). Each such registry begins an epoch. Until every node has written what its pods have, the epoch is
  * open, and first claims are made on probation or wait. The registry itself is behind {@link EpochPort}.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
@@ -18,8 +19,11 @@ import type { KnownEpoch } from "./known-epoch.ts";
 /** Interval at which an agent repeats what failed while an epoch is open: milliseconds, less a random half. */
 const RETRY_MS = 1_000;
 
-/** Interval at which what is known of the registry is written to the state directory: milliseconds. */
-const SAVE_MS = 1_000;
+/**
+ * Interval at which what is known of the registry is written to the state directory, and this node's newest record
+ * looked for if it has not been in this session: milliseconds.
+ */
+const SAVE_MS = 500;
 
 /** The epoch as the registry says it. */
 export type Epoch = Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor" | "probed" | "beats">;
@@ -80,9 +84,14 @@ interface EpochLine {
   up(signal: AbortSignal): Promise<void>;
 }
 
-interface EpochSource extends EpochLine {
+interface EpochSource extends Pick<EpochLine, "silence"> {
+  isWatching(): boolean;
+  /** Resolves when it is. Rejects with the signal's reason. */
+  watching(signal: AbortSignal): Promise<void>;
   /** Number of watches so far: another one after each interruption. */
   session(): number;
+  /** Returns after how many milliseconds the other agents have looked for their records, too; negative if they have. */
+  othersRestMs(): number;
 }
 
 /** A claim under way. */
@@ -121,18 +130,19 @@ export class RegistryEpoch {
   #changed = new Latch();
   #wasOpen = false;
   /** The session in which this node's newest record was looked for. */
-  #looked = 0;
+  #looked = -1;
   #looking: Promise<void> | undefined;
 
   constructor(deps: RegistryEpochDeps) {
     this.#deps = deps;
     const { line } = deps;
     this.line = {
-      isUp: () => line.isUp() && this.#looked === line.session(),
+      isUp: () => line.isWatching() && this.#looked === line.session() && line.othersRestMs() <= 0,
       silence: () => line.silence(),
       up: async (signal) => {
-        await line.up(signal);
-        await this.#look();
+        await line.watching(signal);
+        await this.look();
+        await sleep(Math.max(0, line.othersRestMs()), undefined, { signal });
       },
     };
     if (deps.known.state.isBroken) this.#break("history");
@@ -151,7 +161,7 @@ export class RegistryEpoch {
       failure: "Saving the registry's versions failed",
       work: async () => {
         deps.known.save();
-        if (line.isUp()) void this.#look();
+        if (line.isWatching()) void this.look();
         return SAVE_MS;
       },
       retryMs: () => SAVE_MS,
@@ -249,8 +259,11 @@ export class RegistryEpoch {
     this.#update();
   }
 
-  /** Once in each session. Never rejects. */
-  async #look(): Promise<void> {
+  /**
+   * Looks for this node's newest record, once in each session. What publishes records again waits for it, and would
+   * hide that they were missing. Never rejects.
+   */
+  async look(): Promise<void> {
     const session = this.#deps.line.session();
     if (this.#looked === session) return;
     this.#looking ??= this.#deps.rows.isNewestMissing().then((isMissing) => {

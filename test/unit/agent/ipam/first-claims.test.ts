@@ -53,7 +53,11 @@ class World {
   /** Called when the search has recorded its addresses. */
   onRecorded = (): void => {};
   /** How this node hears of the registry. */
-  readonly line = { isUp: () => this.isUp, silence: () => SILENCE, up: (signal: AbortSignal) => this.#up.wait(signal) };
+  readonly line = {
+    isWatching: () => this.isUp,
+    silence: () => SILENCE,
+    watching: (signal: AbortSignal) => this.#up.wait(signal),
+  };
   isUp = true;
   readonly #up = new Latch();
   #hangUp = new AbortController();
@@ -68,12 +72,13 @@ class World {
       },
       ...{
         known: this.known,
-        line: { ...this.line, session: () => 0, isUp: () => this.isUp },
+        line: { ...this.line, session: () => 0, othersRestMs: () => 0 },
         random: () => 0.5,
         log: node.log,
         onSettled: () => {},
       },
     });
+    void this.epoch.look();
     this.epoch.followDefinition("kind");
     this.epoch.follow(DONE);
   }
