@@ -12,6 +12,7 @@ import { startNetworks } from "./networks/networks-controller.ts";
 import { startNotices } from "./notices/notice-controller.ts";
 import { startOccupied } from "./occupied-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
+import { startPolicies } from "./policies-controller.ts";
 import { startServices } from "./services/services-controller.ts";
 import { startSubnets } from "./subnets/subnets-controller.ts";
 import { startShares } from "./usage/full-namespaces.ts";
@@ -32,6 +33,7 @@ export const CONTROLLERS: Controllers = {
   notices: startNotices,
   services: startServices,
   gates: startGates,
+  policies: startPolicies,
 };
 
 const { subnets: _subnets, ...WITHOUT_SUBNETS } = CONTROLLERS;

@@ -9,7 +9,10 @@ import { mapPoolOf } from "../web/describe-pool.ts";
 import type { MapAllocation, MapPool, MapSource } from "../web/map-source.ts";
 import type { OpenCaches } from "./caches.ts";
 
-type MapCaches = Pick<OpenCaches, "pools" | "coordinators" | "reserved" | "allocations" | "problems" | "unread">;
+type MapCaches = Pick<
+  OpenCaches,
+  "pools" | "coordinators" | "reserved" | "allocations" | "namespaces" | "problems" | "unread"
+>;
 
 export function openClusterMap(caches: MapCaches): MapSource {
   return {
@@ -21,6 +24,7 @@ export function openClusterMap(caches: MapCaches): MapSource {
         value === undefined ? [] : [{ name, addressSpace: value.spec.addressSpace, ranges: value.spec.ranges }],
       ),
     allocations: () => allocationsOf(caches),
+    namespaceSince: (name) => caches.namespaces.items.get(name)?.createdAt,
     problems: () => [...caches.unread.map((name) => `${name} are not listed yet`), ...caches.problems],
     subscribe: (listener) =>
       caches.allocations.subscribe((change) => {

@@ -11,6 +11,8 @@ export interface Namespace {
   readonly labels: Labels;
   /** Only those under `ipam.vendor.io/`. */
   readonly annotations: Readonly<Record<string, string>>;
+  /** RFC 3339, to the second. */
+  readonly createdAt?: string | undefined;
 }
 
 /** The API server omits `kind` in the items of a list. */
@@ -18,7 +20,7 @@ const namespaceSchema = z.object({ kind: z.literal("Namespace").optional(), meta
 
 /** Decodes a Namespace; `source` names it in the error. Throws ConfigError. */
 export function decodeNamespace(value: unknown, source: string): Namespace {
-  const { name, labels, annotations } = decodeConfig(namespaceSchema, value, source).metadata;
+  const { name, labels, annotations, creationTimestamp } = decodeConfig(namespaceSchema, value, source).metadata;
   const own = Object.entries(annotations).filter(([key]) => key.startsWith(ANNOTATION_PREFIX));
-  return { kind: "Namespace", name, labels, annotations: Object.fromEntries(own) };
+  return { kind: "Namespace", name, labels, annotations: Object.fromEntries(own), createdAt: creationTimestamp };
 }

@@ -159,12 +159,19 @@ function forOwner({ succeeds, lines, nics }: ExplanationRecord): ExplanationReco
   return { succeeds, lines: nics.length === 0 ? lines : told.filter((line) => line !== ""), nics: [] };
 }
 
-async function tellHistory({ questions }: MapSource, { query, viewer, signal }: Question): Promise<HttpAnswer> {
+async function tellHistory(source: MapSource, { query, viewer, signal }: Question): Promise<HttpAnswer> {
+  const { questions } = source;
   if (questions === undefined) return ONLY_AGENTS_KNOW;
   const ip = parseIp(query.get("address") ?? "");
   if (ip === undefined) return refuse(400, "address: found none, want an IP address");
   const { lines, problems } = await questions.history(ip, signal);
-  const seen = lines.filter(({ namespace }) => viewer === "all" || viewer.has(namespace));
+  const isOfThis = (namespace: string, time: string): boolean => {
+    const since = source.namespaceSince?.(namespace);
+    return since !== undefined && Date.parse(time) >= Date.parse(since);
+  };
+  const seen = lines.filter(
+    ({ namespace, time }) => viewer === "all" || (viewer.has(namespace) && isOfThis(namespace, time)),
+  );
   // Problems name nodes.
   const why = viewer === "all" || problems.length === 0 ? [...problems] : ["Some nodes did not answer."];
   return encode(historyAnswer, { lines: [...seen], problems: why });

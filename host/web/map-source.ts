@@ -94,6 +94,8 @@ export interface MapSource {
   problems(): readonly string[];
   /** Calls the listener after each change. Returns the function that ends the subscription. */
   subscribe(listener: (change: MapChange) => void): () => void;
+  /** Returns when the namespace was made, RFC 3339: what was before is another's of that name. undefined: not known. */
+  namespaceSince?(namespace: string): string | undefined;
   /** Absent where no agent can be asked. */
   readonly questions?: MapQuestions | undefined;
 }

@@ -18,8 +18,8 @@ const AUTHORITY_LIFETIME_MS = 3_650 * 86_400_000;
 /** A certificate is valid since so long before it was made, for clocks that are late: milliseconds. */
 const CLOCK_SKEW_MS = 300_000;
 
-/** Longest interval at which the Secrets are read: milliseconds. */
-const CHECK_MS = 600_000;
+/** Longest interval at which the Secrets are read, which others may delete or empty: milliseconds. */
+const CHECK_MS = 5_000;
 
 /** Shortest time between two passes: milliseconds. */
 const REST_MS = 200;

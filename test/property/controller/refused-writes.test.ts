@@ -232,6 +232,7 @@ const WRITES: Readonly<Record<string, string>> = {
   subnets: "DELETE ippools, PATCH ippools, PATCH subnets, POST ippools",
   usage: "DELETE ippoolusages, PATCH ippools, POST ippoolusages, PUT ippoolusages",
   shares: "PATCH coordinators",
+  policies: "",
   conditions: "PATCH ippools, PATCH subnets",
   finalizers: "PATCH ippools",
   claims: "PATCH ipamclaims",

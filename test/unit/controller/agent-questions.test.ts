@@ -9,6 +9,10 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { openAgentQuestions } from "../../../host/controller/agent-questions.ts";
 import { issueCertificate, makeAuthority, type Pair } from "../../../host/controller/certificates/certificate.ts";
 import type { KubeApi, KubeCall, KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { historyAnswer } from "../../../host/records/map-records.ts";
+import { createMapApi } from "../../../host/web/map-api.ts";
+import { UsageSamples } from "../../../host/web/usage-samples.ts";
+import type { Viewer } from "../../../host/web/viewer.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "berth-questions-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -95,5 +99,19 @@ describe("an agent", () => {
     const { questions } = await serve(own, { code: 101, msg: "No address is free", details: "a\nb" });
     const { succeeds, lines } = await questions.explain({ namespace: "shop", name: "web-0" }, signal);
     expect([succeeds, lines]).toEqual([false, ["No address is free", "a", "b"]]);
+  });
+
+  it("whose namespace was made again: its viewers do not read what pods of the former one had", async () => {
+    const times = ["2026-01-01T00:00:01.200Z", "2026-01-01T00:00:02.100Z", "2026-01-01T00:00:03Z"];
+    const { questions } = await serve(own, { node: "n1", lines: times.map((time) => line(time, "ADD")), missing: 0 });
+    const source = { refresh: async () => {}, questions, namespaceSince: () => "2026-01-01T00:00:02Z" };
+    const ask = createMapApi({ source: source as never, samples: new UsageSamples(), version: "1" });
+    const seen = async (viewer: Viewer): Promise<string[]> => {
+      const query = new URLSearchParams({ address: "10.6.0.7" });
+      const { body } = await ask("/api/v1/history", { query, viewer, user: "", signal });
+      return historyAnswer.parse(JSON.parse(String(body))).lines.map(({ time }) => time);
+    };
+    expect(await seen("all")).toEqual(times);
+    expect(await seen(new Set(["shop"]))).toEqual(times.slice(1));
   });
 });

@@ -15,6 +15,7 @@ import { decodeCoordinatorConf } from "../../../../host/config/coordinator-conf.
 import { decodeIfacerConf } from "../../../../host/config/ifacer-conf.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../../../host/config/network-definition.ts";
 import { decodeVendorConf } from "../../../../host/config/vendor-conf.ts";
+import { POLICIES } from "../../../../host/controller/policies-controller.ts";
 import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import manifest from "../../../../package.json" with { type: "json" };
 import { copyChart, PLAIN_RELEASE, runHelm } from "../../../../scripts/chart/helm.ts";
@@ -193,10 +194,12 @@ describe("another release and namespace", () => {
     expect([...named].filter((user) => !users.includes(user))).toEqual([]);
     expect(named.size).toBe(2);
     const policies = objects.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
-    expect(policies.length).toBeGreaterThan(8);
     // The kinds are deleted by nobody without more ado, and a hub's members are accounts of other clusters.
     const isOfAll = ({ metadata }: (typeof policies)[number]) => /-(?:kinds|address-ranges)$/.test(metadata.name);
-    for (const { metadata, spec } of policies.filter((each) => !isOfAll(each))) {
+    const narrow = policies.filter((each) => !isOfAll(each));
+    const known = [...POLICIES, "tokens"].sort();
+    expect(narrow.map(({ metadata: { name } }) => known.find((end) => name.endsWith(`-${end}`))).sort()).toEqual(known);
+    for (const { metadata, spec } of narrow) {
       const [, component] = /-(agent|controller)-\w+$/.exec(metadata.name) ?? [];
       // The others are about everyone else: they name whom they leave out.
       const wanted = users.filter((user) => user.endsWith(`-${component ?? "controller"}`));
