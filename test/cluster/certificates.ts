@@ -58,7 +58,11 @@ function followSecrets(client: KubeClient, places: ReadonlyMap<string, string>):
   let isOver = false;
   const follow = async () => {
     while (!isOver) {
-      for (const [name, directory] of places) writeFiles(directory, (await client.get(`${SECRETS}/${name}`)).data);
+      for (const [name, directory] of places) {
+        // What is mounted stays when the Secret goes.
+        const secret = await client.get(`${SECRETS}/${name}`).catch(() => undefined);
+        writeFiles(directory, secret?.data);
+      }
       await new Promise((resolve) => setTimeout(resolve, KUBELET_MS));
     }
   };
