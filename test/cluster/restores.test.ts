@@ -24,12 +24,15 @@ interface Row {
   readonly isCut?: boolean;
   /** A node that the copy does not know. */
   readonly joined?: string;
+  /** Agents of these nodes are killed before, and start afterwards. */
+  readonly killed?: readonly string[];
 }
 const ROWS: readonly Row[] = [0, 5_000].flatMap((raisedBy) => [
   { raisedBy, controller: "alive" },
   { raisedBy, controller: "restarted", joined: `joined-${raisedBy}` },
   { raisedBy, controller: "away" },
   { raisedBy, controller: "alive", isCut: true },
+  { raisedBy, controller: "alive", killed: ["n1", "n2", "n3"] },
 ]);
 
 let world: World;
@@ -73,7 +76,7 @@ async function joinAgain(node: string): Promise<void> {
 const start = async (node: string) => attach(await world.createPod({ name: `web-${pods++}`, node }));
 
 it.each(ofRun(ROWS, ({ raisedBy, controller }) => raisedBy > 0 && controller === "restarted"))(
-  "etcd is restored, versions raised by $raisedBy, controller $controller, cut off: $isCut, joined: $joined",
+  "etcd is restored, versions raised by $raisedBy, controller $controller, cut off: $isCut, joined: $joined, killed: $killed",
   { timeout: 180_000 },
   async (row) => {
     const owner = await objects.createWorkload(world.client, "StatefulSet", `db${pods}`, { replicas: 2 });
@@ -95,7 +98,10 @@ it.each(ofRun(ROWS, ({ raisedBy, controller }) => raisedBy > 0 && controller ===
     if (row.isCut) world.node("n3").proxy.refuse();
     // The copy has no such pod of the set, so that its agent takes the address off the NIC.
     followed.leaving(late.uid);
+    const killed = (row.killed ?? []).map((node) => world.node(node).agent);
+    await Promise.all(killed.map((agent) => agent.kill("SIGKILL")));
     await followed.restore(copy, row.raisedBy);
+    await Promise.all(killed.map((agent) => agent.start()));
     if (row.joined !== undefined) await joinAgain(row.joined);
     if (row.controller === "restarted") await lead();
     // It is back as an object, without a sandbox.
@@ -113,7 +119,7 @@ it.each(ofRun(ROWS, ({ raisedBy, controller }) => raisedBy > 0 && controller ===
     }
     table.push(
       [
-        `${row.raisedBy}, ${row.controller}${row.isCut ? ", n3 cut off" : ""}${row.joined ? ", a node joined since" : ""}`,
+        `${row.raisedBy}, ${row.controller}${row.isCut ? ", n3 cut off" : ""}${row.joined ? ", a node joined since" : ""}${row.killed ? ", agents killed" : ""}`,
         found.map(({ address, ms }) => `${address} after ${ms} ms`).join(" "),
         again.join(" "),
       ].join(" | "),
