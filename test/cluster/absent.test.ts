@@ -79,19 +79,13 @@ afterAll(async () => {
 });
 
 async function lead(): Promise<void> {
-  controller = await startControllerProcess({
-    kubeconfig: await world.controllerKubeconfig(),
-    name: "c",
-    args: [...QUICK, ...certificates.args.controller],
-  });
+  const args = [...QUICK, ...certificates.args.controller];
+  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "c", args });
 }
 
 /** As the controller keeps them. */
-const settings = (): Promise<string> =>
-  world.client.get(REGISTRY).then(
-    ({ data }) => String(data?.settings),
-    () => "",
-  );
+const settings = async (): Promise<string> =>
+  (await world.client.get(REGISTRY).catch(() => undefined))?.data?.settings ?? "";
 
 const given = new Set<string>([OF_A_NODE, RESERVED]);
 

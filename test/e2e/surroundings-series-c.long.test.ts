@@ -1,0 +1,2 @@
+/** Another seed. */
+import "./surroundings-series.test.ts";
