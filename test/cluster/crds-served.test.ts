@@ -185,6 +185,7 @@ describe("objects of Kubernetes' own, as the API server prints them", () => {
         name: "shop",
         labels: { ...labels, "kubernetes.io/metadata.name": "shop" },
         annotations,
+        createdAt: object.metadata.creationTimestamp,
       });
     }
   });

@@ -99,6 +99,7 @@ symptom("A deleted pool stays", async () => {
 });
 symptom("Unauthorized", async () => {
   const { agent } = await world.addNode("n2", { proxy: { token: "expired" } });
+  await until("it is not ready", async () => (await agent.request("/v1/health")).body.includes("401"));
   return berthctl(agent.socket, "check");
 });
 symptom("The API server cannot be reached", async () => {

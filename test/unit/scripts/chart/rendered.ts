@@ -101,7 +101,7 @@ export const SETS = {
       prometheusRule: { ...LABELS, enabled: true },
       docs: { url: "https://example.com/berth/" },
       grafanaDashboard: { enabled: true, labels: { grafana: "yes" } },
-      hooks: { resources: {} },
+      hooks: { resources: { requests: { cpu: "7m" } } },
       prePull: { timeoutSeconds: 90 },
       uninstall: { force: true, timeoutSeconds: 100 },
     },
