@@ -107,22 +107,6 @@ describe("health, a name of check for one more release", () => {
     expect((await runBerthctl()).out).not.toMatch(/ (health|doctor) /);
   });
 
-  it("without an agent is no answer: 3", async () => {
-    const none = expect.stringMatching(/^berthctl health is .*\nberthctl: No agent answers on \/nowhere\/agent.sock/);
-    const end = { code: 3, out: "", error: none };
-    for (const words of [["health"], ["health", "--probe", "live"]])
-      expect(await runBerthctl(...words, "--socket", "/nowhere/agent.sock")).toEqual(end);
-  });
-
-  it("lists problems: 1", async () => {
-    const health = { ...HEALTH, problems: ["x"], spool: { waiting: 2, rejected: 1 } };
-    answer({ "/v1/health": health });
-    const { out, code } = await run("health");
-    const problems = ["- x", "- 2 DELs wait in the spool", "- 1 spooled requests could not be read"];
-    expect([out.split("\n").slice(1, -1), code]).toEqual([problems, 1]);
-    expect(await jsonOf("health")).toEqual(health);
-  });
-
   it.each<[status: string, live: number, ready: number]>([
     ["ready", 0, 0],
     ["not ready", 0, 1],

@@ -1,6 +1,5 @@
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -11,7 +10,6 @@ import { buildVersion, tagOf } from "../../../scripts/setup/version.mjs";
 // follow.
 const setupFile = (name: string): string => join(root, "scripts", "setup", name);
 const { meetsLock } = await import(setupFile("npm.mjs"));
-const { hashInputs } = await import(setupFile("stamp.mjs"));
 
 let directory = "";
 beforeEach(() => {
@@ -86,35 +84,4 @@ test.each([
   { when: "one that only others need is missing", wanted: { a: { optional: true } }, installed: {}, meets: true },
 ])("npm packages meet the lock file when $when: $meets", ({ wanted, installed, meets }) => {
   expect(meetsLock(wanted, installed)).toBe(meets);
-});
-
-test("stamps change with a content, a name, a new file and a text, not with the time", () => {
-  const file = join(directory, "sub", "a");
-  mkdirSync(join(directory, "sub"));
-  writeFileSync(file, "1");
-  const first = hashInputs([directory], ["x"]);
-  writeFileSync(file, "1");
-  expect(hashInputs([directory], ["x"])).toBe(first);
-  expect(hashInputs([directory], ["y"])).not.toBe(first);
-  writeFileSync(file, "2");
-  const second = hashInputs([directory], ["x"]);
-  expect(second).not.toBe(first);
-  writeFileSync(join(directory, "b"), "");
-  expect(hashInputs([directory], ["x"])).not.toBe(second);
-});
-
-test("a set-up waits for another one that fills the same cache", async () => {
-  const holder = spawn("flock", [join(directory, ".setup.lock"), "cat"], { stdio: ["pipe", "ignore", "inherit"] });
-  await expect.poll(() => existsSync(join(directory, ".setup.lock"))).toBe(true);
-  const waiting = spawn(process.execPath, [join(root, "scripts", "setup.mjs"), "chart"], {
-    env: { ...process.env, BERTH_CACHE: directory },
-    stdio: ["ignore", "pipe", "inherit"],
-    detached: true,
-  });
-  const [line] = await once(waiting.stdout, "data");
-  process.kill(-Number(waiting.pid));
-  holder.stdin.end();
-  await Promise.all([once(waiting, "close"), once(holder, "close")]);
-  expect(String(line)).toContain(`${directory}, waiting for it`);
-  expect(readdirSync(directory)).toEqual([".setup.lock"]);
 });

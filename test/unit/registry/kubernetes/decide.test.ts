@@ -67,7 +67,25 @@ const formerWeb: KnownObject = { ...ours, workload: WEB };
 const earlierPod: KnownObject = { ...ofOtherPod, workload: WEB };
 const retainedFor = (ifName: string): KnownObject => ({ ...ourRetained, workload: { ...WEB, ifName } });
 
+/** Of this row's pod, by its claim if one is named, and of two pods elsewhere. */
+const shareOf = (claim?: string) => ({ ...HOLDER, node: "here", podUid: "a", ...(claim && { claim }) });
+const others = ["b", "d"].map((podUid) => ({ ...HOLDER, node: "there", podUid }));
+const sharedBy = (object: KnownObject, ...sharers: Holder[]): KnownObject => ({ ...object, sharers });
+
 const ROWS = cases<Case>`
+  retention: shared, with its own claim ${[named(bound), sharedBy(ofOtherPod, shareOf(OWN), ...others)]} => synced
+  retention: shared, with an older claim ${[named(bound), sharedBy(ofOtherPod, shareOf(BEFORE), ...others)]}
+    => replace Bound
+  retention: shared by others alone ${[named(bound, BEFORE), sharedBy(of(BEFORE, ofOtherPod), ...others)]} => taken
+  retention: shared, and retained by now ${[cooledWeb, sharedBy(ourRetained, shareOf(), ...others)]} => forget
+  a release of what is shared, and in deletion ${[cooling, { ...sharedBy(ours, shareOf(), ...others), deleting: true }]}
+    => wait
+  a release before it is known which machine this is, elsewhere ${[cooling, formerly(elsewhere(ours)), due]} => forget
+  a release of what cools, and was another node's before ${[cooling, { ...ourCooling, lost: "there" }, due]} => delete
+  retention: in quarantine, of an owner that was created again ${[cooledAgain, { ...ourQuarantined, workload: WEB }]}
+    => replace Kept
+  conflict: in quarantine, by another machine ${[quarantined, formerly(ourQuarantined), asNew]} => synced
+  conflict: another machine has what has ended here ${[ended, formerly(ours), dueAsNew]} => forget
   a claim creates without looking ${[bound, undefined]} => create
   retention: an answered member's, of what is not known, may be shared ${[{ ...ofWeb, isConfirmed: true }, undefined]}
     => read
@@ -242,6 +260,12 @@ it("retention: a decision between two pods is about the object as it was read", 
   expect(await check("absent", full)).toBe("read");
   expect(await check(undefined, full)).toBe("read");
   expect(await check(ours, undefined)).toBe("read");
+  const other = { ...full, spec: { ...full.spec, holders: [{ ...HOLDER, node: "here", ifName: "net1" }] } };
+  expect(await takeOver(deps, ofWeb, { object: ours, full: other })).toStrictEqual({ kind: "taken" });
+  const isGone = takeOver({ ...deps, ...livePods() }, ofWeb, { object: ours, full });
+  expect(await isGone).toStrictEqual({ kind: "taken" });
+  const lost = { ...deps, readNodeStatus: async () => "lost" as const };
+  expect((await takeOver(lost, confirmed, { object: ours, full })).kind).toBe("replace");
 });
 
 it("retention: without a status of the other holder it is gone, and its address goes to the live pod", async () => {

@@ -6,6 +6,7 @@ import {
   foreignOf,
   hasChanged,
   isOfSameNic,
+  isRecorded,
   type KnownObject,
   knownOf,
   lastHolderOf,
@@ -38,7 +39,9 @@ describe("the object of a row", () => {
     const spec = specOf(row, "Bound", place);
     const holder = { namespace: "shop", pod: "web-0", podUid: "a", ifName: "eth0", node: "here" };
     const workload = { ...row.workload, ifName: "eth0" };
-    expect(spec).toMatchObject({ state: "Bound", holders: [holder], workload, ...place });
+    expect(spec).toMatchObject({ state: "Bound", workload, ...place });
+    expect(spec.holders).toStrictEqual([holder]);
+    expect(specOf(row, "Bound", place, { ...known, workload: row.workload, number: 4 }).number).toBe(4);
     expect([spec.quarantine, JSON.stringify({ ...spec, ip: "" }).includes("secret")]).toEqual([undefined, false]);
   });
 
@@ -77,6 +80,9 @@ it("the holders of an object are known one by one only if there are several", ()
   const holders = [HOLDER, { ...HOLDER, podUid: "other" }];
   expect(knownOf(object)).not.toHaveProperty("sharers");
   expect(knownOf({ ...object, spec: { ...object.spec, holders } })).toHaveProperty("sharers", holders);
+  expect(knownOf(ipAllocation("10.0.0.1", { holders: [{ ...HOLDER, node: "n9", machine: "m" }] })).machine).toBe(
+    undefined,
+  );
 });
 
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
@@ -111,6 +117,7 @@ it.each<[what: string, object: KnownObject, ofPod: Workload | undefined, wanted:
   ["is the row's while the pod says so, whatever the object says", { ...known, workload: again }, WEB, undefined],
   ["is what the object says where the pod is not known", { ...known, workload: again }, undefined, again],
   ["is not that of another pod's object", { ...known, podUid: "u2", workload: again }, undefined, undefined],
+  ["is not that of another NIC's object", { ...known, ifName: "net1", workload: again }, undefined, undefined],
   ["is not of another name", known, { ...again, name: "other" }, undefined],
   ["is not of another namespace", known, { ...again, namespace: "evil" }, undefined],
   ["is not another member", known, { ...again, member: "web-1" }, undefined],
@@ -129,6 +136,16 @@ it.each<[what: string, change: Partial<KnownObject>, isNamed: boolean]>([
   const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
   expect(lastHolderOf(row, { ...known, ...change }, "n1")).toEqual(isNamed ? { lastHolder: holder } : {});
 });
+
+it.each<[id: string | undefined, earlier: string[], of: string, wanted: boolean]>([
+  ["c1", [], "c1", true],
+  ["c1", ["c0"], "c0", true],
+  ["c1", [], "c0", false],
+  [UNNAMED, [], UNNAMED, false],
+  [undefined, [], "c1", false],
+])("a row of claim %s after %j has recorded %s: %s", (id, earlier, of, wanted) =>
+  expect(isRecorded(id === undefined ? {} : { claim: { id, number: 1, earlier } }, of)).toBe(wanted),
+);
 
 describe("retention: the other holders of a shared address", () => {
   const others = [{ podUid: "u2" }, { node: "n2" }, { ifName: "net1" }].map((each) => ({ ...HOLDER, ...each }));
@@ -152,6 +169,7 @@ describe("retention: the address owner of which a restored journal says nothing"
   it.each<[what: string, changes: Partial<Allocation>, object: Partial<KnownObject>]>([
     ["a row that was not confirmed", {}, {}],
     ["one that cools", { state: "Cooling" }, {}],
+    ["of a lower number", { claim: { id: "c", number: 3, earlier: [] } }, { number: 5 }],
     ["one of a pod that shares the address", {}, { podUid: "u2", sharers: [{ ...HOLDER, podUid: "u2" }, HOLDER] }],
   ])("is what the object says: %s", (_, changes, object) =>
     expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBe(WEB),
@@ -179,6 +197,15 @@ describe("another node's object as a row", () => {
     const wanted = { space: "", prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0" };
     expect(foreign({})).toMatchObject({ ...wanted, namespace: "shop", pod: "web-0", isConfirmed: true, sinceMs: 5 });
     expect(foreign({})).not.toHaveProperty("quarantine");
+  });
+  it("has the claim of its holder, of its last one, or of the one that it was taken from", () => {
+    const [holder] = [{ ...HOLDER, claim: "c1" }];
+    const claimOf = (spec: Partial<IpAllocationSpec>) => foreign({ number: 2, holders: [], ...spec }).claim;
+    const claim = { id: "c1", number: 2, earlier: [] };
+    expect(claimOf({ holders: [holder], quarantine: lostOf() })).toEqual(claim);
+    expect(claimOf({ state: "Kept", lastHolder: holder, quarantine: lostOf() })).toEqual(claim);
+    expect(claimOf({ state: "Quarantined", quarantine: lostOf(holder) })).toEqual(claim);
+    expect(foreign({})).not.toHaveProperty("claim");
   });
   it("names nothing that the object does not name", () => {
     const unnamed = { owner: "", ifName: "", namespace: "", pod: "", workload: undefined };
