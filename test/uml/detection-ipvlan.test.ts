@@ -99,7 +99,7 @@ describe("an ipvlan NIC", () => {
     const pod = await addPod();
     await pod.ip("link set eth0 up");
     const conf = { ...DEFAULT_COORDINATOR_CONF, detectIPConflict: true, detectGateway: true };
-    const detectOptions = { ...conf.detectOptions, retry: 1, timeoutMs: 10_000 };
+    const detectOptions = { ...conf.detectOptions, retry: 3, timeoutMs: 5_000 };
     const detect = async (address: string): Promise<string[]> => {
       await pod.ip(`addr add ${address}/29 dev eth0`);
       const ips = [{ address: `${address}/29`, gateway: "10.61.0.5", interface: 0 }];
