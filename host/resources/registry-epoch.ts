@@ -46,15 +46,17 @@ export interface EpochRecord {
 }
 
 const text = z.string().catch("");
+/** What is longer could not be written into the annotation of each Node, and would keep the epoch open for ever. */
+const short = z.string().max(2_048).catch("");
 
 /** What agents write, too. */
 const epochSchema = z.object({
-  epoch: text,
-  settled: text,
+  epoch: short,
+  settled: short,
   cause: z.enum(["first", "kind", "history"]).catch("first"),
-  definition: text,
-  waitsFor: text,
-  probed: text,
+  definition: short,
+  waitsFor: short,
+  probed: short,
 });
 
 /** Whoever may write the object can only cause a new epoch: what cannot be read counts as absent. */

@@ -40,13 +40,10 @@ const PATHS: Readonly<Record<string, string>> = {
 const OF_A_NODE = "10.6.0.1";
 const RESERVED = "10.6.0.2";
 const SAID = { enableIPv6: false, tenantDefinitions: "closed" };
-/** Takes a table of the node. */
 const TENANT = { type: "coordinator", hostRuleTable: 700 };
 const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 const BLUE = { name: "blue", subnet: "10.6.0.0/24", selection: "ascending" };
-
 const PATIENCE = { timeout: 20_000 };
-
 let world: World;
 let followed: FollowedWorld;
 let controller: ControllerProcess | undefined;
@@ -151,6 +148,7 @@ const VERBS: Readonly<Record<string, (path: string, first: KubeObject) => Promis
   deleted: (path) => world.client.delete(path),
   "deleted and made again": remake,
   emptied: (path) => replace(path, { spec: {}, data: undefined }),
+  "with a huge epoch": (path) => world.client.patch(path, { data: { epoch: "x".repeat(500_000) } }),
   "without status": (path) => replace(path, {}, "/status"),
   "malformed status": (path) => replace(path, { status: MALFORMED }, "/status"),
   restored: async (path, { status, ...first }) => {
@@ -169,6 +167,7 @@ const CELLS = rows`
   berth-registry, deleted and made again => nothing
   berth-registry, emptied => berth-registry is missing or empty
   berth-registry, restored => nothing
+  berth-registry, with a huge epoch => berth-registry is missing or empty
   Coordinator, deleted => default is missing
   Coordinator, deleted and made again => nothing
   Coordinator, emptied => nothing

@@ -71,7 +71,7 @@ it("serve side by side, through an upgrade and a rollback: each address once, an
   const [last, current] = [lastRelease.version, readVersion()];
   const old = await startController("old", LAST_DIST);
   await expect.poll(async () => (await old.status()).isLeading, { timeout: 30_000 }).toBe(true);
-  expect(await versions()).toEqual([last, last]);
+  await expect.poll(versions, { timeout: 30_000 }).toEqual([last, last]);
   await addPods("before");
 
   await replaceAgent("n1", DIST);

@@ -13,7 +13,6 @@ import { startWorld, type World } from "../lab/cluster/world.ts";
 import { ofRun } from "../world/long-cases.ts";
 
 const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
-/** Of the controller, or of the node that is cut off. */
 const AWAY_MS = 5_000;
 
 interface Row {
