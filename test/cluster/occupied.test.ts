@@ -154,7 +154,7 @@ describe("addresses of pools that machines of the cluster have", () => {
     await expect
       .poll(told, { timeout: 30_000 })
       .toMatch(
-        /InUseElsewhere True .*10\.6\.0\.1 \(pod shop\/web-0\): Service evil\/front .*10\.6\.0\.2 \(pod shop\/plain\): Node late .*Ready True/,
+        /InUseElsewhere True .*10\.6\.0\.1 \((?:pod shop\/web-0|kept for StatefulSet web, web-0)\): Service evil\/front .*10\.6\.0\.2 \(pod shop\/plain\): Node late .*Ready True/,
       );
     const notes = async () => {
       const { items } = await client.get("/apis/events.k8s.io/v1/events");
