@@ -48,6 +48,7 @@ afterEach(async () => {
   for (const path of made.splice(0).reverse()) await client.delete(path, { gracePeriodSeconds: 0 }).catch(() => {});
   await forceDeleteAll(client);
   await expectOccupied(NONE);
+  await expect.poll(explain, { timeout: 30_000 }).not.toContain("never allocated");
 });
 afterAll(() => world?.stop());
 
@@ -77,7 +78,6 @@ const occupied = async (): Promise<unknown> => (await client.get(`${COORDINATORS
 const expectOccupied = (wanted: object): Promise<void> => expect.poll(occupied, { timeout: 60_000 }).toEqual(wanted);
 
 const NONE = { nodes: [], apiServer: [], services: [] };
-
 const explain = async (): Promise<string> =>
   (await runBerthctl("--socket", world.node("n1").agent.socket, "explain", "pool", "blue")).out;
 
