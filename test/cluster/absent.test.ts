@@ -83,7 +83,6 @@ async function lead(): Promise<void> {
 /** As the controller keeps them. */
 const settings = async (): Promise<string> =>
   (await world.client.get(REGISTRY).catch(() => undefined))?.data?.settings ?? "";
-
 const given = new Set<string>([OF_A_NODE, RESERVED]);
 
 /** The address of a new pod, which no other pod has had, and no Node. */

@@ -111,9 +111,9 @@ export interface Call {
 export class AllocationChecker {
   readonly #options: CheckerOptions;
   readonly #objects = new Map<string, NonNullable<Allocation>>();
+  /** Records of an older state, unchanged since it was restored; undefined if none was. */
+  #past: Set<string> | undefined;
   /** When the objects came into their state. */
-  /** Records that were there when the history began, unchanged since. */
-  readonly #past = new Set<string>();
   readonly #since = new Map<string, Period | undefined>();
   readonly #live = new Map<string, Live[]>();
   readonly #departures = new Map<string, Departure>();
@@ -156,7 +156,7 @@ export class AllocationChecker {
   begin({ name, object }: Write): void {
     if (object === undefined) return;
     this.#objects.set(name, object);
-    this.#past.add(name);
+    this.#past?.add(name);
     for (const live of this.#live.get(name) ?? [])
       if (live.state === "displaced" && isBoundTo(object, live)) live.state = "recorded";
   }
@@ -164,6 +164,7 @@ export class AllocationChecker {
   /** An older state of the store is back, and {@link begin} tells what it has. */
   restored(): void {
     for (const map of [this.#objects, this.#since, this.#departures, this.#owners, this.#answers]) map.clear();
+    this.#past = new Set();
     for (const call of this.#calls) call.most = Number.POSITIVE_INFINITY;
     for (const live of [...this.#live.values()].flat()) if (live.state === "recorded") live.state = "displaced";
   }
@@ -193,7 +194,7 @@ export class AllocationChecker {
     if (object === undefined) this.#objects.delete(name);
     else this.#objects.set(name, object);
     // What cools since its record is back may have rested before.
-    const isUnknown = isByHand || this.#past.delete(name);
+    const isUnknown = this.#past?.delete(name) === true || isByHand;
     if (isByHand || !isSameState(before, object)) this.#since.set(name, isUnknown ? undefined : atMs);
     if (isByHand) this.#departures.delete(name);
     if (isByHand || !isRetained(object)) this.#answers.delete(name);
