@@ -115,6 +115,8 @@ class ProcessInstance implements ControllerProcess {
   readonly #refused: RefusedWrites;
   readonly #closing = new AbortController();
   readonly #opening: Promise<void>;
+  /** Every process settles epochs, over versions that it has read: first addresses wait for that, not for a lease. */
+  #everywhere: Leadership | undefined;
   #leadership: Leadership | undefined;
   #events: Events | undefined;
   /** When leading ended, by the monotonic clock; undefined while the controllers run. */
@@ -142,6 +144,11 @@ class ProcessInstance implements ControllerProcess {
     } catch {
       return;
     }
+    const always = { signal, require: () => signal.throwIfAborted() };
+    const { epoch } = this.#options.controllers;
+    const deps = this.#deps(always, openEvents(this.#eventOptions(always)));
+    const isLeading = (): boolean => this.#election?.isLeading ?? false;
+    this.#everywhere = epoch && startLeadership({ epoch }, { ...deps, isLeading });
     log.info({ identity: lease.identity }, "All collections are listed; taking part in the election");
     const lead = (leading: Leading) => this.#lead(leading);
     const annotations = { [NOTIFIER_ANNOTATION]: lease.identity };
@@ -175,7 +182,7 @@ class ProcessInstance implements ControllerProcess {
       ...this.#addressOwners.problems,
       ...this.#poolOwners.problems,
     ];
-    return { process, ...this.#leadership?.problems };
+    return { process, ...this.#everywhere?.problems, ...this.#leadership?.problems };
   }
 
   get stuck(): string | undefined {
@@ -199,7 +206,7 @@ class ProcessInstance implements ControllerProcess {
       watches: this.#caches.stats,
       unused: this.#caches.budget.unused,
       problems: this.#problems,
-      measurements: this.#leadership?.measurements ?? {},
+      measurements: { ...this.#everywhere?.measurements, ...this.#leadership?.measurements },
     });
   }
 
@@ -218,6 +225,7 @@ class ProcessInstance implements ControllerProcess {
     this.#closing.abort(new Error("The controller was closed"));
     await this.#opening;
     await this.#election?.close();
+    await this.#everywhere?.close();
     await this.#poolOwners.close();
     await this.#addressOwners.close();
     await this.#caches.close();
@@ -227,7 +235,8 @@ class ProcessInstance implements ControllerProcess {
     const events = openEvents(this.#eventOptions(leading));
     this.#events = events;
     for (const namespace of this.#caches.budget.namespaces) this.#reportUnused(namespace);
-    const term = startLeadership(this.#options.controllers, this.#deps(leading, events));
+    const { epoch: _, ...controllers } = this.#options.controllers;
+    const term = startLeadership(controllers, this.#deps(leading, events));
     this.#leadership = term;
     await untilEnded(leading.signal);
     this.#endingSinceMs = this.#options.clock.nowMs();
@@ -279,7 +288,7 @@ interface ControllerState {
   readonly unused: readonly UnusedObject[];
   /** By the name of the controller. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
-  /** Empty while this process does not lead: pools and Subnets would otherwise be counted by each replica. */
+  /** Of a process that does not lead the epoch's alone: each replica would otherwise count pools and Subnets. */
   readonly measurements: Measurements;
 }
 

@@ -196,6 +196,8 @@ export interface ControllerDeps {
   readonly recordServer?: RecordServerAccess | undefined;
   /** Aborted when this process stops leading: it must not write any more. Every call passes it as its signal. */
   readonly leading: AbortSignal;
+  /** Of a controller that every process has: whether this one leads. Default: yes. */
+  readonly isLeading?: () => boolean;
 }
 
 /** Numbers that a controller counts anyway, for metrics. */

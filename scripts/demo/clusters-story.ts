@@ -51,7 +51,7 @@ const leaseScene: Scene<Place> = {
     10.60.0.223 into eight blocks of four addresses, at most six for each cluster. Whoever writes a block's lease first has it. A block
     rests a minute before its first address is given; here minutes are ${SPEED} times as short.`,
   act: async ({ east, west }, narrator) => {
-    await east.client.create(RANGES, rangeObject("lan", SPEC, { east: 6, west: 6 }));
+    await east.client.create(RANGES, rangeObject("lan", SPEC, { east: 8, west: 8 }));
     const pool = { subnet: SUBNET, gateway: GATEWAY };
     await Promise.all([east, west].map((cluster) => cluster.lease({ hub: east.plane, pool, speed: SPEED })));
     await claimLeases(narrator, "both have blocks", east, (leases) => new Set(leases.values()).size === 2);

@@ -12,7 +12,6 @@ import { requestNodeToken } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { ofRun } from "../world/long-cases.ts";
 
-const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 const AWAY_MS = 5_000;
 
 interface Row {
@@ -56,7 +55,7 @@ afterAll(async () => {
 
 async function lead(): Promise<void> {
   const kubeconfig = await world.controllerKubeconfig();
-  controller = await startControllerProcess({ kubeconfig, name: `c${pods}`, args: QUICK });
+  controller = await startControllerProcess({ kubeconfig, name: `c${pods}` });
 }
 
 async function attach(pod: objects.LabPod): Promise<{ address: string; ms: number }> {

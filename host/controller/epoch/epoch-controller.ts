@@ -1,7 +1,7 @@
 /**
  * Settles the registry's epoch when every node that had an agent has written what its pods have (registry-epoch), and
- * makes its ConfigMap again when that is missing or emptied. Every minute it adds to it what cannot repeat, and begins
- * an epoch when the API server has lost some of that. plan-epoch.ts decides.
+ * makes its ConfigMap again when that is missing or emptied. Begins an epoch when the API server has lost something that
+ * cannot repeat: the leader adds that every minute. plan-epoch.ts decides.
  */
 import { randomUUID } from "node:crypto";
 import { isConflict } from "../../kubernetes/kube-api.ts";
@@ -119,7 +119,7 @@ async function update(deps: ControllerDeps, since: Since, state: State): Promise
     return EPOCH_REST_MS;
   }
   state.beats = record.beats;
-  const beatRestMs = await beat(deps, record, state);
+  const beatRestMs = deps.isLeading?.() === false ? EPOCH_CHECK_MS : await beat(deps, record, state);
   if (record.settled === record.epoch && record.probed !== record.epoch) return beatRestMs;
   const writtenMs = record.settled === record.epoch ? since.ageMs(`epoch ${record.epoch}`) : 0;
   const plan = (nodes: Iterable<Node>): EpochPlan =>

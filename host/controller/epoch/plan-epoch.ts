@@ -43,18 +43,22 @@ const MAX_NAMES = 5;
  */
 const PROBED_MS = 3_600_000;
 
-/** Returns what the epoch's record should say now; undefined if it does. `writtenMs`: for how long it is settled. */
+/**
+ * Returns what the epoch's record should say now; undefined if it does. `writtenMs`: for how long it is settled. Each
+ * process knows for how long nodes are away since it has started: it names them all, and a settled epoch stays so.
+ */
 export function planRecord(
   record: EpochRecord,
   { waiting, missing }: EpochPlan,
   writtenMs: number,
 ): EpochRecord | undefined {
-  const isWritten = waiting.length === 0;
-  const isProbed = isWritten && (missing.length > 0 || (record.cause === "history" && writtenMs < PROBED_MS));
+  const away = [...waiting, ...missing].sort();
+  const isWritten = waiting.length === 0 || record.settled === record.epoch;
+  const isProbed = isWritten && (away.length > 0 || (record.cause === "history" && writtenMs < PROBED_MS));
   const planned = {
     ...record,
     settled: isWritten ? record.epoch : record.settled,
-    waitsFor: listSome(isWritten ? missing : waiting, MAX_NAMES),
+    waitsFor: listSome(away, MAX_NAMES),
     probed: isProbed ? record.epoch : "",
   };
   const isSame = (["settled", "waitsFor", "probed"] as const).every((key) => planned[key] === record[key]);

@@ -93,9 +93,9 @@ async function follow(
       await etcd.watch(range, next, (key) => {
         if (signal.aborted) return;
         next = key.revision + 1;
+        sinceMs = undefined;
         onKey(key);
       });
-      sinceMs = undefined;
     } catch (error) {
       sinceMs ??= performance.now();
       if (error instanceof WatchEnded || performance.now() - sinceMs > PATIENCE_MS) throw error;

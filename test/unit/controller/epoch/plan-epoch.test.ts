@@ -35,6 +35,13 @@ it.for([
   ["is settled when that is nobody", { waitsFor: "n1" }, {}, 0, { settled: "e2" }],
   ["is settled once", { settled: "e2" }, {}, 0, undefined],
   ["is probed while a node is away", {}, { missing: ["n1"] }, 0, { settled: "e2", waitsFor: "n1", probed: "e2" }],
+  [
+    "also for a process that has just started",
+    { settled: "e2", waitsFor: "n1", probed: "e2" },
+    { waiting: ["n1"] },
+    0,
+    undefined,
+  ],
   ["until it is gone", { settled: "e2", waitsFor: "n1", probed: "e2" }, {}, 0, { settled: "e2" }],
   ["is probed after a restore", { cause: "history" }, {}, 0, { settled: "e2", probed: "e2", cause: "history" }],
   ["for an hour", { settled: "e2", cause: "history", probed: "e2" }, {}, HOUR_MS - 1, undefined],
