@@ -22,6 +22,8 @@ export interface NetworkFacts {
 interface PluginFacts {
   readonly name: string;
   readonly kind: "absent" | "foreign" | "own";
+  /** Berth's plugin is there as `berth-NAME`, too. */
+  readonly hasAlias: boolean;
   /** Mode of the file. */
   readonly mode: number;
 }
@@ -157,19 +159,19 @@ function checkKernel({ kernel, modules, networks = [] }: HostFacts): HostFinding
   ];
 }
 
-function checkPlugins({ plugins, binDirectory }: HostFacts): HostFinding[] {
-  return plugins.flatMap(({ name, kind, mode }) => {
+function checkPlugins({ plugins: all, binDirectory, networks = [] }: HostFacts): HostFinding[] {
+  return all.flatMap(({ name, kind, hasAlias, mode }) => {
     const path = `${binDirectory}/${name}`;
     if (kind === "absent")
       return [hostError("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
     if (kind === "own" && (mode & 0o111) === 0)
       return [hostError("plugins", `${path} is not executable`, `Install it again with "berth-agent install"`)];
     if (kind === "own") return [];
-    const text = `${path} is not Berth's: another project installed it`;
+    const isNamed = networks.some(({ plugins }) => plugins.some(({ type }) => type === name));
     return [
-      hostError(
+      (hasAlias && !isNamed ? hostWarning : hostError)(
         "plugins",
-        text,
+        `${path} is not Berth's: another project installed it`,
         `Uninstall the other project; or name berth-${name} in network definitions (${documentation("install-host.html")})`,
       ),
     ];

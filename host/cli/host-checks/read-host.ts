@@ -35,6 +35,7 @@ export function readHost({ socket, stateDirectory, confDirectory, binDirectory, 
     plugins: PLUGINS.map((name) => ({
       name,
       kind: pluginFileStatus(join(binDirectory, name)),
+      hasAlias: pluginFileStatus(join(binDirectory, `berth-${name}`)) === "own",
       mode: statusOf(join(binDirectory, name))?.mode ?? 0,
     })),
     sysctls: new Map(SYSCTLS.flatMap((name) => entryOf(name, findText(join("/proc/sys", name))?.trim()))),

@@ -22,7 +22,7 @@ const HEALTHY: HostFacts = {
   networks: [LAN],
   unreadable: [],
   binDirectory: "/opt/cni/bin",
-  plugins: ["berth", "coordinator", "ifacer"].map((name) => ({ name, kind: "own", mode: 0o755 })),
+  plugins: ["berth", "coordinator", "ifacer"].map((name) => ({ name, kind: "own", hasAlias: true, mode: 0o755 })),
   sysctls: new Map([["net/ipv4/ip_forward", "1"]]),
   mtus: new Map([["eth0", 1_500]]),
   lowers: new Map(),
@@ -40,8 +40,13 @@ function leftover(ipam: string, ...addresses: [string, number][]): Partial<HostF
   return { leftovers: [{ path: "/x", ipam, addresses: new Map(addresses) }] };
 }
 
-const withPlugin = (name: string, kind: "own" | "absent" | "foreign", mode: number): Partial<HostFacts> => ({
-  plugins: [{ name, kind, mode }],
+const withPlugin = (
+  name: string,
+  kind: "own" | "absent" | "foreign",
+  mode: number,
+  hasAlias = false,
+): Partial<HostFacts> => ({
+  plugins: [{ name, kind, hasAlias, mode }],
 });
 const chain = (...plugins: NetworkFacts["plugins"]): Partial<HostFacts> => ({
   networks: [network("10.conflist", ...plugins)],
@@ -60,6 +65,8 @@ const rows = cases<Partial<HostFacts>>`
   nothing of modules that cannot be listed ${{ modules: undefined }} => nothing
   a missing plugin ${withPlugin("berth", "absent", 0)} => ^error plugins: \/opt\/cni\/bin\/berth does not exist
   another project's plugin ${withPlugin("ifacer", "foreign", 0o755)} => ^error plugins: .*ifacer is not Berth's
+  another project's plugin beside Berth's ${withPlugin("ifacer", "foreign", 0o755, true)} => ^warning plugins: .*ifacer is
+  another project's plugin that is named ${withPlugin("coordinator", "foreign", 0o755, true)} => ^error plugins: .*tor is
   a plugin that is not executable ${withPlugin("berth", "own", 0o644)} => ^error plugins: .*berth is not executable
   a socket that others may write ${file("/run/s", 0o666)} => ^error permissions: \/run\/s has mode 0666: others may
   a registry that others may read ${file("/r", 0o644)} => ^warning permissions: \/r has mode 0644: others may read
