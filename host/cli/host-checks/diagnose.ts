@@ -159,17 +159,20 @@ function checkKernel({ kernel, modules, networks = [] }: HostFacts): HostFinding
   ];
 }
 
+const isOurs = ({ plugins }: NetworkFacts): boolean => plugins.some(({ ipam }) => ipam === "berth");
+
 function checkPlugins({ plugins: all, binDirectory, networks = [] }: HostFacts): HostFinding[] {
+  const named = networks.filter(isOurs).flatMap(({ plugins }) => plugins.map(({ type }) => type));
   return all.flatMap(({ name, kind, hasAlias, mode }) => {
     const path = `${binDirectory}/${name}`;
-    if (kind === "absent")
-      return [hostError("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
+    const isNeeded = !hasAlias || named.includes(name);
     if (kind === "own" && (mode & 0o111) === 0)
       return [hostError("plugins", `${path} is not executable`, `Install it again with "berth-agent install"`)];
-    if (kind === "own") return [];
-    const isNamed = networks.some(({ plugins }) => plugins.some(({ type }) => type === name));
+    if (kind === "own" || (kind === "absent" && !isNeeded)) return [];
+    if (kind === "absent")
+      return [hostError("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
     return [
-      (hasAlias && !isNamed ? hostWarning : hostError)(
+      (isNeeded ? hostError : hostWarning)(
         "plugins",
         `${path} is not Berth's: another project installed it`,
         `Uninstall the other project; or name berth-${name} in network definitions (${documentation("install-host.html")})`,
@@ -190,7 +193,6 @@ function checkNetworks(facts: HostFacts): HostFinding[] {
     ];
   }
   const [first] = networks;
-  const isOurs = ({ plugins }: NetworkFacts): boolean => plugins.some(({ ipam }) => ipam === "berth");
   const isMeta = first?.plugins.some(({ type }) => META.test(type)) === true;
   const later = networks.find(isOurs);
   return [
@@ -299,9 +301,7 @@ function checkSysctls({ sysctls }: HostFacts): HostFinding[] {
 
 function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory }: HostFacts): HostFinding[] {
   const used = new Set(networks.flatMap(({ plugins }) => plugins.flatMap(({ type, ipam }) => [type, ipam])));
-  const ours = new Set(
-    networks.filter(({ plugins }) => plugins.some(({ ipam }) => ipam === "berth")).map(({ name }) => name),
-  );
+  const ours = new Set(networks.filter(isOurs).map(({ name }) => name));
   const routes = `Routing table 500 has ${foreignRoutes.length} routes that are not Berth's, such as "${foreignRoutes[0]}": Spiderpool's coordinator uses this table, too`;
   return [
     ...(foreignRoutes.length === 0

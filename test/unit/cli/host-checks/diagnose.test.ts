@@ -66,6 +66,7 @@ const rows = cases<Partial<HostFacts>>`
   a missing plugin ${withPlugin("berth", "absent", 0)} => ^error plugins: \/opt\/cni\/bin\/berth does not exist
   another project's plugin ${withPlugin("ifacer", "foreign", 0o755)} => ^error plugins: .*ifacer is not Berth's
   another project's plugin beside Berth's ${withPlugin("ifacer", "foreign", 0o755, true)} => ^warning plugins: .*ifacer is
+  nothing without a plugin whose alias is there ${withPlugin("ifacer", "absent", 0, true)} => nothing
   another project's plugin that is named ${withPlugin("coordinator", "foreign", 0o755, true)} => ^error plugins: .*tor is
   a plugin that is not executable ${withPlugin("berth", "own", 0o644)} => ^error plugins: .*berth is not executable
   a socket that others may write ${file("/run/s", 0o666)} => ^error permissions: \/run\/s has mode 0666: others may
