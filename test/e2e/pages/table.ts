@@ -101,6 +101,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   { page: "docs/records.md", place: "host" },
   { page: "docs/release.md", place: "release" },
   { page: "docs/release.md", section: "Build", reason: "release.test.ts does the same into a folder of its own" },
+  { page: "docs/release.md", section: "berthctl alone", reason: "release-berthctl.test.ts installs it" },
   { page: "docs/release.md", section: "Sign", reason: "needs a registry and the publisher's key" },
   {
     page: "docs/release.md",
