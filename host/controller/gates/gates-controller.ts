@@ -3,6 +3,7 @@
  * others wait (docs/scheduling-gate.md). plan-gates.ts decides.
  */
 import { setImmediate } from "node:timers/promises";
+import { keysOfSelector } from "../../config/label-selector.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
@@ -192,7 +193,7 @@ class GatesController implements Controller {
         const { total, used } = this.#counter.countsOf(name) ?? { total: 0, used: 0 };
         return total - used;
       },
-      readsLabels: named.some(({ spec }) => spec.podAffinity !== undefined),
+      labelKeys: [...new Set(named.flatMap(({ spec }) => (spec.podAffinity ? keysOfSelector(spec.podAffinity) : [])))],
       known: new KnownDemands(),
     };
   }

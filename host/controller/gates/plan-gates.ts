@@ -36,8 +36,8 @@ export interface GatesView {
   readonly isKept: (workload: Workload) => boolean;
   /** Addresses of the pool that no allocation has, now. */
   readonly freeIn: (pool: string) => number;
-  /** Whether a pool is for pods with certain labels. */
-  readonly readsLabels: boolean;
+  /** Labels of pods that pools look at. */
+  readonly labelKeys: readonly string[];
   readonly known: KnownDemands;
 }
 
@@ -157,7 +157,8 @@ function isUnjudged(pod: GatedPod, { settings, isKept }: GatesView): boolean {
 
 /** Empty for a pod that is let through unseen. */
 function demandsOf(pod: GatedPod, view: GatesView): readonly Demand[] {
-  return view.known.of(view.readsLabels ? pod.asks + JSON.stringify(pod.labels) : pod.asks, () => {
+  const labels = view.labelKeys.map((key) => pod.labels[key]);
+  return view.known.of(labels.length > 0 ? pod.asks + JSON.stringify(labels) : pod.asks, () => {
     try {
       const annotations = decodePodAnnotations(pod.annotations, view.settings);
       const nics = isAsking(annotations, view.settings) ? [] : nicDemandsOf(pod, annotations, view);

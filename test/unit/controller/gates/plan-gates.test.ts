@@ -41,7 +41,7 @@ function view(free: Readonly<Record<string, number>>, more: Partial<GatesView> =
     ...{ pools: poolsByName(BLUE, GREEN, RACK_A, RACK_B), refused: new Map(), namespaces: new Map() },
     settings: { ...DEFAULT_VENDOR_CONF, enableIPv6: false },
     ...{ firstNic: "eth0", mode: "auto", network: () => undefined, isKept: () => false },
-    ...{ freeIn: (name: string) => free[name] ?? 0, readsLabels: true, known: new KnownDemands() },
+    ...{ freeIn: (name: string) => free[name] ?? 0, labelKeys: [], known: new KnownDemands() },
     ...more,
   };
 }
@@ -158,9 +158,9 @@ it("of each namespace the oldest pod is next, and the namespace that was served 
   expect(orderAfter(new Map([["a", 7]]))).toBe("before b.4 a.1 b.5 a.2 a.3");
 });
 
-it("pools are selected once for all pods with the same annotations, in whichever pass", () => {
+it("pools are selected once for all pods with the same annotations and the same labels that pools look at, in whichever pass", () => {
   const network = vi.fn(() => undefined);
-  const seen = view({}, { readsLabels: false, network });
+  const seen = view({}, { labelKeys: ["app"], network });
   const annotations = { "k8s.v1.cni.cncf.io/networks": "net/lan" };
   for (let at = 0; at < 100; at++) decideAlone(gatedPod({ annotations, metadata: { labels: { at: `${at}` } } }), seen);
   expect(network).toHaveBeenCalledTimes(1);
