@@ -198,9 +198,7 @@ export class ClusterSource implements Source {
   /** In the order of their addresses. */
   #allocationsOf(objects: readonly KubeObject[]): AllocationRecord[] {
     const decoded = objects.map((object) => {
-      const known = this.#decoded.get(object) ?? decodeAllocation(object);
-      this.#decoded.set(object, known);
-      return known;
+      return this.#decoded.getOrInsertComputed(object, () => decodeAllocation(object));
     });
     return decoded.sort(compareDecoded).map(({ record }) => record);
   }

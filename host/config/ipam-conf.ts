@@ -34,7 +34,5 @@ export function decodeIpamConf(value: unknown, source: string, rules: EnabledFam
   ];
   if (disabled.length > 0 || typeof value !== "object" || value === null)
     return decodeConfig(ipamConfSchema, ignoreNames(value, disabled), source);
-  const conf = decoded.get(value) ?? decodeConfig(ipamConfSchema, value, source);
-  decoded.set(value, conf);
-  return conf;
+  return decoded.getOrInsertComputed(value, () => decodeConfig(ipamConfSchema, value, source));
 }

@@ -208,8 +208,7 @@ export class PoolCache {
   }
 
   #networkOf({ spec: { addressSpace, subnet } }: IpPool): Network {
-    const table = this.#networks.get(addressSpace) ?? new PrefixTable<Network>();
-    this.#networks.set(addressSpace, table);
+    const table = this.#networks.getOrInsertComputed(addressSpace, () => new PrefixTable<Network>());
     const known = table.get(subnet);
     const network: Network = known ?? { addressSpace, subnet, pools: new Set(), routers: [] };
     if (known === undefined) table.add(subnet, network);

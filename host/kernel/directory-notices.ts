@@ -45,8 +45,7 @@ class Instance {
     this.read();
     const watch = this.#native.inotifyAddWatch(this.#fd, path, CHANGES | IN_ONLYDIR);
     if (watch < 0) return undefined;
-    const askers = this.#askers.get(watch) ?? new Set();
-    this.#askers.set(watch, askers.add(asker));
+    this.#askers.getOrInsertComputed(watch, () => new Set()).add(asker);
     return watch;
   }
 

@@ -32,9 +32,7 @@ const formatted = new Map([[EOPNOTSUPP, "operation not supported (EOPNOTSUPP)"]]
 
 /** Formats the number as `no such device (ENODEV)`, or as `errno 512` if it has no name. */
 export function formatErrno(errno: number): string {
-  const known = formatted.get(errno) ?? describe(errno);
-  formatted.set(errno, known);
-  return known;
+  return formatted.getOrInsertComputed(errno, () => describe(errno));
 }
 
 function describe(errno: number): string {

@@ -228,8 +228,7 @@ export class NodeMirror implements Disposable {
    * NetlinkError.
    */
   nftTable(netfilter: Conversation, name: string): NftTable | undefined {
-    const known = this.#nftTables.get(name) ?? new CachedTable(name);
-    this.#nftTables.set(name, known);
+    const known = this.#nftTables.getOrInsertComputed(name, () => new CachedTable(name));
     return known.read(netfilter);
   }
 
@@ -282,8 +281,7 @@ export class NodeMirror implements Disposable {
   }
 
   #freshTable(table: number): RouteMirror {
-    const known = this.#tables.get(table) ?? new RouteMirror();
-    this.#tables.set(table, known);
+    const known = this.#tables.getOrInsertComputed(table, () => new RouteMirror());
     if (known.isStale) {
       this.#hasListed = true;
       const routes = listRoutes(this.#route, { table }).map(routeOf);

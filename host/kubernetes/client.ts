@@ -335,8 +335,7 @@ class RequestCounts {
   }
 
   add(verb: string, code: ApiRequestCount["code"]): void {
-    const codes = this.#counts.get(verb) ?? new Map<ApiRequestCount["code"], number>();
-    this.#counts.set(verb, codes);
+    const codes = this.#counts.getOrInsertComputed(verb, () => new Map());
     codes.set(code, (codes.get(code) ?? 0) + 1);
   }
 }

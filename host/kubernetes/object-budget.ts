@@ -196,8 +196,7 @@ export class ObjectBudget {
 
   #put(entry: Entry): Share {
     const namespace = namespaceOf(entry.key);
-    const share = this.#shares.get(namespace) ?? { bytes: 0, entries: new Map<string, Entry>() };
-    this.#shares.set(namespace, share);
+    const share = this.#shares.getOrInsertComputed(namespace, () => ({ bytes: 0, entries: new Map<string, Entry>() }));
     share.entries.set(idOf(entry.collection, entry.key), entry);
     share.bytes += entry.bytes;
     this.#usedBytes += entry.bytes;

@@ -187,12 +187,11 @@ export class RefusedWrites {
     const { sinceMs = nowMs, versions = new Set([version]) } = before ?? {};
     const spread = isConflict ? 0 : REST_SPREAD * this.#options.random();
     const restMs = Math.min(Math.max(REST_FIRST_MS, nowMs - sinceMs), REST_MAX_MS) * (1 + spread);
-    const rests = this.#rests.get(path) ?? new Map<string, Rest>();
+    const rests = this.#rests.getOrInsertComputed(path, () => new Map());
     // After a change of the object it is no news that the write is still refused.
     const reported = rests.get(key)?.isLasting === true ? rests.get(key)?.refusal.message : undefined;
     const isLasting = !isConflict && (reported !== undefined || nowMs - sinceMs >= LASTING_MS);
     rests.set(key, { content, versions, sinceMs, dueMs: nowMs + restMs, refusal, isLasting });
-    this.#rests.set(path, rests);
     this.#sweep(nowMs);
     if (isLasting && reported !== refusal.message) {
       for (const listener of this.#listeners) listener();

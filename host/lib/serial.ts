@@ -38,8 +38,7 @@ export class KeyedSerialQueue {
 
   /** Runs the job when all earlier ones of the key have ended. Returns its result, or rejects with its error. */
   run<T>(key: string, job: () => Promise<T>): Promise<T> {
-    const queue = this.#queues.get(key) ?? new SerialQueue();
-    this.#queues.set(key, queue);
+    const queue = this.#queues.getOrInsertComputed(key, () => new SerialQueue());
     const result = queue.run(job);
     const leave = (): void => {
       if (queue.size === 0 && this.#queues.get(key) === queue) this.#queues.delete(key);

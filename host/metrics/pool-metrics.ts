@@ -78,8 +78,7 @@ function sumPools(pools: readonly MeasuredPool[]): readonly PoolSum[] {
     const pool = named.has(label) ? label : OTHER_POOLS;
     const family = each.family === 4 ? "IPv4" : "IPv6";
     const key = `${family} ${pool}`;
-    const sum = sums.get(key) ?? { pool, family, size: 0, states: new Map() };
-    sums.set(key, sum);
+    const sum = sums.getOrInsertComputed(key, () => ({ pool, family, size: 0, states: new Map() }));
     sum.size += each.size;
     for (const [state, count] of Object.entries(each.states)) {
       sum.states.set(state, (sum.states.get(state) ?? 0) + count);

@@ -73,9 +73,7 @@ const tableTexts = new WeakMap<NftTable, string>();
 const tableIdentity: Identity<NftTable> = {
   key: ({ name }) => name,
   value: (table) => {
-    const text = tableTexts.get(table) ?? textOf(table);
-    tableTexts.set(table, text);
-    return text;
+    return tableTexts.getOrInsertComputed(table, () => textOf(table));
   },
 };
 
@@ -89,9 +87,7 @@ function cached<T>({ key, value }: Identity<T>): Identity<T> {
   const once = (make: (thing: T) => string): ((thing: T) => string) => {
     const texts = new Map<T, string>();
     return (thing) => {
-      const text = texts.get(thing) ?? make(thing);
-      texts.set(thing, text);
-      return text;
+      return texts.getOrInsertComputed(thing, () => make(thing));
     };
   };
   const values = once(value);

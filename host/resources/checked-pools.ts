@@ -81,8 +81,7 @@ export class CheckedPools {
 
   #add(pool: IpPool, contested: Set<Network>): void {
     const { addressSpace: space, subnet } = pool.spec;
-    const table = this.#networks.get(space) ?? new PrefixTable<Network>();
-    this.#networks.set(space, table);
+    const table = this.#networks.getOrInsertComputed(space, () => new PrefixTable<Network>());
     const network = table.get(subnet) ?? { space, subnet, pools: new Map<string, IpPool>() };
     if (network.pools.size === 0) table.add(subnet, network);
     network.pools.set(pool.name, pool);

@@ -29,8 +29,7 @@ export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
     if (pool.spec.default) this.#defaults.add(pool);
     const { generated } = pool.spec;
     if (generated !== undefined) {
-      const key = poolOwnerKey(generated.application);
-      this.#byOwner.set(key, (this.#byOwner.get(key) ?? new Set()).add(pool));
+      this.#byOwner.getOrInsertComputed(poolOwnerKey(generated.application), () => new Set()).add(pool);
     }
     return super.set(name, pool);
   }

@@ -19,9 +19,7 @@ const nodes = new Map<Architecture, Promise<Map<string, Buffer>>>();
  * Returns the files of the npm package of Node.js; throws unless the executable is the recorded one. Reads it once.
  */
 export function readNode(architecture: Architecture): Promise<Map<string, Buffer>> {
-  const files = nodes.get(architecture) ?? unpackNode(architecture);
-  nodes.set(architecture, files);
-  return files;
+  return nodes.getOrInsertComputed(architecture, () => unpackNode(architecture));
 }
 
 async function unpackNode(architecture: Architecture): Promise<Map<string, Buffer>> {

@@ -166,9 +166,7 @@ const terms = new Map<string, readonly Term[]>();
 /** `metadata.name=a,spec.node!=n1`, `app=web` */
 export function termsOf(selector: unknown): readonly Term[] {
   if (typeof selector !== "string") return [];
-  const known = terms.get(selector) ?? selector.split(",").map(readTerm);
-  terms.set(selector, known);
-  return known;
+  return terms.getOrInsertComputed(selector, () => selector.split(",").map(readTerm));
 }
 
 function readTerm(text: string): Term {

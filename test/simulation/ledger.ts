@@ -608,9 +608,7 @@ export class Ledger implements Segment {
   }
 
   #leftBehindOf(key: string): Set<string> {
-    const found = this.#leftBehind.get(key) ?? new Set();
-    this.#leftBehind.set(key, found);
-    return found;
+    return this.#leftBehind.getOrInsertComputed(key, () => new Set());
   }
 
   /**

@@ -170,8 +170,7 @@ export class Network {
    */
   noteCall(process: Process, answering: Promise<Answer>): void {
     const { time } = this.#options;
-    const calls = this.#calls.get(process) ?? { failed: 0, open: new Set() };
-    this.#calls.set(process, calls);
+    const calls = this.#calls.getOrInsertComputed(process, () => ({ failed: 0, open: new Set() }));
     const call = { sentMs: time.nowMs };
     calls.open.add(call);
     const settle = (isGood: boolean): void => {

@@ -91,8 +91,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   scale: action("scale a workload", 2, (cluster, random) => {
     const workload = random.pick(cluster.workloads);
-    const most = sizes.get(workload) ?? workload.replicas;
-    sizes.set(workload, most);
+    const most = sizes.getOrInsertComputed(workload, () => workload.replicas);
     cluster.scale(workload, random.below(most + 1));
   }),
   replaceSet: action("a set is deleted and created again", 1, (cluster, random) => {
@@ -297,8 +296,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   scaleRival: action("a user of a Subnet is scaled", 12, (cluster, random) => {
     const workload = random.pick(cluster.workloads.filter(({ subnets }) => subnets !== undefined));
-    const most = sizes.get(workload) ?? workload.replicas;
-    sizes.set(workload, most);
+    const most = sizes.getOrInsertComputed(workload, () => workload.replicas);
     cluster.scale(workload, random.below(most + 1));
   }),
   replaceRival: action("a user of a Subnet is deleted and created again", 4, (cluster, random) => {

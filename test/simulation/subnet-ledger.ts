@@ -204,8 +204,7 @@ export class SubnetLedger {
     const found = new Map(this.#faults());
     for (const [key, { text }] of this.#wrong) if (found.get(key) !== text) this.#wrong.delete(key);
     for (const [key, text] of found) {
-      const known = this.#wrong.get(key) ?? { text, forMs: 0 };
-      this.#wrong.set(key, known);
+      const known = this.#wrong.getOrInsertComputed(key, () => ({ text, forMs: 0 }));
       if (isCaughtUp) known.forMs += passedMs;
       if (known.forMs < BOUND_MS) continue;
       this.#problem(`${text}, for ${BOUND_MS / 1000} s`);

@@ -81,8 +81,7 @@ export class AttachingNics {
   #noteArrived(nic: NicAddress): void {
     const key = keyOf(nic);
     if (!this.#answeredMs.has(key)) return;
-    const arrived = this.#arrived.get(key) ?? new Set();
-    this.#arrived.set(key, arrived.add(formatIp(nic.ip)));
+    this.#arrived.getOrInsertComputed(key, () => new Set()).add(formatIp(nic.ip));
   }
 
   #forgetOld(): void {

@@ -134,8 +134,7 @@ class Blocks {
   async #follow(followed: Followed): Promise<void> {
     const { key, pools } = followed;
     const { epoch, settled } = [...this.#deps.caches.epoch.items.values()][0] ?? { epoch: "", settled: "" };
-    const returns = this.#returns.get(key) ?? new RangeReturns(this.#deps, followed);
-    this.#returns.set(key, returns);
+    const returns = this.#returns.getOrInsertComputed(key, () => new RangeReturns(this.#deps, followed));
     let view: SourceView;
     let plans: readonly { readonly each: SourcedPool; readonly plan: BlocksPlan }[];
     try {

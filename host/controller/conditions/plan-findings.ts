@@ -288,8 +288,7 @@ function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse
   const inPools = new Map<string, PoolInUse>();
   const inReserved = new Map<string, Examples>();
   for (const { spec } of allocations) {
-    const found = inPools.get(spec.pool) ?? noneInUse();
-    inPools.set(spec.pool, found);
+    const found = inPools.getOrInsertComputed(spec.pool, () => noneInUse());
     found.all.add(spec);
     noteMac(found, spec);
     if (spec.state === "Cooling") continue;
@@ -324,8 +323,7 @@ function noteMac({ byMac }: PoolInUse, spec: CachedAllocation["spec"]): void {
 }
 
 function noteIn(groups: Map<string, Examples>, key: string, spec: CachedAllocation["spec"]): void {
-  const examples = groups.get(key) ?? new Examples();
-  groups.set(key, examples);
+  const examples = groups.getOrInsertComputed(key, () => new Examples());
   examples.add(spec);
 }
 

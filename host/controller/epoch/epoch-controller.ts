@@ -44,22 +44,29 @@ interface State {
   /** Whether the ConfigMap is missing or empty. */
   isAway: boolean;
   waitingNodes: number;
+  /** Since when each node has not been ready, or something else has been so, as this process has seen it. */
+  readonly since: Map<string, number>;
 }
 
 export const startEpoch: StartController = (deps) => {
   const { caches } = deps;
-  const since = new Since(deps);
-  const state: State = { beats: [], beatMs: Number.NEGATIVE_INFINITY, isAway: false, waitingNodes: 0 };
+  const state: State = {
+    beats: [],
+    beatMs: Number.NEGATIVE_INFINITY,
+    isAway: false,
+    waitingNodes: 0,
+    since: new Map(),
+  };
   const loop = startReconciling(deps, {
     failure: "Settling the registry's epoch failed",
-    work: () => update(deps, since, state),
+    work: () => update(deps, state),
     restMs: () => EPOCH_REST_MS,
     follow: (wake) => [
       caches.epoch.subscribe(wake),
       caches.vendorConf.subscribe(wake),
       caches.nodes.subscribe((change) => {
         const [now, before] = [change.kind === "set" ? change.value : undefined, change.before];
-        if (nodeStatus(now) === "ready") since.forget(`node ${change.key}`);
+        if (nodeStatus(now) === "ready") state.since.delete(`node ${change.key}`);
         if (markedAs(now) !== markedAs(before) || nodeStatus(now) !== nodeStatus(before)) wake();
       }),
     ],
@@ -96,8 +103,9 @@ function openRecordOf(deps: Pick<ControllerDeps, "caches">): EpochRecord | undef
 }
 
 /** Returns after how many milliseconds to look again; undefined: with the next change. */
-async function update(deps: ControllerDeps, since: Since, state: State): Promise<number | undefined> {
-  const { api, caches, leading, log } = deps;
+async function update(deps: ControllerDeps, state: State): Promise<number | undefined> {
+  const { api, caches, leading, log, clock } = deps;
+  const ageMs = (what: string): number => clock.nowMs() - state.since.getOrInsert(what, clock.nowMs());
   const port = new KubernetesEpoch({ api, configNamespace: caches.configNamespace, newEpoch: randomUUID });
   const record = recordOf(deps);
   // A cluster without nodes has no epoch yet.
@@ -105,12 +113,12 @@ async function update(deps: ControllerDeps, since: Since, state: State): Promise
   state.isAway = record === undefined || (record.epoch === "" && !isNew);
   if (isNew) return undefined;
   if (record === undefined || record.epoch === "") {
-    const restMs = AWAY_MS - since.ageMs("away");
+    const restMs = AWAY_MS - ageMs("away");
     if (restMs > 0) return restMs;
     await restore(deps, port);
     return EPOCH_CHECK_MS;
   }
-  since.forget("away");
+  state.since.delete("away");
   // A cache may be late.
   if (isWithoutBeats(state.beats, record.beats) && isWithoutBeats(state.beats, (await port.read())?.beats ?? [])) {
     log.warn("The API server went back in time; agents write again what their pods have");
@@ -121,11 +129,11 @@ async function update(deps: ControllerDeps, since: Since, state: State): Promise
   state.beats = record.beats;
   const beatRestMs = deps.isLeading?.() === false ? EPOCH_CHECK_MS : await beat(deps, record, state);
   if (record.settled === record.epoch && record.probed !== record.epoch) return beatRestMs;
-  const writtenMs = record.settled === record.epoch ? since.ageMs(`epoch ${record.epoch}`) : 0;
+  const writtenMs = record.settled === record.epoch ? ageMs(`epoch ${record.epoch}`) : 0;
   const plan = (nodes: Iterable<Node>): EpochPlan =>
     planEpoch({
       ...{ epoch: record.epoch, nodes },
-      notReadyMs: (node) => since.ageMs(`node ${node}`),
+      notReadyMs: (node) => ageMs(`node ${node}`),
       nodeLostMs: settingsOf(caches).garbageCollection.nodeLostMs,
     });
   let found = plan(caches.nodes.items.values());
@@ -178,25 +186,4 @@ async function readNodes({ api, leading }: Pick<ControllerDeps, "api" | "leading
   for await (const { items } of listPages(api, { path: collectionPath(NODES), signal: leading }))
     for (const item of items) found.push(decodeNode(item, "Node"));
   return found;
-}
-
-/** Since when each node has not been ready, or something else has been so, as this process has seen it. */
-class Since {
-  readonly #nowMs: () => number;
-  readonly #since = new Map<string, number>();
-
-  constructor({ clock }: Pick<ControllerDeps, "clock">) {
-    this.#nowMs = clock.nowMs;
-  }
-
-  forget(what: string): void {
-    this.#since.delete(what);
-  }
-
-  /** Of what is so; asked again and again while it is. */
-  ageMs(what: string): number {
-    const since = this.#since.get(what) ?? this.#nowMs();
-    this.#since.set(what, since);
-    return this.#nowMs() - since;
-  }
 }

@@ -91,9 +91,7 @@ export function openPass(view: GatesView, promises: Promises, expected: readonly
   const left = new Map<string, number>();
   const held = new Map<readonly Demand[], Hold>();
   const leftIn = (pool: string): number => {
-    const free = left.get(pool) ?? view.freeIn(pool);
-    left.set(pool, free);
-    return free;
+    return left.getOrInsertComputed(pool, () => view.freeIn(pool));
   };
   const take = (pools: readonly string[]): void => {
     for (const each of pools) left.set(each, leftIn(each) - 1);

@@ -240,16 +240,12 @@ class Collector implements GarbageCollector {
     const lists = new Map<string, Promise<readonly PodFacts[]>>();
     const nodes = new Map<string, ReturnType<StatusReader["node"]>>();
     const podsOf = (name: string): Promise<readonly PodFacts[]> => {
-      const list = lists.get(name) ?? listPods(this.#reading, name);
-      lists.set(name, list);
-      return list;
+      return lists.getOrInsertComputed(name, () => listPods(this.#reading, name));
     };
     return {
       node: (name, machine) => {
         const key = `${name}/${machine ?? ""}`;
-        const found = nodes.get(key) ?? node(name, machine);
-        nodes.set(key, found);
-        return found;
+        return nodes.getOrInsertComputed(key, () => node(name, machine));
       },
       pod: async (holder: Holder, node) => {
         const pods = await podsOf(holder.node);

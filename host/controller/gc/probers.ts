@@ -68,8 +68,7 @@ export class Probers {
     this.#attached = new Map();
     for (const { spec } of this.#caches.allocations.items.values()) {
       const { pool, node, holders, quarantine } = spec;
-      const nodes = this.#attached.get(pool) ?? new Set();
-      this.#attached.set(pool, nodes);
+      const nodes = this.#attached.getOrInsertComputed(pool, () => new Set());
       for (const holder of holders) nodes.add(holder.node);
       const isTold = quarantine?.reason === "NodeLost" && quarantine.holder?.node !== node;
       if (isTold) this.#asked.set(node, (this.#asked.get(node) ?? 0) + 1);

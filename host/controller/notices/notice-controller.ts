@@ -50,8 +50,7 @@ class NoticeController implements Controller {
 
   #suspect(name: string, suspicion: Suspicion): void {
     const { node } = suspicion;
-    const all = this.#waiting.get(node) ?? new Map<string, Suspicion>();
-    this.#waiting.set(node, all);
+    const all = this.#waiting.getOrInsertComputed(node, () => new Map());
     const before = all.get(name);
     // Of two reasons with contrary conditions one holds.
     const isCertain = before !== undefined && (before.pod === undefined || before.ifAbsent !== suspicion.ifAbsent);

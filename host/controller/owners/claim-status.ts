@@ -54,21 +54,14 @@ class ClaimStatusController {
       const rest = this.#allocations.get(former.uid);
       rest?.delete(name);
       if (rest?.size === 0) this.#allocations.delete(former.uid);
-      if (before !== undefined) this.#goneOf(former.uid).set(name, before.spec.ip);
+      if (before !== undefined) this.#gone.getOrInsertComputed(former.uid, () => new Map()).set(name, before.spec.ip);
       this.#changed.set(former.uid, former);
     }
     if (kept === undefined || now === undefined) return former !== undefined;
     this.#gone.get(kept.uid)?.delete(name);
-    const own = this.#allocations.get(kept.uid) ?? new Map<string, CachedAllocation>();
-    this.#allocations.set(kept.uid, own.set(name, now));
+    this.#allocations.getOrInsertComputed(kept.uid, () => new Map()).set(name, now);
     this.#changed.set(kept.uid, kept);
     return true;
-  }
-
-  #goneOf(uid: string): Map<string, Ip> {
-    const found = this.#gone.get(uid) ?? new Map<string, Ip>();
-    this.#gone.set(uid, found);
-    return found;
   }
 
   /** A claim that cannot be written does not delay the others. */

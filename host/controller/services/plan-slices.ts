@@ -116,8 +116,7 @@ function groupsOf(service: NetworkService, family: Family, { pods, addressesOf, 
       if (other !== undefined && (!endpoint.ready || other.endpoints.get(address)?.ready === true)) continue;
       other?.endpoints.delete(address);
       const key = portsKey(ports);
-      const group = groups.get(key) ?? { ports, endpoints: new Map<string, Endpoint>() };
-      groups.set(key, group);
+      const group = groups.getOrInsertComputed(key, () => ({ ports, endpoints: new Map<string, Endpoint>() }));
       taken.set(address, group);
       group.endpoints.set(address, endpoint);
     }

@@ -125,8 +125,7 @@ class ServicesController implements Controller {
     for (const { namespace, pod } of allocation.spec.holders) {
       const home = this.#homes.get(namespace);
       if (home === undefined) continue;
-      const own = home.allocations.get(pod) ?? new Map<string, CachedAllocation>();
-      home.allocations.set(pod, own.set(key, allocation));
+      home.allocations.getOrInsertComputed(pod, () => new Map()).set(key, allocation);
       this.#mark(namespace);
     }
   }

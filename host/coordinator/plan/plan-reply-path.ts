@@ -51,9 +51,7 @@ const CROSSING = "crossing";
  */
 export function podTable(link: string, nics: readonly string[] | undefined): NftTable {
   const key = nics === undefined ? link : [link, "", ...nics].join(" ");
-  const table = podTables.get(key) ?? makePodTable(link, nics);
-  podTables.set(key, table);
-  return table;
+  return podTables.getOrInsertComputed(key, () => makePodTable(link, nics));
 }
 
 /**

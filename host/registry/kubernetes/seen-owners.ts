@@ -46,9 +46,7 @@ export class SeenOwners {
     const { readOwner } = this.#options;
     const key = keyOf(owner);
     if (readOwner === undefined || this.#known.has(key)) return Promise.resolve();
-    const reading = this.#reading.get(key) ?? this.#read(key, readOwner(owner));
-    this.#reading.set(key, reading);
-    return reading;
+    return this.#reading.getOrInsertComputed(key, () => this.#read(key, readOwner(owner)));
   }
 
   async #read(key: string, answer: Promise<boolean>): Promise<void> {

@@ -574,8 +574,7 @@ export class SqliteStore {
   }
 
   #prepare(sql: string): StatementSync {
-    const prepared = this.#statements.get(sql) ?? this.#database.prepare(sql);
-    this.#statements.set(sql, prepared);
+    const prepared = this.#statements.getOrInsertComputed(sql, () => this.#database.prepare(sql));
     invariant(this.#statements.size < 64, "Statements are built from constants, never from values");
     return prepared;
   }

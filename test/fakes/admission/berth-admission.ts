@@ -93,9 +93,7 @@ export class BerthAdmission implements Admission {
   }
 
   #resourceOf(collection: string): Resource {
-    const found = this.#resources.get(collection) ?? this.#readResource(collection);
-    this.#resources.set(collection, found);
-    return found;
+    return this.#resources.getOrInsertComputed(collection, () => this.#readResource(collection));
   }
 
   #readResource(collection: string): Resource {

@@ -31,9 +31,7 @@ const toCidr = (text: string): Cidr => required(parseCidr(text), text);
 /** RE2's regular expressions differ from those of JavaScript in how they write a code point. */
 const patterns = new Map<string, RegExp>();
 function re2(text: string): RegExp {
-  const pattern = patterns.get(text) ?? new RegExp(text.replaceAll("\\x{", "\\u{"), "u");
-  patterns.set(text, pattern);
-  return pattern;
+  return patterns.getOrInsertComputed(text, () => new RegExp(text.replaceAll("\\x{", "\\u{"), "u"));
 }
 
 function areEqual(one: Optional, other: Optional): boolean {
@@ -79,9 +77,7 @@ const compiled = new Map<string, Expression>();
 
 /** Compiles each text once. Throws for one that is no expression, or has an unknown function. */
 export function compile(text: string): Expression {
-  const expression = compiled.get(text) ?? compileAnew(text);
-  compiled.set(text, expression);
-  return expression;
+  return compiled.getOrInsertComputed(text, () => compileAnew(text));
 }
 
 function compileAnew(text: string): Expression {

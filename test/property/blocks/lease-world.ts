@@ -290,9 +290,7 @@ function keyOf(world: World): string {
 export function withoutIds(text: string): string {
   const names = new Map<string, string>();
   return text.replaceAll(/id\d+/g, (id) => {
-    const known = names.get(id) ?? `#${names.size}`;
-    names.set(id, known);
-    return known;
+    return names.getOrInsertComputed(id, () => `#${names.size}`);
   });
 }
 

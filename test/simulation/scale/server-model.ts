@@ -108,8 +108,7 @@ export class ServerModel {
     const cpuMs = isForAll ? this.agents * WATCH_MS : 0;
     this.deliveries += isForAll ? this.agents : 1;
     const waitMs = this.processors.add(cpuMs, nowMs);
-    const dispatcher = this.#dispatchers.get(kind) ?? new Backlog(1);
-    this.#dispatchers.set(kind, dispatcher);
+    const dispatcher = this.#dispatchers.getOrInsertComputed(kind, () => new Backlog(1));
     const dispatchMs = cpuMs * DISPATCH_SHARE;
     const lagMs = waitMs + dispatcher.add(dispatchMs, nowMs) + dispatchMs;
     this.worstLagMs = Math.max(this.worstLagMs, lagMs);

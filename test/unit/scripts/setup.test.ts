@@ -3,13 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { root } from "../../../scripts/setup/paths.mjs";
 import { buildVersion, tagOf } from "../../../scripts/setup/version.mjs";
-
-// Plain JavaScript for the machine's own Node.js: without types, so imported by a path that the compiler does not
-// follow.
-const setupFile = (name: string): string => join(root, "scripts", "setup", name);
-const { meetsLock } = await import(setupFile("npm.mjs"));
 
 let directory = "";
 beforeEach(() => {
@@ -68,20 +62,4 @@ describe("a build", () => {
     expect(tagOf("0.9.0-dev.2+0123456789ab.dirty")).toBe("0.9.0-dev.2_0123456789ab.dirty");
     expect(tagOf(built)).toMatch(/^\w[\w.-]{0,127}$/);
   });
-});
-
-const lock = { "": {}, a: { version: "1.0.0" } };
-const elsewhere = { version: "1.0.0", optional: true, os: ["nowhere"] };
-const here = { version: "1.0.0", optional: true, os: [process.platform], cpu: [process.arch] };
-test.each([
-  { when: "all are there", wanted: lock, installed: { a: { version: "1.0.0" } }, meets: true },
-  { when: "one is missing", wanted: lock, installed: {}, meets: false },
-  { when: "one has another version", wanted: lock, installed: { a: { version: "1.0.1" } }, meets: false },
-  { when: "one is too many", wanted: { "": {} }, installed: { a: { version: "1.0.0" } }, meets: false },
-  { when: "one for another system is missing", wanted: { a: elsewhere }, installed: {}, meets: true },
-  { when: "one for musl is missing", wanted: { a: { ...here, libc: ["musl"] } }, installed: {}, meets: true },
-  { when: "one for this machine is missing", wanted: { a: here }, installed: {}, meets: false },
-  { when: "one that only others need is missing", wanted: { a: { optional: true } }, installed: {}, meets: true },
-])("npm packages meet the lock file when $when: $meets", ({ wanted, installed, meets }) => {
-  expect(meetsLock(wanted, installed)).toBe(meets);
 });

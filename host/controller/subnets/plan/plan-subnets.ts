@@ -472,8 +472,7 @@ function networksOf({ capacities, pools }: Draft, remove: ReadonlySet<PlannedPoo
   for (const pool of pools) {
     if (remove.has(pool) && pool.now === undefined) continue;
     const target = remove.has(pool) ? unchangedTarget(pool) : targetOf(pool);
-    const list = networks.get(pool.capacity?.network) ?? [];
-    networks.set(pool.capacity?.network, list);
+    const list = networks.getOrInsertComputed(pool.capacity?.network, () => []);
     list.push(target);
   }
   return [...networks].map(([network, targets]) => ({

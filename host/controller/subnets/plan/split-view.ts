@@ -44,9 +44,7 @@ export function splitView(view: SubnetsView): readonly SubnetsView[] {
   const parts = new Map<CurrentSubnet | undefined, Part>();
   const partOf = (subnet: CurrentSubnet | undefined): Part => {
     const root = subnet && groups.of(subnet);
-    const part = parts.get(root) ?? { demands: [], subnets: [], pools: [] };
-    parts.set(root, part);
-    return part;
+    return parts.getOrInsertComputed(root, () => ({ demands: [], subnets: [], pools: [] }));
   };
   for (const subnet of view.subnets) partOf(subnet).subnets.push(subnet);
   for (const [at, pool] of view.pools.entries()) partOf(homes[at]).pools.push(pool);

@@ -75,8 +75,7 @@ const creations = new WeakMap<NftTable, readonly Request[]>();
 /** Throws NetlinkError with EEXIST if there already is a table of that name. */
 export function createTable(conversation: Conversation, table: NftTable): void {
   const { name } = table;
-  const requests = creations.get(table) ?? [newTable(name, NLM_F_EXCL), ...contentsOf(table)];
-  creations.set(table, requests);
+  const requests = creations.getOrInsertComputed(table, () => [newTable(name, NLM_F_EXCL), ...contentsOf(table)]);
   commit(conversation, `add table "${name}"`, requests);
 }
 

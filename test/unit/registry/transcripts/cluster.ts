@@ -344,9 +344,7 @@ export class CommandedCluster {
 
   /** In the order in which they appear: A, B, … */
   #claimOf(name: string): string {
-    const letter = this.#claims.get(name) ?? String.fromCharCode(65 + this.#claims.size);
-    this.#claims.set(name, letter);
-    return letter;
+    return this.#claims.getOrInsertComputed(name, () => String.fromCharCode(65 + this.#claims.size));
   }
 
   #describe({ metadata, spec }: StoredObject): string {

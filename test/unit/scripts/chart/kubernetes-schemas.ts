@@ -63,8 +63,7 @@ export class KubernetesSchemas {
     const { apiVersion, kind, metadata } = object;
     if (FOREIGN.includes(kind)) return [];
     const id = `${apiVersion}/${kind}`;
-    const validate = this.#validators.get(id) ?? this.#compile(object);
-    this.#validators.set(id, validate);
+    const validate = this.#validators.getOrInsertComputed(id, () => this.#compile(object));
     if (validate(object)) return [];
     return (validate.errors ?? []).map(
       ({ instancePath, message, params }) =>

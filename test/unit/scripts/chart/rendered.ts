@@ -170,9 +170,7 @@ export const render = ({ values, release: { name, namespace } }: ValueSet): Kube
 
 const rendered = new Map<SetName, KubernetesObject[]>();
 function documentsOf(name: SetName): KubernetesObject[] {
-  const known = rendered.get(name) ?? render(SETS[name]);
-  rendered.set(name, known);
-  return known;
+  return rendered.getOrInsertComputed(name, () => render(SETS[name]));
 }
 
 export const objectsOf = (name: SetName): KubernetesObject[] =>
