@@ -1,7 +1,7 @@
 /**
  * Settles the registry's epoch when every node that had an agent has written what its pods have (registry-epoch), and
- * makes its ConfigMap again when that is missing or emptied. Begins an epoch when the API server has lost something that
- * cannot repeat: the leader adds that every minute. plan-epoch.ts decides.
+ * makes its ConfigMap again when that is missing or emptied. Begins an epoch when the API server has lost something
+ * that cannot repeat: the leader adds that every minute. plan-epoch.ts decides.
  */
 import { randomUUID } from "node:crypto";
 import { isConflict } from "../../kubernetes/kube-api.ts";
