@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import type { ControllerProcess } from "../../host/controller/controller-process.ts";
 import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
-import { BACKGROUND_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
+import { BACKGROUND_ATTEMPT_MS, POD_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
 import { REGISTRY_KINDS } from "../../host/registry/epoch/kubernetes-epoch.ts";
 import { LOOK_AGAIN_MS } from "../../host/registry/kubernetes/object-sync.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
@@ -1279,7 +1279,7 @@ export class Cluster {
   #checkWebhook(): void {
     const isServed = this.network.webhookMs !== undefined && this.#isAllActing;
     const running = new Set(this.nodes.flatMap(({ kubelet }) => (kubelet?.running ?? []).map(({ uid }) => uid)));
-    const limitMs = (this.network.webhookMs ?? 0) > BACKGROUND_ATTEMPT_MS ? SLOWEST_ADD_MS : SLOW_ADD_MS;
+    const limitMs = (this.network.webhookMs ?? 0) > POD_ATTEMPT_MS ? SLOWEST_ADD_MS : SLOW_ADD_MS;
     const waiting = isServed ? this.expected.filter(({ uid }) => !running.has(uid)) : [];
     this.#waitingMs = new Map(waiting.map(({ uid }) => [uid, (this.#waitingMs.get(uid) ?? 0) + TICK_MS]));
     for (const { name, uid } of waiting)
