@@ -7,11 +7,12 @@
 
 import { METADATA_LIST } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, PODS, statusPath } from "../../kubernetes/paths.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
 import { COORDINATOR_NAME, fullNamespacesOf } from "../../resources/coordinator.ts";
 import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
-import { countedFor } from "../cached-allocation.ts";
+import { type CachedAllocation, countedFor } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { NamespaceShares } from "../namespace-shares.ts";
 import { patchIfSame } from "../patch.ts";
@@ -40,6 +41,7 @@ export const startShares: StartController = (deps) => {
     follow: (wake) => [
       caches.allocations.subscribe((change) => {
         shares.apply(change);
+        absent.apply(change);
         wake();
       }),
       caches.vendorConf.subscribe(wake),
@@ -79,14 +81,29 @@ async function tell(
 /** How many addresses of a namespace name pods that do not exist, or more of one pod than a pod may have. */
 class AbsentHolders {
   readonly #deps: Pick<ControllerDeps, "api" | "caches" | "clock" | "leading">;
-  readonly #counts = new Map<string, { readonly absent: number; readonly dueMs: number }>();
+  /** By namespace, and by pod, as the list has shown it. */
+  readonly #counts = new Map<string, { readonly absent: Map<string, number>; readonly dueMs: number }>();
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
   }
 
   count(namespace: string): number {
-    return this.#counts.get(namespace)?.absent ?? 0;
+    return (
+      this.#counts
+        .get(namespace)
+        ?.absent.values()
+        .reduce((sum, count) => sum + count, 0) ?? 0
+    );
+  }
+
+  /** What such a pod no longer has counts no longer: others of its namespace would get as many beyond the limit. */
+  apply(change: Change<CachedAllocation>): void {
+    const { pod = "", namespace = "" } = (change.before && countedFor(change.before)) ?? {};
+    const now = change.kind === "set" ? countedFor(change.value)?.pod : undefined;
+    const counts = this.#counts.get(namespace)?.absent;
+    const count = counts?.get(pod) ?? 0;
+    if (now !== pod && count > 0) counts?.set(pod, count - 1);
   }
 
   /** Forgets all other namespaces. Lists the pods of those that are due. */
@@ -109,7 +126,7 @@ class AbsentHolders {
     return names;
   }
 
-  #countAbsent(namespace: string, pods: ReadonlySet<unknown>): number {
+  #countAbsent(namespace: string, pods: ReadonlySet<unknown>): Map<string, number> {
     const { caches } = this.#deps;
     const most = settingsOf(caches).maxAddressesPerPod || Number.POSITIVE_INFINITY;
     const ofPods = new Map<string, number>();
@@ -117,6 +134,7 @@ class AbsentHolders {
       const { pod, namespace: its } = countedFor(each) ?? {};
       if (pod !== undefined && its === namespace) ofPods.set(pod, (ofPods.get(pod) ?? 0) + 1);
     }
-    return ofPods.entries().reduce((sum, [pod, count]) => sum + (pods.has(pod) ? Math.max(0, count - most) : count), 0);
+    for (const [pod, count] of ofPods) if (pods.has(pod)) ofPods.set(pod, Math.max(0, count - most));
+    return ofPods;
   }
 }
