@@ -198,10 +198,11 @@ const READY_WAITS = 40;
  * milliseconds (undo).
  */
 const COMPARED_MS = 2_500;
-/** While a webhook keeps each write, a waiting pod has its addresses within: milliseconds. */
+/**
+ * While a webhook keeps each write, a waiting pod has its addresses within: milliseconds. Time in which each write needs
+ * two attempts counts half.
+ */
 const SLOW_ADD_MS = 60_000;
-/** The same when it keeps each for longer than an attempt, so that each needs two. */
-const SLOWEST_ADD_MS = 120_000;
 /**
  * Most allocations of which an administrator has a copy after they were deleted; the same of those that were Bound to
  * another pod.
@@ -1279,12 +1280,14 @@ export class Cluster {
   #checkWebhook(): void {
     const isServed = this.network.webhookMs !== undefined && this.#isAllActing;
     const running = new Set(this.nodes.flatMap(({ kubelet }) => (kubelet?.running ?? []).map(({ uid }) => uid)));
-    const limitMs = (this.network.webhookMs ?? 0) > POD_ATTEMPT_MS ? SLOWEST_ADD_MS : SLOW_ADD_MS;
+    const stepMs = (this.network.webhookMs ?? 0) > POD_ATTEMPT_MS ? TICK_MS / 2 : TICK_MS;
     const waiting = isServed ? this.expected.filter(({ uid }) => !running.has(uid)) : [];
-    this.#waitingMs = new Map(waiting.map(({ uid }) => [uid, (this.#waitingMs.get(uid) ?? 0) + TICK_MS]));
+    this.#waitingMs = new Map(waiting.map(({ uid }) => [uid, (this.#waitingMs.get(uid) ?? 0) + stepMs]));
     for (const { name, uid } of waiting)
-      if (this.#waitingMs.get(uid) === limitMs)
-        this.ledger.problems.push(`${name} (${uid}) waits for ${limitMs / 1000} s while a webhook keeps each write`);
+      if (this.#waitingMs.get(uid) === SLOW_ADD_MS)
+        this.ledger.problems.push(
+          `${name} (${uid}) waits for ${SLOW_ADD_MS / 1000} s while a webhook keeps each write`,
+        );
   }
 
   #watchNodes(): void {
