@@ -35,34 +35,31 @@ export class FreeSpans {
    * and elsewhere.
    */
   take(own: Spans, count: number, isBusy: IsBusy): Spans {
-    const taken: bigint[] = [];
-    const isFull = (): boolean => taken.length >= count;
+    const taken = new Set<bigint>();
     const walk = (span: Span, isUpward: boolean): void => {
-      for (let step = 0n; step <= span.last - span.first && !isFull(); step++) {
+      for (let step = 0n; step <= span.last - span.first && taken.size < count; step++) {
         const address = isUpward ? span.first + step : span.last - step;
-        if (!isBusy(address)) taken.push(address);
+        if (!isBusy(address)) taken.add(address);
       }
     };
-    const [lowest, highest] = [own[0], own.at(-1)];
-    if (lowest !== undefined && highest !== undefined) {
-      for (const span of this.#spans) if (span.first > lowest.first && span.last < highest.last) walk(span, true);
-      const after = this.#spans.find(({ first }) => first === highest.last + 1n);
+    const [lowest] = own;
+    if (lowest !== undefined) {
+      const { last: highest } = own.at(-1) ?? lowest;
+      for (const span of this.#spans) if (span.first > lowest.first && span.last < highest) walk(span, true);
+      const after = this.#spans.find(({ first }) => first === highest + 1n);
       if (after !== undefined) walk(after, true);
       const before = this.#spans.find(({ last }) => last === lowest.first - 1n);
       if (before !== undefined) walk(before, false);
     }
     this.#removeAll(taken);
-    const nearby = taken.length;
-    if (!isFull()) {
-      const place = this.#placeFor(BigInt(count - nearby));
-      const later = this.#spans.flatMap((span) => (span.last < place ? [] : [from(span, place)]));
-      for (const span of [...later, ...this.#spans.filter(({ first }) => first < place)]) walk(span, true);
-      this.#removeAll(taken.slice(nearby));
-    }
+    const place = this.#placeFor(BigInt(count - taken.size));
+    const later = this.#spans.map((span) => (span.first < place ? { ...span, first: place } : span));
+    for (const span of [...later, ...this.#spans]) walk(span, true);
+    this.#removeAll(taken);
     return spansOfAddresses(taken);
   }
 
-  #removeAll(addresses: readonly bigint[]): void {
+  #removeAll(addresses: ReadonlySet<bigint>): void {
     for (const span of spansOfAddresses(addresses)) this.remove(span);
   }
 
@@ -83,12 +80,8 @@ export class FreeSpans {
   }
 }
 
-function from(span: Span, place: bigint): Span {
-  return span.first < place ? { first: place, last: span.last } : span;
-}
-
-function spansOfAddresses(addresses: readonly bigint[]): Spans {
-  return joinSpans(addresses.map((address) => ({ first: address, last: address })));
+function spansOfAddresses(addresses: Iterable<bigint>): Spans {
+  return joinSpans(Array.from(addresses, (address) => ({ first: address, last: address })));
 }
 
 /** Returns the lowest `count` addresses. */
