@@ -86,7 +86,7 @@ export type Action =
   | "free";
 
 /** Time for which the state must have been observed. */
-type Pause = "none" | "grace" | "settle" | "overdue" | "silence" | "nodeLost" | "turn";
+type Pause = "grace" | "settle" | "overdue" | "silence" | "nodeLost" | "turn";
 
 export interface CollectionRow {
   readonly state: CollectionState;
@@ -116,7 +116,6 @@ const TURN_TIMES = 3;
 export const PAUSES: Readonly<
   Record<Pause, { readonly text: string; readonly ms: (times: CollectionTimes) => number }>
 > = {
-  none: { text: "at once", ms: () => 0 },
   grace: { text: "`grace`", ms: ({ graceMs }) => graceMs },
   settle: { text: "the longer of `grace` and the pool's cooldown", ms: graceOrCooldownMs },
   overdue: {
@@ -294,9 +293,11 @@ function graceOrCooldownMs({ graceMs, cooldownMs }: CollectionTimes): number {
   return Math.max(graceMs, cooldownMs);
 }
 
-/** Returns undefined if no row matches, which a test rules out. */
-function findRow(found: ObservedState): CollectionRow | undefined {
-  return COLLECTION_ROWS.find(
+/** For a state that no row matches, which a test rules out. */
+const UNKNOWN: CollectionRow = { state: "Bound", action: "wait", why: "no rule covers this state" };
+
+function findRow(found: ObservedState): CollectionRow {
+  const row = COLLECTION_ROWS.find(
     ({ state, node, pod, owner, prober, isTold }) =>
       state === found.state &&
       (node?.includes(found.node) ?? true) &&
@@ -305,21 +306,22 @@ function findRow(found: ObservedState): CollectionRow | undefined {
       (prober?.includes(found.prober) ?? true) &&
       (isTold ?? found.isTold) === found.isTold,
   );
+  return row ?? UNKNOWN;
 }
 
 /** An allocation that matches no row is left alone. */
 export function decideCollection(found: CollectionCase, times: CollectionTimes): CollectionDecision {
-  const { action, why, after = "none" } = findRow(found) ?? { action: "wait", why: "no rule covers this state" };
-  if (after === "none") return { kind: "act", action, why };
+  const { action, why, after } = findRow(found);
+  if (after === undefined) return { kind: "act", action, why };
   const pauseMs = PAUSES[after].ms(times);
   // Two observations are needed, however short the pause (leak).
-  const isDue = found.ageMs !== undefined && found.ageMs >= pauseMs;
+  const isDue = (found.ageMs ?? Number.NEGATIVE_INFINITY) >= pauseMs;
   return isDue ? { kind: "act", action, why } : { kind: "observe", action, why, pauseMs };
 }
 
 /** Returns the identity of an observation: if it changes, the time starts anew. */
 export function situationOf(seen: ObservedState): string {
-  return `${seen.state} ${findRow(seen)?.why ?? ""}`;
+  return `${seen.state} ${findRow(seen).why}`;
 }
 
 export interface ChangeTerms {
@@ -351,6 +353,11 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
   const base = { ip, addressSpace, prefixLength, pool, node, holders: [], since };
   const holder = lastHolder(object);
   switch (action) {
+    case "free":
+    case "tell":
+    case "keep":
+    case "wait":
+      return undefined;
     case "quarantine": {
       const lost = { reason: "NodeLost" as const, mac: "", parent: "", ...(holder === undefined ? {} : { holder }) };
       // The owner stays recorded, so that the next pod of the member can take the address over.
@@ -380,10 +387,5 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
     }
     case "cool":
       return { ...base, state: "Cooling" };
-    case "free":
-    case "tell":
-    case "keep":
-    case "wait":
-      return undefined;
   }
 }

@@ -112,7 +112,6 @@ it.each<Row>([
   ["node-lost: another node is asked", LOST, "ask", nodeLostMs],
   ["conflict: the chosen node is gone", { ...LOST, prober: "away" }, "ask", graceMs],
   ["conflict: the chosen node has received answers for long", { ...LOST, prober: "ready" }, "ask", 3 * nodeLostMs],
-  ["node-lost: the node is off", { ...LOST, ...OFF }, "free", 0],
   ["node-lost: the node is off, a member elsewhere", { ...LOST, ...OFF, owner: "moved" }, "free"],
   ...(["Bound", "NodeLost"] as const).flatMap((state): Row[] => [
     ["node-lost: a node that is off", { ...GONE, ...OFF, state }, "free", 0],
