@@ -70,7 +70,7 @@ function refuseNode({ spec }: IpPool, { node }: Subject): Objection | undefined 
 function refuseNamespace({ spec }: IpPool, { pod, namespace }: Subject): Objection | undefined {
   const name = pod?.namespace;
   if (spec.namespaceName.length > 0) {
-    if (name !== undefined && spec.namespaceName.includes(name)) return undefined;
+    if (spec.namespaceName.some((each) => each === name)) return undefined;
     const refusal = `namespaceName is ${list(spec.namespaceName)}, the pod's namespace is ${quoteOrUnknown(name)}`;
     return { refusal, brief: "is for other namespaces (spec.namespaceName)" };
   }

@@ -141,6 +141,6 @@ function collectIfConfirmed(
   { observedAtMs, nowMs, confirmAfterMs }: LeakQuestion,
   reason: "finished" | "gone",
 ): LeakDecision {
-  const isConfirmed = observedAtMs !== undefined && nowMs - observedAtMs >= confirmAfterMs;
+  const isConfirmed = nowMs - (observedAtMs ?? Number.POSITIVE_INFINITY) >= confirmAfterMs;
   return isConfirmed ? { kind: "collect", reason } : { kind: "observe" };
 }

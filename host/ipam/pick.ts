@@ -87,13 +87,12 @@ function pickOne(
  */
 function takeFor(poolCache: PoolCache, nic: NicDemand, pool: IpPool, take: () => Ip | undefined): Ip | undefined {
   const { addressSpace: space } = pool.spec;
-  const isDraining = pool.source?.blocks.some(({ state }) => state === "Draining") === true;
   const passedOver: Ip[] = [];
   let last: Ip | undefined;
   let ip = take();
   for (; ip !== undefined; ip = take()) {
     const isWithheld = findWithholding(nic, pool, ip) !== undefined;
-    if (!isWithheld && !(isDraining && poolCache.blockStateOf({ space, ip }) === "Draining")) break;
+    if (!isWithheld && (pool.source && poolCache.blockStateOf({ space, ip })) !== "Draining") break;
     if (isWithheld || last !== undefined) passedOver.push(ip);
     else last = ip;
   }

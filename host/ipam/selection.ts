@@ -122,14 +122,15 @@ function requireApplication(key: string, { pod }: Subject): PoolOwner {
 }
 
 function selectByInterfaces(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
-  const entries = subject.pod?.annotations.ippools;
+  const annotations = subject.pod?.annotations ?? {};
+  const { ippools: entries } = annotations;
   if (entries === undefined) return undefined;
   const nics = entries.map((entry, index) => {
     const path = `[${index}]`;
     requireFamilies(IPPOOLS, path, entry, subject.vendorConf);
     const rule = `annotation "${IPPOOLS}"${path}`;
     return {
-      ifName: entry.interface ?? nicNameAt(index, subject.pod?.annotations ?? {}, subject.firstNic),
+      ifName: entry.interface ?? nicNameAt(index, annotations, subject.firstNic),
       rule,
       cleanGateway: entry.cleangateway,
       families: demandNamed(rule, entry, subject, offer, warnings),
