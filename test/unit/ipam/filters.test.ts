@@ -73,14 +73,12 @@ describe("a pool is accepted", () => {
     ["that is tied to nothing", {}],
     ["of this node", { nodeName: ["n1"] }],
     ["whose name list wins over an affinity", { nodeName: ["n1"], nodeAffinity: labels({ zone: "b" }) }],
-    ["whose namespace list wins, too", { namespaceName: ["shop"], namespaceAffinity: labels({ team: "x" }) }],
+    ["whose namespace list wins, too", { namespaceName: ["bank", "shop"], namespaceAffinity: labels({ team: "x" }) }],
     ["whose pod labels match", { podAffinity: labels({ app: "web" }) }],
-    ["of this network by name", { multusName: ["lab"] }],
+    ["of this network by name, one of several", { multusName: ["bank/vlan7", "lab"] }],
     ["of this network by namespace and name", { multusName: ["shop/lab"] }],
   ];
   it.each(rows)("%s", (_what, options) => check(options, undefined));
-
-  it("of this network, one of several", () => check({ multusName: ["bank/vlan7", "lab"] }, undefined));
 
   it("no network of another namespace that the pod has on another NIC", () => {
     const networks = [{ namespace: "infra", name: "vlan7", interface: "net1" as IfName }];
@@ -111,6 +109,7 @@ it("default pools with the more specific tie come first, equal ones in name orde
   const tied: [string, PoolOptions][] = [
     ["plain-b", {}],
     ["plain-a", {}],
+    ["plain-c", {}],
     ["network", { multusName: ["lab"] }],
     ["namespace-labels", { namespaceAffinity: labels({}) }],
     ["namespace", { namespaceName: ["shop"] }],
@@ -121,7 +120,7 @@ it("default pools with the more specific tie come first, equal ones in name orde
   const pools = tied.map(([name, options], index) => pool(name, `10.${index}.0.0/24`, { default: true, ...options }));
   const [nic] = selectPools(subject(), poolsByName(...pools)).nics;
   expect(nic?.families[0]?.candidates.map(({ name }) => name)).toEqual([
-    ...["pod", "node", "node-labels", "namespace", "namespace-labels", "network", "plain-a", "plain-b"],
+    ...["pod", "node", "node-labels", "namespace", "namespace-labels", "network", "plain-a", "plain-b", "plain-c"],
   ]);
-  expect(pools.map(tieRank)).toEqual([6, 6, 5, 4, 3, 2, 1, 0]);
+  expect(pools.map(tieRank)).toEqual([6, 6, 6, 5, 4, 3, 2, 1, 0]);
 });

@@ -32,14 +32,15 @@ interface Situation {
   readonly row?: Partial<LeakRow>;
   readonly pod: PodStatus;
   readonly netns?: NetnsStatus;
+  readonly isHidden?: boolean;
   /** Time since it was first observed. */
   readonly observedMs?: number;
 }
 
-function check(_what: string, { row: changes, pod, netns = "unknown", observedMs }: Situation, decision: string) {
+function check(_what: string, { row: changes, netns = "unknown", observedMs, ...more }: Situation, decision: string) {
   const nowMs = 1_000_000;
   const question: LeakQuestion = {
-    ...{ row: row(changes), pod, netns, nowMs, confirmAfterMs: CONFIRM_MS },
+    ...{ ...more, row: row(changes), netns, nowMs, confirmAfterMs: CONFIRM_MS },
     observedAtMs: observedMs === undefined ? undefined : nowMs - observedMs,
   };
   expect(describeDecision(decideLeak(question))).toBe(decision);
@@ -62,8 +63,6 @@ it.each(cases<Situation>`
   an absent pod is none with an empty UID ${{ row: { owner: "" }, pod: seen({ uid: "" }) }} => observe
   what cannot be read is left ${{ pod: UNKNOWN }} => wait
   what cannot be read is left, whatever was observed ${{ pod: UNKNOWN, observedMs: 1e9 }} => wait
-  an adopted address is collected like any ${{ row: { containerId: "-" }, pod: ABSENT, observedMs: CONFIRM_MS }}
-    => collect: gone
 `)("leak: two observations: %s", check);
 
 it("leak: two observations are as far apart as the longer of grace and cooldown", () => {
@@ -112,15 +111,15 @@ it.each(cases<Situation>`
     => collect: gone
 `)("static-pods: static pods: %s", check);
 
-const unattached = { row: { containerId: "" } };
 it.each(cases<Situation>`
-  unattached: stays while its pod is there ${{ ...unattached, pod: seen(), observedMs: 1e9 }} => keep
-  unattached: is observed when its pod is gone ${{ ...unattached, pod: ABSENT }} => observe
-  unattached: is collected at the second observation ${{ ...unattached, pod: ABSENT, observedMs: CONFIRM_MS }} => collect: gone
+  unattached: is collected like any ${{ row: { containerId: "" }, pod: ABSENT, observedMs: CONFIRM_MS }} => collect: gone
   Cooling ${{ row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9 }} => keep
   Kept: it waits for its identity ${{ row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9 }} => keep
   Quarantined ${{ row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9 }} => keep
-  no pod named ${{ row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
+  no namespace named ${{ row: { namespace: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
+  no pod named ${{ row: { pod: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
+  a machine that may have it inside ${{ isHidden: true, pod: ABSENT, netns: "there", observedMs: 1e9 }} => wait
+  one whose namespace is gone ${{ isHidden: true, pod: ABSENT, netns: "gone", observedMs: 1e9 }} => collect: gone
   owned by the container ${{ row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9 }} => keep
 `)("what no sweep touches, and what was never attached: %s", check);
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { applicationOf, controllerOf } from "../../../host/ipam/owner.ts";
+import { aboveOf, applicationOf, controllerOf, middleKindOf } from "../../../host/ipam/owner.ts";
 import type { OwnerReference } from "../../../host/resources/fields/metadata.ts";
 import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../../../host/resources/member.ts";
 
@@ -15,6 +15,15 @@ describe("the owner that controls an object", () => {
     expect(controllerOf({ ownerReferences: [bystander, DEPLOYMENT] })).toBe(DEPLOYMENT);
     expect(controllerOf({ ownerReferences: [bystander] })).toBeUndefined();
   });
+});
+
+it("a ReplicaSet and a Job may have a controller of their own, a Job only a CronJob", () => {
+  const kinds = "apps/v1 ReplicaSet,batch/v1 Job,x/v1 ReplicaSet,x/v1 Job,apps/v1 Set,batch/v1 CronJob,x/v1 CronJob";
+  const owners = kinds.split(",").map((text) => owner(...(text.split(" ") as [string, string])));
+  expect(owners.map(middleKindOf)).toEqual(["ReplicaSet", "Job", ...Array(5)]);
+  const above = (of: "ReplicaSet" | "Job") => owners.map((each) => aboveOf(of, { ownerReferences: [each] })?.kind);
+  expect(above("Job")).toEqual([...Array(5), "CronJob", undefined]);
+  expect(above("ReplicaSet")).toEqual(owners.map(({ kind }) => kind));
 });
 
 describe("a pool owner", () => {

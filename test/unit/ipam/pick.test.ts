@@ -2,13 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Candidate, NicDemand } from "../../../host/ipam/model.ts";
 import { type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
-import {
-  describeDemand,
-  findUnservable,
-  MAX_DETAIL_LINES,
-  noPoolMatches,
-  poolsExhausted,
-} from "../../../host/ipam/refusal.ts";
+import { findUnservable, MAX_DETAIL_LINES, noPoolMatches } from "../../../host/ipam/refusal.ts";
 import type { PoolShortage } from "../../../host/ipam/subnet-capacity.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
@@ -48,14 +42,6 @@ const six = pool("six", "fd00::/126");
 const none = pool("none", "10.9.0.0/24", { ips: [] });
 
 describe("pick", () => {
-  it("goes to the next pool only when the one before has none", () => {
-    const spare = pool("spare", "10.1.0.0/24");
-    const poolCache = cacheOf(four, spare);
-    const demand = nic("eth0", [four, spare]);
-    const seen = Array.from({ length: 3 }, () => addresses(pick(poolCache, demand))[0]);
-    expect(seen).toEqual(["eth0=10.0.0.1", "eth0=10.0.0.2", "eth0=10.1.0.1"]);
-  });
-
   it("passes over a block that is being drained while the pool has another address, and leaves it free", () => {
     const draining = leasingPool("seg", "10.6.0.0/24", ["10.6.0.0/30 Draining", "10.6.0.4/31 Active"]);
     const poolCache = cacheOf(draining);
@@ -94,15 +80,24 @@ describe("pick", () => {
     expect([pick(poolCache, ...nics).kind, poolCache.counts("six")?.used]).toEqual(["short", 0]);
   });
 
-  it("says how full each pool is", () => {
-    const poolCache = cacheOf(four, none);
-    const demand = nic("eth0", [four, none]);
-    pick(poolCache, demand);
-    pick(poolCache, demand);
+  it("goes to the next pool only when the one before has none for the NIC, and says how full they are", () => {
+    const edges = pool("edges", "10.8.0.0/24", { ips: ["10.8.0.1"], gatewayIp: "10.8.0.1" });
+    const leasing = leasingPool("seg", "10.6.0.0/24", ["10.6.0.0/31 Active"]);
+    const poolCache = cacheOf(four, none, edges, leasing);
+    poolCache.followRegistry(() => seenAt("e1"));
+    const unknown = [pool("new", "10.7.0.0/24"), leasingPool("lease", "10.6.1.0/24", [])];
+    const refused = [{ space: "", ip: ip("10.0.0.2"), why: "it is another's" }];
+    const demand = { ...nic("eth0", [four, none, edges, leasing, ...unknown]), refused };
+    expect([1, 2].flatMap(() => addresses(pick(poolCache, demand)))).toEqual(["eth0=10.0.0.1", "eth0=10.6.0.1"]);
     const short = pick(poolCache, demand);
+    const notFor = "10.0.0.2 is not for this NIC: the coordinator refused it for this pod: it is another's";
     expect(short.kind === "short" && [...short.shortage.reasons]).toEqual([
-      ["four", "has no free address (2 of 2 in use or cooling)"],
+      ["four", `has no free address (1 of 2 in use or cooling); ${notFor}`],
       ["none", "has no address that may be handed out"],
+      ["edges", "has no address that may be handed out; 10.8.0.1 is none: it is the gateway"],
+      ["seg", "has no free address (1 of 1 in use or cooling)"],
+      ["new", "has no address that may be handed out"],
+      ["lease", "has leased no block yet"],
     ]);
   });
 
@@ -237,18 +232,5 @@ describe("a refusal", () => {
     expect(details.split("\n")).toHaveLength(MAX_DETAIL_LINES + 1);
     expect(details).toMatch(/\nand 344 more lines$/);
     expect(message.length + details.length + forLog.length).toBeLessThan(8_000);
-  });
-
-  it("of full pools says how full they are", () => {
-    const demand = nic("eth0", [four]);
-    const reasons = new Map([["four", "has no free address (2 of 2 in use or cooling)"]]);
-    const [family] = demand.families;
-    if (family === undefined) throw new Error("no family");
-    const error = poolsExhausted({ nics: [demand], nic: demand, demand: family, shortages: reasons });
-    expect([error.code, error.message]).toEqual([
-      101,
-      'No address is free for IPv4 of interface "eth0" (a test): pool "four" has no free address (2 of 2 in use or cooling)',
-    ]);
-    expect(describeDemand(demand, new Map())).toContain('pool "four": fits');
   });
 });

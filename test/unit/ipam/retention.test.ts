@@ -80,9 +80,9 @@ describe("what keeps a pod's addresses: its controller", () => {
 });
 
 describe("retain: by-name", () => {
-  const BY_NAME = { annotations: { "ipam.vendor.io/retain": "by-name" } };
+  const BY_NAME = { annotations: { "ipam.vendor.io/retain": "by-name" }, labels: LAUNCHER };
   const KRUISE = { apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet" };
-  const settings = { ...BOTH, retainByName: [{ ...KRUISE, plural: "statefulsets" }] };
+  const settings = { ...BOTH, retainByName: [KRUISE, SET].map((kind) => ({ ...kind, plural: "statefulsets" })) };
 
   it("retains for a listed kind, in any version, and for no pod that does not ask", () => {
     const member = { kind: "StatefulSet.apps.kruise.io", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
@@ -93,12 +93,15 @@ describe("retain: by-name", () => {
     expect(findAddressOwner(reducePod(podOf([KRUISE], BY_NAME)), settings)).toEqual(found);
     expect(findAddressOwner(podOf([KRUISE]), settings)).toEqual({ kind: "none" });
     expect(findAddressOwner(podOf([KRUISE], BY_NAME), BOTH)).toEqual({ kind: "none" });
+    for (const others of [[], [{ ...KRUISE, kind: "Thing" }]])
+      expect(findAddressOwner(podOf(others, BY_NAME), settings)).toEqual({ kind: "none" });
     expect(mayBeShared(member)).toBe(false);
   });
 
   it.each(cases<readonly Owner[]>`
     a listed kind ${[KRUISE]} => nothing
     a StatefulSet, which retains anyway ${[SET]} => nothing
+    a machine's launcher, which does ${[RUN]} => nothing
     no controller ${[]} => the pod has no controller, with whose end its addresses would be released
     a ReplicaSet ${[{ apiVersion: "apps/v1", kind: "ReplicaSet" }]}
       => the pods of ReplicaSet shop/web have generated names, which never come again; for a Deployment, name a Subnet with "ipam.vendor.io/ippool-ip-number": "N"
@@ -111,7 +114,8 @@ describe("retain: by-name", () => {
     expect(refuseRetention(podOf(owners), settings)).toBeUndefined();
     const refusal = refuseRetention(podOf(owners, BY_NAME), settings);
     expect(refusal?.message ?? "nothing").toContain(message);
-    if (message !== "nothing") expect(refusal?.message).toMatch(/^annotation "ipam.vendor.io\/retain": /);
+    const annotation = { source: 'annotation "ipam.vendor.io/retain"', got: "by-name", wanted: "another way" };
+    if (message !== "nothing") expect(refusal).toMatchObject(annotation);
   });
 });
 

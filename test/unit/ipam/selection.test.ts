@@ -152,15 +152,16 @@ describe("selection of names and patterns", () => {
         return Reflect.get(target, key);
       },
     });
-    const once = (nics: number, ipv4: string[]) => {
+    const once = (lists: readonly string[][]) => {
       compared = 0;
       const nameOf = (at: number) => (at === 0 ? "eth0" : `n${at}`) as IfName;
-      const ippools = Array.from({ length: nics }, (_, at) => ({ interface: nameOf(at), ipv4, cleangateway: false }));
+      const ippools = lists.map((ipv4, at) => ({ interface: nameOf(at), ipv4, cleangateway: false }));
       const { nics: found } = selectPools(withPod({ ippools }), new Map([["blue", counting]]));
-      expect(new Set(found.map(({ families }) => families[0]?.candidates)).size).toBe(1);
+      expect(new Set(found.map(({ families }) => families[0]?.candidates)).size).toBe(new Set(lists.map(String)).size);
       return compared;
     };
-    expect(once(32, Array<string>(64).fill("b*"))).toBe(once(1, ["b*"]));
+    expect(once(Array(32).fill(Array(64).fill("b*")))).toBe(once([["b*"]]));
+    expect(once([["b*"], ["bl*"], ["b*", "*"]])).toBe(once([["b*"]]));
   });
 
   it("says which candidates a pattern has matched: one that is named before the pattern is not", () => {

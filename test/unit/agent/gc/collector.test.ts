@@ -141,9 +141,7 @@ const it = test.extend<{ world: Scene }>({
 });
 
 describe("leak: a sweep", () => {
-  it("names the namespaces that have the address of an unknown container, and are not known to be its pod's", async ({
-    world,
-  }) => {
+  it("names the namespaces with the address that are not known to be the pod's", async ({ world }) => {
     world.found = { kind: "unknown", candidates: ["/run/netns/other"] };
     await world.bind("web", { containerId: UNKNOWN_CONTAINER });
     await world.collector.sweep();
@@ -153,9 +151,7 @@ describe("leak: a sweep", () => {
     expect([await world.statesOf("10.0.0.1"), world.collector.problems]).toEqual([["Cooling"], []]);
   });
 
-  it("keeps what a machine may have where no link shows it, until the runtime has no record of it", async ({
-    world,
-  }) => {
+  it("keeps what a machine may have inside, until the runtime has no record of it", async ({ world }) => {
     const workload = { kind: "VirtualMachine", namespace: "shop", name: "vm", uid: "v", member: "vm" } as const;
     world.fence = async () => false;
     await world.bind("vm", { containerId: UNKNOWN_CONTAINER, workload });
@@ -183,7 +179,7 @@ describe("leak: a sweep", () => {
     expect([await world.state, world.node.calls.length]).toEqual(["Bound", 2]);
   });
 
-  it("collects the others when the API server does not answer about one, and ends when it has not about a few", async ({
+  it("collects the others when there is no answer about one, and ends when there is none about a few", async ({
     world,
   }) => {
     for (let last = 1; last <= 9; last++) await world.node.bind(`10.0.0.${last}`, `web-${last}`);
@@ -279,9 +275,7 @@ describe("retention: the pod of a workload that retains its address", () => {
     expect([world.node.calls.length, await world.state]).toEqual([2, "Bound"]);
   });
 
-  it("keeps the address while it is on its NIC, and is checked until it is not; others do not wait for it", async ({
-    world,
-  }) => {
+  it("keeps the address while it is on its NIC, and no other one waits for that", async ({ world }) => {
     let troubles = 2;
     world.fence = async ({ pod }) => {
       if (pod === "web" && troubles-- > 0) throw new Error("The kernel refuses");
@@ -298,9 +292,7 @@ describe("retention: the pod of a workload that retains its address", () => {
     expect(world.node.lines.filter((line) => line.includes("; retrying"))).toHaveLength(1);
   });
 
-  it("is found by a sweep when the agent was away, and is collected at the second observation where its namespace cannot be seen", async ({
-    world,
-  }) => {
+  it("is found by a sweep, and collected at the second one where its namespace cannot be seen", async ({ world }) => {
     world.fence = async () => false;
     await world.bind("web", { workload });
     await world.collector.sweep();
@@ -362,9 +354,7 @@ describe("leak: a pod that the watch reports", () => {
     expect(await world.state).toBe("Cooling");
   });
 
-  it("while the API server is out of reach is found by the next sweep, and so are those after it", async ({
-    world,
-  }) => {
+  it("while the API server is out of reach is found later, and so are those after it", async ({ world }) => {
     await world.bind("job");
     await world.node.bind("10.0.0.2", "next");
     world.node.gate = unreachable;

@@ -72,6 +72,10 @@ describe("undo: an object without a row in the journal", () => {
       => release Cooling u1/eth0
     retention: is adopted when what cools has no higher number ${[isNew, { ...COOLS, workload, claim: { id: "c", number: 0, earlier: [] } }]}
       => adopt Bound u1/eth0
+    retention: is released when the member had it before, by a lower number ${[{ workload }, { ...COOLS, workload, claim: { id: "c", number: 2, earlier: [] } }]}
+      => release Cooling u1/eth0
+    retention: is adopted when the member's own is in quarantine ${[isNew, { ...COOLS, workload, state: "Quarantined" }]}
+      => adopt Bound u1/eth0
     retention: is adopted when it is new, and no ADD was answered with what cools ${[isNew, { ...COOLS, workload, isConfirmed: false }]}
       => adopt Bound u1/eth0
     retention: is adopted when it is new, and what cools was no member's ${[isNew, COOLS]} => adopt Bound u1/eth0

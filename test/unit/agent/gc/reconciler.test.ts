@@ -126,7 +126,7 @@ describe("a reconciliation", () => {
   });
 });
 
-it("node-lost: what this machine has lost is released after a grace, another one's is probed after nodeLost", async ({
+it("node-lost: what this machine lost is released after a grace, another one's probed after nodeLost", async ({
   world,
 }) => {
   world.machine = "new";
@@ -195,9 +195,7 @@ describe("the time of a reconciliation", () => {
     expect(await reconcileAfter(1)).toBe(1);
   });
 
-  it("is also that of a new list of a watch: records may have vanished with no event, as from a backup", async ({
-    world,
-  }) => {
+  it("is also that of a new list of a watch: records may have vanished with no event", async ({ world }) => {
     await reconcileIfDue(world);
     world.addObject("10.0.0.1", "web");
     world.node.calls.length = 0;
