@@ -129,8 +129,9 @@ export function findOtherHolders(row: Allocation, object: KnownObject, node: str
     row.state === "Cooling" && claim !== undefined && isRecorded(row, claim);
   const isOwn = ({ node: of, podUid, ifName, claim }: Holder): boolean =>
     of === node && ifName === row.ifName && (podUid === row.owner || isEarlier(claim));
-  const others = object.sharers?.filter((holder) => !isOwn(holder)) ?? [];
-  return others.length > 0 && others.length < (object.sharers?.length ?? 0) ? others : undefined;
+  const { sharers = [] } = object;
+  const others = sharers.filter((holder) => !isOwn(holder));
+  return others.length > 0 && others.length < sharers.length ? others : undefined;
 }
 
 /**

@@ -159,6 +159,10 @@ describe("retention: the other holders of a shared address", () => {
   });
   it("are not asked for where the row's pod has no share", () => {
     expect(findOtherHolders(row, { ...known, sharers: others }, "n1")).toBeUndefined();
+    const later: Allocation = { ...row, owner: "u9", state: "Cooling" };
+    expect(findOtherHolders(later, { ...known, sharers: [HOLDER, ...others] }, "n1")).toBeUndefined();
+    const shared = { ...known, sharers: [HOLDER, { ...HOLDER, claim: "c1" }] };
+    expect(findOtherHolders(row, shared, "n1")).toBeUndefined();
     expect(findOtherHolders(row, known, "n1")).toBeUndefined();
   });
 });
