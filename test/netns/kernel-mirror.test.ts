@@ -220,7 +220,7 @@ describe("what pods do to the node", () => {
   });
 });
 
-it("a link that goes down takes its gateways along, and a new name is followed", async () => {
+it("a link that goes down takes its gateways along, a last address its routes, and a new name is followed", async () => {
   const host = open();
   await change("route add default via 10.9.0.7", "route add 10.60.0.0/16 via 10.9.0.8");
   await expectGateways(host);
@@ -233,6 +233,10 @@ it("a link that goes down takes its gateways along, and a new name is followed",
   expect(mirrored(host)).toEqual(listed(host));
   await change("link set v0 name w0");
   expect(mirrored(host)).toEqual(listed(host));
+  await change("addr add 10.50.0.1/24 dev w0", "route add 10.40.0.1 dev w0 table 500 proto 98 scope link");
+  expect(Object.keys(mirrored(host).routes[0] ?? {})).toEqual(["10.40.0.1/32"]);
+  await change("addr del 10.50.0.1/24 dev w0");
+  expect(mirrored(host).routes[0]).toEqual({});
   await change("link set br0 down");
   await expectGateways(host);
   expect(knownGateways(host)).toEqual([]);

@@ -9,6 +9,7 @@ import { operationOf } from "../../../../host/registry/sqlite/operation.ts";
 import { ReserveFile } from "../../../../host/registry/sqlite/reserve-file.ts";
 import { prepareSchema } from "../../../../host/registry/sqlite/schema.ts";
 import { SqliteStore } from "../../../../host/registry/sqlite/store.ts";
+import { claim, proposal } from "../../../world/subjects.ts";
 
 /** `PRAGMA synchronous`: https://sqlite.org/pragma.html#pragma_synchronous */
 const [NORMAL, FULL] = [1, 2];
@@ -32,7 +33,7 @@ function withBatch(test: (batch: SqliteBatch, level: () => number, directory: st
   }
 }
 
-function operation(run: () => unknown, outlivesPower: boolean): Operation {
+function operation(run: Operation["run"], outlivesPower: boolean): Operation {
   return { id: 1, recordsRelease: false, outlivesPower, run };
 }
 
@@ -52,13 +53,16 @@ it("clocks-and-boots: of the registry's calls a quarantine outlives the power, a
   expect([outlives("quarantineAndUndo"), outlives("claim"), outlives("release")]).toEqual([true, false, false]);
 });
 
-it("a failure leaves the level as it was", () =>
+it("a failure leaves the level as it was, and what it had made free is not reported with the next operation", () =>
   withBatch((batch, level) => {
-    const fail = operation(() => {
+    const fail = operation((store) => {
+      const outcome = store.claim(claim("a", [proposal("10.0.0.1")]), 0);
+      store.undo(outcome.kind === "bound" ? outcome.created : [], 0);
       throw new Error("broken");
     }, true);
     const error = { message: "broken", full: false, isStorage: false, isDamage: false };
-    expect(batch.run([fail])).toEqual([{ id: 1, error }]);
+    const done = { id: 1, value: "done", freed: [] };
+    expect(batch.run([fail, operation(() => "done", false)])).toEqual([{ id: 1, error }, done]);
     expect(level()).toBe(NORMAL);
   }));
 
