@@ -64,12 +64,11 @@ class Model {
     this.look();
   }
 
-  /** The agent starts on a node that is on. */
+  /** The agent starts on a node that is on, and has heard of nothing yet. */
   restart(): void {
     this.areNodesOn = true;
     this.known = "";
-    this.sinceMs = this.nowMs;
-    this.heardMs = this.nowMs;
+    this.heardMs = Number.NEGATIVE_INFINITY;
   }
 
   /** Of a copy that is old enough for its blocks to have changed hands. */
