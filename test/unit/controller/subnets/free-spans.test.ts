@@ -25,7 +25,7 @@ describe("what is taken for a pool", () => {
     { why: "they lie nowhere together: the first ones", free: "1-2 5-6 9-10", own: "", count: 5, taken: "1-2 5-6 9" },
     { why: "after what the pool has", free: "1-3 8-254", own: "4-7", count: 3, taken: "8-10" },
     { why: "before it, when nothing is free behind", free: "1-3 20-30", own: "4-7", count: 2, taken: "2-3" },
-    { why: "its gaps first", free: "5 8-20", own: "4 6-7", count: 2, taken: "5 8" },
+    { why: "its gaps first", free: "5 7 11-20", own: "4 6 8-10", count: 4, taken: "5 7 11-12" },
     { why: "a gap from its beginning", free: "5-7 9-20", own: "4 8", count: 1, taken: "5" },
     { why: "a block that ends where the free addresses end", free: "1-7 9-20", own: "", count: 4, taken: "4-7" },
     { why: "the first of two places where they lie together", free: "1-3 5-7", own: "", count: 3, taken: "1-3" },
