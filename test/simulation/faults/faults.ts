@@ -75,7 +75,7 @@ const noticed = (profile: ProfileName, violation: string, limit: number): Omit<F
 /** By name. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
   "an address that another pod has is written over": {
-    ...noticed("calm", " is on ", 100_000),
+    ...noticed("calm", "another node may take over only", 100_000),
     replaced: withDecision((action) => (action.kind === "taken" ? { kind: "replace", state: "Bound" } : action)),
   },
   "a claim is answered before its record exists": {
