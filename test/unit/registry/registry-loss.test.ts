@@ -171,9 +171,9 @@ describe("a registry", () => {
 
   checkWorld("a page of which is overwritten in a cluster is written anew with all other rows", async (world) => {
     // More than SQLite keeps in memory.
-    const rows = 9_000;
+    const rows = 3_000;
     const journal = await world.open({ isJournal: true });
-    await claimAll(journal, 1, rows, "c".repeat(200));
+    await claimAll(journal, 1, rows, "c".repeat(600));
     await journal.close();
     const again = await world.open({ isJournal: true });
     const cooldownMs = 77_000;
