@@ -47,15 +47,15 @@ export const startOccupied: StartController = (deps) => {
     if (coordinator === undefined || coordinator.deleting) return undefined;
     const offering = [...caches.pools.items.values(), ...caches.subnets.items.values()];
     const ranges = offering.flatMap(({ value }) => value?.spec.ranges ?? []);
-    const before = published.parse(coordinator.status.occupied);
+    const { uid, resourceVersion, status } = coordinator;
+    const before = published.parse(status.occupied);
     // A source that has not been read says nothing: what was published stays.
     const areRead = sources.every(({ isSynced }) => isSynced);
     const apiServer = areRead ? sources.flatMap(({ items }) => [...items.values()].flat()) : before.apiServer;
     const plan = planOccupied({ claimants: claimantsOf(caches), apiServer }, ranges);
     leftOut = plan.problems;
-    if (JSON.stringify(before) === JSON.stringify(plan.occupied)) return undefined;
+    if (status.occupied !== undefined && JSON.stringify(before) === JSON.stringify(plan.occupied)) return undefined;
     if (!rate.take("")) return OCCUPIED_REST_MS;
-    const { uid, resourceVersion } = coordinator;
     const body = { status: { occupied: plan.occupied } };
     if ((await patchIfSame(api, { path: PATH, uid, resourceVersion, body, signal: deps.leading })) === undefined)
       return OCCUPIED_REST_MS;

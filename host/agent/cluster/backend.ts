@@ -49,6 +49,7 @@ import { OwnAllocations } from "../gc/own-allocations.ts";
 import { OwnMachine } from "../gc/own-machine.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
+import { isUnsaid } from "../ipam/occupied-addresses.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
@@ -189,7 +190,7 @@ export class ClusterBackend implements Backend {
   async collectMetrics(metrics: AgentMetrics): Promise<void> {
     const { client } = this;
     if (client !== undefined) collectApi(metrics, client.stats, client.requests);
-    collectWatches(metrics, this.#caches);
+    collectWatches(metrics, this.resources.stats);
     collectUnused(metrics, this.resources.unused);
     collectPrefetch(metrics, this.prefetcher.stats());
     metrics.gcCandidates.set(this.collector.candidates);
@@ -198,10 +199,6 @@ export class ClusterBackend implements Backend {
     metrics.lostAddresses.set(this.allocations.stats.lost);
     metrics.epochOpen.set(Number(this.epoch.isOpen));
     await collectNodeAddresses(this.registry, metrics);
-  }
-
-  get #caches() {
-    return this.resources.stats;
   }
 
   async releaseRow(row: Allocation): Promise<readonly Allocation[]> {
@@ -235,7 +232,7 @@ export class ClusterBackend implements Backend {
   stats(): Readonly<Record<string, unknown>> {
     return {
       node: this.#options.node,
-      caches: this.#caches,
+      caches: this.resources.stats,
       prefetch: this.prefetcher.stats(),
       registry: this.registry.size,
       collected: this.collector.collected,
@@ -262,6 +259,7 @@ export class ClusterBackend implements Backend {
       ...(this.#options.connection?.problems ?? []),
       ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.epoch.problems,
+      ...(isUnsaid(this.resources.state.snapshot) ? ["No controller has said yet what Nodes and Services have"] : []),
       ...this.allocations.problems,
       ...this.#parts.machine.problems,
       ...this.collector.problems,

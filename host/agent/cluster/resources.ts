@@ -18,7 +18,7 @@ import { API_PATH } from "../../resources/fields/metadata.ts";
 import type { Node } from "../../resources/node.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { settingsInForce } from "../../resources/vendor-conf-map.ts";
-import type { LiveObjects, ReadResult } from "../backend.ts";
+import type { LiveObjects } from "../backend.ts";
 import type { PoolChanges } from "../ipam/cluster-ipam.ts";
 import { SYNC_WAIT_MS } from "../request/add-deadline.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
@@ -291,21 +291,14 @@ export function openLiveObjects(api: KubeApi): LiveObjects {
       try {
         // Agents may list the pools, and read nothing of them by name.
         if (plural !== "ippools")
-          return there(await api.call({ ...common, path: `${path}/${encodeURIComponent(name)}` }));
+          return { kind: "there", value: await api.call({ ...common, path: `${path}/${encodeURIComponent(name)}` }) };
         const { items } = await api.call({ ...common, path, query: { fieldSelector: `metadata.name=${name}` } });
-        return Array.isArray(items) && items.length > 0 ? there(withKind(items[0])) : { kind: "absent" };
+        if (!Array.isArray(items) || items.length === 0) return { kind: "absent" };
+        // The API server leaves both out of the items of a list.
+        return { kind: "there", value: { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", ...items[0] } };
       } catch (error) {
         return isNotFound(error) ? { kind: "absent" } : { kind: "unseen", why: messageOf(error) };
       }
     },
   };
-}
-
-function there(value: unknown): ReadResult<unknown> {
-  return { kind: "there", value };
-}
-
-/** The API server leaves both out of the items of a list. */
-function withKind(item: unknown): unknown {
-  return { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", ...(item as object) };
 }

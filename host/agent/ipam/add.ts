@@ -19,7 +19,7 @@ import type { Allocation, Attachment } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Detection } from "../detection/open-detection.ts";
-import { AddDeadline, type Clock } from "../request/add-deadline.ts";
+import { AddDeadline, type Clock, SAID_WAIT_MS } from "../request/add-deadline.ts";
 import type { NicSettings } from "../request/nic-definition.ts";
 import type { Addition } from "../request/plugin.ts";
 import type { Claimed } from "./allocate.ts";
@@ -28,6 +28,7 @@ import { claimVerified } from "./claim-verified.ts";
 import type { ClusterIpam, Prefetched } from "./cluster-ipam.ts";
 import { prepareDemand, type WantingNic } from "./demand.ts";
 import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
+import { isUnsaid } from "./occupied-addresses.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import { type AddressDemand, isAt, isSameAddress } from "./sources/source.ts";
@@ -79,6 +80,7 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns, netnsCookie };
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
+    if (isUnsaid(deps.inventory.snapshot)) await untilSaid(deps, identity.owner, deadline);
     const wanting = { ...nic, main: request.netConf, requested: requestedIps(request) };
     const addition = await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
     rememberMac(deps, request, identity);
@@ -86,6 +88,16 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   } catch (error) {
     if (!signal.aborted) cluster?.reportRefusal(identity, error);
     throw error;
+  }
+}
+
+/** For a pod without an address, and not for ever: a controller of an earlier version says nothing of none. */
+async function untilSaid({ cluster, inventory }: AddDeps, owner: string, deadline: AddDeadline): Promise<void> {
+  const timeout = deadline.begin(SAID_WAIT_MS);
+  let changes = (await inventory.registry.findOwner(owner)).length > 0 ? undefined : cluster?.poolChanges;
+  while (changes !== undefined && isUnsaid(inventory.snapshot)) {
+    const wait = { since: changes.changeCount, withinMs: timeout.leftMs };
+    if (!(await changes.changed(deadline.signal, wait))) changes = undefined;
   }
 }
 
@@ -108,9 +120,10 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   const { inventory, networks, detection, cluster } = deps;
   const { registry, poolCache, metrics } = inventory;
   const { identity, ifName, containerId } = nic;
+  const isBlind = cluster !== undefined && isUnsaid(inventory.snapshot);
   const { subject, selection, demand } = await prepareDemand(deps, nic, deadline);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
-  const claiming = { registry, poolCache, networks, detection, cluster, metrics };
+  const claiming = { registry, poolCache, networks, detection, cluster, metrics, isBlind };
   const isLeasing = cluster !== undefined && mayBeLeased(demand);
   const attached = isLeasing ? await registry.findAttachment(demand.claimant) : [];
   const claimed = await claimVerified(claiming, { ...demand, skipIfFull });

@@ -19,6 +19,7 @@ export const MAX_CONFLICT_CANDIDATES = 8;
 
 interface ClaimVerifiedDeps extends AllocateDeps {
   readonly cluster?: (ClusterAddresses & Pick<ClusterIpam, "isShared">) | undefined;
+  readonly isBlind?: boolean;
   readonly networks: Pick<NicSettings, "settingsFor" | "isCoordinated">;
   readonly detection: Pick<Detection, keyof EarlyStageDeps | "prober" | "answered">;
 }
@@ -72,7 +73,7 @@ async function claimAndVerify(
     for (let candidates = 1; ; candidates++) {
       const alone = claimed.held.filter((each) => !shared.includes(each));
       const inNewBlocks = alone.filter((each) => deps.poolCache.blockStateOf(each) === "New");
-      const wherePossible = deps.cluster?.epoch?.isProbed === true ? claimed.created : [];
+      const wherePossible = deps.isBlind || deps.cluster?.epoch?.isProbed === true ? claimed.created : [];
       const question = { ...claimed, held: alone, inNewBlocks, wherePossible };
       const detected = await stage.verify(question, demand.deadline.signal);
       if (detected.kind !== "conflict") return await accept(deps, claimed, detected);

@@ -15,7 +15,7 @@ import { equalIp } from "../../net/ip.ts";
 import type { NicOfRow } from "../../registry/registry.ts";
 import { memberKey, type Workload } from "../../resources/member.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import type { AddDeadline, Timeout } from "../request/add-deadline.ts";
+import { type AddDeadline, NEW_POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
 import { type NicReference, type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
 import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
@@ -170,7 +170,7 @@ interface Selected {
  * selects once more.
  */
 async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Selected> {
-  const timeout = deadline.newPool();
+  const timeout = deadline.begin(NEW_POOL_WAIT_MS);
   for (;;) {
     const since = deps.cluster?.poolChanges.changeCount ?? 0;
     const snapshot = await deps.inventory.loaded();

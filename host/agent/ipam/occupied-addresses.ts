@@ -7,6 +7,11 @@ import type { NodeMirror } from "../../kernel/node-mirror.ts";
 import type { Log } from "../../lib/log.ts";
 import { SERVICES_LINK } from "../../plan/state.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "../../resources/occupied-ips.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+
+/** Whether no controller has said yet what machines have: that is not none (rule known-stays). */
+export const isUnsaid = ({ coordinator }: Pick<Snapshot, "coordinator">): boolean =>
+  coordinator !== undefined && coordinator.occupied === undefined;
 
 /** Returns the same list while nothing has changed. */
 type ReadList = () => readonly OccupiedIp[];

@@ -8,6 +8,7 @@
  * | the first complete lists of the API server | SYNC_WAIT_MS | the request |
  * | a read of the pod, its namespace or its address owner, which the watches lack | POD_READ_PATIENCE_MS | each read |
  * | a claim in progress that prefetch has begun | PREFETCH_PATIENCE_MS | the begin of that claim |
+ * | the controller's first word on what Nodes and Services have | SAID_WAIT_MS | the request |
  * | a pool that was created just before the ADD | NEW_POOL_WAIT_MS | each selection |
  * | a generated pool, or an address in it | POOL_WAIT_MS | the first attempt that found none |
  * | a block of a pool that leases its addresses | BLOCK_WAIT_MS | the first attempt that found none |
@@ -31,8 +32,11 @@ export const POD_READ_PATIENCE_MS = 10_000;
 /** Longest time that a prefetch may take: milliseconds. An ADD waits for it no longer. */
 export const PREFETCH_PATIENCE_MS = 10_000;
 
+/** Time for which an ADD waits for what no controller has said yet: milliseconds. Then it probes what it can. */
+export const SAID_WAIT_MS = 5_000;
+
 /** Time for which an ADD that no pool can serve waits for a new pool: milliseconds. */
-const NEW_POOL_WAIT_MS = 300;
+export const NEW_POOL_WAIT_MS = 300;
 
 /**
  * Time for which an ADD waits for addresses of a generated pool: milliseconds. Then its pod is refused with the
@@ -107,29 +111,7 @@ export class AddDeadline {
     return this.#clock.sleep(milliseconds, this.signal);
   }
 
-  newPool(): Timeout {
-    return new Timeout(this.#clock, NEW_POOL_WAIT_MS);
-  }
-
-  generatedPool(): Timeout {
-    return new Timeout(this.#clock, POOL_WAIT_MS);
-  }
-
-  leasedBlock(): Timeout {
-    return new Timeout(this.#clock, BLOCK_WAIT_MS);
-  }
-
-  /** Over from the beginning where there are no other nodes. */
-  othersCooling(hasOthers: boolean): Timeout {
-    return new Timeout(this.#clock, hasOthers ? OTHERS_COOLING_WAIT_MS : 0);
-  }
-
-  /** Until an address that was released just now, here or on another node, has cooled for MIN_COOLING_MS. */
-  cooling(hasOthers: boolean): Timeout {
-    return new Timeout(this.#clock, (hasOthers ? OTHERS_COOLING_WAIT_MS : 0) + MIN_COOLING_MS);
-  }
-
-  handOver(): Timeout {
-    return new Timeout(this.#clock, HAND_OVER_WAIT_MS);
+  begin(milliseconds: number): Timeout {
+    return new Timeout(this.#clock, milliseconds);
   }
 }

@@ -14,6 +14,7 @@ import { allocateAddresses } from "../allocate.ts";
 import type { ClusterAddresses } from "../cluster-ipam.ts";
 import { type DemandDeps, prepareDemand } from "../demand.ts";
 import { claimFirst } from "../first-claims.ts";
+import { isUnsaid } from "../occupied-addresses.ts";
 import type { PodIdentity } from "../pod-identity.ts";
 import type { AddressDemand } from "../sources/source.ts";
 
@@ -85,7 +86,7 @@ async function claimMissing(
   const deadline = new AddDeadline({ nowMs: () => clock.nowMs(), sleep: refuseToWait }, signal);
   const demand = await demandAhead(deps, pod, first, deadline);
   // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit.
-  if (demand.limits?.perPod !== undefined) throw leftToAdds();
+  if (demand.limits?.perPod !== undefined || isUnsaid(inventory.snapshot)) throw leftToAdds();
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
   const allocating = { registry, poolCache, cluster, metrics };
@@ -129,7 +130,7 @@ function groupByNic(rows: readonly Allocation[]): Map<string, readonly Allocatio
 function leftToAdds(): Error {
   return new CniError(
     ErrorCode.TryAgainLater,
-    "The pod may exceed maxAddressesPerPod; its ADDs come one after another",
+    "The pod may exceed maxAddressesPerPod, or too little is known; its ADDs decide",
   );
 }
 

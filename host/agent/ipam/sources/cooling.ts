@@ -3,7 +3,7 @@
  * nothing is free, the longest released first.
  */
 import type { Allocation } from "../../../registry/registry.ts";
-import { MIN_COOLING_MS, type Timeout } from "../../request/add-deadline.ts";
+import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS, type Timeout } from "../../request/add-deadline.ts";
 import type { OthersCooling } from "./others-cooling.ts";
 import { type AddressSource, type Search, type Setback, spansOf } from "./source.ts";
 import { TAKE_OVER_CHOICES, type TakeOvers } from "./take-overs.ts";
@@ -18,7 +18,8 @@ export class CoolingAddresses implements AddressSource {
     this.#search = search;
     this.#takeOvers = takeOvers;
     this.#others = others;
-    this.#patience = search.demand.deadline.cooling(search.cluster !== undefined);
+    const othersMs = search.cluster === undefined ? 0 : OTHERS_COOLING_WAIT_MS;
+    this.#patience = search.demand.deadline.begin(othersMs + MIN_COOLING_MS);
   }
 
   /** Pool by pool. One for which other nodes may still publish addresses is not passed over for the next. */

@@ -3,7 +3,7 @@
  * (cooling-visibility), and the search waits for that a moment.
  */
 import type { IpPool } from "../../../resources/ip-pool.ts";
-import type { Timeout } from "../../request/add-deadline.ts";
+import { OTHERS_COOLING_WAIT_MS, type Timeout } from "../../request/add-deadline.ts";
 import type { AddressSource, Search, Setback } from "./source.ts";
 
 /** Interval at which an ADD looks for addresses that other nodes publish: milliseconds. */
@@ -17,7 +17,7 @@ export class OthersCooling implements AddressSource {
 
   constructor(search: Search) {
     this.#search = search;
-    this.#patience = search.demand.deadline.othersCooling(search.cluster !== undefined);
+    this.#patience = search.demand.deadline.begin(search.cluster === undefined ? 0 : OTHERS_COOLING_WAIT_MS);
   }
 
   /**

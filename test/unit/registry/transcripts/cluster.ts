@@ -179,7 +179,8 @@ export class CommandedCluster {
   /** Pods of the namespace have so many addresses, as the controller has counted. */
   fill(addresses: number): void {
     const spec = { detectIPConflict: this.#shape.detect === true };
-    this.server.put(COORDINATORS, "default", { spec, status: { fullNamespaces: [{ name: "shop", addresses }] } });
+    const status = { fullNamespaces: [{ name: "shop", addresses }], occupied: {} };
+    this.server.put(COORDINATORS, "default", { spec, status });
   }
 
   putPool(name: string, ips: string): void {
