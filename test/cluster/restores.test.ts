@@ -4,15 +4,18 @@
  * the history's checker look on; a member of a StatefulSet keeps its address (rules registry-epoch, known-stays).
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { EPOCH_MAP } from "../../host/resources/registry-epoch.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
 import * as objects from "../lab/cluster/objects.ts";
 import { requestNodeToken } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
-import { ofRun } from "../world/long-cases.ts";
+import { gateOrLong, ofRun } from "../world/long-cases.ts";
 
 const AWAY_MS = 5_000;
+/** An ADD that waits for an epoch takes longer. */
+const FIRST_MS = 4_000;
 
 interface Row {
   /** `--bump-revision` */
@@ -25,12 +28,13 @@ interface Row {
   /** Agents of these nodes are killed before, and start afterwards. */
   readonly killed?: readonly string[];
 }
+const nodes = ["n1", "n2", "n3"];
 const ROWS: readonly Row[] = [0, 5_000].flatMap((raisedBy) => [
   { raisedBy, controller: "alive" },
   { raisedBy, controller: "restarted", joined: `joined-${raisedBy}` },
   { raisedBy, controller: "away" },
   { raisedBy, controller: "alive", isCut: true },
-  { raisedBy, controller: "alive", killed: ["n1", "n2", "n3"] },
+  { raisedBy, controller: "alive", killed: nodes },
 ]);
 
 let world: World;
@@ -38,20 +42,6 @@ let followed: FollowedWorld;
 let controller: ControllerProcess;
 let pods = 0;
 const table: string[] = [];
-
-beforeAll(async () => {
-  const pools = [{ name: "blue", subnet: "10.6.0.0/24", selection: "ascending" }];
-  // Records of live pods are missing until the agents have seen it.
-  world = await startWorld({ nodes: ["n1", "n2", "n3"], pools, isObserved: true, graceMs: 30_000 });
-  followed = await followWorld(world);
-  for (const { name } of world.nodes()) await world.setNode(name, "True");
-  await lead();
-}, 120_000);
-afterAll(async () => {
-  console.log(["versions raised by, controller | first new pods | members again", ...table].join("\n"));
-  await controller?.stop();
-  await world?.stop();
-});
 
 async function lead(): Promise<void> {
   const kubeconfig = await world.controllerKubeconfig();
@@ -74,53 +64,94 @@ async function joinAgain(node: string): Promise<void> {
 
 const start = async (node: string) => attach(await world.createPod({ name: `web-${pods++}`, node }));
 
-it.each(ofRun(ROWS, ({ raisedBy, controller }) => raisedBy > 0 && controller === "restarted"))(
-  "etcd is restored, versions raised by $raisedBy, controller $controller, cut off: $isCut, joined: $joined, killed: $killed",
-  { timeout: 180_000 },
-  async (row) => {
-    const owner = await objects.createWorkload(world.client, "StatefulSet", `db${pods}`, { replicas: 2 });
-    const member = (index: number) => world.createPod({ name: `${owner.name}-${index}`, node: `n${index + 1}`, owner });
-    const early = await member(0);
-    const addresses = [(await attach(early)).address];
-    const gone = await world.createPod({ name: `web-${pods++}`, node: "n2" });
-    await attach(gone);
-    const copy = await world.plane.snapshot();
-    await world.node("n2").runtime.detach(gone);
-    await world.deletePod(gone);
-    if (row.joined !== undefined) await world.addNode(row.joined, { isDirect: true });
-    const late = await member(1);
-    addresses.push((await attach(late)).address);
-    const since = [await world.createPod({ name: `web-${pods++}`, node: "n1" })];
-    since.push(await world.createPod({ name: `web-${pods++}`, node: row.joined ?? "n3" }));
-    for (const pod of since) await attach(pod);
-    if (row.controller !== "alive") await controller.kill();
-    if (row.isCut) world.node("n3").proxy.refuse();
-    // The copy has no such pod of the set, so that its agent takes the address off the NIC.
-    followed.leaving(late.uid);
-    const killed = (row.killed ?? []).map((node) => world.node(node).agent);
-    await Promise.all(killed.map((agent) => agent.kill("SIGKILL")));
-    await followed.restore(copy, row.raisedBy);
-    await Promise.all(killed.map((agent) => agent.start()));
-    if (row.joined !== undefined) await joinAgain(row.joined);
-    if (row.controller === "restarted") await lead();
-    // It is back as an object, without a sandbox.
-    await world.deletePod(gone);
-    const first = Promise.all([start("n1"), start("n2")]);
-    if (row.controller === "away" || row.isCut) await sleep(AWAY_MS);
-    if (row.controller === "away") await lead();
-    if (row.isCut) await world.node("n3").proxy.accept();
-    const found = await first;
-    const again: string[] = [];
-    for (const [index, pod] of [early, late].entries()) {
-      await world.node(pod.node).runtime.detach(pod);
-      await world.deletePod(pod).catch(() => {});
-      again.push((await attach(await member(index))).address);
-    }
-    const { raisedBy, ...how } = row;
-    const firsts = found.map(({ address, ms }) => `${address} after ${ms} ms`).join(" ");
-    table.push([`${raisedBy}, ${Object.entries(how).flat().join(" ")}`, firsts, again.join(" ")].join(" | "));
-    expect(again).toEqual(addresses);
+const isShort = ({ raisedBy, controller }: Row): boolean => raisedBy > 0 && controller === "restarted";
+
+describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
+  beforeAll(async () => {
+    const pools = [{ name: "blue", subnet: "10.6.0.0/24", selection: "ascending" }];
+    // Records of live pods are missing until the agents have seen it.
+    world = await startWorld({ nodes, pools, isObserved: true, graceMs: 30_000, etcdMembers });
+    followed = await followWorld(world);
+    for (const { name } of world.nodes()) await world.setNode(name, "True");
+    await lead();
+  }, 120_000);
+  afterAll(async () => {
+    console.log(
+      [`of ${etcdMembers}: versions raised by, controller | first new pods | members again`, ...table.splice(0)].join(
+        "\n",
+      ),
+    );
+    await controller?.stop();
+    await world?.stop();
+  });
+
+  it.each(etcdMembers === 1 ? ofRun(ROWS, isShort) : ROWS.filter(isShort))(
+    "etcd is restored, versions raised by $raisedBy, controller $controller, cut off: $isCut, joined: $joined, killed: $killed",
+    { timeout: 180_000 },
+    async (row) => {
+      const owner = await objects.createWorkload(world.client, "StatefulSet", `db${pods}`, { replicas: 2 });
+      const member = (index: number) =>
+        world.createPod({ name: `${owner.name}-${index}`, node: `n${index + 1}`, owner });
+      const early = await member(0);
+      const addresses = [(await attach(early)).address];
+      const gone = await world.createPod({ name: `web-${pods++}`, node: "n2" });
+      await attach(gone);
+      const copy = await world.plane.snapshot();
+      await world.node("n2").runtime.detach(gone);
+      await world.deletePod(gone);
+      if (row.joined !== undefined) await world.addNode(row.joined, { isDirect: true });
+      const late = await member(1);
+      addresses.push((await attach(late)).address);
+      const since = [await world.createPod({ name: `web-${pods++}`, node: "n1" })];
+      since.push(await world.createPod({ name: `web-${pods++}`, node: row.joined ?? "n3" }));
+      for (const pod of since) await attach(pod);
+      if (row.controller !== "alive") await controller.kill();
+      if (row.isCut) world.node("n3").proxy.refuse();
+      // The copy has no such pod of the set, so that its agent takes the address off the NIC.
+      followed.leaving(late.uid);
+      const killed = (row.killed ?? []).map((node) => world.node(node).agent);
+      await Promise.all(killed.map((agent) => agent.kill("SIGKILL")));
+      await followed.restore(copy, row.raisedBy);
+      await Promise.all(killed.map((agent) => agent.start()));
+      if (row.joined !== undefined) await joinAgain(row.joined);
+      if (row.controller === "restarted") await lead();
+      // It is back as an object, without a sandbox.
+      await world.deletePod(gone);
+      const first = Promise.all([start("n1"), start("n2")]);
+      if (row.controller === "away" || row.isCut) await sleep(AWAY_MS);
+      if (row.controller === "away") await lead();
+      if (row.isCut) await world.node("n3").proxy.accept();
+      const found = await first;
+      const again: string[] = [];
+      for (const [index, pod] of [early, late].entries()) {
+        await world.node(pod.node).runtime.detach(pod);
+        await world.deletePod(pod).catch(() => {});
+        again.push((await attach(await member(index))).address);
+      }
+      const { raisedBy, ...how } = row;
+      const firsts = found.map(({ address, ms }) => `${address} after ${ms} ms`).join(" ");
+      table.push([`${raisedBy}, ${Object.entries(how).flat().join(" ")}`, firsts, again.join(" ")].join(" | "));
+      expect(again).toEqual(addresses);
+      await followed.check();
+      for (const pod of since) await world.node(pod.node).runtime.detach(pod);
+    },
+  );
+
+  it.runIf(etcdMembers > 1)("one of them is made anew: nothing goes back, and no first claim waits", async () => {
+    const epoch = async () =>
+      (await world.client.get(`${objects.SETTINGS.replace(/[^/]*$/, "")}${EPOCH_MAP}`)).data.epoch;
+    const before = await epoch();
+    const starting = nodes.map(async (node) => {
+      const found: number[] = [];
+      // The API server's answer to a person may be that its member is gone.
+      while (found.length < 5) found.push((await vi.waitFor(() => start(node), { timeout: 20_000 })).ms);
+      return found;
+    });
+    await world.plane.replaceMember();
+    const longest = Math.max(...(await Promise.all(starting)).flat());
+    table.push(`nothing, one member made anew | all within ${longest} ms`);
+    expect(await epoch()).toBe(before);
+    expect(longest).toBeLessThan(FIRST_MS);
     await followed.check();
-    for (const pod of since) await world.node(pod.node).runtime.detach(pod);
-  },
-);
+  });
+});

@@ -25,7 +25,9 @@ import {
   type KubeconfigOptions,
   type KubernetesVersion,
   makeParts,
+  membersOf,
   type PlaneParts,
+  peerUrl,
   requireToken,
   serverCommand,
   urlOf,
@@ -54,6 +56,8 @@ export interface ControlPlaneOptions {
   readonly hasManagers?: boolean;
   /** Default: 1.34. */
   readonly kubernetes?: KubernetesVersion;
+  /** Of etcd, on loopback. Default: 1. */
+  readonly members?: number;
 }
 
 /** etcd or the API server. */
@@ -81,7 +85,7 @@ export interface ControlPlane {
   readonly files: { readonly accountKey: string; readonly ca: string };
   readonly client: KubeClient;
   readonly server: PlaneServer;
-  /** Without it the API server answers reads of its memory at best. */
+  /** All members, and the first one's process. Without it the API server answers reads of its memory at best. */
   readonly etcd: PlaneServer;
   /** Process IDs of those that run, etcd's first. */
   readonly pids: readonly number[];
@@ -103,10 +107,12 @@ export interface ControlPlane {
   snapshot(): Promise<string>;
   /**
    * Both servers end, the data become those of the copy, both start. What was written since never was, and resource
-   * versions are given out again; `raisedBy`: so many later ones, as with `etcdutl snapshot restore --bump-revision`.
-   * That is not for a borrowed plane.
+   * versions are given out again; `raisedBy`: so many later ones, as with `etcdutl snapshot restore --bump-revision`
+   * and `--mark-compacted`. That is not for a borrowed plane.
    */
   restore(copy: string, raisedBy?: number): Promise<void>;
+  /** The last member of etcd loses its data, is removed, and joins again. Not for a borrowed plane. */
+  replaceMember(): Promise<void>;
   /**
    * Drops etcd's history, and restarts the API server, which has a history of its own: a watch from before is
    * answered with 410. Loopback only.
@@ -136,12 +142,14 @@ async function tryControlPlane(options: ControlPlaneOptions): Promise<ControlPla
     serverArgs = [],
     hasManagers = false,
     kubernetes = "1.34",
+    members = 1,
   } = options;
   const directory = await mkdtemp(join(tmpdir(), "berth-plane-"));
   const ports = machine === undefined ? undefined : { etcd: 2379, peer: 2380, api: 6443 };
   let running: Running | undefined;
   try {
-    const parts = await makeParts(directory, { address, accounts, serverArgs, hasManagers, kubernetes, ports });
+    const servers = { serverArgs, hasManagers, kubernetes, members };
+    const parts = await makeParts(directory, { address, accounts, ports, ...servers });
     await writeServerFiles(parts);
     running = await run(parts, machine, readyMs);
     return await planeOf(parts, running);
@@ -190,13 +198,15 @@ export async function attachControlPlane(parts: PlaneParts, owner: PlaneOwner): 
   const refuse = (): never => {
     throw new Error("The control plane's servers belong to another process");
   };
-  const serverOf = (name: "the server" | "etcd"): Running["server"] => ({
+  const serverOf = (name: "the server" | "etcd") => ({
     get pid() {
       return refuse();
     },
     start: async () => void (await owner.act(`start ${name}`)),
     stop: async () => void (await owner.act(`stop ${name}`)),
     output: refuse,
+    rewrite: refuse,
+    replace: refuse,
   });
   const stop = async (): Promise<void> => {
     client.close();
@@ -225,7 +235,7 @@ export async function attachControlPlane(parts: PlaneParts, owner: PlaneOwner): 
 /** The two servers, and who asks them. */
 interface Running {
   readonly parts: PlaneParts;
-  readonly etcd: PlaneServer & { output(): string };
+  readonly etcd: Etcd;
   readonly server: PlaneServer & { output(): string };
   readonly client: KubeClient;
   /** A client of that account. */
@@ -240,12 +250,7 @@ async function run(parts: PlaneParts, machine: Netns | undefined, readyMs: numbe
     client ??= await open();
     return (await client.text("/readyz")) === "ok";
   };
-  const isHealthy = async (): Promise<boolean> => (await fetch(`${etcdUrl(parts)}/health`)).ok;
-  const etcd = serverOf(
-    () => startDaemon("etcd", etcdCommand(parts), machine),
-    // In another network namespace it cannot be asked from here; the API server asks it.
-    (daemon) => (machine === undefined ? daemon.until(isHealthy, readyMs) : Promise.resolve()),
-  );
+  const etcd = etcdOf(parts, machine, readyMs);
   const server = serverOf(
     () => startDaemon("kube-apiserver", serverCommand(parts), machine),
     // It gives up by itself when etcd does.
@@ -265,6 +270,63 @@ async function run(parts: PlaneParts, machine: Netns | undefined, readyMs: numbe
   }
   client ??= await open();
   return { parts, etcd, server, client, open, stop };
+}
+
+interface Etcd extends PlaneServer {
+  output(): string;
+  /** All members start with the copy's data. */
+  rewrite(copy: string): Promise<void>;
+  replace(): Promise<void>;
+}
+
+function etcdOf(parts: PlaneParts, machine: Netns | undefined, readyMs: number): Etcd {
+  const all = membersOf(parts);
+  const spawn = (at: number, known = all.length, ...flags: readonly string[]): Running["server"] => {
+    const member = all[at] as PlaneParts;
+    const isHealthy = async (): Promise<boolean> => (await fetch(`${etcdUrl(member)}/health`)).ok;
+    return serverOf(
+      () => startDaemon("etcd", etcdCommand(member, all.slice(0, known), flags), machine),
+      // In another network namespace it cannot be asked from here; the API server asks it.
+      (daemon) => (machine === undefined ? daemon.until(isHealthy, readyMs) : Promise.resolve()),
+    );
+  };
+  const servers = all.map((_, at) => spawn(at));
+  const [first] = servers as [Running["server"]];
+  const stop = async (): Promise<void> => void (await Promise.all(servers.map((each) => each.stop())));
+  const join = async (at: number): Promise<void> => {
+    const member = all[at] as PlaneParts;
+    await rm(etcdDirectory(member), { recursive: true, force: true });
+    await askEtcd(parts, "cluster/member/add", { peerURLs: [peerUrl(member)] });
+    servers[at] = spawn(at, at + 1, "--initial-cluster-state=existing");
+    await servers[at].start();
+  };
+  return {
+    get pid() {
+      return first.pid;
+    },
+    start: async () => void (await Promise.all(servers.map((each) => each.start()))),
+    stop,
+    output: () => servers.map((each) => each.output()).join("\n"),
+    rewrite: async (copy) => {
+      await stop();
+      await rm(etcdDirectory(parts), { recursive: true, force: true });
+      await cp(copy, etcdDirectory(parts), { recursive: true });
+      // As `etcdutl snapshot restore` does, it forgets the other members, which get its data.
+      const alone = spawn(0, 1, "--force-new-cluster");
+      await alone.start();
+      await alone.stop();
+      await first.start();
+      for (const at of all.keys()) if (at > 0) await join(at);
+    },
+    replace: async () => {
+      const at = all.length - 1;
+      await servers[at]?.stop();
+      const { members } = await askEtcd(parts, "cluster/member/list", {});
+      const lost = members.find(({ name }: { name: string }) => name === `${all[at]?.ports.etcd}`);
+      await askEtcd(parts, "cluster/member/remove", { ID: lost.ID });
+      await join(at);
+    },
+  };
 }
 
 function opener(parts: PlaneParts, machine: Netns | undefined): Running["open"] {
@@ -345,17 +407,16 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
     },
     restore: async (copy, raisedBy = 0) => {
       await server.stop();
-      await etcd.stop();
-      await rm(etcdDirectory(parts), { recursive: true, force: true });
-      await cp(copy, etcdDirectory(parts), { recursive: true });
-      await etcd.start();
+      await etcd.rewrite(copy);
       const store = openEtcd(etcdUrl(parts));
       for (let version = 0; version < raisedBy; version++) await store.put("/raised", `${version}`);
       store.close();
+      if (raisedBy > 0) await compactEtcd(parts);
       await server.start();
     },
+    replaceMember: () => etcd.replace(),
     compact: async () => {
-      await compactEtcd(etcdUrl(parts));
+      await compactEtcd(parts);
       await server.stop();
       await server.start();
     },
@@ -374,13 +435,15 @@ function findPid(server: PlaneServer): number[] {
   }
 }
 
-/** By etcd's JSON gateway. */
-async function compactEtcd(url: string): Promise<void> {
-  const ask = async (path: string, body: object): Promise<{ header: { revision: string } }> => {
-    const answer = await fetch(`${url}${path}`, { method: "POST", body: JSON.stringify(body) });
-    if (!answer.ok) throw new Error(`etcd answered POST ${path} with ${answer.status}: ${await answer.text()}`);
-    return answer.json() as Promise<{ header: { revision: string } }>;
-  };
-  const { header } = await ask("/v3/kv/range", { key: btoa("/registry/compact") });
-  await ask("/v3/kv/compaction", { revision: header.revision, physical: true });
+/** By etcd's JSON gateway, of the first member. */
+// biome-ignore lint/suspicious/noExplicitAny: callers look into it by name, and a wrong name gives undefined.
+async function askEtcd(parts: PlaneParts, path: string, body: object): Promise<any> {
+  const answer = await fetch(`${etcdUrl(parts)}/v3/${path}`, { method: "POST", body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`etcd answered POST ${path} with ${answer.status}: ${await answer.text()}`);
+  return answer.json();
+}
+
+async function compactEtcd(parts: PlaneParts): Promise<void> {
+  const { header } = await askEtcd(parts, "kv/range", { key: btoa("/registry/compact") });
+  await askEtcd(parts, "kv/compaction", { revision: header.revision, physical: true });
 }

@@ -30,6 +30,8 @@ export interface PlaneParts {
   readonly directory: string;
   readonly address: string;
   readonly ports: { readonly etcd: number; readonly peer: number; readonly api: number };
+  /** Those of etcd's members but the first. */
+  readonly others: readonly PlaneParts["ports"][];
   /** By the account's name. */
   readonly tokens: Readonly<Record<string, string>>;
   readonly accounts: readonly Account[];
@@ -47,11 +49,14 @@ export async function makeParts(
   directory: string,
   options: Pick<PlaneParts, "address" | "accounts" | "serverArgs" | "hasManagers" | "kubernetes"> & {
     ports: PlaneParts["ports"] | undefined;
+    members: number;
   },
 ): Promise<PlaneParts> {
   const accounts = [ADMIN, ...options.accounts];
   const tokens = Object.fromEntries(accounts.map(({ name }) => [name, randomBytes(16).toString("hex")]));
-  return { ...options, directory, accounts, tokens, ports: options.ports ?? (await findPorts()) };
+  const others: PlaneParts["ports"][] = [];
+  while (others.length < options.members - 1) others.push(await findPorts());
+  return { ...options, directory, accounts, tokens, ports: options.ports ?? (await findPorts()), others };
 }
 
 /** The administrator's, or that of an account that the plane was started with. */
@@ -70,23 +75,29 @@ export function urlOf({ address, ports }: Pick<PlaneParts, "address" | "ports">)
   return `https://${address.includes(":") ? `[${address}]` : address}:${ports.api}`;
 }
 
-export const etcdDirectory = ({ directory }: PlaneParts): string => join(directory, "etcd");
+/** Of each member of etcd, the first one's are the plane's. */
+export const membersOf = (parts: PlaneParts): PlaneParts[] =>
+  [parts.ports, ...parts.others].map((ports) => ({ ...parts, ports }));
 
-/** Returns the URL of etcd for clients on its machine. */
+export const etcdDirectory = ({ directory, ports }: PlaneParts): string => join(directory, `etcd-${ports.etcd}`);
+
+/** Returns the URL of that member for clients on its machine. */
 export const etcdUrl = ({ ports }: PlaneParts): string => `http://127.0.0.1:${ports.etcd}`;
+export const peerUrl = ({ ports }: PlaneParts): string => `http://127.0.0.1:${ports.peer}`;
 
-export function etcdCommand(parts: PlaneParts): string[] {
-  const peer = `http://127.0.0.1:${parts.ports.peer}`;
+/** `members`: all of them, itself too. */
+export function etcdCommand(parts: PlaneParts, members: readonly PlaneParts[], flags: readonly string[]): string[] {
   const urls = [
+    `--name=${parts.ports.etcd}`,
     `--listen-client-urls=${etcdUrl(parts)}`,
     `--advertise-client-urls=${etcdUrl(parts)}`,
-    `--listen-peer-urls=${peer}`,
-    `--initial-advertise-peer-urls=${peer}`,
-    `--initial-cluster=default=${peer}`,
+    `--listen-peer-urls=${peerUrl(parts)}`,
+    `--initial-advertise-peer-urls=${peerUrl(parts)}`,
+    `--initial-cluster=${members.map((each) => `${each.ports.etcd}=${peerUrl(each)}`).join()}`,
   ];
   // Nothing here is to survive a power loss.
   const settings = ["--unsafe-no-fsync", "--log-level=warn", `--data-dir=${etcdDirectory(parts)}`];
-  return [join(kubernetesBin, "etcd"), ...urls, ...settings];
+  return [join(kubernetesBin, "etcd"), ...urls, ...settings, "--strict-reconfig-check=false", ...flags];
 }
 
 const tokenFile = (directory: string): string => join(directory, "tokens.csv");
@@ -115,7 +126,7 @@ export function serverCommand(parts: PlaneParts): string[] {
     // Its start and each new kind leave much garbage: without it, a quarter less of the processor for 200 MB more.
     ...["env", "GOGC=400"],
     join(bin, "kube-apiserver"),
-    `--etcd-servers=${etcdUrl(parts)}`,
+    `--etcd-servers=${membersOf(parts).map(etcdUrl).join()}`,
     `--bind-address=${address}`,
     `--advertise-address=${address}`,
     `--secure-port=${ports.api}`,

@@ -47,6 +47,8 @@ export interface WorldOptions {
   readonly namespaces?: readonly string[];
   /** Starts the control plane, with kinds, accounts and policies. Default: one of its own. */
   readonly startPlane?: () => Promise<ControlPlane>;
+  /** Default: 1. */
+  readonly etcdMembers?: number;
   /** Seed of the proxies' dice. Default: 1. */
   readonly seed?: number;
   readonly agent?: Partial<AgentOptions>;
@@ -99,7 +101,7 @@ let worlds = 0;
 
 /** A control plane that has what a cluster has before its nodes come, and the nodes of the options. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
-  const world = await openWorld(options.startPlane, options);
+  const world = await openWorld(options.startPlane ?? (() => startReadPlane(options.etcdMembers)), options);
   try {
     const { settings, namespaces = ["shop"], hasDefinitions = true, pools = [] } = options;
     if (hasDefinitions) await world.installDefinitions();
@@ -116,10 +118,10 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 }
 
 /** Its history can be followed. */
-const startReadPlane = (): Promise<ControlPlane> => startPlane({ serverArgs: [STORED_AS_JSON] });
+const startReadPlane = (members = 1): Promise<ControlPlane> => startPlane({ serverArgs: [STORED_AS_JSON], members });
 
 /** A control plane with kinds, accounts and policies, and nothing else. */
-export async function openWorld(start = startReadPlane, options: WorldSettings = {}) {
+export async function openWorld(start: () => Promise<ControlPlane> = startReadPlane, options: WorldSettings = {}) {
   return new World(await start(), options);
 }
 
@@ -381,12 +383,6 @@ export class World {
   async stateOf(address: string): Promise<string> {
     const spec = await this.spec(address);
     return spec === undefined ? "free" : `${spec.state} ${spec.node}`;
-  }
-
-  /** `10.0.0.1 Bound a`, with the first holder's UID; all of them, sorted. */
-  async lines(): Promise<string[]> {
-    const all = await this.allocations();
-    return all.map(({ metadata, spec }) => `${metadata.name} ${spec.state} ${spec.holders?.[0]?.podUID ?? "-"}`).sort();
   }
 
   /** `10.6.0.7 Bound n1 a@n1 b@n2`, all of them, sorted. */
