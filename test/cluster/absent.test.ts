@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
 import * as objects from "../lab/cluster/objects.ts";
+import { FORCE_DELETE } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
@@ -13,6 +14,7 @@ import { until } from "../lab/waiting.ts";
 import { ofRun } from "../world/long-cases.ts";
 import { rows } from "../world/rows.ts";
 import { type Certificates, installCertificates } from "./certificates.ts";
+import { copyOf, replace, VERBS } from "./verbs.ts";
 
 const OF_SYSTEM = `${objects.NAMESPACES}/${objects.SYSTEM}`;
 const REGISTRY = `${OF_SYSTEM}/configmaps/berth-registry`;
@@ -43,6 +45,7 @@ const SAID = { enableIPv6: false, tenantDefinitions: "closed" };
 const TENANT = { type: "coordinator", hostRuleTable: 700 };
 const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 const BLUE = { name: "blue", subnet: "10.6.0.0/24", selection: "ascending" };
+const BY_HAND = { annotations: { ippool: { ipv4: ["blue"] } } };
 const PATIENCE = { timeout: 20_000 };
 let world: World;
 let followed: FollowedWorld;
@@ -52,28 +55,43 @@ let certificates: Certificates;
 const firsts = new Map<string, KubeObject>();
 const table: string[] = [];
 
-beforeAll(async () => {
-  world = await startWorld({ nodes: ["n1", "n2"], pools: [BLUE], settings: SAID, isObserved: true });
+beforeAll(() => open(), 120_000);
+afterAll(async () => {
+  console.log(["object, verb | new pods of two nodes | a tenant's table | said", ...table].join("\n"));
+  await close();
+});
+
+/** `never`: what is not there when the first agent and the first controller start. */
+async function open(never?: string): Promise<void> {
+  world = await startWorld({ settings: SAID });
+  await world.openWire([BLUE, { name: "more", subnet: "10.7.0.0/24" }], {});
+  await world.client.create(objects.POOLS, objects.poolObject(BLUE));
   followed = await followWorld(world);
   await objects.applyDefinition(world.client, "shop", "evil", { cniVersion: "1.0.0", name: "evil", plugins: [TENANT] });
   await world.create("ReservedIP", "router", { ips: [RESERVED] });
   await world.setNode("n3", "True");
+  if (never !== undefined && never !== COORDINATOR) await world.create("Coordinator", "default", {});
   const addresses = [{ type: "InternalIP", address: OF_A_NODE }];
   await world.client.patch(`${objects.NODES}/n3/status`, { status: { addresses } });
   certificates = await installCertificates(world, "metrics.enabled=true");
+  if (never !== undefined) await remove(never);
+  await Promise.all(["n1", "n2"].map((name) => world.addNode(name)));
+  if (never !== undefined) return;
   await lead();
   const occupied = async () => (await world.read("coordinators", "default"))?.status?.occupied?.nodes;
   await until("the Node's address is published", async () => (await occupied())?.join() === OF_A_NODE);
   await until("the settings are kept", async () => (await settings()).includes("closed"));
   expect(await attach("n1")).toBe(FIRST);
   for (const path of Object.values(PATHS)) firsts.set(path, await world.client.get(path));
-}, 120_000);
-afterAll(async () => {
-  console.log(["object, verb | new pods of two nodes | a tenant's table | said", ...table].join("\n"));
+}
+
+async function close(): Promise<void> {
   await controller?.stop();
+  controller = undefined;
   await certificates?.stop();
   await world?.stop();
-});
+  given.clear();
+}
 
 async function lead(): Promise<void> {
   const args = [...QUICK, ...certificates.args.controller];
@@ -83,15 +101,15 @@ async function lead(): Promise<void> {
 /** As the controller keeps them. */
 const settings = async (): Promise<string> =>
   (await world.client.get(REGISTRY).catch(() => undefined))?.data?.settings ?? "";
-const given = new Set<string>([OF_A_NODE, RESERVED]);
+const given = new Set<string>();
 
 /** The address of a new pod, which no other pod has had, and no Node. */
-async function attach(node: string): Promise<string> {
-  const pod = await world.createPod({ name: `web-${pods++}`, node, annotations: { ippool: { ipv4: ["blue"] } } });
+async function attach(node: string, of: Partial<objects.PodSpec> = BY_HAND): Promise<string> {
+  const pod = await world.createPod({ name: `web-${pods++}`, node, ...of });
   const { addresses, refusal } = await world.node(node).runtime.attach(pod, { limitMs: 30_000 });
   const address = addresses.join() || refusal;
-  expect(address).toMatch(/^10\.6\.0\./);
-  expect([...given]).not.toContain(address);
+  expect(address).toMatch(/^10\.[67]\.0\./);
+  expect([OF_A_NODE, RESERVED, ...given]).not.toContain(address);
   given.add(address);
   return address;
 }
@@ -115,46 +133,18 @@ async function tenant(): Promise<string> {
 
 /** By the health of n1's agent and the controller's status. */
 async function problems(): Promise<string> {
-  const agent = (await world.node("n1").agent.get("/v1/health")).problems;
+  const agent = JSON.parse((await world.node("n1").agent.request("/v1/health")).body).problems;
   return [...agent, ...((await controller?.status().catch(() => undefined))?.problems ?? [])].join("; ");
 }
 
-/** What a file of it, or a backup, has. */
-const copyOf = ({ metadata, status: _, ...object }: KubeObject): KubeObject => {
-  const { name, namespace, labels, annotations, finalizers } = metadata;
-  return { ...object, metadata: { name, namespace, labels, annotations, finalizers } };
-};
-
-/** Another may write it meanwhile. */
-const replace = (path: string, change: object, subresource = ""): Promise<void> =>
-  vi.waitFor(async () => {
-    const now = await world.client.get(path);
-    const { resourceVersion } = now.metadata;
-    const object = { ...copyOf(now), ...change };
-    await world.client.put(`${path}${subresource}`, { ...object, metadata: { ...object.metadata, resourceVersion } });
-  });
-
-async function remake(path: string): Promise<void> {
-  const { metadata, ...copy } = copyOf(await world.client.get(path));
+/** The kind IPAllocation only goes by a word. */
+async function remove(path: string): Promise<void> {
+  firsts.set(path, await world.client.get(path).catch(() => undefined));
+  if (firsts.get(path) === undefined) return;
+  if (path === KIND) await world.client.patch(KIND, { metadata: { annotations: { [FORCE_DELETE]: "true" } } });
   await world.client.delete(path);
-  const collection = path.slice(0, path.lastIndexOf("/"));
-  await world.client.create(collection, { ...copy, metadata: { ...metadata, annotations: {} } });
+  await expect.poll(() => world.client.get(path).then(String, () => "gone"), PATIENCE).toBe("gone");
 }
-
-const MALFORMED = { occupied: { nodes: "none" }, conditions: 7, allocations: [] };
-/** What others do to an object; `first`: as it was when the test began. */
-const VERBS: Readonly<Record<string, (path: string, first: KubeObject) => Promise<unknown>>> = {
-  deleted: (path) => world.client.delete(path),
-  "deleted and made again": remake,
-  emptied: (path) => replace(path, { spec: {}, data: undefined }),
-  "with a huge epoch": (path) => world.client.patch(path, { data: { epoch: "x".repeat(500_000) } }),
-  "without status": (path) => replace(path, {}, "/status"),
-  "malformed status": (path) => replace(path, { status: MALFORMED }, "/status"),
-  restored: async (path, { status, ...first }) => {
-    await replace(path, copyOf(first));
-    if (status !== undefined) await replace(path, { status }, "/status");
-  },
-};
 
 /** "refused": by the API server; "nothing": nothing is lost; else what the agent or the controller says. */
 const CELLS = rows`
@@ -173,6 +163,8 @@ const CELLS = rows`
   Coordinator, without status => nothing
   Coordinator, malformed status => refused
   Coordinator, restored => nothing
+  Coordinator, made by the chart over the controller's => nothing
+  berth-registry, made by the chart over the controller's => berth-registry is missing or empty
   policy, deleted => berth-agent-creates is not in force
   IPPool, emptied => refused
   IPPool, without status => nothing
@@ -220,7 +212,7 @@ async function see(what: string, path: string, act: (first: KubeObject) => Promi
     () => "",
     (error: unknown) => String(error),
   );
-  expect(refusal).toMatch(said === "refused" ? /40[035]|422/ : /^$/);
+  expect(refusal).toMatch(said === "refused" ? /40[0359]|422/ : /^$/);
   const isSilent = said === "refused" || said === "nothing";
   const isSaid = expect
     .poll(problems, { timeout: 10_000, interval: 100, message: "what is said" })
@@ -241,7 +233,7 @@ async function putBack(path: string, first: KubeObject): Promise<void> {
 it.each(ofRun(CELLS, (_, at) => at < SHORT))("%s => %s", { timeout: 120_000 }, async (cell, said) => {
   const [what = "", verb = ""] = cell.split(", ");
   const path = PATHS[what] ?? "";
-  const { before, isRefused } = await see(cell, path, async (first) => VERBS[verb]?.(path, first), said);
+  const { before, isRefused } = await see(cell, path, async (first) => VERBS[verb]?.(world.client, path, first), said);
   if (what === "vendor-conf") {
     await world.node("n1").agent.kill("SIGKILL");
     await world.node("n1").agent.start();
@@ -252,9 +244,56 @@ it.each(ofRun(CELLS, (_, at) => at < SHORT))("%s => %s", { timeout: 120_000 }, a
 });
 
 it.each(["", "enableIPv6: maybe"])("vendor-conf, with the text '%s'", { timeout: 120_000 }, async (text) => {
-  const act = () => replace(objects.SETTINGS, { data: { "conf.yml": text } });
+  const act = () => replace(world.client, objects.SETTINGS, { data: { "conf.yml": text } });
   const { before } = await see(`vendor-conf, "${text}"`, objects.SETTINGS, act, "vendor-conf");
   await putBack(objects.SETTINGS, before);
+});
+
+const OWN_CELLS = rows`
+  Subnet, deleted => nothing
+  Subnet, deleted and made again => refused
+  Subnet, emptied => refused
+  Subnet, without status => nothing
+  Subnet, malformed status => refused
+  Subnet, restored => nothing
+  Subnet, made anew past its finalizers => nothing
+  IPPool in deletion, deleted => nothing
+  IPPool in deletion, deleted and made again => refused
+  IPPool in deletion, emptied => refused
+  IPPool in deletion, without status => nothing
+  IPPool in deletion, malformed status => refused
+  IPPool in deletion, restored => nothing
+  IPPool in deletion, made anew past its finalizers => nothing`;
+
+const sliceOf = (at: number) => ({ subnet: `10.7.0.${16 * at}/28`, namespaceName: ["shop"] });
+
+/** Pods of a workload with two replicas whose pool is of the Subnet. */
+async function workload(subnet: string): Promise<Partial<objects.PodSpec>> {
+  const { namespace: _, ...owner } = await objects.createWorkload(world.client, "ReplicaSet", `set-${pods++}`, {
+    ...{ replicas: 2, subnet },
+  });
+  return { owner, annotations: { subnet: { ipv4: [subnet] } } };
+}
+
+it.each(ofRun(OWN_CELLS, (_, at) => at === 3))("%s => %s", { timeout: 120_000 }, async (cell, said) => {
+  const [what = "", verb = ""] = cell.split(", ");
+  const at = OWN_CELLS.findIndex(([each]) => each === cell);
+  const [name, isSubnet] = [`own-${at}`, what === "Subnet"];
+  const path = `${objects.BERTH}/${isSubnet ? "subnets" : "ippools"}/${name}`;
+  await world.create(isSubnet ? "Subnet" : "IPPool", name, sliceOf(at));
+  const named = (...ipv4: string[]) => ({ annotations: { ippool: { ipv4 } } });
+  const one = isSubnet ? await workload(name) : named(name);
+  const early = await attach("n1", one);
+  firsts.set(path, await world.client.get(path));
+  const other = isSubnet ? await workload(name) : named(name);
+  const starting = [early, await attach("n2", other)];
+  await until("it is marked", async () => (await world.client.get(path)).metadata.finalizers?.length === 1);
+  if (!isSubnet) await world.client.delete(path);
+  await see(cell, path, async (first) => VERBS[verb]?.(world.client, path, first), said);
+  const next = isSubnet ? [one, other] : [named(name, "blue"), named(name, "blue")];
+  starting.push(await attach("n2", next[0]), await attach("n1", next[1]));
+  if (verb !== "deleted" && isSubnet && said !== "refused") starting.push(await attach("n1", await workload(name)));
+  table.push(`  of its own | ${starting.join(" ")}`);
 });
 
 it("the kind is made anew while berth-registry is away: no address of a live pod is given", {
@@ -264,14 +303,41 @@ it("the kind is made anew while berth-registry is away: no address of a live pod
   const kind = copyOf(await world.client.get(KIND));
   await world.client.delete(REGISTRY);
   await expect.poll(problems).toContain("berth-registry");
-  await world.client.patch(KIND, { metadata: { annotations: { "ipam.vendor.io/force-delete": "true" } } });
   await followed.history.restoring(async () => {
-    await world.client.delete(KIND);
-    await expect.poll(() => world.client.get(KIND).then(String, () => "gone"), PATIENCE).toBe("gone");
+    await remove(KIND);
     await world.client.create(objects.CRDS, { ...kind, metadata: { name: kind.metadata.name } });
   });
   // NICs of this lab cannot be probed: it waits.
   const [waiting] = await Promise.all([attach("n2"), lead()]);
   table.push(`berth-registry deleted, kind made anew | ${waiting}`);
   for (let more = 0; more < 4; more++) await attach("n2");
+});
+
+/** Pods wait for these: the settings of this test are not the defaults. */
+const UNUSABLE = /^(?:vendor-conf|kind)$/;
+/** With agents and a controller that start for the first time, and pods that are there before the controller. */
+const NEVER = rows`
+  Coordinator => nothing
+  vendor-conf => nothing
+  berth-registry => berth-registry is missing or empty
+  policy => berth-agent-creates is not in force
+  binding => berth-agent-changes is not in force
+  Secret => Renewing the certificates
+  kind => ipallocations was answered with 404`;
+
+it.each(ofRun(NEVER, (_, at) => at < 1))("%s, never there => %s", { timeout: 120_000 }, async (what, said) => {
+  const path = PATHS[what] ?? "";
+  await close();
+  await open(path);
+  // One that the chart makes has no status; where there is none, the controller makes one.
+  if (path === COORDINATOR) await lead().then(() => vi.waitFor(() => world.client.get(path), PATIENCE));
+  const starting = Promise.all([attach("n1"), attach("n2")]);
+  starting.catch(() => {});
+  if (path !== COORDINATOR) await lead();
+  if (said !== "nothing") await expect.poll(problems, { timeout: 10_000, interval: 100 }).toContain(said);
+  if (UNUSABLE.test(what)) await world.client.apply(path, copyOf(firsts.get(path)));
+  const addresses = await starting;
+  const answer = await tenant();
+  table.push([`${what}, never there`, addresses.join(" "), answer, said].join(" | "));
+  expect(answer).toContain("is closed");
 });

@@ -4,18 +4,25 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runBerthctl } from "../lab/berthctl.ts";
+import type { LabController } from "../lab/cluster/controller.ts";
 import { until } from "../lab/waiting.ts";
+import { ofRun } from "../world/long-cases.ts";
+import { rows } from "../world/rows.ts";
 import { answered, openSharing, RANGES, type SharingCluster, shareRange } from "./sharing-clusters.ts";
+import { VERBS } from "./verbs.ts";
 
 let east: SharingCluster;
 let west: SharingCluster;
+const controllers: LabController[] = [];
+const table: string[] = [];
 
 beforeAll(async () => {
   ({ east, west } = await openSharing(["east", "west"], 400));
   await shareRange([east, west], "lan", { subnet: "10.6.0.0/27", blockSize: 29, gateway: "10.6.0.1" });
-  for (const each of [east, west]) await each.lead();
+  for (const each of [east, west]) controllers.push(await each.lead());
 });
 afterAll(async () => {
+  console.log(["AddressRange, verb | new pods | what is said", ...table].join("\n"));
   for (const each of [east, west]) await each?.stop();
 });
 
@@ -64,4 +71,34 @@ it("each cluster's berthctl shows who has what, and whose block an address is in
   // Neither the network's address nor the gateway.
   const address = other.block.split("-")[0].replace(/\d+$/, (last: string) => String(Number(last) + 4));
   expect((await at(east, "ip", address)).out).toContain('its block of AddressRange "lan" is cluster "west"\'s');
+});
+
+const CELLS = rows`
+  deleted => the hub has no such range
+  deleted and made again => nothing
+  emptied => refused
+  without status => nothing
+  malformed status => refused
+  restored => nothing`;
+
+/** Rule known-stays: what the hub's object says is lost, and each cluster still knows which blocks it has. */
+it.each(ofRun(CELLS, () => false))("AddressRange, %s => %s", { timeout: 180_000 }, async (verb, said) => {
+  const at = CELLS.findIndex(([each]) => each === verb) + 1;
+  const [name, path] = [`lan-${at}`, `${RANGES}/lan-${at}`];
+  const { client } = east.world;
+  await shareRange([east, west], name, { subnet: `10.6.${at}.0/27`, blockSize: 29, gateway: `10.6.${at}.1` });
+  const given = [await east.start(`${name}-first`, name)];
+  const first = await client.get(path);
+  given.push(await west.start(`${name}-first`, name));
+  const acting = VERBS[verb]?.(client, path, first) ?? Promise.reject(new Error(verb));
+  expect(await acting.then(() => "done", String)).toMatch(said === "refused" ? /40[0359]|422/ : /^done$/);
+  for (const pod of Array.from({ length: 9 }, (_, more) => `${name}-${more}`))
+    given.push(...(await Promise.all([east.start(pod, name), west.start(pod, name)])));
+  const addresses = given.filter((each) => !each.startsWith("refused"));
+  const refusals = given.filter((each) => each.startsWith("refused"));
+  const problems = controllers.flatMap((each) => each.problems("blocks")).filter((each) => each.includes(`"${name}"`));
+  table.push([verb, addresses.join(" "), [...new Set(problems)].join("; ").slice(0, 100)].join(" | "));
+  expect([new Set(addresses).size, answered]).toEqual([addresses.length, []]);
+  if (said === "nothing" || said === "refused") expect(refusals).toEqual([]);
+  else expect(problems.join()).toContain(said);
 });
