@@ -10,7 +10,6 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
-import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;
@@ -108,37 +107,6 @@ describe("an agent of a cluster", () => {
       expect((await runtime.attach(pod)).addresses).toHaveLength(1);
       await end(pod);
     }
-  });
-
-  itLong("without an API server its socket answers, a DEL is done, an ADD waits and gets the reason", async () => {
-    const node = await world.addNode("n3");
-    const pod = await world.createPod({ name: "cut-0", node: "n3" });
-    const { addresses } = await node.runtime.attach(pod);
-    await node.agent.stop();
-    node.proxy.refuse();
-    await node.agent.start();
-    const { status, body } = await node.agent.request("/v1/health");
-    expect(status).toBe(503);
-    expect(JSON.parse(body)).toMatchObject({ status: "not-ready", mode: "cluster" });
-    const late = await world.createPod({ name: "cut-1", node: "n3" });
-    const waiting = node.runtime.add(late, node.runtime.newContainerId());
-    await node.runtime.detach(pod);
-    expect(await node.agent.get("/v1/allocations")).toMatchObject([{ address: addresses[0], state: "Cooling" }]);
-    const problems = async () => JSON.parse((await node.agent.request("/v1/health")).body).problems.join();
-    await expect.poll(problems, { timeout: 20_000 }).toContain("Cannot follow IPPools");
-    const { exitCode, text } = await waiting;
-    expect(exitCode).not.toBe(0);
-    expect(JSON.parse(text)).toMatchObject({
-      code: 50,
-      msg: expect.stringMatching(
-        /^The agent has not received all lists from the API server within 20 s: Cannot follow/,
-      ),
-    });
-    await node.proxy.accept();
-    expect((await node.runtime.attach(late)).addresses).toHaveLength(1);
-    await world.deletePod(pod);
-    await end(late);
-    await world.untilClean();
   });
 });
 

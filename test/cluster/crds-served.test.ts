@@ -2,10 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient as AgentClient } from "../../host/kubernetes/client.ts";
 import { decodeIpPool } from "../../host/resources/ip-pool.ts";
-import { decodeNamespace } from "../../host/resources/namespace.ts";
-import { decodeNode } from "../../host/resources/node.ts";
-import { decodePod } from "../../host/resources/pod.ts";
-import { decodeVendorConfMap } from "../../host/resources/vendor-conf-map.ts";
 import { CUSTOM_KINDS } from "../../scripts/generate/crds/custom-kinds.ts";
 import { applyCrds } from "../lab/cluster/crds.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
@@ -163,98 +159,3 @@ describe("kubectl get", () => {
 });
 
 const HOLDER_OF_N7 = { namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n7" };
-
-describe("objects of Kubernetes' own, as the API server prints them", () => {
-  const labels = { app: "web" };
-  const annotations = { "ipam.vendor.io/ippool": "{}" };
-  /** As it comes alone, and as an item of a list, which has no kind. */
-  const both = async (collection: string, name: string): Promise<KubeObject[]> => {
-    const { items } = await plane.client.get(collection);
-    return [
-      await plane.client.get(`${collection}/${name}`),
-      items.find(({ metadata }: KubeObject) => metadata.name === name),
-    ];
-  };
-
-  it("a Namespace", async () => {
-    const annotations = { "ipam.vendor.io/default-ipv4-ippool": '["blue"]' };
-    await plane.client.create("/api/v1/namespaces", { metadata: { name: "shop", labels, annotations } });
-    for (const object of await both("/api/v1/namespaces", "shop")) {
-      expect(decodeNamespace(object, "test")).toEqual({
-        kind: "Namespace",
-        name: "shop",
-        labels: { ...labels, "kubernetes.io/metadata.name": "shop" },
-        annotations,
-        createdAt: object.metadata.creationTimestamp,
-      });
-    }
-  });
-
-  it("a Node", async () => {
-    await plane.client.create("/api/v1/nodes", { metadata: { name: "n1", labels }, spec: { podCIDR: "10.1.0.0/24" } });
-    for (const object of await both("/api/v1/nodes", "n1")) {
-      expect(decodeNode(object, "test")).toMatchObject({ kind: "Node", name: "n1", labels, ready: "Unknown" });
-    }
-  });
-
-  it("the ConfigMap", async () => {
-    const collection = "/api/v1/namespaces/default/configmaps";
-    await plane.client.create(collection, {
-      metadata: { name: "vendor-conf" },
-      data: { "conf.yml": "enableIPv6: false" },
-    });
-    for (const object of await both(collection, "vendor-conf")) {
-      expect(decodeVendorConfMap(object, "test").conf.enableIPv6).toBe(false);
-    }
-  });
-
-  it("a Pod before and after the kubelet has seen it", async () => {
-    const collection = "/api/v1/namespaces/default/pods";
-    const owner = {
-      apiVersion: "apps/v1",
-      kind: "StatefulSet",
-      name: "web",
-      uid: "s1",
-      controller: true,
-      blockOwnerDeletion: true,
-    };
-    const { metadata } = await plane.client.create(collection, {
-      metadata: { name: "web-0", labels, annotations, ownerReferences: [owner], finalizers: ["a.example.com/x"] },
-      spec: {
-        nodeName: "n1",
-        hostname: "web-0",
-        containers: [{ name: "a", image: "b", resources: { limits: { cpu: "1" } } }],
-      },
-    });
-    for (const object of await both(collection, "web-0")) {
-      expect(decodePod(object, "test")).toEqual({
-        kind: "Pod",
-        namespace: "default",
-        name: "web-0",
-        uid: metadata.uid,
-        labels,
-        annotations,
-        nodeName: "n1",
-        deleting: false,
-        phase: "Pending",
-        reason: undefined,
-        ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true }],
-        hostNetwork: false,
-        hasSandbox: false,
-        isFinished: false,
-      });
-    }
-    const status = { phase: "Failed", reason: "Evicted", podIPs: [{ ip: "10.6.0.9" }], podIP: "10.6.0.9" };
-    await plane.client.patch(`${collection}/web-0/status`, { status });
-    await plane.client.delete(`${collection}/web-0`);
-    for (const object of await both(collection, "web-0")) {
-      expect(decodePod(object, "test")).toMatchObject({
-        phase: "Failed",
-        reason: "Evicted",
-        deleting: true,
-        hasSandbox: true,
-        isFinished: true,
-      });
-    }
-  });
-});

@@ -6,7 +6,6 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { get } from "node:https";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../host/resources/registry-epoch.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
 import { NAMESPACES, namespaceObject } from "../lab/cluster/objects.ts";
@@ -146,20 +145,5 @@ describe("a real Prometheus", () => {
     expect(await value("berth_controller_leader")).toBe(1);
     expect(await value('berth_api_requests_total{job="agent",verb="POST",code="201"}')).toBeGreaterThan(0);
     expect(await prometheus.query('berth_pool_addresses{job="agent"}')).toEqual([]);
-  });
-
-  it("reads that an epoch of the registry is open, and for how many nodes it waits", async () => {
-    const open = (job: string) => value(`berth_registry_epoch_open{job="${job}"}`);
-    const waiting = () => value("berth_registry_epoch_waiting_nodes");
-    const seen = async () => [await open("agent"), await open("controller"), await waiting()];
-    await expect.poll(seen, PATIENCE).toEqual([0, 0, 0]);
-    await world.setNode("n9", "True");
-    await world.client.patch("/api/v1/nodes/n9", {
-      metadata: { annotations: { [EPOCH_ANNOTATION]: "an earlier one" } },
-    });
-    await world.client.patch(`${NAMESPACES}/kube-system/configmaps/${EPOCH_MAP}`, { data: { epoch: "another one" } });
-    await expect.poll(seen, PATIENCE).toEqual([1, 1, 1]);
-    await world.client.patch("/api/v1/nodes/n9", { metadata: { annotations: { [EPOCH_ANNOTATION]: null } } });
-    await expect.poll(seen, PATIENCE).toEqual([0, 0, 0]);
   });
 });

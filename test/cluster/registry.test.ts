@@ -10,14 +10,13 @@ import { POOLS } from "../lab/cluster/objects.ts";
 import type { RegistryNode } from "../lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { describeQuarantine } from "../unit/registry/registry-quarantine-suite.ts";
-import { describeRegistry, held, spanOfTen } from "../unit/registry/registry-suite.ts";
+import { describeRegistry, spanOfTen } from "../unit/registry/registry-suite.ts";
 import { describeTakingBack } from "../unit/registry/registry-taking-back-suite.ts";
 import { ofRun } from "../world/long-cases.ts";
 import { claim, proposal } from "../world/subjects.ts";
 import { ip } from "../world/values.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
-const FIRST = { containerId: "c-a", ifName: "eth0" };
 const NAME = "10.0.0.1";
 const SMALL = { poolSize: 256 };
 
@@ -57,41 +56,6 @@ for (const describeSuite of ofRun([describeRegistry, describeTakingBack, describ
   });
 
 describe("several nodes", () => {
-  it("of two claims of one last address one wins, and the other learns the owner", async () => {
-    const nodes = [await world.openRegistry(), await world.openRegistry()] as const;
-    const outcomes = await Promise.all(
-      nodes.map(({ registry }, index) => registry.claim(claim(`o${index}`, [proposal(NAME)]))),
-    );
-    const loser = outcomes[0]?.kind === "taken" ? 0 : 1;
-    expect(held(outcomes[1 - loser] as never)).toEqual([NAME]);
-    expect(outcomes[loser]).toMatchObject({ kind: "taken", by: [{ owner: `o${1 - loser}` }] });
-    expect([await nodes[loser].registry.list(undefined, 9), await world.lines()]).toEqual([
-      [],
-      [`${NAME} Bound o${1 - loser}`],
-    ]);
-  });
-
-  it("cooling-visibility: a cooling address is taken over by compare-and-swap, once, and its old node lets go", async () => {
-    const [old, one, other] = [
-      await world.openRegistry(SMALL),
-      await world.openRegistry(),
-      await world.openRegistry(),
-    ] as const;
-    await old.registry.claim(claim("a", [proposal(NAME)]));
-    await old.registry.release(FIRST);
-    await old.registry.idle();
-    const take = async ({ registry }: RegistryNode, owner: string) => {
-      const [found] = await registry.findCooling([spanOfTen()], 9, "blue");
-      return () => registry.claim(claim(owner, [proposal(NAME, { replaces: found?.version ?? 0 })]));
-    };
-    const [first, second] = [await take(one, "b"), await take(other, "c")];
-    expect(held(await first())).toEqual([NAME]);
-    expect(await second()).toMatchObject({ kind: "taken", by: [{ owner: "b" }] });
-    await old.pass();
-    expect([await world.lines(), await old.registry.list(undefined, 9)]).toEqual([[`${NAME} Bound b`], []]);
-    expect((await world.allocation(NAME))?.spec.node).toBe(one.name);
-  });
-
   it("exhaustion: a list has all nodes' addresses, by name only; who finds none marks the pool as wanted", async () => {
     await world.pool("blue", { subnet: "10.0.0.0/24", ips: ["10.0.0.1-10.0.0.9"] });
     const [one, other] = [await world.openRegistry(), await world.openRegistry()];

@@ -91,15 +91,6 @@ describe("pods with the gate", () => {
     await makePod("held-3", "held");
     await expectState("held-3", "waits NoRoom");
   });
-
-  it("wait for no node: where it is, and which labels it has, the scheduler and an autoscaler decide", async () => {
-    const rules = { "zone-c": { nodeAffinity: { matchLabels: { zone: "c" } } }, rack: { nodeName: ["absent"] } };
-    for (const [name, rule] of Object.entries(rules)) {
-      await makePool(name, [1], rule);
-      await makePod(name, name);
-      await expectState(name, "open");
-    }
-  });
 });
 
 describe("the next pod is let through when that before", () => {

@@ -8,7 +8,6 @@ import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CniError } from "../../host/cni/error.ts";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";
-import type { AddCall } from "../lab/cluster/in-process.ts";
 import { berthObject, deletePod, type LabPod, NODES, nodeObject, POOLS } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { deleteNamespaces, makeNamespaces, makeNic, type Nic, openWorld } from "../netns/coordinator-world.ts";
@@ -25,10 +24,9 @@ beforeAll(async () => {
   await world.settings({ enableIPv6: false });
   await world.client.create(NODES, nodeObject(NODE, { zone: "a" }));
   node = await world.openAgent(NODE);
-  const pools = { ippools: 1, ippool: 2, namespace: 3, conf: 4, default: 5, other: 6 };
+  const pools = { ippool: 2, default: 5, other: 6 };
   for (const [name, net] of Object.entries(pools))
     await makePool(`p-${name}`, { subnet: `10.${net}.0.0/24`, default: name === "default" });
-  await world.namespace("named", { annotations: { "ipam.vendor.io/default-ipv4-ippool": '["p-namespace"]' } });
 });
 
 afterAll(() => world?.stop());
@@ -38,23 +36,16 @@ afterEach(() => node.api.releaseEvents());
 const makePool = (name: string, spec: object): Promise<unknown> =>
   world.client.apply(`${POOLS}/${name}`, berthObject("IPPool", name, { default: false, ...spec }));
 
-interface AddOptions extends Pick<AddCall, "ifName" | "network" | "args"> {
-  readonly ipam?: object;
-  /** Default: the pod's; "": the runtime gives none. */
-  readonly uid?: string;
-}
-
-/** An ADD as the plugins of any network make it; gives the pools and the owner of the addresses. */
-async function add(pod: Pick<LabPod, "namespace" | "name" | "uid">, options: AddOptions = {}) {
-  const { uid = pod.uid, ipam, ...call } = options;
+/** An ADD; gives the pools and the owner of the addresses. */
+async function add(pod: Pick<LabPod, "namespace" | "name" | "uid">) {
   const containerId = randomUUID();
-  const { ips } = await node.add({ ...pod, uid }, { ...call, containerId, conf: { ipam: { type: "berth", ...ipam } } });
-  const held = [...(await node.registry.findAttachment({ containerId, ifName: call.ifName ?? "eth0" }))];
+  const { ips } = await node.add(pod, { containerId, conf: { ipam: { type: "berth" } } });
+  const held = [...(await node.registry.findAttachment({ containerId, ifName: "eth0" }))];
   return { pools: held.map(({ pool }) => pool), addresses: ips, owner: held[0]?.owner ?? "" };
 }
 
-const refusalOf = (pod: Parameters<typeof add>[0], options?: AddOptions): Promise<CniError> =>
-  add(pod, options).then(
+const refusalOf = (pod: Parameters<typeof add>[0]): Promise<CniError> =>
+  add(pod).then(
     () => expect.unreachable(),
     (error: CniError) => error,
   );
@@ -66,22 +57,11 @@ const createPod = (spec: PodSpec = {}): Promise<LabPod> => world.createPod({ nod
 const only = (...names: string[]) => ({ ippool: { ipv4: names } });
 
 /** A pod of its own, and where its address is from. */
-const poolOf = async (spec: PodSpec, options: AddOptions = {}): Promise<readonly string[]> =>
-  (await add(await createPod(spec), options)).pools;
+const poolOf = async (spec: PodSpec): Promise<readonly string[]> => (await add(await createPod(spec))).pools;
 
 const SOON = { timeout: 30_000 };
 
-describe("the order of precedence", () => {
-  const ipam = { default_ipv4_ippool: ["p-conf"] };
-  const ippools = [{ interface: "eth0", ipv4: ["p-ippools"] }];
-  it.each([
-    ["ippools", { namespace: "named", annotations: { ippools, ...only("p-ippool") } }, { ipam }, "p-ippools"],
-    ["ippool", { namespace: "named", annotations: only("p-ippool") }, { ipam }, "p-ippool"],
-    ["the namespace", { namespace: "named" }, { ipam }, "p-namespace"],
-    ["the CNI configuration", {}, { ipam }, "p-conf"],
-    ["pools with default: true", {}, {}, "p-default"],
-  ])("%s", async (_what, spec, options, pool) => expect(await poolOf(spec, options)).toEqual([pool]));
-
+describe("objects", () => {
   it("a namespace and a pool that were made just before their pod are known", async () => {
     await makePool("young", { subnet: "10.30.0.0/24" });
     await world.namespace("young", { annotations: { "ipam.vendor.io/default-ipv4-ippool": '["young"]' } });
@@ -107,7 +87,7 @@ describe("filters", () => {
 describe("who asks", () => {
   it("a runtime that gives no UID means the pod that has the name now", async () => {
     const pod = await createPod();
-    expect((await add(pod, { uid: "" })).owner).toBe(pod.uid);
+    expect((await add({ ...pod, uid: "" })).owner).toBe(pod.uid);
   });
 
   it("leak: a cache that is behind is not believed", async () => {

@@ -164,20 +164,6 @@ describe("retention: a pod", () => {
       `requested by IPAMClaim "shop/edited", status.ips is refused: ${ip}: it is Bound to pod shop/b`,
     );
   });
-
-  it("of a machine that migrates shares it with the next one, and it is kept when both have ended", async () => {
-    const uid = (await world.client.create(MACHINES, machine("db"))).metadata.uid;
-    const run = await createRun(uid);
-    const [source, target] = [await launcher("launcher-a", "n1", run), await launcher("launcher-b", "n2", run)];
-    const ip = await only(source);
-    expect(await only(target)).toBe(ip);
-    await untilStates(`${ip} Bound n2 launcher-a@n1 launcher-b@n2`);
-    await lab.finishPod(world.client, source);
-    await world.agent("n1").del(source);
-    await untilStates(`${ip} Bound n2 launcher-b@n2`);
-    await world.endPod(target);
-    await untilStates(`${ip} Kept n2`);
-  });
 });
 
 describe("retention: a set that is created again around its pod", () => {
@@ -249,22 +235,6 @@ describe("a node that dies", () => {
     });
     await untilStates(`${ip} Bound n2 web-0@n2`);
   });
-});
-
-it("leak: pods without a DEL give their addresses back when they are gone or have finished, not while they terminate", async () => {
-  const names = ["gone", "done", "ending"];
-  const pods = await Promise.all(names.map((name) => world.createPod({ name, node: "n1" })));
-  const ips: string[] = [];
-  for (const pod of pods) ips.push(await only(pod));
-  const [gone, done, ending] = pods as [lab.LabPod, lab.LabPod, lab.LabPod];
-  await world.client.patch(lab.podPath(ending), { metadata: { finalizers: ["example.org/slow"] } });
-  await world.client.delete(lab.podPath(ending), { gracePeriodSeconds: 0 });
-  await lab.deletePod(world.client, gone);
-  await lab.finishPod(world.client, done);
-  await untilStates(`${ips[2]} Bound n1 ending@n1`);
-  await expect(add(world, done)).rejects.toThrow("is finished");
-  await world.client.patch(lab.podPath(ending), { metadata: { finalizers: null } });
-  await untilStates();
 });
 
 it("recreate: an object that was deleted or changed by hand is made again at once, by the controller's notice", async () => {

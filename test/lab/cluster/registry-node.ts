@@ -8,21 +8,16 @@ import { join } from "node:path";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import type {
-  KubernetesRegistry,
-  KubernetesRegistryOptions,
-} from "../../../host/registry/kubernetes/kubernetes-registry.ts";
+import type { KubernetesRegistry } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
-import type { Allocation } from "../../../host/registry/registry.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { connectAgentClient } from "./in-process.ts";
 import { WatchedApi } from "./watched-api.ts";
 
 /** Cooldown of a released address in these registries. */
-export const COOLDOWN_MS = 30_000;
+const COOLDOWN_MS = 30_000;
 
-export interface RegistryNodeOptions
-  extends Partial<Pick<KubernetesRegistryOptions, "isLivePod" | "isPodGone" | "onOrphan" | "usedShare">> {
+export interface RegistryNodeOptions {
   /** Addresses of each pool; default: 1,000. */
   readonly poolSize?: number;
 }
@@ -31,7 +26,6 @@ export class RegistryNode {
   readonly name: string;
   readonly api: WatchedApi;
   readonly freed: string[] = [];
-  readonly lost: { row: Allocation; by: Allocation }[] = [];
   clockMs = 1_000_000;
   readonly #options: RegistryNodeOptions;
   readonly #directory = mkdtempSync(join(tmpdir(), "berth-node-"));
@@ -58,7 +52,6 @@ export class RegistryNode {
 
   async start(): Promise<void> {
     const { api, name: node, nowMs } = this;
-    const { poolSize = 1_000, ...options } = this.#options;
     this.#registry = await openKubernetesRegistry({
       ...{ api, node, nowMs, bootId: "boot-1", directory: this.#directory, lockWaitMs: 5_000 },
       ...{ random: () => 0.5, faultCounter: createFaultCounter(), log: openLog("berth", "silent") },
@@ -66,9 +59,9 @@ export class RegistryNode {
       onDeath: (error) => {
         throw error;
       },
-      ...{ isLivePod: async () => false, isPodGone: async () => true, poolSize: () => poolSize, ...options },
+      ...{ isLivePod: async () => false, isPodGone: async () => true, poolSize: () => this.#options.poolSize ?? 1_000 },
       onFreed: (_space, ip) => this.freed.push(formatIp(ip)),
-      onLost: (row, by) => this.lost.push({ row, by }),
+      onLost: () => {},
     });
   }
 
@@ -81,13 +74,5 @@ export class RegistryNode {
     await this.stop();
     await this.api.close();
     rmSync(this.#directory, { recursive: true, force: true });
-  }
-
-  /** Everything behind the answers, and what is due after so long. */
-  async pass(milliseconds = COOLDOWN_MS): Promise<void> {
-    await this.registry.idle();
-    this.clockMs += milliseconds;
-    await this.registry.expire();
-    await this.registry.idle();
   }
 }
