@@ -42,14 +42,17 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   if (!addresses.every((ip) => isRoutable(ip, routable))) return [];
   if (findMissing(observeNamespace(pod, { addresses: true }), request, addresses) !== undefined) return [];
   const facts = await readRegistryFacts(context, request, pod, own);
-  const decision = decide(context, request, pod, prevResult, { ...facts, routable });
+  const decideNow = () => decide(context, request, pod, prevResult, { ...facts, routable });
+  const decision = decideNow();
   // Between the DEL of the coordinator and that of the IPAM plugin the address is still allocated.
   if (decision?.input.observed.host.links.some(({ group }) => isRetired(group)) === true) return [];
   const operations = selectNodeRepairs(differencesOf(context, request, decision));
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
   await tellPod(context, request, pod, selectPodUpdates(decision?.operations ?? []));
-  const detour = decision && findDetour(host, pod, decision.input);
+  // What has just been restored may lead elsewhere, too.
+  const { input } = (operations.length > 0 ? decideNow() : decision) ?? {};
+  const detour = input && findDetour(host, pod, input);
   if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
   return operations;
 }
