@@ -305,31 +305,22 @@ function findSetting(settings: readonly SysctlSetting[], path: string): SysctlSe
   );
 }
 
-const isPositive = (setting: SysctlSetting | undefined): boolean => Number(setting?.value ?? 0) > 0;
-
 function findSysctls(files: HostFiles): HostFinding[] {
   const settings = sysctlSettings(files);
-  const all = findSetting(settings, "net/ipv4/conf/all/rp_filter");
-  const pair = findSetting(settings, `net/ipv4/conf/${PAIR}/rp_filter`);
+  const findFilter = (link: string, text: (value: string) => string, remedy: string): HostFinding[] => {
+    const { file, value = "0" } = findSetting(settings, `net/ipv4/conf/${link}/rp_filter`) ?? {};
+    if (!(Number(value) > 0)) return [];
+    const other = `or set hostRPFilter: ${PAGE}#sysctls`;
+    return [hostWarning("sysctl.d", `${file} sets ${text(value)} hostRPFilter (default 0)`, `${remedy}; ${other}`)];
+  };
+  const line = (link: string): string =>
+    `Write net.ipv4.conf.${link}.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf`;
+  const ofAll = (value: string): string => `net.ipv4.conf.all.rp_filter to ${value}, which overrides a smaller`;
+  const ofNew = (value: string): string =>
+    `rp_filter of each new link to ${value}: udev writes it to the pairs of pods, over`;
   return [
-    ...(isPositive(all)
-      ? [
-          hostWarning(
-            "sysctl.d",
-            `${all?.file} sets net.ipv4.conf.all.rp_filter to ${all?.value}, which overrides a smaller hostRPFilter (default 0)`,
-            `Write net.ipv4.conf.all.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf, and run sysctl --system; or set hostRPFilter: ${PAGE}#sysctls`,
-          ),
-        ]
-      : []),
-    ...(isPositive(pair)
-      ? [
-          hostWarning(
-            "sysctl.d",
-            `${pair?.file} sets rp_filter of each new link to ${pair?.value}: udev writes it to the pairs of pods, over hostRPFilter (default 0)`,
-            `Write net.ipv4.conf.veth*.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf; or set hostRPFilter: ${PAGE}#sysctls`,
-          ),
-        ]
-      : []),
+    ...findFilter("all", ofAll, `${line("all")}, and run sysctl --system`),
+    ...findFilter(PAIR, ofNew, line("veth*")),
   ];
 }
 
