@@ -12,6 +12,7 @@ export const EAGAIN = 11;
 export const EACCES = 13;
 export const EBUSY = 16;
 export const EEXIST = 17;
+export const EXDEV = 18;
 export const ENODEV = 19;
 export const EINVAL = 22;
 export const ENOTTY = 25;

@@ -135,8 +135,28 @@ describe.each(FAMILIES)(
 );
 
 describe.each(FAMILIES)("what takes a pod's IPv%i packets to its node", (family) => {
+  const node = segmentAddress(0, 11, family);
+  it.each([
+    ["In replies the pod", "its node", "rule del pref 7", "rule add fwmark 0x1000000/0x1000000 pref 7 lookup 7"],
+    [
+      "The node",
+      "itself",
+      "rule add pref 0 lookup local\nrule del pref 8\nrule del pref 7",
+      "rule add from POD pref 7 lookup 7\nrule add pref 8 lookup local\nrule del pref 0",
+    ],
+  ])("is named by CHECK: %s does not send them to %s", async (sender, to, undo, script) => {
+    const pod = scene.client.address(family);
+    const { netns } = to === "itself" ? scene.lab.node1 : scene.client;
+    const ip = (text: string) => requireCommand(netns.enter(["ip", `-${family}`, "-b", "-"]), { stdin: text });
+    const checked = () => scene.client.check(scene.network).then(() => "right", String);
+    await ip(`route add unreachable default table 7\n${script.replace("POD", pod)}`);
+    const named = expect.poll(checked, { timeout: SOON_MS });
+    await named.toMatch(RegExp(`${sender} sends packets for \\S+ from ${pod} to nowhere, not to ${to}`));
+    await ip(`${undo}\nroute flush table 7`);
+    await expect.poll(checked, { timeout: SOON_MS }).toBe("right");
+  });
+
   it("is named by CHECK, check and health", async () => {
-    const node = segmentAddress(0, 11, family);
     const { agent, netns: host } = scene.lab.node1;
     const { netns } = scene.client;
     const further = `${segmentAddress(0, 34, family)}/${bitsOf(family)} dev eth0`;

@@ -6,6 +6,7 @@ export const RTM_GETROUTE = 26;
 
 export const RTA_DST = 1;
 export const RTA_SRC = 2;
+export const RTA_IIF = 3;
 export const RTA_OIF = 4;
 export const RTA_GATEWAY = 5;
 export const RTA_PRIORITY = 6;
@@ -13,6 +14,7 @@ export const RTA_PREFSRC = 7;
 export const RTA_MULTIPATH = 9;
 export const RTA_CACHEINFO = 12;
 export const RTA_TABLE = 15;
+export const RTA_MARK = 16;
 export const RTA_VIA = 18;
 export const RTA_NH_ID = 30;
 

@@ -1,5 +1,5 @@
 import { bitsOf, FAMILIES, type Family, formatIp, type Ip } from "../../../net/ip.ts";
-import { EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, ENODEV, ENOENT, ESRCH } from "../../errno.ts";
+import { EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, ENODEV, ENOENT, ESRCH, EXDEV } from "../../errno.ts";
 import { encodeUint32, optional, present } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
@@ -10,6 +10,8 @@ import type { Message } from "../message.ts";
 import {
   IP6_RT_PRIO_USER,
   RT_TABLE_LOCAL,
+  RTA_IIF,
+  RTA_MARK,
   RTA_NH_ID,
   RTA_OIF,
   RTA_TABLE,
@@ -62,16 +64,23 @@ export function listRoutes(conversation: Conversation, filter: RouteFilter = {})
   return wanted.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);
 }
 
-/** What the kernel answers for an address to which no route leads, or one that says so. */
-const NO_WAY = [EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH];
+/** A packet that is sent, or with `input`, the index of a link, comes in there. `mark`: as a rule matches it. */
+export interface Packet {
+  readonly to: Ip;
+  /** Undefined: the kernel chooses. */
+  readonly from?: Ip | undefined;
+  readonly mark?: number;
+  readonly input?: number | undefined;
+}
 
-/**
- * Returns the route that the namespace's own packets take, as `ip route get`; undefined if they go nowhere. `from`: an
- * address of the namespace; undefined: the kernel chooses.
- */
-export function lookUpRoute(conversation: Conversation, to: Ip, from: Ip | undefined): Route | undefined {
+/** What the kernel answers if no route leads there, or one that says so; for a strict reverse path EINVAL or EXDEV. */
+const NO_WAY = [EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, EXDEV];
+
+/** Returns the route that the packet takes, as `ip route get`; undefined if it goes nowhere. */
+export function lookUpRoute(conversation: Conversation, { to, from, mark, input }: Packet): Route | undefined {
   const whole = (ip: Ip) => ({ ip, length: bitsOf(ip.family) });
-  const about = { destination: whole(to), source: from && whole(from) };
+  const rest = present([optional(RTA_MARK, mark, encodeUint32), optional(RTA_IIF, input, encodeUint32)]);
+  const about = { destination: whole(to), source: from && whole(from), rest };
   // IPv6 names the table without being asked to, and refuses the flag.
   const flags = to.family === 4 ? RTM_F_LOOKUP_TABLE : 0;
   const payload = encodeRoute({ ...about, table: 0, type: 0, protocol: 0, scope: 0, flags });
