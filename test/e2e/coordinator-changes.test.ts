@@ -1,7 +1,5 @@
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { writeSysctl } from "../../host/kernel/sysctl.ts";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import type { CheckRecord } from "../../host/records/check-record.ts";
-import { requireCommand } from "../lab/command.ts";
 import { macvlan } from "../lab/manifests.ts";
 import { type ChainNode, coordinate, ENTRY, MACVLAN, makeChainNode, pairsOf } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
@@ -92,27 +90,6 @@ async function withStatic(entry: object, use: (pod: LabPod, findings: () => Prom
     await node.configure({});
   }
 }
-
-it.each([0, -1])(
-  "rp_filter of all links of the node: what overrides hostRPFilter %i is found, and the remedy ends it",
-  async (wanted) => {
-    const filter = (value: string) => writeSysctl(node.netns.path, "ipv4/conf/all/rp_filter", value);
-    filter("0");
-    onTestFinished(() => filter("0"));
-    await withStatic({ hostRPFilter: wanted }, async (_pod, findings) => {
-      filter("2");
-      const text = `net.ipv4.conf.all.rp_filter of the node is 2, which overrides hostRPFilter ${wanted}`;
-      const remedy = "Correct it in /etc/sysctl.d, and run:";
-      const commands = [`sysctl -w net.ipv4.conf.all.rp_filter=${wanted}`];
-      const expected = wanted < 0 ? [] : [{ kind: "drift", address: "", container: "", text, remedy, commands }];
-      const found = await findings();
-      expect(found).toMatchObject(expected);
-      expect(found).toHaveLength(expected.length);
-      for (const command of found[0]?.commands ?? []) await requireCommand(node.netns.enter(command.split(" ")));
-      expect(await findings()).toEqual([]);
-    });
-  },
-);
 
 it("a pod as release 0.4.0 left it has no drift, until it lacks a route", () =>
   withStatic({}, async ({ netns }, findings) => {

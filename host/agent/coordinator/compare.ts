@@ -7,7 +7,6 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import { isRoutable } from "../../coordinator/plan/address-policy.ts";
 import { selectNodeRepairs, selectPodUpdates } from "../../coordinator/plan/node-repairs.ts";
-import { findOverridingFilter, type Override } from "../../coordinator/plan/plan-attachment.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { isDifference, isUpgrade } from "../../coordinator/plan-check.ts";
 import { applyOperations } from "../../kernel/apply.ts";
@@ -102,8 +101,6 @@ function findMissing(
 export interface Comparison {
   /** The operations that would restore it. */
   readonly operations: readonly Operation[];
-  /** A setting of the node that no operation may change. */
-  readonly override?: Override | undefined;
   /** A sentence about packets of the node that do not reach the pod, whatever is restored. */
   readonly detour?: string | undefined;
 }
@@ -123,7 +120,7 @@ export async function compareAttachment(
   if (decision === undefined) return { operations: [] };
   const operations = differencesOf(context, request, decision);
   const detour = operations.length > 0 ? undefined : findDetour(context.deps.host, pod, decision.input);
-  return { operations, override: findOverridingFilter(decision.input), detour };
+  return { operations, detour };
 }
 
 async function decideAnew(

@@ -46,10 +46,7 @@ export interface AttachmentDrift extends Comparison {
   readonly attachment: ComparedAttachment;
 }
 
-/**
- * Returns one finding for each attachment, and one for each object or setting of the node that concerns several of
- * them.
- */
+/** Returns one finding for each attachment, and one for each object of the node that concerns several of them. */
 export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
   const operations = drifts.flatMap((drift) => drift.operations.filter(isShared));
   const shared = new Map(operations.map((operation) => [describe(operation), operation]));
@@ -60,11 +57,7 @@ export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
       repairBy([operation], ""),
     ),
   );
-  const overrides = new Map(drifts.flatMap(({ override }) => (override ? [[override.text, override.command]] : [])));
-  const ofSettings = [...overrides].map(([text, command]) =>
-    aboutNode("drift", text, { remedy: "Correct it in /etc/sysctl.d, and run:", commands: [command] }),
-  );
-  return [...ofNode, ...ofSettings, ...drifts.flatMap(findOwnDrift)];
+  return [...ofNode, ...drifts.flatMap(findOwnDrift)];
 }
 
 /**

@@ -52,8 +52,7 @@ export async function readDrift(
     if (!isWanted(attachment)) continue;
     try {
       const comparison = await deps.coordinator.compare(request);
-      const { operations, override, detour } = comparison;
-      if (operations.length > 0 || override !== undefined || detour !== undefined)
+      if (comparison.operations.length > 0 || comparison.detour !== undefined)
         drifts.push({ attachment, ...comparison });
     } catch (error) {
       // The namespace is gone, and the attachment with it.

@@ -90,28 +90,12 @@ function rpFilter(value: number, links: readonly string[]): [string, string][] {
   return value < 0 ? [] : links.map((link) => [`ipv4/conf/${link}/rp_filter`, String(value)]);
 }
 
-/** A setting of the node that takes the place of one of the coordinator. */
-export interface Override {
-  /** A clause. */
-  readonly text: string;
-  /** The command that ends it: words of a shell. */
-  readonly command: string;
-}
-
-/** Returns rp_filter of all links of the node if it overrides that of the pair of a NIC with IPv4. */
-export function findOverridingFilter({ conf, addresses, observed }: PlanInput): Override | undefined {
-  const { hostRPFilter } = conf;
-  const all = Number(observed.host.sysctls.get("ipv4/conf/all/rp_filter") ?? 0);
-  if (hostRPFilter < 0 || all <= hostRPFilter || !familiesOf(addresses).includes(4)) return undefined;
-  const name = "net.ipv4.conf.all.rp_filter";
-  const text = `${name} of the node is ${all}, which overrides hostRPFilter ${hostRPFilter}`;
-  return { text, command: `sysctl -w ${name}=${hostRPFilter}` };
-}
+const FORWARDING = { 4: "ipv4/ip_forward", 6: "ipv6/conf/all/forwarding" } as const;
 
 /** A node that forwards may be set to forward nothing that comes in by a new link. IPv6 has no such setting. */
 function withForwarding({ sysctls }: NamespaceState, ends: readonly string[]): [string, string][] {
   const isOff = (link: string): boolean => sysctls.get(`ipv4/conf/${link}/forwarding`) === "0";
-  const isNeeded = sysctls.get("ipv4/ip_forward") === "1";
+  const isNeeded = sysctls.get(FORWARDING[4]) === "1";
   const off = ends.filter((end) => isNeeded && ["default", end].some(isOff));
   return off.map((end) => [`ipv4/conf/${end}/forwarding`, "1"]);
 }
@@ -125,7 +109,7 @@ const withIpv6 = (links: readonly string[]): [string, string][] =>
  * lacks IPv6.
  */
 function withoutLinkLocal({ links, sysctls }: NamespaceState, ends: readonly string[]): [string, string][] {
-  if (!sysctls.has("ipv6/conf/all/forwarding")) return [];
+  if (!sysctls.has(FORWARDING[6])) return [];
   const isNew = (end: string): boolean => !links.some(({ name }) => name === end);
   return ends.filter(isNew).map((end) => [`ipv6/conf/${end}/addr_gen_mode`, NO_ADDRESS_GENERATION]);
 }
@@ -150,19 +134,12 @@ function findServiceProblem(first: string, family: Family, path: ServicePath | u
 
 function warnAboutHost(situation: PlanInput, families: readonly Family[], path: ServicePath | undefined): string[] {
   const { conf, observed } = situation;
-  const { sysctls } = observed.host;
-  const overriding = findOverridingFilter(situation);
-  const warnings = overriding === undefined ? [] : [overriding.text];
-  if (families.includes(4) && sysctls.get("ipv4/ip_forward") === "0") {
-    warnings.push(
-      "The node does not forward IPv4 (net.ipv4.ip_forward is 0): the pod can reach the node, but no networks behind it",
-    );
-  }
-  if (families.includes(6) && sysctls.get("ipv6/conf/all/forwarding") === "0") {
-    warnings.push(
-      "The node does not forward IPv6 (net.ipv6.conf.all.forwarding is 0): the pod can reach the node, but no networks behind it",
-    );
-  }
+  const warnings = families.flatMap((family) => {
+    const key = FORWARDING[family];
+    if (observed.host.sysctls.get(key) !== "0") return [];
+    const what = `The node does not forward IPv${family} (net.${key.replaceAll("/", ".")} is 0)`;
+    return [`${what}: the pod can reach the node, but no networks behind it`];
+  });
   for (const family of families) {
     const why = findServiceProblem(conf.podDefaultCniNic, family, path);
     if (why !== undefined)

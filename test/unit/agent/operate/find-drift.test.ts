@@ -150,20 +150,6 @@ describe("drift:", () => {
     ]);
   });
 
-  it("names a setting of the node once, and each value once", () => {
-    const override = { text: "the node's setting is 1", command: "sysctl -w a=0" };
-    const found = findDrift([
-      { attachment, operations: [], override },
-      { attachment: second, operations: [], override },
-    ]);
-    expect(found).toMatchObject([
-      {
-        ...{ kind: "drift", address: "", container: "", text: override.text, isReleasable: false },
-        ...{ remedy: "Correct it in /etc/sysctl.d, and run:", commands: ["sysctl -w a=0"] },
-      },
-    ]);
-  });
-
   it("has one finding, and no command, for a table of nf_tables that was changed", () => {
     expect(check({ attachment, operations: [{ ...table, kind: "delete-table" } as Operation, table] })).toEqual([
       { about: "drift    ", text: `${LACKS} "host: nf_tables, table inet berth"`, remedy: [REPAIR] },

@@ -6,7 +6,6 @@ import { readDrift } from "../../../../host/agent/operate/read-drift.ts";
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { parseContainerId, parseIfName } from "../../../../host/cni/names.ts";
 import { type AttachRequest, decodePodArgs } from "../../../../host/cni/request.ts";
-import type { Override } from "../../../../host/coordinator/plan/plan-attachment.ts";
 import { NetnsError } from "../../../../host/kernel/netns.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
 import { rowOf } from "../../../world/search.ts";
@@ -29,12 +28,11 @@ interface World {
   readonly attached?: readonly (typeof COORDINATOR)[];
   readonly served?: readonly Partial<AttachRequest>[];
   readonly compare?: (request: AttachRequest) => readonly Operation[];
-  readonly override?: Override;
   readonly isWanted?: boolean;
 }
 
 async function read(world: World) {
-  const { rows = [facts()], plugins, attached, served = [], compare = () => [], override, isWanted = true } = world;
+  const { rows = [facts()], plugins, attached, served = [], compare = () => [], isWanted = true } = world;
   const requests: AttachRequest[] = [];
   const attachment = attached === undefined ? {} : { attachment: "shop/lan" };
   const nic = { ifName: "eth0", network: "lan", plugins: attached ?? [], ...attachment };
@@ -46,7 +44,7 @@ async function read(world: World) {
         attachments,
         compare: async (request) => {
           requests.push(request);
-          return { operations: compare(request), override };
+          return { operations: compare(request) };
         },
         repair: () => expect.unreachable(),
         observeNode: () => expect.unreachable(),
@@ -130,12 +128,6 @@ it("reports operations, with the record", async () => {
   const { drifts } = await read({ compare: () => [operation] });
   const attachment = { containerId: "c1", ifName: "eth0", netns: "/run/netns/a", row: facts().row };
   expect(drifts).toEqual([{ attachment, operations: [operation] }]);
-});
-
-it("reports a setting of the node that overrides the attachment's", async () => {
-  const override = { text: "the node's setting is 1", command: "sysctl -w a=0" };
-  const { drifts } = await read({ override });
-  expect(drifts).toMatchObject([{ operations: [], override }]);
 });
 
 it("counts what it leaves out, and does not compare it", async () => {
