@@ -51,9 +51,8 @@ export async function readDrift(
   for (const { attachment, request } of questions) {
     if (!isWanted(attachment)) continue;
     try {
-      const comparison = await deps.coordinator.compare(request);
-      if (comparison.operations.length > 0 || comparison.detour !== undefined)
-        drifts.push({ attachment, ...comparison });
+      const found = await deps.coordinator.compare(request);
+      if (found.operations.length > 0 || found.detour !== undefined) drifts.push({ attachment, ...found });
     } catch (error) {
       // The namespace is gone, and the attachment with it.
       if (error instanceof NetnsError) continue;
