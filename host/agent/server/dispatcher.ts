@@ -41,7 +41,7 @@ const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS"] as const satisfies Audi
 const EMPTY: Answer = { status: 200, body: "" };
 
 /** After each large configuration: ms in which the agent's one thread is others'. */
-const LARGE_PAUSE_MS = 50;
+export const LARGE_PAUSE_MS = 50;
 
 export class Dispatcher {
   readonly #plugins: Readonly<Record<PluginName, Plugin>>;

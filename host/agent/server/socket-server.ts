@@ -7,13 +7,14 @@ import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { dirname } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { MAX_NETWORK_CONFIG_BYTES } from "../../cni/net-conf.ts";
 import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
 import { translateCall } from "../netavark/translate.ts";
 import { type Answer, answerError, type StatusApi } from "./answer.ts";
-import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
+import { type Dispatched, type Dispatcher, LARGE_PAUSE_MS, type RawRequest } from "./dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./spool.ts";
 
 /** Time for which a stopping agent lets requests finish: milliseconds. */
@@ -63,13 +64,15 @@ interface Connections {
   readonly silent: Set<Socket>;
   /** Number of accepted connections. */
   accepted: number;
+  /** Resolves when the next large body may be read: many at once take memory, and time to collect it. */
+  large: Promise<unknown>;
 }
 
 const CNI_PATH = /^\/v1\/cni\/([a-z]+)$/;
 
 export async function listenOnSocket(options: SocketServerOptions): Promise<SocketServer> {
   const { path } = options;
-  const connections: Connections = { all: new Set(), silent: new Set(), accepted: 0 };
+  const connections: Connections = { all: new Set(), silent: new Set(), accepted: 0, large: Promise.resolve() };
   let listener = await bind(options, connections);
   const ended: Promise<void>[] = [];
   return {
@@ -97,7 +100,11 @@ async function bind(options: SocketServerOptions, connections: Connections): Pro
   const settings = { maxHeaderSize: MAX_HEAD_BYTES, headersTimeout: SILENCE_MS, keepAliveTimeout: 1 };
   const server = createServer(settings, (request, response) => {
     connections.silent.delete(request.socket);
-    serve(options, request, response).catch((error: unknown) => {
+    const isLarge = Number(request.headers["content-length"]) > MAX_NETWORK_CONFIG_BYTES;
+    const turn = isLarge ? connections.large : Promise.resolve();
+    if (isLarge) connections.large = turn.then(() => pause(LARGE_PAUSE_MS));
+    const served = turn.then(() => serve(options, request, response));
+    served.catch((error: unknown) => {
       if (request.complete) log.error({ err: error }, "Internal error");
       else log.debug("The caller hung up during its request");
       response.destroy();
@@ -244,19 +251,15 @@ async function dispatchBody(
   return options.dispatcher.dispatch(call, signal);
 }
 
-/** Undefined when the body is too large. */
-function readBody(request: IncomingMessage): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    request.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
-    });
-    request.on("end", () => resolve(size > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString("utf8")));
-    request.on("error", reject);
-    request.on("close", () => reject(new Error("The caller hung up during its request")));
-  });
+/** Undefined when the body is too large. Rejects when the caller hangs up. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+  }
+  return size > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString("utf8");
 }
 
 /** Headers carry ASCII only. */
