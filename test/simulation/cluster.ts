@@ -200,8 +200,8 @@ const READY_WAITS = 40;
  */
 const COMPARED_MS = 2_500;
 /**
- * While a webhook keeps each write, a waiting pod has its addresses within: milliseconds. Time in which each write needs
- * two attempts counts half.
+ * While a webhook keeps each write, a waiting pod has its addresses within: milliseconds. Time in which each write
+ * needs two attempts counts half.
  */
 const SLOW_ADD_MS = 60_000;
 /**

@@ -161,7 +161,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     ),
   },
   "leaked addresses are not collected": {
-    ...noticed("faults", "is still Bound", 200_000),
+    ...noticed("faults", "s after the last fault: ", 200_000),
     replaced: replace<typeof Leak>("host/ipam/leak.ts", { decideLeak: () => () => ({ kind: "observe" }) }),
   },
   "addresses of a silent node are freed": {
@@ -192,7 +192,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "the end of one of two launchers releases the address": {
-    ...noticed("machines", "its record is ", 200_000),
+    ...noticed("machines", " was refused: ", 200_000),
     replaced: withDecision((action) => (action.kind === "leave" ? { kind: "replace", state: "Kept" } : action)),
   },
   "a member's retained address is not looked for": {
@@ -212,7 +212,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     ),
   },
   "an older journal is not noticed": {
-    ...noticed("restores", "its record is ", 200_000),
+    ...noticed("restores", "its record is ", 900_000),
     replaced: replace<typeof Session>("host/registry/sqlite/session.ts", { findLoss: () => () => undefined }),
   },
   "a full disk refuses ADDs for good": {
@@ -341,7 +341,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a deletion names no version": {
-    ...noticed("delays", "its record is nothing", 400_000),
+    ...noticed("delays", " was refused: ", 400_000),
     replaced: replace<typeof AllocationObjects>("host/registry/kubernetes/allocation-objects.ts", {
       AllocationObjects: (AllocationObjects) =>
         class extends AllocationObjects {
@@ -384,11 +384,11 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "an orphan answers for what comes up later": {
-    ...noticed("nics", "its record is ", 200_000),
+    ...noticed("nics", "its record is ", 400_000),
     replaced: withNics((nics) => ({ ...nics, fenceNics: (each) => nics.fenceNics({ ...each, isOrphan: false }) })),
   },
   "what is at an orphan's path is its namespace": {
-    ...noticed("nics", "as if it were an orphan's", 400_000),
+    ...noticed("nics", "s after the last fault: ", 400_000),
     replaced: withNics((nics) => ({
       ...nics,
       readNetnsStatus: ({ netnsCookie: _, ...nic }) => nics.readNetnsStatus(nic),
