@@ -97,11 +97,12 @@ describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
       const gone = await world.createPod({ name: `web-${pods++}`, node: "n2" });
       await attach(gone);
       const copy = await world.plane.snapshot();
-      await world.node("n2").runtime.detach(gone);
-      await world.deletePod(gone);
       if (row.joined !== undefined) await world.addNode(row.joined, { isDirect: true });
       const late = await member(1);
       addresses.push((await attach(late)).address);
+      // Before, its address could be that of the member, which then gets another one.
+      await world.node("n2").runtime.detach(gone);
+      await world.deletePod(gone);
       const since = [await world.createPod({ name: `web-${pods++}`, node: "n1" })];
       since.push(await world.createPod({ name: `web-${pods++}`, node: row.joined ?? "n3" }));
       for (const pod of since) await attach(pod);

@@ -108,7 +108,7 @@ export interface ControlPlane {
   /**
    * Both servers end, the data become those of the copy, both start. What was written since never was, and resource
    * versions are given out again; `raisedBy`: so many later ones, as with `etcdutl snapshot restore --bump-revision`
-   * and `--mark-compacted`. That is not for a borrowed plane.
+   * does. That is not for a borrowed plane.
    */
   restore(copy: string, raisedBy?: number): Promise<void>;
   /** The last member of etcd loses its data, is removed, and joins again. Not for a borrowed plane. */
@@ -411,7 +411,6 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
       const store = openEtcd(etcdUrl(parts));
       for (let version = 0; version < raisedBy; version++) await store.put("/raised", `${version}`);
       store.close();
-      if (raisedBy > 0) await compactEtcd(parts);
       await server.start();
     },
     replaceMember: () => etcd.replace(),
