@@ -284,10 +284,10 @@ it.each(ofRun(OWN_CELLS, (_, at) => at === 3))("%s => %s", { timeout: 120_000 },
   const named = (...ipv4: string[]) => ({ annotations: { ippool: { ipv4 } } });
   const one = isSubnet ? await workload(name) : named(name);
   const early = await attach("n1", one);
+  await until("it is marked", async () => (await world.client.get(path)).metadata.finalizers?.length === 1);
   firsts.set(path, await world.client.get(path));
   const other = isSubnet ? await workload(name) : named(name);
   const starting = [early, await attach("n2", other)];
-  await until("it is marked", async () => (await world.client.get(path)).metadata.finalizers?.length === 1);
   if (!isSubnet) await world.client.delete(path);
   await see(cell, path, async (first) => VERBS[verb]?.(world.client, path, first), said);
   const next = isSubnet ? [one, other] : [named(name, "blue"), named(name, "blue")];
