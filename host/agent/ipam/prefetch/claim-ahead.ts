@@ -34,6 +34,8 @@ interface ClaimAheadRequest {
   readonly pod: Pod;
   /** At least one. */
   readonly nics: readonly AnnouncedNic[];
+  /** How many addresses of the pod's namespace are claimed ahead on this node, with these. */
+  readonly ahead: number;
 }
 
 type RowsByNic = ReadonlyMap<string, readonly Allocation[]>;
@@ -68,7 +70,7 @@ export async function claimAhead(
 
 async function claimMissing(
   deps: ClaimAheadDeps,
-  { owner, pod, nics }: ClaimAheadRequest,
+  { owner, pod, nics, ahead }: ClaimAheadRequest,
   signal: AbortSignal,
 ): Promise<ClaimedAhead> {
   const { inventory, clock, cluster } = deps;
@@ -85,8 +87,11 @@ async function claimMissing(
   signal.throwIfAborted();
   const deadline = new AddDeadline({ nowMs: () => clock.nowMs(), sleep: refuseToWait }, signal);
   const demand = await demandAhead(deps, pod, first, deadline);
-  // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit.
-  if (demand.limits?.perPod !== undefined || isUnsaid(inventory.snapshot)) throw leftToAdds();
+  // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit. Pods
+  // that never run must not be faster than the controller counts.
+  const { maxAddressesPerNamespace: most } = inventory.snapshot.vendorConf;
+  if (demand.limits?.perPod !== undefined || isUnsaid(inventory.snapshot) || (most !== 0 && ahead > most))
+    throw leftToAdds();
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
   const allocating = { registry, poolCache, cluster, metrics };
@@ -130,7 +135,7 @@ function groupByNic(rows: readonly Allocation[]): Map<string, readonly Allocatio
 function leftToAdds(): Error {
   return new CniError(
     ErrorCode.TryAgainLater,
-    "The pod may exceed maxAddressesPerPod, or too little is known; its ADDs decide",
+    "The pod may exceed maxAddressesPerPod, or its namespace maxAddressesPerNamespace; ADDs come one after another",
   );
 }
 

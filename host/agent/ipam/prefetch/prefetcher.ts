@@ -254,18 +254,29 @@ export class Prefetcher {
   }
 
   async #claim(job: PrefetchJob, known: KnownPod): Promise<void> {
+    const { owner, pod, nics } = job;
     try {
-      const { claimed, found, attached } = await claimAhead(this.#deps, job, job.unwanted);
+      const request = { owner, pod, nics, ahead: this.#aheadOf(pod.namespace) };
+      const { claimed, found, attached } = await claimAhead(this.#deps, request, job.unwanted);
       this.#stats.claimed += claimed.size;
       this.#stats.found += found.size;
       this.#stats.withdrawn += attached.length;
       for (const [ifName, rows] of [...claimed, ...found]) known.held.set(ifName, rows);
       if (job.unwanted.aborted) this.#takeBack(known, "");
     } catch (error) {
-      const { namespace, name } = job.pod;
-      this.#stats[job.unwanted.aborted ? "withdrawn" : "failed"] += job.nics.length;
+      const { namespace, name } = pod;
+      this.#stats[job.unwanted.aborted ? "withdrawn" : "failed"] += nics.length;
       this.#deps.log.debug({ err: error, namespace, pod: name }, "Claiming addresses ahead of an ADD failed");
     }
+  }
+
+  /** Returns how many addresses of the namespace are claimed ahead, or about to be. */
+  #aheadOf(namespace: string): number {
+    const own = this.#pods.all().filter(({ key }) => key?.startsWith(`${namespace}/`));
+    const claiming = own.flatMap(({ jobs }) => [...jobs].filter((job) => !this.#queue.has(job)));
+    for (const known of own) this.#forgetOld(known);
+    const held = own.flatMap((known) => [...known.held.values()].flat());
+    return held.length + claiming.flatMap(({ nics }) => nics).length;
   }
 
   /** Removes those of the jobs that have not begun. */

@@ -131,7 +131,7 @@ class PrefetchingNode implements Scenario {
   #follow(line: CommandLine): void {
     const { pools } = line.values<{ pools: { readonly name: string; readonly subnet: string }[] }>("pools");
     const manifests = pools?.map(({ name, subnet, ...parts }) => ipPool(name, subnet, parts)) ?? POOLS;
-    const settings = { enableIPv6: false, ...line.values<Record<string, number>>("maxAddressesPerPod") };
+    const settings = { enableIPv6: false, ...line.values("maxAddressesPerPod", "maxAddressesPerNamespace") };
     this.#now.follow(manifests, JSON.stringify(settings));
   }
 
