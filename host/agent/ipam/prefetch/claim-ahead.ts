@@ -34,7 +34,7 @@ interface ClaimAheadRequest {
   readonly pod: Pod;
   /** At least one. */
   readonly nics: readonly AnnouncedNic[];
-  /** How many addresses of the pod's namespace are claimed ahead on this node, with these. */
+  /** How many NICs of the pod's namespace have addresses ahead of their ADD on this node, with these. */
   readonly ahead: number;
 }
 
@@ -85,13 +85,14 @@ async function claimMissing(
   const [first] = missing;
   if (first === undefined) return { claimed: new Map(), found, attached };
   signal.throwIfAborted();
-  const deadline = new AddDeadline({ nowMs: () => clock.nowMs(), sleep: refuseToWait }, signal);
+  const sleep = () => Promise.reject(leftToAdd("All free addresses of the pools were released just now"));
+  const deadline = new AddDeadline({ nowMs: () => clock.nowMs(), sleep }, signal);
   const demand = await demandAhead(deps, pod, first, deadline);
   // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit. Pods
   // that never run must not be faster than the controller counts.
   const { maxAddressesPerNamespace: most } = inventory.snapshot.vendorConf;
   if (demand.limits?.perPod !== undefined || isUnsaid(inventory.snapshot) || (most !== 0 && ahead > most))
-    throw leftToAdds();
+    throw leftToAdd("The pod or its namespace may exceed its limit of addresses, or too little is known");
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
   const allocating = { registry, poolCache, cluster, metrics };
@@ -132,16 +133,6 @@ function groupByNic(rows: readonly Allocation[]): Map<string, readonly Allocatio
   return Map.groupBy(rows, ({ ifName }) => ifName);
 }
 
-function leftToAdds(): Error {
-  return new CniError(
-    ErrorCode.TryAgainLater,
-    "The pod may exceed maxAddressesPerPod, or its namespace maxAddressesPerNamespace; ADDs come one after another",
-  );
-}
-
-/** Returns whether a pod waits for a cooling address is decided by its ADD. */
-function refuseToWait(): Promise<never> {
-  return Promise.reject(
-    new CniError(ErrorCode.TryAgainLater, "All free addresses of the pools were released just now"),
-  );
+function leftToAdd(why: string): CniError {
+  return new CniError(ErrorCode.TryAgainLater, why);
 }

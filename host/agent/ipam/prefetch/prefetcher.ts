@@ -48,10 +48,7 @@ export interface PrefetchStats {
   readonly used: number;
   /** Number of these ADDs that came while the claim was running, and waited for it. */
   readonly waited: number;
-  /**
-   * Number of these ADDs that came before the watch had shown the pod, or before the prefetcher was ready. The ADD
-   * claims.
-   */
+  /** Of these, came before the watch had shown the pod, or the prefetcher was ready: the ADD claims. */
   readonly unseen: number;
   /** Not claimed: an ADD of the pod came before the claim had begun. The ADD claims. */
   readonly late: number;
@@ -63,10 +60,7 @@ export interface PrefetchStats {
   readonly timedOut: number;
   /** Not claimed: the pod was deleted first, or its NIC was attached before this agent started. */
   readonly withdrawn: number;
-  /**
-   * Not claimed: no pool fits, none has a free address, or the API server did not answer. The ADD reports it to the
-   * pod.
-   */
+  /** Not claimed: no pool fits or has a free address, a limit is near, no answer came: the ADD tells the pod. */
   readonly failed: number;
 }
 
@@ -270,13 +264,11 @@ export class Prefetcher {
     }
   }
 
-  /** Returns how many addresses of the namespace are claimed ahead, or about to be. */
+  /** Returns how many NICs of the namespace's pods have addresses ahead of their ADD, or are about to. */
   #aheadOf(namespace: string): number {
     const own = this.#pods.all().filter(({ key }) => key?.startsWith(`${namespace}/`));
     const claiming = own.flatMap(({ jobs }) => [...jobs].filter((job) => !this.#queue.has(job)));
-    for (const known of own) this.#forgetOld(known);
-    const held = own.flatMap((known) => [...known.held.values()].flat());
-    return held.length + claiming.flatMap(({ nics }) => nics).length;
+    return own.reduce((sum, { held }) => sum + held.size, claiming.length);
   }
 
   /** Removes those of the jobs that have not begun. */
