@@ -25,6 +25,7 @@ import { type CommandOutcome, runCommand } from "../lab/command.ts";
 import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
 import { KubeError, type KubeObject } from "../lab/kube-client.ts";
 import { itLong } from "../world/long-cases.ts";
+import { outcomeOf } from "./rights-objects.ts";
 
 const NAMESPACE = "net-system";
 const API = "/apis/ipam.vendor.io/v1";
@@ -64,12 +65,13 @@ function render(release: string, values: object, ...more: readonly string[]): Ku
   return parseAllDocuments(text).flatMap((document) => document.toJS() ?? []);
 }
 
-async function kubeconfigOf(account: string): Promise<string> {
+async function tokenOf(account: string): Promise<string> {
   const path = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${account}/token`;
   const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
-  const { status } = await plane.client.create(path, request);
-  return plane.writeKubeconfig(account, { token: status.token });
+  return (await plane.client.create(path, request)).status.token;
 }
+
+const kubeconfigOf = async (account: string) => plane.writeKubeconfig(account, { token: await tokenOf(account) });
 
 /** Runs what the Job's container would run; `more` options count last. */
 function runJob(name: string, ...more: readonly string[]): Promise<CommandOutcome> {
@@ -209,6 +211,22 @@ describe("uninstall", () => {
     const attempt = () =>
       plane.client.delete(`${CRDS}/ippools.ipam.vendor.io`, { dryRun: ["All"] }).then(() => "", String);
     await expect.poll(attempt, { timeout: 30_000 }).toContain("ipam.vendor.io/force-delete=true");
+  });
+
+  it("is done by an account that marks and deletes, and does nothing else", async () => {
+    const own = await plane.openClient({ token: await tokenOf("net-berth-hooks") });
+    const [address, system] = [`${API}/ipallocations/10.6.0.21`, `/api/v1/namespaces/${NAMESPACE}`];
+    const made = boundObject({ address: "10.6.0.23", node: "n1" });
+    for (const [attempt, wanted] of [
+      [outcomeOf(own.patch(address, { spec: { state: "Cooling", holders: [] } })), /^403 .*may mark and delete it/],
+      [outcomeOf(own.patch(address, { metadata: { annotations: { seen: "x" } } })), /^done/],
+      [outcomeOf(own.create(`${API}/ipallocations`, made)), /^403 .*cannot create/],
+      [outcomeOf(own.patch(`${CRDS}/others.example.org`, { spec: {} })), /^403 .*cannot patch/],
+      [outcomeOf(own.delete(`${system}/pods/x`)), /^403 .*cannot delete/],
+      [outcomeOf(own.get(`${system}/secrets`)), /^403 .*cannot list/],
+    ] as const)
+      expect(await attempt).toMatch(wanted);
+    own.close();
   });
 
   it("refuses while clusters lease blocks of a range from here", async () => {

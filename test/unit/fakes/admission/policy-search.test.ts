@@ -8,6 +8,8 @@ import { agentOf, CONTROLLER, type Write, type Writer } from "../../../fakes/adm
 import { BerthAdmission } from "../../../fakes/admission/berth-admission.ts";
 import { ALLOCATIONS } from "../../../lab/cluster/objects.ts";
 
+/** While a hook runs. Its role lets it patch and delete allocations, not make any. */
+const HOOKS: Writer = { username: "system:serviceaccount:kube-system:berth-hooks" };
 const admission = new BerthAdmission();
 const foreign = { ...holderOn("b", "u8"), namespace: "evil", pod: "x-0" };
 const HOLDERS = { none: undefined, a: holderOn("a"), b: holderOn("b", "u9"), evil: foreign };
@@ -35,6 +37,7 @@ for (const node of ["a", "b"])
 function writesOf(writer: Writer): ReadonlyMap<string, readonly string[]> {
   const isAllowed = (oldObject: Write["object"], object: Write["object"]): boolean => {
     const operation = oldObject === undefined ? "CREATE" : object === undefined ? "DELETE" : "UPDATE";
+    if (writer === HOOKS && operation === "CREATE") return false;
     const write = { collection: ALLOCATIONS, operation, part: undefined, writer, object, oldObject } as const;
     try {
       admission.admit(write);
@@ -60,6 +63,11 @@ it.each<[what: string, writer: Writer, isBad: (start: string[], reached: string[
     "the controller gives no address to a pod, and retains none for another workload",
     CONTROLLER,
     ([, , of], [state, , ofAfter]) => state === "Bound" || (state === "Kept" && of !== ofAfter),
+  ],
+  [
+    "the chart's hooks change no address, and delete none in use that is not marked",
+    HOOKS,
+    ([state], [after]) => state === "Bound" || after !== "absent",
   ],
 ])("%s", (_, writer, isBad) => {
   const writes = writesOf(writer);

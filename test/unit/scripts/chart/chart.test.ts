@@ -192,7 +192,7 @@ describe("another release and namespace", () => {
     const users = accounts.map(({ name, namespace }) => `system:serviceaccount:${namespace}:${name}`);
     const named = new Set(text.match(/system:serviceaccount:[\w:-]+/g));
     expect([...named].filter((user) => !users.includes(user))).toEqual([]);
-    expect(named.size).toBe(2);
+    expect(named.size).toBe(3);
     const policies = objects.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
     // The kinds are deleted by nobody without more ado, and a hub's members are accounts of other clusters.
     const isOfAll = ({ metadata }: (typeof policies)[number]) => /-(?:kinds|address-ranges)$/.test(metadata.name);
