@@ -3,7 +3,6 @@
  * an API server, an identity that keeps its address over nodes, what the agent reports about itself.
  */
 import { spawnSync } from "node:child_process";
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
@@ -85,28 +84,6 @@ describe("an agent of a cluster", () => {
     await end(pod);
   });
 
-  it("pods of a set that does not exist, one after another, leave every address to others", async () => {
-    const { runtime } = world.node("n1");
-    await world.pool("small", { subnet: "10.8.0.0/24", ips: ["10.8.0.1-10.8.0.4"], default: false });
-    const annotations = { ippool: { ipv4: ["small"] } };
-    const seen = new Set<string>();
-    for (let index = 0; index < 8; index++) {
-      const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "ghost", uid: randomUUID() };
-      const pod = await world.createPod({ name: "ghost-0", node: "n1", owner, annotations });
-      const { addresses, refusal } = await runtime.attach(pod);
-      expect(refusal).toBe("");
-      seen.add(addresses.join());
-      await end(pod);
-    }
-    expect(seen.size).toBeGreaterThan(2);
-    expect((await world.states()).filter((state) => state.includes("Kept"))).toEqual([]);
-    const plain = await Promise.all(
-      ["a", "b", "c", "d"].map((name) => world.createPod({ name, node: "n1", annotations })),
-    );
-    for (const pod of plain) {
-      expect((await runtime.attach(pod)).addresses).toHaveLength(1);
-      await end(pod);
-    }
   });
 });
 

@@ -8,7 +8,6 @@ import { startOccupied } from "../../host/controller/occupied-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import { runBerthctl } from "../lab/berthctl.ts";
-import type { LabController } from "../lab/cluster/controller.ts";
 import {
   BERTH,
   berthObject,
@@ -33,7 +32,6 @@ const SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 
 let world: World;
 let client: KubeClient;
-let leading: LabController;
 const made: string[] = [];
 
 beforeAll(async () => {
@@ -42,7 +40,7 @@ beforeAll(async () => {
   ({ client } = world);
   await client.apply(`${COORDINATORS}/default`, berthObject("Coordinator", "default", {}));
   await world.namespace("evil");
-  leading = await world.lead({ occupied: startOccupied, usage: startUsage, conditions: startConditions });
+  await world.lead({ occupied: startOccupied, usage: startUsage, conditions: startConditions });
 });
 afterEach(async () => {
   for (const path of made.splice(0).reverse()) await client.delete(path, { gracePeriodSeconds: 0 }).catch(() => {});
@@ -111,18 +109,6 @@ describe("addresses of pools that machines of the cluster have", () => {
     await expectOccupied(NONE);
     await expect.poll(explain, { timeout: 30_000 }).not.toContain("never allocated");
     await expect.poll(usage, { timeout: 30_000 }).toMatchObject({ total: 9, free: 8 });
-    await end(pod);
-  });
-
-  it("are few of one Node and of one tenant: neither empties a pool", async () => {
-    await makeService("external", { externalIPs: ALL });
-    for (const [at, loadBalancerIP] of ALL.entries()) await makeService(`balanced-${at}`, { loadBalancerIP });
-    await makeNode("root", ...ALL);
-    await expectOccupied({ ...NONE, nodes: ALL.slice(0, 8) });
-    expect(leading.problems("occupied").join()).toContain('Node "root" has 9 addresses of pools');
-    await expect.poll(explain, { timeout: 30_000 }).toContain("(a Node of the cluster has it) and 3 more");
-    const pod = await world.createPod({ name: "plain", node: "n1" });
-    expect(await attach(pod)).toEqual(["10.6.0.9"]);
     await end(pod);
   });
 

@@ -4,11 +4,9 @@
  * test/unit/agent and test/unit/controller/owners.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { RETAINED_FREELY } from "../../host/controller/namespace-shares.ts";
 import { startNotices } from "../../host/controller/notices/notice-controller.ts";
 import { leadAddressOwners } from "../lab/cluster/collector.ts";
 import * as lab from "../lab/cluster/objects.ts";
-import { forceDelete } from "../lab/cluster/rights.ts";
 import {
   applyKinds,
   CLAIMS,
@@ -37,7 +35,6 @@ beforeAll(async () => {
     { group: "apps.kruise.io", version: "v1beta1", kind: "StatefulSet", plural: "statefulsets" },
   ]);
   await allowListedKind();
-  await world.namespace("evil");
   await world.settings({ ...QUICK, retainByName: [LISTED] });
   sweep = await leadAddressOwners(world, { retainByName: [LISTED] });
   await world.lead({ notices: startNotices });
@@ -80,9 +77,9 @@ const ownerOf = (uid: string) => ({ apiVersion: "apps/v1", kind: "StatefulSet", 
 const member = (ordinal: number, node: string, uid: string): Promise<lab.LabPod> =>
   world.createPod({ name: `web-${ordinal}`, node, owner: ownerOf(uid) });
 
-function launcher(name: string, node: string, uid: string, namespace = "shop"): Promise<lab.LabPod> {
+function launcher(name: string, node: string, uid: string): Promise<lab.LabPod> {
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "db", uid };
-  return world.createPod({ name, namespace, node, owner, labels: { "kubevirt.io": "virt-launcher" } });
+  return world.createPod({ name, node, owner, labels: { "kubevirt.io": "virt-launcher" } });
 }
 
 async function only(pod: lab.LabPod, call: Parameters<typeof add>[2] = {}): Promise<string> {
@@ -107,18 +104,6 @@ describe("retention: a pod", () => {
     await untilStates();
   });
 
-  it("of one set of a million replicas, of which one at a time is made, is forgotten when few others were", async () => {
-    const uid = await createSet(1_000_000);
-    const ips: string[] = [];
-    for (let ordinal = 0; ordinal < 11; ordinal++) {
-      const pod = await member(ordinal, "n1", uid);
-      ips.push(await only(pod));
-      await world.endPod(pod);
-      await untilStates(...ips.slice(-RETAINED_FREELY).map((ip) => `${ip} Kept n1`));
-    }
-    expect(await only(await member(3, "n2", uid))).toBe(ips[3]);
-  });
-
   it("of a kind that is listed keeps it by its name if it asks for that, until its owner is gone", async () => {
     const owner = { ...LISTED, name: "web" };
     const { uid } = (await world.client.create(LISTED_SETS, { ...LISTED, metadata: { name: "web" }, spec: {} }))
@@ -135,13 +120,12 @@ describe("retention: a pod", () => {
     await untilStates();
   });
 
-  it("with an IPAMClaim keeps it for the claim, whose status says so; what others wrote there is asked for", async () => {
-    const claim = (name: string) => world.client.create(CLAIMS, ipamClaim(name, { network: "lan", interface: "net1" }));
+  it("with an IPAMClaim keeps it for the claim, whose status says so", async () => {
     const podOf = (name: string, node: string, reference: string) => {
       const networks = [{ name: "lan", interface: "net1", "ipam-claim-reference": reference }];
       return world.createPod({ name, node, annotations: { "k8s.v1.cni.cncf.io/networks": networks } });
     };
-    await claim("web.net1");
+    await world.client.create(CLAIMS, ipamClaim("web.net1", { network: "lan", interface: "net1" }));
     const first = await podOf("a", "n1", "web.net1");
     const ip = await only(first, NET1);
     const status = async (name: string) => (await world.client.get(`${CLAIMS}/${name}`)).status;
@@ -150,19 +134,6 @@ describe("retention: a pod", () => {
     await untilStates(`${ip} Kept n1`);
     expect(await only(await podOf("b", "n2", "web.net1"), NET1)).toBe(ip);
     await expect.poll(() => status("web.net1"), { timeout: 30_000 }).toMatchObject({ ownerPod: "b" });
-    // Both name an address that another pod has: Berth's own words may be old, an administrator's are a request.
-    for (const [name, writer] of [
-      ["told", "berth-controller"],
-      ["edited", "kubectl-edit"],
-    ] as const) {
-      await claim(name);
-      const path = `${CLAIMS}/${name}/status?fieldManager=${writer}`;
-      await world.client.patch(path, { status: { ips: [`${ip}/24`], ownerPod: "gone" } });
-    }
-    expect(await only(await podOf("of-told", "n1", "told"), NET1)).not.toBe(ip);
-    await expect(only(await podOf("of-edited", "n1", "edited"), NET1)).rejects.toThrow(
-      `requested by IPAMClaim "shop/edited", status.ips is refused: ${ip}: it is Bound to pod shop/b`,
-    );
   });
 });
 
@@ -185,28 +156,6 @@ describe("retention: a set that is created again around its pod", () => {
     await untilStates(`${ip} Kept n1`);
     expect((await world.spec(ip))?.workload?.uid).toBe(uid);
     expect(await only(await member(0, "n2", uid))).toBe(ip);
-  });
-});
-
-describe("retention: a pod of another namespace that names the workload as its owner", () => {
-  it.each(["a set", "a machine"] as const)("of %s leaves its address alone", async (kind) => {
-    const set = await createSet(1);
-    const uid = (await world.client.create(MACHINES, machine("db"))).metadata.uid;
-    const run = await createRun(uid);
-    const place = (namespace: string, node: string): Promise<lab.LabPod> =>
-      kind === "a set"
-        ? world.createPod({ name: "web-0", namespace, node, owner: ownerOf(set) })
-        : launcher("web-0", node, run, namespace);
-    const victim = await place("shop", "n1");
-    const ip = await only(victim);
-    await world.endPod(victim);
-    await untilStates(`${ip} Kept n1`);
-    const thief = await place("evil", "n2");
-    await expect(add(world, thief, { requested: ip })).rejects.toThrow(ip);
-    const stolen = await only(thief);
-    expect(stolen).not.toBe(ip);
-    await untilStates(`${ip} Kept n1`, `${stolen} Bound n2 web-0@n2`);
-    expect(await only(await place("shop", "n2"))).toBe(ip);
   });
 });
 
@@ -235,16 +184,4 @@ describe("a node that dies", () => {
     });
     await untilStates(`${ip} Bound n2 web-0@n2`);
   });
-});
-
-it("recreate: an object that was deleted or changed by hand is made again at once, by the controller's notice", async () => {
-  const ip = await only(await world.createPod({ name: "web", node: "n1" }));
-  world.witness?.excuse(ip);
-  const before = (await world.allocation(ip))?.uid;
-  await forceDelete(world.client, ip);
-  await until("it is made again", async () => ![before, undefined].includes((await world.allocation(ip))?.uid));
-  await world.client.patch(`${lab.ALLOCATIONS}/${ip}`, { spec: { state: "Cooling", holders: [] } });
-  await untilStates(`${ip} Bound n1 web@n1`);
-  const { allocations } = world.agent("n1").cluster;
-  expect([allocations.problems, allocations.stats.lost]).toEqual([[], 0]);
 });

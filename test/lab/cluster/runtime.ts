@@ -42,6 +42,8 @@ export interface AttachOptions {
   readonly netns?: string;
   /** `name` of the configuration. Default: that of {@link CONFLIST}. */
   readonly network?: string;
+  /** Over the rest of the configuration. */
+  readonly more?: object;
 }
 
 export interface AttachOutcome {
@@ -138,7 +140,7 @@ export class NodeRuntime {
       netns: options.netns ?? sandbox ?? this.#deps.netnsPath,
       ifName,
       args,
-      stdin: configuration("1.0.0", options.network),
+      stdin: { ...configuration("1.0.0", options.network), ...options.more },
     });
   }
 
