@@ -3,16 +3,19 @@
  * times as much as an agent keeps, in the form that takes most of the heap for its text, on a built agent of a real API
  * server.
  * The agent lives, also through a start among these objects, and serves all others. Printed: its memory, and how long
- * the others' ADDs took, quiet and while the tenant goes on.
+ * the others' ADDs took, quiet and while the tenant goes on. So is one pod measured that asks for all that it may.
  *
  *   node_modules/.bin/vitest run --project long test/long/tenant-budgets.test.ts
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { berthctl } from "../e2e/symptoms/node.ts";
+import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import * as objects from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runPlugin } from "../lab/cnitool.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { inParallel } from "../lab/parallel.ts";
 import { daemonRssMib, percentile } from "../lab/statistics.ts";
 
@@ -32,7 +35,8 @@ let world: World;
 let pods = 0;
 beforeAll(async () => {
   const pools = [{ name: "blue", subnet: "10.32.0.0/16", default: true }];
-  world = await startWorld({ nodes: [NODE], namespaces: ["shop", "evil"], pools, isDirect: true });
+  world = await startWorld({ namespaces: ["shop", "evil", "bank"], pools, isDirect: true });
+  await world.addNode(NODE, { agent: { args: ["--metrics-listen", "127.0.0.1:0"] } });
   await others(ADDS);
 }, 300_000);
 
@@ -40,14 +44,18 @@ afterAll(() => world?.stop());
 
 const agent = () => world.node(NODE).agent;
 
-async function call(command: "ADD" | "DEL", { namespace, name, uid }: objects.LabPod) {
-  const { exitCode, text } = await runPlugin({
+async function call(command: "ADD" | "DEL", pod: objects.LabPod) {
+  const { exitCode, text } = await run(command, pod);
+  expect(exitCode, text).toBe(0);
+}
+
+function run(command: "ADD" | "DEL", { namespace, name, uid }: objects.LabPod) {
+  return runPlugin({
     ...{ plugin: "berth", command, containerId: `${namespace}-${name}`, ifName: "eth0", env: agent().env },
     args: `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`,
     netns: world.node(NODE).netnsPath,
     stdin: { cniVersion: "1.0.0", name: "lan", type: "macvlan", ipam: { type: "berth" } },
   });
-  expect(exitCode, text).toBe(0);
 }
 
 /** Milliseconds. */
@@ -72,9 +80,36 @@ async function others(count: number): Promise<Samples> {
   return samples;
 }
 
+/** The 99th of a hundred: of ADDs, quiet and meanwhile, and of creations. */
+const slowestOf = (quiet: Samples, meanwhile: Samples) =>
+  [quiet.addMs, meanwhile.addMs, quiet.createMs, meanwhile.createMs].map((all) => percentile(all, 0.99)) as [
+    ...[number, number, number, number],
+  ];
+
 function take(all: Samples, { addMs, createMs }: Samples): void {
   all.addMs.push(...addMs);
   all.createMs.push(...createMs);
+}
+
+/** Of others, quiet and while the tenant goes on. */
+async function inTurns(goOn: () => Promise<unknown>): Promise<readonly [quiet: Samples, meanwhile: Samples]> {
+  const [quiet, meanwhile]: [Samples, Samples] = [
+    { addMs: [], createMs: [] },
+    { addMs: [], createMs: [] },
+  ];
+  for (let turn = 0; turn < TURNS; turn++) {
+    take(quiet, await others(ADDS));
+    let isOver = false;
+    const goingOn = (async () => {
+      while (!isOver) await goOn();
+    })();
+    const samples = await others(ADDS).finally(() => {
+      isOver = true;
+    });
+    take(meanwhile, samples);
+    await goingOn;
+  }
+  return [quiet, meanwhile];
 }
 
 /** The highest that it ever was. */
@@ -88,88 +123,34 @@ const keysOf = (at: number, count: number, value = "x") =>
 const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/evil/network-attachment-definitions";
 const PODS = `${objects.NAMESPACES}/evil/pods`;
 
-const definition = (name: string, config: object) => ({
+/** What the problems say of objects that are not used; "": they are small for the agent. */
+const MORE = "would take more";
+const EMPTY_OBJECTS = Array(21_666).fill({});
+
+const definition = (x: unknown, type: object = { type: "coordinator" }) => ({
   apiVersion: "k8s.cni.cncf.io/v1",
   kind: "NetworkAttachmentDefinition",
-  metadata: { name },
-  spec: { config: JSON.stringify(config) },
+  spec: { config: JSON.stringify({ name: "x", ...type, x }) },
 });
+const macvlan = { type: "macvlan", ipam: { type: "berth" } };
+const podOf = (more: object) => objects.podObject({ name: "", namespace: "evil", node: NODE, ...more });
 
-const many = (item: unknown, bytes: number): unknown[] =>
-  Array(Math.floor(bytes / (JSON.stringify(item).length + 1))).fill(item);
+const namespaceOf = (metadata: object) => objects.namespaceObject("", metadata) as KubeObject;
 
-const EMPTY_OBJECTS = many({}, 65_000);
-
-interface Row {
-  readonly what: string;
-  /** What the agent would keep of one object without a limit: bytes. */
-  readonly bytes: number;
-  readonly path: string;
-  readonly make: (at: number) => object;
-  /** What the problems say of objects that are not used; "": they are small for the agent. */
-  readonly unused: "" | "would take more";
-}
-
+/** `bytes`: what the agent would keep of one object without a limit. */
+type Row = readonly [what: string, bytes: number, path: string, make: (at: number) => KubeObject, unused: string];
 const rows: readonly Row[] = [
-  {
-    what: "definitions with empty objects for another plugin",
-    bytes: 1_390_000,
-    path: DEFINITIONS,
-    make: (at) => definition(`a${at}`, { name: "x", type: "macvlan", ipam: { type: "berth" }, x: EMPTY_OBJECTS }),
-    unused: "",
-  },
-  {
-    what: "definitions with empty objects for Berth",
-    bytes: 1_390_000,
-    path: DEFINITIONS,
-    make: (at) => definition(`b${at}`, { name: "x", type: "coordinator", x: EMPTY_OBJECTS }),
-    unused: "would take more",
-  },
-  {
-    what: "definitions with many empty objects",
-    bytes: 60_000,
-    path: DEFINITIONS,
-    make: (at) => definition(`c${at}`, { name: "x", type: "coordinator", x: Array(980).fill({}) }),
-    unused: "would take more",
-  },
-  {
-    what: "definitions with many short keys",
-    bytes: 60_000,
-    path: DEFINITIONS,
-    make: (at) => definition(`d${at}`, { name: "x", type: "coordinator", x: keysOf(at, 340) }),
-    unused: "would take more",
-  },
-  {
-    what: "definitions with long lists of numbers",
-    bytes: 60_000,
-    path: DEFINITIONS,
-    make: (at) => definition(`e${at}`, { name: "x", type: "coordinator", x: Array(2_600).fill(1) }),
-    unused: "would take more",
-  },
-  {
-    what: "pods with as many annotations as an object may have",
-    bytes: 256_000,
-    path: PODS,
-    make: (at) => {
-      const annotations = keysOf(at, 15, "x".repeat(16_000));
-      return objects.podObject({ name: `a${at}`, namespace: "evil", node: NODE, annotations });
-    },
-    unused: "",
-  },
-  {
-    what: "pods with many labels",
-    bytes: 24_000,
-    path: PODS,
-    make: (at) => objects.podObject({ name: `b${at}`, namespace: "evil", node: NODE, labels: keysOf(at, 128) }),
-    unused: "would take more",
-  },
-  {
-    what: "namespaces with many labels",
-    bytes: 60_000,
-    path: objects.NAMESPACES,
-    make: (at) => objects.namespaceObject(`evil-${at}`, { labels: keysOf(at, 330) }),
-    unused: "would take more",
-  },
+  ["definitions for another plugin", 1_390_000, DEFINITIONS, () => definition(EMPTY_OBJECTS, macvlan), ""],
+  ["definitions with empty objects for Berth", 1_390_000, DEFINITIONS, () => definition(EMPTY_OBJECTS), MORE],
+  ["definitions with many empty objects", 60_000, DEFINITIONS, () => definition(Array(980).fill({})), MORE],
+  ["definitions with many short keys", 60_000, DEFINITIONS, (at) => definition(keysOf(at, 340)), MORE],
+  ["definitions with long lists of numbers", 60_000, DEFINITIONS, () => definition(Array(2_600).fill(1)), MORE],
+  [
+    "pods with as many annotations as an object may have",
+    ...([256_000, PODS, (at: number) => podOf({ annotations: keysOf(at, 15, "x".repeat(16_000)) }), ""] as const),
+  ],
+  ["pods with many labels", 24_000, PODS, (at) => podOf({ labels: keysOf(at, 128) }), MORE],
+  ["namespaces with many labels", 60_000, objects.NAMESPACES, (at) => namespaceOf({ labels: keysOf(at, 330) }), MORE],
 ];
 
 /** Many take the server longer than a client waits. */
@@ -182,34 +163,43 @@ async function deleteAll(path: string): Promise<void> {
   await expect.poll(deletion, { timeout: 600_000, interval: 1_000 }).toBe(true);
 }
 
-it.each(rows)("$what", { timeout: 1_800_000 }, async ({ what, bytes, path, make, unused }) => {
+it("what is not used is named by `check`, a metric, Events and the controller's status; its pods are served", async () => {
+  const labels = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`k${at}`, "x"]));
+  await world.client.create(objects.NAMESPACES, objects.namespaceObject("evil-labels", { labels }));
+  const controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "one" });
+  world.defer(() => controller.kill());
+  const wanted = "Of namespace evil-labels are not used: Namespaces evil-labels; each is longer than 262144 characters";
+  const patience = { timeout: 120_000, interval: 1_000 };
+  await expect.poll(() => berthctl(agent().socket, "check"), patience).toContain(wanted);
+  await expect.poll(async () => JSON.stringify(await controller.status()), patience).toContain(wanted);
+  const events = async (): Promise<string[]> => {
+    const { items } = await world.client.get("/apis/events.k8s.io/v1/events");
+    return items.map((each: KubeObject) => `${each.reason} ${each.regarding.kind} ${each.regarding.name} ${each.note}`);
+  };
+  await expect.poll(events, patience).toContainEqual(expect.stringMatching(/ObjectsNotUsed Node n1 .* by the agent/));
+  const atNamespace = /ObjectsNotUsed Namespace evil-labels .* by the controller/;
+  await expect.poll(events, patience).toContainEqual(expect.stringMatching(atNamespace));
+  const url = /"metrics":"(?<url>http:[^"]+)"/.exec(agent().stderr())?.groups?.url;
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  expect(metrics).toMatch(/^berth_watch_unused_objects{collection="Namespaces"} [1-9]/m);
+  await call("ADD", await objects.createPod(world.client, { name: "web-0", namespace: "evil", node: NODE }));
+});
+
+it.each(rows)("%s", { timeout: 1_800_000 }, async (what, bytes, path, make, unused) => {
   const { pid } = agent();
   const count = Math.ceil(WANTED / bytes);
+  const put = (at: number): Promise<unknown> => {
+    const made = make(at);
+    return world.client.create(path, { ...made, metadata: { ...made.metadata, name: `evil-${at}` } });
+  };
   const first = performance.now();
-  await inParallel([...Array(count).keys()], 8, (at) => world.client.create(path, make(at)));
+  await inParallel([...Array(count).keys()], 8, put);
   const filledMs = performance.now() - first;
-  const [quiet, meanwhile]: [Samples, Samples] = [
-    { addMs: [], createMs: [] },
-    { addMs: [], createMs: [] },
-  ];
   let next = count;
-  for (let turn = 0; turn < TURNS; turn++) {
-    take(quiet, await others(ADDS));
-    let isOver = false;
-    const goingOn = (async () => {
-      for (; !isOver; next++) {
-        await world.client.create(path, make(next));
-        await sleep(1_000 / CLIENT_RATE);
-      }
-    })();
-    take(
-      meanwhile,
-      await others(ADDS).finally(() => {
-        isOver = true;
-      }),
-    );
-    await goingOn;
-  }
+  const [quiet, meanwhile] = await inTurns(async () => {
+    await put(next++);
+    await sleep(1_000 / CLIENT_RATE);
+  });
   const { problems } = await agent().get("/v1/health");
   const livedMib = peakRssMib();
   expect(agent().pid, "the agent is another one").toBe(pid);
@@ -221,12 +211,7 @@ it.each(rows)("$what", { timeout: 1_800_000 }, async ({ what, bytes, path, make,
   const readyMs = performance.now() - killedMs;
   await others(10);
   const startedMib = peakRssMib();
-  const [quietP99, p99, createQuiet, create] = [
-    percentile(quiet.addMs, 0.99),
-    percentile(meanwhile.addMs, 0.99),
-    percentile(quiet.createMs, 0.99),
-    percentile(meanwhile.createMs, 0.99),
-  ];
+  const [quietP99, p99, createQuiet, create] = slowestOf(quiet, meanwhile);
   console.log(
     `${what}: ${count} in ${(filledMs / 1000).toFixed(0)} s; RSS at most ${livedMib.toFixed(0)} MiB, ` +
       `started among them in ${(readyMs / 1000).toFixed(0)} s ${startedMib.toFixed(0)} MiB, now ${daemonRssMib(agent().pid).toFixed(0)} MiB; ` +
@@ -239,4 +224,50 @@ it.each(rows)("$what", { timeout: 1_800_000 }, async ({ what, bytes, path, make,
   expect(livedMib).toBeLessThan(MAX_RSS_MIB);
   expect(startedMib).toBeLessThan(MAX_RSS_MIB);
   expect(p99 / quietP99).toBeLessThanOrEqual(Math.max(MAX_RATIO, create / createQuiet));
+});
+
+const list = (ipv4: string[]) => ({
+  ippools: Array.from({ length: 32 }, (_, at) => ({ interface: at === 0 ? "eth0" : `x${at}`, ipv4 })),
+});
+
+describe("one pod, where there are a thousand pools of which half are the bank's,", () => {
+  beforeAll(async () => {
+    const own = (at: number) => ({ default: false, ...(at % 2 === 1 ? { namespaceName: ["bank"] } : {}) });
+    const poolOf = (at: number) =>
+      objects.poolObject({ name: `p${at}`, subnet: `10.${64 + (at >> 8)}.${at & 255}.0/24`, ...own(at) });
+    await inParallel([...Array(1_000).keys()], 8, (at) => world.client.create(objects.POOLS, poolOf(at)));
+    await vi.waitFor(async () => expect(await agent().get("/v1/pools")).toHaveLength(1_001), { timeout: 60_000 });
+  }, 300_000);
+
+  it.each<[what: string, annotations: Record<string, unknown>, said: string]>([
+    ["32 NICs of others' pools", list(["p*1", "p*3", "p*5", "p*7", "p*9"]), "500 pools: is for other namespaces"],
+    [
+      "64 patterns",
+      { ippool: { ipv4: Array.from({ length: 64 }, (_, at) => `p${"*".repeat(1 + (at >> 2))}${1 + 2 * (at % 4)}`) } },
+      "is for other namespaces",
+    ],
+    ["a list of NICs that the pod does not have", list(["p*"]), "10."],
+  ])("with %s", { timeout: 1_800_000 }, async (what, annotations, said) => {
+    const { pid } = agent();
+    const strike = async (): Promise<string> => {
+      const spec = { name: `evil-${pods++}`, namespace: "evil", node: NODE, annotations };
+      const pod = await objects.createPod(world.client, spec);
+      const { exitCode, text } = await run("ADD", pod);
+      const isIts = ({ spec }: KubeObject) => spec.holders?.[0]?.podUID === pod.uid;
+      expect((await world.allocations()).filter(isIts).length).toBeLessThanOrEqual(1);
+      if (exitCode === 0) await call("DEL", pod);
+      await objects.deletePod(world.client, pod);
+      return text;
+    };
+    const [text, beforeMib] = [await strike(), daemonRssMib(pid)];
+    expect(text).toContain(said);
+    expect([text.includes("bank"), text.length < 10_000]).toEqual([false, true]);
+    expect(agent().stderr()).not.toMatch(/[^\n]{16384}/);
+    const [quiet, meanwhile] = await inTurns(strike);
+    const grownMib = daemonRssMib(agent().pid) - beforeMib;
+    const [before, after, createQuiet, create] = slowestOf(quiet, meanwhile);
+    console.log(`${what}: RSS +${grownMib.toFixed(1)} MiB, others' p99 ${before.toFixed(1)} -> ${after.toFixed(1)} ms`);
+    expect([agent().pid, grownMib < 32], "the agent is another one, or grew").toEqual([pid, true]);
+    expect(after / before).toBeLessThanOrEqual(Math.max(MAX_RATIO, create / createQuiet));
+  });
 });
