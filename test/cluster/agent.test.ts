@@ -83,8 +83,6 @@ describe("an agent of a cluster", () => {
     expect(succeeds).toBe(true);
     await end(pod);
   });
-
-  });
 });
 
 describe("the flags", () => {

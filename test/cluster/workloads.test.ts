@@ -11,10 +11,8 @@ import {
   applyKinds,
   CLAIMS,
   INSTANCES,
-  instance,
   ipamClaim,
   MACHINES,
-  machine,
   SETS,
   statefulSet,
 } from "../lab/cluster/workload-kinds.ts";
@@ -69,18 +67,10 @@ const untilStates = (...wanted: readonly string[]): Promise<void> => world.until
 const createSet = async (replicas: number): Promise<string> =>
   (await world.client.create(SETS, statefulSet("web", replicas))).metadata.uid;
 
-const createRun = async (machineUid: string): Promise<string> =>
-  (await world.client.create(INSTANCES, instance("db", machineUid))).metadata.uid;
-
 const ownerOf = (uid: string) => ({ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid });
 
 const member = (ordinal: number, node: string, uid: string): Promise<lab.LabPod> =>
   world.createPod({ name: `web-${ordinal}`, node, owner: ownerOf(uid) });
-
-function launcher(name: string, node: string, uid: string): Promise<lab.LabPod> {
-  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "db", uid };
-  return world.createPod({ name, node, owner, labels: { "kubevirt.io": "virt-launcher" } });
-}
 
 async function only(pod: lab.LabPod, call: Parameters<typeof add>[2] = {}): Promise<string> {
   const [ip = ""] = await add(world, pod, call);
