@@ -8,6 +8,7 @@
  *   node_modules/.bin/vitest run --project long test/long/tenant-budgets.test.ts
  */
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { berthctl } from "../e2e/symptoms/node.ts";
@@ -15,6 +16,7 @@ import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import * as objects from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runPlugin } from "../lab/cnitool.ts";
+import { runCommand } from "../lab/command.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { inParallel } from "../lab/parallel.ts";
 import { daemonRssMib, percentile } from "../lab/statistics.ts";
@@ -92,18 +94,18 @@ function take(all: Samples, { addMs, createMs }: Samples): void {
 }
 
 /** Of others, quiet and while the tenant goes on. */
-async function inTurns(goOn: () => Promise<unknown>): Promise<readonly [quiet: Samples, meanwhile: Samples]> {
+async function inTurns(goOn: () => Promise<unknown>, adds = ADDS): Promise<readonly [Samples, Samples]> {
   const [quiet, meanwhile]: [Samples, Samples] = [
     { addMs: [], createMs: [] },
     { addMs: [], createMs: [] },
   ];
   for (let turn = 0; turn < TURNS; turn++) {
-    take(quiet, await others(ADDS));
+    take(quiet, await others(adds));
     let isOver = false;
     const goingOn = (async () => {
       while (!isOver) await goOn();
     })();
-    const samples = await others(ADDS).finally(() => {
+    const samples = await others(adds).finally(() => {
       isOver = true;
     });
     take(meanwhile, samples);
@@ -235,6 +237,9 @@ describe("one pod, where there are a thousand pools of which half are the bank's
     const own = (at: number) => ({ default: false, ...(at % 2 === 1 ? { namespaceName: ["bank"] } : {}) });
     const poolOf = (at: number) =>
       objects.poolObject({ name: `p${at}`, subnet: `10.${64 + (at >> 8)}.${at & 255}.0/24`, ...own(at) });
+    // An API server is on machines of its own.
+    for (const [at, pids] of [world.plane.pids, [agent().pid, process.pid]].entries())
+      for (const pid of pids) await runCommand(["taskset", "-acp", `${at % availableParallelism()}`, `${pid}`]);
     await inParallel([...Array(1_000).keys()], 8, (at) => world.client.create(objects.POOLS, poolOf(at)));
     await vi.waitFor(async () => expect(await agent().get("/v1/pools")).toHaveLength(1_001), { timeout: 60_000 });
   }, 300_000);
@@ -263,7 +268,7 @@ describe("one pod, where there are a thousand pools of which half are the bank's
     expect(text).toContain(said);
     expect([text.includes("bank"), text.length < 10_000]).toEqual([false, true]);
     expect(agent().stderr()).not.toMatch(/[^\n]{16384}/);
-    const [quiet, meanwhile] = await inTurns(strike);
+    const [quiet, meanwhile] = await inTurns(strike, 5 * ADDS);
     const grownMib = daemonRssMib(agent().pid) - beforeMib;
     const [before, after, createQuiet, create] = slowestOf(quiet, meanwhile);
     console.log(`${what}: RSS +${grownMib.toFixed(1)} MiB, others' p99 ${before.toFixed(1)} -> ${after.toFixed(1)} ms`);
