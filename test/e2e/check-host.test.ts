@@ -121,7 +121,7 @@ it("finds what is wrong with files, and says what to do", async () => {
   define("40-large.conflist", "large", { ...MACVLAN, mtu: 9_000 }, COORDINATOR);
   mkdirSync(join(place.conf, "whereabouts.d"));
   writeFileSync(join(place.bin, "coordinator"), "of another project", { mode: 0o755 });
-  rmSync(join(place.bin, "ifacer"));
+  for (const name of ["ifacer", "berth-ifacer"]) rmSync(join(place.bin, name));
   chmodSync(join(place.bin, "berth"), 0o777);
   const addresses = "touch lock last_reserved_ip.0 10.6.0.4 10.6.0.5";
   const found = await check(`mkdir -p /var/lib/cni/networks/lan; cd /var/lib/cni/networks/lan; ${addresses}; cd /`);
@@ -232,7 +232,7 @@ it("checks the host without an agent, and says what was not checked and why", as
     ...{ exitCode: 3, stderr: "" },
     stdout: expect.stringMatching(new RegExp(`^node \\S+: 0 findings; compared nothing\n${missing}$`)),
   });
-  rmSync(join(place.bin, "ifacer"));
+  for (const name of ["ifacer", "berth-ifacer"]) rmSync(join(place.bin, name));
   expect(await check("", env)).toMatchObject({
     exitCode: 1,
     stdout: expect.stringMatching(
