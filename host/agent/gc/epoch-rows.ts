@@ -84,13 +84,19 @@ export class OwnEpochRows implements EpochRows {
       try {
         const object = await this.#get(newest);
         const now = await registry.findAddress(newest.space, newest.ip);
-        return object === undefined && now?.version === newest.version;
+        return this.#isOfThePast(newest, object) && now?.version === newest.version;
       } catch (error) {
         log.debug({ err: error, address: nameOf(newest) }, "This node's newest record could not be read");
         await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
       }
     }
     return false;
+  }
+
+  /** Whether it says less than this node has written: nothing, or that an earlier pod of the node has the address. */
+  #isOfThePast(row: Allocation, object: IpAllocation | "unreadable" | undefined): boolean {
+    if (object === undefined || object === "unreadable") return object === undefined;
+    return object.spec.state === "Bound" && object.spec.node === this.#deps.node && !isRecorded(row, object);
   }
 
   async #own(): Promise<readonly IpAllocation[]> {
@@ -117,6 +123,8 @@ export class OwnEpochRows implements EpochRows {
         if (workload !== undefined && isSameMember(row?.workload, workload)) return;
         await this.#objects.delete(object.name, object, { ...WRITE_TERMS, signal });
         log.info({ address: object.name }, "A record that came back with the registry's past was ended");
+        // What was collected from a member's pod is made in its place.
+        if (row?.state === "Cooling") await registry.republish(row);
       } else if (row.state === "Cooling") await this.#showCooling(row, object);
     });
   }

@@ -25,7 +25,7 @@ export type SyncAction =
   /**
    * The object names another pod of this node than the one that was answered with the address: {@link reclaim} decides.
    */
-  | { readonly kind: "reclaim" }
+  | { readonly kind: "reclaim"; readonly otherwise: "taken" | "forget" | "wait" }
   /** This node was taken for lost, and another node is to probe the address: {@link recover} decides. */
   | { readonly kind: "recover" }
   | { readonly kind: "delete" }
@@ -135,7 +135,7 @@ function decideBoundTwice(
   // An address that this node's earlier pod shares is not this row's alone.
   if (isHere && object.sharers === undefined && isRecorded(row, object.claim)) return bind;
   if (isOfSameNic(row, object)) return { kind: "takeOver" };
-  return { kind: isHere && row.isConfirmed === true ? "reclaim" : "taken" };
+  return isHere && row.isConfirmed === true ? { kind: "reclaim", otherwise: "taken" } : { kind: "taken" };
 }
 
 function decideCooling(inputs: SyncInputs): SyncAction {
@@ -149,7 +149,14 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
   // Until it is known whose it is.
   if (inputs.machine === undefined && object.machine !== undefined && object.node === node) return { kind: "wait" };
-  if (!isOurs(inputs, object)) return { kind: "forget" };
+  if (!isOurs(inputs, object)) {
+    // The registry may have gone back to an earlier pod of this node.
+    const isHere = object.node === node && isOfMachine(object, inputs.machine);
+    if (!isRetained || object.state !== "Bound" || !isHere || isOfSameNic(row, object)) return { kind: "forget" };
+    if (isOwnerSeen === undefined) return { kind: "wait" };
+    // A pod that came back with the past loses the record soon (registry-epoch).
+    return { kind: "reclaim", otherwise: isDue ? "forget" : "wait" };
+  }
   // The watch reports its end.
   if (object.deleting === true) return { kind: "wait" };
   // An address that the member no longer retains does not come back with an older journal.
@@ -283,19 +290,23 @@ async function findObstacle(
 
 /**
  * Decides whether the object of this node is a record that a backup has brought back (recreate). The journal says
- * which pod was answered with the address; the object gives way if its own pod is gone and the row's is alive.
+ * which pod was answered with the address; the object gives way if its own pod is gone, and the row's is alive or was
+ * a member's.
  */
 export async function reclaim(
   { isLivePod, node }: Pick<TakeOverDeps, "isLivePod" | "node">,
   row: Allocation,
   { object, full }: ReadObject,
-): Promise<Extract<SyncAction, { readonly kind: "read" | "replace" | "taken" }>> {
+  otherwise: "taken" | "forget" | "wait",
+): Promise<Extract<SyncAction, { readonly kind: "read" | "replace" | "delete" | "taken" | "forget" | "wait" }>> {
   if (full === undefined || typeof object !== "object" || full.resourceVersion !== object.resourceVersion)
     return { kind: "read" };
   for (const { namespace, pod, podUid, node: other } of full.spec.holders)
-    if (other !== node || (await isLivePod(namespace, pod, podUid))) return { kind: "taken" };
+    if (other !== node || (await isLivePod(namespace, pod, podUid))) return { kind: otherwise };
+  // No policy lets a node keep for one pod what another had: it is made anew.
+  if (row.state !== "Bound") return { kind: "delete" };
   const isLive = await isLivePod(row.namespace, row.pod, row.owner);
-  return isLive ? { kind: "replace", state: "Bound" } : { kind: "taken" };
+  return isLive ? { kind: "replace", state: "Bound" } : { kind: otherwise };
 }
 
 /**

@@ -334,7 +334,7 @@ export class ObjectSync {
       const isReadable = await this.#executeIfReadable(action, written, task);
       if (!isReadable) return { row, action: { kind: "taken", isUnreadable: true } };
       // Once its object is deleted, the row is deleted only if it has not changed.
-      if (action.kind === "delete" && task.object === "absent") return { row, action: { kind: "forget" } };
+      if (decided.kind === "delete" && task.object === "absent") return { row, action: { kind: "forget" } };
     }
     throw unstable(task.name);
   }
@@ -397,7 +397,7 @@ export class ObjectSync {
    */
   async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
     if (action.kind === "recover") return recover(this.#options, row);
-    if (action.kind === "reclaim") return reclaim(this.#options, row, task);
+    if (action.kind === "reclaim") return reclaim(this.#options, row, task, action.otherwise);
     return action.kind === "takeOver" ? takeOver(this.#options, row, task) : action;
   }
 

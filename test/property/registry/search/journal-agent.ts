@@ -355,7 +355,7 @@ export class Draft {
     }
     const full = this.object;
     if (action.kind === "recover") return recover(this.live, row);
-    if (action.kind === "reclaim") return reclaim(this.live, row, { object, full });
+    if (action.kind === "reclaim") return reclaim(this.live, row, { object, full }, action.otherwise);
     return action.kind === "takeOver" ? takeOver(this.live, row, { object, full }) : action;
   }
 

@@ -180,6 +180,11 @@ const ROWS = cases<Case>`
   retention: whose next pod has it already ${[cooledWeb, elsewhere(earlierPod)]} => forget
   registry-epoch: of which the registry knows nothing any more ${[cooledWeb, "absent"]} => create
   registry-epoch: of that, and of an owner that could not be read yet ${[cooledWeb, "absent", unread]} => wait
+  registry-epoch: a member's, of which the registry has an earlier pod of this node ${[cooledWeb, ofOtherPod, due]}
+    => reclaim
+  registry-epoch: that, and of an owner that could not be read yet ${[cooledWeb, ofOtherPod, unread]} => wait
+  registry-epoch: that, and of an owner that is not there ${[cooledWeb, ofOtherPod, unseen]} => forget
+  registry-epoch: that, of another machine ${[cooledWeb, formerly(ofOtherPod), asNew]} => forget
   retention: that was new to the member and is undone, so no owner is recorded ${[cooling, ours, due]} => delete
   a claim of an object that a foreign finalizer holds ${[bound, { ...ours, deleting: true }]} => taken
   an answered claim of an object in deletion ${[confirmed, { ...ours, deleting: true }]} => synced
@@ -238,8 +243,10 @@ it("node-lost: a row of a node that was taken for lost is written again while it
 it("recreate: the row's pod gets the object back when it lives and that of the object does not, as it was read", async () => {
   const full = { ...ipAllocation("10.0.0.1", { node: "here" }), resourceVersion: "5" };
   const ofHere = { ...full, spec: { ...full.spec, holders: [{ ...HOLDER, node: "here" }] } };
-  const check = async (live: readonly string[], object: SyncInputs["object"], read: typeof full | undefined) =>
-    (await reclaim({ ...livePods(...live), node: "here" }, confirmed, { object, full: read })).kind;
+  const ask = (live: readonly string[], row: Allocation, object: SyncInputs["object"], read: typeof full | undefined) =>
+    reclaim({ ...livePods(...live), node: "here" }, row, { object, full: read }, "taken");
+  const check = async (...[live, ...about]: [readonly string[], SyncInputs["object"], typeof full | undefined]) =>
+    (await ask(live, confirmed, ...about)).kind;
   expect(await check(["a"], ofOtherPod, ofHere)).toBe("replace");
   expect(await check([], ofOtherPod, ofHere)).toBe("taken");
   expect(await check(["a", "u1"], ofOtherPod, ofHere)).toBe("taken");
@@ -248,6 +255,8 @@ it("recreate: the row's pod gets the object back when it lives and that of the o
   expect(await check(["a"], "absent", ofHere)).toBe("read");
   expect(await check(["a"], undefined, ofHere)).toBe("read");
   expect(await check(["a"], ofOtherPod, undefined)).toBe("read");
+  expect(await ask([], cooledWeb, ofOtherPod, ofHere)).toEqual({ kind: "delete" });
+  expect(await ask(["u1"], cooledWeb, ofOtherPod, ofHere)).toEqual({ kind: "taken" });
 });
 
 it("retention: a decision between two pods is about the object as it was read", async () => {
