@@ -77,26 +77,22 @@ export class OwnEpochRows implements EpochRows {
     const { registry, signal, log } = this.#deps;
     let newest: Allocation | undefined;
     for await (const row of listRows(registry, SWEEP_PAGE)) {
-      const isPublished = row.state === "Bound" && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER;
+      // Its pod may have gone with the same past. What cools has its row for as long as its record.
+      const isKnown = row.state === "Bound" || row.state === "Cooling";
+      const isPublished = isKnown && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER;
       if (isPublished && row.version > (newest?.version ?? 0)) newest = row;
     }
     while (newest !== undefined && !signal.aborted) {
       try {
         const object = await this.#get(newest);
         const now = await registry.findAddress(newest.space, newest.ip);
-        return this.#isOfThePast(newest, object) && now?.version === newest.version;
+        return object === undefined && now?.version === newest.version;
       } catch (error) {
         log.debug({ err: error, address: nameOf(newest) }, "This node's newest record could not be read");
         await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
       }
     }
     return false;
-  }
-
-  /** Whether it says less than this node has written: nothing, or that an earlier pod of the node has the address. */
-  #isOfThePast(row: Allocation, object: IpAllocation | "unreadable" | undefined): boolean {
-    if (object === undefined || object === "unreadable") return object === undefined;
-    return object.spec.state === "Bound" && object.spec.node === this.#deps.node && !isRecorded(row, object);
   }
 
   async #own(): Promise<readonly IpAllocation[]> {
