@@ -117,6 +117,7 @@ class ProcessInstance implements ControllerProcess {
   readonly #opening: Promise<void>;
   /** Every process settles epochs, over versions that it has read: first addresses wait for that, not for a lease. */
   #everywhere: Leadership | undefined;
+  #everywhereEvents: Events | undefined;
   #leadership: Leadership | undefined;
   #events: Events | undefined;
   /** When leading ended, by the monotonic clock; undefined while the controllers run. */
@@ -146,7 +147,8 @@ class ProcessInstance implements ControllerProcess {
     }
     const always = { signal, require: () => signal.throwIfAborted() };
     const { epoch } = this.#options.controllers;
-    const deps = this.#deps(always, openEvents(this.#eventOptions(always)));
+    this.#everywhereEvents = openEvents(this.#eventOptions(always));
+    const deps = this.#deps(always, this.#everywhereEvents);
     const isLeading = (): boolean => this.#election?.isLeading ?? false;
     this.#everywhere = epoch && startLeadership({ epoch }, { ...deps, isLeading });
     log.info({ identity: lease.identity }, "All collections are listed; taking part in the election");
@@ -226,6 +228,7 @@ class ProcessInstance implements ControllerProcess {
     await this.#opening;
     await this.#election?.close();
     await this.#everywhere?.close();
+    await this.#everywhereEvents?.close();
     await this.#poolOwners.close();
     await this.#addressOwners.close();
     await this.#caches.close();
