@@ -197,9 +197,7 @@ export class ClusterSource implements Source {
 
   /** In the order of their addresses. */
   #allocationsOf(objects: readonly KubeObject[]): AllocationRecord[] {
-    const decoded = objects.map((object) => {
-      return this.#decoded.getOrInsertComputed(object, () => decodeAllocation(object));
-    });
+    const decoded = objects.map((object) => this.#decoded.getOrInsertComputed(object, () => decodeAllocation(object)));
     return decoded.sort(compareDecoded).map(({ record }) => record);
   }
 

@@ -156,7 +156,7 @@ function isUnjudged(pod: GatedPod, { settings, isKept }: GatesView): boolean {
 /** Empty for a pod that is let through unseen. */
 function demandsOf(pod: GatedPod, view: GatesView): readonly Demand[] {
   const labels = view.labelKeys.map((key) => pod.labels[key]);
-  return view.known.of(labels.length > 0 ? pod.asks + JSON.stringify(labels) : pod.asks, () => {
+  return view.known.of(pod.asks + JSON.stringify(labels), () => {
     try {
       const annotations = decodePodAnnotations(pod.annotations, view.settings);
       const nics = isAsking(annotations, view.settings) ? [] : nicDemandsOf(pod, annotations, view);

@@ -89,12 +89,8 @@ class AbsentHolders {
   }
 
   count(namespace: string): number {
-    return (
-      this.#counts
-        .get(namespace)
-        ?.absent.values()
-        .reduce((sum, count) => sum + count, 0) ?? 0
-    );
+    const counts = this.#counts.get(namespace)?.absent.values() ?? [];
+    return Iterator.from(counts).reduce((sum, count) => sum + count, 0);
   }
 
   /** What such a pod no longer has counts no longer: others of its namespace would get as many beyond the limit. */
