@@ -135,6 +135,7 @@ describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
       const { raisedBy, ...how } = row;
       const firsts = found.map(({ address, ms }) => `${address} after ${ms} ms`).join(" ");
       table.push([`${raisedBy}, ${Object.entries(how).flat().join(" ")}`, firsts, again.join(" ")].join(" | "));
+      if (row.isCut) expect(Math.min(...found.map(({ ms }) => ms))).toBeGreaterThan(AWAY_MS - 500);
       expect(again).toEqual(addresses);
       await followed.check();
       for (const pod of since) await world.node(pod.node).runtime.detach(pod);

@@ -75,24 +75,33 @@ export class OwnEpochRows implements EpochRows {
 
   async isNewestMissing(): Promise<boolean> {
     const { registry, signal, log } = this.#deps;
-    let newest: Allocation | undefined;
-    for await (const row of listRows(registry, SWEEP_PAGE)) {
-      // Its pod may have gone with the same past. What cools has its row for as long as its record.
-      const isKnown = row.state === "Bound" || row.state === "Cooling";
-      const isPublished = isKnown && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER;
-      if (isPublished && row.version > (newest?.version ?? 0)) newest = row;
-    }
-    while (newest !== undefined && !signal.aborted) {
+    while (!signal.aborted) {
+      const newest = await this.#findNewest();
+      if (newest === undefined) return false;
+      const known = registry.versionOf(newest);
       try {
         const object = await this.#get(newest);
         const now = await registry.findAddress(newest.space, newest.ip);
-        return object === undefined && now?.version === newest.version;
+        // Another row is the newest if it has changed meanwhile.
+        if (now?.version !== newest.version) continue;
+        return object === undefined || (object !== "unreadable" && Number(object.resourceVersion) < known);
       } catch (error) {
         log.debug({ err: error, address: nameOf(newest) }, "This node's newest record could not be read");
         await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
       }
     }
     return false;
+  }
+
+  async #findNewest(): Promise<Allocation | undefined> {
+    let newest: Allocation | undefined;
+    for await (const row of listRows(this.#deps.registry, SWEEP_PAGE)) {
+      // Its pod may have gone with the same past. What cools has its row for as long as its record.
+      const isKnown = row.state === "Bound" || row.state === "Cooling";
+      const isPublished = isKnown && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER;
+      if (isPublished && row.version > (newest?.version ?? 0)) newest = row;
+    }
+    return newest;
   }
 
   async #own(): Promise<readonly IpAllocation[]> {

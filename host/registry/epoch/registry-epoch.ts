@@ -50,8 +50,8 @@ export interface EpochRows {
    */
   write(epoch: Epoch, isWhole: boolean, course: WritingCourse): Promise<void>;
   /**
-   * Resolves with whether the newest record that a pod of this node has is missing: a restore may raise versions. Waits
-   * for an answer.
+   * Resolves with whether the newest record that a pod of this node has is missing, or is an older one of its address:
+   * a restore may raise versions. Waits for an answer.
    */
   isNewestMissing(): Promise<boolean>;
 }

@@ -29,10 +29,12 @@ interface AddressState {
    * another write makes its precondition fail.
    */
   readonly isSent: boolean;
+  /** The highest version of the object that was known, 0 if none was: an older one is of the registry's past. */
+  readonly version: number;
 }
 
 /** The state of an address of which nothing is known. */
-const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, isSent: false };
+const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, isSent: false, version: 0 };
 
 /** Returns whether this node was told to probe the address on behalf of a lost node. */
 export function isProber({ object }: AddressState, node: string): boolean {
@@ -116,7 +118,8 @@ export class AddressStates {
 
   /** The known object is not as it was known: the next call reads it. */
   invalidate(name: string): void {
-    if (this.get(name).object.kind === "known") this.#forgetObject(name);
+    const { object, version } = this.get(name);
+    if (object.kind === "known") this.#forgetObject(name, version);
   }
 
   /** No object is as it was known: the API server's history is another one. */
@@ -141,18 +144,21 @@ export class AddressStates {
 
   /** The row was forgotten: a later row of the address is none that this node was told to probe. */
   noteForgotten(name: string): void {
-    const state = this.get(name);
-    if (state.object.kind === "known" || !state.object.isProber) return;
-    this.#put(name, { ...state, object: { ...state.object, isProber: false } });
+    const { object, ...state } = this.get(name);
+    if (object.kind === "unknown") this.#put(name, { ...INITIAL_STATE, isSent: state.isSent });
+    else if (object.kind === "ended" && object.isProber)
+      this.#put(name, { ...state, object: { ...object, isProber: false } });
   }
 
-  #forgetObject(name: string): void {
+  #forgetObject(name: string, version = 0): void {
     const state = this.get(name);
-    this.#put(name, { ...state, object: { kind: "unknown", isProber: isProber(state, this.#node) } });
+    this.#put(name, { ...state, object: { kind: "unknown", isProber: isProber(state, this.#node) }, version });
   }
 
-  #put(name: string, state: AddressState): void {
+  #put(name: string, next: AddressState): void {
     const before = this.get(name);
+    const version = Number(versionOf(next.object)?.resourceVersion ?? 0);
+    const state = { ...next, version: Math.max(next.version, version) };
     if (isInitial(state)) this.#states.delete(name);
     else this.#states.set(name, state);
     if (state.object === before.object) return;
@@ -164,8 +170,8 @@ export class AddressStates {
   }
 }
 
-function isInitial({ object, isSent }: AddressState): boolean {
-  return object.kind === "unknown" && !object.isProber && !isSent;
+function isInitial({ object, isSent, version }: AddressState): boolean {
+  return object.kind === "unknown" && !object.isProber && !isSent && version === 0;
 }
 
 function versionOf(object: ObjectState): Version | undefined {

@@ -449,6 +449,11 @@ export class KubernetesRegistry implements Registry {
     return this.#objectSync.sync(row);
   }
 
+  /** Returns the highest resource version of the row's object that was known; 0 if none was. */
+  versionOf(row: Allocation): number {
+    return this.#objectSync.versionOf(row);
+  }
+
   /** The registry is another one now: forgets what is known of its objects. */
   forgetObjects(): void {
     this.#objectSync.forgetObjects();

@@ -265,6 +265,11 @@ export class ObjectSync {
     return this.#states.get(nameOf(address)).isSent;
   }
 
+  /** Returns the highest version of the object that was known; 0 if none was. */
+  versionOf(address: AddressKey): number {
+    return this.#states.get(nameOf(address)).version;
+  }
+
   /** The object is not what it was known to be: the next sync reads it. */
   invalidate(address: AddressKey): void {
     this.#states.invalidate(nameOf(address));

@@ -107,6 +107,10 @@ class Agent {
     return this.writing;
   }
 
+  isNewestMissing(): Promise<boolean> {
+    return this.#rows.isNewestMissing();
+  }
+
   async end(pod: string): Promise<void> {
     await this.node.registry.release({ containerId: `c-${pod}`, ifName: "eth0" });
     await this.node.registry.idle();
@@ -185,6 +189,39 @@ function fail(agent: Agent, fails: (call: KubeCall) => boolean, error: Error): (
 }
 
 const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "the call", message: "not allowed" });
+
+describe("registry-epoch: the newest record of a node", () => {
+  const bind = (pod: string) => () => one.node.bind("10.0.0.1", pod);
+  const nothing = async (): Promise<void> => {};
+  const reuse = async (): Promise<void> => {
+    await one.free("a");
+    await bind("b")();
+  };
+
+  it.each([
+    ["is not missing if it is as it was", bind("a"), nothing, false],
+    ["is missing if it is away", nothing, bind("b"), true],
+    ["is missing if an earlier pod's is in its place", bind("a"), reuse, true],
+    ["is missing if an earlier one cools in its place", () => bind("a")().then(() => one.end("a")), reuse, true],
+  ])("%s", async (_, before, since, isMissing) => {
+    await before();
+    await goBackBefore(since);
+    expect(await one.isNewestMissing()).toBe(isMissing);
+  });
+
+  it("is looked for again if its pod goes with the same past meanwhile", async () => {
+    await bind("a")();
+    await goBackBefore(reuse);
+    let hasAsked = Promise.resolve();
+    one.node.gate = async ({ method }, commit) => {
+      if (method === "GET") hasAsked = one.end("b");
+      one.node.gate = async (_call, commit) => commit();
+      await hasAsked;
+      return commit();
+    };
+    expect(await one.isNewestMissing()).toBe(true);
+  });
+});
 
 describe("what the journal has", () => {
   it("and the registry too is read in one list, and no object by itself", async () => {
