@@ -1,7 +1,8 @@
 /**
  * etcd is restored from a snapshot while pods live, as its documentation has it: with and without later versions, with
- * the controller alive, restarted and away, with a node that joined since, and one that is cut off. An observer and
- * the history's checker look on; a member of a StatefulSet keeps its address (rules registry-epoch, known-stays).
+ * and without a history before them, with the controller alive, restarted and away, with a node that joined since, and
+ * one that is cut off. An observer and the history's checker look on; a member of a StatefulSet keeps its address
+ * (rules registry-epoch, known-stays).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -22,6 +23,8 @@ const FIRST_MS = 4_000;
 interface Row {
   /** `--bump-revision` */
   readonly raisedBy: number;
+  /** `--mark-compacted` */
+  readonly isCompacted?: boolean;
   readonly controller: "alive" | "restarted" | "away";
   /** n3 cannot reach the API server. */
   readonly isCut?: boolean;
@@ -35,8 +38,8 @@ const ROWS: readonly Row[] = [0, 5_000].flatMap((raisedBy) => [
   { raisedBy, controller: "alive" },
   { raisedBy, controller: "restarted", joined: `joined-${raisedBy}` },
   { raisedBy, controller: "away" },
-  { raisedBy, controller: "alive", isCut: true },
-  { raisedBy, controller: "alive", killed: nodes },
+  { raisedBy, controller: "alive", isCut: true, isCompacted: raisedBy > 0 },
+  { raisedBy, controller: "alive", killed: nodes, isCompacted: raisedBy > 0 },
 ]);
 
 let world: World;
@@ -88,7 +91,7 @@ describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
   });
 
   it.each(etcdMembers === 1 ? ofRun(ROWS, isShort) : ROWS.filter(isShort))(
-    "etcd is restored, versions raised by $raisedBy, controller $controller, cut off: $isCut, joined: $joined, killed: $killed",
+    "etcd is restored, versions raised by $raisedBy, controller $controller, compacted: $isCompacted, cut off: $isCut, joined: $joined, killed: $killed",
     { timeout: 180_000 },
     async (row) => {
       const owner = await objects.createWorkload(world.client, "StatefulSet", `db${pods}`, { replicas: 2 });
@@ -115,7 +118,7 @@ describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
       followed.leaving(late.uid);
       const killed = (row.killed ?? []).map((node) => world.node(node).agent);
       await Promise.all(killed.map((agent) => agent.kill("SIGKILL")));
-      await followed.restore(copy, row.raisedBy);
+      await followed.restore(copy, row.raisedBy, row.isCompacted);
       await Promise.all(killed.map((agent) => agent.start()));
       if (row.joined !== undefined) await joinAgain(row.joined);
       if (row.controller === "restarted") await lead();

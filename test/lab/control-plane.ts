@@ -107,10 +107,10 @@ export interface ControlPlane {
   snapshot(): Promise<string>;
   /**
    * Both servers end, the data become those of the copy, both start. What was written since never was, and resource
-   * versions are given out again; `raisedBy`: so many later ones, as with `etcdutl snapshot restore --bump-revision`
-   * does. That is not for a borrowed plane.
+   * versions are given out again; `raisedBy`: so many later ones, as with `etcdutl snapshot restore --bump-revision`,
+   * `isCompacted`: and `--mark-compacted`. That is not for a borrowed plane.
    */
-  restore(copy: string, raisedBy?: number): Promise<void>;
+  restore(copy: string, raisedBy?: number, isCompacted?: boolean): Promise<void>;
   /** The last member of etcd loses its data, is removed, and joins again. Not for a borrowed plane. */
   replaceMember(): Promise<void>;
   /**
@@ -405,12 +405,13 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
       }
       return copy;
     },
-    restore: async (copy, raisedBy = 0) => {
+    restore: async (copy, raisedBy = 0, isCompacted = false) => {
       await server.stop();
       await etcd.rewrite(copy);
       const store = openEtcd(etcdUrl(parts));
       for (let version = 0; version < raisedBy; version++) await store.put("/raised", `${version}`);
       store.close();
+      if (isCompacted) await compactEtcd(parts);
       await server.start();
     },
     replaceMember: () => etcd.replace(),

@@ -53,8 +53,8 @@ export class FollowedWorld implements Witness {
     if (breaches.length > 0) throw new Error(`The history of addresses is not legal:\n${breaches.join("\n")}`);
   }
 
-  restore(copy: string, raisedBy?: number): Promise<void> {
-    return this.history.restoring(() => this.#world.plane.restore(copy, raisedBy));
+  restore(...how: Parameters<World["plane"]["restore"]>): Promise<void> {
+    return this.history.restoring(() => this.#world.plane.restore(...how));
   }
 
   adding(pod: LabPod, ifName: string): WitnessedAdd {
