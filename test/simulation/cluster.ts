@@ -43,12 +43,9 @@ import {
   type Workload,
 } from "./workload.ts";
 
-/**
- * The cluster has no Services and no scheduling gates, and its nodes' addresses lie in no pool: nothing to publish, and
- * recorded histories stay as they are.
- */
+/** The cluster has no Services and no scheduling gates, and recorded histories stay as they are. */
 function simulatedControllers({ CONTROLLERS }: Product): Product["CONTROLLERS"] {
-  const { occupied: _, services: _services, gates: _gates, ...simulated } = CONTROLLERS;
+  const { services: _services, gates: _gates, ...simulated } = CONTROLLERS;
   return simulated;
 }
 
@@ -107,7 +104,6 @@ export const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-att
 export const CUSTOM_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /** The NIC of pods whose addresses another IPAM plugin gives. */
 export const FOREIGN_NIC = "san0";
-const SAID = { occupied: {} };
 const MIRROR = "kubernetes.io/config.mirror";
 const KUBELET = "simulation/kubelet";
 /** The namespaces with pods. */
@@ -477,7 +473,7 @@ export class Cluster {
       const { server } = this;
       // Its status names the namespaces that have as many addresses as they may.
       if (shape.isDetecting || shape.tenant !== undefined)
-        server.put(COORDINATORS, "default", { spec: { detectIPConflict: shape.isDetecting }, status: SAID });
+        server.put(COORDINATORS, "default", { spec: { detectIPConflict: shape.isDetecting } });
       if (shape.hasStaticPods) for (const { machine } of this.nodes) this.changeStaticPod(machine.name);
       server.put("/api/v1/namespaces", "shop", shape.tenant === undefined ? {} : { metadata: { labels: TEAM } });
       if (shape.tenant !== undefined) this.#guard();
