@@ -32,14 +32,16 @@ interface Row {
   readonly joined?: string;
   /** Agents of these nodes are killed before, and start afterwards. */
   readonly killed?: readonly string[];
+  /** A pod that ended since is back with the copy, and starts. Otherwise it is deleted before. */
+  readonly isBack?: boolean;
 }
 const nodes = ["n1", "n2", "n3"];
 const ROWS: readonly Row[] = [0, 5_000].flatMap((raisedBy) => [
   { raisedBy, controller: "alive" },
-  { raisedBy, controller: "restarted", joined: `joined-${raisedBy}` },
+  { raisedBy, controller: "restarted", joined: `joined-${raisedBy}`, isBack: true },
   { raisedBy, controller: "away" },
-  { raisedBy, controller: "alive", isCut: true, isCompacted: raisedBy > 0 },
-  { raisedBy, controller: "alive", killed: nodes, isCompacted: raisedBy > 0 },
+  { raisedBy, controller: "alive", isCut: true, isCompacted: raisedBy > 0, isBack: true },
+  { raisedBy, controller: "alive", killed: nodes, isCompacted: raisedBy > 0, isBack: true },
 ]);
 
 let world: World;
@@ -91,7 +93,7 @@ describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
   });
 
   it.each(etcdMembers === 1 ? ofRun(ROWS, isShort) : ROWS.filter(isShort))(
-    "etcd is restored, versions raised by $raisedBy, controller $controller, compacted: $isCompacted, cut off: $isCut, joined: $joined, killed: $killed",
+    "etcd is restored, versions raised by $raisedBy, controller $controller, compacted: $isCompacted, cut off: $isCut, joined: $joined, killed: $killed, back: $isBack",
     { timeout: 180_000 },
     async (row) => {
       const owner = await objects.createWorkload(world.client, "StatefulSet", `db${pods}`, { replicas: 2 });
@@ -122,9 +124,8 @@ describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
       await Promise.all(killed.map((agent) => agent.start()));
       if (row.joined !== undefined) await joinAgain(row.joined);
       if (row.controller === "restarted") await lead();
-      // It is back as an object, without a sandbox.
-      await world.deletePod(gone);
-      const first = Promise.all([start("n1"), start("n2")]);
+      if (!row.isBack) await world.deletePod(gone);
+      const first = Promise.all([start("n1"), start("n2"), ...(row.isBack ? [attach(gone)] : [])]);
       if (row.controller === "away" || row.isCut) await sleep(AWAY_MS);
       if (row.controller === "away") await lead();
       if (row.isCut) await world.node("n3").proxy.accept();
@@ -141,7 +142,7 @@ describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
       if (row.isCut) expect(Math.min(...found.map(({ ms }) => ms))).toBeGreaterThan(AWAY_MS - 500);
       expect(again).toEqual(addresses);
       await followed.check();
-      for (const pod of since) await world.node(pod.node).runtime.detach(pod);
+      for (const pod of [gone, ...since]) await world.node(pod.node).runtime.detach(pod);
     },
   );
 

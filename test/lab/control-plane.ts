@@ -376,7 +376,6 @@ function serverOf(spawn: () => Promise<Daemon>, ready: (daemon: Daemon) => Promi
 
 async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlane> {
   const { etcd, server, client, open } = running;
-  const pids = (): number[] => [etcd, server].flatMap((one) => findPid(one));
   let copies = 0;
   return {
     parts,
@@ -388,7 +387,7 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
     server,
     etcd,
     get pids() {
-      return pids();
+      return [etcd, server].flatMap(findPid);
     },
     output: () => `${etcd.output()}\n${server.output()}`,
     writeKubeconfig: (name, options) => writeKubeconfig(parts, name, options),

@@ -313,7 +313,7 @@ export function openClusterNode(options: ClusterNodeOptions = {}): Promise<Clust
 /** The node's reconciler has read the object, now or earlier. */
 export function observe({ registry }: ClusterNode, object: StoredObject | undefined): void {
   if (object === undefined) throw new Error("There is no such object");
-  registry.observe(decodeStored(object));
+  registry.objects.observe(decodeStored(object));
 }
 
 export function decodeStored(object: StoredObject): IpAllocation {

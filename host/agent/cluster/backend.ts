@@ -195,7 +195,7 @@ export class ClusterBackend implements Backend {
     collectPrefetch(metrics, this.prefetcher.stats());
     metrics.gcCandidates.set(this.collector.candidates);
     setTotal(metrics.gcCollected, this.collector.collected);
-    metrics.publisherBacklog.set(this.registry.size.backlog);
+    metrics.publisherBacklog.set(this.registry.objects.size.backlog);
     metrics.lostAddresses.set(this.allocations.stats.lost);
     metrics.epochOpen.set(Number(this.epoch.isOpen));
     await collectNodeAddresses(this.registry, metrics);
@@ -234,7 +234,7 @@ export class ClusterBackend implements Backend {
       node: this.#options.node,
       caches: this.resources.stats,
       prefetch: this.prefetcher.stats(),
-      registry: this.registry.size,
+      registry: this.registry.objects.size,
       collected: this.collector.collected,
       allocations: this.allocations.stats,
       ...(this.#options.connection && {

@@ -57,10 +57,11 @@ export class OwnEpochRows implements EpochRows {
     this.#objects = new AllocationObjects(deps.api);
   }
 
-  async write({ epoch, cause }: Epoch, isWhole: boolean, { onWritten, isOutdated }: WritingCourse): Promise<void> {
+  async write({ epoch, cause }: Epoch, course: WritingCourse): Promise<void> {
     const { known, allocations, log, signal } = this.#deps;
-    this.#deps.registry.forgetObjects();
-    if (isWhole) await this.#makeRoom();
+    const { onWritten, isOutdated } = course;
+    this.#deps.registry.objects.forgetObjects();
+    if (course.isWhole || course.isNewer) await this.#makeRoom(course);
     await allocations.reconcile();
     // Of what was taken in from the past only the lost journal knew what is this node's.
     if (cause === "history") known.note({ unverified: await this.#takenIn() });
@@ -77,16 +78,14 @@ export class OwnEpochRows implements EpochRows {
     const { registry, signal, log } = this.#deps;
     while (!signal.aborted) {
       const newest = await this.#findNewest();
-      if (newest === undefined) return false;
-      const known = registry.versionOf(newest);
       try {
-        const object = await this.#get(newest);
-        const now = await registry.findAddress(newest.space, newest.ip);
+        const isMissing = await registry.objects.isMissing(newest, { ...TERMS, signal });
         // Another row is the newest if it has changed meanwhile.
-        if (now?.version !== newest.version) continue;
-        return object === undefined || (object !== "unreadable" && Number(object.resourceVersion) < known);
+        if (newest === undefined || (await registry.findAddress(newest.space, newest.ip))?.version === newest.version)
+          return isMissing;
       } catch (error) {
-        log.debug({ err: error, address: nameOf(newest) }, "This node's newest record could not be read");
+        if (error instanceof ConfigError) return false;
+        log.debug({ err: error }, "This node's newest record could not be read");
         await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
       }
     }
@@ -109,26 +108,28 @@ export class OwnEpochRows implements EpochRows {
   }
 
   /**
-   * Ends objects of this node that the journal does not have, or has for another pod: no NIC here has these addresses
-   * for that pod, and one elsewhere may. They need no cooldown. A member's stay the member's. Those that cool here are
-   * shown as cooling.
+   * Ends objects of this node that the journal does not have, if it is whole, or has for another pod: no NIC here has
+   * these addresses for that pod, and one elsewhere may. They need no cooldown. A member's stay the member's. Those
+   * that cool here are shown as cooling.
    */
-  async #makeRoom(): Promise<void> {
+  async #makeRoom({ isWhole }: Pick<WritingCourse, "isWhole">): Promise<void> {
     const { registry, node, machine, log, signal } = this.#deps;
     // Another machine that had this node's name may still have its addresses.
     const isHere = (holder: Holder): boolean => holder.node === node && isOfMachine(holder, machine());
     await inParallel(await this.#own(), ROWS_AT_ONCE, async (object) => {
       const { addressSpace, ip, state, holders, workload } = object.spec;
-      if (state !== "Bound" || object.deleting || !holders.every(isHere)) return;
+      if (state === "Quarantined" || object.deleting || !holders.every(isHere)) return;
       const row = await registry.findAddress(addressSpace, ip);
-      if (row?.state === "Quarantined") return;
+      if (row === undefined ? !isWhole : row.state === "Quarantined") return;
+      // What was collected from a member's pod is the member's, whatever the registry says of it.
+      const isOfMember = row?.state === "Cooling" && row.workload !== undefined;
+      if (state !== "Bound" && !isOfMember) return;
       if (row === undefined && workload !== undefined && holders.length === 1) await this.#keep(object);
       // The row's own record, if any, is made in its place.
-      else if (row === undefined || holders.some(({ podUid }) => podUid !== row.owner)) {
+      else if (row === undefined || holders.length === 0 || holders.some(({ podUid }) => podUid !== row.owner)) {
         if (workload !== undefined && isSameMember(row?.workload, workload)) return;
         await this.#objects.delete(object.name, object, { ...WRITE_TERMS, signal });
         log.info({ address: object.name }, "A record that came back with the registry's past was ended");
-        // What was collected from a member's pod is made in its place.
         if (row?.state === "Cooling") await registry.republish(row);
       } else if (row.state === "Cooling") await this.#showCooling(row, object);
     });

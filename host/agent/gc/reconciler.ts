@@ -70,8 +70,8 @@ const NOTICED_READS_AT_ONCE = 4;
 /** The part of the cluster's registry that the reconciler needs. */
 type ReconciledRegistry = Pick<
   KubernetesRegistry,
-  "list" | "findAddress" | "findOwner" | "adopt" | "republish" | "inherit" | "observe" | "forgetRetained"
->;
+  "list" | "findAddress" | "findOwner" | "adopt" | "republish" | "inherit"
+> & { readonly objects: Pick<KubernetesRegistry["objects"], "observe" | "forgetRetained"> };
 
 export interface ReconcilerDeps {
   readonly api: KubeApi;
@@ -269,8 +269,8 @@ export class Reconciler {
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
     const listed = await this.#allocations.list({ fields: { "spec.node": node } }, this.#termsOf(RECONCILE_LIST_MS));
     const objects = new Map(listed.map((object) => [object.name, object]));
-    for (const object of listed) registry.observe(object);
-    registry.forgetRetained(objects);
+    for (const object of listed) registry.objects.observe(object);
+    registry.objects.forgetRetained(objects);
     for (const name of this.#observations.keys()) if (!objects.has(name)) this.#observations.delete(name);
     const report = await this.#compare(rows, objects);
     if (this.#allDueMs === retryMs) this.#allDueMs = nowMs() + this.#spread(RECONCILE_ALL_MS);
@@ -306,7 +306,7 @@ export class Reconciler {
       if (object === undefined) this.#observations.delete(name);
       else {
         objects.set(name, object);
-        registry.observe(object);
+        registry.objects.observe(object);
       }
       const row = await registry.findAddress(address.addressSpace, address.ip);
       if (row !== undefined) rows.push(row);

@@ -44,11 +44,8 @@ export interface EpochPort {
 
 /** What this node's pods have. */
 export interface EpochRows {
-  /**
-   * Resolves when all of it is in the registry, or another's for good. `isWhole`: what the journal lacks is not this
-   * node's. Rejects when there is no answer.
-   */
-  write(epoch: Epoch, isWhole: boolean, course: WritingCourse): Promise<void>;
+  /** Resolves when all of it is in the registry, or another's for good. Rejects when there is no answer. */
+  write(epoch: Epoch, course: WritingCourse): Promise<void>;
   /**
    * Resolves with whether the newest record that a pod of this node has is missing, or is an older one of its address:
    * a restore may raise versions. Waits for an answer.
@@ -57,6 +54,10 @@ export interface EpochRows {
 }
 
 export interface WritingCourse {
+  /** What the journal lacks is not this node's. */
+  readonly isWhole: boolean;
+  /** What the journal has for another pod than the registry is newer. */
+  readonly isNewer: boolean;
   /** Ends before the write waits for other nodes. */
   readonly onWritten: () => Promise<void>;
   /** The registry was found to be another one meanwhile: no node writes for this epoch any more. */
@@ -114,8 +115,8 @@ export class RegistryEpoch {
   #isAway = false;
   /** The definitions of the registry as they are now; "" if one is away, undefined if it is not known. */
   #definition: string | undefined;
-  /** Whether the journal has had all rows since it was last compared with a registry that was one. */
-  #isWhole = false;
+  /** The journal, since it was last compared with a registry that was one. `newer`: this one is seen to be older. */
+  #journal: "whole" | "newer" | "as found" | "with losses" = "as found";
   /** What this node's mark says; undefined if the node has no place for it. */
   #marked: string | undefined;
   /** The epochs in force before the registry was found to be another one. */
@@ -255,6 +256,7 @@ export class RegistryEpoch {
   /** The registry has answered with what was before. */
   wentBack(): void {
     this.#deps.log.warn("The registry went back in time; this node writes again what its pods have");
+    if (this.#journal === "as found") this.#journal = "newer";
     this.#break("history");
     this.#update();
   }
@@ -276,17 +278,17 @@ export class RegistryEpoch {
 
   /** Rows of this node may be missing. */
   rowsLost(): void {
-    this.#isWhole = false;
+    this.#journal = "with losses";
   }
 
   /** The journal was compared with the registry. */
   compared(): void {
-    this.#isWhole ||= this.#hasWritten;
+    if (this.#hasWritten) this.#journal = "whole";
   }
 
   /** Whether records of this node that the journal lacks may be of the registry's past, and no more this node's. */
   get isOfPast(): boolean {
-    return this.#isWhole && !this.#hasWritten;
+    return this.#journal === "whole" && !this.#hasWritten;
   }
 
   /** Whether the address was taken in after the history went back, and has not been found silent since. */
@@ -403,10 +405,11 @@ export class RegistryEpoch {
     if (known.state.written !== now.epoch) {
       await this.#claimsBefore(serial);
       const isOutdated = (): boolean => serial !== this.#serial;
-      await rows.write(now, this.#isWhole, { onWritten: () => this.#mark(now.epoch, false), isOutdated });
+      const course = { isWhole: this.#journal === "whole", isNewer: this.#journal === "newer", isOutdated };
+      await rows.write(now, { ...course, onWritten: () => this.#mark(now.epoch, false) });
       if (isOutdated()) return undefined;
       known.note({ written: now.epoch });
-      this.#isWhole = true;
+      this.#journal = "whole";
     }
     await this.#mark(now.epoch, true);
     return undefined;

@@ -12,7 +12,7 @@ export const MAX_ENDED_OBJECTS = 4_096;
  * of the agent.
  */
 type ObjectState =
-  | { readonly kind: "unknown"; readonly isProber: boolean }
+  | { readonly kind: "unknown"; readonly last?: Version | undefined; readonly isProber: boolean }
   /**
    * This node has the object, according to an answer to a call for the address, or only to a list or read beside these.
    */
@@ -29,12 +29,10 @@ interface AddressState {
    * another write makes its precondition fail.
    */
   readonly isSent: boolean;
-  /** The highest version of the object that was known, 0 if none was: an older one is of the registry's past. */
-  readonly version: number;
 }
 
 /** The state of an address of which nothing is known. */
-const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, isSent: false, version: 0 };
+const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, isSent: false };
 
 /** Returns whether this node was told to probe the address on behalf of a lost node. */
 export function isProber({ object }: AddressState, node: string): boolean {
@@ -118,8 +116,13 @@ export class AddressStates {
 
   /** The known object is not as it was known: the next call reads it. */
   invalidate(name: string): void {
-    const { object, version } = this.get(name);
-    if (object.kind === "known") this.#forgetObject(name, version);
+    const known = this.find(name);
+    if (known !== undefined) this.#forgetObject(name, known);
+  }
+
+  /** Returns the last version that was known. */
+  versionOf(name: string): Version | undefined {
+    return versionOf(this.get(name).object);
   }
 
   /** No object is as it was known: the API server's history is another one. */
@@ -144,21 +147,19 @@ export class AddressStates {
 
   /** The row was forgotten: a later row of the address is none that this node was told to probe. */
   noteForgotten(name: string): void {
-    const { object, ...state } = this.get(name);
-    if (object.kind === "unknown") this.#put(name, { ...INITIAL_STATE, isSent: state.isSent });
+    const { object, isSent } = this.get(name);
+    if (object.kind === "unknown") this.#put(name, { ...INITIAL_STATE, isSent });
     else if (object.kind === "ended" && object.isProber)
-      this.#put(name, { ...state, object: { ...object, isProber: false } });
+      this.#put(name, { object: { ...object, isProber: false }, isSent });
   }
 
-  #forgetObject(name: string, version = 0): void {
+  #forgetObject(name: string, last?: Version): void {
     const state = this.get(name);
-    this.#put(name, { ...state, object: { kind: "unknown", isProber: isProber(state, this.#node) }, version });
+    this.#put(name, { ...state, object: { kind: "unknown", last, isProber: isProber(state, this.#node) } });
   }
 
-  #put(name: string, next: AddressState): void {
+  #put(name: string, state: AddressState): void {
     const before = this.get(name);
-    const version = Number(versionOf(next.object)?.resourceVersion ?? 0);
-    const state = { ...next, version: Math.max(next.version, version) };
     if (isInitial(state)) this.#states.delete(name);
     else this.#states.set(name, state);
     if (state.object === before.object) return;
@@ -170,15 +171,14 @@ export class AddressStates {
   }
 }
 
-function isInitial({ object, isSent, version }: AddressState): boolean {
-  return object.kind === "unknown" && !object.isProber && !isSent && version === 0;
+function isInitial({ object, isSent }: AddressState): boolean {
+  return object.kind === "unknown" && object.last === undefined && !object.isProber && !isSent;
 }
 
 function versionOf(object: ObjectState): Version | undefined {
-  if (object.kind === "unknown") return undefined;
   return object.kind === "known" ? object.object : object.last;
 }
 
-function isLater(one: Version | undefined, other: KnownObject): boolean {
-  return one !== undefined && Number(one.resourceVersion) > Number(other.resourceVersion);
+export function isLater(one: Version | undefined, other: KnownObject | "absent"): boolean {
+  return one !== undefined && other !== "absent" && Number(one.resourceVersion) > Number(other.resourceVersion);
 }

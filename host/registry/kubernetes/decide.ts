@@ -25,7 +25,7 @@ export type SyncAction =
   /**
    * The object names another pod of this node than the one that was answered with the address: {@link reclaim} decides.
    */
-  | { readonly kind: "reclaim"; readonly otherwise: "taken" | "forget" | "wait" }
+  | { readonly kind: "reclaim"; readonly otherwise: "taken" | "wait"; readonly isPast: boolean }
   /** This node was taken for lost, and another node is to probe the address: {@link recover} decides. */
   | { readonly kind: "recover" }
   | { readonly kind: "delete" }
@@ -52,6 +52,8 @@ export interface SyncInputs {
   readonly row: Allocation;
   /** As this sync has found it; undefined if nothing is known of it. */
   readonly object: KnownObject | "absent" | undefined;
+  /** Whether the object is older than what was known of it: the registry went back in time. */
+  readonly isPast: boolean;
   /** Whether this node was told to probe the address on behalf of a lost one. */
   readonly isProber: boolean;
   /** Whether a change or deletion was sent that had no answer: only a write after it makes its precondition fail. */
@@ -84,7 +86,7 @@ export function decide(inputs: SyncInputs): SyncAction {
   }
 }
 
-function decideBound({ row, object, node, machine, isSent, replaces }: SyncInputs): SyncAction {
+function decideBound({ row, object, isPast, node, machine, isSent, replaces }: SyncInputs): SyncAction {
   const hadBefore = (row.claim?.earlier.length ?? 0) > 0;
   if (object === undefined) {
     // A shared object may name the other holder's node.
@@ -101,7 +103,7 @@ function decideBound({ row, object, node, machine, isSent, replaces }: SyncInput
   const isHere = object.node === node && isOfMachine(object, machine);
   switch (object.state) {
     case "Bound":
-      return decideBoundTwice(row, object, { node, isHere, isSent });
+      return decideBoundTwice(row, object, { node, isPast, isHere, isSent });
     case "Kept":
       return isOfSameNic(row, object) ? bind : { kind: "taken" };
     case "Cooling":
@@ -117,7 +119,7 @@ function decideBound({ row, object, node, machine, isSent, replaces }: SyncInput
 function decideBoundTwice(
   row: Allocation,
   object: KnownObject,
-  { node, isHere, isSent }: Pick<SyncInputs, "node" | "isSent"> & { readonly isHere: boolean },
+  { node, isPast, isHere, isSent }: Pick<SyncInputs, "node" | "isPast" | "isSent"> & { readonly isHere: boolean },
 ): SyncAction {
   const bind: SyncAction = { kind: "replace", state: "Bound" };
   const others = findOtherHolders(row, object, node);
@@ -135,11 +137,11 @@ function decideBoundTwice(
   // An address that this node's earlier pod shares is not this row's alone.
   if (isHere && object.sharers === undefined && isRecorded(row, object.claim)) return bind;
   if (isOfSameNic(row, object)) return { kind: "takeOver" };
-  return isHere && row.isConfirmed === true ? { kind: "reclaim", otherwise: "taken" } : { kind: "taken" };
+  return isHere && row.isConfirmed === true ? { kind: "reclaim", otherwise: "taken", isPast } : { kind: "taken" };
 }
 
 function decideCooling(inputs: SyncInputs): SyncAction {
-  const { row, object, node, isDue, isPublic, isOwnerSeen } = inputs;
+  const { row, object, isPast, node, isDue, isPublic, isOwnerSeen } = inputs;
   const isRetained = row.workload !== undefined && isOwnerSeen !== false;
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
   // What was collected from a member's pod is the member's, also if the registry went back (registry-epoch).
@@ -153,14 +155,13 @@ function decideCooling(inputs: SyncInputs): SyncAction {
     // The registry may have gone back to an earlier pod of this node.
     const isHere = object.node === node && isOfMachine(object, inputs.machine);
     if (!isRetained || object.state !== "Bound" || !isHere || isOfSameNic(row, object)) return { kind: "forget" };
-    if (isOwnerSeen === undefined) return { kind: "wait" };
-    // A pod that came back with the past loses the record soon (registry-epoch).
-    return { kind: "reclaim", otherwise: isDue ? "forget" : "wait" };
+    // What was collected from a member's pod is the member's, whatever the registry says of it (registry-epoch).
+    return isOwnerSeen === undefined ? { kind: "wait" } : { kind: "reclaim", otherwise: "wait", isPast };
   }
   // The watch reports its end.
   if (object.deleting === true) return { kind: "wait" };
   // An address that the member no longer retains does not come back with an older journal.
-  if (isRetained && object.state !== "Cooling") {
+  if (isRetained && (object.state !== "Cooling" || isPast)) {
     if (isOwnerSeen === undefined) return { kind: "wait" };
     // What is retained keeps its workload: the one that was created again is written first.
     const isOutdated = object.state === "Bound" && isRecreated(object.workload, row.workload);
@@ -290,19 +291,19 @@ async function findObstacle(
 
 /**
  * Decides whether the object of this node is a record that a backup has brought back (recreate). The journal says
- * which pod was answered with the address; the object gives way if its own pod is gone, and the row's is alive or was
- * a member's.
+ * which pod was answered with the address; the object gives way if it is of the past or its own pod is gone, and the
+ * row's is alive or was a member's.
  */
 export async function reclaim(
   { isLivePod, node }: Pick<TakeOverDeps, "isLivePod" | "node">,
   row: Allocation,
   { object, full }: ReadObject,
-  otherwise: "taken" | "forget" | "wait",
-): Promise<Extract<SyncAction, { readonly kind: "read" | "replace" | "delete" | "taken" | "forget" | "wait" }>> {
+  { otherwise, isPast }: Extract<SyncAction, { readonly kind: "reclaim" }>,
+): Promise<Extract<SyncAction, { readonly kind: "read" | "replace" | "delete" | "taken" | "wait" }>> {
   if (full === undefined || typeof object !== "object" || full.resourceVersion !== object.resourceVersion)
     return { kind: "read" };
   for (const { namespace, pod, podUid, node: other } of full.spec.holders)
-    if (other !== node || (await isLivePod(namespace, pod, podUid))) return { kind: otherwise };
+    if (other !== node || (!isPast && (await isLivePod(namespace, pod, podUid)))) return { kind: otherwise };
   // No policy lets a node keep for one pod what another had: it is made anew.
   if (row.state !== "Bound") return { kind: "delete" };
   const isLive = await isLivePod(row.namespace, row.pod, row.owner);

@@ -94,9 +94,10 @@ export async function openKubernetesRegistry(options: KubernetesRegistryOptions)
 }
 
 export class KubernetesRegistry implements Registry {
+  /** The objects of this node's addresses, as the API server has them. */
+  readonly objects: ObjectSync;
   readonly #journal: Journal;
   readonly #options: KubernetesRegistryOptions;
-  readonly #objectSync: ObjectSync;
   readonly #claims: ClaimPublisher;
   readonly #foreign: ForeignObjects;
   readonly #names: NameLists;
@@ -111,28 +112,23 @@ export class KubernetesRegistry implements Registry {
     this.#foreign = new ForeignObjects(options);
     this.#tight = new TightPools(options);
     this.#owners = new SeenOwners({ ...options, journal });
-    this.#objectSync = new ObjectSync({
+    this.objects = new ObjectSync({
       ...options,
       journal,
       foreign: this.#foreign,
       tight: this.#tight,
       owners: this.#owners,
     });
-    this.#claims = new ClaimPublisher(journal, this.#objectSync, options.isLost);
+    this.#claims = new ClaimPublisher(journal, this.objects, options.isLost);
     this.#names = new NameLists(new AllocationObjects(options.api), FOR_POD);
     this.#usage = new UsageSummaries(options);
-  }
-
-  /** Number of known objects, and of addresses that wait for the API server. */
-  get size(): { readonly known: number; readonly backlog: number } {
-    return this.#objectSync.size;
   }
 
   /** Leaves to the next {@link expire} what an earlier agent may not have written to the API server. */
   async resume(): Promise<void> {
     await this.#owners.open();
     for await (const row of listRows(this.#journal, LIST_PAGE)) {
-      if (row.state !== "Bound" || row.isConfirmed !== true) this.#objectSync.resume(row);
+      if (row.state !== "Bound" || row.isConfirmed !== true) this.objects.resume(row);
     }
   }
 
@@ -141,7 +137,7 @@ export class KubernetesRegistry implements Registry {
     const options = { ...this.#options, ...copied, api, onLost: () => {}, comparison: undefined };
     const copy = new KubernetesRegistry(await this.#journal.copy(copied), options);
     copy.#foreign.copyFrom(this.#foreign);
-    copy.#objectSync.copyFrom(this.#objectSync);
+    copy.objects.copyFrom(this.objects);
     copy.#owners.copyFrom(this.#owners);
     return copy;
   }
@@ -376,20 +372,10 @@ export class KubernetesRegistry implements Registry {
   }
 
   async close(): Promise<void> {
-    this.#objectSync.close();
-    await this.#objectSync.idle();
+    this.objects.close();
+    await this.objects.idle();
     await this.#round?.catch(() => {});
     await this.#journal.close();
-  }
-
-  /** Takes in an object of this node that the reconciler has read. */
-  observe(object: IpAllocation): void {
-    this.#objectSync.observe(object);
-  }
-
-  /** Forgets what it knows of retained objects that are not among these, the names of all that name this node. */
-  forgetRetained(names: Pick<ReadonlySet<string>, "has">): void {
-    this.#objectSync.forgetRetained(names);
   }
 
   /**
@@ -397,10 +383,10 @@ export class KubernetesRegistry implements Registry {
    * one of a claim that was undone before the object came. Returns undefined if the address has a row.
    */
   async adopt(adoption: Adoption): Promise<Allocation | undefined> {
-    const undone = adoption.claim && this.#objectSync.findUndone(adoption.claim.id);
+    const undone = adoption.claim && this.objects.findUndone(adoption.claim.id);
     const late = undone === undefined ? {} : { state: "Cooling" as const, workload: undone.workload };
     const row = await this.#journal.adopt({ ...adoption, ...late });
-    if (row?.state === "Bound") this.#objectSync.noteSent(row);
+    if (row?.state === "Bound") this.objects.noteSent(row);
     if (row !== undefined) this.#syncLater([row]);
     return row;
   }
@@ -428,7 +414,7 @@ export class KubernetesRegistry implements Registry {
       const { space, ip, prefixLength, pool, ifName, namespace, pod } = each;
       if (await orRegistryError(this.#foreign.coolRetained(each, FOR_POD))) {
         // It was Kept until now, and that has no row.
-        this.#objectSync.invalidate(each);
+        this.objects.invalidate(each);
         await this.adopt({ space, ip, prefixLength, pool, ifName, namespace, pod, owner: "", state: "Cooling" });
       }
     }
@@ -438,36 +424,26 @@ export class KubernetesRegistry implements Registry {
   async followOwner(owner: string): Promise<void> {
     for (const row of await this.#journal.findOwner(owner)) {
       if (row.workload === undefined || !isRecreated(row.workload, this.#options.findOwnerOf?.(row))) continue;
-      this.#objectSync.syncLater(row);
+      this.objects.syncLater(row);
     }
   }
 
   /** Reads the row's object again, and makes it what the row says; one that cools is shown to the other nodes. */
   republish(row: Allocation): Promise<void> {
     if (row.state === "Cooling") this.#tight.note(row.pool);
-    this.#objectSync.invalidate(row);
-    return this.#objectSync.sync(row);
-  }
-
-  /** Returns the highest resource version of the row's object that was known; 0 if none was. */
-  versionOf(row: Allocation): number {
-    return this.#objectSync.versionOf(row);
-  }
-
-  /** The registry is another one now: forgets what is known of its objects. */
-  forgetObjects(): void {
-    this.#objectSync.forgetObjects();
+    this.objects.invalidate(row);
+    return this.objects.sync(row);
   }
 
   /** Takes back what the row's pod has, from another node that shows it as cooling. Returns whether that went well. */
   async takeBack(row: Allocation, cooling: IpAllocation): Promise<boolean> {
     this.#foreign.remember(cooling);
-    return (await this.#objectSync.publish(row, FOR_POD, -Number(cooling.resourceVersion))).kind === "published";
+    return (await this.objects.publish(row, FOR_POD, -Number(cooling.resourceVersion))).kind === "published";
   }
 
   /** The row is older than its object, which has been observed: says of the address owner what that says. */
   inherit(row: Allocation): Promise<void> {
-    return this.#objectSync.sync(row);
+    return this.objects.sync(row);
   }
 
   /** Reads whether another pod has the address, too, because a machine migrates. Rejects with RegistryError. */
@@ -487,7 +463,7 @@ export class KubernetesRegistry implements Registry {
   async publishCooling(pool: string): Promise<void> {
     this.#tight.note(pool);
     for await (const row of listRows(this.#journal, LIST_PAGE)) {
-      if (row.state === "Cooling" && row.pool === pool) this.#objectSync.syncLater(row);
+      if (row.state === "Cooling" && row.pool === pool) this.objects.syncLater(row);
     }
   }
 
@@ -513,7 +489,7 @@ export class KubernetesRegistry implements Registry {
 
   /** Resolves when nothing runs in the background. */
   idle(): Promise<void> {
-    return this.#objectSync.idle();
+    return this.objects.idle();
   }
 
   /** Syncs all rows that are due. A failure stays in the backlog. */
@@ -522,13 +498,13 @@ export class KubernetesRegistry implements Registry {
     for (;;) {
       const due = (await this.#journal.findDue(LIST_PAGE + seen.size)).filter(({ version }) => !seen.has(version));
       for (const { version } of due) seen.add(version);
-      await this.#objectSync.syncDue(due);
+      await this.objects.syncDue(due);
       if (due.length === 0) return;
     }
   }
 
   #syncLater(rows: readonly Allocation[]): readonly Allocation[] {
-    for (const row of rows) this.#objectSync.syncLater(row);
+    for (const row of rows) this.objects.syncLater(row);
     return rows;
   }
 }

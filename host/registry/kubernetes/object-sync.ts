@@ -15,7 +15,7 @@ import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../reso
 import { isSameMember } from "../../resources/member.ts";
 import type { Journal } from "../journal.ts";
 import { type Allocation, RegistryError } from "../registry.ts";
-import { AddressStates, isProber } from "./address-states.ts";
+import { AddressStates, isLater, isProber } from "./address-states.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog } from "./backlog.ts";
 import {
@@ -50,8 +50,8 @@ import type { SeenOwners } from "./seen-owners.ts";
 /** Most steps of one sync. More are needed only if others keep writing to the same object. */
 const MAX_STEPS = 12;
 
-/** Interval at which an object that is being deleted is read until it is gone: milliseconds. */
-const DELETING_RETRY_MS = 30_000;
+/** Interval at which an object that another finalizer or pod holds is read until it is gone: milliseconds. */
+const HELD_RETRY_MS = 30_000;
 
 /** Interval at which an address owner that could not be read is read again: milliseconds. */
 const OWNER_RETRY_MS = 1_000;
@@ -110,6 +110,7 @@ interface SyncTask {
   object: KnownObject | "absent" | undefined;
   /** The object in full, if this task has read it. */
   full: IpAllocation | undefined;
+  isPast: boolean;
   isNew: boolean;
 }
 
@@ -136,6 +137,7 @@ export class ObjectSync {
   /** Rows whose claims were undone, by the claim: an object of one has come late. */
   readonly #undone = new BoundedMap<string, Allocation>(MAX_UNDONE_CLAIMS);
   readonly #closing = new AbortController();
+  #hasGoneBack = false;
 
   constructor(options: ObjectSyncOptions) {
     this.#options = options;
@@ -265,9 +267,15 @@ export class ObjectSync {
     return this.#states.get(nameOf(address)).isSent;
   }
 
-  /** Returns the highest version of the object that was known; 0 if none was. */
-  versionOf(address: AddressKey): number {
-    return this.#states.get(nameOf(address)).version;
+  /**
+   * Reads the object. Resolves with whether there is none, or one that was read is older than what was known of it: the
+   * API server's history is another one. `address`: undefined if none is to be read.
+   */
+  async isMissing(address: AddressKey | undefined, terms: CallTerms): Promise<boolean> {
+    if (address === undefined) return this.#hasGoneBack;
+    const task = this.#startTask(address, terms, undefined);
+    await this.#queues.run(task.name, () => this.#read(task));
+    return task.object === "absent" || this.#hasGoneBack;
   }
 
   /** The object is not what it was known to be: the next sync reads it. */
@@ -277,6 +285,7 @@ export class ObjectSync {
 
   /** No object is as it was known: the API server's history is another one. */
   forgetObjects(): void {
+    this.#hasGoneBack = false;
     this.#states.forgetObjects();
   }
 
@@ -365,15 +374,15 @@ export class ObjectSync {
   /** Says when the address is looked at again, if that is no event's. */
   #wait(row: Allocation, { name, address, object }: SyncTask): void {
     const { nowMs } = this.#options;
-    const isDeleting = typeof object === "object" && object.deleting === true;
+    const isOf = (other: KnownObject): boolean => other.state !== "Bound" || other.podUid === row.owner;
     // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
     if (isUnconfirmed(row)) this.#backlog.done(name);
     else if (this.#awaitOwner(row)) this.#backlog.postpone(name, address, nowMs() + OWNER_RETRY_MS);
-    else if (!isDeleting) this.#backlog.done(name);
+    else if (typeof object !== "object" || (isOf(object) && object.deleting !== true)) this.#backlog.done(name);
     else {
-      // Another finalizer holds it; its deletion is not reported.
+      // Another finalizer holds it, or another pod lives; what becomes of that is not reported.
       this.#states.invalidate(name);
-      this.#backlog.postpone(name, address, nowMs() + DELETING_RETRY_MS);
+      this.#backlog.postpone(name, address, nowMs() + HELD_RETRY_MS);
     }
   }
 
@@ -402,7 +411,7 @@ export class ObjectSync {
    */
   async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
     if (action.kind === "recover") return recover(this.#options, row);
-    if (action.kind === "reclaim") return reclaim(this.#options, row, task, action.otherwise);
+    if (action.kind === "reclaim") return reclaim(this.#options, row, task, action);
     return action.kind === "takeOver" ? takeOver(this.#options, row, task) : action;
   }
 
@@ -463,6 +472,7 @@ export class ObjectSync {
       this.#noteFailed(action.kind, task, error instanceof ApiError);
       throw error;
     }
+    task.isPast = false;
     this.#states.noteWritten(name);
     if (task.object !== undefined) this.#states.noteAnswer(name, task.object, before);
   }
@@ -528,8 +538,11 @@ export class ObjectSync {
   }
 
   async #read(task: SyncTask): Promise<void> {
+    const known = this.#states.versionOf(task.name);
     task.full = await this.#objects.get(task.name, task.terms);
     task.object = task.full === undefined ? "absent" : knownOf(task.full);
+    task.isPast = this.#states.versionOf(task.name) === known && isLater(known, task.object);
+    this.#hasGoneBack ||= task.isPast;
     this.#states.noteAnswer(task.name, task.object);
   }
 
@@ -537,7 +550,17 @@ export class ObjectSync {
     const address = { space, ip };
     const name = nameOf(address);
     const object = this.#states.find(name);
-    return { name, address, terms, publication, offered: undefined, object, full: undefined, isNew: false };
+    return {
+      name,
+      address,
+      terms,
+      publication,
+      offered: undefined,
+      object,
+      full: undefined,
+      isPast: false,
+      isNew: false,
+    };
   }
 
   /** The object is what the row says, or neither exists. */
@@ -546,13 +569,14 @@ export class ObjectSync {
     this.#states.noteWritten(name);
   }
 
-  #inputsOf(row: Allocation, { name, object, publication }: SyncTask): SyncInputs {
+  #inputsOf(row: Allocation, { name, object, isPast, publication }: SyncTask): SyncInputs {
     const { node, machine, nowMs, tight, owners } = this.#options;
     const state = this.#states.get(name);
     return {
       isOwnerSeen: row.workload && owners.isSeen(row.workload),
       row,
       object,
+      isPast,
       isProber: isProber(state, node),
       isSent: state.isSent,
       node,

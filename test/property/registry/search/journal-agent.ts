@@ -14,7 +14,7 @@ import { decideLeak, isOrphan, mayLeak, type NetnsStatus, type PodStatus } from 
 import { mayBeShared, type NodeStatus } from "../../../../host/ipam/retention.ts";
 import { claimAfter, claimOver, isNewClaim, renewClaim } from "../../../../host/registry/claims.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
-import { AddressStates, isProber } from "../../../../host/registry/kubernetes/address-states.ts";
+import { AddressStates, isLater, isProber } from "../../../../host/registry/kubernetes/address-states.ts";
 import {
   decide,
   type LiveStatus,
@@ -85,6 +85,8 @@ export class Draft {
   readonly place: Place<Spec>;
   readonly options: JournalOptions;
   readonly fenced: string[] = [];
+  /** The object as it was read, older than what was known of it. */
+  #past: KnownObject | "absent" | undefined;
   answer: JournalTurn["answer"];
   waitsFor: Limit | undefined;
 
@@ -321,8 +323,10 @@ export class Draft {
   }
 
   read(): KnownObject | "absent" {
+    const { states } = this.memory;
     const object = this.object === undefined ? "absent" : knownOf(this.object);
-    this.memory.states.noteAnswer(NAME, object);
+    if (isLater(states.versionOf(NAME), object)) this.#past = object;
+    states.noteAnswer(NAME, object);
     return object;
   }
 
@@ -339,6 +343,7 @@ export class Draft {
       machine,
       row,
       object,
+      isPast: object !== undefined && object === this.#past,
       isProber: isProber(states.get(NAME), node),
       isSent: states.get(NAME).isSent,
       node,
@@ -355,7 +360,7 @@ export class Draft {
     }
     const full = this.object;
     if (action.kind === "recover") return recover(this.live, row);
-    if (action.kind === "reclaim") return reclaim(this.live, row, { object, full }, action.otherwise);
+    if (action.kind === "reclaim") return reclaim(this.live, row, { object, full }, action);
     return action.kind === "takeOver" ? takeOver(this.live, row, { object, full }) : action;
   }
 

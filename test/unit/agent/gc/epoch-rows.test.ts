@@ -27,6 +27,7 @@ const EPOCH: Epoch = {
 };
 const MACHINE = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "vm", member: "db" };
 const CONFLICT = { reason: "Conflict", since: "2026-01-01T00:00:00Z", parent: "", mac: "" };
+const COOLING = { state: "Cooling", holders: [] };
 const QUARANTINED = { state: "Quarantined", holders: [], quarantine: CONFLICT };
 /** Longer than any cooldown. */
 const COOLED_MS = 3_600_000;
@@ -40,15 +41,15 @@ let two: Agent;
 class Agent {
   readonly node: ClusterNode;
   readonly known = new KnownEpoch({ read: () => undefined, write: () => {} });
-  #allocations!: OwnAllocations;
-  #rows!: OwnEpochRows;
+  readonly #allocations: OwnAllocations;
+  readonly epochRows: OwnEpochRows;
   readonly #stop = new AbortController();
   /** Whether the pods of its rows are gone. */
   isPodGone = false;
   /** The machine that it runs on. */
   machine = "m1";
-  /** Whether the journal has had all rows. */
-  isWhole = true;
+  /** Of the journal. */
+  journal = { isWhole: true, isNewer: false };
   /** Number of times that it has written, and waits for other nodes. */
   waits = 0;
   /** A write that is under way. */
@@ -56,15 +57,11 @@ class Agent {
 
   constructor(node: ClusterNode) {
     this.node = node;
-    this.#open();
-  }
-
-  #open(): void {
-    const { api, name, registry, log } = this.node;
+    const { api, name, registry, log } = node;
     const own = { api, node: name, registry, log };
     this.#allocations = new OwnAllocations(
       {
-        ...{ ...own, relists: () => 0, isTold: async () => true, isOfPast: () => this.isWhole },
+        ...{ ...own, relists: () => 0, isTold: async () => true, isOfPast: () => this.journal.isWhole },
         collector: { isPodGone: async () => this.isPodGone, adopted: () => {} },
         machine: { prove: async () => undefined },
         lost: new LostAddresses({ log, events: { emit: () => {} } }),
@@ -72,7 +69,7 @@ class Agent {
       { graceMs: () => 60_000, nodeLostMs: () => 600_000, nowMs: clock.nowMs, random: () => 0.5 },
     );
     const terms = { known: this.known, machine: () => this.machine, signal: this.#stop.signal };
-    this.#rows = new OwnEpochRows({ ...own, ...terms, allocations: this.#allocations });
+    this.epochRows = new OwnEpochRows({ ...own, ...terms, allocations: this.#allocations });
   }
 
   static async open(name: string): Promise<Agent> {
@@ -99,16 +96,12 @@ class Agent {
       this.mark(formatMark(EPOCH.epoch, false));
     };
     const whole = async (): Promise<string> => {
-      await this.#rows.write({ ...EPOCH, cause }, this.isWhole, { onWritten, isOutdated: () => false });
+      await this.epochRows.write({ ...EPOCH, cause }, { ...this.journal, onWritten, isOutdated: () => false });
       this.mark(EPOCH.epoch);
       return "done";
     };
     this.writing = whole().catch(String);
     return this.writing;
-  }
-
-  isNewestMissing(): Promise<boolean> {
-    return this.#rows.isNewestMissing();
   }
 
   async end(pod: string): Promise<void> {
@@ -190,39 +183,6 @@ function fail(agent: Agent, fails: (call: KubeCall) => boolean, error: Error): (
 
 const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "the call", message: "not allowed" });
 
-describe("registry-epoch: the newest record of a node", () => {
-  const bind = (pod: string) => () => one.node.bind("10.0.0.1", pod);
-  const nothing = async (): Promise<void> => {};
-  const reuse = async (): Promise<void> => {
-    await one.free("a");
-    await bind("b")();
-  };
-
-  it.each([
-    ["is not missing if it is as it was", bind("a"), nothing, false],
-    ["is missing if it is away", nothing, bind("b"), true],
-    ["is missing if an earlier pod's is in its place", bind("a"), reuse, true],
-    ["is missing if an earlier one cools in its place", () => bind("a")().then(() => one.end("a")), reuse, true],
-  ])("%s", async (_, before, since, isMissing) => {
-    await before();
-    await goBackBefore(since);
-    expect(await one.isNewestMissing()).toBe(isMissing);
-  });
-
-  it("is looked for again if its pod goes with the same past meanwhile", async () => {
-    await bind("a")();
-    await goBackBefore(reuse);
-    let hasAsked = Promise.resolve();
-    one.node.gate = async ({ method }, commit) => {
-      if (method === "GET") hasAsked = one.end("b");
-      one.node.gate = async (_call, commit) => commit();
-      await hasAsked;
-      return commit();
-    };
-    expect(await one.isNewestMissing()).toBe(true);
-  });
-});
-
 describe("what the journal has", () => {
   it("and the registry too is read in one list, and no object by itself", async () => {
     await one.node.bind("10.0.0.1", "a");
@@ -243,7 +203,7 @@ describe("a record that came back with the past", () => {
   it("is taken in and trusted when only the definition was made again", async () => {
     await one.node.bind("10.0.0.1", "a");
     await goBackBefore(() => one.free("a"));
-    one.isWhole = false;
+    one.journal.isWhole = false;
     expect(await one.write("kind")).toBe("done");
     expect([await one.rows(), [...one.known.state.unverified]]).toEqual([["10.0.0.1 a Bound"], []]);
   });
@@ -279,6 +239,49 @@ describe("a record that came back with the past", () => {
     end();
     clock.jump(10_000);
     expect([await one.write(), objects()]).toEqual(["done", left]);
+  });
+
+  describe.each([
+    ["Bound n1 a", async () => {}],
+    ["Cooling n1", () => one.end("a").then(() => server.edit("10.0.0.1", (spec) => ({ ...spec, ...COOLING })))],
+  ])("in the place of a member's: %s", (past, atCopy) => {
+    beforeEach(async () => {
+      await one.node.bind("10.0.0.1", "a");
+      await atCopy();
+      await goBackBefore(async () => {
+        await one.free("a");
+        await one.node.bind("10.0.0.1", "b", { workload: MACHINE });
+      });
+    });
+
+    const collect = async (): Promise<void> => {
+      const [row] = await one.node.registry.list(undefined, 1);
+      await one.node.registry.collect(row ?? expect.fail("There is no row"));
+    };
+
+    it("shows that the registry went back, and gives way as soon as that is known", async () => {
+      expect(await one.epochRows.isNewestMissing()).toBe(true);
+      // The member's pod goes with the same past.
+      one.node.gate = async (_call, commit) => {
+        one.node.gate = async (_next, then) => then();
+        await collect();
+        return commit();
+      };
+      expect(await one.epochRows.isNewestMissing()).toBe(true);
+      await expect.poll(objects).toEqual(["10.0.0.1 Kept n1"]);
+    });
+
+    it.each([true, false])("gives way with the epoch, if not before; the journal is whole: %s", async (isWhole) => {
+      const end = fail(one, () => true, new ApiUnavailable("the call", "no route"));
+      await collect();
+      await one.node.registry.idle();
+      end();
+      expect(objects()).toEqual([`10.0.0.1 ${past}`]);
+      one.journal = { isWhole, isNewer: true };
+      expect(await one.write()).toBe("done");
+      await expect.poll(objects).toEqual(["10.0.0.1 Kept n1"]);
+      expect(await one.epochRows.isNewestMissing()).toBe(false);
+    });
   });
 
   it("of another machine that had this node's name is not ended", async () => {
@@ -356,7 +359,7 @@ it("of two nodes that wait for each other both see that the other has written wh
     await two.node.bind("10.0.0.1", "d");
   });
   for (const agent of [one, two]) {
-    agent.isWhole = false;
+    agent.journal.isWhole = false;
     // The pods that the past shows have no other address on the NIC.
     void agent.write();
   }

@@ -43,7 +43,11 @@ class Scene {
           findAddress: (space, address) => registry.findAddress(space, address),
           findOwner: (owner) => registry.findOwner(owner),
           adopt: (adoption) => registry.adopt(adoption),
-          ...{ republish: async () => {}, inherit: async () => {}, observe: () => {}, forgetRetained: () => {} },
+          ...{
+            republish: async () => {},
+            inherit: async () => {},
+            objects: { observe: () => {}, forgetRetained: () => {} },
+          },
         },
         relists: () => this.relists,
         isTold: async () => {

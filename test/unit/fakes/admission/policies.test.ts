@@ -60,13 +60,8 @@ const clients = { admin: clientOf(ADMINISTRATOR), agent: clientOf(agentOf("b")),
 const { admin } = clients;
 
 /** Keys that are the administrators', Kubernetes' or Berth's. */
-const OF_NODES = [
-  "zone",
-  "node-restriction.kubernetes.io/tenant",
-  "topology.k8s.io/x",
-  "kubernetes.io/os",
-  "ipam.vendor.io/x",
-]
+const OF_NODES = "zone node-restriction.kubernetes.io/tenant topology.k8s.io/x kubernetes.io/os ipam.vendor.io/x"
+  .split(" ")
   .map((key) => ({ [key]: "x" }))
   .flatMap((keys) => [{ metadata: { labels: keys } }, { metadata: { annotations: keys } }]);
 

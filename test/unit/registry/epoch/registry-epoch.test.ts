@@ -66,10 +66,10 @@ class Node {
       port: this.#shared.port(this.#name),
       rows: {
         isNewestMissing: async () => this.isNewestMissing,
-        write: async ({ epoch }, isWhole, { isOutdated }) => {
+        write: async ({ epoch }, { isWhole, isNewer, isOutdated }) => {
           await this.writing;
           while (this.waitsForOthers && !isOutdated()) await new Promise(setImmediate);
-          this.written.push(`${epoch} ${isWhole ? "whole" : "unsure"}`);
+          this.written.push(`${epoch} ${isWhole ? "whole" : isNewer ? "newer" : "unsure"}`);
         },
       },
       known: new KnownEpoch(this.file),

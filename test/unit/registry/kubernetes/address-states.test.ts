@@ -138,9 +138,8 @@ describe("the state of an address", () => {
     states.invalidate("own");
     states.noteAnswer("ended", "absent");
     for (let at = 0; at < MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
-    expect(["doubted", "ended", "own"].map((name) => states.get(name).object)).toEqual(
-      [true, true, false].map((isProber) => ({ kind: "unknown", isProber })),
-    );
+    const now = ["doubted", "ended", "own"].map((name) => states.get(name).object);
+    expect(now).toMatchObject([true, true, false].map((isProber) => ({ kind: "unknown", isProber })));
   });
 });
 

@@ -60,6 +60,7 @@ type Case = [row: Allocation, object: SyncInputs["object"], options?: Partial<Sy
 const confirmed: Allocation = { ...bound, isConfirmed: true };
 const ofWeb: Allocation = { ...bound, workload: WEB };
 const ofEvil: Allocation = { ...bound, workload: { ...WEB, namespace: "evil" } };
+const past = { isPast: true };
 const cooledWeb: Allocation = { ...cooling, workload: WEB };
 const WEB_AGAIN = { ...WEB, uid: "again" };
 const cooledAgain: Allocation = { ...cooling, workload: WEB_AGAIN };
@@ -183,6 +184,8 @@ const ROWS = cases<Case>`
   registry-epoch: a member's, of which the registry has an earlier pod of this node ${[cooledWeb, ofOtherPod, due]}
     => reclaim
   registry-epoch: that, and of an owner that could not be read yet ${[cooledWeb, ofOtherPod, unread]} => wait
+  registry-epoch: a member's, of which the registry has what cooled before ${[cooledWeb, ourCooling, { ...due, ...past }]}
+    => replace Kept
   registry-epoch: that, and of an owner that is not there ${[cooledWeb, ofOtherPod, unseen]} => forget
   registry-epoch: that, of another machine ${[cooledWeb, formerly(ofOtherPod), asNew]} => forget
   retention: that was new to the member and is undone, so no owner is recorded ${[cooling, ours, due]} => delete
@@ -225,7 +228,7 @@ const ROWS = cases<Case>`
 
 it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
   const flags = { isProber: false, isSent: false, isDue: false, isPublic: false, isOwnerSeen: true };
-  const plain = { node: "here", replaces: undefined, ...flags };
+  const plain = { node: "here", replaces: undefined, isPast: false, ...flags };
   const action = decide({ ...plain, row, object, ...options });
   expect(action.kind === "replace" ? `replace ${action.state}` : action.kind).toBe(expected);
 });
@@ -243,9 +246,15 @@ it("node-lost: a row of a node that was taken for lost is written again while it
 it("recreate: the row's pod gets the object back when it lives and that of the object does not, as it was read", async () => {
   const full = { ...ipAllocation("10.0.0.1", { node: "here" }), resourceVersion: "5" };
   const ofHere = { ...full, spec: { ...full.spec, holders: [{ ...HOLDER, node: "here" }] } };
-  const ask = (live: readonly string[], row: Allocation, object: SyncInputs["object"], read: typeof full | undefined) =>
-    reclaim({ ...livePods(...live), node: "here" }, row, { object, full: read }, "taken");
-  const check = async (...[live, ...about]: [readonly string[], SyncInputs["object"], typeof full | undefined]) =>
+  type Read = typeof full | undefined;
+  const ask = (live: readonly string[], row: Allocation, object: SyncInputs["object"], read: Read, isPast = false) =>
+    reclaim(
+      { ...livePods(...live), node: "here" },
+      row,
+      { object, full: read },
+      { kind: "reclaim", otherwise: "taken", isPast },
+    );
+  const check = async (...[live, ...about]: [readonly string[], SyncInputs["object"], Read]) =>
     (await ask(live, confirmed, ...about)).kind;
   expect(await check(["a"], ofOtherPod, ofHere)).toBe("replace");
   expect(await check([], ofOtherPod, ofHere)).toBe("taken");
@@ -257,6 +266,10 @@ it("recreate: the row's pod gets the object back when it lives and that of the o
   expect(await check(["a"], ofOtherPod, undefined)).toBe("read");
   expect(await ask([], cooledWeb, ofOtherPod, ofHere)).toEqual({ kind: "delete" });
   expect(await ask(["u1"], cooledWeb, ofOtherPod, ofHere)).toEqual({ kind: "taken" });
+  // Of the registry's past the other pod may be back with it, and another node's is not ended.
+  expect(await ask(["u1"], cooledWeb, ofOtherPod, ofHere, true)).toEqual({ kind: "delete" });
+  expect(await ask(["a", "u1"], confirmed, ofOtherPod, ofHere, true)).toEqual({ kind: "replace", state: "Bound" });
+  expect(await ask([], cooledWeb, ofOtherPod, full, true)).toEqual({ kind: "taken" });
 });
 
 it("retention: a decision between two pods is about the object as it was read", async () => {
