@@ -95,7 +95,9 @@ const fullScene: Scene<Place> = {
     let refusal: string | undefined;
     for (const cluster of [east, west]) {
       refusal = undefined;
-      for (let number = 1; refusal === undefined; number++) ({ refusal } = await cluster.start(`more-${number}`));
+      // A kubelet tries again while the API server comes back.
+      for (let number = 1; refusal === undefined || /has not answered/.test(refusal); number++)
+        ({ refusal } = await cluster.start(`more-${number}`));
       const isExplained = /no block is free: this cluster has \d, (?:east|west) \d/.test(refusal);
       narrator.claim(`${cluster.name} says who has what`, isExplained, `${cluster.pods.size} pods, then: ${refusal}`);
     }

@@ -235,6 +235,7 @@ export class NodeRepair {
       return isDone ? undefined : retryMs(affected === undefined ? 0 : this.#attempts);
     } finally {
       if (!isDone) this.#scope.isAll = true;
+      if (!isDone) this.#programs = this.#programs.union(programs);
     }
   }
 
@@ -261,7 +262,8 @@ export class NodeRepair {
       }
       await setImmediate();
     }
-    if (done.length > 0) this.#count(done, restored, programs);
+    // What came meanwhile may be restored, too.
+    if (done.length > 0) this.#count(done, restored, programs.union(this.#programs));
     return failures;
   }
 

@@ -2,12 +2,13 @@
  * Possible remains of an installation, as lines: files and network of a node, objects of the API server. Left out is
  * what Kubernetes and the runtime write themselves: their folders, events, and neighbours that come and go.
  */
+import { root } from "../../../scripts/setup/paths.mjs";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { readNetworkState } from "../network-state.ts";
 import type { RealNode } from "./node.ts";
 
-/** Folders of containerd, kubelet, and the library of CNI. */
-const FOREIGN = ["/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"];
+/** Folders of containerd, kubelet, the library of CNI, and this checkout, wherever it is. */
+const FOREIGN = ["/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers", root];
 /** Namespace of the kubelets' heartbeats. */
 const NODE_LEASES = "kube-node-lease";
 const FOLDERS = ["/opt", "/etc/cni", "/run", "/var/lib", "/var/log"];
