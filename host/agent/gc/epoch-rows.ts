@@ -77,8 +77,8 @@ export class OwnEpochRows implements EpochRows {
   async isNewestMissing(): Promise<boolean> {
     const { registry, signal, log } = this.#deps;
     while (!signal.aborted) {
-      const newest = await this.#findNewest();
       try {
+        const newest = await this.#findNewest();
         const isMissing = await registry.objects.isMissing(newest, { ...TERMS, signal });
         // Another row is the newest if it has changed meanwhile.
         if (newest === undefined || (await registry.findAddress(newest.space, newest.ip))?.version === newest.version)

@@ -244,7 +244,7 @@ describe("a record that came back with the past", () => {
   describe.each([
     ["Bound n1 a", async () => {}],
     ["Cooling n1", () => one.end("a").then(() => server.edit("10.0.0.1", (spec) => ({ ...spec, ...COOLING })))],
-  ])("in the place of a member's: %s", (past, atCopy) => {
+  ])("in the place of a member's: %s", (_, atCopy) => {
     beforeEach(async () => {
       await one.node.bind("10.0.0.1", "a");
       await atCopy();
@@ -254,13 +254,14 @@ describe("a record that came back with the past", () => {
       });
     });
 
-    const collect = async (): Promise<void> => {
-      const [row] = await one.node.registry.list(undefined, 1);
-      await one.node.registry.collect(row ?? expect.fail("There is no row"));
-    };
+    const collect = async () =>
+      one.node.registry.collect((await one.node.registry.list(undefined, 1))[0] ?? expect.fail("There is no row"));
 
     it("shows that the registry went back, and gives way as soon as that is known", async () => {
-      expect(await one.epochRows.isNewestMissing()).toBe(true);
+      one.node.around = () => {
+        one.node.around = (_method, _args, run) => run();
+        throw new Error("disk I/O error");
+      };
       // The member's pod goes with the same past.
       one.node.gate = async (_call, commit) => {
         one.node.gate = async (_next, then) => then();
@@ -276,7 +277,6 @@ describe("a record that came back with the past", () => {
       await collect();
       await one.node.registry.idle();
       end();
-      expect(objects()).toEqual([`10.0.0.1 ${past}`]);
       one.journal = { isWhole, isNewer: true };
       expect(await one.write()).toBe("done");
       await expect.poll(objects).toEqual(["10.0.0.1 Kept n1"]);
