@@ -118,15 +118,14 @@ export class OwnEpochRows implements EpochRows {
     const isHere = (holder: Holder): boolean => holder.node === node && isOfMachine(holder, machine());
     await inParallel(await this.#own(), ROWS_AT_ONCE, async (object) => {
       const { addressSpace, ip, state, holders, workload } = object.spec;
-      if (state === "Quarantined" || object.deleting || !holders.every(isHere)) return;
+      if (!(state === "Bound" || state === "Cooling") || object.deleting || !holders.every(isHere)) return;
       const row = await registry.findAddress(addressSpace, ip);
       if (row === undefined ? !isWhole : row.state === "Quarantined") return;
       // What was collected from a member's pod is the member's, whatever the registry says of it.
-      const isOfMember = row?.state === "Cooling" && row.workload !== undefined;
-      if (state !== "Bound" && !isOfMember) return;
+      if (state === "Cooling" && (row?.state !== "Cooling" || row.workload === undefined)) return;
       if (row === undefined && workload !== undefined && holders.length === 1) await this.#keep(object);
       // The row's own record, if any, is made in its place.
-      else if (row === undefined || holders.length === 0 || holders.some(({ podUid }) => podUid !== row.owner)) {
+      else if (row === undefined || state === "Cooling" || holders.some(({ podUid }) => podUid !== row.owner)) {
         if (workload !== undefined && isSameMember(row?.workload, workload)) return;
         await this.#objects.delete(object.name, object, { ...WRITE_TERMS, signal });
         log.info({ address: object.name }, "A record that came back with the registry's past was ended");
