@@ -73,14 +73,18 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const { identifier, cluster, clock } = deps;
   const deadline = new AddDeadline(clock, signal);
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
-  const identity = await identifier.identify(request, signal);
+  let identity = await identifier.identify(request, signal);
+  if (isUnsaid(deps.inventory.snapshot)) {
+    await untilSaid(deps, identity.owner, deadline);
+    // The pod may have another address owner by now.
+    identity = await identifier.identify(request, signal);
+  }
   reportForeign(deps, identity, ifName);
   const netnsCookie = deps.netns?.readCookie(netns);
   deps.netns?.fences?.attaching(request);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns, netnsCookie };
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
-    if (isUnsaid(deps.inventory.snapshot)) await untilSaid(deps, identity.owner, deadline);
     const wanting = { ...nic, main: request.netConf, requested: requestedIps(request) };
     const addition = await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
     rememberMac(deps, request, identity);
