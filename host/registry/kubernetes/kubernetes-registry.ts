@@ -156,8 +156,10 @@ export class KubernetesRegistry implements Registry {
     return this.#claims.undo(created);
   }
 
-  retain(claimed: readonly Allocation[]): Promise<void> {
-    return this.#journal.retain(claimed);
+  async retain(claimed: readonly Allocation[]): Promise<void> {
+    await this.#journal.retain(claimed);
+    // The pod may show another owner since it was identified.
+    this.#followOwners(claimed);
   }
 
   async release(attachment: Attachment): Promise<readonly Allocation[]> {
@@ -422,10 +424,7 @@ export class KubernetesRegistry implements Registry {
 
   /** The pod shows another address owner than before: its addresses are that one's. */
   async followOwner(owner: string): Promise<void> {
-    for (const row of await this.#journal.findOwner(owner)) {
-      if (row.workload === undefined || !isRecreated(row.workload, this.#options.findOwnerOf?.(row))) continue;
-      this.objects.syncLater(row);
-    }
+    this.#followOwners(await this.#journal.findOwner(owner));
   }
 
   /** Reads the row's object again, and makes it what the row says; one that cools is shown to the other nodes. */
@@ -501,6 +500,10 @@ export class KubernetesRegistry implements Registry {
       await this.objects.syncDue(due);
       if (due.length === 0) return;
     }
+  }
+
+  #followOwners(rows: readonly Allocation[]): void {
+    this.#syncLater(rows.filter((row) => isRecreated(row.workload, this.#options.findOwnerOf?.(row))));
   }
 
   #syncLater(rows: readonly Allocation[]): readonly Allocation[] {

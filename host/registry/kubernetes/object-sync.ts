@@ -550,17 +550,8 @@ export class ObjectSync {
     const address = { space, ip };
     const name = nameOf(address);
     const object = this.#states.find(name);
-    return {
-      name,
-      address,
-      terms,
-      publication,
-      offered: undefined,
-      object,
-      full: undefined,
-      isPast: false,
-      isNew: false,
-    };
+    const nothing = { offered: undefined, full: undefined, isPast: false, isNew: false };
+    return { name, address, terms, publication, object, ...nothing };
   }
 
   /** The object is what the row says, or neither exists. */
