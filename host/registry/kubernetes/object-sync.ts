@@ -287,6 +287,7 @@ export class ObjectSync {
   forgetObjects(): void {
     this.#hasGoneBack = false;
     this.#states.forgetObjects();
+    this.#options.owners.forgetMissing();
   }
 
   /** Ends the calls under way. None are begun after this. */

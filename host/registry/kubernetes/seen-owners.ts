@@ -36,6 +36,11 @@ export class SeenOwners {
     for (const [key, isSeen] of other.#known) this.#known.set(key, isSeen);
   }
 
+  /** The API server's history is another one: it may have those again that were not there. */
+  forgetMissing(): void {
+    for (const [key, isSeen] of this.#known) if (!isSeen) this.#known.delete(key);
+  }
+
   /** Returns undefined if it has not been read yet. */
   isSeen(owner: Workload): boolean | undefined {
     return this.#options.readOwner === undefined ? true : this.#known.get(keyOf(owner));
