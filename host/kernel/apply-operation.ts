@@ -237,7 +237,7 @@ export function applyOperation(operation: Operation, namespaces: Namespaces, sta
       deleteWholeRule(source.route, operation.rule, listed.rules);
       return;
     case "add-table":
-      createTable(source.netfilter, operation.table);
+      createTable(source.netfilter, operation.table, operation.before !== undefined);
       return;
     case "delete-table":
       deleteTable(source.netfilter, operation.table.name);

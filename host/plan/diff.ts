@@ -285,11 +285,14 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
     ),
     observed.routes,
   );
-  const tables = operationsOf(compare(tableIdentity, wanted.tables, observed.tables, owned.tables), (verb, table) => ({
-    kind: `${verb}-table`,
-    place,
-    table,
-  }));
+  const changed = compare(tableIdentity, wanted.tables, observed.tables, owned.tables);
+  const tables = {
+    // Whoever is killed between two operations leaves no NIC without its rules.
+    adds: changed.adds.map(
+      ({ instead: [before], add: table }): Operation => ({ kind: "add-table", place, table, before }),
+    ),
+    deletes: changed.deletes.map((table): Operation => ({ kind: "delete-table", place, table })),
+  };
   const rules = operationsOf(compare(ruleIdentity, wanted.rules, observed.rules, owned.rules), (verb, rule) => ({
     kind: `${verb}-rule`,
     place,

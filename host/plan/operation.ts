@@ -78,7 +78,13 @@ export type Operation =
       readonly beside?: RouteRank | undefined;
     }
   | { readonly kind: "add-rule" | "delete-rule"; readonly place: Place; readonly rule: RuleState }
-  | { readonly kind: "add-table" | "delete-table"; readonly place: Place; readonly table: NftTable };
+  /** `before`: the table of that name that it replaces, at once. */
+  | {
+      readonly kind: "add-table" | "delete-table";
+      readonly place: Place;
+      readonly table: NftTable;
+      readonly before?: NftTable | undefined;
+    };
 
 const OPPOSITE = {
   "add-veth": "delete-veth",
@@ -93,7 +99,6 @@ const OPPOSITE = {
   "delete-route": "add-route",
   "add-rule": "delete-rule",
   "delete-rule": "add-rule",
-  "add-table": "delete-table",
   "delete-table": "add-table",
 } as const;
 
@@ -114,6 +119,9 @@ export function inverseOf(operation: Operation): Operation | undefined {
     case "delete-device":
     case "try-member":
       return undefined;
+    case "add-table":
+      if (operation.before !== undefined) return { ...operation, table: operation.before, before: operation.table };
+      return { ...operation, kind: "delete-table" };
     default:
       return { ...operation, kind: OPPOSITE[operation.kind] } as Operation;
   }

@@ -211,8 +211,7 @@ export function applyOperation(observed: Observed, operation: Operation): Observ
 type Plain = Extract<Operation, { readonly kind: `${string}-${"address" | "neighbour" | "rule" | "table"}` }>;
 
 function applyPlain(observed: Observed, operation: Plain): Observed {
-  const { place } = operation;
-  const state = observed[place];
+  const [place, state] = [operation.place, observed[operation.place]];
   const adds = operation.kind.startsWith("add-");
   const put = <T>(list: readonly T[], thing: T, key: (thing: T) => string): T[] =>
     adds ? add(list, thing, key) : remove(list, thing, key);
@@ -228,7 +227,8 @@ function applyPlain(observed: Observed, operation: Plain): Observed {
     return change(observed, place, { neighbours: put(state.neighbours, neighbour, formatNeighbour) });
   }
   if ("rule" in operation) return change(observed, place, { rules: put(state.rules, operation.rule, textOfRule) });
-  return change(observed, place, { tables: put(state.tables, operation.table, ({ name }) => name) });
+  const rest = state.tables.filter((each) => each !== operation.before);
+  return change(observed, place, { tables: put(rest, operation.table, ({ name }) => name) });
 }
 
 /** All of them, in order. */

@@ -72,18 +72,22 @@ function contentsOf({ name, chains }: NftTable): Request[] {
 /** The requests that create a table, by the table: that of the reply path is the same object for each pod. */
 const creations = new WeakMap<NftTable, readonly Request[]>();
 
-/** Throws NetlinkError with EEXIST if there already is a table of that name. */
-export function createTable(conversation: Conversation, table: NftTable): void {
+/** Throws NetlinkError with EEXIST if there already is a table of that name, unless it is to be replaced. */
+export function createTable(conversation: Conversation, table: NftTable, isReplaced = false): void {
   const { name } = table;
   const requests = creations.getOrInsertComputed(table, () => [newTable(name, NLM_F_EXCL), ...contentsOf(table)]);
-  commit(conversation, `add table "${name}"`, requests);
+  const before = isReplaced ? [newTable(name), removeTable(name)] : [];
+  commit(conversation, `add table "${name}"`, [...before, ...requests]);
 }
 
 /** Returns whether the table was there. */
 export function deleteTable(conversation: Conversation, name: string): boolean {
-  const operation = `delete table "${name}"`;
-  const requests = [request(operation, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)])];
-  return unlessRefused([ENOENT], () => commit(conversation, operation, requests) ?? true) ?? false;
+  const removal = [removeTable(name)];
+  return unlessRefused([ENOENT], () => commit(conversation, `delete table "${name}"`, removal) ?? true) ?? false;
+}
+
+function removeTable(name: string): Request {
+  return request(`delete table "${name}"`, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)]);
 }
 
 /**
