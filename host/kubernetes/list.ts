@@ -13,7 +13,7 @@ const FIRST_PAGE = 100;
 const PAGE_GROWTH = 4;
 
 /** Length of an answer that a page is to have at most: bytes. A larger one blocks the process while it is decoded. */
-const PAGE_BYTES = 1024 * 1024;
+const PAGE_BYTES = 512 * 1024;
 
 /** Longest page of several objects that is parsed: bytes. Parsed, dense text takes twenty times as much memory. */
 const MAX_PAGE_BYTES = 2 * PAGE_BYTES;
