@@ -163,6 +163,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   // An address that the member no longer retains does not come back with an older journal.
   if (isRetained && (object.state !== "Cooling" || isPast)) {
     if (isOwnerSeen === undefined) return { kind: "wait" };
+    if (object.state === "Cooling") return { kind: "reclaim", otherwise: "wait", isPast };
     // What is retained keeps its workload: the one that was created again is written first.
     const isOutdated = object.state === "Bound" && isRecreated(object.workload, row.workload);
     return { kind: "replace", state: isOutdated ? "Bound" : "Kept" };

@@ -185,7 +185,7 @@ const ROWS = cases<Case>`
     => reclaim
   registry-epoch: that, and of an owner that could not be read yet ${[cooledWeb, ofOtherPod, unread]} => wait
   registry-epoch: a member's, of which the registry has what cooled before ${[cooledWeb, ourCooling, { ...due, ...past }]}
-    => replace Kept
+    => reclaim
   registry-epoch: that, and of an owner that is not there ${[cooledWeb, ofOtherPod, unseen]} => forget
   registry-epoch: that, of another machine ${[cooledWeb, formerly(ofOtherPod), asNew]} => forget
   retention: that was new to the member and is undone, so no owner is recorded ${[cooling, ours, due]} => delete
