@@ -16,6 +16,14 @@ export function numberOf({ claim, workload }: Pick<Allocation, "claim" | "worklo
   return claim?.number ?? Number(workload !== undefined);
 }
 
+/**
+ * Returns whether the row was claimed ahead for a member that had no address, and was on no NIC: the member retains
+ * what another of its pods has claimed meanwhile.
+ */
+export function isUnused(row: Pick<Allocation, "claim" | "workload" | "containerId">): boolean {
+  return row.containerId === "" && numberOf(row) === 1;
+}
+
 type Ordered = Pick<Allocation, "claim" | "workload" | "isInUse" | "createdAt" | "version">;
 
 /**
@@ -29,11 +37,6 @@ export function compareRecords(a: Ordered, b: Ordered): number {
     compareText(a.createdAt ?? "", b.createdAt ?? "") ||
     b.version - a.version
   );
-}
-
-/** Returns the number of a claim that takes an address of its member over, without having read the others. */
-function numberAfter(before: number): number {
-  return before === 0 ? 0 : before + 1;
 }
 
 /**
@@ -51,13 +54,14 @@ export function claimOver(
   const earlier = idle === undefined ? [] : earlierWith(idle.claim, id);
   const isSameNic = idle?.state === "Cooling" && idle.owner === row.owner && idle.ifName === row.ifName;
   if (isSameNic) return { id, number: before, earlier };
-  return { id: next, number: Math.max(number, isRetained ? numberAfter(before) : 0), earlier };
+  // Without having read the member's others, 0 stays 0.
+  return { id: next, number: Math.max(number, isRetained ? before && before + 1 : 0), earlier };
 }
 
 /** Returns the row's claim when it takes over the object of an earlier pod of its member, or one retained for it. */
 export function claimAfter({ claim }: Allocation, before: number | undefined = 1): ClaimName {
   const { id = UNNAMED, number = 0, earlier = [] } = claim ?? {};
-  return { id, number: Math.max(number, numberAfter(before)), earlier };
+  return { id, number: Math.max(number, before && before + 1), earlier };
 }
 
 /**

@@ -80,9 +80,9 @@ export class OwnEpochRows implements EpochRows {
       try {
         const newest = await this.#findNewest();
         const isMissing = await registry.objects.isMissing(newest, { ...TERMS, signal });
-        // Another row is the newest if it has changed meanwhile.
-        if (newest === undefined || (await registry.findAddress(newest.space, newest.ip))?.version === newest.version)
-          return isMissing;
+        // Another row is the newest if it has changed meanwhile. No node deletes what a member retains.
+        if (newest === undefined || (isMissing && newest.workload !== undefined)) return isMissing;
+        if ((await registry.findAddress(newest.space, newest.ip))?.version === newest.version) return isMissing;
       } catch (error) {
         if (error instanceof ConfigError) return false;
         log.debug({ err: error }, "This node's newest record could not be read");
@@ -155,10 +155,16 @@ export class OwnEpochRows implements EpochRows {
     return rows.filter((row) => row.state === "Bound" && row.containerId === UNKNOWN_CONTAINER).map(nameOf);
   }
 
-  /** Publishes what its pods have. Returns the names of addresses whose objects are in the way for now. */
+  /**
+   * Publishes what its pods have, and what its members retain. Returns the names of addresses whose objects are in the
+   * way for now.
+   */
   async #publish(epoch: string): Promise<readonly string[]> {
     const { registry } = this.#deps;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
+    // For what was collected from members' pods no NIC answers.
+    const collected = rows.filter(({ state, workload }) => state === "Cooling" && workload !== undefined);
+    await inParallel(collected, ROWS_AT_ONCE, (row) => registry.objects.sync(row));
     const bound = rows.filter(({ state, isConfirmed }) => state === "Bound" && isConfirmed !== false);
     if (bound.length === 0) return [];
     const own = new Map((await this.#own()).map((object) => [object.name, object]));

@@ -9,6 +9,7 @@ import type { AllocationState, Holder, IpAllocation, IpAllocationSpec } from "..
 import { MAX_HOLDERS } from "../../resources/ip-allocation.ts";
 import { isOfMachine } from "../../resources/machine.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
+import { isUnused } from "../claims.ts";
 import type { Allocation } from "../registry.ts";
 import { findOtherHolders, isCurrent, isOfSameNic, isRecorded, type KnownObject } from "./known-object.ts";
 
@@ -142,7 +143,7 @@ function decideBoundTwice(
 
 function decideCooling(inputs: SyncInputs): SyncAction {
   const { row, object, isPast, node, isDue, isPublic, isOwnerSeen } = inputs;
-  const isRetained = row.workload !== undefined && isOwnerSeen !== false;
+  const isRetained = row.workload !== undefined && isOwnerSeen !== false && !isUnused(row);
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
   // What was collected from a member's pod is the member's, also if the registry went back (registry-epoch).
   if (object === "absent" && isRetained) return { kind: isOwnerSeen === undefined ? "wait" : "create" };

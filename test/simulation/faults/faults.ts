@@ -341,7 +341,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a deletion names no version": {
-    ...noticed("delays", " was refused: ", 800_000),
+    ...noticed("delays", "its record is ", 1_500_000),
     replaced: replace<typeof AllocationObjects>("host/registry/kubernetes/allocation-objects.ts", {
       AllocationObjects: (AllocationObjects) =>
         class extends AllocationObjects {

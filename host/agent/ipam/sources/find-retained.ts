@@ -8,7 +8,7 @@ import type { Picked } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
 import { formatIp } from "../../../net/ip.ts";
-import { compareRecords, numberOf } from "../../../registry/claims.ts";
+import { compareRecords, isUnused, numberOf } from "../../../registry/claims.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { type AddressDemand, isSameNic, type Search, workloadOf } from "./source.ts";
 
@@ -37,6 +37,7 @@ export async function findRetained({ registry, poolCache, demand }: Search): Pro
   // The addresses of a migration's target are not for the pod from which the machine migrates to it.
   const target = claimant.isMigrationTarget === true ? claimant : undefined;
   const found: Retained[] = [];
+  const last: Retained[] = [];
   const own: Allocation[] = [];
   let highest = 0;
   for (const member of new Set(nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []))) {
@@ -46,15 +47,17 @@ export async function findRetained({ registry, poolCache, demand }: Search): Pro
     for (const kept of all.filter((each) => mayHave(demand, each))) {
       // An address of this pod itself is in the journal, or left of a claim that is being undone; another pod's row
       // there will give way.
-      const isOwn = kept.owner === claimant.owner;
-      if (isOwn && (await registry.findAddress(kept.space, kept.ip))?.owner === kept.owner) own.push(kept);
-      else found.push({ kept, picks: picksOf(poolCache, ofMember, kept) });
+      const row = await registry.findAddress(kept.space, kept.ip);
+      const isRow = row?.owner === kept.owner;
+      if (isRow && kept.owner === claimant.owner) own.push(kept);
+      else (isRow && isUnused(row) ? last : found).push({ kept, picks: picksOf(poolCache, ofMember, kept) });
     }
   }
   // An address that the pod shares with the one that migrates to it is the member's: nothing is better.
   const shared = own.filter(({ isInUse }) => isInUse === true);
   const others = found.filter(({ kept }) => !shared.some((each) => isSameNic(each, kept)));
-  return { retained: others.toSorted((a, b) => compareRecords(a.kept, b.kept)), own, next: highest + 1 };
+  const retained = [...others.toSorted((a, b) => compareRecords(a.kept, b.kept)), ...last];
+  return { retained, own, next: highest + 1 };
 }
 
 /** Returns whether what is retained for this interface, or for any, may be the NIC's. */

@@ -62,6 +62,7 @@ const ofWeb: Allocation = { ...bound, workload: WEB };
 const ofEvil: Allocation = { ...bound, workload: { ...WEB, namespace: "evil" } };
 const past = { isPast: true };
 const cooledWeb: Allocation = { ...cooling, workload: WEB };
+const ahead = (number: number) => ({ ...cooledWeb, containerId: "", claim: { id: OWN, number, earlier: [] } });
 const WEB_AGAIN = { ...WEB, uid: "again" };
 const cooledAgain: Allocation = { ...cooling, workload: WEB_AGAIN };
 const formerWeb: KnownObject = { ...ours, workload: WEB };
@@ -165,6 +166,8 @@ const ROWS = cases<Case>`
   conflict: the end of a quarantine ${[ended, ourQuarantined, due]} => delete
   conflict: that was never written ${[ended, ours, due]} => delete
   retention: a release of a member ${[cooledWeb, ours]} => replace Kept
+  retention: of what was claimed ahead for a member with an address, and undone ${[ahead(2), ours]} => replace Kept
+  retention: of what was claimed ahead for one without, also by another pod of it ${[ahead(1), ours, due]} => delete
   retention: that is no longer retained, by an older journal ${[cooledWeb, ourCooling]} => wait
   retention: that is no longer retained, and has cooled ${[cooledWeb, ourCooling, due]} => delete
   retention: of an owner that could not be read yet ${[cooledWeb, ours, unread]} => wait

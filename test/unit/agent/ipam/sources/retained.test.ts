@@ -109,6 +109,8 @@ describe("retention: a search that is short takes what is retained", () => {
       => net1 10.6.0.9 -5 retained
     what only the API server knows as its own, last ${{ retained: [orphan, earlier("10.6.0.9")] }}
       => eth0 10.6.0.9 -5 retained
+    what was claimed ahead for another of its pods beside it, last ${{ retained: [earlier("10.6.0.8", { version: -1 }), earlier("10.6.0.9")], rows: [rowOf("10.6.0.8", { owner: "u0", workload: WEB, containerId: "" })] }}
+      => eth0 10.6.0.9 -5 retained
     what only the API server knows as its own ${{ retained: [orphan] }} => eth0 10.6.0.8 -9 retained
     not what its journal has ${{ retained: [orphan], rows: [rowOf("10.6.0.8")] }} => nothing
     what only the API server knows as its own while another pod of the node tries to claim it ${{ retained: [orphan], rows: [rowOf("10.6.0.8", { owner: "u9", isConfirmed: false })] }}
