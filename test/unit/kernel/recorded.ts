@@ -53,14 +53,8 @@ export function answersTo(family: Family, command: string): Message[] {
 
 /** Of each message, before its attributes. */
 export const FIXED_BYTES = {
-  link: 16,
-  kinds: 16,
-  address: 8,
-  route: 12,
-  rule: 12,
-  neighbour: 12,
-  netconf: 4,
-  nftables: 4,
+  ...{ link: 16, kinds: 16, address: 8, route: 12, rule: 12 },
+  ...{ neighbour: 12, netconf: 4, nftables: 4 },
 };
 
 /** Attributes in the order of their types, without those that are empty: neither matters to the kernel. */

@@ -63,6 +63,8 @@ it("no more than eight claims are remembered", () => {
 it("a take-over has a number above that of the object, unless that has none", () => {
   const numbers = [undefined, 0, 4].map((before) => claimAfter({ ...row, claim: named(2) }, before).number);
   expect(numbers).toEqual([2, 2, 5]);
+  // That of a record that was read is none of a new one.
+  expect([0, 1].map((number) => claimAfter({ ...row, claim: named(number) }, 0).number)).toEqual([0, 2]);
   expect(claimAfter(row, undefined)).toEqual(named(2, UNNAMED));
 });
 

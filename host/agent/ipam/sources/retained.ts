@@ -84,10 +84,13 @@ export class RetainedAddresses implements AddressSource {
   /** Returns whether something was found for what the NICs lack. */
   async #assignFound(nics: readonly NicDemand[]): Promise<boolean> {
     const { assignments } = this.#search;
-    await this.#look();
+    const { own } = await this.#look();
     const isMissing: IsWanted = ({ ifName, ip }) =>
       nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
-    const chosen = this.#choose((pick, each) => isMissing(pick, each) && assignments.find(pick) === undefined);
+    // What the pod had without a record was never the member's.
+    const isRecorded = (before: Picked): boolean => before.source !== "own" || own.some((row) => isAt(before, row));
+    const isAssigned = (before: Picked | undefined): boolean => before !== undefined && isRecorded(before);
+    const chosen = this.#choose((pick, each) => isMissing(pick, each) && !isAssigned(assignments.find(pick)));
     assignments.assign(chosen);
     // Another NIC may be short of an address that a NIC of the pod has no use for.
     if (chosen.length === 0) await this.#releaseSurplus([]);

@@ -23,13 +23,8 @@ const ETH0: NicRequest = { ifName: "eth0", pools: [["blue"]] };
 const NET1: NicRequest = { ifName: "net1", pools: [["blue"]] };
 const DUAL: NicRequest = { ifName: "eth0", pools: [["blue"], ["six"]] };
 const DONE: Epoch = {
-  epoch: "e1",
-  settled: "e1",
+  ...{ epoch: "e1", settled: "e1", definition: "kind", waitsFor: "", probed: "", beats: [] },
   cause: "first",
-  definition: "kind",
-  waitsFor: "",
-  probed: "",
-  beats: [],
 };
 const OPEN: Epoch = { ...DONE, epoch: "e2", cause: "history", waitsFor: "n2" };
 
