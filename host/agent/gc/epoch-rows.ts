@@ -180,14 +180,20 @@ export class OwnEpochRows implements EpochRows {
 
   /** Returns whether the address is recorded for the row's pod now, or another's for good. */
   async #settle(row: Allocation, epoch: string): Promise<boolean> {
-    const { registry, node } = this.#deps;
+    const { registry, node, signal } = this.#deps;
     await registry.republish(row);
     const found = await this.#get(row);
     if (found === "unreadable" || isRecorded(row, found)) return true;
     if (found === undefined) return (await registry.findAddress(row.space, row.ip))?.version !== row.version;
     if (found.spec.state === "Cooling" && found.spec.node !== node) return registry.takeBack(row, found);
-    if (found.spec.state === "Quarantined") return true;
-    return found.spec.state === "Bound" && (await this.#isFinal(found, epoch));
+    const { lastHolder: _, ...spec } = found.spec;
+    if (spec.state === "Kept" && spec.node === node) {
+      // For a member that had it before this pod; it would be another's for good.
+      await this.#objects.replace({ ...spec, state: "Cooling" }, found, { ...WRITE_TERMS, signal });
+      return this.#settle(row, epoch);
+    }
+    if (spec.state === "Quarantined") return true;
+    return spec.state !== "Cooling" && (await this.#isFinal(found, epoch));
   }
 
   async #get(row: Allocation): Promise<IpAllocation | "unreadable" | undefined> {
