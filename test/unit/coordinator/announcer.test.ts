@@ -9,11 +9,8 @@ import { ip, mac } from "../../world/values.ts";
 
 /** A link whose namespace does not exist: each attempt to send ends at once, with an error. */
 const link = {
-  netnsPath: "/run/netns/berth-never",
-  index: 2,
-  name: "eth0",
+  ...{ netnsPath: "/run/netns/berth-never", index: 2, name: "eth0", kind: undefined },
   mac: mac("02:00:00:00:00:01"),
-  kind: undefined,
 };
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));

@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Dispatched } from "../../../../host/agent/server/dispatcher.ts";
+import { type Dispatched, LARGE_PAUSE_MS } from "../../../../host/agent/server/dispatcher.ts";
 import { SOCKET_ANSWER_MS } from "../../../../host/agent/server/socket-lock.ts";
 import { listenOnSocket, SILENCE_GRACE_MS, type SocketServer } from "../../../../host/agent/server/socket-server.ts";
 import { SOCKET_RECHECK_MS, watchSocket } from "../../../../host/agent/server/socket-watch.ts";
+import { MAX_NETWORK_CONFIG_BYTES } from "../../../../host/cni/net-conf.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";
 
@@ -115,20 +116,17 @@ describe("the socket server", () => {
     expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Type: application\/json\r\n(.+\r\n)*\r\n\{\}$/);
   });
 
-  it.each([1, 2])(
-    "takes back what was claimed for a caller that hung up, its request in pieces: %i",
-    async (pieces) => {
-      const { socket, received } = await callInPieces(post("c1"), pieces);
-      await until(() => requested.length === 1);
-      socket.destroy();
-      await received;
-      await pass();
-      answer("c1");
-      await until(() => undone.length > 0);
-      expect(undone).toEqual(["c1"]);
-      expect(lines).toEqual(["warn The caller hung up before the answer; undoing the ADD"]);
-    },
-  );
+  it.each([1, 2])("takes back what a caller that hung up would have had; pieces: %i", async (pieces) => {
+    const { socket, received } = await callInPieces(post("c1"), pieces);
+    await until(() => requested.length === 1);
+    socket.destroy();
+    await received;
+    await pass();
+    answer("c1");
+    await until(() => undone.length > 0);
+    expect(undone).toEqual(["c1"]);
+    expect(lines).toEqual(["warn The caller hung up before the answer; undoing the ADD"]);
+  });
 
   it("takes back what a caller has not read to the end", async () => {
     const { socket } = call(post("c1"));
@@ -148,6 +146,16 @@ describe("the socket server", () => {
     await until(() => requested.length === 1);
     answer("c1");
     expect(await received).toContain("200 OK");
+  });
+
+  it("reads large requests apart from each other, and small ones between them", async () => {
+    const size = MAX_NETWORK_CONFIG_BYTES + 1;
+    const large = (id: string): string => post(id).replace("2\r\n\r\n{}", `${size}\r\n\r\n${" ".repeat(size)}`);
+    const sentMs = performance.now();
+    for (const text of [large("l1"), large("l2"), large("l3"), post("c1")]) call(text);
+    await until(() => requested.length === 4);
+    expect([requested.indexOf("c1") < 2, requested.at(-1)]).toEqual([true, "l3"]);
+    expect(performance.now() - sentMs).toBeGreaterThan(2 * LARGE_PAUSE_MS - 5);
   });
 
   it("does not wait for a caller that says nothing", async () => {

@@ -32,12 +32,8 @@ describe("npm packages", () => {
   it("are those with code in a bundle, and the compilers'", () => {
     const [first, ...rest] = npmComponents(directory, bundle("@scope/with"));
     expect(first).toEqual({
-      type: "library",
-      name: "@scope/with",
-      version: "1.2.3",
-      license: "MIT",
-      purl: "pkg:npm/%40scope/with@1.2.3",
-      text: "licence of @scope/with\n\na notice",
+      ...{ type: "library", name: "@scope/with", version: "1.2.3", license: "MIT" },
+      ...{ purl: "pkg:npm/%40scope/with@1.2.3", text: "licence of @scope/with\n\na notice" },
     });
     expect(rest.map(({ name }) => name)).toEqual(["assemblyscript", "esbuild"]);
   });
