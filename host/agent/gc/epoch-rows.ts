@@ -193,7 +193,7 @@ export class OwnEpochRows implements EpochRows {
       return this.#settle(row, epoch);
     }
     if (spec.state === "Quarantined") return true;
-    return spec.state !== "Cooling" && (await this.#isFinal(found, epoch));
+    return spec.state === "Bound" && (await this.#isFinal(found, epoch));
   }
 
   async #get(row: Allocation): Promise<IpAllocation | "unreadable" | undefined> {

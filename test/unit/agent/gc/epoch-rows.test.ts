@@ -313,16 +313,15 @@ describe("a record of another node that is in the way", () => {
     expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
   });
 
+  const kept = { state: "Kept", node: "n2", workload: MACHINE };
   const become = (change: object) => server.edit("10.0.0.1", (spec) => ({ ...spec, holders: [], ...change }));
-  const kept = { state: "Kept", workload: MACHINE };
   it.for<[what: string, change: () => unknown, left: string]>([
     ["final when its node has written, too", () => one.mark("e2.written"), "Bound n1 a"],
     ["final when its node has marked the epoch", () => one.mark("e2"), "Bound n1 a"],
     ["final when no agent of its node ever marked one", () => one.mark(undefined), "Bound n1 a"],
     ["final when its node is gone", () => server.remove("n1", NODES), "Bound n1 a"],
     ["taken back while it cools", () => become({ state: "Cooling" }), "Bound n2 b"],
-    ["left when a member has come to retain it", () => [one.mark("e2"), become(kept)], "Kept n1"],
-    ["ended when a member has come to retain it here", () => become({ ...kept, node: "n2" }), "Bound n2 b"],
+    ["ended when it is kept for a member here", () => become(kept), "Bound n2 b"],
   ])("is %s", async ([, change, left]) => {
     change();
     expect([await two.write(), objects()]).toEqual(["done", [`10.0.0.1 ${left}`]]);
