@@ -96,8 +96,7 @@ export class OwnEpochRows implements EpochRows {
     let newest: Allocation | undefined;
     for await (const row of listRows(this.#deps.registry, SWEEP_PAGE)) {
       // Its pod may have gone with the same past. What cools has its row for as long as its record.
-      const isKnown = row.state === "Bound" || row.state === "Cooling";
-      const isPublished = isKnown && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER;
+      const isPublished = row.isConfirmed && row.state !== "Quarantined" && row.containerId !== UNKNOWN_CONTAINER;
       if (isPublished && row.version > (newest?.version ?? 0)) newest = row;
     }
     return newest;
@@ -121,8 +120,8 @@ export class OwnEpochRows implements EpochRows {
       if (!(state === "Bound" || state === "Cooling") || object.deleting || !holders.every(isHere)) return;
       const row = await registry.findAddress(addressSpace, ip);
       if (row === undefined ? !isWhole : row.state === "Quarantined") return;
-      // What was collected from a member's pod is the member's, whatever the registry says of it.
-      if (state === "Cooling" && (row?.state !== "Cooling" || row.workload === undefined)) return;
+      // What is or was a member's pod's is the member's, whatever the registry says of it.
+      if (state === "Cooling" && row?.workload === undefined) return;
       if (row === undefined && workload !== undefined && holders.length === 1) await this.#keep(object);
       // The row's own record, if any, is made in its place.
       else if (row === undefined || state === "Cooling" || holders.some(({ podUid }) => podUid !== row.owner)) {
@@ -136,8 +135,7 @@ export class OwnEpochRows implements EpochRows {
 
   /** The pod has ended since the copy was made, and the member may come again. */
   async #keep(object: IpAllocation): Promise<void> {
-    const [lastHolder] = object.spec.holders;
-    const spec = { ...object.spec, state: "Kept" as const, holders: [], ...(lastHolder && { lastHolder }) };
+    const spec = { ...object.spec, state: "Kept" as const, holders: [], lastHolder: object.spec.holders[0] };
     await this.#objects.replace(spec, object, { ...WRITE_TERMS, signal: this.#deps.signal });
     this.#deps.log.info({ address: object.name }, "A member's record that came back with the registry's past is kept");
   }
@@ -183,7 +181,7 @@ export class OwnEpochRows implements EpochRows {
     const { registry, node, signal } = this.#deps;
     await registry.republish(row);
     const found = await this.#get(row);
-    if (found === "unreadable" || isRecorded(row, found)) return true;
+    if (found === "unreadable" || found?.spec.state === "Quarantined" || isRecorded(row, found)) return true;
     if (found === undefined) return (await registry.findAddress(row.space, row.ip))?.version !== row.version;
     if (found.spec.state === "Cooling" && found.spec.node !== node) return registry.takeBack(row, found);
     const { lastHolder: _, ...spec } = found.spec;
@@ -192,7 +190,6 @@ export class OwnEpochRows implements EpochRows {
       await this.#objects.replace({ ...spec, state: "Cooling" }, found, { ...WRITE_TERMS, signal });
       return this.#settle(row, epoch);
     }
-    if (spec.state === "Quarantined") return true;
     return spec.state === "Bound" && (await this.#isFinal(found, epoch));
   }
 

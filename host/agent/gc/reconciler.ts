@@ -68,10 +68,10 @@ export const ADOPTIONS_AT_ONCE = 8;
 const NOTICED_READS_AT_ONCE = 4;
 
 /** The part of the cluster's registry that the reconciler needs. */
-type ReconciledRegistry = Pick<
-  KubernetesRegistry,
-  "list" | "findAddress" | "findOwner" | "adopt" | "republish" | "inherit"
-> & { readonly objects: Pick<KubernetesRegistry["objects"], "observe" | "forgetRetained"> };
+interface ReconciledRegistry
+  extends Pick<KubernetesRegistry, "list" | "findAddress" | "findOwner" | "adopt" | "republish"> {
+  readonly objects: Pick<KubernetesRegistry["objects"], "observe" | "forgetRetained" | "sync">;
+}
 
 export interface ReconcilerDeps {
   readonly api: KubeApi;
@@ -338,8 +338,9 @@ export class Reconciler {
   async #compare(rows: readonly Allocation[], objects: ReadonlyMap<string, IpAllocation>): Promise<ReconcileReport> {
     const { registry, lost, node } = this.#deps;
     await this.#deps.look?.();
+    // A row that is older than its object says of the address owner what that says.
     const isOlder = (row: Allocation): boolean => isOlderThan(row, objects.get(nameOf(row)), node);
-    await Promise.all(rows.filter(isOlder).map((row) => registry.inherit(row)));
+    await Promise.all(rows.filter(isOlder).map((row) => registry.objects.sync(row)));
     const known = new Set(rows.map(nameOf));
     for (const name of known) this.#observations.delete(name);
     const wanting = await inParallel(rows, ADOPTIONS_AT_ONCE, async (row) =>

@@ -440,11 +440,6 @@ export class KubernetesRegistry implements Registry {
     return (await this.objects.publish(row, FOR_POD, -Number(cooling.resourceVersion))).kind === "published";
   }
 
-  /** The row is older than its object, which has been observed: says of the address owner what that says. */
-  inherit(row: Allocation): Promise<void> {
-    return this.objects.sync(row);
-  }
-
   /** Reads whether another pod has the address, too, because a machine migrates. Rejects with RegistryError. */
   isShared({ space, ip }: Allocation, signal: AbortSignal): Promise<boolean> {
     return orRegistryError(this.#foreign.isShared({ space, ip }, { ...FOR_POD, signal }));

@@ -36,8 +36,7 @@ export async function findRetained({ registry, poolCache, demand }: Search): Pro
   const { claimant, nics, deadline } = demand;
   // The addresses of a migration's target are not for the pod from which the machine migrates to it.
   const target = claimant.isMigrationTarget === true ? claimant : undefined;
-  const found: Retained[] = [];
-  const last: Retained[] = [];
+  const [found, last]: [Retained[], Retained[]] = [[], []];
   const own: Allocation[] = [];
   let highest = 0;
   for (const member of new Set(nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []))) {
@@ -48,16 +47,15 @@ export async function findRetained({ registry, poolCache, demand }: Search): Pro
       // An address of this pod itself is in the journal, or left of a claim that is being undone; another pod's row
       // there will give way.
       const row = await registry.findAddress(kept.space, kept.ip);
-      const isRow = row?.owner === kept.owner;
-      if (isRow && kept.owner === claimant.owner) own.push(kept);
-      else (isRow && isUnused(row) ? last : found).push({ kept, picks: picksOf(poolCache, ofMember, kept) });
+      const isHere = row?.owner === kept.owner;
+      if (isHere && kept.owner === claimant.owner) own.push(kept);
+      else (isHere && isUnused(row) ? last : found).push({ kept, picks: picksOf(poolCache, ofMember, kept) });
     }
   }
   // An address that the pod shares with the one that migrates to it is the member's: nothing is better.
   const shared = own.filter(({ isInUse }) => isInUse === true);
   const others = found.filter(({ kept }) => !shared.some((each) => isSameNic(each, kept)));
-  const retained = [...others.toSorted((a, b) => compareRecords(a.kept, b.kept)), ...last];
-  return { retained, own, next: highest + 1 };
+  return { retained: [...others.toSorted((a, b) => compareRecords(a.kept, b.kept)), ...last], own, next: highest + 1 };
 }
 
 /** Returns whether what is retained for this interface, or for any, may be the NIC's. */

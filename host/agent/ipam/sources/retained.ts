@@ -88,9 +88,9 @@ export class RetainedAddresses implements AddressSource {
     const isMissing: IsWanted = ({ ifName, ip }) =>
       nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
     // What the pod had without a record was never the member's.
-    const isRecorded = (before: Picked): boolean => before.source !== "own" || own.some((row) => isAt(before, row));
-    const isAssigned = (before: Picked | undefined): boolean => before !== undefined && isRecorded(before);
-    const chosen = this.#choose((pick, each) => isMissing(pick, each) && !isAssigned(assignments.find(pick)));
+    const isOpen = (to?: Picked): boolean =>
+      to === undefined || (to.source === "own" && !own.some((row) => isAt(to, row)));
+    const chosen = this.#choose((pick, each) => isMissing(pick, each) && isOpen(assignments.find(pick)));
     assignments.assign(chosen);
     // Another NIC may be short of an address that a NIC of the pod has no use for.
     if (chosen.length === 0) await this.#releaseSurplus([]);

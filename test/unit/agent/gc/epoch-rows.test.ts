@@ -268,12 +268,14 @@ describe("a record that came back with the past", () => {
       await expect.poll(objects).toEqual(["10.0.0.1 Kept n1"]);
     });
 
-    it.each([true, false])("gives way with the epoch, if not before; the journal is whole: %s", async (isWhole) => {
-      const end = fail(one, () => true, new ApiUnavailable("the call", "no route"));
-      await collect();
+    it.each(["whole", "as found", "whole; the pod ends late"])("gives way with the epoch; journal: %s", async (how) => {
+      const isLate = how.endsWith("late");
+      fail(one, () => true, new ApiUnavailable("the call", "no route"));
+      if (!isLate) await collect();
       await one.node.registry.idle();
-      end();
-      one.journal = { isWhole, isNewer: true };
+      const late = isLate ? [undefined, collect] : [];
+      one.node.gate = (_call, commit) => Promise.resolve(late.shift()?.()).then(commit);
+      one.journal = { isWhole: how !== "as found", isNewer: true };
       // First claims of other nodes do not wait longer.
       expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Kept n1"]]);
       expect(await one.epochRows.isNewestMissing()).toBe(false);

@@ -45,8 +45,7 @@ class Scene {
           adopt: (adoption) => registry.adopt(adoption),
           ...{
             republish: async () => {},
-            inherit: async () => {},
-            objects: { observe: () => {}, forgetRetained: () => {} },
+            objects: { observe: () => {}, forgetRetained: () => {}, sync: async () => {} },
           },
         },
         relists: () => this.relists,
