@@ -3,6 +3,7 @@
  * journal is the truth about this node: what it lacks is not this node's any more, and makes room for the pod that has
  * it elsewhere. Waits for other nodes to do the same where they are in the way.
  */
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
@@ -79,7 +80,9 @@ export class OwnEpochRows implements EpochRows {
     while (!signal.aborted) {
       try {
         const newest = await this.#findNewest();
-        const isMissing = await registry.objects.isMissing(newest, { ...TERMS, signal });
+        // Another sandbox than it knows would show that the journal went back.
+        const isHere = existsSync(newest?.netns ?? "");
+        const isMissing = await registry.objects.isMissing(newest, { ...TERMS, signal }, isHere);
         // Another row is the newest if it has changed meanwhile. No node deletes what a member retains.
         if (newest === undefined || (isMissing && newest.workload !== undefined)) return isMissing;
         if ((await registry.findAddress(newest.space, newest.ip))?.version === newest.version) return isMissing;
@@ -180,7 +183,7 @@ export class OwnEpochRows implements EpochRows {
   async #settle(row: Allocation, epoch: string): Promise<boolean> {
     const { registry, node, signal } = this.#deps;
     await registry.republish(row);
-    const found = await this.#get(row);
+    const found = await this.#objects.get(nameOf(row), { ...TERMS, signal }).catch(unreadable);
     if (found === "unreadable" || found?.spec.state === "Quarantined" || isRecorded(row, found)) return true;
     if (found === undefined) return (await registry.findAddress(row.space, row.ip))?.version !== row.version;
     if (found.spec.state === "Cooling" && found.spec.node !== node) return registry.takeBack(row, found);
@@ -191,15 +194,6 @@ export class OwnEpochRows implements EpochRows {
       return this.#settle(row, epoch);
     }
     return spec.state === "Bound" && (await this.#isFinal(found, epoch));
-  }
-
-  async #get(row: Allocation): Promise<IpAllocation | "unreadable" | undefined> {
-    try {
-      return await this.#objects.get(nameOf(row), { ...TERMS, signal: this.#deps.signal });
-    } catch (error) {
-      if (error instanceof ConfigError) return "unreadable";
-      throw error;
-    }
   }
 
   /** Whether the object's node has ended what is not its own any more, or never will. */
@@ -216,4 +210,9 @@ export class OwnEpochRows implements EpochRows {
 function isRecorded({ owner, ifName }: Allocation, object: IpAllocation | undefined): boolean {
   if (object?.spec.state !== "Bound") return false;
   return object.spec.holders.some((holder) => holder.podUid === owner && holder.ifName === ifName);
+}
+
+function unreadable(error: unknown): "unreadable" {
+  if (error instanceof ConfigError) return "unreadable";
+  throw error;
 }

@@ -268,14 +268,21 @@ export class ObjectSync {
   }
 
   /**
-   * Reads the object. Resolves with whether there is none, or one that was read is older than what was known of it: the
-   * API server's history is another one. `address`: undefined if none is to be read.
+   * Reads the object of a row that an ADD was answered with. Resolves with whether there is none, or this node has
+   * written it before the row, or one that was read is older than what was known of it: the API server's history is
+   * another one. `row`: undefined if none is to be read; `isHere`: its sandbox is there, so the journal is not an older
+   * one.
    */
-  async isMissing(address: AddressKey | undefined, terms: CallTerms): Promise<boolean> {
-    if (address === undefined) return this.#hasGoneBack;
-    const task = this.#startTask(address, terms, undefined);
+  async isMissing(row: Allocation | undefined, terms: CallTerms, isHere: boolean): Promise<boolean> {
+    if (row === undefined) return this.#hasGoneBack;
+    const task = this.#startTask(row, terms, undefined);
     await this.#queues.run(task.name, () => this.#read(task));
-    return task.object === "absent" || this.#hasGoneBack;
+    return task.object === "absent" || this.#hasGoneBack || (isHere && this.#isBefore(row, task.object));
+  }
+
+  #isBefore(row: Allocation, object: KnownObject | undefined): boolean {
+    if (object?.node !== this.#options.node || object.sharers !== undefined) return false;
+    return object.state === "Bound" ? object.podUid !== row.owner : object.state === "Cooling" && row.state === "Bound";
   }
 
   /** The object is not what it was known to be: the next sync reads it. */
