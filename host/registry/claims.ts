@@ -61,6 +61,7 @@ export function claimOver(
 /** Returns the row's claim when it takes over the object of an earlier pod of its member, or one retained for it. */
 export function claimAfter({ claim }: Allocation, before: number | undefined = 1): ClaimName {
   const { id = UNNAMED, number = 0, earlier = [] } = claim ?? {};
+  // 1 is that of a member's first address.
   return { id, number: number + before > 0 ? Math.max(number, before + 1, 2) : 0, earlier };
 }
 

@@ -455,7 +455,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
       newEpoch: options.newUuid ?? randomUUID,
     }),
     rows: new OwnEpochRows({
-      ...{ api, node, registry, allocations, log },
+      ...{ api, node, registry, allocations, nics, log },
       machine: () => machine.current,
       known: knownEpoch,
       signal: closing.signal,

@@ -3,7 +3,6 @@
  * journal is the truth about this node: what it lacks is not this node's any more, and makes room for the pod that has
  * it elsewhere. Waits for other nodes to do the same where they are in the way.
  */
-import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
@@ -25,6 +24,7 @@ import { isSameMember } from "../../resources/member.ts";
 import { decodeNode } from "../../resources/node.ts";
 import { markOf } from "../../resources/registry-epoch.ts";
 import { SWEEP_PAGE } from "./collector.ts";
+import type { NicAccess } from "./orphan-nics.ts";
 import type { OwnAllocations } from "./own-allocations.ts";
 
 /** Interval at which an object that is in the way is read again: milliseconds. */
@@ -44,6 +44,7 @@ interface EpochRowsDeps {
   /** Returns the machine that this agent runs on; undefined while it is unknown. */
   readonly machine: () => string | undefined;
   readonly allocations: Pick<OwnAllocations, "reconcile">;
+  readonly nics: Pick<NicAccess, "readNetnsStatus">;
   readonly known: Pick<KnownEpoch, "note">;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -76,12 +77,12 @@ export class OwnEpochRows implements EpochRows {
   }
 
   async isNewestMissing(): Promise<boolean> {
-    const { registry, signal, log } = this.#deps;
+    const { registry, nics, signal, log } = this.#deps;
     while (!signal.aborted) {
       try {
         const newest = await this.#findNewest();
         // Another sandbox than it knows would show that the journal went back.
-        const isHere = existsSync(newest?.netns ?? "");
+        const isHere = newest !== undefined && ["there", "inUse"].includes(await nics.readNetnsStatus(newest));
         const isMissing = await registry.objects.isMissing(newest, { ...TERMS, signal }, isHere);
         // Another row is the newest if it has changed meanwhile. No node deletes what a member retains.
         if (newest === undefined || (isMissing && newest.workload !== undefined)) return isMissing;

@@ -46,7 +46,7 @@ export async function findRetained({ registry, poolCache, demand }: Search): Pro
     for (const kept of all.filter((each) => mayHave(demand, each))) {
       // An address of this pod itself is in the journal, or left of a claim that is being undone; another pod's row
       // there will give way.
-      const row = await registry.findAddress(kept.space, kept.ip);
+      const row = kept.owner === "" ? undefined : await registry.findAddress(kept.space, kept.ip);
       const isHere = row?.owner === kept.owner;
       if (isHere && kept.owner === claimant.owner) own.push(kept);
       else (isHere && isUnused(row) ? last : found).push({ kept, picks: picksOf(poolCache, ofMember, kept) });

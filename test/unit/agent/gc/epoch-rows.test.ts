@@ -64,7 +64,8 @@ class Agent {
       { graceMs: () => 60_000, nodeLostMs: () => 600_000, nowMs: clock.nowMs, random: () => 0.5 },
     );
     const terms = { known: this.known, machine: () => this.machine, signal: this.#stop.signal };
-    this.epochRows = new OwnEpochRows({ ...own, ...terms, allocations: this.#allocations });
+    const nics = { readNetnsStatus: async () => "there" as const };
+    this.epochRows = new OwnEpochRows({ ...own, ...terms, nics, allocations: this.#allocations });
   }
 
   static async open(name: string): Promise<Agent> {
@@ -246,7 +247,7 @@ describe("a record that came back with the past", () => {
       await atCopy();
       await goBackBefore(async () => {
         await one.free("a");
-        await one.node.bind("10.0.0.1", "b", { workload: MACHINE, netns: "/proc/self/ns/net" });
+        await one.node.bind("10.0.0.1", "b", { workload: MACHINE });
       });
     });
 
