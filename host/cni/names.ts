@@ -1,5 +1,4 @@
 /** Names of the CNI protocol as branded types, so that they cannot be confused. */
-import { utf8Length } from "../lib/utf8.ts";
 
 /** Longest name of an interface, IFNAMSIZ of linux/if.h less its final NUL: bytes. */
 export const MAX_IF_NAME_BYTES = 15;
@@ -58,5 +57,7 @@ export function parseLinkName(text: string): string | undefined {
 }
 
 function isLinkName(text: string, maxBytes: number): boolean {
-  return text !== "" && !RESERVED_IF_NAMES.has(text) && !BAD_IN_IF_NAME.test(text) && utf8Length(text) <= maxBytes;
+  return (
+    text !== "" && !RESERVED_IF_NAMES.has(text) && !BAD_IN_IF_NAME.test(text) && Buffer.byteLength(text) <= maxBytes
+  );
 }

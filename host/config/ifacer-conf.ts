@@ -4,7 +4,6 @@ import type { IfName } from "../cni/names.ts";
 import { MAX_IF_NAME_BYTES } from "../cni/names.ts";
 import { IFACER_TYPES } from "../cni/request.ts";
 import { orAbsent, wholeNumber } from "../lib/schema.ts";
-import { utf8Length } from "../lib/utf8.ts";
 import { decodeConfig } from "./config-error.ts";
 import { ifName, linkName } from "./fields/network.ts";
 
@@ -109,8 +108,8 @@ const entry = z
     if (joined === undefined && takeOver) issue(["takeOver"], 'false, or a "bond" that takes the addresses over');
     const parent = joined?.name ?? names[0] ?? DEFAULT_BOND_NAME;
     const vlanName = `${parent}.${vlanId}`;
-    if (vlanId > 0 && utf8Length(vlanName) > MAX_IF_NAME_BYTES) {
-      const got = `${vlanId}, which makes the device name "${vlanName}" of ${utf8Length(vlanName)} bytes`;
+    if (vlanId > 0 && Buffer.byteLength(vlanName) > MAX_IF_NAME_BYTES) {
+      const got = `${vlanId}, which makes the device name "${vlanName}" of ${Buffer.byteLength(vlanName)} bytes`;
       const fix =
         joined === undefined ? "give the master a shorter name, or an alternative one" : 'set a shorter "bond.name"';
       issue(["vlanID"], `a name of at most ${MAX_IF_NAME_BYTES} bytes: ${fix}`, got);

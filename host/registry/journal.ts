@@ -55,8 +55,8 @@ export interface Journal extends Registry {
    */
   forget(allocation: Allocation, isTaken?: boolean): Promise<boolean>;
   /**
-   * Writes a confirmed row: with {@link UNKNOWN_CONTAINER} if Bound; a Cooling one starts to cool. Returns undefined
-   * if the address has a row, or its NIC another Bound address of the family.
+   * Writes a confirmed row: with {@link UNKNOWN_CONTAINER} if a NIC may have it; a Cooling one starts to cool. Returns
+   * undefined if the address has a row, or its NIC another Bound address of the family.
    */
   adopt(adoption: Adoption): Promise<Allocation | undefined>;
   /** Returns what {@link noteOwner} has recorded, the oldest first. */

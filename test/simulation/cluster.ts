@@ -785,17 +785,17 @@ export class Cluster {
 
   /**
    * The set is deleted and created again around its pods, which the new one adopts (`--cascade=orphan`). It has
-   * nothing of those that are not there, or on their way out.
+   * nothing of those that are not there, have no address yet, or are on their way out.
    */
   recreateSet(workload: Workload): void {
     this.#removeWorkload(workload);
     workload.life++;
     this.#putWorkload(workload);
     const ownerReferences = [{ ...controllerOf(workload), controller: true }];
-    const adopted = new Set(this.expected.map(({ name }) => name));
     for (const name of namesOf(workload)) {
-      if (adopted.has(name)) this.#patch(`${PODS}/${name}`, { metadata: { ownerReferences } });
-      else this.ledger.forgetMember(name);
+      const adopted = this.expected.find((pod) => pod.name === name);
+      if (adopted !== undefined) this.#patch(`${PODS}/${name}`, { metadata: { ownerReferences } });
+      this.ledger.forgetMember(name, adopted?.uid);
     }
   }
 

@@ -393,6 +393,7 @@ export class Ledger implements Segment {
       if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
     } else {
       this.#countWrite(address, after, writer);
+      this.#noteClaim(address, former, now);
       const isLeft = holdersOf(before) > 1 && holdersOf(after) === 1;
       if (isLeft || this.#mayBeLate(after)) this.#leftToMs.set(address, this.#options.nowMs());
     }
@@ -594,6 +595,16 @@ export class Ledger implements Segment {
     }
   }
 
+  /** What is claimed for a member while its own is left behind is the next one's as long as it is recorded for it. */
+  #noteClaim(address: string, former: Spec | undefined, now: Spec | undefined): void {
+    const { member, interface: ifName = "" } = now?.workload ?? {};
+    if (now === undefined || member === undefined) return;
+    const key = memberKey(member, ifName, address);
+    const had = this.#members.get(key);
+    const isNew = former?.workload === undefined || !isRecordedFor(former.workload, now);
+    if (isNew && had !== undefined && this.#isLeftBehind(had)) this.#leftBehindOf(key).add(address);
+  }
+
   /** Whether an agent that had the journal may have sent the write. */
   #mayBeLate(after: StoredObject | undefined): boolean {
     const { node = "", holders = [] } = (after?.spec as unknown as Spec | undefined) ?? {};
@@ -693,10 +704,13 @@ export class Ledger implements Segment {
 
   /**
    * The set no longer has the member, or somebody deleted what it retains. A node whose agent does not act may still
-   * say that the member has it.
+   * say that the member has it. `uid`: of a pod of it that keeps what it has now.
    */
-  forgetMember(name: string): void {
-    for (const [key, had] of [...this.#members]) if (key.startsWith(`${name} `)) this.#forget(key, had);
+  forgetMember(name: string, uid?: string): void {
+    for (const [key, had] of [...this.#members]) {
+      const isOnNic = [...(this.#live.get(had) ?? [])].some((nic) => nic.uid === uid);
+      if (key.startsWith(`${name} `) && !isOnNic) this.#forget(key, had);
+    }
   }
 
   /** The member may get another address, and this one again as long as it is recorded for it. */

@@ -62,6 +62,7 @@ type PodReaders = Pick<
   | "isPodGone"
   | "readHolderStatus"
   | "readNodeStatus"
+  | "findOwnerOf"
   | "onLost"
   | "onOrphan"
   | "random"

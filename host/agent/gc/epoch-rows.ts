@@ -186,7 +186,10 @@ export class OwnEpochRows implements EpochRows {
     await registry.republish(row);
     const found = await this.#objects.get(nameOf(row), { ...TERMS, signal }).catch(unreadable);
     if (found === "unreadable" || found?.spec.state === "Quarantined" || isRecorded(row, found)) return true;
-    if (found === undefined) return (await registry.findAddress(row.space, row.ip))?.version !== row.version;
+    const now = await registry.findAddress(row.space, row.ip);
+    // It was released meanwhile.
+    if (now?.state !== "Bound" || now.owner !== row.owner) return true;
+    if (found === undefined) return false;
     if (found.spec.state === "Cooling" && found.spec.node !== node) return registry.takeBack(row, found);
     const { lastHolder: _, ...spec } = found.spec;
     if (spec.state === "Kept" && spec.node === node) {

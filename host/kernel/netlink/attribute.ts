@@ -5,7 +5,6 @@
  *      ├ length ┼ type ┼ value …        ┤ padding to a multiple of 4      (linux/netlink.h, struct nlattr)
  */
 import { invariant } from "../../lib/invariant.ts";
-import { encodeUtf8 } from "../../lib/utf8.ts";
 import { malformed } from "./error.ts";
 import { putUint16, putUint32, uint8At, uint16At, uint32At } from "./numbers.ts";
 
@@ -142,12 +141,16 @@ export function readValue<T>(
   return value === undefined ? undefined : decode(value);
 }
 
+const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+
+/** Returns the text as UTF-8, without a NUL. */
+export const encodeText = (text: string): Uint8Array => encoder.encode(text);
 
 /** Returns the text with the final NUL that the kernel requires. A NUL inside would truncate it, so it is a bug. */
 export function encodeString(text: string): Uint8Array {
   invariant(!text.includes("\0"), `Text ${JSON.stringify(text)} for the kernel has a NUL inside`);
-  return encodeUtf8(`${text}\0`);
+  return encodeText(`${text}\0`);
 }
 
 /** Returns the text without its NUL, which must be the last byte and the only NUL. */

@@ -143,13 +143,15 @@ export class KubernetesRegistry implements Registry {
   }
 
   /** Waits while rows may be missing that say what the pod has. The address owners are read beside it. */
-  claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
+  async claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
     for (const { workload = claim.workload } of claim.proposals) {
       if (workload !== undefined) void this.#owners.read(workload);
     }
-    const comparison = this.#options.comparison?.(signal);
-    if (comparison === undefined) return this.#claims.claim(claim, signal);
-    return comparison.then(() => this.#claims.claim(claim, signal));
+    await this.#options.comparison?.(signal);
+    const outcome = await this.#claims.claim(claim, signal);
+    // The pod may show another owner since it was identified.
+    if (outcome.kind === "bound") this.#followOwners(outcome.held);
+    return outcome;
   }
 
   undo(created: readonly Allocation[]): Promise<void> {
@@ -158,7 +160,6 @@ export class KubernetesRegistry implements Registry {
 
   async retain(claimed: readonly Allocation[]): Promise<void> {
     await this.#journal.retain(claimed);
-    // The pod may show another owner since it was identified.
     this.#followOwners(claimed);
   }
 

@@ -64,13 +64,14 @@ export class SqliteJournal extends SqliteStore {
   adopt(adoption: Adoption, nowMs: number): Allocation | undefined {
     const { space, ip, prefixLength, pool, state, owner, ifName, namespace, pod, workload, claim, quarantine } =
       adoption;
+    // Whatever a member's pod had may have been on its NIC.
+    const container = state === "Bound" || workload !== undefined ? UNKNOWN_CONTAINER : "";
     if (this.findAddress(space, ip) !== undefined) return undefined;
     // An ADD may have given the NIC an address since the object was read.
     const isOnNic = (row: Allocation): boolean =>
       row.state === "Bound" && row.ifName === ifName && row.ip.family === ip.family;
     if (state === "Bound" && this.findOwner(owner).some(isOnNic)) return undefined;
     const { reason = "", mac = "", parent = "", nextProbeAtMs = 0 } = quarantine ?? {};
-    const container = state === "Bound" ? UNKNOWN_CONTAINER : "";
     this.write(
       ADOPT,
       ...[...keyOf(space, ip), prefixLength, pool, state, owner, ifName, container, namespace, pod],

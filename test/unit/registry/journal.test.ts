@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp } from "../../../host/net/ip.ts";
+import { isUnused } from "../../../host/registry/claims.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
 import { openSqliteJournal } from "../../../host/registry/sqlite/sqlite-registry.ts";
@@ -229,7 +230,8 @@ describe("journal: adopted rows", () => {
     expect(await journal.adopt(adoption("10.0.0.1"))).toBeUndefined();
     expect(await journal.adopt(adoption("fd00::1"))).toMatchObject({ state: "Bound" });
     expect(await journal.adopt(adoption("10.0.0.3", { ifName: "net1" }))).toMatchObject({ state: "Bound" });
-    expect(await journal.adopt(adoption("10.0.0.4", { state: "Cooling" }))).toMatchObject({ state: "Cooling" });
+    const left = { state: "Cooling", workload: WORKLOAD } as const;
+    expect(isUnused((await journal.adopt(adoption("10.0.0.4", left))) ?? expect.fail("It has a row"))).toBe(false);
     expect(await journal.adopt(adoption("10.0.0.1", { owner: "b" }))).toMatchObject({ state: "Bound" });
   });
 

@@ -3,13 +3,13 @@
  *
  *      IFLA_LINKINFO { IFLA_INFO_KIND "macvlan", IFLA_INFO_DATA { IFLA_MACVLAN_MODE 4 } }
  */
-import { encodeUtf8 } from "../../../lib/utf8.ts";
 import {
   type Attribute,
   attribute,
   decodeAttributes,
   decodeUint16,
   decodeUint32,
+  encodeText,
   encodeUint16,
   encodeUint32,
   findValue,
@@ -78,7 +78,7 @@ function decodeName(value: Uint8Array): string {
 /** `more` are attributes besides the kind's own: the peer of a new veth. */
 export function encodeKind(kind: LinkKind, more: readonly Attribute[] = []): Attribute {
   const attributes = [...encodeKindAttributes(kind), ...more];
-  const name = encodeUtf8(kindName(kind));
+  const name = encodeText(kindName(kind));
   const data = attributes.length === 0 ? [] : [nest(IFLA_INFO_DATA, attributes)];
   return nest(IFLA_LINKINFO, [attribute(IFLA_INFO_KIND, name), ...data]);
 }

@@ -1,4 +1,3 @@
-import { encodeUtf8 } from "../../../lib/utf8.ts";
 import type { Mac } from "../../../net/mac.ts";
 import type { LinkState } from "../../../plan/state.ts";
 import { decodeMac, encodeMac } from "../../mac-bytes.ts";
@@ -9,6 +8,7 @@ import {
   decodeString,
   decodeUint32,
   encodeString,
+  encodeText,
   encodeUint32,
   findValue,
   nest,
@@ -167,7 +167,7 @@ function encodeChangeAttributes(change: LinkChange): Attribute[] {
     optional(IFLA_NET_NS_FD, netnsFd, encodeUint32),
     optional(IFLA_IFNAME, name, encodeString),
     // Without a final NUL, which would be part of it; an empty value removes the alias.
-    optional(IFLA_IFALIAS, alias, encodeUtf8),
+    optional(IFLA_IFALIAS, alias, encodeText),
     optional(IFLA_GROUP, group, encodeUint32),
     optional(IFLA_NUM_TX_QUEUES, queues, encodeUint32),
     optional(IFLA_NUM_RX_QUEUES, queues, encodeUint32),

@@ -1,8 +1,7 @@
 /** Statements: parts of a rule as `nft` writes them, each a list of expressions over register 1. */
 import { invariant } from "../../../lib/invariant.ts";
-import { encodeUtf8 } from "../../../lib/utf8.ts";
 import type { Expression } from "../../../plan/nft-table.ts";
-import { encodeUint32 } from "../attribute.ts";
+import { encodeText, encodeUint32 } from "../attribute.ts";
 import {
   CT_STATE_NEW,
   IFNAMSIZ,
@@ -39,7 +38,7 @@ const MARKS = { ct: NFT_CT_MARK, meta: NFT_META_MARK } as const;
 
 /** Encodes the name in sixteen bytes, as the kernel stores names of interfaces. */
 export function encodeIfName(name: string): Uint8Array {
-  const bytes = encodeUtf8(name);
+  const bytes = encodeText(name);
   invariant(bytes.length > 0 && bytes.length < IFNAMSIZ, `"${name}" is no name of an interface`);
   const padded = new Uint8Array(IFNAMSIZ);
   padded.set(bytes);
@@ -53,7 +52,7 @@ export function matchInterface(direction: "iifname" | "oifname", name: string): 
 
 /** Matches `iifname != "veth*"`: no name that begins so. */
 export function matchOtherThan(direction: "iifname" | "oifname", start: string): Expression[] {
-  return [load("meta", KEYS[direction]), compare(encodeUtf8(start), true)];
+  return [load("meta", KEYS[direction]), compare(encodeText(start), true)];
 }
 
 function compare(value: Uint8Array, inverted: boolean): Expression {

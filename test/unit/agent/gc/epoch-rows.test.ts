@@ -193,6 +193,14 @@ describe("what the journal has", () => {
     await expect.poll(() => one.rows()).toEqual(["10.0.0.1 a Bound"]);
     expect([await one.write(), objects()]).toEqual(["done", []]);
   });
+
+  it.each([1, 2, 3])("is the member's still when its pod ends before list %i of the write", async (list) => {
+    await one.node.bind("10.0.0.1", "a", { workload: MACHINE });
+    let left = list;
+    one.node.gate = async ({ path }, commit) =>
+      path === ALLOCATIONS && --left === 0 ? one.end("a").then(commit) : commit();
+    expect([await one.write(), left <= 0, objects()]).toEqual(["done", true, ["10.0.0.1 Kept n1"]]);
+  });
 });
 
 describe("a record that came back with the past", () => {

@@ -18,7 +18,8 @@ import {
 import { type Allocation, UNNAMED } from "../../../../host/registry/registry.ts";
 import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../../host/resources/member.ts";
-import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
+import { openClusterNode } from "../../../world/node.ts";
+import { claim, claimAndRetain, HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 import { CONFLICT } from "../registry-quarantine-suite.ts";
 
@@ -125,6 +126,19 @@ it.each<[what: string, object: KnownObject, ofPod: Workload | undefined, wanted:
 ])("retention: the owner of an address, created again around its pod: %s", (_, object, ofPod, wanted) =>
   expect(findRecreatedOwner(row, object, ofPod)).toEqual(wanted),
 );
+
+it("retention: what is retained follows its owner that was created again while a claim of it was under way", async () => {
+  let uid = WEB.uid;
+  const { registry, server } = await openClusterNode({ findOwnerOf: () => ({ ...WEB, uid }) });
+  for (uid of [WEB.uid, "again"]) {
+    const [kept] = await registry.findRetained(WEB);
+    const wanted = proposal("10.0.0.1", kept && { replaces: kept.version });
+    await claimAndRetain(registry, claim(uid, [wanted], { workload: WEB }));
+    if (uid !== "again") await registry.release({ containerId: `c-${uid}`, ifName: "eth0" });
+    await registry.idle();
+  }
+  expect(server.objects.get("10.0.0.1")?.spec.workload).toMatchObject({ uid });
+});
 
 it.each<[what: string, change: Partial<KnownObject>, isNamed: boolean]>([
   ["is the row's pod, if the object names it", {}, true],
