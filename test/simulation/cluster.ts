@@ -854,7 +854,10 @@ export class Cluster {
   /** Whether a controller leads that does not stand still. */
   get #isLed(): boolean {
     const { nowMs } = this.#options.time;
-    return this.#controllers.some(({ process, running }) => running.status.isLeading && process.pausedUntilMs <= nowMs);
+    return this.#controllers.some(
+      ({ process, running }) =>
+        running.status.isLeading && process.pausedUntilMs <= nowMs && !this.network.isStalled(process),
+    );
   }
 
   #specOf(family: Family) {

@@ -3,6 +3,7 @@
  * watches. The product's own client (lanes, deadlines, retries, decoding) stands before it, as bytes before a socket.
  */
 import type { Answer, Exchanges } from "../../host/kubernetes/http/exchange.ts";
+import { BACKGROUND_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
 import { ApiError, type KubeCall, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import type { Writer } from "../fakes/admission/admission.ts";
 import { ALLOCATIONS, type MemoryApiServer } from "../fakes/memory-api-server.ts";
@@ -67,8 +68,8 @@ const EVERY_PATH = "";
 const BOOKMARK_MS = 60_000;
 /** A later answer counts as bad: milliseconds. */
 const PROMPT_MS = 500;
-/** Objects, the list of a node's, one pod, and the controllers' Lease. */
-const RECONCILED = /\/ipallocations(?:\/|$)|\/pods\/.|\/leases\/./;
+/** Objects, the list of a node's, one pod, the controllers' Lease, and what controllers plan. */
+const RECONCILED = /\/(?:ipallocations|ippools|subnets)(?:\/|$)|\/pods\/.|\/leases\/./;
 
 const OWN_KINDS = "/apis/ipam.vendor.io/";
 
@@ -163,6 +164,12 @@ export class Network {
 
   hears(machine: string): void {
     this.#endLag(machine, EVERY_PATH);
+  }
+
+  /** Whether such a call of the process has had no answer for longer than its first attempt may take. */
+  isStalled(process: Process): boolean {
+    const sinceMs = this.#options.time.nowMs - BACKGROUND_ATTEMPT_MS;
+    return [...(this.#calls.get(process)?.open ?? [])].some(({ sentMs }) => sentMs < sinceMs);
   }
 
   /**

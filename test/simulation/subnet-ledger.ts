@@ -2,6 +2,7 @@
  * Invariants of the pools that the controller generates out of Subnets (docs/develop/subnets.md). It sees the objects
  * of the API server alone.
  */
+import { POD_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
 import { formatIp, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
 import type { MemoryApiServer, StoredObject } from "../fakes/memory-api-server.ts";
@@ -17,9 +18,9 @@ const BOUND_MS = 30_000;
 const CAUGHT_UP_MS = 5_000;
 /**
  * A pod that is answered later than this after its agent was told that its pool lost the address had it before:
- * milliseconds.
+ * milliseconds. A claim that is under way may wait for one answer that is lost.
  */
-const LOST_MS = 2_000;
+const LOST_MS = POD_ATTEMPT_MS + 2_000;
 /**
  * A controller may not know of a record that is there for less, not counting the time in which it stood still:
  * milliseconds.

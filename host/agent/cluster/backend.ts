@@ -485,7 +485,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   listeners.onMachine = (name) => takeJournal(name, journal);
   listeners.onNode = (change) => {
     // The first list ends after its changes.
-    if (machine.identified() === undefined) void machine.nodeRead(resources.node);
+    if (machine.isIdentified) void machine.nodeRead(resources.node);
     allocations.nodeChanged(change);
     epoch.followMark(change.kind === "set" ? (change.value.annotations[EPOCH_ANNOTATION] ?? "") : undefined);
   };

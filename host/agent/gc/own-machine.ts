@@ -30,7 +30,8 @@ interface OwnMachineOptions {
 export class OwnMachine {
   readonly #options: OwnMachineOptions;
   readonly #settled = new Latch();
-  #isSettled = false;
+  /** Whether the Node was read. */
+  isIdentified = false;
   #machine: string | undefined;
   #others: { readonly names: readonly string[]; readonly readMs: number } | undefined;
   #reading: Promise<readonly string[]> | undefined;
@@ -46,7 +47,7 @@ export class OwnMachine {
 
   /** Resolves when the Node was read; undefined if it was. */
   identified(signal?: AbortSignal): Promise<void> | undefined {
-    return this.#isSettled ? undefined : this.#settled.wait(signal);
+    return this.isIdentified ? undefined : this.#settled.wait(signal);
   }
 
   /** The Node object was read, for the first time or again; undefined if there is none. */
@@ -59,7 +60,7 @@ export class OwnMachine {
         this.#machine = machine;
       }
     }
-    this.#isSettled = true;
+    this.isIdentified = true;
     this.#settled.open();
   }
 
