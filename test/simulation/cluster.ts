@@ -1264,8 +1264,8 @@ export class Cluster {
   /** ADDs do not wait longer for a started agent's first comparison than its calls had no prompt answer (undo). */
   #checkComparisons(): void {
     for (const { machine } of this.nodes) {
-      const process = machine.comparing;
-      if (process === undefined || !machine.isActing || this.network.cutOff.has(machine.host)) continue;
+      const { comparing: process, isActing, host, space } = machine;
+      if (process === undefined || !isActing || space.delayMs > 0 || this.network.cutOff.has(host)) continue;
       const tookMs = (this.#comparingMs.get(process) ?? 0) + TICK_MS;
       this.#comparingMs.set(process, tookMs);
       const bad = this.network.badCalls(process);

@@ -11,24 +11,12 @@ interface Spec {
   readonly state: string;
   readonly node: string;
   readonly holders?: readonly { readonly podUID: string; readonly interface: string; readonly node: string }[];
-  readonly workload?: {
-    readonly uid: string;
-    readonly member: string;
-    readonly interface?: string;
-    readonly fresh?: boolean;
-  };
+  readonly workload?: { readonly uid: string; readonly member: string; readonly interface?: string };
   readonly quarantine?: {
     readonly reason: string;
     readonly mac?: string;
     readonly holder?: { readonly podUID: string };
   };
-}
-
-/** State at the time a journal was copied. */
-interface Copied {
-  /** The members' addresses, by the same keys as the ledger's. */
-  readonly members: ReadonlyMap<string, string>;
-  readonly objects: ReadonlyMap<string, Spec>;
 }
 
 interface Missing {
@@ -167,7 +155,7 @@ export class Ledger implements Segment {
   readonly #poolsChangedMs = new Map<4 | 6, number>();
   readonly #withoutJournal = new Set<string>();
   /** By node: what the members' pods had shown when its journal was copied. */
-  readonly #copied = new Map<string, Copied>();
+  readonly #copied = new Map<string, ReadonlyMap<string, string>>();
   readonly #finished = new Set<string>();
   /**
    * By UID of a pod whose last ADD was refused because an earlier pod of the member has the address on another node:
@@ -597,9 +585,8 @@ export class Ledger implements Segment {
 
   /** What is claimed for a member while its own is left behind is the next one's as long as it is recorded for it. */
   #noteClaim(address: string, former: Spec | undefined, now: Spec | undefined): void {
-    const { member, interface: ifName = "" } = now?.workload ?? {};
-    if (now === undefined || member === undefined) return;
-    const key = memberKey(member, ifName, address);
+    if (now?.workload === undefined) return;
+    const key = memberKey(now.workload.member, now.workload.interface ?? "", address);
     const had = this.#members.get(key);
     const isNew = former?.workload === undefined || !isRecordedFor(former.workload, now);
     if (isNew && had !== undefined && this.#isLeftBehind(had)) this.#leftBehindOf(key).add(address);
@@ -655,7 +642,7 @@ export class Ledger implements Segment {
   }
 
   copyJournal(node: string): void {
-    this.#copied.set(node, { members: new Map(this.#members), objects: new Map(this.#objects) });
+    this.#copied.set(node, new Map(this.#members));
   }
 
   boot(node: string): void {
@@ -664,16 +651,13 @@ export class Ledger implements Segment {
 
   /**
    * The journal may take an address that the member was answered after the copy for unanswered, and so not for the
-   * member's; likewise one that an earlier pod was answered, that the node has taken over since, and whose record
-   * does not say so.
+   * member's.
    */
   restoreJournal(node: string): void {
     const then = this.#copied.get(node);
     for (const [key, address] of [...this.#members]) {
-      const now = this.#objects.get(address);
-      if (now?.node !== node) continue;
-      const isTakenOver = now.workload?.fresh === true && then?.objects.get(address)?.node !== node;
-      if (then?.members.get(key) !== address || isTakenOver) this.#forget(key, address);
+      if (this.#objects.get(address)?.node !== node) continue;
+      if (then?.get(key) !== address) this.#forget(key, address);
     }
   }
 
@@ -707,10 +691,8 @@ export class Ledger implements Segment {
    * say that the member has it. `uid`: of a pod of it that keeps what it has now.
    */
   forgetMember(name: string, uid?: string): void {
-    for (const [key, had] of [...this.#members]) {
-      const isOnNic = [...(this.#live.get(had) ?? [])].some((nic) => nic.uid === uid);
-      if (key.startsWith(`${name} `) && !isOnNic) this.#forget(key, had);
-    }
+    for (const [key, had] of [...this.#members].filter(([each]) => each.startsWith(`${name} `)))
+      if (![...(this.#live.get(had) ?? [])].some((nic) => nic.uid === uid)) this.#forget(key, had);
   }
 
   /** The member may get another address, and this one again as long as it is recorded for it. */

@@ -72,6 +72,8 @@ export interface MainPlugin {
   delayOf(nic: Nic): number;
   /** Returns whether it goes on though the runtime has given up. */
   goesOn(nic: Nic): boolean;
+  /** Returns whether the API server has no such pod. */
+  isOrphan(nic: Nic): boolean;
 }
 
 /** One life of an agent. */
@@ -110,6 +112,8 @@ export class Machine {
   /** No call has found that yet. */
   #isDamaged = false;
   /** In memory: the journal's last commit since the machine started. */
+  /** When its journal was lost last. */
+  #lostMs = Number.NEGATIVE_INFINITY;
   #witness: RegistryPoint | undefined;
   readonly space: DiskSpace = { isFull: false, isBroken: false, delayMs: 0 };
   readonly namespaces: Namespaces;
@@ -144,8 +148,10 @@ export class Machine {
 
   /** Whether its agent serves, and hears of what happens. */
   get isActing(): boolean {
-    const isPaused = (this.#agent?.process.pausedUntilMs ?? 0) > this.#options.time.nowMs;
-    return this.isServing && !isPaused && !this.space.isBroken;
+    const { time, network } = this.#options;
+    const process = this.#agent?.process;
+    const isHeld = process !== undefined && (process.pausedUntilMs > time.nowMs || network.isStalled(process));
+    return this.isServing && !isHeld && !this.space.isBroken;
   }
 
   /** Its agent, while ADDs wait for the first comparison of its journal with the API server. */
@@ -281,11 +287,16 @@ export class Machine {
     return new product.SqliteRegistry(this.#store, nowMs);
   }
 
+  #noteLoss(): void {
+    this.#lostMs = this.#options.time.nowMs;
+    this.#options.segment.loseJournal(this.name);
+  }
+
   #replaceDisk(disk: DatabaseSync, isLoss = true): void {
     this.disk = disk;
     this.#isDamaged = false;
     this.#witness = { ...pointOf(disk, 0), lastVersion: this.#witness?.lastVersion };
-    if (isLoss) this.#options.segment.loseJournal(this.name);
+    if (isLoss) this.#noteLoss();
   }
 
   /** A page of the journal is overwritten under the running agent. Returns whether one runs. */
@@ -359,7 +370,7 @@ export class Machine {
     if (this.#copy === undefined) return;
     this.disk = this.#copy;
     this.#copy = undefined;
-    this.#options.segment.loseJournal(this.name);
+    this.#noteLoss();
     if (this.isOff) this.#options.segment.restoreJournal(this.name);
     this.#options.timeline.note(`${this.host}: an older journal is restored`);
   }
@@ -398,7 +409,7 @@ export class Machine {
   loseDisk(): void {
     this.#epochText = undefined;
     this.disk = emptyDisk(this.product);
-    this.#options.segment.loseJournal(this.name);
+    this.#noteLoss();
     this.#options.timeline.note(`${this.host}: the journal is lost`);
   }
 
@@ -455,10 +466,13 @@ export class Machine {
     { delayMs, signal }: { readonly delayMs: number; readonly signal: AbortSignal },
   ): Promise<void> {
     const { time, plugin } = this.#options;
-    this.namespaces.pending.set(nic, { answeredMs: time.nowMs, upMs: time.nowMs + delayMs });
+    const answeredMs = time.nowMs;
+    this.namespaces.pending.set(nic, { answeredMs, upMs: answeredMs + delayMs });
     let isKilled = false;
     const configured = time.sleep(delayMs, "main plugin").then(() => {
-      if (isKilled || this.namespaces.bringUp(nic, addresses)) return;
+      // Nothing on the node knows of an orphan's sandbox whose journal was lost, until its NIC has addresses.
+      if (answeredMs <= this.#lostMs && plugin.isOrphan(nic)) this.namespaces.pending.delete(nic);
+      else if (isKilled || this.namespaces.bringUp(nic, addresses)) return;
       throw new Error(`The main plugin finds no ${nic.ifName}`);
     });
     const { promise: givenUp, reject } = Promise.withResolvers<void>();

@@ -68,12 +68,17 @@ const EVERY_PATH = "";
 const BOOKMARK_MS = 60_000;
 /** A later answer counts as bad: milliseconds. */
 const PROMPT_MS = 500;
-/** Objects, the list of a node's, one pod, the controllers' Lease, and what controllers plan. */
-const RECONCILED = /\/(?:ipallocations|ippools|subnets)(?:\/|$)|\/pods\/.|\/leases\/./;
+/** Objects, the list of a node's, one pod, and the controllers' Lease. */
+const RECONCILED = /\/ipallocations(?:\/|$)|\/pods\/.|\/leases\/./;
 
 const OWN_KINDS = "/apis/ipam.vendor.io/";
 
 export type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">;
+
+interface OpenCall {
+  readonly sentMs: number;
+  readonly isReconciling: boolean;
+}
 
 export interface NetworkOptions {
   readonly time: SimulatedTime;
@@ -104,7 +109,7 @@ export class Network {
   readonly #options: NetworkOptions;
   readonly #watches = new Set<Stream>();
   /** Calls of a process's reconciliation to the API server: how many failed, or took long, and those under way. */
-  readonly #calls = new Map<Process, { failed: number; readonly open: Set<{ readonly sentMs: number }> }>();
+  readonly #calls = new Map<Process, { failed: number; readonly open: Set<OpenCall> }>();
   /** The last whole answer to each list, and when it was true. */
   readonly lists = new Map<string, { readonly head: Head; readonly atMs: number }>();
   /** By machine and path: the last time that events waited, on the simulation's clock: milliseconds. */
@@ -166,23 +171,24 @@ export class Network {
     this.#endLag(machine, EVERY_PATH);
   }
 
-  /** Whether such a call of the process has had no answer for longer than its first attempt may take. */
+  /** Whether a call of the process has had no answer for longer than its first attempt may take. */
   isStalled(process: Process): boolean {
     const sinceMs = this.#options.time.nowMs - BACKGROUND_ATTEMPT_MS;
     return [...(this.#calls.get(process)?.open ?? [])].some(({ sentMs }) => sentMs < sinceMs);
   }
 
   /**
-   * The process reads or writes an object, or reads the list of its node's or a pod: what its reconciliation waits for.
+   * The process calls the API server. `isReconciling`: it reads or writes an object, or reads the list of its node's or
+   * a pod: what its reconciliation waits for.
    */
-  noteCall(process: Process, answering: Promise<Answer>): void {
+  noteCall(process: Process, answering: Promise<Answer>, isReconciling: boolean): void {
     const { time } = this.#options;
     const calls = this.#calls.getOrInsertComputed(process, () => ({ failed: 0, open: new Set() }));
-    const call = { sentMs: time.nowMs };
+    const call = { sentMs: time.nowMs, isReconciling };
     calls.open.add(call);
     const settle = (isGood: boolean): void => {
       calls.open.delete(call);
-      if (!isGood || time.nowMs - call.sentMs > PROMPT_MS) calls.failed++;
+      if (isReconciling && (!isGood || time.nowMs - call.sentMs > PROMPT_MS)) calls.failed++;
     };
     answering.then(
       ({ status }) => settle(status < 429),
@@ -190,10 +196,11 @@ export class Network {
     );
   }
 
-  /** Returns the number of such calls that had no answer, a refusal, or a late answer. */
+  /** Returns the number of reconciling calls that had no answer, a refusal, or a late answer. */
   badCalls(process: Process): number {
     const { failed, open } = this.#calls.get(process) ?? { failed: 0, open: [] };
-    return failed + [...open].filter(({ sentMs }) => this.#options.time.nowMs - sentMs > PROMPT_MS).length;
+    const lateMs = this.#options.time.nowMs - PROMPT_MS;
+    return failed + [...open].filter(({ sentMs, isReconciling }) => isReconciling && sentMs < lateMs).length;
   }
 
   /** The connections of one process on a machine, with its account's token. */
@@ -333,7 +340,7 @@ class Connection implements Exchanges {
     );
     if (request.method === "GET" && isWholeList(request))
       this.#network.noteListing(this.#machine, request.path, promise);
-    if (RECONCILED.test(request.path)) this.#network.noteCall(this.#process, promise);
+    this.#network.noteCall(this.#process, promise, RECONCILED.test(request.path));
     const text = `${this.#process.name} ${request.method} ${request.path}`;
     const reply = (head: Head): void => {
       if (this.#isCutOff) return;

@@ -44,6 +44,10 @@ export class NicLife implements MainPlugin {
     return this.#random.chance(0.5);
   }
 
+  isOrphan({ uid }: Nic): boolean {
+    return !this.#options.isRunning(uid);
+  }
+
   /**
    * A pod renames a NIC, or moves its addresses to a bridge or to a guest of its own; some move back. An
    * orphan has no guest that no label names: nothing on the node shows its addresses. Returns that NIC.

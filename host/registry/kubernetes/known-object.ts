@@ -140,13 +140,15 @@ export function findOtherHolders(row: Allocation, object: KnownObject, node: str
  * row is not older.
  */
 export function findMissingOwner(row: Allocation, object: KnownObject, node: string): Workload | undefined {
-  const { state, podUid, ifName, workload, number } = object;
+  const { state, podUid, ifName, workload, number = 1, claim } = object;
   if (row.workload !== undefined || row.isConfirmed !== false || state !== "Bound") return undefined;
-  if ((number ?? 1) <= (row.claim?.number ?? 0)) return undefined;
+  const before = row.claim?.number ?? 0;
+  // Another attempt of its ADD may have the same number.
+  const isSame = number === before && (number === 0 || claim === UNNAMED || isRecorded(row, claim));
   const holders = object.sharers ?? [{ podUid, ifName, node: object.node }];
   const isOwn = (each: Pick<Holder, "node" | "podUid" | "ifName">): boolean =>
     each.node === node && each.podUid === row.owner && each.ifName === row.ifName;
-  return holders.some(isOwn) ? workload : undefined;
+  return number >= before && !isSame && holders.some(isOwn) ? workload : undefined;
 }
 
 /**

@@ -144,9 +144,8 @@ export class KubernetesRegistry implements Registry {
 
   /** Waits while rows may be missing that say what the pod has. The address owners are read beside it. */
   async claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
-    for (const { workload = claim.workload } of claim.proposals) {
+    for (const { workload = claim.workload } of claim.proposals)
       if (workload !== undefined) void this.#owners.read(workload);
-    }
     await this.#options.comparison?.(signal);
     const outcome = await this.#claims.claim(claim, signal);
     // The pod may show another owner since it was identified.

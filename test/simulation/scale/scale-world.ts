@@ -160,7 +160,8 @@ export class ScaleWorld {
       network.deliveryMs = this.model.written(collection, time.nowMs);
       if (collection === POOLS && after !== undefined) this.#onPool(after);
     };
-    const plugin: MainPlugin = { linkOf: ({ ifName }) => ifName, delayOf: () => 0, goesOn: () => false };
+    const never = { goesOn: () => false, isOrphan: () => false };
+    const plugin: MainPlugin = { linkOf: ({ ifName }) => ifName, delayOf: () => 0, ...never };
     const nics = { hasEarlyNics: false, hasSpool: false, paths: "containers", plugin } as const;
     const parts = { time, timeline, network, segment: NO_SEGMENT, cniConfDirectory: networkDirectory(), ...nics };
     // Full agents are spread evenly, so that every zone has some.

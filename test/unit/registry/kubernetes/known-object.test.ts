@@ -187,6 +187,7 @@ describe("retention: the address owner of which a restored journal says nothing"
   it.each<[what: string, changes: Partial<Allocation>, object: Partial<KnownObject>]>([
     ["a row that was not confirmed", {}, {}],
     ["one that cools", { state: "Cooling" }, {}],
+    ["of another attempt", { claim: { id: "c", number: 5, earlier: [] } }, { number: 5, claim: "d" }],
     ["of a lower number", { claim: { id: "c", number: 3, earlier: [] } }, { number: 5 }],
     ["one of a pod that shares the address", {}, { podUid: "u2", sharers: [{ ...HOLDER, podUid: "u2" }, HOLDER] }],
   ])("is what the object says: %s", (_, changes, object) =>
@@ -197,7 +198,7 @@ describe("retention: the address owner of which a restored journal says nothing"
     ["that was confirmed", { isConfirmed: true }, {}],
     ["that names an owner", { workload: WEB }, {}],
     ["of what may never have been answered", {}, { workload: WEB, number: 0 }],
-    ["of the same number", { claim: { id: "c", number: 4, earlier: [] } }, { number: 4 }],
+    ["of the same claim", { claim: { id: "c", number: 4, earlier: [] } }, { number: 4, claim: "c" }],
     ["of what is retained", {}, { state: "Kept" }],
     ["of another node's address", {}, { node: "n2" }],
     ["of another pod's", {}, { podUid: "u2" }],

@@ -148,7 +148,7 @@ export class CommandedCluster {
       ...{ time: this.#time, timeline: this.#timeline, network: this.wire, segment, hasSpool: false },
       cniConfDirectory: prefetch ? networkDirectory() : NO_DEFINITIONS,
       ...{ hasEarlyNics: detect, paths: "containers" },
-      plugin: { linkOf: ({ ifName }) => ifName, delayOf: () => 0, goesOn: () => false },
+      plugin: { linkOf: ({ ifName }) => ifName, delayOf: () => 0, goesOn: () => false, isOrphan: () => false },
     });
     this.machines.set(name, machine);
     return machine;
