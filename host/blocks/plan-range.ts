@@ -253,8 +253,10 @@ function chooseLeases(
   disputed: readonly string[],
 ): Chosen {
   const leases: Record<string, Lease> = {};
+  // A memory of the past may not know for which pool a disputed block was.
+  const [anyPool = ""] = [...Object.values(own.blocks), ...Object.keys(demand.lease)];
   for (const block of disputed)
-    if (status.leases[block] === undefined) leases[block] = { member: self.name, pool: own.disputed[block] ?? "" };
+    if (status.leases[block] === undefined) leases[block] = { member: self.name, pool: own.disputed[block] || anyPool };
   const contested = new Set(Object.values(status.members).flatMap((member) => member.disputed));
   const isTaken = (block: string): boolean =>
     status.leases[block] !== undefined || block in leases || contested.has(block);

@@ -383,7 +383,8 @@ export class LeasingCluster {
   }
 
   powerOn(): void {
-    if (!this.isOff) return;
+    // A copy that was off when it was discarded stays so.
+    if (!this.isOff || !this.segment.clusters.includes(this)) return;
     this.isOff = false;
     this.#world.timeline.note(`${this.name} is on`);
     // Their sandboxes are gone, and the collector ends their records.
