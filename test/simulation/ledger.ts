@@ -154,6 +154,8 @@ export class Ledger implements Segment {
   readonly #outsideSinceMs = new Map<string, number>();
   readonly #poolsChangedMs = new Map<4 | 6, number>();
   readonly #withoutJournal = new Set<string>();
+  /** By address that was in quarantine for a lost node: until when that may still be in force for an ADD. */
+  readonly #backUntilMs = new Map<string, number>();
   /** By node: what the members' pods had shown when its journal was copied. */
   readonly #copied = new Map<string, ReadonlyMap<string, string>>();
   readonly #finished = new Set<string>();
@@ -367,6 +369,7 @@ export class Ledger implements Segment {
     const now = after?.spec as unknown as Spec | undefined;
     if (now === undefined) this.#objects.delete(address);
     else this.#objects.set(address, now);
+    if (former?.quarantine?.reason === "NodeLost") this.#backUntilMs.set(address, this.#options.nowMs() + BACK_MS);
     if (!isByHand && former?.workload !== undefined && (now === undefined || !isRecordedFor(former.workload, now)))
       this.#leftBehindOf(memberKey(former.workload.member, former.workload.interface ?? "", address)).delete(address);
     if (after?.spec.state === "Quarantined" && before?.spec.state !== "Quarantined") this.#requireCause(address, after);
@@ -567,7 +570,7 @@ export class Ledger implements Segment {
    */
   #isLeftBehind(address: string): boolean {
     const { node, quarantine } = this.#objects.get(address) ?? {};
-    if (quarantine?.reason === "NodeLost") return true;
+    if (quarantine?.reason === "NodeLost" || (this.#backUntilMs.get(address) ?? 0) > this.#options.nowMs()) return true;
     return node !== undefined && (this.#lostUntilMs.get(node) ?? 0) > this.#options.nowMs();
   }
 

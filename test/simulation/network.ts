@@ -68,8 +68,8 @@ const EVERY_PATH = "";
 const BOOKMARK_MS = 60_000;
 /** A later answer counts as bad: milliseconds. */
 const PROMPT_MS = 500;
-/** Objects, the list of a node's, one pod, and the controllers' Lease. */
-const RECONCILED = /\/ipallocations(?:\/|$)|\/pods\/.|\/leases\/./;
+/** Objects, the list of a node's, the same of pods, the Node, and the controllers' Lease. */
+const RECONCILED = /\/(?:ipallocations|pods|nodes)(?:\/|$)|\/leases\/./;
 
 const OWN_KINDS = "/apis/ipam.vendor.io/";
 
