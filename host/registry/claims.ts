@@ -20,8 +20,8 @@ export function numberOf({ claim, workload }: Pick<Allocation, "claim" | "worklo
  * Returns whether the row was claimed ahead for a member that had no address, and was on no NIC: the member retains
  * what another of its pods has claimed meanwhile.
  */
-export function isUnused(row: Pick<Allocation, "claim" | "workload" | "containerId">): boolean {
-  return row.containerId === "" && numberOf(row) === 1;
+export function isUnused({ containerId, claim }: Pick<Allocation, "claim" | "containerId">): boolean {
+  return containerId === "" && claim?.number === 1;
 }
 
 type Ordered = Pick<Allocation, "claim" | "workload" | "isInUse" | "createdAt" | "version">;

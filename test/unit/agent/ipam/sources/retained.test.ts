@@ -117,7 +117,7 @@ describe("retention: a search that is short takes what is retained", () => {
       => eth0 10.6.0.9 -5 retained
     not in place of what it had with one ${{ before: [had], rows: [rowOf("10.6.0.7")], retained: [kept("10.6.0.9"), earlier("10.6.0.7", { owner: "u1" })] }}
       => eth0 10.6.0.7 4 own
-    what was claimed ahead for another of its pods beside it, last ${{ retained: [earlier("10.6.0.8", { version: -1 }), earlier("10.6.0.9")], rows: [rowOf("10.6.0.8", { owner: "u0", workload: WEB, containerId: "" })] }}
+    what was claimed ahead for another of its pods beside it, last ${{ retained: [earlier("10.6.0.8", { version: -1 }), earlier("10.6.0.9")], rows: [rowOf("10.6.0.8", { owner: "u0", workload: WEB, containerId: "", claim: { id: "c", number: 1, earlier: [] } })] }}
       => eth0 10.6.0.9 -5 retained
     what only the API server knows as its own ${{ retained: [orphan] }} => eth0 10.6.0.8 -9 retained
     not what its journal has ${{ retained: [orphan], rows: [rowOf("10.6.0.8")] }} => nothing
