@@ -299,6 +299,8 @@ export class Cluster {
   #rollOuts = 0;
   #controllerLives = 0;
   #lastUid = 0;
+  /** No UID is given out again, also when etcd goes back. */
+  #lastLife = 1;
   #isByHand = false;
   /** Lot drawn for {@link deleteAllocationLater}. */
   #lot: number | undefined;
@@ -374,7 +376,7 @@ export class Cluster {
         workloads: this.workloads,
         pods: () => this.pods,
         forgetMembersOf: (address) => this.ledger.forgetAddress(address),
-        isServed: () => this.#isLed,
+        isServed: () => this.hasLeader,
         ledSinceMs: () => this.#ledSinceMs,
         toldMs: (machine, atMs) => this.network.toldMs(machine, POOLS, atMs),
       });
@@ -397,7 +399,7 @@ export class Cluster {
         workloads: this.workloads,
         victims: () => [...this.pods, ...this.staticPods],
         newUid: () => `p${++this.#lastUid}`,
-        isServed: () => this.#isLed,
+        isServed: () => this.hasLeader,
       });
     if (shape.virtualMachines !== undefined)
       this.virtualMachines = new VirtualMachines({
@@ -662,12 +664,11 @@ export class Cluster {
     for (const { process } of this.#controllers.splice(0)) this.#options.time.end(process);
   }
 
-  /** Whether a controller leads, and does not stand still. */
+  /** Whether a controller leads, does not stand still, and has answers. */
   get hasLeader(): boolean {
-    const { nowMs } = this.#options.time;
-    return this.#controllers.some(
-      ({ process, running }) => !process.isDead && process.pausedUntilMs <= nowMs && running.status.isLeading,
-    );
+    const isHeld = (process: Process): boolean =>
+      process.isDead || process.pausedUntilMs > this.#options.time.nowMs || this.network.isStalled(process);
+    return this.#controllers.some(({ process, running }) => running.status.isLeading && !isHeld(process));
   }
 
   /** Whether a controller and all machines act. */
@@ -777,7 +778,7 @@ export class Cluster {
     for (const name of namesOf({ ...workload, isAbsent: false })) this.ledger.forgetMember(name);
     this.#removeWorkload(workload);
     time.schedule(afterMs, "a set is created again", this.#plane, () => {
-      workload.life++;
+      workload.life = ++this.#lastLife;
       workload.isAbsent = false;
       this.#putWorkload(workload);
     });
@@ -789,7 +790,7 @@ export class Cluster {
    */
   recreateSet(workload: Workload): void {
     this.#removeWorkload(workload);
-    workload.life++;
+    workload.life = ++this.#lastLife;
     this.#putWorkload(workload);
     const ownerReferences = [{ ...controllerOf(workload), controller: true }];
     for (const name of namesOf(workload)) {
@@ -852,14 +853,6 @@ export class Cluster {
   }
 
   /** Whether a controller leads that does not stand still. */
-  get #isLed(): boolean {
-    const { nowMs } = this.#options.time;
-    return this.#controllers.some(
-      ({ process, running }) =>
-        running.status.isLeading && process.pausedUntilMs <= nowMs && !this.network.isStalled(process),
-    );
-  }
-
   #specOf(family: Family) {
     const { poolSize, selection } = this.#options.shape;
     return { default: true, selection, subnet: POOL_NETWORKS[family], ips: [rangeOf(family, 1, poolSize)] };
@@ -1270,7 +1263,7 @@ export class Cluster {
       this.#comparingMs.set(process, tookMs);
       const bad = this.network.badCalls(process);
       this.mostComparingMs = Math.max(this.mostComparingMs, tookMs);
-      if (tookMs <= COMPARED_MS + bad * BACKGROUND_ATTEMPT_MS) continue;
+      if (tookMs <= COMPARED_MS + bad * (BACKGROUND_ATTEMPT_MS + COMPARED_MS)) continue;
       const text = `${process.name} has not compared its journal with the API server for ${tookMs / 1000} s`;
       this.ledger.problems.push(`${text}, although only ${bad} of its calls had no prompt answer`);
     }
