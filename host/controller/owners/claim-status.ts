@@ -152,7 +152,7 @@ export function planClaimStatus(
     const ofLostNode = own.find(
       (each) => each.spec.state === "Quarantined" && each.spec.ip.family === family && isSaid(each),
     );
-    return ofFamily.find(isSaid) ?? ofFamily[0] ?? ofLostNode ?? [];
+    return ofFamily.find(isSaid) ?? ofLostNode ?? ofFamily[0] ?? [];
   });
   if (given.length === 0) return withdraw(claim, gone);
   const ips = given.map(({ spec }) => `${formatIp(spec.ip)}/${spec.prefixLength}`);

@@ -51,8 +51,8 @@ it.each(cases<[said: string, ...allocations: IpAllocation[]]>`
   said, and in quarantine for a lost node: it stays ${["10.6.0.7 fd00::7, a", held("10.6.0.7"), kept("fd00::7")]} => =
   what was said and cools: it is no longer said ${["10.6.0.7 fd00::7, a", allocation("10.6.0.7", "Cooling"), kept("fd00::7")]}
     => fd00::7, a
-  what a pod has before what is in quarantine, said or not ${["10.6.0.9, z", held("10.6.0.9"), held("fd00::9"), FOUR]}
-    => 10.6.0.7, a
+  said, and in quarantine for a lost node, while a pod claims another ${["10.6.0.9, z", held("10.6.0.9"), FOUR]} => =
+  what a pod has before what is in quarantine, and not said ${["", held("10.6.0.9"), held("fd00::9"), FOUR]} => 10.6.0.7, a
   what was said before what another pod has claimed, which may never be answered ${["10.6.0.9, z", FOUR, kept("10.6.0.9")]}
     => =
   the same of both families ${["10.6.0.9 fd00::7, a", FOUR, SIX, kept("10.6.0.9")]} => =
