@@ -14,7 +14,7 @@ import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import { isSameMember } from "../../resources/member.ts";
 import type { Journal } from "../journal.ts";
-import { type Allocation, RegistryError } from "../registry.ts";
+import { type Allocation, RegistryError, UNNAMED } from "../registry.ts";
 import { AddressStates, isLater, isProber } from "./address-states.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog } from "./backlog.ts";
@@ -36,6 +36,7 @@ import {
   findRecreatedOwner,
   hasChanged,
   isOfSameNic,
+  isRecorded,
   type KnownObject,
   knownOf,
   lastHolderOf,
@@ -621,11 +622,10 @@ function mayBeOutdated(
   return takesOver && !isOffered && isRetained(object, row);
 }
 
-/** Returns whether the row's member had the address before. */
+/** Returns whether the row's member had the address before, or its pod by a claim that may have taken it over. */
 function isRetained(object: SyncTask["object"], row: Allocation): boolean {
-  return (
-    typeof object === "object" && object.state !== "Cooling" && object.podUid !== row.owner && isOfSameNic(row, object)
-  );
+  if (typeof object !== "object" || object.state === "Cooling" || !isOfSameNic(row, object)) return false;
+  return object.podUid !== row.owner || (object.claim !== UNNAMED && !isRecorded(row, object.claim));
 }
 
 function unstable(name: string): RegistryError {
