@@ -9,9 +9,16 @@ import type { Allocation, Registry } from "../../host/registry/registry.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { TestClock } from "./clock.ts";
 import { clusterIpam } from "./cluster-ipam.ts";
-import { demandOf, type NicRequest, openCore, poolsByName } from "./subjects.ts";
+import { demandOf, type NicRequest, openCore, pool, poolsByName } from "./subjects.ts";
 import { ip } from "./values.ts";
 
+export const BLUE = pool("blue", "10.6.0.0/24");
+export const SIX = pool("six", "fd00:6::/64");
+export const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
+export const TWO_NICS = [
+  { ifName: "eth0", pools: [["blue"], ["six"]] },
+  { ifName: "net1", pools: [["blue"]] },
+];
 const POD = { owner: "u1", namespace: "shop", pod: "web-0" };
 export const CLAIMANT = { ...POD, ifName: "eth0", containerId: "c1", network: "lab" };
 

@@ -5,13 +5,12 @@ import type { Setback } from "../../../../../host/agent/ipam/sources/source.ts";
 import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
-import { CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { CLAIMANT, openSearch, rowOf, shortOf, WEB } from "../../../../world/search.ts";
 import { pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24", { selection: "ascending" });
 const NIC = { ifName: "eth0", rule: "test", cleanGateway: false, families: [] };
-const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 const APPLICATION = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u" };
 
 function open(options: Partial<Parameters<typeof openSearch>[0]> = {}) {

@@ -2,18 +2,11 @@ import { describe, expect, it } from "vitest";
 import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { cases } from "../../../../world/rows.ts";
-import { assignedOf, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { assignedOf, BLUE, openSearch, rowOf, SIX, shortOf, TWO_NICS, WEB } from "../../../../world/search.ts";
 import { pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
-const BLUE = pool("blue", "10.6.0.0/24");
-const SIX = pool("six", "fd00:6::/64");
 const LAB = pool("lab", "10.7.0.0/24", { addressSpace: "lab" });
-const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
-const TWO_NICS = [
-  { ifName: "eth0", pools: [["blue"], ["six"]] },
-  { ifName: "net1", pools: [["blue"]] },
-];
 
 function open(rows: readonly Allocation[] = [], options: Partial<Parameters<typeof openSearch>[0]> = {}) {
   let reads = 0;

@@ -10,18 +10,21 @@ import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-objec
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { isSameMember } from "../../../../../host/resources/member.ts";
 import { cases } from "../../../../world/rows.ts";
-import { assignedOf, CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import {
+  assignedOf,
+  BLUE,
+  CLAIMANT,
+  openSearch,
+  rowOf,
+  SIX,
+  shortOf,
+  TWO_NICS,
+  WEB,
+} from "../../../../world/search.ts";
 import { type NicRequest, pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
-const BLUE = pool("blue", "10.6.0.0/24");
-const SIX = pool("six", "fd00:6::/64");
 const LAB = pool("lab", "10.6.0.0/24", { addressSpace: "lab" });
-const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
-const TWO_NICS = [
-  { ifName: "eth0", pools: [["blue"], ["six"]] },
-  { ifName: "net1", pools: [["blue"]] },
-];
 const LAB_NIC = [
   { ifName: "eth0", pools: [["blue"]] },
   { ifName: "net1", pools: [["lab"]] },
