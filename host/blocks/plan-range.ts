@@ -253,15 +253,16 @@ function chooseLeases(
   disputed: readonly string[],
 ): Chosen {
   const leases: Record<string, Lease> = {};
+  const kept = Object.entries(blocksOf(status, self.name)).filter(([block]) => !demand.giveBack.includes(block));
+  const { maxBlocks = 0 } = spec.members.find(({ name }) => name === self.name) ?? {};
   // A memory of the past may not know for which pool a disputed block was.
   const [anyPool = ""] = [...Object.values(own.blocks), ...Object.keys(demand.lease)];
-  for (const block of disputed)
-    if (status.leases[block] === undefined) leases[block] = { member: self.name, pool: own.disputed[block] || anyPool };
+  const free = disputed.filter((block) => status.leases[block] === undefined);
+  for (const block of free.slice(0, Math.max(0, maxBlocks - kept.length)))
+    leases[block] = { member: self.name, pool: own.disputed[block] || anyPool };
   const contested = new Set(Object.values(status.members).flatMap((member) => member.disputed));
   const isTaken = (block: string): boolean =>
     status.leases[block] !== undefined || block in leases || contested.has(block);
-  const { maxBlocks = 0 } = spec.members.find(({ name }) => name === self.name) ?? {};
-  const kept = Object.entries(blocksOf(status, self.name)).filter(([block]) => !demand.giveBack.includes(block));
   const pools = [...kept.map(([, pool]) => pool), ...Object.values(leases).map(({ pool }) => pool)];
   let left = maxBlocks - pools.length;
   let short: "share" | "range" | undefined;

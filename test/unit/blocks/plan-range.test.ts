@@ -24,12 +24,7 @@ const own = (change: Partial<OwnRange> = {}): OwnRange => ({
   ...change,
 });
 
-interface Given {
-  readonly demand?: BlockDemand;
-  readonly spec?: object;
-}
-
-function plan(before: object, known = own(), { demand = DEMAND, spec = {} }: Given = {}) {
+function plan(before: object, known = own(), { demand = DEMAND, spec = {} } = {}) {
   let ids = 0;
   const range = rangeOf(spec, before);
   return planRange({ range, own: known, self: ME, demand, newId: () => `new${++ids}` });
@@ -125,6 +120,9 @@ describe("nothing is leased", () => {
     const leases = Object.fromEntries([0, 32, 48, 64].map((last) => [`10.6.0.${last}/28`, A]));
     const known = own({ blocks: Object.fromEntries(Object.keys(leases).map((block) => [block, "lan"])) });
     expect(plan(status({ leases }), known, more)).toEqual({ kind: "rest", short: "share" });
+    const disputed = Object.fromEntries([2, 3, 4, 5].map((at) => [`10.6.0.${16 * at}/28`, ""]));
+    const back = { leases: { "10.6.0.64/28": A }, member: { disputed: ["10.6.0.80/28"] } };
+    expect(plan(status(), own({ disputed }))).toMatchObject({ write: back });
     const small = { ...more, spec: { subnet: "10.6.0.0/27" } };
     expect(plan(status(), own(), small)).toEqual({ kind: "rest", short: "range" });
   });

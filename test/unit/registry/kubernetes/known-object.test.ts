@@ -140,20 +140,16 @@ it("retention: what is retained follows its owner that was created again while a
   expect(server.objects.get("10.0.0.1")?.spec.workload).toMatchObject({ uid });
 });
 
-it.each([["release"], ["undo"]])(
-  "retention: what the pod may have taken over by another claim is kept: %s",
-  async (how) => {
-    const wanted = claim("a", [proposal("10.0.0.1")], { workload: WEB });
-    const before = await openClusterNode();
-    await claimAndRetain(before.registry, wanted);
-    const { registry, server } = await openClusterNode({ server: before.server });
-    const outcome = await registry.claim(wanted);
-    if (how === "release") await registry.release({ containerId: "c-a", ifName: "eth0" });
-    else if (outcome.kind === "bound") await registry.undo(outcome.created);
-    await registry.idle();
-    expect(server.objects.get("10.0.0.1")?.spec.state).toBe("Kept");
-  },
-);
+it("retention: what the pod may have taken over by another claim is kept", async () => {
+  const wanted = claim("a", [proposal("10.0.0.1")], { workload: WEB });
+  const before = await openClusterNode();
+  await claimAndRetain(before.registry, wanted);
+  const { registry, server } = await openClusterNode({ server: before.server });
+  await registry.claim(wanted);
+  await registry.release({ containerId: "c-a", ifName: "eth0" });
+  await registry.idle();
+  expect(server.objects.get("10.0.0.1")?.spec.state).toBe("Kept");
+});
 
 it.each<[what: string, change: Partial<KnownObject>, isNamed: boolean]>([
   ["is the row's pod, if the object names it", {}, true],
