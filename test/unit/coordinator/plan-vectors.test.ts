@@ -2,22 +2,19 @@
  * The planners, case by case: test/vectors/coordinator/README.md has the form of a case. `npm run generate` records
  * the current outcomes; review them like code.
  */
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
 import { inverseOfAll } from "../../../host/plan/operation.ts";
 import type { Observed } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
-import { expectRecorded } from "../../fakes/recorded.ts";
 import { differenceFrom } from "../../world/similar-lines.ts";
+import { describeVectors, linesOf, MARGIN } from "../../world/vectors.ts";
 import { applyAll, applyStatement, inventory, NOTHING } from "./plan-model.ts";
 import { answerRequest, type Request, readRequest } from "./plan-request.ts";
 import { readStatement } from "./plan-words.ts";
 
 const FOLDER = join(import.meta.dirname, "../../vectors/coordinator");
-/** Text before an expected line. */
-const MARGIN = "    ";
 
 interface Outcome {
   readonly lines: readonly string[];
@@ -48,9 +45,6 @@ function outcomeOf(request: Request, before: Observed): Outcome {
   ];
   return { lines, after };
 }
-
-/** Lines of a case, `include NAME` replaced by those of the file. */
-const linesOf = (file: string): string[] => readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
 
 interface Answered {
   readonly request: Request;
@@ -86,26 +80,14 @@ function replay(file: string): Replay {
     const [, state] = /^include (.*)$/.exec(line) ?? [];
     if (verb === "ADD" || verb === "CHECK" || verb === "DEL")
       return ask(verb, similar, facts).map((each) => `${MARGIN}${each}`);
-    if (state !== undefined) linesOf(`state/${state}.txt`).forEach(follow);
+    if (state !== undefined) linesOf(join(FOLDER, `state/${state}.txt`)).forEach(follow);
     else if (line !== "" && !line.startsWith("#")) observed = applyStatement(observed, readStatement(line));
     return [];
   };
-  const given = linesOf(file).filter((line) => !line.startsWith(MARGIN));
+  const given = linesOf(join(FOLDER, file)).filter((line) => !line.startsWith(MARGIN));
   const played = { text: given.flatMap((line) => [line, ...follow(line)]), answered };
   replays.set(file, played);
   return played;
 }
 
-const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
-
-describe("the planners", () => {
-  it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", async (_, file) => {
-    await expectRecorded(join(FOLDER, file), `${replay(file).text.join("\n")}\n`);
-  });
-
-  it("there are many cases, each says what it shows, and none is without a request", () => {
-    expect(files.length).toBeGreaterThan(40);
-    expect(files.filter((file) => !/^# .*\.$/.test(linesOf(file)[0] ?? ""))).toEqual([]);
-    expect(files.filter((file) => !linesOf(file).some((line) => line.startsWith(MARGIN)))).toEqual([]);
-  });
-});
+describeVectors(FOLDER, 41, replay);

@@ -2,24 +2,21 @@
  * The ifacer's planners, case by case: lines of the existing state, requests, and the outcome of each. `npm run
  * generate` records the current outcomes; review them like code.
  */
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
 import { type DeviceSpec, decodeDeviceSpec } from "../../../host/ifacer/device-spec.ts";
 import { needsTraffic, planDevices } from "../../../host/ifacer/plan-devices.ts";
 import type { Operation } from "../../../host/plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
-import { expectRecorded } from "../../fakes/recorded.ts";
 import { differenceFrom } from "../../world/similar-lines.ts";
 import { mac } from "../../world/values.ts";
+import { describeVectors, linesOf, MARGIN } from "../../world/vectors.ts";
 import { applyAll, describeMore, inventory, undoAll } from "./device-model.ts";
 import { follow } from "./device-words.ts";
 
 const FOLDER = join(import.meta.dirname, "../../vectors/ifacer");
-/** Text before an expected line. */
-const MARGIN = "    ";
 
 function lineOf(operation: Operation): string {
   const more = "address" in operation ? describeMore(operation.address) : "";
@@ -48,8 +45,6 @@ function outcomeOf(spec: DeviceSpec, before: NamespaceState): { lines: string[];
   }
 }
 
-const linesOf = (file: string): string[] => readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
-
 interface Replay {
   readonly text: readonly string[];
   /** Of each request, in full. */
@@ -74,23 +69,11 @@ function replay(file: string): Replay {
     outcomes.push(lines);
     return similar === undefined ? lines : differenceFrom(replay(`${similar}.txt`).outcomes[0] ?? [], lines);
   };
-  const given = linesOf(file).filter((line) => !line.startsWith(MARGIN));
+  const given = linesOf(join(FOLDER, file)).filter((line) => !line.startsWith(MARGIN));
   return { text: given.flatMap((line) => [line, ...answer(line).map((each) => `${MARGIN}${each}`)]), outcomes };
 }
 
-const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
-
-describe("the planners", () => {
-  it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", async (_, file) => {
-    await expectRecorded(join(FOLDER, file), `${replay(file).text.join("\n")}\n`);
-  });
-
-  it("there are many cases, each says what it shows, and none is without a request", () => {
-    expect(files.length).toBeGreaterThan(20);
-    expect(files.filter((file) => !/^# .*\.$/.test(linesOf(file)[0] ?? ""))).toEqual([]);
-    expect(files.filter((file) => !linesOf(file).some((line) => line.startsWith(MARGIN)))).toEqual([]);
-  });
-});
+describeVectors(FOLDER, 21, replay);
 
 it.each([
   ["not: the kernel may not know it", "lacp_rate=fast;coupled_control=0", { numbers: { lacp_rate: 0 } }],

@@ -149,7 +149,8 @@ export class RetainedAddresses implements AddressSource {
       const isUnread = demand.claimant.isMigrationTarget === true || open.some((row) => numberOf(row) === 0);
       if (this.#found === undefined && ((open.length > 0 && isUnread) || this.#isMovedByRequest(created)))
         await this.#look();
-      const wanted = open.filter((row) => !this.#isRequested(row));
+      // What was met by chance may be the lesser of two.
+      const wanted = [...open, ...created].filter((row) => !this.#isRequested(row));
       const isOther = ({ kept }: Retained): boolean => ![...held, ...created].some((own) => isSameAddress(own, kept));
       const isBetter = (pick: Picked, { kept }: Retained): boolean =>
         wanted.some((row) => isSameNic(row, pick) && compareRecords(kept, this.#recordOf(row)) < 0);

@@ -56,6 +56,7 @@ function open(options: Options = {}) {
       },
       findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
       findOwner: async () => [...rows],
+      undo: async (all) => void said.push(`undo ${texts(all)}`),
     },
     cluster: {
       releaseRetained: async (all) => void said.push(`release ${texts(all)}`),
@@ -153,6 +154,13 @@ describe("retention: a search that is short takes what is retained", () => {
       search.assignments.assign(picks);
       expect(await source.cover(search.demand.nics)).toBe(wanted);
     });
+  });
+
+  it("prefers what is known to come first to what was met by chance", async () => {
+    const { source, said } = await searched({ retained: [kept("10.6.0.9")] });
+    const held = [rowOf("10.6.0.8", { workload: WEB, claim: { id: "c", number: 0, earlier: [] } })];
+    expect(await source.prefer({ kind: "bound", held, created: held, previous: [] }, [])).toBe(true);
+    expect(said.slice(1)).toEqual(["undo 10.6.0.8"]);
   });
 
   it("looks it up once, and not for its own cooling addresses", async () => {
