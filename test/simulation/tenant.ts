@@ -11,8 +11,11 @@ import { controllerOf, networksOf, uidOf, type Workload } from "./workload.ts";
 export const TENANT = "evil";
 /** Pools, Subnets and NICs that only others may use have names that begin so. */
 const GUARDED = /^(?:vault|guarded)/;
-/** Agents hear of a full namespace within this time: milliseconds (docs/security.md, "What one tenant may hold"). */
-const HEARD_MS = 6_000;
+/**
+ * Agents hear of a full namespace within this time, 6 s (docs/security.md, "What one tenant may hold") and the lag of
+ * a watch: milliseconds.
+ */
+const HEARD_MS = 14_500;
 /** UIDs of sets that never were begin so. */
 const GHOST = "ghost-";
 /** Most pods of the tenant at a time. */
