@@ -17,6 +17,9 @@ export function refuseWrite({ spec, status }: AddressRange, name: string, write:
   if (before !== undefined && before.writes >= write.member.writes) return "the number of writes does not grow";
   if (write.member.epoch !== write.epoch && !write.member.isContested) return "the member writes for another epoch";
   if (before?.isContested === true && write.member.isContested && changed.length > 0) return "the member is contested";
+  const { maxBlocks = 0 } = spec.members.find((member) => member.name === name) ?? {};
+  const leases = Object.values(applyWrite(status, name, write).leases).filter(({ member }) => member === name);
+  if (changed.some(([, lease]) => lease !== null) && leases.length > maxBlocks) return "the member would have too many";
   for (const [block, lease] of changed) {
     const holder = status.leases[block]?.member;
     if (holder !== undefined && holder !== name) return `${block} is another's`;

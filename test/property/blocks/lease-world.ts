@@ -7,6 +7,7 @@ import { planRange, type RangeWrite, usableBlocks, waitedFor } from "../../../ho
 import { type AddressRange, decodeAddressRange, type RangeStatus } from "../../../host/resources/address-range.ts";
 import type { Step, System } from "../registry/search/search.ts";
 import { applyWrite, refuseWrite } from "./hub-rules.ts";
+import { Move } from "./move.ts";
 
 interface Hub {
   readonly uid: string;
@@ -83,24 +84,7 @@ function rangeOf(scene: LeaseScene, { uid, version, status }: Hub): AddressRange
   return { ...decodeAddressRange(object, "lan"), status };
 }
 
-class Move {
-  readonly scene: LeaseScene;
-  readonly world: World;
-  ids: number;
-
-  constructor(scene: LeaseScene, world: World) {
-    this.scene = scene;
-    this.world = world;
-    this.ids = world.ids;
-  }
-
-  newId = (): string => `id${this.ids++}`;
-
-  with(index: number, change: Partial<Cluster>, others: Partial<World> = {}): World {
-    const clusters = this.world.clusters.map((each, at) => (at === index ? { ...each, ...change } : each));
-    return { ...this.world, clusters, ...others, ids: this.ids };
-  }
-
+class LeaseMove extends Move<LeaseScene, Cluster, World> {
   spend(fault: Fault, next: World): World {
     return { ...next, left: { ...next.left, [fault]: (next.left[fault] ?? 0) - 1 } };
   }
@@ -218,9 +202,9 @@ export function heard(resting: Cluster["resting"], by: number): Cluster["resting
 
 function stepsOf(scene: LeaseScene, world: World): Step<World>[] {
   const steps: Step<World>[] = [];
-  const move = () => new Move(scene, world);
+  const move = () => new LeaseMove(scene, world);
   const calm = (label: string, next: World) => steps.push({ label, next, isCalm: true });
-  const fault = (name: Fault, label: string, next: (move: Move) => World) => {
+  const fault = (name: Fault, label: string, next: (move: LeaseMove) => World) => {
     const each = move();
     if (each.can(name)) steps.push({ label, next: each.spend(name, next(each)), isCalm: false });
   };

@@ -16,6 +16,7 @@ import type { ChildPrefix } from "../../../host/record-server/child-prefix.ts";
 import { prefix } from "../../world/values.ts";
 import type { Step, System } from "../registry/search/search.ts";
 import { heard, sharedBlock, withoutIds } from "./lease-world.ts";
+import { Move } from "./move.ts";
 
 /** `at`: the block that the server chose when the request came, if it chooses without a lock. */
 type Sent = Extract<PrefixPlan, { kind: "ask" | "make" | "remove" }> & { readonly at?: string };
@@ -73,28 +74,11 @@ function findFree(scene: PrefixScene, children: readonly ChildPrefix[]): string 
   return blocksIn(scene).find((block) => !children.some((child) => prefixesOverlap(child.prefix, prefix(block))));
 }
 
-class Move {
-  readonly scene: PrefixScene;
-  readonly state: PrefixState;
-  ids: number;
-
-  constructor(scene: PrefixScene, state: PrefixState) {
-    this.scene = scene;
-    this.state = state;
-    this.ids = state.ids;
-  }
-
-  newId = (): string => `id${this.ids++}`;
-
-  with(index: number, change: Partial<Cluster>, others: Partial<PrefixState> = {}): PrefixState {
-    const clusters = this.state.clusters.map((each, at) => (at === index ? { ...each, ...change } : each));
-    return { ...this.state, clusters, ...others, ids: this.ids };
-  }
-
+class PrefixMove extends Move<PrefixScene, Cluster, PrefixState> {
   /** The cluster asks the server, remembers, and sends the next request. */
   look(index: number): PrefixState {
-    const { children } = this.state;
-    const cluster = this.state.clusters[index] as Cluster;
+    const { children } = this.world;
+    const cluster = this.world.clusters[index] as Cluster;
     const facts = { children, cluster: cluster.name, blockSize: BLOCK_SIZE };
     const before = usablePrefixes({ ...facts, own: cluster.own });
     const isOpen = lostBlocks({ ...facts, own: cluster.own }).length > 0;
@@ -120,7 +104,7 @@ class Move {
     const kept = Object.keys(blocks).filter((block) => !returning.includes(block));
     const used = cluster.used.filter((block) => !returning.includes(block));
     const ready = kept.filter((block) => !used.includes(block) && !isOpen && this.hasRested(index, block));
-    const others = this.state.clusters.flatMap((_, at) => (at === index ? [] : [at]));
+    const others = this.world.clusters.flatMap((_, at) => (at === index ? [] : [at]));
     const resting = kept
       .filter((block) => !used.includes(block) && !ready.includes(block))
       .map((block) => [block, isOpen ? others : (cluster.resting[block] ?? others)] as const);
@@ -140,24 +124,24 @@ class Move {
   }
 
   #send(sent: readonly Sent[], plan: Sent): readonly Sent[] {
-    const at = plan.kind === "ask" && !this.scene.isLocked ? findFree(this.scene, this.state.children) : undefined;
+    const at = plan.kind === "ask" && !this.scene.isLocked ? findFree(this.scene, this.world.children) : undefined;
     const next = at === undefined ? plan : { ...plan, at };
     const text = JSON.stringify(next, toText);
     return sent.some((each) => JSON.stringify(each, toText) === text) ? sent : [...sent.slice(-1), next];
   }
 
   hasRested(index: number, block: string): boolean {
-    const missing = this.state.clusters[index]?.resting[block];
+    const missing = this.world.clusters[index]?.resting[block];
     if (missing === undefined) return false;
-    return this.scene.without === "rest" || missing.every((other) => this.state.clusters[other]?.isCut === true);
+    return this.scene.without === "rest" || missing.every((other) => this.world.clusters[other]?.isCut === true);
   }
 
   /** One of the requests reaches the server. */
   land(index: number, at: number): PrefixState {
-    const cluster = this.state.clusters[index] as Cluster;
+    const cluster = this.world.clusters[index] as Cluster;
     const request = cluster.sent[at] as Sent;
     const sent = cluster.sent.filter((_, other) => other !== at);
-    const { children } = this.state;
+    const { children } = this.world;
     if (request.kind === "remove") {
       const left = children.filter(({ id }) => id !== request.child.id);
       return this.with(index, { sent }, { children: left });
@@ -170,7 +154,7 @@ class Move {
   }
 
   #make(index: number, block: string, mark: ChildPrefix["mark"], change: Partial<Cluster>): PrefixState {
-    const { children, clock } = this.state;
+    const { children, clock } = this.world;
     const created = String(this.scene.isClockWrong === true ? 99 - clock : 10 + clock);
     const child = { id: this.newId(), prefix: prefix(block), created, mark };
     return this.with(index, change, { children: [...children, child], clock: clock + 1 });
@@ -188,9 +172,9 @@ function toText(_: string, value: unknown): unknown {
 
 function stepsOf(scene: PrefixScene, state: PrefixState): Step<PrefixState>[] {
   const steps: Step<PrefixState>[] = [];
-  const move = () => new Move(scene, state);
+  const move = () => new PrefixMove(scene, state);
   const calm = (label: string, next: PrefixState) => steps.push({ label, next, isCalm: true });
-  const fault = (name: Fault, label: string, next: (move: Move) => PrefixState) => {
+  const fault = (name: Fault, label: string, next: (move: PrefixMove) => PrefixState) => {
     const left = state.left[name] ?? 0;
     if (left === 0) return;
     const after = next(move());
