@@ -188,18 +188,29 @@ function planContested(inputs: Inputs, member: Membership): Plan {
   };
 }
 
-/** Writes what this cluster has to a hub that has lost some of it, or may have. */
-function planRewriting({ range, own, self, newId }: Inputs, begins: boolean): Plan {
-  const { status } = range;
-  const had = { ...own.disputed, ...own.blocks };
-  const leases: Record<string, Lease | null> = {};
-  for (const [block, pool] of Object.entries(had))
-    if (status.leases[block] === undefined) leases[block] = { member: self.name, pool };
-  const disputed = Object.keys(had).filter((block) => (status.leases[block]?.member ?? self.name) !== self.name);
+/**
+ * Writes what this cluster has to a hub that has lost some of it, or may have, within its share. What came back with
+ * the hub's past was returned.
+ */
+function planRewriting({ range: { spec, status }, own, self, newId }: Inputs, begins: boolean): Plan {
+  const had = { ...own.blocks, ...own.disputed };
+  const held = Object.keys(blocksOf(status, self.name));
+  const kept = held.filter((block) => block in had);
+  const lost = Object.keys(had).filter((block) => status.leases[block] === undefined);
+  const again = lost.slice(0, Math.max(0, shareOf(spec, self.name) - kept.length));
+  const leases = Object.fromEntries<Lease | null>([
+    ...held.filter((block) => !(block in had)).map((block) => [block, null] as const),
+    ...again.map((block) => [block, { member: self.name, pool: had[block] ?? "" }] as const),
+  ]);
+  const disputed = Object.keys(had).filter((block) => !kept.includes(block) && !again.includes(block));
   const epoch = begins ? newId() : status.epoch;
   const writes = Math.max(own.writes, status.members[self.name]?.writes ?? 0) + 1;
   const member = { cluster: self.cluster, token: own.next, writes, epoch, isContested: false, isGone: false, disputed };
   return { kind: "write", write: { epoch, isRestored: begins || status.isRestored, leases, member } };
+}
+
+function shareOf({ members }: AddressRange["spec"], member: string): number {
+  return members.find(({ name }) => name === member)?.maxBlocks ?? 0;
 }
 
 function planDemand({ range, own, self, demand, newId }: Inputs, known: Membership | undefined): Plan {
@@ -254,7 +265,7 @@ function chooseLeases(
 ): Chosen {
   const leases: Record<string, Lease> = {};
   const kept = Object.entries(blocksOf(status, self.name)).filter(([block]) => !demand.giveBack.includes(block));
-  const { maxBlocks = 0 } = spec.members.find(({ name }) => name === self.name) ?? {};
+  const maxBlocks = shareOf(spec, self.name);
   // A memory of the past may not know for which pool a disputed block was.
   const [anyPool = ""] = [...Object.values(own.blocks), ...Object.keys(demand.lease)];
   const free = disputed.filter((block) => status.leases[block] === undefined);

@@ -152,9 +152,7 @@ describe("a stolen token", () => {
   it.each<[what: string, attack: (status: KubeObject, before: KubeObject) => void, wanted: RegExp]>([
     ["takes a block of another member", (status, before) => lease(ofEast(before))(status), /it changes no lease/],
     ["leases half a block", lease("10.6.0.240/29"), /has no block 10.6.0.240\/29/],
-    ["leases a block across two", lease("10.6.0.8/28"), /has no block 10.6.0.8\/28/],
     ["leases a block of another subnet", lease("10.7.0.0/28"), /has no block 10.7.0.0\/28/],
-    ["leases no block", lease("everything"), /has no block everything/],
     [
       "leases beyond its share",
       (status, before) => {
@@ -164,14 +162,12 @@ describe("a stolen token", () => {
     ],
     ["changes another member's entry", entry("east", { token: "x" }), /its own entry/],
     ["declares itself gone", entry("west", { gone: true }), /only an administrator/],
-    ["adds a member", ({ members }) => Object.assign(members, { south: members.west }), /its own entry/],
     ["takes another cluster's name", entry("west", { cluster: "uid-east" }), /must keep its cluster/],
     [
       "keeps its token",
       (status, { members }) => Object.assign(status.members.west, { token: members.west.token }),
       /replace its token/,
     ],
-    ["turns its writes back", entry("west", { writes: 0 }), /replace its token/],
     ["leaves the sequence", (status, { sequence }) => Object.assign(status, { sequence }), /would not be the next one/],
     [
       "begins an epoch that waits for nobody",

@@ -64,6 +64,8 @@ export interface World {
 export interface LeaseScene {
   readonly members: readonly string[];
   readonly blocks: number;
+  /** Most blocks of one member. */
+  readonly share: number;
   /** How often each may happen. */
   readonly faults: Readonly<Partial<Record<Fault, number>>>;
   /** Part of the design that is left out. */
@@ -73,7 +75,7 @@ export interface LeaseScene {
 const SIZE = { 1: 28, 2: 27, 4: 26 } as const;
 
 function rangeOf(scene: LeaseScene, { uid, version, status }: Hub): AddressRange {
-  const members = scene.members.map((name) => ({ name, user: `user-${name}`, maxBlocks: 2 }));
+  const members = scene.members.map((name) => ({ name, user: `user-${name}`, maxBlocks: scene.share }));
   const subnet = `10.6.0.0/${SIZE[scene.blocks as keyof typeof SIZE]}`;
   const object = {
     apiVersion: "ipam.vendor.io/v1",
@@ -321,7 +323,7 @@ function isAtRest(scene: LeaseScene, { hub, clusters }: World): boolean {
     return (
       mine === usable.length &&
       Object.keys(own.disputed).length === 0 &&
-      (usable.length === wanted || (usable.length < wanted && (isFull || wanted > 2)))
+      (usable.length === wanted || (usable.length < wanted && (isFull || wanted > scene.share)))
     );
   });
 }
@@ -342,8 +344,8 @@ export function leaseSystem(scene: LeaseScene): System<World> {
   };
 }
 
-const scene = (faults: LeaseScene["faults"], blocks = 1, members: LeaseScene["members"] = ["a", "b"]): LeaseScene => ({
-  ...{ members, blocks, faults },
+const scene = (faults: LeaseScene["faults"], blocks = 1, members = ["a", "b"], share = 2): LeaseScene => ({
+  ...{ members, blocks, faults, share },
 });
 const HUB_RESTORED = { hubBackup: 1, hubRestore: 1 };
 
@@ -364,6 +366,7 @@ export const LARGE_SCENES = {
   "two blocks, and the hub is restored": scene({ want: 3, ...HUB_RESTORED }, 2),
   "three clusters, and the hub is restored": scene({ want: 3, ...HUB_RESTORED }, 2, ["a", "b", "c"]),
   "a cluster and the hub are restored": scene({ want: 2, backup: 1, restore: 1, ...HUB_RESTORED }),
+  "a share of one of two blocks, and the hub is restored": scene({ want: 4, ...HUB_RESTORED }, 2, ["a", "b"], 1),
   "a copied cluster beside another": scene({ want: 3, backup: 1, copy: 1 }, 2),
 };
 

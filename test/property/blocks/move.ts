@@ -1,11 +1,5 @@
-interface Clusters<C> {
-  readonly clusters: readonly C[];
-  /** Number of IDs that were given out. */
-  readonly ids: number;
-}
-
 /** One step of a search, from a world to the next. */
-export class Move<Scene, C, World extends Clusters<C>> {
+export class Move<Scene, C, World extends { readonly clusters: readonly C[]; readonly ids: number }> {
   readonly scene: Scene;
   readonly world: World;
   ids: number;
