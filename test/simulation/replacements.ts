@@ -163,6 +163,8 @@ export class Replacements {
     node.isUnregistered = false;
     cluster.ledger.loseJournal(machine.name);
     cluster.ledger.replaceMachine(machine.name);
+    // Its kubelet has registered before it starts the agent's pod.
+    cluster.setReady(machine.name, true);
     cluster.startNode(node);
     return { machine, kubelet, left };
   }

@@ -170,7 +170,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     try {
       await wait(AbortSignal.any([signal, tooLong]));
     } catch (error) {
-      if (!tooLong.aborted || signal.aborted) throw error;
+      if (!tooLong.aborted || signal.aborted) throw signal.reason ?? error;
       const { problems } = this;
       const details = problems.join("\n");
       const within = `from the API server within ${SYNC_WAIT_MS / 1000} s`;
@@ -199,7 +199,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       await this.#next.wait(AbortSignal.any([signal, tooLong]));
       return true;
     } catch (error) {
-      if (!tooLong.aborted || signal.aborted) throw error;
+      if (!tooLong.aborted || signal.aborted) throw signal.reason ?? error;
       return false;
     }
   }

@@ -132,7 +132,7 @@ class Probation {
     this.#patience ??= AbortSignal.timeout(EPOCH_WAIT_MS);
     const tooLong = this.#patience;
     await until(AbortSignal.any([signal, tooLong])).catch((error: unknown) => {
-      if (!tooLong.aborted || signal.aborted) throw error;
+      if (!tooLong.aborted || signal.aborted) throw signal.reason ?? error;
     });
   }
 

@@ -242,10 +242,11 @@ export class ObjectSync {
   }
 
   /** Adds a row of an earlier agent to the backlog. */
-  resume({ space, ip }: AddressKey): void {
+  resume({ space, ip, isConfirmed }: Pick<Allocation, "space" | "ip" | "isConfirmed">): void {
     const name = nameOf({ space, ip });
     this.#backlog.add(name, { space, ip });
-    this.#states.noteSent(name);
+    if (isConfirmed === true) this.#states.noteSent(name);
+    else this.#noteUnanswered(name, { space, ip });
   }
 
   /** An agent that is no more may have sent a write that is not carried out yet. */

@@ -144,11 +144,14 @@ describe("the resources of a cluster", () => {
     expect([told("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
   });
 
-  it("an ADD that has waited too long for the comparison is told so, not that lists are missing", async () => {
+  it("an ADD that has waited too long for the comparison is told so, unless its caller hangs up in that moment", async () => {
     await given({});
     const tooLong = vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort());
     const never = (bounded: AbortSignal): Promise<void> => Promise.reject(bounded.reason);
     const waiting = resources.within(new AbortController().signal, never, () => "a reason");
+    const caller = new AbortController();
+    const hangUp = (bounded: AbortSignal) => never(bounded).finally(() => caller.abort(new Error("it hung up")));
+    await expect(resources.within(caller.signal, hangUp, () => "a reason")).rejects.toThrow("it hung up");
     tooLong.mockRestore();
     await expect(waiting).rejects.toMatchObject({
       code: 50,
