@@ -126,12 +126,13 @@ export class Replacements {
     for (const former of [...this.running]) this.#end(former);
   }
 
-  /** One that is on and has a Node, while others are. */
+  /** One that is on and has a Node, while another is that was never replaced: else no NIC is left that could probe. */
   #pick(random: Seeded): Node | undefined {
     const { nodes } = this.#options.cluster;
     const able = nodes.filter((node) => !node.machine.isOff && !node.isUnregistered && !this.#busy.has(node));
-    if (able.length < 2) return undefined;
-    const node = random.pick(able);
+    const node = able.length < 2 ? undefined : random.pick(able);
+    if (node === undefined || able.every(({ machine }) => machine === node.machine || machine.host !== machine.name))
+      return undefined;
     this.#busy.add(node);
     return node;
   }
