@@ -139,8 +139,9 @@ describe("a stolen token", () => {
   /** The member's entry with other fields. */
   const entry =
     (member: string, fields: object) =>
-    ({ members }: KubeObject) =>
-      Object.assign(members[member], fields);
+    ({ members }: KubeObject) => {
+      members[member] = { ...members[member], ...fields };
+    };
   const freeOf = ({ leases }: KubeObject) =>
     Array.from({ length: 16 }, (_, at) => `10.6.0.${at * 16}/28`).filter((block) => !(block in leases));
   const ofEast = ({ leases }: KubeObject) => Object.keys(leases).find((block) => leases[block].member === "east") ?? "";

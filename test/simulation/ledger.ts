@@ -1,7 +1,6 @@
 /** Invariants of addresses, after every step and at the end. It sees NICs and objects, never the product's memory. */
 
 import { ErrorCode } from "../../host/cni/error.ts";
-import { POD_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
 import { parseAllocationName } from "../../host/resources/ip-allocation.ts";
@@ -47,9 +46,9 @@ const OWN_MS = 3_000;
 const HEARD_MS = 10_000;
 /**
  * After the last change of its family's pools no pod gets an address later than this that none of them gives:
- * milliseconds (pool-changes). A claim that is under way may wait for one answer that is lost.
+ * milliseconds (pool-changes).
  */
-const OUTSIDE_MS = POD_ATTEMPT_MS + 2_000;
+const OUTSIDE_MS = 3_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
 /**
