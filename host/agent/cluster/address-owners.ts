@@ -6,7 +6,6 @@
 
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
-import type { VendorConf } from "../../config/vendor-conf.ts";
 import { claimsOf, decideHolder, findAddressOwner, type HolderStatus, workloadOfRun } from "../../ipam/retention.ts";
 import { ApiUnavailable, callIfThere, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, objectPath, type Resource } from "../../kubernetes/paths.ts";
@@ -21,6 +20,7 @@ import type { NicClaim } from "../ipam/pod-identity.ts";
 import { livesOn } from "../ipam/predecessor.ts";
 import { firstNicOf } from "../ipam/subject.ts";
 import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
+import type { ResourcesState } from "../request/resources.ts";
 
 interface AddressOwners {
   readonly workload: Workload | undefined;
@@ -98,16 +98,16 @@ async function readOwner(api: KubeApi, path: string, signal: AbortSignal): Promi
 
 /**
  * Reads whether there is an owner with this UID in its namespace: nothing is retained for another one. Rejects when the
- * API server does not answer, or refuses to.
+ * API server does not answer, or refuses to, and while it is unknown which kinds are listed.
  */
 export async function isOwnerThere(
   api: KubeApi,
   owner: Workload,
-  { retainByName }: Pick<VendorConf, "retainByName">,
+  { snapshot, complete }: Pick<ResourcesState, "snapshot" | "complete">,
 ): Promise<boolean> {
-  const listed = retainByName.find((kind) => listedKind(kind) === owner.kind);
+  const listed = snapshot.vendorConf.retainByName.find((kind) => listedKind(kind) === owner.kind);
   const resource: Resource | undefined = listed ?? Object(ADDRESS_OWNERS)[owner.kind];
-  if (resource === undefined) return false;
+  if (resource === undefined) return complete ? false : Promise.reject(new Error("The settings are not known yet"));
   const path = objectPath(resource, owner);
   const found = await callIfThere(api, { method: "GET", path, accept: METADATA, lane: "background" });
   return (found?.metadata as { readonly uid?: unknown } | undefined)?.uid === owner.uid;

@@ -655,7 +655,7 @@ function openRegistry(
       const found = pod?.uid === owner ? findAddressOwner(pod, vendorConf) : undefined;
       return found?.kind === "workload" ? found.workload : undefined;
     },
-    readOwner: (owner) => isOwnerThere(api, owner, resources.state.snapshot.vendorConf),
+    readOwner: (owner) => resources.known().then(() => isOwnerThere(api, owner, resources)),
     readNodeStatus: (other, machine) => readNodeStatus(api, other, machine),
     readHolderStatus: (row, holder) => readHolderStatus((of) => readPod(api, of), row, holder),
     onLost: (row, by) => listeners.onLost?.(row, by),

@@ -152,7 +152,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 
   /** Resolves when every list was complete once. */
-  async known(signal: AbortSignal): Promise<void> {
+  async known(signal?: AbortSignal): Promise<void> {
     await Promise.all(this.#all.map((reflector) => reflector.synced(signal)));
     this.flush();
   }

@@ -1,8 +1,11 @@
 /** The rule retention: an earlier pod of a member loses its address on this node only when it is known to be over. */
 
 import { expect, it } from "vitest";
-import { evictPredecessor } from "../../../../host/agent/cluster/address-owners.ts";
+import { evictPredecessor, isOwnerThere } from "../../../../host/agent/cluster/address-owners.ts";
+import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
+import type { KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
+import type { Snapshot } from "../../../../host/resources/snapshot.ts";
 import { proposal } from "../../../world/subjects.ts";
 
 const former: Allocation = {
@@ -50,4 +53,12 @@ it.each(cases)("retention: an earlier pod $what", async ({ claimant, changes, is
   };
   const displaced = evictPredecessor(deps, { ...former, ...changes }, claimant).then((row) => row?.state);
   expect(await displaced.catch((error) => `${error.code}`)).toBe(wanted);
+});
+
+it("retention: an owner of a kind that is not listed is gone only when the settings are known", async () => {
+  const owner = { kind: "StatefulSet.apps.kruise.io", namespace: "shop", name: "web", uid: "set", member: "web-0" };
+  const snapshot = { vendorConf: DEFAULT_VENDOR_CONF } as Snapshot;
+  const isThere = (complete: boolean) => isOwnerThere({} as KubeApi, owner, { snapshot, complete });
+  await expect(isThere(false)).rejects.toThrow("not known yet");
+  expect(await isThere(true)).toBe(false);
 });
