@@ -27,8 +27,8 @@ const NODE_PORTS = { Cluster: 30_080, Local: 30_081 } as const;
 /** As many are done, at most, and not undone. */
 const AT_ONCE = 4;
 
-/** After many repairs in a minute the agent rests, and some it may not make; its health says so. */
-const CUT_OFF = /Pods are cut off from this node|cannot be restored: /;
+/** After many repairs in a minute the agent rests, and it uses no table with others' routes; its health says so. */
+const CUT_OFF = /Pods are cut off from this node|cannot be restored: .*a route that Berth did not create/;
 
 interface Action {
   readonly what: string;
