@@ -11,7 +11,7 @@ import { isOfMachine } from "../../resources/machine.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
 import { isUnused } from "../claims.ts";
 import type { Allocation } from "../registry.ts";
-import { findOtherHolders, isCurrent, isOfSameNic, isRecorded, type KnownObject } from "./known-object.ts";
+import { findOtherHolders, isBehind, isCurrent, isOfSameNic, isRecorded, type KnownObject } from "./known-object.ts";
 
 export type SyncAction =
   /** Nothing is known of the object. */
@@ -129,8 +129,8 @@ function decideBoundTwice(
     return !isSent && object.sharers?.some(isOwn) === true ? { kind: "synced" } : { ...bind, sharers: others };
   }
   if (object.podUid === row.owner && object.ifName === row.ifName) {
-    const isSame = !isSent && isCurrent(row, object.claim) && !isRecreated(object.workload, row.workload);
-    if (isHere && isSame) return { kind: "synced" };
+    const isOther = !isCurrent(row, object.claim) || isRecreated(object.workload, row.workload);
+    if (isHere && !isSent && !isOther && !isBehind(row, object)) return { kind: "synced" };
     // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their file
     // gives them.
     if (isHere || (object.node !== node && row.isConfirmed === true)) return bind;

@@ -115,6 +115,11 @@ export function isCurrent({ claim }: Pick<Allocation, "claim">, of: string = UNN
   return of === UNNAMED || of === (claim?.id ?? UNNAMED);
 }
 
+/** Returns whether the object does not say that the row's claim came after other records of its member. */
+export function isBehind({ claim, workload }: Allocation, { claim: of, number = 0 }: KnownObject): boolean {
+  return workload !== undefined && of !== UNNAMED && claim !== undefined && claim.number > Math.max(number, 1);
+}
+
 /** Returns whether the claim is the row's, or one of an earlier row of this node. */
 export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string): boolean {
   return (of !== UNNAMED && of === claim?.id) || claim?.earlier.includes(of) === true;
@@ -215,22 +220,8 @@ function isLost({ state, quarantine }: IpAllocationSpec): boolean {
 
 /** Returns the unknown owner of an address whose object cannot be decoded: the address must not be taken over. */
 export function unreadableOf({ space, ip, prefixLength, pool, sinceMs }: Allocation): Allocation {
-  return {
-    space,
-    ip,
-    prefixLength,
-    pool,
-    state: "Bound",
-    owner: "",
-    ifName: "",
-    containerId: "",
-    network: "",
-    namespace: "",
-    pod: "",
-    isConfirmed: true,
-    sinceMs,
-    version: -1,
-  };
+  const unknownPod = { owner: "", ifName: "", containerId: "", network: "", namespace: "", pod: "" };
+  return { ...unknownPod, space, ip, prefixLength, pool, state: "Bound", isConfirmed: true, sinceMs, version: -1 };
 }
 
 /**

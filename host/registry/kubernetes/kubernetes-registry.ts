@@ -160,6 +160,8 @@ export class KubernetesRegistry implements Registry {
   async retain(claimed: readonly Allocation[]): Promise<void> {
     await this.#journal.retain(claimed);
     this.#followOwners(claimed);
+    // Without the journal an older record of the member would come first.
+    this.#syncLater(claimed.filter((row) => numberOf(row) > 1));
   }
 
   async release(attachment: Attachment): Promise<readonly Allocation[]> {

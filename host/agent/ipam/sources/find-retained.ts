@@ -24,7 +24,7 @@ export interface Records {
   readonly retained: readonly Retained[];
   /** The pod's own, which the journal has as well. */
   readonly own: readonly Allocation[];
-  /** One above their highest number. */
+  /** Number of a claim that comes after those of its NICs: 1 is that of a member's first address. */
   readonly next: number;
 }
 
@@ -36,13 +36,13 @@ export async function findRetained({ registry, poolCache, demand }: Search): Pro
   const { claimant, nics, deadline } = demand;
   // The addresses of a migration's target are not for the pod from which the machine migrates to it.
   const target = claimant.isMigrationTarget === true ? claimant : undefined;
-  const [found, last]: [Retained[], Retained[]] = [[], []];
-  const own: Allocation[] = [];
+  const [own, found, last]: [Allocation[], Retained[], Retained[]] = [[], [], []];
   let highest = 0;
   for (const member of new Set(nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []))) {
     const ofMember = nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
     const all = await registry.findRetained(member, target, deadline.signal);
-    highest = Math.max(highest, ...all.map(numberOf));
+    const ofNics = all.filter(({ ifName }) => ofMember.some((nic) => isFor(nic, ifName)));
+    highest = Math.max(highest, ...ofNics.map((each) => numberOf(each) || Number(each.owner !== claimant.owner)));
     for (const kept of all.filter((each) => mayHave(demand, each))) {
       // An address of this pod itself is in the journal, or left of a claim that is being undone; another pod's row
       // there will give way.
