@@ -505,14 +505,18 @@ export class SqliteStore {
   /**
    * A new sandbox of the same pod gets the address; a late DEL of the old sandbox then finds nothing (late-del).
    * Writes even if nothing is new: a repeated ADD relies on the address, so an undo of the first one must not take it
-   * away.
+   * away. What the old sandbox had until now cools when this ADD is undone.
    */
   #attach(allocation: Allocation, claim: Claim, nowMs: number): Allocation {
     const { containerId, network, netns, netnsCookie, mac } = claim;
     const version = this.nextVersion();
+    const isMoved = allocation.containerId !== "" && allocation.containerId !== containerId;
+    const freeAtMs = isMoved ? nowMs + this.#cooldownMs(allocation.pool) : 0;
     this.write(
-      `UPDATE allocation SET container = ?, network = ?, netns = ?, mac = ?, since = ?, version = ? WHERE ${KEY}`,
-      ...[containerId, network, netns ?? "", mac ?? "", nowMs, version, ...keyOf(allocation.space, allocation.ip)],
+      `UPDATE allocation SET container = ?, network = ?, netns = ?, mac = ?, since = ?, version = ?, free_at = max(free_at, ?)
+       WHERE ${KEY}`,
+      ...[containerId, network, netns ?? "", mac ?? "", nowMs, version, freeAtMs],
+      ...keyOf(allocation.space, allocation.ip),
     );
     const attached = { ...allocation, containerId, network, netns, netnsCookie, mac, sinceMs: nowMs, version };
     this.#writeCookie(attached);
