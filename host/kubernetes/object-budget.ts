@@ -221,7 +221,7 @@ export class ObjectBudget {
       return;
     }
     const namespace = namespaceOf(key);
-    const isFirst = !this.namespaces.has(namespace);
+    const isFirst = !this.#unused.values().some((each) => namespaceOf(each.key) === namespace);
     this.#unused.set(id, { of, collection: of.name, key, reason });
     if (isFirst) this.#options.onUnused?.(namespace);
   }

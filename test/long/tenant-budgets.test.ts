@@ -188,6 +188,9 @@ it("what is not used is named by `check`, a metric, Events and the controller's 
 });
 
 it.each(rows)("%s", { timeout: 1_800_000 }, async (what, bytes, path, make, unused) => {
+  // Of the row before, its heap would be this one's.
+  await agent().kill("SIGKILL");
+  await agent().start();
   const { pid } = agent();
   const count = Math.ceil(WANTED / bytes);
   const put = (at: number): Promise<unknown> => {
