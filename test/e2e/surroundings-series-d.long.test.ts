@@ -1,2 +1,2 @@
-/** Another seed. */
-import "./surroundings-series.test.ts";
+/** Another seed: evaluated anew, also by a worker that has run one. */
+await import(`./surroundings-series.test.ts?${"d"}`);

@@ -575,7 +575,8 @@ export class Cluster {
     const { poolEventsPerSecond } = this.#options.shape;
     const name = `controller ${++this.#controllerLives}`;
     const process = time.process(name);
-    if (product !== THIS_PRODUCT) timeline.note(`${name} is of ${product.version}`);
+    process.isOfLastRelease = product !== THIS_PRODUCT;
+    if (process.isOfLastRelease) timeline.note(`${name} is of ${product.version}`);
     const running = openSimulatedController(product, {
       ...{ time, process, network: this.network, controllers: simulatedControllers(product) },
       ...(poolEventsPerSecond === undefined ? {} : { poolEventsPerSecond }),

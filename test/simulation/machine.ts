@@ -169,6 +169,7 @@ export class Machine {
     const { product } = this;
     const process = time.process(`agent of ${this.host} (${++this.#lives})`);
     process.wallOffsetMs = this.#wallOffsetMs;
+    process.isOfLastRelease = product !== THIS_PRODUCT;
     const parts = {
       backend: undefined,
       plugin: undefined,
@@ -186,8 +187,8 @@ export class Machine {
   /** An agent that cannot open its journal, or refuses its format, ends and is started again. */
   #startAgain(agent: Agent, error: unknown): void {
     const { time } = this.#options;
-    const isRefused = this.space.isBroken || agent.product !== THIS_PRODUCT;
-    if (!(isRefused && error instanceof agent.product.RegistryError)) {
+    const isRefused = this.space.isBroken && error instanceof agent.product.RegistryError;
+    if (!isRefused && !agent.process.isOfLastRelease) {
       time.uncaught.push(error);
       return;
     }
@@ -615,7 +616,8 @@ export class Machine {
         },
         (error) => {
           agent.calls.delete(fail);
-          if (!hangingUp.signal.aborted && agent.product.isBug(error)) time.uncaught.push(error);
+          const isBug = agent.product.isBug(error) && !agent.process.isOfLastRelease;
+          if (!hangingUp.signal.aborted && isBug) time.uncaught.push(error);
           time.schedule(0, "refusal of the agent", caller, () => reject(error));
         },
       );
