@@ -46,11 +46,11 @@ export class SeenOwners {
     return this.#options.readOwner === undefined ? true : this.#known.get(keyOf(owner));
   }
 
-  /** Reads the owner unless it is known. Resolves when that has ended, in whatever way. */
+  /** Reads the owner unless it was seen: its kind may be listed again. Resolves when that has ended, in any way. */
   read(owner: Workload): Promise<void> {
     const { readOwner } = this.#options;
     const key = keyOf(owner);
-    if (readOwner === undefined || this.#known.has(key)) return Promise.resolve();
+    if (readOwner === undefined || this.#known.get(key) === true) return Promise.resolve();
     return this.#reading.getOrInsertComputed(key, () => this.#read(key, readOwner(owner)));
   }
 

@@ -45,12 +45,13 @@ it.each<[what: string, change: Partial<Workload>]>([
   expect([owners.isSeen({ ...WEB, ...change }), owners.isSeen(WEB), reads.length]).toEqual([false, true, 2]);
 });
 
-it("retention: an owner that could not be read is read again, and one that was not there when etcd was restored", async () => {
-  const { owners, reads } = open(openDisk(), new Error("no answer"), false, true);
+it("retention: an owner that could not be read or was not there is read again: its kind may be listed again", async () => {
+  const { owners, reads } = open(openDisk(), new Error("no answer"), false, false, true);
   const seen = await Array.fromAsync([1, 2, 3], () => owners.read(WEB).then(() => owners.isSeen(WEB)));
   owners.forgetMissing();
+  seen.push(owners.isSeen(WEB));
   await owners.read(WEB);
-  expect([seen, owners.isSeen(WEB), reads.length]).toEqual([[undefined, false, false], true, 3]);
+  expect([seen, owners.isSeen(WEB), reads.length]).toEqual([[undefined, false, false, undefined], true, 4]);
 });
 
 it("retention: the journal remembers what was seen, and what was not there", async () => {
