@@ -55,7 +55,7 @@ export default defineConfig({
     projects: kinds.map((kind) => ({
       test: {
         ...kind,
-        include: [`test/${kind.name}/**/*.test.ts`],
+        include: [`{test,packages/*/test}/${kind.name}/**/*.test.ts`],
         exclude: [...leftOut, ...(isLong ? [] : ["**/*.long.test.ts"])],
         testTimeout: isLong ? 3_600_000 : kind.testTimeout,
         hookTimeout: kind.testTimeout,

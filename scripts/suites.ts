@@ -20,8 +20,8 @@ export const SUITES: readonly Suite[] = [
   },
   {
     name: "importers",
-    tests: ["test/cluster/convert", "test/e2e/convert-host-local"],
-    judges: ["host/convert/", "test/vectors/convert/"],
+    tests: ["packages/convert/test/cluster/", "packages/convert/test/e2e/"],
+    judges: ["packages/convert/"],
   },
   { name: "map", tests: ["test/cluster/map", "test/e2e/map", "test/property/web/"], judges: ["host/web/", "web/"] },
   { name: "Podman", tests: ["test/e2e/netavark"], judges: ["host/agent/netavark/"] },
@@ -49,7 +49,7 @@ const ALWAYS = ["package.json", "package-lock.json", "vitest.config.ts", "script
 export type Imports = ReadonlyMap<string, readonly string[]>;
 
 export function readImports(): Imports {
-  const sources = ["host", "scripts", "test", "web"].flatMap((folder) => readSources(folder, ".ts"));
+  const sources = ["host", "packages", "scripts", "test", "web"].flatMap((folder) => readSources(folder, ".ts"));
   return new Map(sources.map((each) => [each.path, each.imports.flatMap((name) => resolveImport(each, name) ?? [])]));
 }
 
@@ -57,7 +57,7 @@ export function readImports(): Imports {
  * The environments of the tests import the whole product, to run it: there the imports of tests end. What a suite
  * judges is named.
  */
-const isFollowed = (from: string, to: string): boolean => !(from.startsWith("test/") && to.startsWith("host/"));
+const isFollowed = (from: string, to: string): boolean => !(/(?:^|\/)test\//.test(from) && to.startsWith("host/"));
 
 const isBelow = (path: string, beginnings: readonly string[]): boolean =>
   beginnings.some((each) => path.startsWith(each));

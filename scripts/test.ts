@@ -206,7 +206,9 @@ async function lookAgain({ stage, tally, report, seconds, cpuSeconds }: Result):
 /** What the long run has and this one has not: a line for each kind, and for each suite that was left out. */
 function describeNotRun(results: readonly Result[]): string[] {
   const kinds = [...FOREGROUND, ...BACKGROUND, "long"].flatMap((kind) => {
-    const files = globSync(`test/${kind}/**/*${kind === "long" ? "" : ".long"}.test.ts`, { cwd: root }).length;
+    const files = globSync(`{test,packages/*/test}/${kind}/**/*${kind === "long" ? "" : ".long"}.test.ts`, {
+      cwd: root,
+    }).length;
     const cases = results.find(({ stage }) => stage.name === `${kind} tests`)?.tally.toDo ?? 0;
     return files + cases === 0 ? [] : [`  ${kind}: ${cases} cases, ${files} files`];
   });
@@ -252,7 +254,7 @@ async function runAll(): Promise<Result[]> {
   ];
   if (values.check) return runStages([testStage("unit"), testStage("property", [SINCE_LAST_RUN])], tools);
   if (values.ci) tools.push(ageStage());
-  const files = values.long ? globSync("test/long/**/*.test.ts", { cwd: root }).sort() : [];
+  const files = values.long ? globSync("{test,packages/*/test}/long/**/*.test.ts", { cwd: root }).sort() : [];
   const long = files.map((file) => testStage("long", [file], file));
   return runStages([...tools, ...kindStages(FOREGROUND), ...long], kindStages(BACKGROUND));
 }

@@ -1,11 +1,8 @@
 /** The process of berthctl and of kubectl berth: prints on stdout and stderr, and ends with the command's exit code. */
 import { runCommands } from "../cli/berthctl.ts";
 import type { Program, Terminal } from "../cli/command-line.ts";
-import { addConvert } from "../convert/command.ts";
+import { readMoreCommands } from "./extensions.ts";
 import { VERSION } from "./version.ts";
-
-/** Commands beside those of host/cli. */
-export const MORE_COMMANDS = [addConvert];
 
 export async function runBerthctl(program: Program): Promise<void> {
   // A reader such as head has enough.
@@ -18,5 +15,6 @@ export async function runBerthctl(program: Program): Promise<void> {
     isRewritable: process.stderr.isTTY === true,
   };
   const words = process.argv.slice(2);
-  process.exitCode = await runCommands({ program, version: VERSION, words, terminal, more: MORE_COMMANDS });
+  const more = await readMoreCommands();
+  process.exitCode = await runCommands({ program, version: VERSION, words, terminal, more });
 }

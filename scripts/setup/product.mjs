@@ -153,7 +153,7 @@ export function oneModuleStep() {
   const flags = [...forNode, define(buildVersion()), "--format=esm", `--banner:js=${require}`];
   return buildStep({
     name: "berthctl in one module",
-    inputs: [inRoot("host"), packageLock],
+    inputs: [inRoot("host"), inRoot("packages"), packageLock],
     outputs: [output],
     texts: flags,
     build: () => bundle([inRoot("host", "bin", "berthctl-file.ts")], [...flags, `--outfile=${output}`]),
@@ -191,7 +191,7 @@ function bundleStep(groups, version) {
   ];
   return buildStep({
     name: `bundles (${names.join(", ")})`,
-    inputs: [inRoot("host"), packageLock],
+    inputs: [inRoot("host"), inRoot("packages"), packageLock],
     outputs: [...names, "bundles.json"].map((name) => inRoot("dist", name)),
     texts: [...flags, ...groups.map((group) => group.map(nameOf).join(" "))],
     build: () => {

@@ -2,7 +2,7 @@
  * Command lines of berthctl and kubectl berth in the caller's own process, and its environment, which is much cheaper
  * than a process each.
  */
-import { MORE_COMMANDS } from "../../host/bin/berthctl-process.ts";
+import { readMoreCommands } from "../../host/bin/extensions.ts";
 import { runCommands } from "../../host/cli/berthctl.ts";
 import type { Program } from "../../host/cli/command-line.ts";
 
@@ -33,6 +33,6 @@ async function runProgram(program: Program, words: readonly string[]): Promise<C
     },
     isColored: false,
   };
-  const code = await runCommands({ program, version: "1.2.3", words, terminal, more: MORE_COMMANDS });
+  const code = await runCommands({ program, version: "1.2.3", words, terminal, more: await readMoreCommands() });
   return { code, ...texts };
 }

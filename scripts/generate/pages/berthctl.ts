@@ -1,6 +1,6 @@
 /** The reference page of berthctl, from the command tree. */
 import type { Command, Option } from "commander";
-import { MORE_COMMANDS } from "../../../host/bin/berthctl-process.ts";
+import { readMoreCommands } from "../../../host/bin/extensions.ts";
 import { createCommands } from "../../../host/cli/berthctl.ts";
 import manifest from "../../../package.json" with { type: "json" };
 
@@ -10,7 +10,7 @@ const { root } = await createCommands({
   version: manifest.version,
   words: [],
   terminal,
-  more: MORE_COMMANDS,
+  more: await readMoreCommands(),
 });
 const commands = commandsOf(root);
 

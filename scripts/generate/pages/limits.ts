@@ -1,6 +1,6 @@
-/** The page docs/limits.md, from the constants marked `@limit` in host/ and native/shim-limits.h. */
-import { globSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+/** The page docs/limits.md, from the constants marked `@limit` in host/, packages/ and native/shim-limits.h. */
+import { globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { root } from "../../setup/paths.mjs";
 
@@ -58,10 +58,10 @@ function section(title: string, limits: readonly Limit[]): string {
   return [`| **${title}** | | |`, ...rows, ""].join("\n");
 }
 
-async function hostSection(folder: string): Promise<string> {
-  const paths = globSync(join(root, "host", folder, "**/*.ts")).sort();
+async function folderSection(path: string): Promise<string> {
+  const paths = globSync(join(root, path, "**/*.ts")).sort();
   const limits = (await Promise.all(paths.map(limitsOf))).flat();
-  return section(folder, limits);
+  return section(basename(path), limits);
 }
 
 /** A comment that ends in the tag, then the definition as a plain number. */
@@ -78,6 +78,6 @@ function shimSection(): string {
 }
 
 export async function limitsPage(): Promise<string> {
-  const sections = await Promise.all(readdirSync(join(root, "host")).sort().map(hostSection));
+  const sections = await Promise.all(globSync(["host/*", "packages/*"], { cwd: root }).sort().map(folderSection));
   return `${INTRODUCTION}\n| Constant | Value | Meaning |\n|---|---|---|\n${sections.join("")}${shimSection()}`;
 }

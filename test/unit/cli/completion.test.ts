@@ -4,13 +4,19 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MORE_COMMANDS } from "../../../host/bin/berthctl-process.ts";
+import { readMoreCommands } from "../../../host/bin/extensions.ts";
 import { createCommands } from "../../../host/cli/berthctl.ts";
 import { complete, completionRows } from "../../../host/cli/completion.ts";
 import { SHELL_SCRIPTS } from "../../../host/cli/shell-scripts.ts";
 
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
-const { root } = await createCommands({ program: "berthctl", version: "1", words: [], terminal, more: MORE_COMMANDS });
+const { root } = await createCommands({
+  program: "berthctl",
+  version: "1",
+  words: [],
+  terminal,
+  more: await readMoreCommands(),
+});
 const NAMES = { pool: ["blue", "black", "red"], pod: ["shop/web-0"], node: ["n1"], namespace: ["shop"] };
 
 const offered = async (line: string) => {

@@ -28,8 +28,8 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core cni config records resources ipam kubernetes metrics web registry record-server blocks",
   cli: "lib net core cni config records resources kubernetes blocks coordinator install",
-  convert: "lib net core cni config resources kubernetes cli",
-  bin: "lib blocks core config kernel kubernetes metrics record-server web agent install controller cli convert",
+  "extension.ts": "cli",
+  bin: "lib blocks core config kernel kubernetes metrics record-server web agent install controller cli extension.ts",
 };
 
 /** The same inside the agent. */

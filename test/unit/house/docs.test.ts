@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { MORE_COMMANDS } from "../../../host/bin/berthctl-process.ts";
+import { readMoreCommands } from "../../../host/bin/extensions.ts";
 import { VERSION } from "../../../host/bin/version.ts";
 import { runCommands } from "../../../host/cli/berthctl.ts";
 import { ErrorCode } from "../../../host/cni/error.ts";
@@ -92,7 +92,9 @@ describe("links", () => {
 
   it("what programs print leads to pages and their headings", () => {
     const LINK = /\bdocumentation\("([^"]+)"\)/g;
-    const printed = readSources("host", ".ts").flatMap(({ text }) => [...text.matchAll(LINK)]);
+    const printed = ["host", "packages"]
+      .flatMap((each) => readSources(each, ".ts"))
+      .flatMap(({ text }) => [...text.matchAll(LINK)]);
     expect(printed.length).toBeGreaterThan(10);
     const links = printed.map(([, url = ""]) => `[](${url.replace(".html", ".md")})`);
     expect(brokenLinks({ path: "docs/README.md", text: links.join("\n") }, findText)).toEqual([]);
@@ -251,7 +253,7 @@ describe("the version", () => {
     };
     const terminal = { write, writeError: () => {}, isColored: false };
     const words = ["version", "--client", "--no-headers"];
-    await runCommands({ program: "berthctl", version: VERSION, words, terminal, more: MORE_COMMANDS });
+    await runCommands({ program: "berthctl", version: VERSION, words, terminal, more: await readMoreCommands() });
     const stated = {
       "package.json": manifest.version,
       "package-lock.json": lock.version,

@@ -5,7 +5,7 @@
 import { CUSTOM_KINDS } from "../../../scripts/generate/crds/custom-kinds.ts";
 import { listTracked } from "./sources.ts";
 
-const FOLDERS = ["docs", "deploy", "host", "native", "scripts", "benchmarks", "embeddings", ".ci"];
+const FOLDERS = ["docs", "deploy", "host", "packages", "native", "scripts", "benchmarks", "embeddings", ".ci"];
 const TEXTS = /\.(?:md|yaml|ts|mts|mjs|c|h|sh|conflist)$/;
 
 /** Files of these folders, and those at the root, that people read or that print what people read. */

@@ -113,7 +113,8 @@ function countPackages(): Rows {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   const { dependencies, devDependencies, optionalDependencies } = packages[""];
   const direct = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies }).length;
-  return { "npm packages": direct, "npm packages with theirs": Object.keys(packages).length - 1 };
+  const theirs = Object.keys(packages).filter((path) => /^node_modules\/(?!@berth\/)/.test(path)).length;
+  return { "npm packages": direct, "npm packages with theirs": theirs };
 }
 
 export function measure(): Sizes {

@@ -1,6 +1,6 @@
 /** The project's own sources as the structure tests read them: paths, lines, imports, exports. */
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -34,8 +34,9 @@ export function sourceOf(path: string, text: string): Source {
 /** Folders of installed or built files. */
 const FOREIGN = /(?:^|\/)(?:node_modules|dist|target|build)\//;
 
-/** Returns all files below `folder` whose name ends so. */
+/** Returns all files below `folder` whose name ends so; none if it is not there. */
 export function readSources(folder: string, ending: string): Source[] {
+  if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(ending) && !FOREIGN.test(name))
     .map((name) => join(root, folder, name))

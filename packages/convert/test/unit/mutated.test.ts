@@ -1,0 +1,100 @@
+/**
+ * Golden input with random changes: whatever it contains, everything that is made of it passes Berth's decoders, and
+ * nothing throws but ConfigError.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
+import {
+  decodeAttachedNetwork,
+  findCoordinatorSettings,
+  findIpamConf,
+} from "../../../../host/config/network-definition.ts";
+import { checkPools } from "../../../../host/resources/check-pools.ts";
+import { decodeManifests, type Resource } from "../../../../host/resources/manifest.ts";
+import { root } from "../../../../test/unit/house/sources.ts";
+import { Seeded } from "../../../../test/world/seeded.ts";
+import { PEERS, type Peer } from "../../conversion-plan.ts";
+import { convert } from "../../convert.ts";
+import { readInput } from "../../input.ts";
+import { planFiles } from "../../output.ts";
+
+const RUNS = 40;
+
+const VALUES: readonly unknown[] = [
+  ...[null, true, -1, 2 ** 60, "", "x", " ", "{}", "[1]"],
+  ...["10.6.0.0/24", "10.41.0.0/20", "fd00::/64", "::1", "10.0.0.1-10.0.0.9"],
+  ...["0.0.0.0/0", "a".repeat(400), "\u0000\u202e", "__proto__", [], {}, [[]], [null], { a: { b: [] } }],
+];
+
+/** Returns the value with one part in `1 / rate` replaced, removed or doubled. */
+function mutate(value: unknown, chance: Seeded, rate = 0.02): unknown {
+  if (chance.chance(rate)) return chance.pick(VALUES);
+  if (Array.isArray(value)) {
+    const changed = value.map((item) => mutate(item, chance, rate));
+    return chance.chance(rate) ? [...changed, ...changed] : changed;
+  }
+  if (typeof value === "object" && value !== null)
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(() => !chance.chance(rate))
+        .map(([key, inner]) => [chance.chance(rate) ? `${key}x` : key, mutate(inner, chance, rate)]),
+    );
+  if (typeof value === "string" && /^[[{]/.test(value.trim())) {
+    try {
+      return JSON.stringify(mutate(JSON.parse(value), chance, rate));
+    } catch {}
+  }
+  return value;
+}
+
+function goldenDocuments(peer: Peer): unknown[] {
+  const folder = join(root, "packages", "convert", "test", "vectors", peer, "in");
+  const names = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
+  return names.flatMap((name) =>
+    parseAllDocuments(readFileSync(join(folder, name), "utf8")).map((each) => each.toJS()),
+  );
+}
+
+function convertMutated(peer: Peer, documents: readonly unknown[], seed: number) {
+  const chance = new Seeded(seed);
+  const text = documents.map((document) => JSON.stringify(mutate(document, chance))).join("\n---\n");
+  const options = { peer, suffix: "-berth", target: { pools: [], allocated: new Map() } };
+  return convert(({ findings }) => readInput([{ path: "in.yaml", text }], findings), options);
+}
+
+it.each(PEERS)("%s: what is made of random input is what Berth takes", (peer) => {
+  const documents = goldenDocuments(peer);
+  let pools = 0;
+  for (let seed = 1; seed <= RUNS; seed++) {
+    const plan = convertMutated(peer, documents, seed);
+    const files = planFiles(plan);
+    const manifests = files.filter(({ path }) => /^manifests\/[123]/.test(path));
+    const resources = manifests.flatMap(({ path, text }): Resource[] => decodeManifests(text, `seed ${seed}, ${path}`));
+    const found = resources.filter((resource) => resource.kind === "IPPool");
+    expect([...checkPools(found).refused], `seed ${seed}`).toEqual([]);
+    pools += found.length;
+    for (const { kind, metadata, spec } of plan.manifests) {
+      if (kind !== "NetworkAttachmentDefinition") continue;
+      const { plugins } = decodeAttachedNetwork(String(spec.config), metadata.name, `seed ${seed}`);
+      findIpamConf(plugins);
+      findCoordinatorSettings(plugins);
+    }
+    for (const { patch, kind } of plan.patches) {
+      const annotations = JSON.stringify(patch).includes('"template"') ? annotationsIn(patch) : {};
+      if (kind !== "Namespace") decodePodAnnotations(annotations);
+    }
+  }
+  expect(pools).toBeGreaterThan(RUNS / 2);
+});
+
+function annotationsIn(patch: unknown): Record<string, string> {
+  if (typeof patch !== "object" || patch === null) return {};
+  if ("annotations" in patch) {
+    const entries = Object.entries(patch.annotations as Record<string, string>);
+    return Object.fromEntries(entries.filter(([key]) => key.startsWith("ipam.vendor.io/")));
+  }
+  return annotationsIn(Object.values(patch)[0]);
+}
