@@ -64,7 +64,7 @@ afterAll(async () => {
 /** `never`: what is not there when the first agent and the first controller start. */
 async function open(never?: string): Promise<void> {
   world = await startWorld({ settings: SAID });
-  await world.openWire([BLUE, { name: "more", subnet: "10.7.0.0/24" }], {});
+  await world.openWire([BLUE, { name: "more", subnet: "10.7.0.0/24" }], { graceMs: 60_000 });
   await world.client.create(objects.POOLS, objects.poolObject(BLUE));
   followed = await followWorld(world);
   await objects.applyDefinition(world.client, "shop", "evil", { cniVersion: "1.0.0", name: "evil", plugins: [TENANT] });
@@ -309,6 +309,7 @@ it("the kind is made anew while berth-registry is away: no address of a live pod
   });
   // NICs of this lab cannot be probed: it waits.
   const [waiting] = await Promise.all([attach("n2"), lead()]);
+  await until("the records are back", async () => (await world.allocations()).length >= given.size);
   table.push(`berth-registry deleted, kind made anew | ${waiting}`);
   for (let more = 0; more < 4; more++) await attach("n2");
 });

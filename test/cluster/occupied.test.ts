@@ -137,8 +137,9 @@ describe("addresses of pools that machines of the cluster have", () => {
         .sort()
         .join("; ");
     };
+    // A message follows another after a minute.
     await expect
-      .poll(told, { timeout: 30_000 })
+      .poll(told, { timeout: 90_000 })
       .toMatch(
         /InUseElsewhere True .*10\.6\.0\.1 \((?:pod shop\/web-0|kept for StatefulSet web, web-0)\): Service evil\/front .*10\.6\.0\.2 \(pod shop\/plain\): Node late .*Ready True/,
       );
