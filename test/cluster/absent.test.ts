@@ -208,6 +208,10 @@ const SHORT = CELLS.findIndex(([cell]) => cell === "IPPool, emptied");
 /** Acts, looks, and puts everything back. */
 async function see(what: string, path: string, act: (first: KubeObject) => Promise<unknown>, said: string) {
   const before = await world.client.get(path);
+  const { agent } = world.node("n1");
+  const from = agent.stderr().length;
+  // The controller makes a Coordinator again at once: that it was missing, the log says.
+  const missing = () => (/"key":"default".*is missing/.test(agent.stderr().slice(from)) ? "; default is missing" : "");
   const refusal = await act(firsts.get(path)).then(
     () => "",
     (error: unknown) => String(error),
@@ -215,7 +219,7 @@ async function see(what: string, path: string, act: (first: KubeObject) => Promi
   expect(refusal).toMatch(said === "refused" ? /40[0359]|422/ : /^$/);
   const isSilent = said === "refused" || said === "nothing";
   const isSaid = expect
-    .poll(problems, { timeout: 10_000, interval: 100, message: "what is said" })
+    .poll(async () => (await problems()) + missing(), { timeout: 10_000, interval: 100, message: "what is said" })
     .toContain(isSilent ? "" : said);
   const [addresses, answer] = await Promise.all([Promise.all([attach("n1"), attach("n2")]), tenant(), isSaid]);
   const isClosed = answer.includes('"tenantDefinitions" of vendor-conf is closed');
