@@ -43,6 +43,8 @@ import {
 } from "./tally.ts";
 import { hasMachine } from "./uml/machine.ts";
 
+/** Of the house, and of the packages beside it. */
+const TESTS = "{test,packages/*/test}";
 /** These kinds keep both processors busy, and show their progress. */
 const FOREGROUND = ["unit", "property", "simulation", "cluster", "e2e", "embeddings"];
 /**
@@ -206,9 +208,7 @@ async function lookAgain({ stage, tally, report, seconds, cpuSeconds }: Result):
 /** What the long run has and this one has not: a line for each kind, and for each suite that was left out. */
 function describeNotRun(results: readonly Result[]): string[] {
   const kinds = [...FOREGROUND, ...BACKGROUND, "long"].flatMap((kind) => {
-    const files = globSync(`{test,packages/*/test}/${kind}/**/*${kind === "long" ? "" : ".long"}.test.ts`, {
-      cwd: root,
-    }).length;
+    const files = globSync(`${TESTS}/${kind}/**/*${kind === "long" ? "" : ".long"}.test.ts`, { cwd: root }).length;
     const cases = results.find(({ stage }) => stage.name === `${kind} tests`)?.tally.toDo ?? 0;
     return files + cases === 0 ? [] : [`  ${kind}: ${cases} cases, ${files} files`];
   });
@@ -254,7 +254,7 @@ async function runAll(): Promise<Result[]> {
   ];
   if (values.check) return runStages([testStage("unit"), testStage("property", [SINCE_LAST_RUN])], tools);
   if (values.ci) tools.push(ageStage());
-  const files = values.long ? globSync("{test,packages/*/test}/long/**/*.test.ts", { cwd: root }).sort() : [];
+  const files = values.long ? globSync(`${TESTS}/long/**/*.test.ts`, { cwd: root }).sort() : [];
   const long = files.map((file) => testStage("long", [file], file));
   return runStages([...tools, ...kindStages(FOREGROUND), ...long], kindStages(BACKGROUND));
 }
