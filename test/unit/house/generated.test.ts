@@ -6,7 +6,7 @@ import { builtBindings } from "../../../scripts/generate/built-bindings.ts";
 import { generatedJson, generatedSections, generatedTexts } from "../../../scripts/generate/generated-files.ts";
 import { HEADER } from "../../../scripts/generate/generated-text.ts";
 import { packageVersions } from "../../../scripts/generate/package-versions.ts";
-import { listTracked, root } from "./sources.ts";
+import { isAlone, listTracked, root } from "./sources.ts";
 
 const texts = await generatedTexts();
 const json = generatedJson();
@@ -26,7 +26,9 @@ describe("generated files", () => {
   it.each([...texts, ...json, ...sections, ...packageVersions()].map(({ path, text }) => [path, text] as const))(
     "%s is what npm run generate writes",
     (path, text) => {
-      const committed = readFileSync(join(root, path), "utf8");
+      const lines = readFileSync(join(root, path), "utf8").split("\n");
+      // Of what packages add nothing is known without them.
+      const committed = lines.filter((line) => !isAlone || text.includes(line)).join("\n");
       expect(committed, `${path} differs from its source: run npm run generate, and review the difference`).toBe(text);
     },
   );

@@ -6,10 +6,13 @@ import { fileURLToPath } from "node:url";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 
-/** Returns all files of the project that git does not ignore. */
+/** Whether the house stands alone, without the packages beside it. */
+export const isAlone = !existsSync(join(root, "packages"));
+
+/** Returns all files of the project that git does not ignore, and that are there. */
 export function listTracked(): string[] {
   const listing = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root, encoding: "utf8" });
-  return listing.split("\n").filter((path) => path !== "");
+  return listing.split("\n").filter((path) => path !== "" && existsSync(join(root, path)));
 }
 
 export interface Source {
