@@ -23,7 +23,7 @@ const kinds: Kind[] = [
     name: "cluster",
     testTimeout: 120_000,
     fileParallelism: true,
-    maxWorkers: 4,
+    maxWorkers: 5,
     globalSetup: ["test/cluster/plane-pool.ts"],
   },
   { name: "nodes", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },

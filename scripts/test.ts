@@ -45,14 +45,17 @@ import { hasMachine } from "./uml/machine.ts";
 
 /** Of the house, and of the packages beside it. */
 const TESTS = "{test,packages/*/test}";
-/** These kinds keep both processors busy, and show their progress. */
-const FOREGROUND = ["unit", "property", "simulation", "cluster", "e2e", "embeddings"];
+/** These kinds keep the processors busiest, and show their progress. */
+const FOREGROUND = ["unit", "cluster", "e2e"];
 /**
- * These mostly wait, or use one processor. They run beside the others, one after the other; their output is printed at
- * the end. `uml` comes first, beside tests that only compute; `nodes` then shares the processors with control planes,
- * not with measurements of milliseconds.
+ * These mostly wait, or use one processor. Each row runs beside the others, its kinds one after the other; their output
+ * is printed at the end. `uml` comes first, beside tests that only compute; `nodes` then shares the processors with
+ * control planes, not with measurements of milliseconds.
  */
-const BACKGROUND = [...(hasMachine ? ["uml"] : []), "nodes", "netns", "fuzz"];
+const BACKGROUND = [
+  [...(hasMachine ? ["uml"] : []), "nodes"],
+  ["netns", "property", "fuzz", "simulation", "embeddings"],
+];
 /** Commits after which CI wants another long run. */
 const MAX_LONG_AGE = 400;
 /** vitest runs the tests that have loaded a changed file, or have failed. */
@@ -173,21 +176,22 @@ async function runStage(stage: Stage, log?: string): Promise<Result> {
   return { ...run, ...counts, stage };
 }
 
-/** Runs stages beside each other: those of the foreground on this terminal, those of the background into files. */
-async function runStages(foreground: readonly Stage[], background: readonly Stage[]): Promise<Result[]> {
+/** Runs stages beside each other: those of the foreground on this terminal, rows of the background into files. */
+async function runStages(foreground: readonly Stage[], rows: readonly (readonly Stage[])[]): Promise<Result[]> {
+  const background = rows.flat();
   const logOf = (stage: Stage): string => join(place.path, `${background.indexOf(stage)}.log`);
   const all = [...foreground, ...background];
   const show = (stage: Stage): undefined =>
     void console.log(`\n[${all.indexOf(stage) + 1}/${all.length}] ${stage.name}`);
   const results: Result[] = [];
   const besideResults: Result[] = [];
-  const beside = (async () => {
-    for (const stage of background) besideResults.push(await runStage(stage, logOf(stage)));
-  })();
+  const beside = rows.map(async (row) => {
+    for (const stage of row) besideResults.push(await runStage(stage, logOf(stage)));
+  });
   for (const stage of foreground) results.push(await runStage(stage, show(stage)));
-  const waiting = background.slice(besideResults.length).map(({ name }) => name);
-  if (waiting.length > 0) console.log(`\nWaiting for ${waiting.join(", ")}`);
-  await beside;
+  const waiting = background.filter((stage) => besideResults.every((done) => done.stage !== stage));
+  if (waiting.length > 0) console.log(`\nWaiting for ${waiting.map(({ name }) => name).join(", ")}`);
+  await Promise.all(beside);
   for (const stage of background) {
     show(stage);
     process.stdout.write(await readFile(logOf(stage), "utf8").catch(() => ""));
@@ -207,7 +211,7 @@ async function lookAgain({ stage, tally, report, seconds, cpuSeconds }: Result):
 
 /** What the long run has and this one has not: a line for each kind, and for each suite that was left out. */
 function describeNotRun(results: readonly Result[]): string[] {
-  const kinds = [...FOREGROUND, ...BACKGROUND, "long"].flatMap((kind) => {
+  const kinds = [...FOREGROUND, ...BACKGROUND.flat(), "long"].flatMap((kind) => {
     const files = globSync(`${TESTS}/${kind}/**/*${kind === "long" ? "" : ".long"}.test.ts`, { cwd: root }).length;
     const cases = results.find(({ stage }) => stage.name === `${kind} tests`)?.tally.toDo ?? 0;
     return files + cases === 0 ? [] : [`  ${kind}: ${cases} cases, ${files} files`];
@@ -252,11 +256,11 @@ async function runAll(): Promise<Result[]> {
     toolStage("compiler", "tsc"),
     toolStage("page's compiler", "tsc", "-p", "web"),
   ];
-  if (values.check) return runStages([testStage("unit"), testStage("property", [SINCE_LAST_RUN])], tools);
+  if (values.check) return runStages([testStage("unit"), testStage("property", [SINCE_LAST_RUN])], [tools]);
   if (values.ci) tools.push(ageStage());
   const files = values.long ? globSync(`${TESTS}/long/**/*.test.ts`, { cwd: root }).sort() : [];
   const long = files.map((file) => testStage("long", [file], file));
-  return runStages([...tools, ...kindStages(FOREGROUND), ...long], kindStages(BACKGROUND));
+  return runStages([...tools, ...kindStages(FOREGROUND), ...long], BACKGROUND.map(kindStages));
 }
 
 if (!hasMachine) console.log(`No uml tests: there is no User-Mode Linux for ${process.arch}`);

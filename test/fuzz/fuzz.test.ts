@@ -1,4 +1,4 @@
-/** Fuzzing guided by coverage, for half a minute in all, and in the long tests for ten minutes. */
+/** Fuzzing guided by coverage, for ten seconds in all, and in the long tests for ten minutes. */
 import { expect, it } from "vitest";
 import { gateOrLong } from "../world/long-cases.ts";
 import { fuzzAll } from "./campaigns.ts";
@@ -10,4 +10,4 @@ it("finds by coverage what chance does not find", async () => {
   await fuzzInThread({ ...order, seconds: 2, isGuided: false });
 });
 
-fuzzAll(gateOrLong(20, 600));
+fuzzAll(gateOrLong(10, 600));

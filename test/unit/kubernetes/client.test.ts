@@ -94,13 +94,13 @@ describe("a call", () => {
 
   it("waits for a slow answer at once after an attempt during which others were answered", async () => {
     const { client, requests } = await startStub((response, { url }) => {
-      setTimeout(() => sendJson(response, 200, {}), url === "/slow" ? 600 : 0);
+      setTimeout(() => sendJson(response, 200, {}), url === "/slow" ? 900 : 0);
     });
-    const slow = client.call({ ...GET, path: "/slow", attemptMs: 50 });
+    const slow = client.call({ ...GET, path: "/slow", attemptMs: 250 });
     await client.call(GET);
     await slow;
     const sent = requests.filter(({ url }) => url === "/slow");
-    expect(sent, "not 50, 100, 200, 400 and 800 ms").toHaveLength(2);
+    expect(sent, "not 250, 500 and 1000 ms").toHaveLength(2);
   });
 
   it("says what the server answered last when its patience ends during a later attempt", async () => {
