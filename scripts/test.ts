@@ -49,12 +49,11 @@ const TESTS = "{test,packages/*/test}";
 const FOREGROUND = ["unit", "cluster", "e2e"];
 /**
  * These mostly wait, or use one processor. Each row runs beside the others, its kinds one after the other; their output
- * is printed at the end. `uml` comes first, beside tests that only compute; `nodes` then shares the processors with
- * control planes, not with measurements of milliseconds.
+ * is printed at the end. What computes comes first, beside tests that compute as well; e2e tests measure milliseconds.
  */
 const BACKGROUND = [
-  [...(hasMachine ? ["uml"] : []), "nodes"],
-  ["netns", "property", "fuzz", "simulation", "embeddings"],
+  ["nodes"],
+  [...(hasMachine ? ["uml"] : []), "property", "simulation", "fuzz", "netns", "embeddings"],
 ];
 /** Commits after which CI wants another long run. */
 const MAX_LONG_AGE = 400;

@@ -22,9 +22,14 @@ export const replace = (client: KubeClient, path: string, change: object, subres
   });
 
 async function remake(client: KubeClient, path: string): Promise<void> {
-  const { metadata, ...copy } = copyOf(await client.get(path));
+  const { metadata, ...rest } = copyOf(await client.get(path));
+  const copy = { ...rest, metadata: { ...metadata, annotations: {} } };
   await client.delete(path);
-  await client.create(collectionOf(path), { ...copy, metadata: { ...metadata, annotations: {} } });
+  await client.create(collectionOf(path), copy).catch(async (error: unknown) => {
+    // The controller was faster: `kubectl apply` writes over its object.
+    if (!/already exists/.test(String(error)) || /being deleted/.test(String(error))) throw error;
+    await replace(client, path, copy);
+  });
 }
 
 /** `first`: as it was when the test began. */
