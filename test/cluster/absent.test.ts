@@ -208,10 +208,12 @@ const SHORT = CELLS.findIndex(([cell]) => cell === "IPPool, emptied");
 /** Acts, looks, and puts everything back. */
 async function see(what: string, path: string, act: (first: KubeObject) => Promise<unknown>, said: string) {
   const before = await world.client.get(path);
-  const { agent } = world.node("n1");
-  const from = agent.stderr().length;
-  // The controller makes a Coordinator again at once: that it was missing, the log says.
-  const missing = () => (/"key":"default".*is missing/.test(agent.stderr().slice(from)) ? "; default is missing" : "");
+  // What the controller makes again at once, logs alone may say.
+  const logs = () => `${world.node("n1").agent.stderr()}\n${controller?.output()}`.split("\n");
+  const from = new Set(logs());
+  const isNew = (text: RegExp) => logs().some((line) => text.test(line) && !from.has(line));
+  const missing = (): string =>
+    `; ${isNew(/"key":"default".*is missing/) ? "default" : isNew(/y was missing or/) ? "berth-registry" : "nothing"} is missing or empty`;
   const refusal = await act(firsts.get(path)).then(
     () => "",
     (error: unknown) => String(error),
