@@ -2,9 +2,36 @@
  * What a package beside the house may add to it. Nothing here imports a package: host/bin/extensions.ts has their
  * names, and a package is taken away with its folder and its name there.
  */
+import type { Command } from "commander";
+import type { AgentParts, Server } from "./agent/agent.ts";
+import type { Driver } from "./agent/request/driver.ts";
 import type { CommandLine } from "./cli/command-line.ts";
+import type { OpenCaches } from "./controller/caches.ts";
+import type { KubeApi } from "./kubernetes/kube-api.ts";
+
+/** The values of all options of a program. */
+type Flags = Readonly<Record<string, unknown>>;
+
+/** Ends the program with a clause that says why its options are wrong. */
+export type Refuse = (text: string) => never;
+
+/** What a server beside the controller may use. */
+export interface ControllerParts extends Omit<AgentParts, "backend" | "answer"> {
+  readonly api: KubeApi;
+  readonly caches: OpenCaches;
+}
 
 export interface Extension {
   /** Adds commands to berthctl and kubectl berth, behind those of the house in the help. */
   readonly addCommands?: (cli: CommandLine) => void;
+  /** Adds options to berth-agent. */
+  readonly addAgentOptions?: (program: Command) => void;
+  /** Adds options to berth-controller. */
+  readonly addControllerOptions?: (program: Command) => void;
+  /** Opens the driver of a runtime that does not speak CNI, by the agent's options. */
+  readonly openDriver?: (flags: Flags) => Promise<Driver>;
+  /** Undefined if the agent's options want none. */
+  readonly agentServer?: (flags: Flags, refuse: Refuse) => Server<AgentParts> | undefined;
+  /** Undefined if the controller's options want none. */
+  readonly controllerServer?: (flags: Flags, refuse: Refuse) => Server<ControllerParts> | undefined;
 }

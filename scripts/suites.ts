@@ -23,8 +23,12 @@ export const SUITES: readonly Suite[] = [
     tests: ["packages/convert/test/cluster/", "packages/convert/test/e2e/"],
     judges: ["packages/convert/"],
   },
-  { name: "map", tests: ["test/cluster/map", "test/e2e/map", "test/property/web/"], judges: ["host/web/", "web/"] },
-  { name: "Podman", tests: ["test/e2e/netavark"], judges: ["host/agent/netavark/"] },
+  {
+    name: "map",
+    tests: ["cluster", "e2e", "property"].map((kind) => `packages/map/test/${kind}/`),
+    judges: ["packages/map/"],
+  },
+  { name: "Podman", tests: ["packages/netavark/test/e2e/"], judges: ["packages/netavark/"] },
   {
     name: "blocks",
     tests: ["test/cluster/blocks-operations", "test/cluster/hub", "test/property/blocks/"],
@@ -49,7 +53,7 @@ const ALWAYS = ["package.json", "package-lock.json", "vitest.config.ts", "script
 export type Imports = ReadonlyMap<string, readonly string[]>;
 
 export function readImports(): Imports {
-  const sources = ["host", "packages", "scripts", "test", "web"].flatMap((folder) => readSources(folder, ".ts"));
+  const sources = ["host", "packages", "scripts", "test"].flatMap((folder) => readSources(folder, ".ts"));
   return new Map(sources.map((each) => [each.path, each.imports.flatMap((name) => resolveImport(each, name) ?? [])]));
 }
 

@@ -10,7 +10,7 @@ import { PeriodicWorker } from "../lib/periodic.ts";
 import { readText } from "../lib/regular-file.ts";
 import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts";
 import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
-import type { ServerSettings } from "../metrics/listen.ts";
+import type { HttpListener, ServerSettings } from "../metrics/listen.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
@@ -28,13 +28,14 @@ import { AuditLog } from "./log/audit-log.ts";
 import { History } from "./log/history.ts";
 import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
-import { NetavarkDriver } from "./netavark/driver.ts";
 import { MissingNics } from "./operate/missing-nics.ts";
 import { Operations } from "./operate/operations.ts";
 import { createStatusApi } from "./operate/status-api.ts";
+import type { Driver } from "./request/driver.ts";
 import { NETNS_FOLDERS } from "./request/live-namespaces.ts";
 import type { Plugin } from "./request/plugin.ts";
 import { closeToTenants } from "./request/tenant-definitions.ts";
+import type { Answer } from "./server/answer.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
@@ -48,22 +49,39 @@ interface AgentOptions extends Pick<BackendOptions, OfBackend> {
   /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */
   readonly configDirectory?: string | undefined;
   readonly cluster?: ClusterAccess | undefined;
-  /** Directory of Podman's networks, for the embedded mode; may be missing. */
-  readonly podmanNetworksDirectory: string;
+  /** Of runtimes that do not speak CNI. */
+  readonly drivers: readonly Driver[];
   /** Directory that stands for `/var/log/vendor/` of network definitions on this machine. */
   readonly logDirectory: string;
   readonly spoolDirectory: string;
   readonly socketPath: string;
   /** Default: metrics are on the socket only. */
   readonly scraping?: ServerSettings | undefined;
-  /** Settings of the address map in the embedded mode; if absent or off, it is not served. */
-  readonly mapping?: ServerSettings | undefined;
+  /** Those of packages. */
+  readonly servers: readonly Server<AgentParts>[];
   readonly nodeName?: string | undefined;
   /** The node's labels in the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
   readonly version: string;
   /** The agent has to end: its registry's thread died, or another agent serves its socket. */
   readonly onDeath: (error: Error) => void;
+}
+
+/** A server beside the agent or the controller. The log has its URL under `name`, which says what it serves. */
+export interface Server<Parts> {
+  readonly name: string;
+  listen(parts: Parts): Promise<HttpListener>;
+}
+
+/** What a server beside the agent may use. */
+export interface AgentParts {
+  readonly backend: Backend;
+  /** Answers GET of the status API. */
+  readonly answer: (url: string, signal: AbortSignal) => Promise<Answer>;
+  readonly version: string;
+  /** Monotonic: milliseconds. */
+  readonly nowMs: () => number;
+  readonly log: Log;
 }
 
 interface Agent {
@@ -193,7 +211,8 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     coordinator: close(coordinator.plugin, "coordinator"),
     ifacer: close(ifacer.plugin, "ifacer"),
   };
-  const dispatcher = new Dispatcher({ ...plugins, netavark: new NetavarkDriver(plugins) }, audit, log);
+  const drivers = new Map(options.drivers.map((driver) => [driver.name, driver.open(plugins)]));
+  const dispatcher = new Dispatcher(plugins, audit, log, drivers);
   const spool = new Spool(options.spoolDirectory, dispatcher, faults, log);
   await audit
     .started(listRows(registry, AUDIT_PAGE))
@@ -224,7 +243,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const server = await listenOnSocket({
     path: socketPath,
     dispatcher,
-    meter: new RequestMeter(set),
+    meter: new RequestMeter(set, drivers.keys()),
     inspect,
     beforeAdd: async (headers) => {
       resources.flush();
@@ -247,34 +266,20 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     closers.push(() => scrapes.close());
     log.info({ metrics: scrapes.url }, "Serving metrics");
   }
-  if (options.mapping !== undefined && options.mapping.address.kind !== "off") {
-    const [{ EmbeddedMap }, { questionsTo }, { listenForViewers }] = await Promise.all([
-      import("./embedded/map-source.ts"),
-      import("../web/ask-agent.ts"),
-      import("../web/map-server.ts"),
-    ]);
-    const questions = questionsTo(answer);
-    const source = new EmbeddedMap({ backend, questions, nowMs: monotonicMs, log });
-    const map = await listenForViewers({
-      ...options.mapping,
-      version,
-      source,
-      api: undefined,
-      nowMs: monotonicMs,
-      log,
-    });
-    closers.push(() => map.close());
-    log.info({ map: map.url }, "Serving the address map");
+  for (const { name, listen } of options.servers) {
+    const served = await listen({ backend, answer, version, nowMs: monotonicMs, log });
+    closers.push(() => served.close());
+    log.info({ [name]: served.url }, `Serving the ${name}`);
   }
   closers.push(logReadiness(() => backend.readiness(), log));
 }
 
 async function openBackend(
-  { configDirectory, podmanNetworksDirectory, cluster, nodeLabels = {} }: AgentOptions,
+  { configDirectory, drivers, cluster, nodeLabels = {} }: AgentOptions,
   base: BackendOptions,
 ): Promise<Backend> {
   if (configDirectory !== undefined && cluster === undefined) {
-    return openEmbeddedBackend({ ...base, configDirectory, podmanNetworksDirectory, nodeLabels });
+    return openEmbeddedBackend({ ...base, configDirectory, drivers, nodeLabels });
   }
   invariant(configDirectory === undefined && cluster !== undefined, "An agent has a directory or a cluster, not both");
   const { connectCluster } = await import("./cluster/connect.ts");

@@ -2,13 +2,13 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../lib/log.ts";
-import { addMapOptions, addMetricsOptions, type MapFlags, type MetricsFlags } from "./metrics-options.ts";
+import { addMetricsOptions, type MetricsFlags } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
 /** Time for which a second agent waits for the state directory by default: milliseconds. */
 const LOCK_WAIT_MS = 30_000;
 
-export interface AgentFlags extends MetricsFlags, MapFlags {
+export interface AgentFlags extends MetricsFlags {
   readonly config?: string;
   readonly kubeconfig?: string;
   readonly inCluster?: true;
@@ -16,7 +16,6 @@ export interface AgentFlags extends MetricsFlags, MapFlags {
   readonly configNamespace: string;
   readonly controllerLease: string;
   readonly cniConfDir: string;
-  readonly podmanNetworksDir: string;
   readonly logDir: string;
   readonly state: string;
   readonly spool: string;
@@ -73,11 +72,6 @@ export function describeAgent(): Command {
         .env("BERTH_CNI_CONF_DIR"),
     )
     .addOption(
-      new Option("--podman-networks-dir <directory>", "embedded mode: directory of Podman's networks; may be missing")
-        .default("/etc/containers/networks")
-        .env("BERTH_PODMAN_NETWORKS_DIR"),
-    )
-    .addOption(
       new Option(
         "--log-dir <directory>",
         `directory that stands for ${LOG_DIRECTORY} in network definitions, for the coordinator's logs`,
@@ -113,6 +107,5 @@ export function describeAgent(): Command {
     )
     .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"))
     .addOption(new Option("--log-format <format>", "text for a person").choices(LOG_FORMATS).default("json"));
-  addMapOptions(addMetricsOptions(program));
-  return program;
+  return addMetricsOptions(program);
 }

@@ -10,9 +10,10 @@ import { openServiceManager } from "../kernel/service-manager.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { openLog } from "../lib/log.ts";
 import { type AgentFlags, describeAgent } from "./agent-options.ts";
+import { readExtensions } from "./extensions.ts";
 import { addInstallCommands } from "./install-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
-import { mapSettingsOf, scrapeSettingsOf } from "./metrics-options.ts";
+import { scrapeSettingsOf } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
 async function serve(program: Command, flags: AgentFlags): Promise<void> {
@@ -34,9 +35,7 @@ async function serve(program: Command, flags: AgentFlags): Promise<void> {
   }
   const refuse = (text: string): never => program.error(`error: ${text}`, { exitCode: WRONG_USAGE });
   const scraping = scrapeSettingsOf(flags, config === undefined, refuse);
-  const mapping = mapSettingsOf(flags, config === undefined, refuse);
-  if (config === undefined && mapping.address.kind !== "off")
-    refuse("--map-listen: in a cluster the controller serves the address map");
+  const servers = extensions.flatMap(({ agentServer }) => agentServer?.({ ...flags }, refuse) ?? []);
   const log = openLog("berth-agent", flags.logLevel, { send: openSend(2), format: flags.logFormat });
   const fault = process.env.BERTH_FAULT;
   const { die, endWith } = openLife(log);
@@ -48,13 +47,13 @@ async function serve(program: Command, flags: AgentFlags): Promise<void> {
         ? { kubeconfig, configNamespace, controllerLease, renewToken: flags.renewToken === true }
         : undefined,
     cniConfDirectory: flags.cniConfDir,
-    podmanNetworksDirectory: flags.podmanNetworksDir,
+    drivers: await Promise.all(extensions.flatMap(({ openDriver }) => openDriver?.({ ...flags }) ?? [])),
     logDirectory: flags.logDir,
     stateDirectory: flags.state,
     spoolDirectory: flags.spool,
     socketPath: flags.socket,
     scraping,
-    mapping,
+    servers,
     nodeName: flags.node,
     nodeLabels: flags.nodeLabel,
     lockWaitMs: flags.lockWait * 1000,
@@ -76,7 +75,9 @@ async function serve(program: Command, flags: AgentFlags): Promise<void> {
 // umask, and a socket exists before its mode is set.
 process.umask(0o077);
 
+const extensions = await readExtensions();
 const program = describeAgent();
+for (const { addAgentOptions } of extensions) addAgentOptions?.(program);
 // The subcommands have options of the same names.
 endsOnUsage(program).enablePositionalOptions();
 addInstallCommands(program.action((flags: AgentFlags) => serve(program, flags)));

@@ -5,7 +5,6 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HubConnection } from "../blocks/hub-connection.ts";
-import { type AgentAccess, openAgentQuestions } from "../controller/agent-questions.ts";
 import { startCertificates } from "../controller/certificates/certificates-controller.ts";
 import { openController } from "../controller/controller-process.ts";
 import { CONTROLLERS, LETTING_GO } from "../controller/controllers.ts";
@@ -26,29 +25,22 @@ import { HttpClient } from "../record-server/http-client.ts";
 import { NAUTOBOT } from "../record-server/nautobot-addresses.ts";
 import { NETBOX } from "../record-server/netbox-addresses.ts";
 import { RestAddresses } from "../record-server/rest-addresses.ts";
-import { listenForViewers } from "../web/map-server.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { type ControllerFlags, describeController } from "./controller-options.ts";
+import { readExtensions } from "./extensions.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
-import { mapSettingsOf, scrapeSettingsOf } from "./metrics-options.ts";
+import { scrapeSettingsOf } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
+const extensions = await readExtensions();
 const program = describeController();
+for (const { addControllerOptions } of extensions) addControllerOptions?.(program);
 addClusterCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
 await program.parseAsync();
 
 function refuseUsage(text: string): never {
   console.error(`error: ${text}`);
   process.exit(WRONG_USAGE);
-}
-
-/** Returns undefined if agents are not asked. */
-function agentAccessOf(flags: ControllerFlags): AgentAccess | undefined {
-  const { agentsTokenFile: tokenFile, agentsCaFile: caFile, agentsName: name, agentsPort: port } = flags;
-  if (tokenFile === undefined) return undefined;
-  if (caFile === undefined || name === undefined)
-    refuseUsage("--agents-token-file needs --agents-ca-file and --agents-name, by which agents are recognised");
-  return { tokenFile, caFile, name, port };
 }
 
 /** Returns undefined if there is no hub. */
@@ -116,8 +108,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
     retryMs: flags.leaseRetry * 1000,
   };
   const scraping = scrapeSettingsOf(flags, true, refuseUsage);
-  const mapping = mapSettingsOf(flags, true, refuseUsage);
-  const agents = agentAccessOf(flags);
+  const servers = extensions.flatMap(({ controllerServer }) => controllerServer?.({ ...flags }, refuseUsage) ?? []);
   const recordServer = recordServerOf(flags);
   const controllers = { ...controllersOf(flags), ...recordsOf(flags, recordServer) };
   const fault = findTimingFault(timings);
@@ -151,26 +142,18 @@ async function serve(flags: ControllerFlags): Promise<void> {
     const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION, metrics: set });
     const nowMs = () => performance.now();
     const scrapes = await listenForScrapes({ ...scraping, metrics: set, api, nowMs, log });
-    const source = { ...controller.map, questions: agents && openAgentQuestions(api, agents) };
-    const map = await listenForViewers({ ...mapping, version: VERSION, source, api, nowMs, log });
-    log.info(
-      {
-        identity,
-        server: credentials.server,
-        listen: questions.url,
-        metrics: scrapes.url,
-        map: map.url,
-        version: VERSION,
-      },
-      "Started",
-    );
+    const parts = { api, caches: controller.caches, version: VERSION, nowMs, log };
+    const served = await Promise.all(servers.map(async ({ name, listen }) => [name, await listen(parts)] as const));
+    const urls = Object.fromEntries(served.map(([name, { url }]) => [name, url]));
+    const { server } = credentials;
+    log.info({ identity, server, listen: questions.url, metrics: scrapes.url, ...urls, version: VERSION }, "Started");
     return {
       stop: async () => {
         endMeasuring();
         await controller.close();
         await questions.close();
         await scrapes.close();
-        await map.close();
+        await Promise.all(served.map(([, listener]) => listener.close()));
         await hub?.api.close();
         await recordServer?.client.close();
         await api.close();

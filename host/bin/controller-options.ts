@@ -7,9 +7,8 @@ import {
 } from "../controller/certificates/certificates-controller.ts";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../lib/log.ts";
 import { LISTEN_FORMS, type ListenAddress } from "../metrics/listen.ts";
-import { AGENTS_AUDIENCE } from "../metrics/scrape-server.ts";
 import type { Product } from "../record-server/prefix-server.ts";
-import { addMapOptions, addMetricsOptions, type MapFlags, type MetricsFlags, parseListen } from "./metrics-options.ts";
+import { addMetricsOptions, type MetricsFlags, parseListen } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
 /**
@@ -34,7 +33,7 @@ const LEASE_RETRY_MS = 2_000;
 /** Time for which a pod has an address before it is written into the IPAM of record: milliseconds. */
 const RECORDS_INTERVAL_MS = 60_000;
 
-export interface ControllerFlags extends MetricsFlags, MapFlags {
+export interface ControllerFlags extends MetricsFlags {
   readonly kubeconfig?: string;
   readonly inCluster?: true;
   readonly configNamespace: string;
@@ -45,10 +44,6 @@ export interface ControllerFlags extends MetricsFlags, MapFlags {
   readonly leaseRetry: number;
   readonly identity: string;
   readonly listen: ListenAddress;
-  readonly agentsTokenFile?: string;
-  readonly agentsCaFile?: string;
-  readonly agentsName?: string;
-  readonly agentsPort: number;
   readonly authoritySecret?: string;
   readonly certificateSecret: CertificateSettings["servers"];
   readonly certificateLifetime: number;
@@ -91,12 +86,6 @@ function parseCertificate(text: string, before: CertificateSettings["servers"]):
   if (!names.split(",").every((name) => /^[-*.:a-zA-Z0-9]{1,253}$/.test(name)))
     throw new InvalidArgumentError(`expected NAME=DNS,DNS, found "${text}"`);
   return [...before, { secret: parseName(secret), names: names.split(",") }];
-}
-
-function parsePort(text: string): number {
-  if (!/^[0-9]{1,5}$/.test(text) || Number(text) < 1 || Number(text) > 65_535)
-    throw new InvalidArgumentError(`expected a port, found "${text}"`);
-  return Number(text);
 }
 
 function parseName(text: string): string {
@@ -178,17 +167,6 @@ export function describeController(): Command {
         .env("BERTH_LISTEN"),
     )
     .option("--no-finalizers", "before everything is deleted: take the finalizers from pools and Subnets, and set none")
-    .option(
-      "--agents-token-file <file>",
-      `token of the audience ${AGENTS_AUDIENCE}, with which the address map asks agents for explanations and histories`,
-    )
-    .option("--agents-ca-file <file>", "certificate of the authority of the agents' certificates (PEM)")
-    .option("--agents-name <name>", "DNS name in the agents' certificates")
-    .addOption(
-      new Option("--agents-port <port>", "port of the agents' metrics, which answers these questions")
-        .argParser(parsePort)
-        .default(9473),
-    )
     .addOption(
       new Option(
         "--authority-secret <name>",
@@ -239,6 +217,5 @@ export function describeController(): Command {
     )
     .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"))
     .addOption(new Option("--log-format <format>", "text for a person").choices(LOG_FORMATS).default("json"));
-  addMapOptions(addMetricsOptions(program));
-  return program;
+  return addMetricsOptions(program);
 }

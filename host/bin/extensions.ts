@@ -1,19 +1,32 @@
 /** The packages beside the house. One whose folder is not there is left out, also of what is built. */
+import { existsSync } from "node:fs";
 import type { Extension } from "../extension.ts";
 
-/** To the compiler a path is any text: the folder may be missing. */
-const PACKAGES = [() => import("../../packages/convert/extension.ts" as string).catch(unlessAbsent)];
+/** Set in bundles: the packages that were there when they were built. */
+declare const BERTH_PACKAGES: readonly string[] | undefined;
 
-/** What a package that is there does not find is no reason to leave it out. */
-function unlessAbsent(error: unknown): undefined {
-  const { code, message } = Object(error);
-  if (code !== "ERR_MODULE_NOT_FOUND" || !/\/extension\.ts' imported from /.test(message)) throw error;
+/** To the compiler a path is any text, and to esbuild a caught import may find nothing: the folder may be missing. */
+const PACKAGES: Readonly<Record<string, () => Promise<{ readonly default: Extension }>>> = {
+  convert: () => import("../../packages/convert/extension.ts" as string).catch(fail),
+  map: () => import("../../packages/map/extension.ts" as string).catch(fail),
+  netavark: () => import("../../packages/netavark/extension.ts" as string).catch(fail),
+};
+
+function fail(error: unknown): never {
+  throw error;
+}
+
+/** A bundle never looks for what it lacks: the path would lead out of the installation. */
+function isThere(name: string): boolean {
+  if (typeof BERTH_PACKAGES !== "undefined") return BERTH_PACKAGES.includes(name);
+  return existsSync(new URL(`../../packages/${name}/`, import.meta.url));
+}
+
+export async function readExtensions(): Promise<readonly Extension[]> {
+  const present = Object.entries(PACKAGES).filter(([name]) => isThere(name));
+  return (await Promise.all(present.map(([, read]) => read()))).map((each) => each.default);
 }
 
 /** Those of berthctl and kubectl berth. */
-export async function readMoreCommands(): Promise<readonly NonNullable<Extension["addCommands"]>[]> {
-  const found: readonly ({ readonly default: Extension } | undefined)[] = await Promise.all(
-    PACKAGES.map((get) => get()),
-  );
-  return found.flatMap((each) => each?.default.addCommands ?? []);
-}
+export const readMoreCommands = async (): Promise<readonly NonNullable<Extension["addCommands"]>[]> =>
+  (await readExtensions()).flatMap(({ addCommands }) => addCommands ?? []);

@@ -1,4 +1,4 @@
-/** The options of agent and controller that say where metrics and the address map are served. */
+/** The options of agent and controller that say where metrics are served. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import {
   findExposure,
@@ -20,26 +20,6 @@ export function parseListen(text: string): ListenAddress {
   const address = parseListenAddress(text);
   if (address === undefined) throw new InvalidArgumentError(`expected ${LISTEN_FORMS}, found "${text}"`);
   return address;
-}
-
-/** Flags of the address map's server. Certificate and key are those of the metrics. */
-export interface MapFlags {
-  readonly mapListen: ListenAddress;
-  readonly mapInsecure?: true;
-}
-
-export function addMapOptions(program: Command): Command {
-  return program
-    .addOption(
-      new Option(
-        "--map-listen <address>",
-        `address that serves the page with the address map: ${LISTEN_FORMS}; to other machines with the certificate of the metrics, for tokens of the cluster`,
-      )
-        .argParser(parseListen)
-        .default(parseListen("off"), "off")
-        .env("BERTH_MAP_LISTEN"),
-    )
-    .option("--map-insecure", "show the address map to other machines without TLS and without a token of the cluster");
 }
 
 export function addMetricsOptions(program: Command): Command {
@@ -73,24 +53,8 @@ export function scrapeSettingsOf(
   return exposure === undefined ? settings : refuse(`--metrics-listen: ${exposure}`);
 }
 
-/**
- * The same for the address map. On loopback it is plain HTTP: a browser that reaches it by a port-forward would not
- * know the certificate.
- */
-export function mapSettingsOf(
-  flags: MapFlags & MetricsFlags,
-  hasCluster: boolean,
-  refuse: (text: string) => never,
-): ServerSettings {
-  const { mapListen: address, mapInsecure } = flags;
-  const tls = address.kind === "network" ? tlsOf(flags, refuse) : undefined;
-  const settings = { address, tls, isInsecure: mapInsecure === true };
-  const exposure = findExposure(settings, { hasCluster });
-  if (exposure !== undefined) refuse(`--map-listen: ${exposure.replaceAll("--metrics-insecure", "--map-insecure")}`);
-  return settings;
-}
-
-function tlsOf(
+/** The metrics' certificate; calls `refuse` with a clause if a half of it is missing. */
+export function tlsOf(
   { metricsCertFile, metricsKeyFile }: MetricsFlags,
   refuse: (text: string) => never,
 ): ServerSettings["tls"] {

@@ -22,9 +22,6 @@ import {
   requireBounded,
 } from "./net-conf.ts";
 
-/** CNI plugins, and the driver of netavark, whose calls arrive as those of a plugin. */
-export type PluginName = "berth" | "coordinator" | "ifacer" | "netavark";
-
 /**
  * `type` of the coordinator in network definitions: names of its executable. Another product may own the first one on
  * a host.
@@ -35,7 +32,8 @@ export const COORDINATOR_TYPES = ["coordinator", "berth-coordinator"] as const;
 export const IFACER_TYPES = ["ifacer", "berth-ifacer"] as const;
 
 interface Call {
-  readonly plugin: PluginName;
+  /** Name of the plugin, or of the driver of another runtime. */
+  readonly plugin: string;
   readonly netConf: NetConf;
   readonly args: ReadonlyMap<string, string>;
   readonly path: string;
@@ -84,11 +82,8 @@ export interface RequestedIp {
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-const PLUGINS: readonly string[] = ["berth", "coordinator", "ifacer", "netavark"] satisfies PluginName[];
-
-function isPluginName(text: string): text is PluginName {
-  return PLUGINS.includes(text);
-}
+/** The CNI plugins, by the names of their executables. */
+export const PLUGINS = ["berth", "coordinator", "ifacer"] as const;
 
 function refuse(message: string): never {
   throw new CniError(ErrorCode.InvalidEnvironment, message);
@@ -188,11 +183,6 @@ function readOverride(headers: Headers): boolean {
  * decodeNetConf} throws.
  */
 export function decodeRequest(plugin: string, headers: Headers, body: Buffer | string): CniRequest {
-  if (!isPluginName(plugin)) {
-    return refuse(
-      `No plugin is called ${describeValue(plugin)}; install the executable as one of berth, coordinator, ifacer`,
-    );
-  }
   const command = readCommand(headers);
   requireVariables(headers, command);
   const args = decodeArgs(readVariable(headers, "CNI_ARGS"), command === "DEL");

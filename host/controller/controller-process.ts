@@ -18,10 +18,8 @@ import { collectPools } from "../metrics/pool-metrics.ts";
 import { collectRanges } from "../metrics/range-metrics.ts";
 import { collectSubnets } from "../metrics/subnet-metrics.ts";
 import { NOTIFIER_ANNOTATION } from "../resources/allocation-notice.ts";
-import type { MapSource } from "../web/map-source.ts";
 import { type OpenCaches, openCaches } from "./caches.ts";
 import { type Controllers, type Leadership, openLeaderApi, startLeadership } from "./leadership.ts";
-import { openClusterMap } from "./map-source.ts";
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
@@ -89,8 +87,8 @@ export interface ControllerProcess {
   readonly stuck: string | undefined;
   /** Why it takes no part in the election yet. Undefined from the first complete list of every collection on. */
   readonly waiting: string | undefined;
-  /** Source of the address map. */
-  readonly map: MapSource;
+  /** What it watches. */
+  readonly caches: OpenCaches;
   /** Sets the metrics of watches, leadership and controllers to what is known now. */
   collectMetrics(metrics: ControllerMetrics): void;
   /** Stops the controllers, releases the lease and disconnects from the API server. Never rejects. */
@@ -104,7 +102,7 @@ export function openController(options: ControllerOptions): ControllerProcess {
 
 class ProcessInstance implements ControllerProcess {
   readonly #options: ControllerOptions;
-  readonly #caches: OpenCaches;
+  readonly caches: OpenCaches;
   readonly #addressOwners: OpenAddressOwners;
   readonly #poolOwners: OpenPoolOwners;
   /**
@@ -128,8 +126,8 @@ class ProcessInstance implements ControllerProcess {
     const { api, configNamespace, random, log, clock } = options;
     this.#refused = new RefusedWrites({ nowMs: clock.nowMs, random });
     const onUnused = (namespace: string): void => this.#reportUnused(namespace);
-    this.#caches = openCaches({ api, onUnused, configNamespace, random, log });
-    const { budget, vendorConf } = this.#caches;
+    this.caches = openCaches({ api, onUnused, configNamespace, random, log });
+    const { budget, vendorConf } = this.caches;
     this.#addressOwners = openAddressOwners({ api, vendorConf, budget, random, log });
     this.#poolOwners = openPoolOwners({ api, budget, random, log });
     this.#opening = this.#open();
@@ -141,7 +139,7 @@ class ProcessInstance implements ControllerProcess {
     const api = this.#refused.apiFor(this.#options.api, { part: "election" });
     const { signal } = this.#closing;
     try {
-      await Promise.all([this.#caches, this.#addressOwners, this.#poolOwners].map((each) => each.synced(signal)));
+      await Promise.all([this.caches, this.#addressOwners, this.#poolOwners].map((each) => each.synced(signal)));
     } catch {
       return;
     }
@@ -157,10 +155,6 @@ class ProcessInstance implements ControllerProcess {
     this.#election = openElection({ ...lease, annotations, api, clock, now, random, log, lead });
   }
 
-  get map(): MapSource {
-    return openClusterMap(this.#caches);
-  }
-
   get status(): ControllerStatus {
     const { isLeading = false, holder = "" } = this.#election ?? {};
     const { process, ...parts } = this.#problems;
@@ -168,10 +162,10 @@ class ProcessInstance implements ControllerProcess {
       identity: this.#options.lease.identity,
       isLeading,
       leader: holder,
-      unread: this.#caches.unread,
+      unread: this.caches.unread,
       problems: [...process, ...Object.values(parts).flat()],
       parts: Object.keys(parts),
-      caches: this.#caches.stats,
+      caches: this.caches.stats,
     };
   }
 
@@ -180,7 +174,7 @@ class ProcessInstance implements ControllerProcess {
     const own = [this.#options.connectionProblem?.(), this.#election?.problem, this.stuck];
     const process = [
       ...own.filter((problem) => problem !== undefined),
-      ...this.#caches.problems,
+      ...this.caches.problems,
       ...this.#addressOwners.problems,
       ...this.#poolOwners.problems,
     ];
@@ -197,7 +191,7 @@ class ProcessInstance implements ControllerProcess {
 
   get waiting(): string | undefined {
     if (this.#election !== undefined) return undefined;
-    const { unread } = this.#caches;
+    const { unread } = this.caches;
     return `Not listed yet: ${unread.length > 0 ? unread.join(", ") : "owners of addresses and pools"}`;
   }
 
@@ -205,8 +199,8 @@ class ProcessInstance implements ControllerProcess {
     const { isLeading } = this.status;
     collectController(metrics, {
       isLeading,
-      watches: this.#caches.stats,
-      unused: this.#caches.budget.unused,
+      watches: this.caches.stats,
+      unused: this.caches.budget.unused,
       problems: this.#problems,
       measurements: { ...this.#everywhere?.measurements, ...this.#leadership?.measurements },
     });
@@ -231,13 +225,13 @@ class ProcessInstance implements ControllerProcess {
     await this.#everywhereEvents?.close();
     await this.#poolOwners.close();
     await this.#addressOwners.close();
-    await this.#caches.close();
+    await this.caches.close();
   }
 
   async #lead(leading: Leading): Promise<void> {
     const events = openEvents(this.#eventOptions(leading));
     this.#events = events;
-    for (const namespace of this.#caches.budget.namespaces) this.#reportUnused(namespace);
+    for (const namespace of this.caches.budget.namespaces) this.#reportUnused(namespace);
     const { epoch: _, ...controllers } = this.#options.controllers;
     const term = startLeadership(controllers, this.#deps(leading, events));
     this.#leadership = term;
@@ -263,12 +257,12 @@ class ProcessInstance implements ControllerProcess {
     return {
       api: openLeaderApi(api, leading),
       refused: this.#refused,
-      caches: this.#caches,
+      caches: this.caches,
       owners: { addresses: this.#addressOwners, pools: this.#poolOwners, pods: this.#poolOwners.pods },
       events,
       log,
       clock: { nowMs, now },
-      poolWrites: new PoolWrites({ nodes: () => this.#caches.nodes.items.size, nowMs, eventsPerSecond }),
+      poolWrites: new PoolWrites({ nodes: () => this.caches.nodes.items.size, nowMs, eventsPerSecond }),
       random,
       hub: this.#options.hub,
       recordServer: this.#options.recordServer,

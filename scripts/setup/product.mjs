@@ -4,7 +4,16 @@
  * Effects: node_modules and dist.
  */
 import { createHash } from "node:crypto";
-import { chmodSync, copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { run } from "./command.mjs";
 import { npmStep } from "./npm.mjs";
@@ -43,7 +52,7 @@ export function productSteps() {
     coreStep(),
     corePackageStep(),
     bundleStep(groups, version),
-    mapStep(),
+    ...(existsSync(inRoot("packages", "map")) ? [mapStep()] : []),
     versionStep(version),
   ];
 }
@@ -70,7 +79,10 @@ function versionStep(version) {
 }
 
 /** Defines the version that host/bin/version.ts prints. */
-const define = (version) => `--define:BERTH_VERSION=${JSON.stringify(version)}`;
+const define = (version) => [
+  `--define:BERTH_VERSION=${JSON.stringify(version)}`,
+  `--define:BERTH_PACKAGES=${JSON.stringify(existsSync(inRoot("packages")) ? readdirSync(inRoot("packages")) : [])}`,
+];
 
 /** The release and the debug core, as asconfig.json describes them, each renamed into place. */
 function coreStep() {
@@ -150,7 +162,7 @@ const require = 'import{createRequire as makeRequire}from"node:module";const req
 /** berthctl in one module, which a release puts into Node.js's executables. */
 export function oneModuleStep() {
   const output = inRoot("dist", "one-file", "berthctl.mjs");
-  const flags = [...forNode, define(buildVersion()), "--format=esm", `--banner:js=${require}`];
+  const flags = [...forNode, ...define(buildVersion()), "--format=esm", `--banner:js=${require}`];
   return buildStep({
     name: "berthctl in one module",
     inputs: [inRoot("host"), inRoot("packages"), packageLock],
@@ -182,7 +194,7 @@ function bundleStep(groups, version) {
   const chunks = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
   const flags = [
     ...forNode,
-    define(version),
+    ...define(version),
     "--format=esm",
     "--out-extension:.js=.mjs",
     ...chunks,
@@ -227,13 +239,17 @@ function mapStep() {
   ];
   return buildStep({
     name: "address map",
-    inputs: [inRoot("web"), inRoot("host", "net"), inRoot("host", "records"), packageLock],
+    inputs: [inRoot("packages", "map"), inRoot("host", "net"), inRoot("host", "records"), packageLock],
     outputs: ["map.js", ...files].map((name) => inRoot("dist", "map", name)),
     texts: flags,
     build: () => {
       const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
-      run(esbuild, [inRoot("web", "main.ts"), ...flags, `--outfile=${inRoot("dist", "map", "map.js")}`]);
-      for (const name of files) copyFileSync(inRoot("web", name), inRoot("dist", "map", name));
+      run(esbuild, [
+        inRoot("packages", "map", "page", "main.ts"),
+        ...flags,
+        `--outfile=${inRoot("dist", "map", "map.js")}`,
+      ]);
+      for (const name of files) copyFileSync(inRoot("packages", "map", "page", name), inRoot("dist", "map", name));
     },
   });
 }

@@ -44,7 +44,7 @@ export class SimulatedSpool {
     const unused = berth as never;
     return new Spool(
       this.#directory,
-      new Dispatcher({ berth, coordinator: unused, ifacer: unused, netavark: unused }, NO_AUDIT, LOG),
+      new Dispatcher({ berth, coordinator: unused, ifacer: unused }, NO_AUDIT, LOG),
       () => {},
       LOG,
     );

@@ -1,6 +1,5 @@
 /** The embedded mode: resources from a directory, addresses in one SQLite file. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { decodePodmanFile } from "../../config/podman-network.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { PodSubject } from "../../ipam/model.ts";
@@ -17,25 +16,17 @@ import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { firstNicOf } from "../ipam/subject.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
-import {
-  Definitions,
-  JoinedDefinitions,
-  type NetworkFiles,
-  type NodeNetwork,
-  ResolvedSettings,
-} from "../request/definitions.ts";
+import { Definitions, JoinedDefinitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
+import type { Driver } from "../request/driver.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
 import { recover } from "./recovery/recover.ts";
 
 interface EmbeddedBackendOptions extends BackendOptions {
   readonly configDirectory: string;
-  /** Directory of Podman's networks; may be missing. */
-  readonly podmanNetworksDirectory: string;
+  readonly drivers: readonly Driver[];
   readonly nodeLabels: Readonly<Record<string, string>>;
 }
-
-const PODMAN_FILES: NetworkFiles = { name: /\.json$/, decode: decodePodmanFile };
 
 class EmbeddedBackend implements Backend {
   readonly mode = "embedded";
@@ -53,7 +44,7 @@ class EmbeddedBackend implements Backend {
     const { node, nodeLabels, nowMs, log, metrics, audit } = options;
     const definitions = new JoinedDefinitions([
       new Definitions(options.cniConfDirectory, log, setImmediate),
-      new Definitions(options.podmanNetworksDirectory, log, setImmediate, PODMAN_FILES),
+      ...options.drivers.map(({ directory, files }) => new Definitions(directory, log, setImmediate, files)),
     ]);
     const settings = new ResolvedSettings();
     const snapshot = () => resources.state.snapshot;

@@ -1,5 +1,6 @@
 /** Counts the calls of CNI plugins, and how long each took. */
 import { ErrorCode } from "../../cni/error.ts";
+import { PLUGINS } from "../../cni/request.ts";
 import type { AgentMetricSet, AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { foldLabel } from "../../metrics/metric.ts";
 
@@ -7,7 +8,6 @@ import { foldLabel } from "../../metrics/metric.ts";
 export type CallEnd = number | "undelivered";
 
 /** A caller can send any plugin, command and, through a bug, code: those that are not known are counted together. */
-const PLUGINS = new Set(["berth", "coordinator", "ifacer", "netavark"]);
 const COMMANDS = new Set(["ADD", "CHECK", "DEL", "GC", "STATUS"]);
 const CODES = new Set(["0", "undelivered", ...Object.values(ErrorCode).map(String)]);
 
@@ -22,19 +22,22 @@ interface Ended {
 }
 
 export class RequestMeter {
+  readonly #plugins: ReadonlySet<string>;
   readonly #metrics: Pick<AgentMetrics, "cniRequests" | "cniDuration" | "cniInProgress">;
   /** Not counted yet. */
   #ended: Ended[] = [];
   #underWay = 0;
 
-  constructor(set: Pick<AgentMetricSet, "metrics" | "onScrape">) {
+  /** `drivers`: names of what is called beside the plugins. */
+  constructor(set: Pick<AgentMetricSet, "metrics" | "onScrape">, drivers: Iterable<string> = []) {
+    this.#plugins = new Set([...PLUGINS, ...drivers]);
     this.#metrics = set.metrics;
     set.onScrape(() => this.#count());
   }
 
   /** A call has come. Returns what to call at its end. */
   begin(calledPlugin: string, calledCommand: unknown): (end: CallEnd) => void {
-    const plugin = foldLabel(calledPlugin, PLUGINS);
+    const plugin = foldLabel(calledPlugin, this.#plugins);
     const command = foldLabel(String(calledCommand), COMMANDS);
     const startedMs = performance.now();
     this.#underWay++;

@@ -11,25 +11,17 @@ import {
   describeRequest,
   hasNothingToDelete,
   type NodeRequest,
-  type PluginName,
 } from "../../cni/request.ts";
 import { formatResult } from "../../cni/result-versions.ts";
 import { isNetnsGone, isOwnNetns } from "../../kernel/netns.ts";
+import { describeValue } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AuditName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Audit } from "../log/audit.ts";
-import { completeNetwork, formatStatus, NETAVARK } from "../netavark/translate.ts";
+import type { CniPlugins, DriverPlugin, RawRequest } from "../request/driver.ts";
 import type { Assigned, Plugin } from "../request/plugin.ts";
 import { type Answer, answerError, answerJson, isBug, toCniError } from "./answer.ts";
-
-export interface RawRequest {
-  /** Path segment after /v1/cni/. */
-  readonly plugin: string;
-  /** Lower-case names. */
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: string;
-}
 
 /** An answer; `undo` is to be called when it could not be delivered. */
 export interface Dispatched extends Answer {
@@ -44,28 +36,40 @@ const EMPTY: Answer = { status: 200, body: "" };
 export const LARGE_PAUSE_MS = 50;
 
 export class Dispatcher {
-  readonly #plugins: Readonly<Record<PluginName, Plugin>>;
+  readonly #berth: Plugin;
+  readonly #plugins: ReadonlyMap<string, Plugin>;
+  readonly #drivers: ReadonlyMap<string, DriverPlugin>;
   readonly #audit: Audit;
   readonly #log: Log;
   #large: Promise<unknown> = Promise.resolve();
 
-  constructor(plugins: Readonly<Record<PluginName, Plugin>>, audit: Audit, log: Log) {
-    this.#plugins = plugins;
+  /** `drivers` by name. */
+  constructor(plugins: CniPlugins, audit: Audit, log: Log, drivers: ReadonlyMap<string, DriverPlugin> = new Map()) {
+    this.#berth = plugins.berth;
+    this.#plugins = new Map([...Object.entries(plugins), ...drivers]);
+    this.#drivers = drivers;
     this.#audit = audit;
     this.#log = log;
   }
 
-  /** Never rejects: an error is an answer. `signal` aborts when the caller hangs up. */
+  /** Returns the call as one of a CNI runtime. Throws ConfigError, CniError. */
+  translate(call: RawRequest): RawRequest {
+    return this.#drivers.get(call.plugin)?.translate(call) ?? call;
+  }
+
+  /** Takes translated calls. Never rejects: an error is an answer. `signal` aborts when the caller hangs up. */
   async dispatch(raw: RawRequest, signal: AbortSignal): Promise<Dispatched> {
     const startMs = performance.now();
     let network = "";
     try {
-      if (raw.plugin === NETAVARK && raw.headers["cni-command"] === "CREATE") return answerJson(completeNetwork(raw));
+      const answer = this.#drivers.get(raw.plugin)?.answer(raw);
+      if (answer !== undefined) return answerJson(answer);
+      const plugin = this.#plugins.get(raw.plugin) ?? this.#refuse(raw.plugin);
       if (hasNothingToDelete(raw.headers)) return EMPTY;
       const decode = () => decodeRequest(raw.plugin, raw.headers, raw.body);
       const request = raw.body.length > MAX_NETWORK_CONFIG_BYTES ? await this.#inTurn(decode) : decode();
       network = request.netConf.name;
-      const dispatched = await this.#run(request, startMs, signal);
+      const dispatched = await this.#run(plugin, request, startMs, signal);
       if (this.#audit.remembersRefusals) this.#audit.served(subjectOf(raw));
       return dispatched;
     } catch (error) {
@@ -85,16 +89,19 @@ export class Dispatcher {
     return turn;
   }
 
-  async #run(request: CniRequest, startMs: number, signal: AbortSignal): Promise<Dispatched> {
-    const plugin = this.#plugins[request.plugin];
+  /** A build without a driver must not answer a DEL that the driver alone understands. */
+  #refuse(name: string): never {
+    const text = `No plugin is called ${describeValue(name)}; this build has ${[...this.#plugins.keys()].join(", ")}`;
+    throw new CniError(ErrorCode.InvalidEnvironment, text);
+  }
+
+  async #run(plugin: Plugin, request: CniRequest, startMs: number, signal: AbortSignal): Promise<Dispatched> {
     switch (request.command) {
       case "ADD": {
         requireForeignNetns(request);
         const { result, undo, assigned } = await plugin.add(request, signal);
-        const isForNetavark = request.plugin === NETAVARK;
-        const answer = answerJson(
-          isForNetavark ? formatStatus(result) : formatResult(result, request.netConf.cniVersion),
-        );
+        const driver = this.#drivers.get(request.plugin);
+        const answer = answerJson(driver?.formatResult(result) ?? formatResult(result, request.netConf.cniVersion));
         return {
           ...answer,
           undo: assigned === undefined ? undo : this.#recordAddition(request, assigned, startMs, undo),
@@ -105,7 +112,7 @@ export class Dispatcher {
         await plugin.check(request);
         return EMPTY;
       case "DEL":
-        this.#recordRelease(request, await this.#delete(request), startMs);
+        this.#recordRelease(request, await this.#delete(plugin, request), startMs);
         return EMPTY;
       case "GC":
         this.#recordRelease(request, await plugin.gc(request), startMs);
@@ -121,11 +128,11 @@ export class Dispatcher {
    * A main plugin may fail before it calls its IPAM plugin if the namespace is gone, as host-device does. The
    * coordinator's DEL, which comes first, then releases the addresses: no NIC has them any more.
    */
-  async #delete(request: DetachRequest): Promise<readonly Allocation[]> {
-    const { plugin, netns } = request;
-    const released = await this.#plugins[plugin].del(request);
-    const isPodGone = plugin === "coordinator" && (netns === undefined || isNetnsGone(netns));
-    return isPodGone ? this.#plugins.berth.del(request) : released;
+  async #delete(plugin: Plugin, request: DetachRequest): Promise<readonly Allocation[]> {
+    const { netns } = request;
+    const released = await plugin.del(request);
+    const isPodGone = request.plugin === "coordinator" && (netns === undefined || isNetnsGone(netns));
+    return isPodGone ? this.#berth.del(request) : released;
   }
 
   /** Returns `undo` with a line of its own. */

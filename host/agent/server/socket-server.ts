@@ -12,9 +12,9 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import { MAX_NETWORK_CONFIG_BYTES } from "../../cni/net-conf.ts";
 import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
-import { translateCall } from "../netavark/translate.ts";
+import type { RawRequest } from "../request/driver.ts";
 import { type Answer, answerError, type StatusApi } from "./answer.ts";
-import { type Dispatched, type Dispatcher, LARGE_PAUSE_MS, type RawRequest } from "./dispatcher.ts";
+import { type Dispatched, type Dispatcher, LARGE_PAUSE_MS } from "./dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./spool.ts";
 
 /** Time for which a stopping agent lets requests finish: milliseconds. */
@@ -28,7 +28,7 @@ const SILENCE_MS = 60_000;
 
 interface SocketServerOptions {
   readonly path: string;
-  readonly dispatcher: Pick<Dispatcher, "dispatch">;
+  readonly dispatcher: Pick<Dispatcher, "dispatch" | "translate">;
   readonly inspect: StatusApi;
   /** Called before an ADD with its headers: drains the spool. Throws CniError if the ADD is refused. */
   readonly beforeAdd: (headers: RawRequest["headers"]) => Promise<void>;
@@ -233,9 +233,9 @@ async function dispatchBody(
     const error = new CniError(ErrorCode.DecodeFailure, `The request is larger than ${MAX_BODY_BYTES} bytes`);
     return answerError(error, "");
   }
-  let call: RawRequest = { plugin, headers, body };
+  let call: RawRequest;
   try {
-    call = translateCall(call);
+    call = options.dispatcher.translate({ plugin, headers, body });
   } catch (error) {
     return answerError(error, body);
   }

@@ -10,17 +10,19 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular, UnreadableFile } from "../../lib/regular-file.ts";
-import { translateCall } from "../netavark/translate.ts";
-import type { Dispatcher, RawRequest } from "./dispatcher.ts";
+import type { RawRequest } from "../request/driver.ts";
+import type { Dispatcher } from "./dispatcher.ts";
 
 const SPOOLED = /\.del$/;
 const REJECTED = ".rejected";
 /** A retry cannot succeed after codes up to this one: version, environment, JSON, configuration. */
 const LAST_UNREADABLE = ErrorCode.InvalidNetworkConfig;
 
+type SpoolDispatcher = Pick<Dispatcher, "dispatch" | "translate">;
+
 export class Spool {
   readonly #directory: string;
-  readonly #dispatcher: Pick<Dispatcher, "dispatch">;
+  readonly #dispatcher: SpoolDispatcher;
   readonly #faults: Faults;
   readonly #log: Log;
   readonly #notices: DirectoryNotices;
@@ -28,7 +30,7 @@ export class Spool {
   /** At the last look. */
   #isEmpty = false;
 
-  constructor(directory: string, dispatcher: Pick<Dispatcher, "dispatch">, faults: Faults, log: Log) {
+  constructor(directory: string, dispatcher: SpoolDispatcher, faults: Faults, log: Log) {
     this.#directory = directory;
     this.#dispatcher = dispatcher;
     this.#faults = faults;
@@ -79,7 +81,7 @@ export class Spool {
   /** What cannot be read names no attachment. */
   #isOf(name: string, containerId: unknown, ifName: unknown): boolean {
     try {
-      const request = readSpooled(join(this.#directory, name));
+      const request = this.#read(join(this.#directory, name));
       if (typeof request === "string") return false;
       return request.headers["cni-containerid"] === containerId && request.headers["cni-ifname"] === ifName;
     } catch {
@@ -116,7 +118,7 @@ export class Spool {
 
   /** Returns false if the next ones would fail in the same way. */
   async #replay(path: string): Promise<boolean> {
-    const request = readSpooled(path);
+    const request = this.#read(path);
     if (typeof request === "string") {
       this.#reject(path, request);
       return true;
@@ -133,20 +135,20 @@ export class Spool {
     return code !== ErrorCode.RegistryUnavailable;
   }
 
+  /** Returns the request, or why the file has none. Throws when a later attempt may succeed. */
+  #read(path: string): RawRequest | string {
+    const bytes = readShimFile(path);
+    if (typeof bytes === "string") return bytes;
+    try {
+      return this.#dispatcher.translate(parseSpooled(bytes));
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
   #reject(path: string, reason: string): void {
     this.#log.error({ file: path, reason }, "A spooled request cannot be read; renamed it to *.rejected");
     renameSync(path, `${path}${REJECTED}`);
-  }
-}
-
-/** Returns the request, or why the file has none. Throws when a later attempt may succeed. */
-function readSpooled(path: string): RawRequest | string {
-  const bytes = readShimFile(path);
-  if (typeof bytes === "string") return bytes;
-  try {
-    return parseSpooled(bytes);
-  } catch (error) {
-    return messageOf(error);
   }
 }
 
@@ -169,7 +171,7 @@ export function parseSpooled(bytes: Buffer): RawRequest {
   if (typeof request === "string") throw new Error(request);
   const command = request.headers["cni-command"];
   if (command !== "DEL") throw new Error(`Command ${command ?? "(none)"} is not spooled`);
-  return translateCall(request);
+  return request;
 }
 
 const REQUEST_LINE = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/;

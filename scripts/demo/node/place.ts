@@ -7,6 +7,7 @@
  *
  * Effects: namespaces, an agent, a port on loopback; removed by the stack that the place is opened with.
  */
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -19,6 +20,7 @@ import { ipPool, macvlan, podManifest, vendorConf } from "../../../test/lab/mani
 import type { Fabric } from "../../../test/lab/netns/fabric.ts";
 import { addressesOf, type LabPod, NetnsWorld } from "../../../test/lab/netns/world.ts";
 import type { Netns } from "../../../test/lab/netns.ts";
+import { root } from "../../setup/paths.mjs";
 import { addressesOn, type Narrator } from "../engine.ts";
 
 const lan = { subnet: segmentSubnet(0, 4), gateway: segmentAddress(0, 1, 4) };
@@ -57,11 +59,13 @@ export interface Place {
   readonly agent: Agent;
   readonly fabric: Fabric;
   readonly node: Netns;
-  /** URL of the agent's address map for a browser on this machine. */
-  readonly mapUrl: string;
+  /** URL of the agent's address map for a browser on this machine; undefined without that package. */
+  readonly mapUrl: string | undefined;
   readonly pods: Map<string, Pod>;
   readonly world: NetnsWorld;
 }
+
+export const hasMap = existsSync(join(root, "packages", "map"));
 
 export async function open(stack: AsyncDisposableStack): Promise<Place> {
   const world = stack.use(new NetnsWorld("demo"));
@@ -70,10 +74,12 @@ export async function open(stack: AsyncDisposableStack): Promise<Place> {
   stack.defer(() => rm(mapSocket, { force: true }));
   const texts = Object.entries(pools).map(([name, { subnet, ...spec }]) => ipPool(name, subnet, spec));
   const config = { "pools.yaml": texts.join("---\n"), "settings.yaml": settings };
-  const { agent } = await world.addNode(fabric.node1, config, { args: ["--map-listen", `unix:${mapSocket}`] });
+  const args = hasMap ? ["--map-listen", `unix:${mapSocket}`] : [];
+  const { agent } = await world.addNode(fabric.node1, config, { args });
   // The agent reads there which plugins follow a main plugin.
   for (const [name, plugins] of Object.entries(networks)) await world.define(nameOf(name), plugins);
-  return { agent, fabric, node: fabric.node1, mapUrl: await openMapWindow(mapSocket), pods: new Map(), world };
+  const mapUrl = hasMap ? await openMapWindow(mapSocket) : undefined;
+  return { agent, fabric, node: fabric.node1, mapUrl, pods: new Map(), world };
 }
 
 /** A pod with its wish in Berth's annotations; no NIC yet. */

@@ -82,7 +82,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   {
     page: "docs/install-host.md",
     section: "Podman 5",
-    reason: "Debian 12 has Podman 4; test/long/podman.test.ts runs these commands",
+    reason: "Debian 12 has Podman 4; packages/netavark/test/long/podman.test.ts runs these commands",
   },
   {
     page: "docs/install-host.md",
@@ -93,7 +93,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   { page: "docs/monitoring.md", place: "host" },
   {
     page: "docs/migration.md",
-    reason: "needs the kinds of other IPAMs; test/cluster/convert.test.ts runs each of these commands",
+    reason: "needs the kinds of other IPAMs; packages/convert/test/cluster/convert.test.ts runs each of these commands",
   },
   { page: "docs/multus.md", place: "nodes", words: { "registry.k8s.io/pause:3.10.1": PAUSE_IMAGE } },
   { page: "docs/network.md", place: "cluster" },

@@ -27,7 +27,7 @@ const SPIDER = "spiderpool.spidernet.io_spider";
 
 /**
  * The proxy has no newer module of Calico with its definitions; later versions added fields, which
- * test/vectors/convert does not use.
+ * packages/convert/test/vectors does not use.
  */
 const MODULES: readonly PeerModule[] = [
   {

@@ -74,11 +74,6 @@ describe("decodeRequest refuses with code 4", () => {
   const refusal = (part: string) =>
     expect.objectContaining({ code: ErrorCode.InvalidEnvironment, message: expect.stringContaining(part) });
   it.each(rows)("%s", (_title, headers, message) => expect(() => decodeWith(headers)).toThrow(refusal(message)));
-
-  it("an executable of another name", () => {
-    const message = 'No plugin is called "bridge"; install the executable as one of berth, coordinator, ifacer';
-    expect(() => decodeWith({}, CONF, "bridge")).toThrow(refusal(message));
-  });
 });
 
 describe("decodePodArgs", () => {

@@ -16,20 +16,18 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   ipam: "net core cni config records resources",
   kubernetes: "lib config",
   metrics: "lib net resources kubernetes",
-  web: "lib net core records resources kubernetes metrics",
   registry: "lib net config resources ipam kubernetes",
   "record-server": "lib net config kubernetes",
   blocks: "lib net core config resources kubernetes record-server",
   kernel: "lib net plan",
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
-  agent:
-    "lib net core cni config records resources plan ipam kubernetes metrics web registry kernel coordinator ifacer",
+  agent: "lib net core cni config records resources plan ipam kubernetes metrics registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
-  controller: "lib net core cni config records resources ipam kubernetes metrics web registry record-server blocks",
+  controller: "lib net core cni config records resources ipam kubernetes metrics registry record-server blocks",
   cli: "lib net core cni config records resources kubernetes blocks coordinator install",
-  "extension.ts": "cli",
-  bin: "lib blocks core config kernel kubernetes metrics record-server web agent install controller cli extension.ts",
+  "extension.ts": "kubernetes agent controller cli",
+  bin: "lib blocks core config kernel kubernetes metrics record-server agent install controller cli extension.ts",
 };
 
 /** The same inside the agent. */
@@ -42,15 +40,14 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/metrics": "agent/ipam",
   "agent/coordinator": "agent/log agent/request agent/detection agent/ipam",
   "agent/ifacer": "agent/request",
-  "agent/netavark": "agent/request",
   "agent/backend.ts": "agent/log agent/request agent/ipam",
-  "agent/server": "agent/log agent/request agent/ipam agent/metrics agent/netavark",
+  "agent/server": "agent/log agent/request agent/ipam agent/metrics",
   "agent/operate":
     "agent/log agent/request agent/backend.ts agent/coordinator agent/gc agent/ipam agent/server agent/detection",
   "agent/embedded": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server",
   "agent/agent.ts":
-    "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/netavark agent/operate agent/request agent/server",
+    "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operate agent/request agent/server",
 };
 
 /** The same inside the controller. */

@@ -12,7 +12,7 @@ const isTest = ({ path }: Source): boolean => path.includes("/test/");
 const product = [
   ...host,
   ...beside.filter((each) => !isTest(each)),
-  ...["scripts", "benchmarks", "embeddings", "web"].flatMap((folder) => [
+  ...["scripts", "benchmarks", "embeddings"].flatMap((folder) => [
     ...readSources(folder, ".ts"),
     ...readSources(folder, ".mjs"),
   ]),

@@ -6,9 +6,9 @@ import { isAlone } from "../house/sources.ts";
 
 const names = SUITES.map(({ name }) => name);
 const imports: Imports = new Map([
-  ["test/e2e/map.test.ts", ["test/lab/browser.ts"]],
+  ["packages/map/test/e2e/map.test.ts", ["test/lab/browser.ts"]],
   ["test/lab/browser.ts", ["host/agent/agent.ts", "scripts/chart/helm.ts"]],
-  ["host/web/server.ts", ["host/metrics/port.ts"]],
+  ["packages/map/server/server.ts", ["host/metrics/port.ts"]],
   ["host/metrics/port.ts", ["host/lib/address.ts"]],
   ["host/kernel/links.ts", ["host/lib/address.ts"]],
 ]);
@@ -17,12 +17,12 @@ it.each<[when: string, changed: string[] | undefined, runs: string[]]>([
   ["it is not known what has changed", undefined, names],
   ["nothing has changed", [], []],
   ["a page has changed", ["docs/map.md", "test/long/last-run.json"], []],
-  ["a test of the suite has changed", ["test/e2e/map-page.test.ts"], ["map"]],
+  ["a test of the suite has changed", ["packages/map/test/e2e/map-page.test.ts"], ["map"]],
   ["a file beside its tests has changed", ["test/uml/notes.md"], ["uml"]],
   ["a file that its test imports has changed", ["test/lab/browser.ts"], ["map"]],
   ["a script that an import of its test imports has changed", ["scripts/chart/helm.ts"], ["map"]],
   ["the product that its environment imports has changed", ["host/agent/agent.ts"], []],
-  ["what it judges has changed", ["web/map.css"], ["map"]],
+  ["what it judges has changed", ["packages/map/page/map.css"], ["map"]],
   ["a deleted or new file is among what it judges", ["native/gone.c"], ["uml"]],
   ["what it judges imports a changed file", ["host/metrics/port.ts"], ["map"]],
   ["what two suites judge imports it", ["host/lib/address.ts"], ["uml", "map"]],
@@ -38,5 +38,5 @@ it("every beginning of a path is one of files", () => {
   expect(here.filter((each) => globSync(`${each}*`, { cwd: root }).length === 0)).toEqual([]);
 });
 
-it("imports are found: the map stands on this file", () =>
-  expect(findIdle(["host/net/prefix.ts"], readImports()).map(({ name }) => name)).not.toContain("map"));
+it("imports are found: blocks stand on this file", () =>
+  expect(findIdle(["host/net/prefix.ts"], readImports()).map(({ name }) => name)).not.toContain("blocks"));

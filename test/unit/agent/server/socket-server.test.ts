@@ -36,6 +36,7 @@ beforeEach(async () => {
   server = await listenOnSocket({
     ...{ path, beforeAdd: () => beforeAdd(), faults: noFaults, log: recorded.log },
     dispatcher: {
+      translate: (call) => call,
       dispatch: ({ headers }) => {
         const containerId = String(headers["cni-containerid"]);
         requested.push(containerId);

@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, truncateSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Dispatched, Dispatcher } from "../../../../host/agent/server/dispatcher.ts";
+import { type Dispatched, Dispatcher } from "../../../../host/agent/server/dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES, parseSpooled, Spool } from "../../../../host/agent/server/spool.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
+import { NO_AUDIT } from "../../../world/no-audit.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { cases } from "../../../world/rows.ts";
 
@@ -65,7 +66,7 @@ beforeEach(() => {
     requested.push(String(headers["cni-containerid"]));
     return answer(String(headers["cni-containerid"]));
   };
-  spool = new Spool(directory, { dispatch }, noFaults, recorded.log);
+  spool = new Spool(directory, { dispatch, translate: (call) => call }, noFaults, recorded.log);
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -80,6 +81,19 @@ function put(...containerIds: string[]): void {
 const ofContainer = (containerId: string, ifName = "eth0") => ({
   "cni-containerid": containerId,
   "cni-ifname": ifName,
+});
+
+it("a DEL of a driver that this build lacks is kept, not taken for a DEL of nothing", async () => {
+  const { log } = recordLog();
+  const unused = undefined as never;
+  const dispatcher = new Dispatcher({ berth: unused, coordinator: unused, ifacer: unused }, NO_AUDIT, log);
+  const head = ["POST /v1/cni/netavark HTTP/1.1", "CNI-Command: DEL", "Content-Length: 2"];
+  writeFileSync(join(directory, "1.1-1.del"), spooled("", { head }));
+  await new Spool(directory, dispatcher, noFaults, log).drain();
+  expect(files()).toEqual(["1.1-1.del.rejected"]);
+  const call = { plugin: "netavark", headers: { "cni-command": "DEL" }, body: "{}" };
+  const { body } = await dispatcher.dispatch(call, new AbortController().signal);
+  expect(body).toContain('No plugin is called \\"netavark\\"; this build has berth, coordinator, ifacer');
 });
 
 describe("the spool", () => {

@@ -1,0 +1,24 @@
+/** Networks of Podman 5: the driver of netavark, and the directory of its networks. */
+import { Option } from "commander";
+import type { Extension } from "../../host/extension.ts";
+
+export default {
+  addAgentOptions: (program) =>
+    void program.addOption(
+      new Option("--podman-networks-dir <directory>", "embedded mode: directory of Podman's networks; may be missing")
+        .default("/etc/containers/networks")
+        .env("BERTH_PODMAN_NETWORKS_DIR"),
+    ),
+  openDriver: async ({ podmanNetworksDir }) => {
+    const [{ NetavarkDriver }, { decodePodmanFile }] = await Promise.all([
+      import("./driver.ts"),
+      import("./podman-network.ts"),
+    ]);
+    return {
+      name: "netavark",
+      directory: String(podmanNetworksDir),
+      files: { name: /\.json$/, decode: decodePodmanFile },
+      open: (plugins) => new NetavarkDriver(plugins),
+    };
+  },
+} satisfies Extension;

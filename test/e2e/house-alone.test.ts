@@ -1,0 +1,41 @@
+/** The house without the packages beside it (docs/decisions/0063): a feature is taken away with its folder. */
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { root } from "../../scripts/setup/paths.mjs";
+import { gateOrLong } from "../world/long-cases.ts";
+
+const run = promisify(execFile);
+const { BERTH_LONG: _, ...env } = process.env;
+const built = (name: string) => join("dist", name);
+let place: string;
+const inPlace = (...[file = "", ...args]: readonly string[]) =>
+  run(file, args, { cwd: place, env, maxBuffer: 2 ** 26 });
+
+beforeAll(async () => {
+  place = mkdtempSync(join(tmpdir(), "berth-alone-"));
+  const { stdout } = await run("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root });
+  const files = stdout.split("\n").filter((path) => !path.startsWith("packages/") && existsSync(join(root, path)));
+  // Of what is built, what takes long and stands on no package.
+  for (const path of [...files.filter((path) => path !== ""), ...["bin", "core", "native", ".stamps"].map(built)])
+    cpSync(join(root, path), join(place, path), { recursive: true });
+  symlinkSync(join(root, "node_modules"), join(place, "node_modules"));
+  await inPlace("git", "init", "--quiet");
+  await inPlace("git", "add", "--all");
+});
+
+afterAll(() => rmSync(place, { recursive: true }));
+
+it("its demo comes to its end", { timeout: 300_000 }, async () => {
+  const { stdout } = await inPlace("npm", "run", "demo");
+  expect(stdout).toMatch(/\n[0-9]{2,} claims, all true, in /);
+});
+
+it(gateOrLong("the compiler passes", "its check passes"), { timeout: 600_000 }, async () => {
+  const compile = ["node_modules/.bin/tsc", "--tsBuildInfoFile", join(place, "dist", "tsbuildinfo")];
+  const { stdout } = await inPlace(...gateOrLong(compile, ["npm", "run", "check"]));
+  expect(stdout).toMatch(gateOrLong(/^$/, / 0 failed, 0 unsteady\n/));
+});
