@@ -6,12 +6,12 @@
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
-import { ObjectBudget, type ObjectBudgetOptions } from "../kubernetes/object-budget.ts";
 import { describeObject, keyOf } from "../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, NAMESPACES, NODES, SERVICES } from "../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
 import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
+import { ObjectBudget, type ObjectBudgetOptions } from "../lib/object-budget.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
 import { decodeNamespace } from "../resources/namespace.ts";

@@ -3,8 +3,8 @@
  */
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
+import { type Collection, heapBytesOf, MAX_OBJECT_LENGTH, type ObjectBudget } from "../lib/object-budget.ts";
 import type { KubeObject } from "./kube-api.ts";
-import { type Collection, heapBytesOf, MAX_OBJECT_LENGTH, type ObjectBudget } from "./object-budget.ts";
 
 export type Change<T> =
   /** `before` is undefined for a new object. */

@@ -1,8 +1,8 @@
 /** Metrics that agent and controller have in common: the build, the process, calls and watches of the API server. */
 import { readdirSync } from "node:fs";
 import type { ApiRequestCount, KubeStats } from "../kubernetes/client.ts";
-import type { UnusedObject } from "../kubernetes/object-budget.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
+import type { UnusedObject } from "../lib/object-budget.ts";
 import { counter, foldLabel, gauge, histogram, type OpenedMetrics, setGauge, setTotal, setTotals } from "./metric.ts";
 
 /** Interval at which the delay of the event loop is measured: milliseconds. */

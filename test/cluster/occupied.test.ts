@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
-import { startOccupied } from "../../host/controller/occupied-controller.ts";
+import { startOccupied } from "../../host/controller/networks/occupied-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import { runBerthctl } from "../lab/berthctl.ts";

@@ -9,7 +9,7 @@ import { openAddressOwners } from "../../host/controller/owners/address-owners.t
 import { type OpenPoolOwners, openPoolOwners } from "../../host/controller/owners/pool-owners.ts";
 import type { DemandSettings } from "../../host/controller/types.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
-import { ObjectBudget } from "../../host/kubernetes/object-budget.ts";
+import { ObjectBudget } from "../../host/lib/object-budget.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";

@@ -1,6 +1,6 @@
 /** The simulation's model of namespaces and links gives the answers that the kernel gives to the product. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { KERNEL_NICS, type NicAccess } from "../../host/agent/gc/orphan-nics.ts";
+import { KERNEL_NICS, type NicAccess } from "../../host/agent/fences/orphan-nics.ts";
 import { Namespaces, type Nic, type Paths, type Segment } from "../simulation/namespaces.ts";
 import { SimulatedTime } from "../simulation/simulated-time.ts";
 import { Timeline } from "../simulation/timeline.ts";

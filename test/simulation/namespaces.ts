@@ -1,11 +1,11 @@
 /**
  * Network namespaces of one machine, by path: its sandboxes', other tools', and those behind numbers of processes. The
- * product's ports to NICs are answered from them as the kernel would (host/agent/gc/orphan-nics.ts,
+ * product's ports to NICs are answered from them as the kernel would (host/agent/fences/orphan-nics.ts,
  * host/agent/detection/links.ts).
  */
 import type { DetectionLinks } from "../../host/agent/detection/open-detection.ts";
-import type { SoughtNic } from "../../host/agent/gc/find-netns.ts";
-import type { NicAccess } from "../../host/agent/gc/orphan-nics.ts";
+import type { NicAccess } from "../../host/agent/fences/orphan-nics.ts";
+import type { SoughtNic } from "../../host/agent/netns/find-netns.ts";
 import { formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";

@@ -3,7 +3,7 @@
  * own checks if none does. No pod claims an address meanwhile, so a duplicate cannot hide it.
  */
 import { expect, it } from "vitest";
-import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS } from "../../host/agent/gc/reconciler.ts";
+import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS } from "../../host/agent/reconcile/reconciler.ts";
 import { Cluster } from "./cluster.ts";
 import { networkDirectory } from "./network-directory.ts";
 import { installTime, SimulatedTime } from "./simulated-time.ts";

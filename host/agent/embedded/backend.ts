@@ -9,13 +9,13 @@ import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
-import { readCookie } from "../gc/pod-netns.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { firstNicOf } from "../ipam/subject.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
+import { readCookie } from "../netns/pod-netns.ts";
 import { Definitions, JoinedDefinitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
 import type { Driver } from "../request/driver.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";

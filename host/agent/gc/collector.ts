@@ -29,9 +29,9 @@ import { type Journal, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, type Cooldowns, cooldownOf } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
+import { KERNEL_NICS, type NicAccess } from "../fences/orphan-nics.ts";
+import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "../liveness/live-status.ts";
 import type { Audit } from "../log/audit.ts";
-import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
-import { KERNEL_NICS, type NicAccess } from "./orphan-nics.ts";
 
 /** Shortest time between a sweep without an answer and the next: milliseconds. */
 export const SWEEP_RETRY_MS = 10_000;

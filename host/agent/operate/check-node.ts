@@ -19,7 +19,7 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Backend } from "../backend.ts";
-import { readNetnsStatus } from "../gc/pod-netns.ts";
+import { readNetnsStatus } from "../netns/pod-netns.ts";
 import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../request/live-namespaces.ts";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
 import {

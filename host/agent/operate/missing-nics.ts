@@ -14,8 +14,8 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Backend } from "../backend.ts";
 import { pluginsOfRow } from "../coordinator/rebuild-request.ts";
-import { openPodNetns, readNetnsStatus } from "../gc/pod-netns.ts";
 import type { Audit } from "../log/audit.ts";
+import { openPodNetns, readNetnsStatus } from "../netns/pod-netns.ts";
 
 /** Time for which a NIC must be missing: milliseconds. A DEL deletes it before its address is released. */
 const CONFIRM_MS = 2_000;

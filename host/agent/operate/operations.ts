@@ -16,8 +16,8 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Quarantine } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Backend } from "../backend.ts";
-import { readNetnsStatus } from "../gc/pod-netns.ts";
 import type { Audit } from "../log/audit.ts";
+import { readNetnsStatus } from "../netns/pod-netns.ts";
 
 /** Rows of the registry that are read at once to find those of a pod. */
 const ROWS_AT_ONCE = 500;

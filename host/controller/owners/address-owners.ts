@@ -7,12 +7,12 @@
 import type { RetainingKind } from "../../config/vendor-conf.ts";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import type { ObjectBudget } from "../../kubernetes/object-budget.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
 import { ADDRESS_OWNERS, collectionPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Reflector } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
+import type { ObjectBudget } from "../../lib/object-budget.ts";
 import { listedKind, type Workload } from "../../resources/member.ts";
 import { decodeStatefulSet, hasMember } from "../../resources/workloads/stateful-set.ts";
 import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";

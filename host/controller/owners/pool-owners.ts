@@ -2,12 +2,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import type { ObjectBudget } from "../../kubernetes/object-budget.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, NETWORK_DEFINITIONS, PODS } from "../../kubernetes/paths.ts";
 import type { Reflector, ReflectorOptions } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
+import type { ObjectBudget } from "../../lib/object-budget.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { followObjects } from "../follow-objects.ts";
 import type { Liveness, PoolOwners, WatchedPods } from "../types.ts";

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ClusterBackend } from "../../../host/agent/cluster/backend.ts";
-import { KERNEL_NICS } from "../../../host/agent/gc/orphan-nics.ts";
+import { KERNEL_NICS } from "../../../host/agent/fences/orphan-nics.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
 import { explainPod } from "../../../host/agent/operate/explain-pod.ts";
 import { toCniError } from "../../../host/agent/server/answer.ts";

@@ -7,8 +7,8 @@ import { type GarbageCollector, startGarbageCollector } from "../../../host/cont
 import { startNotices } from "../../../host/controller/notices/notice-controller.ts";
 import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";
 import { startClaimStatus } from "../../../host/controller/owners/claim-status.ts";
-import { ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { openLog } from "../../../host/lib/log.ts";
+import { ObjectBudget } from "../../../host/lib/object-budget.ts";
 import { until } from "../waiting.ts";
 import { type LabController, UNKNOWN_OWNERS } from "./controller.ts";
 import { connectClient } from "./in-process.ts";

@@ -4,11 +4,11 @@
  */
 
 import type * as VerifyAddresses from "../../../host/agent/detection/verify-addresses.ts";
-import type * as OrphanNics from "../../../host/agent/gc/orphan-nics.ts";
-import type { NicAccess } from "../../../host/agent/gc/orphan-nics.ts";
-import type * as Own from "../../../host/agent/gc/own-allocations.ts";
-import type * as PlanReconciliation from "../../../host/agent/gc/plan-reconciliation.ts";
+import type * as OrphanNics from "../../../host/agent/fences/orphan-nics.ts";
+import type { NicAccess } from "../../../host/agent/fences/orphan-nics.ts";
 import type * as TenantLimits from "../../../host/agent/ipam/tenant-limits.ts";
+import type * as Own from "../../../host/agent/reconcile/own-allocations.ts";
+import type * as PlanReconciliation from "../../../host/agent/reconcile/plan-reconciliation.ts";
 import type * as AddDeadline from "../../../host/agent/request/add-deadline.ts";
 import type * as Dispatcher from "../../../host/agent/server/dispatcher.ts";
 import type * as Spool from "../../../host/agent/server/spool.ts";
@@ -48,7 +48,7 @@ const DECIDE = "host/registry/kubernetes/decide.ts";
 
 /** Orphans are fenced over another port to NICs. */
 function withNics(change: (nics: NicAccess) => NicAccess): ReplacedModule {
-  return replace<typeof OrphanNics>("host/agent/gc/orphan-nics.ts", {
+  return replace<typeof OrphanNics>("host/agent/fences/orphan-nics.ts", {
     fenceOrphan:
       (fence) =>
       ({ nics, ...deps }, orphan) =>
@@ -113,7 +113,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "a record that vanished is not written again": {
     ...noticed("calm", "its record is not back", 60_000),
-    replaced: replace<typeof PlanReconciliation>("host/agent/gc/plan-reconciliation.ts", {
+    replaced: replace<typeof PlanReconciliation>("host/agent/reconcile/plan-reconciliation.ts", {
       needsPublishing: () => () => false,
     }),
   },
@@ -353,7 +353,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "nothing is compared when a journal in use has lost rows": {
     ...noticed("damage", "is still Bound", 400_000),
-    replaced: replace<typeof Own>("host/agent/gc/own-allocations.ts", {
+    replaced: replace<typeof Own>("host/agent/reconcile/own-allocations.ts", {
       OwnAllocations: (OwnAllocations) =>
         class extends OwnAllocations {
           override rowsLost() {}
@@ -408,7 +408,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "the links of an orphan with a guest stay up": {
     ...noticed("bridges", "its record is ", 200_000),
-    replaced: replace<typeof OrphanNics>("host/agent/gc/orphan-nics.ts", {
+    replaced: replace<typeof OrphanNics>("host/agent/fences/orphan-nics.ts", {
       fenceOrphan: (fence) => (deps, orphan) =>
         fence(deps, { ...orphan, workload: orphan.workload && { ...orphan.workload, kind: "StatefulSet" } }),
     }),

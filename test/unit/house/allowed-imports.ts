@@ -34,7 +34,11 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
 export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/log": "",
   "agent/request": "agent/log",
-  "agent/gc": "agent/log agent/request",
+  "agent/netns": "agent/request",
+  "agent/fences": "agent/netns",
+  "agent/liveness": "agent/request",
+  "agent/gc": "agent/log agent/liveness agent/fences",
+  "agent/reconcile": "agent/liveness agent/fences agent/gc",
   "agent/detection": "agent/log agent/gc",
   "agent/ipam": "agent/request agent/detection",
   "agent/metrics": "agent/ipam",
@@ -43,9 +47,11 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/backend.ts": "agent/log agent/request agent/ipam",
   "agent/server": "agent/log agent/request agent/ipam agent/metrics",
   "agent/operate":
-    "agent/log agent/request agent/backend.ts agent/coordinator agent/gc agent/ipam agent/server agent/detection",
-  "agent/embedded": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
-  "agent/cluster": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server",
+    "agent/log agent/request agent/backend.ts agent/coordinator agent/ipam agent/server agent/detection agent/netns",
+  "agent/embedded": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/netns",
+  "agent/adoption": "agent/backend.ts agent/ipam agent/gc agent/netns agent/request",
+  "agent/cluster":
+    "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server agent/reconcile agent/fences agent/liveness agent/adoption",
   "agent/agent.ts":
     "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operate agent/request agent/server",
 };

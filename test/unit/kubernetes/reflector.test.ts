@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
-import { ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
+import { ObjectBudget } from "../../../host/lib/object-budget.ts";
 import { until } from "../../world/recorded-log.ts";
 import { bytesLeftPerWait } from "./garbage.ts";
 import { type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";

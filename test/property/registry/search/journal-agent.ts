@@ -3,13 +3,13 @@
  * which object-sync.ts, claim-publisher.ts, reconciler.ts and collector.ts ask them, with one write to the API server
  * at a time.
  */
-import { type FenceDeps, fenceOrphan, type NicAccess } from "../../../../host/agent/gc/orphan-nics.ts";
+import { type FenceDeps, fenceOrphan, type NicAccess } from "../../../../host/agent/fences/orphan-nics.ts";
 import {
   decideOrphanObject,
   isOlderThan,
   isReportedLost,
   needsPublishing,
-} from "../../../../host/agent/gc/plan-reconciliation.ts";
+} from "../../../../host/agent/reconcile/plan-reconciliation.ts";
 import { decideLeak, isOrphan, mayLeak, type NetnsStatus, type PodStatus } from "../../../../host/ipam/leak.ts";
 import { mayBeShared, type NodeStatus } from "../../../../host/ipam/retention.ts";
 import { claimAfter, claimOver, isNewClaim, renewClaim } from "../../../../host/registry/claims.ts";

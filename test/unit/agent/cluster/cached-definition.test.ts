@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type CachedDefinition, decodeCachedDefinition } from "../../../../host/agent/cluster/cached-definition.ts";
-import { heapBytesOf } from "../../../../host/kubernetes/object-budget.ts";
+import { heapBytesOf } from "../../../../host/lib/object-budget.ts";
 
 const decode = (config: object | string): CachedDefinition =>
   decodeCachedDefinition({

@@ -9,9 +9,9 @@ import {
   SWEEP_FAILURES,
   SWEEP_RETRY_MS,
 } from "../../../../host/agent/gc/collector.ts";
-import type { FoundNetns } from "../../../../host/agent/gc/find-netns.ts";
-import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../../host/agent/gc/live-status.ts";
-import { readNetnsStatus } from "../../../../host/agent/gc/pod-netns.ts";
+import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../../host/agent/liveness/live-status.ts";
+import type { FoundNetns } from "../../../../host/agent/netns/find-netns.ts";
+import { readNetnsStatus } from "../../../../host/agent/netns/pod-netns.ts";
 import type { NetnsStatus } from "../../../../host/ipam/leak.ts";
 import { ApiError, ApiUnavailable } from "../../../../host/kubernetes/kube-api.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";

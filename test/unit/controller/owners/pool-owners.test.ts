@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { openPoolOwners } from "../../../../host/controller/owners/pool-owners.ts";
 import { ApiError, ApiUnavailable, type KubeCall, METADATA } from "../../../../host/kubernetes/kube-api.ts";
-import { ObjectBudget } from "../../../../host/kubernetes/object-budget.ts";
+import { ObjectBudget } from "../../../../host/lib/object-budget.ts";
 import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { type Gate, HeldCalls, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";

@@ -21,9 +21,9 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { NoticedAllocations } from "../../resources/allocation-notice.ts";
 import { type IpAllocation, parseAllocationName } from "../../resources/ip-allocation.ts";
-import { type Collector, type PodRow, SWEEP_PAGE, SWEEP_RETRY_MS } from "./collector.ts";
-import type { LostAddresses } from "./lost-addresses.ts";
-import type { OwnMachine } from "./own-machine.ts";
+import { type Collector, type PodRow, SWEEP_PAGE, SWEEP_RETRY_MS } from "../gc/collector.ts";
+import type { LostAddresses } from "../gc/lost-addresses.ts";
+import type { OwnMachine } from "../liveness/own-machine.ts";
 import {
   claimantOf,
   decideOrphanObject,

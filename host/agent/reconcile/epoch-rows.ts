@@ -23,8 +23,8 @@ import { isOfMachine } from "../../resources/machine.ts";
 import { isSameMember } from "../../resources/member.ts";
 import { decodeNode } from "../../resources/node.ts";
 import { markOf } from "../../resources/registry-epoch.ts";
-import { SWEEP_PAGE } from "./collector.ts";
-import type { NicAccess } from "./orphan-nics.ts";
+import type { NicAccess } from "../fences/orphan-nics.ts";
+import { SWEEP_PAGE } from "../gc/collector.ts";
 import type { OwnAllocations } from "./own-allocations.ts";
 
 /** Interval at which an object that is in the way is read again: milliseconds. */

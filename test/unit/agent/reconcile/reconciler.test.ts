@@ -6,7 +6,7 @@ import {
   RECONCILE_INTERVAL_MS,
   RECONCILE_TICK_MS,
   Reconciler,
-} from "../../../../host/agent/gc/reconciler.ts";
+} from "../../../../host/agent/reconcile/reconciler.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import {

@@ -4,17 +4,17 @@
  * changes, and is empty where pools and machines have different addresses.
  */
 import * as z from "zod";
-import { parseYaml } from "../config/yaml.ts";
-import type { KubeObject } from "../kubernetes/kube-api.ts";
-import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, statusPath } from "../kubernetes/paths.ts";
-import { RateLimit } from "../lib/rate-limit.ts";
-import { COORDINATORS } from "../resources/collections.ts";
-import { COORDINATOR_NAME } from "../resources/coordinator.ts";
-import { claimantsOf, planOccupied } from "./claimants.ts";
-import { followObjects } from "./follow-objects.ts";
-import { patchIfSame } from "./patch.ts";
-import { startReconciling } from "./reconcile-loop.ts";
-import type { StartController } from "./types.ts";
+import { parseYaml } from "../../config/yaml.ts";
+import type { KubeObject } from "../../kubernetes/kube-api.ts";
+import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, statusPath } from "../../kubernetes/paths.ts";
+import { RateLimit } from "../../lib/rate-limit.ts";
+import { COORDINATORS } from "../../resources/collections.ts";
+import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
+import { claimantsOf, planOccupied } from "../claimants.ts";
+import { followObjects } from "../follow-objects.ts";
+import { patchIfSame } from "../patch.ts";
+import { startReconciling } from "../reconcile-loop.ts";
+import type { StartController } from "../types.ts";
 
 /** Shortest time between two updates of `status.occupied`: milliseconds. */
 const OCCUPIED_REST_MS = 2_000;

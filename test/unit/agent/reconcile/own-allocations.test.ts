@@ -1,7 +1,7 @@
 /** When the comparison of this node's allocations is due because of its Node object. */
 import { expect, it } from "vitest";
 import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
-import { OwnAllocations } from "../../../../host/agent/gc/own-allocations.ts";
+import { OwnAllocations } from "../../../../host/agent/reconcile/own-allocations.ts";
 import { decodeNode, type Node } from "../../../../host/resources/node.ts";
 import { ALLOCATIONS } from "../../../fakes/memory-api-server.ts";
 import { until } from "../../../lab/waiting.ts";

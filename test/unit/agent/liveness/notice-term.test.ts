@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { openNoticeTerm } from "../../../../host/agent/gc/notice-term.ts";
+import { openNoticeTerm } from "../../../../host/agent/liveness/notice-term.ts";
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 
 const ledBy = (notifier: string) => ({ uid: "u", annotations: { "ipam.vendor.io/notifier": notifier } });

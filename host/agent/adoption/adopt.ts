@@ -3,22 +3,22 @@
  * (docs/migration.md). Nothing in a pod is changed, and no record of the other IPAM. An adoption is a claim of
  * exactly these addresses: one that another pod has is refused.
  */
-import { ConfigError } from "../../../config/config-error.ts";
-import { messageOf } from "../../../lib/describe.ts";
-import type { Log } from "../../../lib/log.ts";
-import { equalIp, formatIp } from "../../../net/ip.ts";
-import type { AdoptedAddress, AdoptionRecord } from "../../../records/adoption-record.ts";
-import type { KubernetesRegistry } from "../../../registry/kubernetes/kubernetes-registry.ts";
-import { listRows } from "../../../registry/list-rows.ts";
-import { isAdopted } from "../../../registry/nic.ts";
-import { type Allocation, type ClaimOutcome, RegistryError } from "../../../registry/registry.ts";
-import type { AdoptionOptions, BackendOptions } from "../../backend.ts";
-import { SWEEP_PAGE } from "../../gc/collector.ts";
-import { readCookie, readNetnsStatus } from "../../gc/pod-netns.ts";
-import type { Identifier } from "../../ipam/pod-identity.ts";
-import type { PoolInventory } from "../../ipam/pool-inventory.ts";
-import { netnsIdOf, readLiveNamespaces } from "../../request/live-namespaces.ts";
-import { readRuntimeCache } from "../../request/runtime-cache.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Log } from "../../lib/log.ts";
+import { equalIp, formatIp } from "../../net/ip.ts";
+import type { AdoptedAddress, AdoptionRecord } from "../../records/adoption-record.ts";
+import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
+import { listRows } from "../../registry/list-rows.ts";
+import { isAdopted } from "../../registry/nic.ts";
+import { type Allocation, type ClaimOutcome, RegistryError } from "../../registry/registry.ts";
+import type { AdoptionOptions, BackendOptions } from "../backend.ts";
+import { SWEEP_PAGE } from "../gc/collector.ts";
+import type { Identifier } from "../ipam/pod-identity.ts";
+import type { PoolInventory } from "../ipam/pool-inventory.ts";
+import { readCookie, readNetnsStatus } from "../netns/pod-netns.ts";
+import { netnsIdOf, readLiveNamespaces } from "../request/live-namespaces.ts";
+import { readRuntimeCache } from "../request/runtime-cache.ts";
 import {
   type AdoptableNic,
   type AdoptionEvidence,

@@ -7,7 +7,7 @@ import {
   isReportedLost,
   needsPublishing,
   type OrphanObjectAction,
-} from "../../../../host/agent/gc/plan-reconciliation.ts";
+} from "../../../../host/agent/reconcile/plan-reconciliation.ts";
 import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";

@@ -4,8 +4,8 @@
  * known when it was sent comes from another history. A list that may come from a cache only raises the suspicion,
  * which one consistent read confirms. All versions are of one etcd (events may have their own: none is read here).
  */
-import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "./kube-api.ts";
-import { isVersion } from "./mirror.ts";
+import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../kubernetes/kube-api.ts";
+import { isVersion } from "../../kubernetes/mirror.ts";
 
 /** The highest version as last known. */
 interface KnownVersion {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { OwnMachine } from "../../../../host/agent/gc/own-machine.ts";
+import { OwnMachine } from "../../../../host/agent/liveness/own-machine.ts";
 import { openLog } from "../../../../host/lib/log.ts";
 import { machineOf } from "../../../../host/resources/machine.ts";
 import { decodeNode, type Node } from "../../../../host/resources/node.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { LastingFences } from "../../../../host/agent/gc/lasting-fences.ts";
-import type { NicAccess } from "../../../../host/agent/gc/orphan-nics.ts";
+import { LastingFences } from "../../../../host/agent/fences/lasting-fences.ts";
+import type { NicAccess } from "../../../../host/agent/fences/orphan-nics.ts";
 import type { NetnsStatus } from "../../../../host/ipam/leak.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { recordLog } from "../../../world/recorded-log.ts";

@@ -1,18 +1,22 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { openCaches } from "../../../host/controller/caches.ts";
+import { openCaches } from "../../../../host/controller/caches.ts";
 import {
   MAX_NODE_ADDRESSES,
   MAX_SERVICE_ADDRESSES,
   planOccupied,
   readService,
-} from "../../../host/controller/claimants.ts";
-import { readControlPlane, readEndpoints, startOccupied } from "../../../host/controller/occupied-controller.ts";
-import type { Claimant, ControllerDeps } from "../../../host/controller/types.ts";
-import { openLog } from "../../../host/lib/log.ts";
-import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
-import { MemoryApiServer } from "../../fakes/memory-api-server.ts";
-import { POOLS, SERVES } from "../../simulation/cluster.ts";
-import { range } from "../../world/values.ts";
+} from "../../../../host/controller/claimants.ts";
+import {
+  readControlPlane,
+  readEndpoints,
+  startOccupied,
+} from "../../../../host/controller/networks/occupied-controller.ts";
+import type { Claimant, ControllerDeps } from "../../../../host/controller/types.ts";
+import { openLog } from "../../../../host/lib/log.ts";
+import { API_VERSION } from "../../../../host/resources/fields/metadata.ts";
+import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { POOLS, SERVES } from "../../../simulation/cluster.ts";
+import { range } from "../../../world/values.ts";
 
 afterEach(() => void vi.useRealTimers());
 

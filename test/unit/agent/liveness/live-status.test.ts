@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readNodeStatus } from "../../../../host/agent/gc/live-status.ts";
+import { readNodeStatus } from "../../../../host/agent/liveness/live-status.ts";
 import type { NodeStatus } from "../../../../host/ipam/retention.ts";
 import { machineOf } from "../../../../host/resources/machine.ts";
 import { OUT_OF_SERVICE } from "../../../../host/resources/node.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { Mirror } from "../../../host/kubernetes/mirror.ts";
-import { MAX_OBJECT_LENGTH, MAX_UNUSED_NAMED, ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { keyOf } from "../../../host/kubernetes/object-key.ts";
 import { openLog } from "../../../host/lib/log.ts";
+import { MAX_OBJECT_LENGTH, MAX_UNUSED_NAMED, ObjectBudget } from "../../../host/lib/object-budget.ts";
 
 /** An object's text, and what is left of it when it is not used. */
 interface Value {

@@ -22,8 +22,8 @@ import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { isListedKind, type Workload } from "../../resources/member.ts";
-import { type FoundNetns, findNetns, type SoughtNic } from "./find-netns.ts";
-import { isNumber, type NetnsOfNic, openPodNetns, readCookie, readNetnsStatus } from "./pod-netns.ts";
+import { type FoundNetns, findNetns, type SoughtNic } from "../netns/find-netns.ts";
+import { isNumber, type NetnsOfNic, openPodNetns, readCookie, readNetnsStatus } from "../netns/pod-netns.ts";
 
 interface OrphanNics extends NetnsOfNic {
   /** Path of the orphan's network namespace, as its ADD gave it. */

@@ -1,8 +1,8 @@
 /** A server whose history goes back, as its clients see it. */
 import { beforeEach, expect, it } from "vitest";
-import { HistoryApi } from "../../../host/kubernetes/history-api.ts";
-import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
-import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
+import { HistoryApi } from "../../../../host/agent/cluster/history-api.ts";
+import type { KubeApi } from "../../../../host/kubernetes/kube-api.ts";
+import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 
 const PODS = "/api/v1/pods";
 

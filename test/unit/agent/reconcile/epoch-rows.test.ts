@@ -3,9 +3,9 @@
  * in memory, which a copy of it replaces.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { OwnEpochRows } from "../../../../host/agent/gc/epoch-rows.ts";
 import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
-import { OwnAllocations } from "../../../../host/agent/gc/own-allocations.ts";
+import { OwnEpochRows } from "../../../../host/agent/reconcile/epoch-rows.ts";
+import { OwnAllocations } from "../../../../host/agent/reconcile/own-allocations.ts";
 import { ApiError, ApiUnavailable, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { KnownEpoch } from "../../../../host/registry/epoch/known-epoch.ts";

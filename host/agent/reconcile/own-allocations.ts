@@ -5,7 +5,7 @@
 import type { Change } from "../../kubernetes/mirror.ts";
 import { NOTICE_ANNOTATION, type NoticedAllocations, parseNotice } from "../../resources/allocation-notice.ts";
 import type { Node } from "../../resources/node.ts";
-import type { LostAddresses } from "./lost-addresses.ts";
+import type { LostAddresses } from "../gc/lost-addresses.ts";
 import { type ReconcileReport, Reconciler, type ReconcilerDeps, type ReconcilerOptions } from "./reconciler.ts";
 
 interface OwnAllocationsDeps extends Omit<ReconcilerDeps, "lost"> {
