@@ -10,7 +10,7 @@ import type {
 } from "../server/map-records.ts";
 import { type MapModel, readMap } from "./map-model.ts";
 
-export interface Credentials {
+interface Credentials {
   readonly token: string;
   readonly namespaces: readonly string[];
 }
@@ -100,7 +100,7 @@ export class Api {
   }
 }
 
-export interface FollowEvents {
+interface FollowEvents {
   readonly onOpen: () => void;
   readonly onChanges: (changes: ChangesEvent) => void;
   readonly onReload: () => void;

@@ -23,7 +23,7 @@ export function findTroubles({ alerts, conditions }: Pool): readonly Trouble[] {
   ];
 }
 
-export interface Trouble {
+interface Trouble {
   readonly text: string;
   /** The map shows the addresses. */
   readonly isQuarantine: boolean;

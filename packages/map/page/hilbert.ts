@@ -26,7 +26,7 @@ const PLACE: readonly (readonly number[])[] = [
 /** The inverse: by orientation and x | y << 1. */
 const DIGIT: readonly (readonly number[])[] = PLACE.map((places) => [0, 1, 2, 3].map((place) => places.indexOf(place)));
 
-export interface Square {
+interface Square {
   readonly x: number;
   readonly y: number;
   /** Orientation of the part of the curve inside of it. */

@@ -33,7 +33,7 @@ export interface Block {
   readonly bits: number;
 }
 
-export type Counts = Record<Kind, number>;
+type Counts = Record<Kind, number>;
 
 export class MapModel {
   readonly header: MapHeader;

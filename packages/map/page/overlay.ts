@@ -6,7 +6,7 @@ import { numberAt, squareOf } from "./hilbert.ts";
 import { KINDS, type MapModel } from "./map-model.ts";
 
 /** The viewer's position on the map. */
-export interface Sight {
+interface Sight {
   /** In squares of the map: the upper left corner. */
   readonly x: number;
   readonly y: number;

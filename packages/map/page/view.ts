@@ -29,7 +29,7 @@ interface Tile {
   isStale: boolean;
 }
 
-export interface ViewEvents {
+interface ViewEvents {
   /** The part of the map in view has changed. */
   readonly onMove: () => void;
   /** The pointer is over an address; undefined: over none. */

@@ -5,7 +5,7 @@ import { decodeExplanation, type ExplanationRecord } from "../../../host/records
 import type { AddressHistory, MapQuestions, PodName } from "./map-source.ts";
 
 /** Calls GET of the agent's status API. Rejects if there is no answer, and when the signal aborts. */
-export type AskAgent = (url: string, signal: AbortSignal) => Promise<{ readonly body: string }>;
+type AskAgent = (url: string, signal: AbortSignal) => Promise<{ readonly body: string }>;
 
 /** Asks the one agent of a host without a cluster. */
 export function questionsTo(ask: AskAgent): MapQuestions {

@@ -29,7 +29,8 @@ function kindsOf(rules: readonly string[], texts: readonly Pick<Source, "path" |
   return kinds;
 }
 
-const tests = readSources("test", ".ts");
+const beside = readSources("packages", ".ts").filter(({ path }) => path.includes("/test/"));
+const tests = [...readSources("test", ".ts"), ...beside];
 
 it("a rule stands in at most two kinds of tests: its home and a smoke", () => {
   const rules = readRules();

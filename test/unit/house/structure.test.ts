@@ -9,9 +9,10 @@ import { EXCEPTIONS } from "./structure-exceptions.ts";
 const host = readSources("host", ".ts");
 const beside = readSources("packages", ".ts");
 const isTest = ({ path }: Source): boolean => path.includes("/test/");
+/** What becomes bundles, and the page. */
+const built = [...host, ...beside.filter((each) => !isTest(each))];
 const product = [
-  ...host,
-  ...beside.filter((each) => !isTest(each)),
+  ...built,
   ...["scripts", "benchmarks", "embeddings"].flatMap((folder) => [
     ...readSources(folder, ".ts"),
     ...readSources(folder, ".mjs"),
@@ -132,7 +133,7 @@ function circles(sources: readonly Source[]): string[][] {
 }
 
 describe("files that import one another", () => {
-  it("there are none: join them, or move what both need into a third", () => expect(circles(host)).toEqual([]));
+  it("there are none: join them, or move what both need into a third", () => expect(circles(built)).toEqual([]));
 
   it("are found", () => {
     const sources = [
@@ -158,7 +159,7 @@ function purityFaults(source: Source): string[] {
   return faults;
 }
 
-it("pure folders have no I/O, no clock, no randomness", () => expect(host.flatMap(purityFaults)).toEqual([]));
+it("pure folders have no I/O, no clock, no randomness", () => expect(built.flatMap(purityFaults)).toEqual([]));
 
 it("only native.ts opens the addon", () => {
   const importers = host.filter(({ text }) => /dlopen|berth\.node/.test(text)).map(({ path }) => path);
@@ -175,7 +176,7 @@ function reexportFaults({ path, text }: Source): string[] {
 const WHOLE_ZOD = /import \{[^}]*\} from "zod"/;
 
 it("imports of zod name the namespace, so that a bundle has only what it uses", () => {
-  const faults = host.filter(({ text }) => WHOLE_ZOD.test(text)).map(({ path }) => path);
+  const faults = built.filter(({ text }) => WHOLE_ZOD.test(text)).map(({ path }) => path);
   expect(faults.map((path) => `${path}: write import * as z from "zod"`)).toEqual([]);
 });
 
@@ -199,7 +200,7 @@ it("the registry's thread loads no schemas, which would take a third of its star
 
 describe("exports", () => {
   it("are not passed on by other files", () =>
-    expect(remaining("reexports", host.flatMap(reexportFaults))).toEqual([]));
+    expect(remaining("reexports", built.flatMap(reexportFaults))).toEqual([]));
 
   it("a re-export is found", () => {
     expect(reexportFaults(sourceOf("host/x/y.ts", 'export {\n  a,\n} from "./z.ts";'))).toHaveLength(1);
@@ -209,7 +210,7 @@ describe("exports", () => {
   it("have an importer in the product, or are used in their own file and in a test", () => {
     const inProduct = new Set(product.flatMap(usesOf));
     const inTests = new Set(tests.flatMap(usesOf));
-    const faults = isAlone ? [] : host.flatMap((source) => exportFaults(source, inProduct, inTests));
+    const faults = isAlone ? [] : built.flatMap((source) => exportFaults(source, inProduct, inTests));
     expect(remaining("exports", faults)).toEqual([]);
   });
 
@@ -273,18 +274,18 @@ function importersOf(sources: readonly Source[]): Map<string, Set<string>> {
 describe("files", () => {
   it("have no header that names a caller which does not import them", () => {
     const importers = importersOf(product);
-    const faults = host.flatMap((source) => callerFaults(source, importers));
+    const faults = built.flatMap((source) => callerFaults(source, importers));
     expect(remaining("callers", faults)).toEqual([]);
   });
 
   it("are formatted by the formatter alone", () => {
-    const found = host.filter(({ text }) => text.includes("biome-ignore format"));
+    const found = built.filter(({ text }) => text.includes("biome-ignore format"));
     const faults = found.map(({ path }) => `${basename(path)}: ${path} suppresses the formatter; let it break lines`);
     expect(remaining("format", faults)).toEqual([]);
   });
 
   it("do not stand beside a folder of their name", () => {
-    const beside = host.filter(({ path }) => existsSync(join(root, path.replace(/\.ts$/, ""))));
+    const beside = built.filter(({ path }) => existsSync(join(root, path.replace(/\.ts$/, ""))));
     const faults = beside.map(({ path }) => `${path}: move it into the folder of its name, or join the two`);
     expect(remaining("beside", faults)).toEqual([]);
   });
@@ -323,7 +324,7 @@ function bareReads({ path, text }: Source): string[] {
 
 describe("files from outside", () => {
   it("are read where a pipe, a device or an endless file is refused", () => {
-    expect(host.flatMap(bareReads)).toEqual([]);
+    expect(built.flatMap(bareReads)).toEqual([]);
   });
 
   it("are found where they are not", () => {
