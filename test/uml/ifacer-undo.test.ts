@@ -25,6 +25,10 @@ function tidy(line: string): string {
     : line;
 }
 
+/** The kernel gives a link that is up again its link-local address a moment later. */
+const becomes = (observe: () => readonly string[], wanted: readonly string[], message: string) =>
+  expect.poll(observe, { timeout: 5_000, interval: 20, message }).toEqual(wanted);
+
 interface Scene {
   readonly made: readonly string[];
   readonly conf: object;
@@ -85,9 +89,9 @@ describe.each(ofRun(Object.entries(scenes), isShort))("%s", (_name, { made, conf
       failures = number;
       expect(ending).toContain(`Effect ${number} (kernel.apply) failed: injected`);
       expect(ending).not.toContain("could not be undone");
-      expect(node.observe().map(tidy), ending).toEqual(links.map(tidy));
+      await becomes(() => node.observe().map(tidy), links.map(tidy), ending);
       // What ip shows has more in it, and takes longer.
-      if (number % 16 === 2) expect(node.state().map(tidy), ending).toEqual(state);
+      if (number % 16 === 2) await becomes(() => node.state().map(tidy), state, ending);
     }
     expect(failures).toBeGreaterThan(2);
     await node.check(conf);
@@ -147,7 +151,7 @@ describe("what the kernel refuses", () => {
     const error = await node.add(conf).then(() => expect.unreachable(), toCniError);
     expect(error.message).toContain(text);
     expect(error.code).toBe(code);
-    expect(node.observe()).toEqual(found);
+    await becomes(() => node.observe(), found, error.message);
     expect(node.file("/sys/class/net/m1/carrier_changes")).toBe(changes);
     spawnSync("ip", ["-n", other, "link", "del", "foreign"]);
   });
