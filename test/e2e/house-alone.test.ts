@@ -17,14 +17,15 @@ const inPlace = (...[file = "", ...args]: readonly string[]) =>
 
 beforeAll(async () => {
   place = mkdtempSync(join(tmpdir(), "berth-alone-"));
+  await inPlace("git", "clone", "--quiet", "--no-checkout", root, ".");
   const { stdout } = await run("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root });
   const files = stdout.split("\n").filter((path) => !path.startsWith("packages/") && existsSync(join(root, path)));
   // Of what is built, what takes long and stands on no package.
   for (const path of [...files.filter((path) => path !== ""), ...["bin", "core", "native", ".stamps"].map(built)])
     cpSync(join(root, path), join(place, path), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(place, "node_modules"));
-  await inPlace("git", "init", "--quiet");
   await inPlace("git", "add", "--all");
+  await inPlace(..."git -c user.name=Berth -c user.email=berth@localhost commit --quiet -m alone".split(" "));
 });
 
 afterAll(() => rmSync(place, { recursive: true }));
