@@ -9,8 +9,8 @@ import type { CommandLine } from "./cli/command-line.ts";
 import type { OpenCaches } from "./controller/caches.ts";
 import type { KubeApi } from "./kubernetes/kube-api.ts";
 
-/** The values of all options of a program. */
-type Flags = Readonly<Record<string, unknown>>;
+/** The values of all options of a program. What takes them is a method, so that a package may name those it reads. */
+type Flags = object;
 
 /** Ends the program with a clause that says why its options are wrong. */
 export type Refuse = (text: string) => never;
@@ -21,17 +21,18 @@ export interface ControllerParts extends Omit<AgentParts, "backend" | "answer"> 
   readonly caches: OpenCaches;
 }
 
+/** Every program reads all extensions when it starts: what only one of them needs is imported there. */
 export interface Extension {
   /** Adds commands to berthctl and kubectl berth, behind those of the house in the help. */
-  readonly addCommands?: (cli: CommandLine) => void;
+  readonly addCommands?: (cli: CommandLine) => void | Promise<void>;
   /** Adds options to berth-agent. */
-  readonly addAgentOptions?: (program: Command) => void;
+  readonly addAgentOptions?: (program: Command) => void | Promise<void>;
   /** Adds options to berth-controller. */
-  readonly addControllerOptions?: (program: Command) => void;
+  readonly addControllerOptions?: (program: Command) => void | Promise<void>;
   /** Opens the driver of a runtime that does not speak CNI, by the agent's options. */
-  readonly openDriver?: (flags: Flags) => Promise<Driver>;
+  openDriver?(flags: Flags): Promise<Driver>;
   /** Undefined if the agent's options want none. */
-  readonly agentServer?: (flags: Flags, refuse: Refuse) => Server<AgentParts> | undefined;
+  agentServer?(flags: Flags, refuse: Refuse): Promise<Server<AgentParts> | undefined>;
   /** Undefined if the controller's options want none. */
-  readonly controllerServer?: (flags: Flags, refuse: Refuse) => Server<ControllerParts> | undefined;
+  controllerServer?(flags: Flags, refuse: Refuse): Promise<Server<ControllerParts> | undefined>;
 }

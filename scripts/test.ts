@@ -13,7 +13,7 @@
  * test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
  */
 import { spawn } from "node:child_process";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { mkdtempDisposable, open, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ import {
   writeStamp,
 } from "./last-runs.ts";
 import { compareSeconds, readSecondsBudgets, slownessOf, writeLastSeconds } from "./seconds.ts";
-import { root } from "./setup/paths.mjs";
+import { hasPackage, root } from "./setup/paths.mjs";
 import { findIdle, readImports } from "./suites.ts";
 import {
   addComplaint,
@@ -255,7 +255,7 @@ async function runAll(): Promise<Result[]> {
   const tools = [
     toolStage("linter", "biome", "check", "."),
     toolStage("compiler", "tsc"),
-    ...(existsSync(PAGE) ? [toolStage("page's compiler", "tsc", "-p", PAGE)] : []),
+    ...(hasPackage("map") ? [toolStage("page's compiler", "tsc", "-p", PAGE)] : []),
   ];
   if (values.check) return runStages([testStage("unit"), testStage("property", [SINCE_LAST_RUN])], [tools]);
   if (values.ci) tools.push(ageStage());

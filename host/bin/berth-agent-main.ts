@@ -35,7 +35,7 @@ async function serve(program: Command, flags: AgentFlags): Promise<void> {
   }
   const refuse = (text: string): never => program.error(`error: ${text}`, { exitCode: WRONG_USAGE });
   const scraping = scrapeSettingsOf(flags, config === undefined, refuse);
-  const servers = extensions.flatMap(({ agentServer }) => agentServer?.({ ...flags }, refuse) ?? []);
+  const servers = await Promise.all(extensions.map((each) => each.agentServer?.(flags, refuse)));
   const log = openLog("berth-agent", flags.logLevel, { send: openSend(2), format: flags.logFormat });
   const fault = process.env.BERTH_FAULT;
   const { die, endWith } = openLife(log);
@@ -47,13 +47,13 @@ async function serve(program: Command, flags: AgentFlags): Promise<void> {
         ? { kubeconfig, configNamespace, controllerLease, renewToken: flags.renewToken === true }
         : undefined,
     cniConfDirectory: flags.cniConfDir,
-    drivers: await Promise.all(extensions.flatMap(({ openDriver }) => openDriver?.({ ...flags }) ?? [])),
+    drivers: await Promise.all(extensions.flatMap((each) => each.openDriver?.(flags) ?? [])),
     logDirectory: flags.logDir,
     stateDirectory: flags.state,
     spoolDirectory: flags.spool,
     socketPath: flags.socket,
     scraping,
-    servers,
+    servers: servers.filter((server) => server !== undefined),
     nodeName: flags.node,
     nodeLabels: flags.nodeLabel,
     lockWaitMs: flags.lockWait * 1000,
@@ -77,7 +77,7 @@ process.umask(0o077);
 
 const extensions = await readExtensions();
 const program = describeAgent();
-for (const { addAgentOptions } of extensions) addAgentOptions?.(program);
+for (const { addAgentOptions } of extensions) await addAgentOptions?.(program);
 // The subcommands have options of the same names.
 endsOnUsage(program).enablePositionalOptions();
 addInstallCommands(program.action((flags: AgentFlags) => serve(program, flags)));

@@ -34,7 +34,7 @@ import { VERSION } from "./version.ts";
 
 const extensions = await readExtensions();
 const program = describeController();
-for (const { addControllerOptions } of extensions) addControllerOptions?.(program);
+for (const { addControllerOptions } of extensions) await addControllerOptions?.(program);
 addClusterCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
 await program.parseAsync();
 
@@ -108,7 +108,8 @@ async function serve(flags: ControllerFlags): Promise<void> {
     retryMs: flags.leaseRetry * 1000,
   };
   const scraping = scrapeSettingsOf(flags, true, refuseUsage);
-  const servers = extensions.flatMap(({ controllerServer }) => controllerServer?.({ ...flags }, refuseUsage) ?? []);
+  const found = await Promise.all(extensions.map((each) => each.controllerServer?.(flags, refuseUsage)));
+  const servers = found.filter((server) => server !== undefined);
   const recordServer = recordServerOf(flags);
   const controllers = { ...controllersOf(flags), ...recordsOf(flags, recordServer) };
   const fault = findTimingFault(timings);

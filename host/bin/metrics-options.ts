@@ -38,19 +38,21 @@ export function addMetricsOptions(program: Command): Command {
     .option("--metrics-insecure", "let other machines scrape without TLS and without a token of the cluster");
 }
 
-/** Returns the settings; calls `refuse` with a clause if they contradict each other or would expose the metrics. */
-export function scrapeSettingsOf(
-  flags: MetricsFlags,
+/** Returns the settings; calls `refuse` with a clause if they would expose what is served. */
+export function settingsOf(
+  served: "metrics" | "map",
+  settings: ServerSettings,
   hasCluster: boolean,
   refuse: (text: string) => never,
 ): ServerSettings {
-  const settings = {
-    address: flags.metricsListen,
-    tls: tlsOf(flags, refuse),
-    isInsecure: flags.metricsInsecure === true,
-  };
-  const exposure = findExposure(settings, { hasCluster });
-  return exposure === undefined ? settings : refuse(`--metrics-listen: ${exposure}`);
+  const exposure = findExposure(settings, { hasCluster })?.replaceAll("--metrics-insecure", `--${served}-insecure`);
+  return exposure === undefined ? settings : refuse(`--${served}-listen: ${exposure}`);
+}
+
+/** Returns the settings; calls `refuse` with a clause if they contradict each other or would expose the metrics. */
+export function scrapeSettingsOf(flags: MetricsFlags, hasCluster: boolean, refuse: (text: string) => never) {
+  const { metricsListen: address, metricsInsecure: isInsecure = false } = flags;
+  return settingsOf("metrics", { address, tls: tlsOf(flags, refuse), isInsecure }, hasCluster, refuse);
 }
 
 /** The metrics' certificate; calls `refuse` with a clause if a half of it is missing. */

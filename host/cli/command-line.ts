@@ -61,7 +61,7 @@ export interface CommandLineOptions {
   readonly words: readonly string[];
   readonly terminal: Terminal;
   /** Adds the commands of folders that the command line does not know. Absent: none. */
-  readonly more?: readonly ((cli: CommandLine) => void)[];
+  readonly more?: readonly ((cli: CommandLine) => void | Promise<void>)[];
 }
 
 /** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */

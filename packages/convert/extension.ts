@@ -1,5 +1,4 @@
 /** `berthctl convert`. */
 import type { Extension } from "../../host/extension.ts";
-import { addConvert } from "./command.ts";
 
-export default { addCommands: addConvert } satisfies Extension;
+export default { addCommands: async (cli) => (await import("./command.ts")).addConvert(cli) } satisfies Extension;

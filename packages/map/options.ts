@@ -1,8 +1,8 @@
 /** The options of agent and controller that say where the address map is served, and how agents are asked for it. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type MetricsFlags, parseListen, tlsOf } from "../../host/bin/metrics-options.ts";
+import { type MetricsFlags, parseListen, settingsOf, tlsOf } from "../../host/bin/metrics-options.ts";
 import type { Refuse } from "../../host/extension.ts";
-import { findExposure, LISTEN_FORMS, type ListenAddress, type ServerSettings } from "../../host/metrics/listen.ts";
+import { LISTEN_FORMS, type ListenAddress, type ServerSettings } from "../../host/metrics/listen.ts";
 import { AGENTS_AUDIENCE } from "../../host/metrics/scrape-server.ts";
 import type { AgentAccess } from "./server/agent-questions.ts";
 
@@ -59,12 +59,9 @@ function parsePort(text: string): number {
  * it is plain HTTP: a browser that reaches it by a port-forward would not know the certificate.
  */
 export function mapSettingsOf(flags: MapFlags, hasCluster: boolean, refuse: Refuse): ServerSettings | undefined {
-  const { mapListen: address, mapInsecure } = flags;
+  const { mapListen: address, mapInsecure: isInsecure = false } = flags;
   const tls = address.kind === "network" ? tlsOf(flags, refuse) : undefined;
-  const settings = { address, tls, isInsecure: mapInsecure === true };
-  const exposure = findExposure(settings, { hasCluster });
-  if (exposure !== undefined) refuse(`--map-listen: ${exposure.replaceAll("--metrics-insecure", "--map-insecure")}`);
-  return address.kind === "off" ? undefined : settings;
+  return address.kind === "off" ? undefined : settingsOf("map", { address, tls, isInsecure }, hasCluster, refuse);
 }
 
 /** Returns undefined if agents are not asked. */

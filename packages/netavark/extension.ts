@@ -9,14 +9,14 @@ export default {
         .default("/etc/containers/networks")
         .env("BERTH_PODMAN_NETWORKS_DIR"),
     ),
-  openDriver: async ({ podmanNetworksDir }) => {
+  openDriver: async ({ podmanNetworksDir: directory }: { readonly podmanNetworksDir: string }) => {
     const [{ NetavarkDriver }, { decodePodmanFile }] = await Promise.all([
       import("./driver.ts"),
       import("./podman-network.ts"),
     ]);
     return {
       name: "netavark",
-      directory: String(podmanNetworksDir),
+      directory,
       files: { name: /\.json$/, decode: decodePodmanFile },
       open: (plugins) => new NetavarkDriver(plugins),
     };

@@ -2,15 +2,15 @@
  * The files of Berth for one processor, as they lie in usr/lib/berth of the image; the tarball has the plugins in a
  * folder of their own.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "../setup/paths.mjs";
+import { hasPackage, root } from "../setup/paths.mjs";
 import type { ArchiveEntry } from "./archive.ts";
 
 /** The files that the bundles read. */
 const PLAIN_FILES = [
   "core/berth-core.wasm",
-  ...(existsSync(join(root, "packages", "map")) ? ["map/index.html", "map/map.css", "map/map.js"] : []),
+  ...(hasPackage("map") ? ["map/index.html", "map/map.css", "map/map.js"] : []),
 ];
 
 export interface NativeParts {

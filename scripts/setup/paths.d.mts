@@ -1,5 +1,6 @@
 /** The folder of the repository. */
 export const root: string;
+export function hasPackage(name: string): boolean;
 export function cacheDir(env?: NodeJS.ProcessEnv): string;
 export function lastReleaseDir(): string;
 export function referenceTool(tool: string): { version: string; directory: string };

@@ -10,6 +10,9 @@ import { fileURLToPath } from "node:url";
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
+/** Whether this package beside the house is there. */
+export const hasPackage = (name) => existsSync(join(root, "packages", name));
+
 /**
  * The folder of caches: `BERTH_CACHE`, else `berth` below the user's cache folder. An empty HOME is the user's entry
  * in passwd.

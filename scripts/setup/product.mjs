@@ -17,7 +17,7 @@ import {
 import { join } from "node:path";
 import { run } from "./command.mjs";
 import { npmStep } from "./npm.mjs";
-import { root } from "./paths.mjs";
+import { hasPackage, root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 import { buildVersion, VERSION_FILE } from "./version.mjs";
 
@@ -52,7 +52,7 @@ export function productSteps() {
     coreStep(),
     corePackageStep(),
     bundleStep(groups, version),
-    ...(existsSync(inRoot("packages", "map")) ? [mapStep()] : []),
+    ...(hasPackage("map") ? [mapStep()] : []),
     versionStep(version),
   ];
 }

@@ -7,7 +7,6 @@
  *
  * Effects: namespaces, an agent, a port on loopback; removed by the stack that the place is opened with.
  */
-import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -20,7 +19,7 @@ import { ipPool, macvlan, podManifest, vendorConf } from "../../../test/lab/mani
 import type { Fabric } from "../../../test/lab/netns/fabric.ts";
 import { addressesOf, type LabPod, NetnsWorld } from "../../../test/lab/netns/world.ts";
 import type { Netns } from "../../../test/lab/netns.ts";
-import { root } from "../../setup/paths.mjs";
+import { hasPackage } from "../../setup/paths.mjs";
 import { addressesOn, type Narrator } from "../engine.ts";
 
 const lan = { subnet: segmentSubnet(0, 4), gateway: segmentAddress(0, 1, 4) };
@@ -65,7 +64,7 @@ export interface Place {
   readonly world: NetnsWorld;
 }
 
-export const hasMap = existsSync(join(root, "packages", "map"));
+export const hasMap = hasPackage("map");
 
 export async function open(stack: AsyncDisposableStack): Promise<Place> {
   const world = stack.use(new NetnsWorld("demo"));
