@@ -7,7 +7,11 @@ import type { AgentParts, Server } from "./agent/agent.ts";
 import type { Driver } from "./agent/request/driver.ts";
 import type { CommandLine } from "./cli/command-line.ts";
 import type { OpenCaches } from "./controller/caches.ts";
+import type { Controllers } from "./controller/leadership.ts";
+import type { Measurements } from "./controller/types.ts";
 import type { KubeApi } from "./kubernetes/kube-api.ts";
+import type { MetricSet } from "./metrics/metric.ts";
+import type { CustomKind } from "./resources/custom-kind.ts";
 
 /** The values of all options of a program. What takes them is a method, so that a package may name those it reads. */
 type Flags = object;
@@ -21,9 +25,19 @@ export interface ControllerParts extends Omit<AgentParts, "backend" | "answer"> 
   readonly caches: OpenCaches;
 }
 
+/** Controllers that run while a process leads, and what they hold. */
+export interface MoreControllers {
+  readonly controllers: Controllers;
+  /** Why a connection may not last: a sentence without a full stop. */
+  readonly problem: string | undefined;
+  close(): Promise<void>;
+}
+
 /** Every program reads all extensions when it starts: what only one of them needs is imported there. */
 export interface Extension {
-  /** Adds commands to berthctl and kubectl berth, behind those of the house in the help. */
+  /** The kinds whose definitions are generated. */
+  readonly readKinds?: () => Promise<readonly CustomKind[]>;
+  /** Adds commands to berthctl and kubectl berth, behind those of the house in the help, and searches to `check`. */
   readonly addCommands?: (cli: CommandLine) => void | Promise<void>;
   /** Adds options to berth-agent. */
   readonly addAgentOptions?: (program: Command) => void | Promise<void>;
@@ -35,4 +49,8 @@ export interface Extension {
   agentServer?(flags: Flags, refuse: Refuse): Promise<Server<AgentParts> | undefined>;
   /** Undefined if the controller's options want none. */
   controllerServer?(flags: Flags, refuse: Refuse): Promise<Server<ControllerParts> | undefined>;
+  /** Opened once, with the controller's options; closed after the controllers have stopped. */
+  openControllers?(flags: Flags, refuse: Refuse): Promise<MoreControllers>;
+  /** Adds metrics of the controller; `measured`: what its parts count. */
+  addMetrics?(set: MetricSet, measured: () => Measurements): Promise<void>;
 }

@@ -8,10 +8,10 @@
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { clusterStory, OPERATOR_TITLE } from "./demo/cluster/story.ts";
-import { clustersStory } from "./demo/clusters-story.ts";
-import { StoryError, tell } from "./demo/engine.ts";
+import { type Story, StoryError, tell } from "./demo/engine.ts";
 import { nodeStory } from "./demo/node/story.ts";
 import { renderRecording } from "./demo/recording.ts";
+import { hasPackage } from "./setup/paths.mjs";
 import { runSetup } from "./setup/run-setup.ts";
 
 const { values } = parseArgs({
@@ -39,9 +39,15 @@ async function untilEnter(sight: string): Promise<void> {
   process.stdin.destroy();
 }
 
+async function readClustersStory() {
+  if (!hasPackage("segments")) throw new StoryError("Clusters that share a segment need packages/segments.");
+  const { default: story } = await import("../packages/segments/demo/clusters-story.ts" as string);
+  return story as Story<unknown>;
+}
+
 async function play(): Promise<void> {
   const options = { interrupted, stay: values.stay ? untilEnter : undefined };
-  if (values.clusters) await tell(clustersStory, options);
+  if (values.clusters) await tell(await readClustersStory(), options);
   else if (!values.cluster) await tell(nodeStory, options);
   else {
     const printed = await tell(clusterStory, options);

@@ -30,14 +30,9 @@ export const SUITES: readonly Suite[] = [
   },
   { name: "Podman", tests: ["packages/netavark/test/e2e/"], judges: ["packages/netavark/"] },
   {
-    name: "blocks",
-    tests: ["test/cluster/blocks-operations", "test/cluster/hub", "test/property/blocks/"],
-    judges: ["host/blocks/", "host/controller/blocks/"],
-  },
-  {
-    name: "records",
-    tests: ["test/cluster/records", "test/property/controller/records-plan"],
-    judges: ["host/records/", "host/record-server/", "host/controller/records/"],
+    name: "segments",
+    tests: ["cluster", "property"].map((kind) => `packages/segments/test/${kind}/`),
+    judges: ["packages/segments/"],
   },
   {
     name: "embeddings",

@@ -4,27 +4,20 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { HubConnection } from "../blocks/hub-connection.ts";
 import { startCertificates } from "../controller/certificates/certificates-controller.ts";
 import { openController } from "../controller/controller-process.ts";
 import { CONTROLLERS, LETTING_GO } from "../controller/controllers.ts";
 import type { Controllers } from "../controller/leadership.ts";
-import { startRecords } from "../controller/records/records-controller.ts";
 import { listenForQuestions } from "../controller/status-server.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { findTimingFault } from "../kubernetes/lease/plan-lease.ts";
-import { messageOf } from "../lib/describe.ts";
 import { openLog } from "../lib/log.ts";
 import { collectApi, collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes } from "../metrics/scrape-server.ts";
-import { HttpClient } from "../record-server/http-client.ts";
-import { NAUTOBOT } from "../record-server/nautobot-addresses.ts";
-import { NETBOX } from "../record-server/netbox-addresses.ts";
-import { RestAddresses } from "../record-server/rest-addresses.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { type ControllerFlags, describeController } from "./controller-options.ts";
 import { readExtensions } from "./extensions.ts";
@@ -43,42 +36,6 @@ function refuseUsage(text: string): never {
   process.exit(WRONG_USAGE);
 }
 
-/** Returns undefined if there is no hub. */
-function openHub({ hubKubeconfig: kubeconfig, hubMember: member }: ControllerFlags) {
-  if ((kubeconfig === undefined) !== (member === undefined))
-    refuseUsage("--hub-kubeconfig and --hub-member belong together, found one of them");
-  if (kubeconfig === undefined || member === undefined) return undefined;
-  return { api: new HubConnection({ kubeconfig, userAgent: "berth-controller", random: Math.random }), member };
-}
-
-/** Returns undefined without --records-server. */
-function recordServerOf(flags: ControllerFlags) {
-  const { recordsServer: product, recordsUrl: url, recordsTokenFile: tokenFile, recordsCluster: cluster } = flags;
-  if (product === undefined) return undefined;
-  if (url === undefined || tokenFile === undefined || cluster === undefined)
-    refuseUsage("--records-server needs --records-url, --records-token-file and --records-cluster");
-  const usual = new Map([["", product === "nautobot" ? "Global" : ""]]);
-  const spaces = flags.recordsSpace.size > 0 ? flags.recordsSpace : usual;
-  const common = { product, cluster, spaces, namespace: flags.configNamespace };
-  try {
-    const address = { url, tokenFile, caFile: flags.recordsCaFile };
-    return { ...common, client: new HttpClient({ ...address, userAgent: "berth-controller" }) };
-  } catch (error) {
-    return refuseUsage(messageOf(error));
-  }
-}
-
-function recordsOf(flags: ControllerFlags, server: ReturnType<typeof recordServerOf>): Controllers {
-  if (flags.recordsAddresses === undefined) return {};
-  if (server === undefined) refuseUsage("--records-addresses needs --records-server");
-  const { product, cluster, client, spaces } = server;
-  const dialect = product === "nautobot" ? NAUTOBOT : NETBOX;
-  const common = { client, dialect, tag: flags.recordsTag, spaces: [...spaces.values()] };
-  const open = (uid: string) => new RestAddresses({ ...common, cluster: uid });
-  const { recordsDomain: domain, recordsInterval } = flags;
-  return { records: startRecords({ open, cluster, domain, spaces, intervalMs: recordsInterval * 1_000 }) };
-}
-
 function controllersOf(flags: ControllerFlags): Controllers {
   const {
     authoritySecret: authority,
@@ -93,6 +50,11 @@ function controllersOf(flags: ControllerFlags): Controllers {
   if (authority === undefined) return controllers;
   const settings = { namespace: leaseNamespace, authority, servers, lifetimeMs: certificateLifetime * 86_400_000 };
   return { ...controllers, certificates: startCertificates(settings) };
+}
+
+async function openMore(flags: ControllerFlags) {
+  const opened = await Promise.all(extensions.map((each) => each.openControllers?.(flags, refuseUsage)));
+  return opened.filter((each) => each !== undefined);
 }
 
 async function serve(flags: ControllerFlags): Promise<void> {
@@ -110,8 +72,8 @@ async function serve(flags: ControllerFlags): Promise<void> {
   const scraping = scrapeSettingsOf(flags, true, refuseUsage);
   const found = await Promise.all(extensions.map((each) => each.controllerServer?.(flags, refuseUsage)));
   const servers = found.filter((server) => server !== undefined);
-  const recordServer = recordServerOf(flags);
-  const controllers = { ...controllersOf(flags), ...recordsOf(flags, recordServer) };
+  const more = await openMore(flags);
+  const controllers = Object.assign({}, controllersOf(flags), ...more.map((each) => each.controllers)) as Controllers;
   const fault = findTimingFault(timings);
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
@@ -122,17 +84,14 @@ async function serve(flags: ControllerFlags): Promise<void> {
     const credentials = await loadCredentials({ kubeconfig });
     const random = Math.random;
     const api = openKubeClient({ credentials, userAgent: "berth-controller", random });
-    const hub = openHub(flags);
     // Two lives of one pod are two candidates.
     const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
     const controller = openController({
       ...{ api, controllers, configNamespace, random, log },
-      hub: hub && { ...hub, namespace: configNamespace },
-      recordServer,
       lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
       clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
       now: () => new Date(),
-      connectionProblem: () => credentials.problem ?? hub?.api.problem ?? recordServer?.client.problem,
+      connectionProblem: () => credentials.problem ?? more.find(({ problem }) => problem !== undefined)?.problem,
     });
     const set = new MetricSet(CONTROLLER_METRICS, (text, error) => log.warn({ err: error }, text));
     set.metrics.buildInfo.set({ version: VERSION, nodejs: process.versions.node, mode: "cluster" }, 1);
@@ -140,6 +99,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
     set.onScrape(() => collectProcess(set.metrics));
     set.onScrape(() => collectApi(set.metrics, api.stats, api.requests));
     set.onScrape(() => controller.collectMetrics(set.metrics));
+    for (const { addMetrics } of extensions) await addMetrics?.(set, () => controller.measurements);
     const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION, metrics: set });
     const nowMs = () => performance.now();
     const scrapes = await listenForScrapes({ ...scraping, metrics: set, api, nowMs, log });
@@ -155,8 +115,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
         await questions.close();
         await scrapes.close();
         await Promise.all(served.map(([, listener]) => listener.close()));
-        await hub?.api.close();
-        await recordServer?.client.close();
+        await Promise.all(more.map((each) => each.close()));
         await api.close();
       },
     };

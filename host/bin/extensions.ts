@@ -10,6 +10,7 @@ const PACKAGES: Readonly<Record<string, () => Promise<{ readonly default: Extens
   convert: () => import("../../packages/convert/extension.ts" as string).catch(fail),
   map: () => import("../../packages/map/extension.ts" as string).catch(fail),
   netavark: () => import("../../packages/netavark/extension.ts" as string).catch(fail),
+  segments: () => import("../../packages/segments/extension.ts" as string).catch(fail),
 };
 
 function fail(error: unknown): never {

@@ -21,11 +21,9 @@ import { CommandLine, type CommandLineOptions } from "./command-line.ts";
 import { addAdopt } from "./commands/adopt.ts";
 import { addDoctor, addHealth } from "./commands/aliases.ts";
 import { addAllocations } from "./commands/allocations.ts";
-import { addBlocks } from "./commands/blocks.ts";
 import { addCheck } from "./commands/check.ts";
 import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
 import { addExplain } from "./commands/explain.ts";
-import { addExport } from "./commands/export.ts";
 import { addHistory } from "./commands/history.ts";
 import { addIp, addPod } from "./commands/ip.ts";
 import { addNetwork } from "./commands/network.ts";
@@ -48,7 +46,6 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addIp,
   addPod,
   addExplain,
-  addExport,
   addSupportBundle,
   addHistory,
   addRelease,
@@ -56,7 +53,6 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addRecover,
   addNetwork,
   addAdopt,
-  addBlocks,
 ];
 
 /** After those of {@link CommandLineOptions.more}. */

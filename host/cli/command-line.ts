@@ -6,8 +6,11 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
+import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
 import { printableLines } from "../lib/printable.ts";
+import type { HostFinding } from "../records/check-record.ts";
+import type { ClusterFacts } from "./check/read-cluster.ts";
 import type { ClusterOptions } from "./cluster-agents.ts";
 import type { ClusterSource } from "./cluster-source.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
@@ -64,6 +67,14 @@ export interface CommandLineOptions {
   readonly more?: readonly ((cli: CommandLine) => void | Promise<void>)[];
 }
 
+/** What else `check` of a cluster looks for. */
+interface ClusterCheck {
+  /** Added to the command; needs a cluster. */
+  readonly option: Option;
+  /** `value`: that of the option, if it is given. */
+  readonly find: (api: KubeApi, facts: ClusterFacts, value: string | undefined) => Promise<readonly HostFinding[]>;
+}
+
 /** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */
 const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--selector", "--timeout"];
 
@@ -73,6 +84,7 @@ export class CommandLine {
   readonly version: string;
   /** The exit code of the command. */
   exitCode: ExitCode = ExitCode.Success;
+  readonly clusterChecks: ClusterCheck[] = [];
   readonly #words: readonly string[];
   readonly #terminal: Terminal;
 
@@ -110,6 +122,11 @@ export class CommandLine {
   /** Adds a command; its options and action are the caller's. */
   command(name: string, description: string): Command {
     return this.root.command(name).description(description);
+  }
+
+  addClusterCheck(check: ClusterCheck): void {
+    this.root.commands.find((command) => command.name() === "check")?.addOption(check.option);
+    this.clusterChecks.push(check);
   }
 
   get options(): GlobalOptions {

@@ -13,9 +13,8 @@ import type { Log } from "../lib/log.ts";
 import type { UnusedObject } from "../lib/object-budget.ts";
 import { collectUnused, collectWatches } from "../metrics/common-metrics.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
-import { setGauge, setTotal, setTotals } from "../metrics/metric.ts";
+import { setGauge, setTotals } from "../metrics/metric.ts";
 import { collectPools } from "../metrics/pool-metrics.ts";
-import { collectRanges } from "../metrics/range-metrics.ts";
 import { collectSubnets } from "../metrics/subnet-metrics.ts";
 import { NOTIFIER_ANNOTATION } from "../resources/allocation-notice.ts";
 import { type OpenCaches, openCaches } from "./caches.ts";
@@ -23,7 +22,7 @@ import { type Controllers, type Leadership, openLeaderApi, startLeadership } fro
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
-import type { ControllerDeps, HubAccess, MeasuredRecords, Measurements, RecordServerAccess } from "./types.ts";
+import type { ControllerDeps, Measurements } from "./types.ts";
 
 /**
  * Longest time that controllers may take to stop after leadership ends until the process reports itself as stuck:
@@ -40,10 +39,6 @@ interface ControllerOptions {
    */
   readonly connectionProblem?: () => string | undefined;
   readonly controllers: Controllers;
-  /** Closed by the caller. */
-  readonly hub?: HubAccess | undefined;
-  /** Default: none. */
-  readonly recordServer?: RecordServerAccess | undefined;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly lease: {
@@ -89,6 +84,8 @@ export interface ControllerProcess {
   readonly waiting: string | undefined;
   /** What it watches. */
   readonly caches: OpenCaches;
+  /** What its running parts count. */
+  readonly measurements: Measurements;
   /** Sets the metrics of watches, leadership and controllers to what is known now. */
   collectMetrics(metrics: ControllerMetrics): void;
   /** Stops the controllers, releases the lease and disconnects from the API server. Never rejects. */
@@ -202,8 +199,12 @@ class ProcessInstance implements ControllerProcess {
       watches: this.caches.stats,
       unused: this.caches.budget.unused,
       problems: this.#problems,
-      measurements: { ...this.#everywhere?.measurements, ...this.#leadership?.measurements },
+      measurements: this.measurements,
     });
+  }
+
+  get measurements(): Measurements {
+    return { ...this.#everywhere?.measurements, ...this.#leadership?.measurements };
   }
 
   /** Only the leader writes. */
@@ -264,8 +265,6 @@ class ProcessInstance implements ControllerProcess {
       clock: { nowMs, now },
       poolWrites: new PoolWrites({ nodes: () => this.caches.nodes.items.size, nowMs, eventsPerSecond }),
       random,
-      hub: this.#options.hub,
-      recordServer: this.#options.recordServer,
       leading: leading.signal,
     };
   }
@@ -289,16 +288,6 @@ interface ControllerState {
   readonly measurements: Measurements;
 }
 
-function collectRecords(metrics: ControllerMetrics, records: MeasuredRecords | undefined): void {
-  const entries = Object.entries(records?.entries ?? {}).map(([state, count]) => [{ state }, count] as const);
-  setGauge(metrics.recordEntries, entries);
-  metrics.recordSuccess.set((records?.succeededAtMs ?? 0) / 1_000);
-  setTotal(metrics.recordRequests, records?.requests ?? 0);
-  const changes = [...(records?.changes ?? [])].map(([action, count]) => [{ action }, count] as const);
-  setTotals(metrics.recordChanges, changes);
-  setTotal(metrics.recordDrift, records?.drift ?? 0);
-}
-
 export function collectController(
   metrics: ControllerMetrics,
   { isLeading, watches, unused, problems, measurements }: ControllerState,
@@ -310,14 +299,12 @@ export function collectController(
   );
   collectWatches(metrics, watches);
   collectUnused(metrics, unused);
-  const { pools, subnets, ranges, collection, epoch } = measurements;
+  const { pools, subnets, collection, epoch } = measurements;
   metrics.epochOpen.set(Number(epoch !== undefined));
   metrics.epochWaitingNodes.set(epoch?.waitingNodes ?? 0);
   if (pools === undefined) for (const gauge of [metrics.pools, metrics.poolSize, metrics.poolAddresses]) gauge.reset();
   else collectPools(metrics, pools());
   collectSubnets(metrics, subnets?.() ?? []);
-  collectRanges(metrics, ranges?.() ?? []);
-  collectRecords(metrics, measurements.records);
   metrics.gcCandidates.set(collection?.candidates ?? 0);
   setTotals(
     metrics.gcActions,

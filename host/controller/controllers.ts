@@ -1,6 +1,5 @@
 /** The controllers that run while this process leads, in the order in which they start. They stop in reverse order. */
 
-import { startBlocks } from "./blocks/blocks-controller.ts";
 import { startConditions } from "./conditions/conditions-controller.ts";
 import { startEpoch } from "./epoch/epoch-controller.ts";
 import { startFinalizers } from "./finalizers/finalizer-controller.ts";
@@ -23,7 +22,6 @@ export const CONTROLLERS: Controllers = {
   networks: startNetworks,
   occupied: startOccupied,
   subnets: startSubnets,
-  blocks: startBlocks,
   usage: startUsage,
   shares: startShares,
   conditions: startConditions,

@@ -12,10 +12,7 @@ import type { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import type { ObjectBudget } from "../lib/object-budget.ts";
 import type { MeasuredPool } from "../metrics/pool-metrics.ts";
-import type { MeasuredRange } from "../metrics/range-metrics.ts";
 import type { MeasuredSubnet } from "../metrics/subnet-metrics.ts";
-import type { HttpClient } from "../record-server/http-client.ts";
-import type { Product } from "../record-server/prefix-server.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { Workload } from "../resources/member.ts";
 import type { Namespace } from "../resources/namespace.ts";
@@ -145,29 +142,6 @@ interface Owners {
   readonly pods: WatchedPods;
 }
 
-/** The API server with the ranges that several clusters share. */
-export interface HubAccess {
-  readonly api: Pick<KubeApi, "call">;
-  /** This cluster's name in `spec.members` of its ranges. */
-  readonly member: string;
-  /** Where the ConfigMap `berth-address-ranges` is. */
-  readonly namespace: string;
-  /** Interval at which the hub is asked: milliseconds. Default: 15,000. */
-  readonly checkMs?: number;
-}
-
-/** The IPAM of record, Nautobot or NetBox. */
-export interface RecordServerAccess {
-  readonly product: Product;
-  readonly client: HttpClient;
-  /** This cluster's name, as people know it. */
-  readonly cluster: string;
-  /** By address space of pools: the namespace of Nautobot, or the VRF of NetBox, in which "" is no VRF. */
-  readonly spaces: ReadonlyMap<string, string>;
-  /** Where the ConfigMap `berth-address-ranges` is. */
-  readonly namespace: string;
-}
-
 interface ControllerClock {
   /** Monotonic: milliseconds. */
   readonly nowMs: () => number;
@@ -190,10 +164,6 @@ export interface ControllerDeps {
   readonly poolWrites: PoolWrites;
   /** Returns a number in [0, 1) that spreads pauses. */
   readonly random: () => number;
-  /** Undefined if no pool may take its addresses from a hub. */
-  readonly hub?: HubAccess | undefined;
-  /** Undefined if there is none. */
-  readonly recordServer?: RecordServerAccess | undefined;
   /** Aborted when this process stops leading: it must not write any more. Every call passes it as its signal. */
   readonly leading: AbortSignal;
   /** Of a controller that every process has: whether this one leads. Default: yes. */
@@ -206,12 +176,8 @@ export interface Measurements {
   readonly pools?: () => Iterable<MeasuredPool>;
   /** The Subnets with what is left of them. */
   readonly subnets?: () => Iterable<MeasuredSubnet>;
-  /** The ranges that blocks are leased of. */
-  readonly ranges?: () => readonly MeasuredRange[];
   /** The open epoch of the registry; undefined if none is open. */
   readonly epoch?: { readonly waitingNodes: number } | undefined;
-  /** Undefined if addresses are not recorded. */
-  readonly records?: MeasuredRecords;
   /** Numbers of the collection of allocations. */
   readonly collection?: {
     /** Allocations that are checked again before anything is done with them. */
@@ -219,26 +185,6 @@ export interface Measurements {
     /** Number of times that each action was taken. */
     readonly actions: ReadonlyMap<string, number>;
   };
-}
-
-/** How far the server of record has what is in use. */
-export interface MeasuredRecords {
-  /** Numbers of addresses by state, and of entries still to be deleted, which are pending, too. */
-  readonly entries: {
-    readonly in_sync: number;
-    readonly pending: number;
-    /** The server has an entry of others there. */
-    readonly foreign: number;
-    /** The server takes no entry for it. */
-    readonly refused: number;
-  };
-  /** When a pass last left nothing to do, by the wall clock. */
-  readonly succeededAtMs: number;
-  readonly requests: number;
-  /** Entries that were created, updated and deleted. */
-  readonly changes: ReadonlyMap<string, number>;
-  /** Entries that others have changed. */
-  readonly drift: number;
 }
 
 /** A running controller. */

@@ -84,8 +84,10 @@ export function histogram<L extends string = never>(
 }
 
 /** The metrics of one process. */
-export class MetricSet<D extends MetricDefinitions> {
+export class MetricSet<D extends MetricDefinitions = MetricDefinitions> {
   readonly metrics: OpenedMetrics<D>;
+  /** Of all that were opened. */
+  readonly definitions: MetricDefinition[] = [];
   readonly #registry = new Registry();
   readonly #collectors: (() => void | Promise<void>)[] = [];
   readonly #onFailure: (text: string, error: unknown) => void;
@@ -95,8 +97,14 @@ export class MetricSet<D extends MetricDefinitions> {
   /** `onFailure` is called once for each change of the reason. */
   constructor(definitions: D, onFailure: (text: string, error: unknown) => void) {
     this.#onFailure = onFailure;
+    this.metrics = this.open(definitions);
+  }
+
+  /** Adds more metrics. */
+  open<E extends MetricDefinitions>(definitions: E): OpenedMetrics<E> {
+    this.definitions.push(...Object.values(definitions));
     const opened = Object.entries(definitions).map(([key, each]) => [key, this.#open(each)]);
-    this.metrics = Object.fromEntries(opened);
+    return Object.fromEntries(opened);
   }
 
   /**

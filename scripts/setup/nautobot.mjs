@@ -1,6 +1,6 @@
 /**
  * Nautobot for the long tests: its packages from PyPI in an environment of their own, and an empty database with its
- * accounts, made once. Each run works on a copy of the database (test/lab/nautobot.ts).
+ * accounts, made once. Each run works on a copy of the database (packages/segments/test/lab/nautobot.ts).
  * A cold set-up costs about ten minutes of one processor, most of them Nautobot's own migrations.
  * Effects: the user's cache, Debian packages (as root); a PostgreSQL and a Redis of its own while it works.
  */

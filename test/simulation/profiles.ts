@@ -1,4 +1,5 @@
 /** Possible faults of a run, and their frequency: the actions of the people and the machines around Berth. */
+import { hasPackage } from "../../scripts/setup/paths.mjs";
 import { Seeded } from "../world/seeded.ts";
 import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./cluster.ts";
 import { DAMAGE, DAMAGE_AND_KILL, DAMAGE_INDEX } from "./damaged-journals.ts";
@@ -593,9 +594,13 @@ const TABLE = {
 
 export type ClusterProfile = keyof typeof TABLE;
 
-/** `segments` has a world of its own: segment-run.ts. */
-export const PROFILES = [...(Object.keys(TABLE) as ClusterProfile[]), "segments"] as const;
-export type ProfileName = (typeof PROFILES)[number];
+export type ProfileName = ClusterProfile | "segments";
+
+/** `segments` has a world of its own, in packages/segments. */
+export const PROFILES: readonly ProfileName[] = [
+  ...(Object.keys(TABLE) as ClusterProfile[]),
+  ...(hasPackage("segments") ? (["segments"] as const) : []),
+];
 
 export interface Plan {
   readonly shape: ClusterShape;

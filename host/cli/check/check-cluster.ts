@@ -9,9 +9,7 @@ import { type CheckRecord, type CheckReport, checkRecord, type HostFinding } fro
 import { type AgentPod, askAgents, type ClusterOptions, isRunning, listAgents } from "../cluster-agents.ts";
 import { nodeOf, ofHost, ofNode } from "./check-node.ts";
 import { type ClusterFinding, findClusterDamage, keyOfFinding } from "./find-cluster-damage.ts";
-import { findHub, type ReachedHub } from "./find-hub.ts";
 import { findOpen } from "./find-open.ts";
-import { findRecords } from "./find-records.ts";
 import { type ClusterFacts, readCluster } from "./read-cluster.ts";
 
 /** Between the two readings of the API server: milliseconds. */
@@ -31,8 +29,8 @@ interface CheckOptions {
   readonly isRepair?: boolean;
   /** More words for the agents' berthctl. */
   readonly words?: readonly string[];
-  /** The hub that is asked, too. */
-  readonly hub?: ReachedHub | undefined;
+  /** What else is looked for in a whole cluster. */
+  readonly more?: (facts: ClusterFacts) => Promise<readonly HostFinding[]>;
 }
 
 /**
@@ -42,29 +40,24 @@ interface CheckOptions {
 export async function checkCluster(
   api: KubeApi,
   options: ClusterOptions,
-  { isRepair = false, words: more = [], hub }: CheckOptions = {},
+  { isRepair = false, words: given = [], more = async () => [] }: CheckOptions = {},
 ): Promise<CheckReport> {
   const agents = await listAgents(options);
-  const words = [...RECORD_WORDS, ...more, ...(isRepair ? ["--repair"] : [])];
+  const words = [...RECORD_WORDS, ...given, ...(isRepair ? ["--repair"] : [])];
   const { records, notCompared } = await askForRecords(agents, options, words);
   const facts = await readCluster(api);
   const named = new Set(agents.map(({ node }) => node));
   const isWhole = options.node === undefined;
   const ofCluster = isWhole ? await findTwice({ api, options, agents, facts, records }) : [];
   const home = agents[0]?.namespace;
-  const leasing = isWhole ? await findHub({ ...facts, hub }) : [];
-  const unrecorded = isWhole ? await findRecords(api, Date.now()) : [];
+  const further = isWhole ? await more(facts) : [];
   const open = isWhole && home !== undefined ? await findOpen(api, home) : [];
   return {
     time: new Date().toISOString(),
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     notCompared: [...notCompared, ...(isWhole ? withoutAgent(facts, named) : [])],
-    findings: [
-      ...records.flatMap(ofNode),
-      ...ofCluster,
-      ...ofHost("", [...leasing, ...open.map(warnOfOpen), ...unrecorded.map(warnOfRecord)]),
-    ],
+    findings: [...records.flatMap(ofNode), ...ofCluster, ...ofHost("", [...further, ...open.map(warnOfOpen)])],
     problems: [...facts.problems],
   };
 }
@@ -72,11 +65,6 @@ export async function checkCluster(
 function warnOfOpen(text: string): HostFinding {
   const remedy = 'Set "tenantDefinitions: closed" in vendor-conf if tenants are not trusted with the nodes\' network';
   return { check: "open", level: "warning", text, remedy };
-}
-
-function warnOfRecord(text: string): HostFinding {
-  const remedy = "See docs/runbooks.md, BerthRecordsBehind and BerthRecordsForeign";
-  return { check: "records", level: "warning", text, remedy };
 }
 
 async function askForRecords(

@@ -5,6 +5,7 @@ import { messageOf } from "../../lib/describe.ts";
 import { replaceFile } from "../../lib/replace-file.ts";
 import type { CheckReport } from "../../records/check-record.ts";
 import type { NodeCheck } from "../check/check-node.ts";
+import type { ClusterFacts } from "../check/read-cluster.ts";
 import { type Call, type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 import { givenHostPaths, type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";
@@ -13,7 +14,6 @@ interface CheckFlags extends OutputFlags, HostPathFlags {
   readonly report?: string;
   readonly record?: true;
   readonly repair?: true;
-  readonly hubKubeconfig?: string;
 }
 
 export function addCheck(cli: CommandLine): void {
@@ -29,12 +29,11 @@ export function addCheck(cli: CommandLine): void {
       "--repair",
       "first restore what the coordinator's ADDs left in pods and on the node, where it is missing or changed",
     )
-    .option("--hub-kubeconfig <file>", "of a cluster: ask the hub of its blocks, too, with this kubeconfig")
     .addOption(new Option("--record", "print what kubectl berth joins to a report").hideHelp())
     .action((flags: CheckFlags) =>
       cli.run(flags, async (call) => {
-        if (flags.hubKubeconfig !== undefined && !cli.isCluster)
-          throw new UsageError("--hub-kubeconfig needs a cluster: give --kubeconfig or --context");
+        const alone = cli.clusterChecks.find(({ option }) => givenOf(command, option) !== undefined && !cli.isCluster);
+        if (alone) throw new UsageError(`${alone.option.long} needs a cluster: give --kubeconfig or --context`);
         if (flags.record === true) return printRecord(nodeCheck(cli, flags), call);
         const report = cli.isCluster ? await reportOfCluster(cli, flags, command) : await reportOfHost(cli, flags);
         const { describeReport, exitCodeOfReport } = await import("../check/describe-report.ts");
@@ -68,23 +67,23 @@ async function printRecord(check: NodeCheck, { out }: Call): Promise<ExitCode> {
   return ExitCode.Success;
 }
 
-async function reportOfCluster(
-  cli: CommandLine,
-  { repair, hubKubeconfig: file }: CheckFlags,
-  command: Command,
-): Promise<CheckReport> {
+async function reportOfCluster(cli: CommandLine, { repair }: CheckFlags, command: Command): Promise<CheckReport> {
   const { checkCluster } = await import("../check/check-cluster.ts");
-  const { openClusterSource } = await import("../cluster-source.ts");
   const source = await cli.openCluster();
-  const access = { context: undefined, userAgent: `berthctl/${cli.version}` };
-  const opened = file === undefined ? undefined : await openClusterSource({ kubeconfig: [file], ...access });
-  const hub = file === undefined || opened === undefined ? undefined : { api: opened.api, file };
   try {
     const words = givenHostPaths(command);
-    return await checkCluster(source.api, cli.place, { isRepair: repair === true, words, hub });
+    const more = async (facts: ClusterFacts) => {
+      const found = cli.clusterChecks.map(({ option, find }) => find(source.api, facts, givenOf(command, option)));
+      return (await Promise.all(found)).flat();
+    };
+    return await checkCluster(source.api, cli.place, { isRepair: repair === true, words, more });
   } finally {
-    await Promise.allSettled([source.close(), opened?.close()]);
+    await source.close();
   }
+}
+
+function givenOf(command: Command, option: Option): string | undefined {
+  return command.opts<Record<string, string | undefined>>()[option.attributeName()];
 }
 
 async function reportOfHost(cli: CommandLine, flags: CheckFlags): Promise<CheckReport> {

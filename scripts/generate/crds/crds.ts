@@ -2,9 +2,10 @@
 
 import { stringify } from "yaml";
 import { MAX_NAME_LENGTH } from "../../../host/config/fields/names.ts";
+import type { CustomKind } from "../../../host/resources/custom-kind.ts";
 import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
 import type { GeneratedText } from "../generated-text.ts";
-import { CUSTOM_KINDS, type CustomKind } from "./custom-kinds.ts";
+import { CUSTOM_KINDS } from "./custom-kinds.ts";
 import { structuralSchema } from "./structural-schema.ts";
 
 const [GROUP = "", VERSION = ""] = API_VERSION.split("/");

@@ -1,8 +1,7 @@
 /** Names, printer columns and selectable fields of Berth's kinds. */
-import type { z } from "zod";
-import type { CelRule } from "../../../host/lib/cel.ts";
-import { addressRangeSchema, addressRangeStatus } from "../../../host/resources/address-range.ts";
+import { readExtensions } from "../../../host/bin/extensions.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
+import { AGE, type CustomKind, column, GATEWAY, SPACE, SUBNET, wide } from "../../../host/resources/custom-kind.ts";
 import { ipAllocationSchema, NAME_RULE } from "../../../host/resources/ip-allocation.ts";
 import { ipPoolSchema, SOURCE_CHANGE_RULE } from "../../../host/resources/ip-pool.ts";
 import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
@@ -10,78 +9,13 @@ import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
 import { coordinatorStatus, ipPoolStatus, reservedIpStatus, subnetStatus } from "../../../host/resources/status.ts";
 import { subnetSchema } from "../../../host/resources/subnet.ts";
 
-export interface PrinterColumn {
-  readonly name: string;
-  readonly type: "string" | "integer" | "boolean" | "date";
-  readonly jsonPath: string;
-  readonly description: string;
-  /** If above 0, shown with `-o wide` only. */
-  readonly priority?: number;
-}
+const READY = column("Ready", '.status.conditions[?(@.type=="Ready")].status', "Whether the object can be used.");
 
-export interface CustomKind {
-  readonly kind: string;
-  readonly plural: string;
-  readonly shortNames: readonly string[];
-  /** Shown by `kubectl explain`. */
-  readonly description: string;
-  /** Undefined if the kind has only a status, which is then not a subresource. */
-  readonly spec?: z.ZodType;
-  readonly specDescription?: string;
-  /** Rules about the whole object. */
-  readonly rules?: readonly CelRule[];
-  readonly status?: z.ZodType;
-  readonly statusDescription?: string;
-  readonly columns: readonly PrinterColumn[];
-  /** JSON paths. */
-  readonly selectableFields?: readonly string[];
-}
+const REASON = wide(
+  column("Reason", '.status.conditions[?(@.type=="Ready")].reason', "Why it can be used, or cannot."),
+);
 
-const AGE: PrinterColumn = {
-  name: "Age",
-  type: "date",
-  jsonPath: ".metadata.creationTimestamp",
-  description: "Time since the object was created.",
-};
-
-const SUBNET: PrinterColumn = {
-  name: "Subnet",
-  type: "string",
-  jsonPath: ".spec.subnet",
-  description: "Network of the addresses.",
-};
-
-const GATEWAY: PrinterColumn = {
-  name: "Gateway",
-  type: "string",
-  jsonPath: ".spec.gateway",
-  description: "Default gateway.",
-};
-
-const SPACE: PrinterColumn = {
-  name: "Space",
-  type: "string",
-  jsonPath: ".spec.addressSpace",
-  description: "Address space.",
-  priority: 1,
-};
-
-const READY: PrinterColumn = {
-  name: "Ready",
-  type: "string",
-  jsonPath: '.status.conditions[?(@.type=="Ready")].status',
-  description: "Whether the object can be used.",
-};
-
-const REASON: PrinterColumn = {
-  name: "Reason",
-  type: "string",
-  jsonPath: '.status.conditions[?(@.type=="Ready")].reason',
-  description: "Why it can be used, or cannot.",
-  priority: 1,
-};
-
-export const CUSTOM_KINDS: readonly CustomKind[] = [
+const HOUSE_KINDS: readonly CustomKind[] = [
   {
     kind: "IPPool",
     plural: "ippools",
@@ -94,29 +28,17 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     statusDescription: "Status of the pool, updated with some delay.",
     columns: [
       SUBNET,
-      { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be allocated." },
-      { name: "Used", type: "integer", jsonPath: ".status.used", description: "Addresses that are not free." },
-      { name: "Free", type: "integer", jsonPath: ".status.free", description: "Addresses that are free." },
+      column("Total", ".status.total", "Addresses that may be allocated.", "integer"),
+      column("Used", ".status.used", "Addresses that are not free.", "integer"),
+      column("Free", ".status.free", "Addresses that are free.", "integer"),
       READY,
-      { name: "Default", type: "boolean", jsonPath: ".spec.default", description: "Used for pods that name no pool." },
-      { name: "Disabled", type: "boolean", jsonPath: ".spec.disable", description: "Allocates no new addresses." },
-      { ...GATEWAY, priority: 1 },
+      column("Default", ".spec.default", "Used for pods that name no pool.", "boolean"),
+      column("Disabled", ".spec.disable", "Allocates no new addresses.", "boolean"),
+      wide(GATEWAY),
       REASON,
       SPACE,
-      {
-        name: "Nodes",
-        type: "string",
-        jsonPath: ".spec.nodeName",
-        description: "Restricted to these nodes.",
-        priority: 1,
-      },
-      {
-        name: "Namespaces",
-        type: "string",
-        jsonPath: ".spec.namespaceName",
-        description: "Restricted to these namespaces.",
-        priority: 1,
-      },
+      wide(column("Nodes", ".spec.nodeName", "Restricted to these nodes.")),
+      wide(column("Namespaces", ".spec.namespaceName", "Restricted to these namespaces.")),
       AGE,
     ],
   },
@@ -128,41 +50,14 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     status: ipPoolUsageStatus,
     statusDescription: "Counts derived from the allocations.",
     columns: [
-      { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be allocated." },
-      {
-        name: "Free",
-        type: "integer",
-        jsonPath: ".status.free",
-        description: "Addresses that may be allocated and are free.",
-      },
-      { name: "Bound", type: "integer", jsonPath: ".status.bound", description: "Addresses in use by pods." },
-      {
-        name: "Cooling",
-        type: "integer",
-        jsonPath: ".status.cooling",
-        description: "Released addresses in their cooldown.",
-      },
-      { name: "Kept", type: "integer", jsonPath: ".status.kept", description: "Addresses retained for workloads." },
-      {
-        name: "Quarantined",
-        type: "integer",
-        jsonPath: ".status.quarantined",
-        description: "Addresses that must not be used.",
-      },
-      {
-        name: "Outside",
-        type: "integer",
-        jsonPath: ".status.outside",
-        description: "Allocated addresses outside the ranges.",
-        priority: 1,
-      },
-      {
-        name: "Others",
-        type: "integer",
-        jsonPath: ".status.others",
-        description: "Addresses allocated by other pools.",
-        priority: 1,
-      },
+      column("Total", ".status.total", "Addresses that may be allocated.", "integer"),
+      column("Free", ".status.free", "Addresses that may be allocated and are free.", "integer"),
+      column("Bound", ".status.bound", "Addresses in use by pods.", "integer"),
+      column("Cooling", ".status.cooling", "Released addresses in their cooldown.", "integer"),
+      column("Kept", ".status.kept", "Addresses retained for workloads.", "integer"),
+      column("Quarantined", ".status.quarantined", "Addresses that must not be used.", "integer"),
+      wide(column("Outside", ".status.outside", "Allocated addresses outside the ranges.", "integer")),
+      wide(column("Others", ".status.others", "Addresses allocated by other pools.", "integer")),
       AGE,
     ],
   },
@@ -177,35 +72,11 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     statusDescription: "Status of the Subnet, updated with some delay.",
     columns: [
       SUBNET,
-      { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses for pools." },
-      { name: "Assigned", type: "integer", jsonPath: ".status.assigned", description: "Addresses assigned to pools." },
+      column("Total", ".status.total", "Addresses for pools.", "integer"),
+      column("Assigned", ".status.assigned", "Addresses assigned to pools.", "integer"),
       READY,
-      { ...GATEWAY, priority: 1 },
+      wide(GATEWAY),
       REASON,
-      SPACE,
-      AGE,
-    ],
-  },
-  {
-    kind: "AddressRange",
-    plural: "addressranges",
-    shortNames: ["iprange"],
-    description: "A segment's addresses, leased in blocks to several clusters. Served by their hub.",
-    spec: addressRangeSchema.shape.spec,
-    specDescription: "The addresses, and the clusters that may lease.",
-    status: addressRangeStatus,
-    statusDescription: "The leases. Written by the members, each its own; nobody has a block that is not here.",
-    columns: [
-      SUBNET,
-      { name: "Block", type: "integer", jsonPath: ".spec.blockSize", description: "Length of a block's prefix." },
-      { name: "Writes", type: "integer", jsonPath: ".status.sequence", description: "Number of writes of members." },
-      {
-        name: "Restored",
-        type: "boolean",
-        jsonPath: ".status.restored",
-        description: "Whether members still write again what they have.",
-      },
-      { ...GATEWAY, priority: 1 },
       SPACE,
       AGE,
     ],
@@ -220,8 +91,8 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     status: reservedIpStatus,
     statusDescription: "Status of the reserved addresses.",
     columns: [
-      { name: "Addresses", type: "string", jsonPath: ".spec.ips", description: "Addresses and ranges." },
-      { name: "Space", type: "string", jsonPath: ".spec.addressSpace", description: "Address space." },
+      column("Addresses", ".spec.ips", "Addresses and ranges."),
+      column("Space", ".spec.addressSpace", "Address space."),
       READY,
       REASON,
       AGE,
@@ -236,42 +107,15 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     specDescription: "The address, its state and its owner.",
     rules: [NAME_RULE],
     columns: [
-      { name: "Address", type: "string", jsonPath: ".spec.address", description: "The address." },
-      { name: "State", type: "string", jsonPath: ".spec.state", description: "Bound, Cooling, Kept or Quarantined." },
-      {
-        name: "Pool",
-        type: "string",
-        jsonPath: ".spec.pool",
-        description: "Pool that the address was allocated from.",
-      },
-      {
-        name: "Node",
-        type: "string",
-        jsonPath: ".spec.node",
-        description: "Node whose agent is responsible for the address.",
-      },
-      {
-        name: "Namespace",
-        type: "string",
-        jsonPath: ".spec.holders[0].namespace",
-        description: "Namespace of the pod.",
-      },
-      { name: "Pod", type: "string", jsonPath: ".spec.holders[0].pod", description: "Pod that has the address." },
-      { name: "Interface", type: "string", jsonPath: ".spec.holders[0].interface", description: "NIC of the pod." },
-      {
-        name: "Workload",
-        type: "string",
-        jsonPath: ".spec.workload.name",
-        description: "Workload that retains the address.",
-        priority: 1,
-      },
-      {
-        name: "Since",
-        type: "date",
-        jsonPath: ".spec.since",
-        description: "Time since the last state transition.",
-        priority: 1,
-      },
+      column("Address", ".spec.address", "The address."),
+      column("State", ".spec.state", "Bound, Cooling, Kept or Quarantined."),
+      column("Pool", ".spec.pool", "Pool that the address was allocated from."),
+      column("Node", ".spec.node", "Node whose agent is responsible for the address."),
+      column("Namespace", ".spec.holders[0].namespace", "Namespace of the pod."),
+      column("Pod", ".spec.holders[0].pod", "Pod that has the address."),
+      column("Interface", ".spec.holders[0].interface", "NIC of the pod."),
+      wide(column("Workload", ".spec.workload.name", "Workload that retains the address.")),
+      wide(column("Since", ".spec.since", "Time since the last state transition.", "date")),
       AGE,
     ],
     selectableFields: [".spec.pool", ".spec.node", ".spec.state"],
@@ -286,31 +130,21 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     status: coordinatorStatus,
     statusDescription: "The networks that Berth collected.",
     columns: [
-      { name: "Mode", type: "string", jsonPath: ".spec.mode", description: "Operating mode." },
-      { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Whether the networks are known." },
+      column("Mode", ".spec.mode", "Operating mode."),
+      column("Phase", ".status.phase", "Whether the networks are known."),
       READY,
-      {
-        name: "Pod-CIDRs",
-        type: "string",
-        jsonPath: ".status.overlayPodCIDR",
-        description: "Pod networks.",
-        priority: 1,
-      },
-      {
-        name: "Service-CIDRs",
-        type: "string",
-        jsonPath: ".status.serviceCIDR",
-        description: "Service networks.",
-        priority: 1,
-      },
-      {
-        name: "Reason",
-        type: "string",
-        jsonPath: ".status.reason",
-        description: "Source of the networks.",
-        priority: 1,
-      },
+      wide(column("Pod-CIDRs", ".status.overlayPodCIDR", "Pod networks.")),
+      wide(column("Service-CIDRs", ".status.serviceCIDR", "Service networks.")),
+      wide(column("Reason", ".status.reason", "Source of the networks.")),
       AGE,
     ],
   },
+];
+
+const extensions = await readExtensions();
+
+/** With those of the packages that are there. */
+export const CUSTOM_KINDS: readonly CustomKind[] = [
+  ...HOUSE_KINDS,
+  ...(await Promise.all(extensions.map(({ readKinds }) => readKinds?.() ?? []))).flat(),
 ];

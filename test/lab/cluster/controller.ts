@@ -38,7 +38,7 @@ export interface LabControllerOptions {
   /** Gets the events instead of the API server. */
   readonly events?: KubeEvent[];
   /** Replace single dependencies, such as the clock. */
-  readonly deps?: Partial<Pick<ControllerDeps, "clock" | "poolWrites" | "random" | "hub">>;
+  readonly deps?: Partial<Pick<ControllerDeps, "clock" | "poolWrites" | "random">>;
   /** Prepares the way to the API server before the first call. */
   readonly prepare?: (api: WatchedApi) => void;
   /** Longest time until the caches are complete. Default: 60,000, for other work may load the machine. */

@@ -9,7 +9,6 @@ it.each<[args: string[], text: RegExp]>([
   [["--lease-name", "A"], /expected a Kubernetes name, found "A"/],
   [["--certificate-lifetime", "0"], /expected days, more than 0 and at most 825, found "0"/],
   [["--certificate-secret", "tls"], /expected NAME=DNS,DNS, found "tls"/],
-  [["--records-space", "blue"], /expected SPACE=NAME, the address space of pools first, found "blue"/],
 ])("%j", (args, text) => {
   const program = describeController()
     .exitOverride()

@@ -1,60 +1,12 @@
 /** Whole command lines against an agent that gives fixed answers: what they print, and how they end. */
-import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { answeringAgent, HEALTH, LINE, POOL, pageOf } from "../../lab/answering-agent.ts";
 import { runBerthctl } from "../../lab/berthctl.ts";
 
-const HEALTH = { status: "ready", version: "1", mode: "embedded", problems: [], spool: { waiting: 0, rejected: 0 } };
 const EXPLAIN = "/v1/explain?pod=web-0&namespace=default&interface=&network=";
-const POOL = { name: "p", subnet: "10.0.0.0/29", total: "6", used: "2", free: "4", states: { Quarantined: 2 } };
-const LINE = {
-  ...{ address: "10.0.0.1", cursor: "10.0.0.1", pool: "p", state: "Bound", namespace: "shop", pod: "web-0" },
-  ...{ interface: "eth0", containerId: "c" },
-};
 
-let directory: string;
-let socket: string;
-let server: Server;
-let given: Record<string, unknown> = {};
-
-/** The agent answers so, by path. */
-function answer(answers: Record<string, unknown>): void {
-  given = { "/v1/health": HEALTH, ...answers };
-}
-
-/** The same for each test of a block. */
-const answers = (all: Record<string, unknown>) => beforeEach(() => answer(all));
-
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "berth-cli-"));
-  socket = join(directory, "agent.sock");
-  server = createServer(({ url = "" }, response) => {
-    const found = given[url];
-    response.end(typeof found === "string" ? found : JSON.stringify(found));
-  }).listen(socket);
-  await once(server, "listening");
-});
-
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-  rmSync(directory, { recursive: true });
-});
-
-/** A command line that asks that agent. */
-const run = (...words: string[]) => runBerthctl(...words, "--socket", socket);
-const linesOf = async (...words: string[]) => (await run(...words)).out.split("\n");
-const jsonOf = async (...words: string[]) => JSON.parse((await run(...words, "-o", "json")).out);
+const { answer, answers, jsonOf, linesOf, run, socket } = answeringAgent();
 const containing = (error: string) => expect.stringContaining(error);
-
-/** Answers of an agent with these allocations, on one page. */
-const pageOf = (...lines: readonly Partial<typeof LINE>[]) => ({
-  "/v1/allocations": lines,
-  [`/v1/allocations?after=${encodeURIComponent(lines.at(-1)?.cursor ?? "")}`]: [],
-});
 
 describe("help and usage", () => {
   it("no words: help on stdout, and success", async () => {
@@ -292,58 +244,5 @@ describe("release and quarantine", () => {
     [["quarantine", "shop/web-0", "-y"], 2, "", /Expected an address/],
   ])("%j ends with %i", async (words, code, out, error = /^$/) => {
     expect(await run(...words)).toEqual({ code, out, error: expect.stringMatching(error) });
-  });
-});
-
-describe("blocks", () => {
-  const source = {
-    ...{ range: "lan", member: "east", maxBlocks: 4, heard: "2026-11-27T00:00:00.000Z", reason: "HubAway" },
-    problem: "the hub cannot be asked, pods get what is leased already",
-    blocks: [
-      { block: "10.0.0.0/29", state: "Active", total: 6 },
-      { block: "10.0.0.8/29", state: "Draining", total: 8 },
-    ],
-    others: [{ member: "west", blocks: 3, ips: ["10.0.0.16-10.0.0.31", "10.0.0.40-10.0.0.47"] }],
-  };
-  const of = (address: string, more: object) => ({ ...LINE, address, cursor: address, ...more });
-  const noPod = { pod: "", namespace: "" };
-  answers({
-    "/v1/pools": [{ ...POOL, source }],
-    ...pageOf(
-      of("10.0.0.1", {}),
-      of("10.0.0.9", { pod: "web-1" }),
-      of("10.0.0.10", { ...noPod, state: "Cooling" }),
-      of("10.0.0.11", { ...noPod, state: "Quarantined", quarantine: { reason: "BlockReturned" } }),
-      of("10.0.0.12", { pod: "other", addressSpace: "lab" }),
-    ),
-  });
-
-  it("lists what each cluster has, what keeps a block here, and what the hub said last", async () => {
-    expect((await run("blocks")).code).toBe(0);
-    expect(await linesOf("blocks")).toEqual([
-      'AddressRange "lan": this cluster, east, has 2 of 4 blocks; others: west 3',
-      "  the hub cannot be asked, pods get what is leased already; it answered last at 2026-11-27T00:00:00.000Z",
-      "RANGE  BLOCK                CLUSTER  POOL  STATE     USED  FREE  PINNED  BY",
-      "lan    10.0.0.0/29          east     p     Active       1     5       -  -",
-      "lan    10.0.0.8/29          east     p     Draining     3     5       2  shop/web-1, (Cooling 10.0.0.10)",
-      "lan    10.0.0.16-10.0.0.31  west     -     -            -     -       -  -",
-      "lan    10.0.0.40-10.0.0.47  west     -     -            -     -       -  -",
-      "",
-    ]);
-  });
-
-  it("prints the same as JSON, and as names", async () => {
-    const { ranges, blocks } = await jsonOf("blocks");
-    const { problem, heard, reason } = source;
-    const told = { problem, heard, reason, others: [{ member: "west", blocks: 3 }] };
-    expect(ranges).toEqual([{ name: "lan", member: "east", blocks: 2, maxBlocks: 4, ...told }]);
-    const pod = { address: "10.0.0.9", state: "Bound", owner: "shop/web-1" };
-    expect(blocks[1]).toMatchObject({ pinnedBy: [pod, { address: "10.0.0.10", state: "Cooling", owner: "" }] });
-    expect((await run("blocks", "-o", "name")).out).toMatch(/^10\.0\.0\.0\/29\n/);
-  });
-
-  it("without a pool that leases says so", async () => {
-    answer({ "/v1/pools": [POOL], ...pageOf(LINE) });
-    expect(await run("blocks", "list")).toMatchObject({ code: 0, error: "No pool has spec.source\n" });
   });
 });

@@ -44,9 +44,6 @@ it.each<[line: string, wanted: string]>([
   ["pools --kube", "--kubeconfig"],
   ["completion ", "bash zsh fish"],
   ["nothing ", ""],
-  ["--node n1 blocks re", "release rejoin"],
-  ["blocks leave --pool b", "blue black"],
-  ["blocks release --hub-kubeconfig ", "files"],
 ])("%j offers %j", async (line, wanted) => expect(await offered(line)).toBe(wanted));
 
 it("every option of a command is offered, and the global ones", async () => {

@@ -8,10 +8,6 @@ const LEADING: Measurements = {
   pools: () => [{ name: "blue", family: 4, subnet: undefined, size: 4, states: { free: 1, bound: 3 } }],
   subnets: () => [{ name: "tenants", family: 4, size: 9, states: { free: 2, assigned: 6, withheld: 1 } }],
   epoch: { waitingNodes: 2 },
-  records: {
-    entries: { in_sync: 8, pending: 1, foreign: 2, refused: 0 },
-    ...{ succeededAtMs: 1_500, requests: 9, changes: new Map([["create", 8]]), drift: 3 },
-  },
   collection: { candidates: 5, actions: new Map([["free", 7]]) },
 };
 
@@ -24,10 +20,10 @@ async function seriesAfter(...rounds: readonly Measurements[]): Promise<string[]
     collectController(set.metrics, { isLeading, watches, unused: [], problems, measurements });
   }
   const text = await set.render();
-  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch|registry|records)/.test(line));
+  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch|registry)/.test(line));
 }
 
-it("the leader's metrics have Subnets, collection, records and problems", async () =>
+it("the leader's metrics have Subnets, collection and problems", async () =>
   expect((await seriesAfter(LEADING)).filter((line) => !/^berth_(?:pool|watch)/.test(line))).toEqual([
     "berth_registry_epoch_open 1",
     "berth_controller_leader 1",
@@ -40,20 +36,12 @@ it("the leader's metrics have Subnets, collection, records and problems", async 
     'berth_subnet_addresses{subnet="tenants",family="IPv4",state="withheld"} 1',
     "berth_gc_candidates 5",
     'berth_gc_actions_total{action="free"} 7',
-    'berth_records_entries{state="in_sync"} 8',
-    'berth_records_entries{state="pending"} 1',
-    'berth_records_entries{state="foreign"} 2',
-    'berth_records_entries{state="refused"} 0',
-    "berth_records_last_success_timestamp_seconds 1.5",
-    "berth_records_requests_total 9",
-    'berth_records_changes_total{action="create"} 8',
-    "berth_records_drift_total 3",
   ]));
 
 it("a replica that has stopped leading shows no pools and Subnets", async () => {
   const series = await seriesAfter(LEADING, {});
   for (const of of ["controller_leader", "registry_epoch_open", "registry_epoch_waiting_nodes"])
     expect(series).toContain(`berth_${of} 0`);
-  const ended = /^berth_(?:pool|subnet|gc_actions|records_(?:entries|changes))/;
+  const ended = /^berth_(?:pool|subnet|gc_actions)/;
   expect(series.filter((line) => ended.test(line))).toEqual([]);
 });

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { AGENT_METRICS } from "../../../host/metrics/agent-metrics.ts";
-import { CONTROLLER_METRICS } from "../../../host/metrics/controller-metrics.ts";
 import {
   counter,
   foldLabel,
@@ -12,6 +11,7 @@ import {
   setTotal,
   setTotals,
 } from "../../../host/metrics/metric.ts";
+import { controllerMetrics } from "../../../scripts/generate/pages/metrics.ts";
 
 const DEFINITIONS = {
   calls: counter("test_calls_total", "Calls.", ["code"]),
@@ -83,8 +83,8 @@ it.each([
   ["", "other"],
 ])("label %j is %j", (value, expected) => expect(foldLabel(value, new Set(["ADD"]))).toBe(expected));
 
-const all: [string, MetricDefinition][] = [AGENT_METRICS, CONTROLLER_METRICS].flatMap((definitions) =>
-  Object.values<MetricDefinition>(definitions).map((each): [string, MetricDefinition] => [each.name, each]),
+const all = [...Object.values<MetricDefinition>(AGENT_METRICS), ...controllerMetrics].map(
+  (each): [string, MetricDefinition] => [each.name, each],
 );
 
 it.each(all)("%s has a conventional name and a description", (name, { kind, help, labels }) => {

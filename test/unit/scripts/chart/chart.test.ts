@@ -8,7 +8,6 @@ import { isDeepStrictEqual } from "node:util";
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { RANGES_MAP } from "../../../../host/blocks/own-ranges.ts";
 import { FILE_CHECKS, PLATFORMS } from "../../../../host/cli/host-checks/file-checks.ts";
 import { pluginKeys } from "../../../../host/cni/net-conf.ts";
 import { decodeCoordinatorConf } from "../../../../host/config/coordinator-conf.ts";
@@ -168,7 +167,7 @@ it("each refusal of a policy names what was found", () => {
 describe("another release and namespace", () => {
   const ofUsers = ["Coordinator", "NetworkAttachmentDefinition", "Subnet", "IPPool", "ReservedIP"];
   // All agents and controllers of a cluster find the epoch of its registry, blocks and settings by these names.
-  const fixed = [EPOCH_MAP, RANGES_MAP, "vendor-conf"];
+  const fixed = [EPOCH_MAP, "berth-address-ranges", "vendor-conf"];
   const objects = objectsOf("full").filter(({ metadata }) => !metadata.name.startsWith("extra-"));
   const text = JSON.stringify(objects);
 

@@ -1,0 +1,53 @@
+/**
+ * Where a cluster's blocks come from, as a port. hub.ts implements it over an AddressRange; another one may ask an IPAM
+ * of record.
+ */
+import type { Prefix } from "../../../host/net/prefix.ts";
+import type { Range } from "../../../host/net/range.ts";
+import type { SourceReason } from "../../../host/resources/pool-source.ts";
+import type { Bar, BlockDemand } from "./plan-range.ts";
+
+/** What the source says, by its last answer. */
+export interface SourceView {
+  readonly subnet: Prefix;
+  readonly addressSpace: string;
+  /** Addresses of a block. */
+  readonly size: number;
+  /** What no pod of any cluster may have: routers, nodes, and what an administrator has excluded. */
+  readonly excluded: readonly Range[];
+  /** The blocks that the cluster may use, with their pools. */
+  readonly blocks: Readonly<Record<string, string>>;
+  /** Blocks that the hub has leased to it although another cluster has them from before, with their pools. */
+  readonly disputed: Readonly<Record<string, string>>;
+  /** Whether two clusters may act in this one's name: addresses are then probed before they are used. */
+  readonly isContested: boolean;
+  /** Whether blocks that have not been used yet must not be used: others may have lost their leases. */
+  readonly isOpen: boolean;
+  /** Why nothing is leased or returned. */
+  readonly bar?: Bar | undefined;
+  /** Why a demand could not be met. */
+  readonly short?: "share" | "range" | undefined;
+  /** Most blocks that the cluster may have; undefined if the source has no such limit. */
+  readonly share?: number | undefined;
+  /** Blocks of other clusters, with their names. */
+  readonly others: Readonly<Record<string, string>>;
+}
+
+/** The source gives no answer that can be used. The message says what it said. */
+export class SourceFailure extends Error {
+  override readonly name = "SourceFailure";
+  readonly reason: SourceReason;
+
+  constructor(reason: SourceReason, message: string, cause: unknown) {
+    super(message, { cause });
+    this.reason = reason;
+  }
+}
+
+export interface BlockSource {
+  /**
+   * Asks the source, and leases and returns as demanded, as far as it may. Rejects when there is no answer, with
+   * SourceFailure if the source is why: what was asked for may have been done, and the next call finds out.
+   */
+  update(range: string, demand: BlockDemand, signal: AbortSignal): Promise<SourceView>;
+}

@@ -1,0 +1,67 @@
+/** Why a range gives a cluster no further blocks: a word for programs, and a sentence without its full stop. */
+import { compareText } from "../../../host/lib/order.ts";
+import { isPrefix, nameServer, type SourceReason, type SourceSpec } from "../../../host/resources/pool-source.ts";
+import type { SourceView } from "./block-source.ts";
+import type { Bar } from "./plan-range.ts";
+
+interface SourceProblem {
+  readonly reason: SourceReason;
+  readonly text: string;
+}
+
+/** Returns undefined if nothing is in the way. */
+export function problemOf({
+  bar,
+  short,
+  blocks,
+  others,
+}: Pick<SourceView, "bar" | "short" | "blocks" | "others">): SourceProblem | undefined {
+  if (bar !== undefined) return { reason: REASONS[bar.kind], text: BARS[bar.kind](bar as never) };
+  if (short === undefined) return undefined;
+  if (short === "share")
+    return {
+      reason: "ShareUsedUp",
+      text: "this cluster has as many blocks as it may have (spec.members, maxBlocks)",
+    };
+  const byMember = Map.groupBy(Object.values(others), (member) => member);
+  const held = [...byMember].sort(([a], [b]) => compareText(a, b)).map(([member, { length }]) => `${member} ${length}`);
+  const text = `no block is free: this cluster has ${[Object.keys(blocks).length, ...held].join(", ")}`;
+  return { reason: "RangeUsedUp", text };
+}
+
+const REASONS: { readonly [K in Bar["kind"]]: SourceReason } = {
+  notMember: "NotMember",
+  otherCluster: "OtherCluster",
+  contested: "Contested",
+  gone: "Gone",
+  overlaps: "Overlaps",
+  open: "Restored",
+};
+
+const BARS: { readonly [K in Bar["kind"]]: (bar: Extract<Bar, { kind: K }>) => string } = {
+  notMember: () => "the cluster is not in spec.members; it keeps what it has, and leases no more",
+  otherCluster: ({ cluster }) =>
+    `another cluster, ${cluster}, is the member of this name; want another name (--hub-member)`,
+  contested: () =>
+    "two clusters act in this one's name, or this one was restored; it neither leases nor returns until an administrator has chosen one",
+  gone: () =>
+    "an administrator has declared this cluster gone; it gives no address until its entry of status.members is removed",
+  overlaps: ({ ranges }) =>
+    `nothing is leased while the hub has other AddressRanges with some of its addresses: ${ranges.join(", ")}`,
+  open: ({ waitsFor }) =>
+    `the hub went back in time; nothing is leased until these members have written again: ${waitsFor.join(", ")}`,
+};
+
+/** After the name of the server. */
+const FAILURES: Partial<Readonly<Record<SourceReason, string>>> = {
+  HubNotTrusted: "'s certificate is not trusted",
+  TokenRefused: " refuses this cluster's token",
+  Forbidden: " does not let this cluster's account do that",
+  OtherVersion: " has AddressRanges of another version, or none",
+};
+
+/** Returns what is in the way when the source gave no answer. */
+export function describeOutage(reason: SourceReason, source: Pick<SourceSpec, "range">): string {
+  const missing = reason === "NoRange" && ` has no such ${isPrefix(source) ? "prefix" : "range"}`;
+  return `${nameServer(source)}${missing || (FAILURES[reason] ?? " cannot be asked")}, pods get what is leased already`;
+}

@@ -1,0 +1,138 @@
+/**
+ * The connection to the hub: opened by the first call, so that a hub whose kubeconfig is wrong keeps the controller
+ * from nothing else; only to a server whose certificate is verified. Its files are read again when they change.
+ */
+import { ConfigError } from "../../../host/config/config-error.ts";
+import { openKubeClient } from "../../../host/kubernetes/client.ts";
+import { type Access, type Credentials, loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { SourceFailure } from "./block-source.ts";
+
+interface HubConnectionOptions {
+  readonly kubeconfig: string;
+  readonly userAgent: string;
+  /** Returns a number in [0, 1) that spreads pauses. */
+  readonly random: () => number;
+}
+
+type Client = ReturnType<typeof openKubeClient>;
+
+interface Opened {
+  readonly credentials: Credentials;
+  readonly client: Client;
+}
+
+export class HubConnection implements Pick<KubeApi, "call"> {
+  readonly #options: HubConnectionOptions;
+  #opened: Promise<Opened> | undefined;
+  #credentials: Credentials | undefined;
+
+  constructor(options: HubConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** Why its files cannot be read now, while their last valid content is used. */
+  get problem(): string | undefined {
+    return this.#credentials?.problem;
+  }
+
+  /** Rejects with SourceFailure where the kubeconfig cannot be used, and where the hub has to be set up. */
+  async call(call: KubeCall): Promise<KubeObject> {
+    const { client, source } = await this.#ready();
+    try {
+      return await client.call(call);
+    } catch (error) {
+      throw explain(error, source);
+    }
+  }
+
+  async #ready(): Promise<{ readonly client: Client; readonly source: string }> {
+    try {
+      const { client, credentials } = await this.#open();
+      // Before the client tries it again and again.
+      await credentials.current();
+      return { client, source: credentials.source };
+    } catch (error) {
+      throw error instanceof ConfigError ? new SourceFailure("Failed", error.message, error) : error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const opened = await this.#opened?.catch(() => undefined);
+    await opened?.client.close();
+  }
+
+  #open(): Promise<Opened> {
+    this.#opened ??= this.#connect().catch((error: unknown) => {
+      this.#opened = undefined;
+      throw error;
+    });
+    return this.#opened;
+  }
+
+  async #connect(): Promise<Opened> {
+    const { kubeconfig, userAgent, random } = this.#options;
+    const credentials = new VerifyingCredentials(await loadCredentials({ kubeconfig }));
+    this.#credentials = credentials;
+    return { credentials, client: openKubeClient({ credentials, userAgent, random }) };
+  }
+}
+
+/** Credentials that are shown to no server that is not verified. */
+class VerifyingCredentials implements Credentials {
+  readonly #credentials: Credentials;
+
+  constructor(credentials: Credentials) {
+    this.#credentials = credentials;
+  }
+
+  get server(): string {
+    return this.#credentials.server;
+  }
+
+  get source(): string {
+    return this.#credentials.source;
+  }
+
+  get tokenFile(): string | undefined {
+    return this.#credentials.tokenFile;
+  }
+
+  get problem(): string | undefined {
+    return this.#credentials.problem;
+  }
+
+  async current(): Promise<Access> {
+    return this.#require(await this.#credentials.current());
+  }
+
+  async refresh(used: Access): Promise<Access> {
+    return this.#require(await this.#credentials.refresh(used));
+  }
+
+  #require(access: Access): Access {
+    const { origin, tls } = access.endpoint;
+    if (tls.rejectUnauthorized && origin.startsWith("https:")) return access;
+    const wanted = "a hub whose certificate is verified (certificate-authority-data)";
+    const refused = new ConfigError(this.source, [{ path: "insecure-skip-tls-verify", got: "true", wanted }]);
+    throw new SourceFailure("HubNotTrusted", refused.message, refused);
+  }
+}
+
+function explain(error: unknown, source: string): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const { status, message } = error;
+  if (status === 401)
+    return new SourceFailure(
+      "TokenRefused",
+      `it refuses the credentials of ${source}: they have expired, or are another cluster's`,
+      error,
+    );
+  if (status === 404 && !message.includes('"'))
+    return new SourceFailure(
+      "OtherVersion",
+      "it does not serve AddressRanges of ipam.vendor.io/v1; install deploy/crds/addressranges.yaml",
+      error,
+    );
+  return error;
+}

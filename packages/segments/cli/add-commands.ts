@@ -1,0 +1,32 @@
+/** The commands of this package, and what `check` of a cluster looks for, too. */
+import { Option } from "commander";
+import type { CommandLine } from "../../../host/cli/command-line.ts";
+import type { HostFinding } from "../../../host/records/check-record.ts";
+import { addBlocks } from "./blocks-command.ts";
+import { addExport } from "./export-command.ts";
+
+export function addCommands(cli: CommandLine): void {
+  addExport(cli);
+  addBlocks(cli);
+  cli.addClusterCheck({
+    option: new Option("--hub-kubeconfig <file>", "of a cluster: ask the hub of its blocks, too, with this kubeconfig"),
+    find: async (api, facts, file) => {
+      const [{ findHub }, { findRecords }] = await Promise.all([import("./find-hub.ts"), import("./find-records.ts")]);
+      const { openClusterSource } = await import("../../../host/cli/cluster-source.ts");
+      const access = { context: undefined, userAgent: `berthctl/${cli.version}` };
+      const opened = file === undefined ? undefined : await openClusterSource({ kubeconfig: [file], ...access });
+      try {
+        const hub = file === undefined || opened === undefined ? undefined : { api: opened.api, file };
+        const unrecorded = await findRecords(api, Date.now());
+        return [...(await findHub({ ...facts, hub })), ...unrecorded.map(warnOfRecord)];
+      } finally {
+        await opened?.close();
+      }
+    },
+  });
+}
+
+function warnOfRecord(text: string): HostFinding {
+  const remedy = "See docs/runbooks.md, BerthRecordsBehind and BerthRecordsForeign";
+  return { check: "records", level: "warning", text, remedy };
+}

@@ -1,0 +1,130 @@
+/**
+ * Turns hand-cut pools into blocks. After each step, what a pool gives is leased, or was its own before; it can be
+ * repeated if it breaks off.
+ */
+
+import { openClusterSource } from "../../../../host/cli/cluster-source.ts";
+import type { Call, CommandLine } from "../../../../host/cli/command-line.ts";
+import { ExitCode, ProblemError } from "../../../../host/cli/exit-code.ts";
+import { joinRanges, rangesOf, sharedSpans, spansOf } from "../../../../host/core/spans.ts";
+import { isSameList } from "../../../../host/lib/same-list.ts";
+import { equalRange, formatRange } from "../../../../host/net/range.ts";
+import { decodeIpPool, type IpPool } from "../../../../host/resources/ip-pool.ts";
+import { encodeSourceStatus } from "../../../../host/resources/pool-source.ts";
+import type { AddressRange } from "../../address-range.ts";
+import { compareBlocks } from "../../blocks/blocks-of-range.ts";
+import { type Adoption, type ClusterAddresses, planAdoption } from "../../blocks/plan-adoption.ts";
+import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { addressesIn, readEpoch } from "./cluster-addresses.ts";
+import { memberOf, openOwnRanges, type Places, readRange } from "./hub.ts";
+import { describeMachine, SegmentProber } from "./probe-segment.ts";
+import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
+
+export interface AdoptOptions {
+  readonly range: string;
+  readonly member?: string | undefined;
+  readonly pools: readonly string[];
+  /** Kubeconfigs of the other clusters of the segment. */
+  readonly others: readonly string[];
+  readonly isDryRun: boolean;
+}
+
+type Talk = Pick<Call, "out" | "note" | "signal">;
+
+/** Rejects with ProblemError, before anything is written, if the pools cannot have blocks. */
+export async function adoptPools(
+  cli: CommandLine,
+  { out, note, signal }: Talk,
+  places: Places,
+  { range: name, member: given, pools, others, isDryRun }: AdoptOptions,
+): Promise<ExitCode> {
+  const { hub, own, cluster } = places;
+  const range = await readRange(hub, name);
+  const member = memberOf(range, cluster, given);
+  const memory = await openOwnRanges(own);
+  const epoch = await readEpoch(own.api);
+  const facts = {
+    ...{ range, member, adopted: pools },
+    own: await addressesIn(own.api, range.spec, member),
+    others: await Promise.all(others.map((path) => readOther(cli, path, range))),
+  };
+  const plan = planAdoption(facts);
+  const problems = [...plan.problems, ...(plan.problems.length > 0 ? [] : await probeGained(cli, range, plan, signal))];
+  for (const problem of problems) out.text(problem, "red");
+  if (problems.length > 0)
+    throw new ProblemError(`AddressRange "${name}": ${problems.length} things are in the way, and nothing was changed`);
+  for (const [block, pool] of Object.entries(plan.blocks)) out.text(`${block}: pool "${pool}"`);
+  if (isDryRun) return ExitCode.Success;
+  await demand(places, { range: name, member, memory, signal }, { claim: plan.blocks });
+  await writeExcluded(hub, name, (now) => planAdoption({ ...facts, range: now }).excluded);
+  for (const pool of facts.own.pools.filter((each) => pools.includes(each.name)))
+    await beginSource(places, { range: await readRange(hub, name), pool, plan, epoch });
+  note("Free blocks are leased by any member: what other clusters still cut by hand must be in spec.excludeIPs");
+  out.text(`AddressRange "${name}": ${Object.keys(plan.blocks).length} blocks of "${member}" are active`, "green");
+  return ExitCode.Success;
+}
+
+async function readOther(cli: CommandLine, path: string, { spec }: AddressRange): Promise<ClusterAddresses> {
+  const kubeconfig = { kubeconfig: [path], context: undefined, userAgent: `berthctl/${cli.version}` };
+  const source = await openClusterSource(kubeconfig);
+  try {
+    return await addressesIn(source.api, spec, path);
+  } finally {
+    await source.close();
+  }
+}
+
+/** Nobody has said what the pools did not have: machines may use it. */
+async function probeGained(
+  cli: CommandLine,
+  range: AddressRange,
+  { gained }: Adoption,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (gained.length === 0) return [];
+  const prober = await SegmentProber.open(cli, range.spec);
+  const machines = await prober.probe(gained, signal);
+  return machines.map(
+    (machine) => `${describeMachine(machine)}, and no pool here has it: exclude it (spec.excludeIPs)`,
+  );
+}
+
+interface BeginningSource {
+  readonly range: AddressRange;
+  /** As it was planned with. */
+  readonly pool: IpPool;
+  readonly plan: Adoption;
+  /** The registry's. */
+  readonly epoch: string;
+}
+
+/**
+ * First the pool has all addresses of its blocks, without those that the range excludes; then its status has the
+ * blocks; then they take the place of the ranges.
+ */
+async function beginSource(
+  { own: { api } }: Places,
+  { range, pool: known, plan, epoch }: BeginningSource,
+): Promise<void> {
+  const { name: pool } = known;
+  const before = await readPool(api, pool);
+  const { spec } = decodeIpPool(before, `IPPool "${pool}"`);
+  if (!isSameList(spec.ranges, known.spec.ranges, equalRange))
+    throw new ProblemError(`Pool "${pool}" was changed by others meanwhile; try again`);
+  const blocks = Object.keys(plan.blocks)
+    .filter((block) => plan.blocks[block] === pool)
+    .sort(compareBlocks);
+  const exempt = rangesOf(sharedSpans(spansOf(exemptOf(range)), spansOf(rangesOfBlocks(blocks))), range.spec.family);
+  const excluded = joinRanges([...spec.excluded, ...exempt], range.spec.family);
+  const hidden = { excludeIPs: excluded.map(formatRange) };
+  const widened = await changePool(api, pool, before, { spec: { ips: rangeTexts(blocks), ...hidden } });
+  const source = encodeSourceStatus({
+    epoch,
+    asOf: new Date().toISOString(),
+    blocks: blocks.map((block) => ({ block, state: "Active" })),
+    excluded: joinRanges(exemptOf(range), range.spec.family),
+  });
+  const listed = await changePool(api, pool, widened, { status: { source } });
+  const { excludeIPs = null } = before.spec as { readonly excludeIPs?: unknown };
+  await changePool(api, pool, listed, { spec: { ips: null, excludeIPs, source: { range: range.name } } });
+}

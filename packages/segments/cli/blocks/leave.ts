@@ -1,0 +1,94 @@
+/**
+ * Gives a pool the addresses of its blocks as ranges. On the hub these are excluded before they are free, so that no
+ * cluster leases them.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Call } from "../../../../host/cli/command-line.ts";
+import { ExitCode, ProblemError } from "../../../../host/cli/exit-code.ts";
+import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../../../host/core/spans.ts";
+import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
+import { formatRange } from "../../../../host/net/range.ts";
+import { decodeIpPool } from "../../../../host/resources/ip-pool.ts";
+import { describeSource, encodeSourceStatus } from "../../../../host/resources/pool-source.ts";
+import type { AddressRange } from "../../address-range.ts";
+import { leasedFor, planLeaving } from "../../blocks/plan-leaving.ts";
+import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { addressesIn } from "./cluster-addresses.ts";
+import { listRanges, memberOf, openOwnRanges, type Places, readRange } from "./hub.ts";
+import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
+
+/** Time in which a controller sees that the pool leases no more: milliseconds. */
+const LOOK_AGAIN_MS = 1_000;
+const MAX_LOOKS = 8;
+
+/** Rejects with ProblemError if the pool has no blocks that it could have as ranges. */
+export async function leaveRange(
+  { out, signal }: Pick<Call, "out" | "signal">,
+  places: Places,
+  { pool: name }: { readonly pool: string },
+): Promise<ExitCode> {
+  const { hub, own, cluster } = places;
+  const object = await readPool(own.api, name);
+  const { source } = decodeIpPool(object, `IPPool "${name}"`);
+  // Without what the range excludes now.
+  const { spec } = decodeIpPool({ ...object, status: undefined }, `IPPool "${name}"`);
+  if (source?.prefix !== undefined)
+    throw new ProblemError(
+      `Pool "${name}" leases blocks of ${describeSource(source)}; only a range of a hub can be left`,
+    );
+  const range = source === undefined ? await findRange(places, name) : await readRange(hub, source.range);
+  if (range === undefined) throw new ProblemError(`Pool "${name}" leases no blocks`);
+  const member = memberOf(range, cluster, undefined);
+  const { used } = await addressesIn(own.api, range.spec, member);
+  const plan = planLeaving(range, member, { name, source, used: used.map(({ ip }) => ip) });
+  if ("refusal" in plan)
+    throw new ProblemError(`Pool "${name}" does not leave AddressRange "${range.name}": ${plan.refusal}`);
+  const { served } = plan;
+  const { family } = range.spec;
+  const whole = spansOf(rangesOfBlocks(served));
+  await writeExcluded(hub, range.name, (now) => joinRanges([...now.spec.excluded, ...rangesOfBlocks(served)], family));
+  if (source !== undefined) {
+    const exempt = rangesOf(sharedSpans(spansOf(exemptOf(range)), whole), family);
+    const excludeIPs = joinRanges([...spec.excluded, ...exempt], family).map(formatRange);
+    try {
+      // Of the others nothing is given, and no pod has anything.
+      const serving = source.blocks.filter(({ block }) => served.includes(block));
+      const listed = await changePool(own.api, name, object, {
+        status: { source: encodeSourceStatus({ ...source, blocks: serving }) },
+      });
+      await changePool(own.api, name, listed, { spec: { source: null, ips: rangeTexts(served), excludeIPs } });
+    } catch (error) {
+      // The change may have been carried out although its answer was lost: then the blocks stay excluded.
+      const { source: now } = decodeIpPool(await readPool(own.api, name), `IPPool "${name}"`);
+      if (now === undefined) throw error;
+      await writeExcluded(hub, range.name, (now) => {
+        const others = withoutSpans(spansOf(now.spec.excluded), whole);
+        return joinRanges([...rangesOf(others, family), ...range.spec.excluded], family);
+      });
+      const isRefused = error instanceof ApiError && error.status === 422;
+      throw isRefused ? new ProblemError(`Pool "${name}" has other blocks by now; try again`) : error;
+    }
+  }
+  const memory = await openOwnRanges(own);
+  // Also what was leased since, by a controller that had not seen the change: pods have nothing of it.
+  for (let looks = 0; looks < MAX_LOOKS; looks++) {
+    const giveBack = leasedFor(await readRange(hub, range.name), member, name);
+    if (giveBack.length === 0) break;
+    await demand(places, { range: range.name, member, memory, signal }, { giveBack });
+    await sleep(LOOK_AGAIN_MS, undefined, { signal });
+  }
+  await changePool(own.api, name, await readPool(own.api, name), { status: { source: null } });
+  out.text(
+    `Pool "${name}" has its ${served.length} blocks as ranges; AddressRange "${range.name}" excludes them`,
+    "green",
+  );
+  return ExitCode.Success;
+}
+
+/** The range of which the cluster has leased blocks for a pool that does not lease any more. */
+async function findRange({ hub, cluster }: Places, pool: string): Promise<AddressRange | undefined> {
+  const ranges = await listRanges(hub);
+  return ranges.find(({ status }) =>
+    Object.values(status.leases).some((each) => each.pool === pool && status.members[each.member]?.cluster === cluster),
+  );
+}

@@ -1,0 +1,101 @@
+/** The steps by which pools begin to lease and end: each names the version that it is based on. */
+import { randomUUID } from "node:crypto";
+import { CLUSTER_PATIENCE_MS } from "../../../../host/cli/cluster-source.ts";
+import { ProblemError } from "../../../../host/cli/exit-code.ts";
+import { isConflict, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { objectPath, statusPath } from "../../../../host/kubernetes/paths.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import { formatRange, type Range } from "../../../../host/net/range.ts";
+import { IP_POOLS } from "../../../../host/resources/collections.ts";
+import type { AddressRange } from "../../address-range.ts";
+import { Hub } from "../../blocks/hub.ts";
+import type { OwnRanges } from "../../blocks/own-ranges.ts";
+import type { BlockDemand } from "../../blocks/plan-range.ts";
+import { rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { type Places, readRange, writeRange } from "./hub.ts";
+
+/** Most tries to write while others write to the same object. */
+const MAX_TRIES = 8;
+
+interface Membership {
+  readonly range: string;
+  readonly member: string;
+  readonly memory: OwnRanges;
+  readonly signal: AbortSignal;
+}
+
+/** Asks the hub as the cluster's controller does, under its name. Rejects with ProblemError if the hub refuses. */
+export async function demand(
+  { hub, cluster }: Places,
+  { range, member: name, memory: own, signal }: Membership,
+  wanted: Partial<BlockDemand>,
+): Promise<void> {
+  const source = new Hub({ hub, own, name, cluster, newId: randomUUID });
+  const view = await afterOthers(() => source.update(range, { lease: {}, giveBack: [], ...wanted }, signal));
+  const missing = Object.keys(wanted.claim ?? {}).filter((block) => !(block in view.blocks));
+  const left = (wanted.giveBack ?? []).filter((block) => block in view.blocks);
+  if (missing.length + left.length === 0) return;
+  const why = view.bar?.kind ?? view.short ?? "it was changed meanwhile";
+  throw new ProblemError(`AddressRange "${range}": the hub did not take ${[...missing, ...left].join(", ")}: ${why}`);
+}
+
+/** Does all of it again while the controller, which asks for the same cluster, writes what was read. */
+async function afterOthers<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isConflict(error) || tries === MAX_TRIES) throw error;
+    }
+  }
+}
+
+export async function writeExcluded(
+  hub: KubeApi,
+  name: string,
+  excludedOf: (range: AddressRange) => readonly Range[],
+): Promise<void> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const now = await readRange(hub, name);
+    const excludeIPs = excludedOf(now).map(formatRange);
+    if (excludeIPs.join() === now.spec.excluded.map(formatRange).join()) return;
+    if (await writeRange(hub, now, { spec: { excludeIPs } })) return;
+  }
+  throw new Error(`AddressRange "${name}" was changed by others ${MAX_TRIES} times; try again`);
+}
+
+/** Each block from its first address to its last, as the API server compares them. */
+export function rangeTexts(blocks: readonly string[]): readonly string[] {
+  return rangesOfBlocks(blocks).map(({ first, last }) => `${formatIp(first)}-${formatIp(last)}`);
+}
+
+export function readPool(api: KubeApi, name: string): Promise<KubeObject> {
+  return api.call({ method: "GET", path: objectPath(IP_POOLS, { name }), patienceMs: CLUSTER_PATIENCE_MS });
+}
+
+/** Returns the object afterwards. Rejects with ProblemError if its specification was changed since it was read. */
+export async function changePool(
+  api: KubeApi,
+  name: string,
+  before: KubeObject,
+  change: { readonly spec: object } | { readonly status: object },
+): Promise<KubeObject> {
+  const path = "spec" in change ? objectPath(IP_POOLS, { name }) : statusPath(IP_POOLS, { name });
+  let object = before;
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const { uid, resourceVersion } = metadataOf(object);
+    try {
+      return await api.call({ method: "PATCH", path, body: { metadata: { uid, resourceVersion }, ...change } });
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+    // The controller writes the status all the time.
+    object = await readPool(api, name);
+    if (metadataOf(object).generation !== metadataOf(before).generation) break;
+  }
+  throw new ProblemError(`Pool "${name}" was changed by others meanwhile; try again`);
+}
+
+function metadataOf({ metadata }: KubeObject): Readonly<Record<string, unknown>> {
+  return metadata as Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,159 @@
+/**
+ * Finds what keeps a cluster from leasing blocks: what its controller said last in the status of pools, and what the
+ * hub says when it is answered from here.
+ */
+
+import { CLUSTER_PATIENCE_MS } from "../../../host/cli/cluster-source.ts";
+import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
+import { messageOf } from "../../../host/lib/describe.ts";
+import { formatPrefix } from "../../../host/net/prefix.ts";
+import type { HostFinding } from "../../../host/records/check-record.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { describeSource, NO_REPORT, type SourceReason } from "../../../host/resources/pool-source.ts";
+import type { AddressRange } from "../address-range.ts";
+import { SourceFailure } from "../blocks/block-source.ts";
+import { describeOutage, problemOf } from "../blocks/describe-problem.ts";
+import { readRange } from "../blocks/hub.ts";
+import { type Bar, blocksOf, waitedFor } from "../blocks/plan-range.ts";
+
+/** A hub that is answered from here. */
+export interface ReachedHub {
+  readonly api: Pick<KubeApi, "call">;
+  /** The file of its credentials. */
+  readonly file: string;
+}
+
+interface HubQuestion {
+  readonly pools: readonly IpPool[];
+  /** UID of the cluster's namespace kube-system. */
+  readonly cluster: string | undefined;
+  /** Absent: only what the controller said counts. */
+  readonly hub?: ReachedHub | undefined;
+}
+
+/** Pods go on with what is leased, and it may pass by itself, or by design. */
+const WARNINGS: readonly string[] = [
+  "HubAway",
+  "RecordsAway",
+  "Restored",
+  "ShareUsedUp",
+  "RangeUsedUp",
+] satisfies SourceReason[];
+
+const UNKNOWN = "The controller's log has the error";
+
+const REMEDIES: Readonly<Partial<Record<string, string>>> = {
+  HubAway: "Bring the hub, or the way to it, back; the controller's log has the error",
+  HubNotTrusted: "Put the hub's authority and name into the kubeconfig of the Secret hub.kubeconfigSecret",
+  TokenRefused: "Put a valid token into the kubeconfig of the Secret hub.kubeconfigSecret",
+  Forbidden:
+    "Bind the ClusterRole berth-range-member to the account, and write it as the member's user into spec.members",
+  NoRange: "Make the AddressRange on the hub, or name another one in a new pool",
+  OtherVersion: "Bring deploy/crds/addressranges.yaml of this version to the hub",
+  OtherSubnet: "Make the pool's subnet that of the AddressRange",
+  NotMember: "Add the cluster to spec.members of the AddressRange",
+  OtherCluster: "Set hub.member to a name that no other cluster has",
+  Contested: "Find the other cluster, switch it off, and let this one rejoin",
+  Gone: "Remove its entry of status.members on the hub, if the cluster is to go on",
+  Restored: "Start the controllers of the clusters that are named, or declare them gone",
+  ShareUsedUp: "Raise its maxBlocks in spec.members, or see what keeps blocks: kubectl berth blocks",
+  RangeUsedUp: "Add a range, or see who has the blocks: kubectl berth blocks",
+} satisfies Partial<Record<SourceReason, string>>;
+
+/** Where the blocks are prefixes of Nautobot or NetBox. */
+const RECORD_REMEDIES: Readonly<Partial<Record<string, string>>> = {
+  RecordsAway: "Bring Nautobot or NetBox, or the way to it, back; the controller's log has the error",
+  TokenRefused: "Put a valid token into the Secret records.tokenSecret",
+  Forbidden: "Put a token into the Secret records.tokenSecret that may view, add, change and delete prefixes",
+  NoRange: "Make the prefix there, in the namespace or VRF of records.spaces",
+  OtherSubnet: "Give all pools of the prefix the same blockSize",
+  Contested: "Find the other cluster, or let this one go on: docs/records.md, isRejoining",
+  RangeUsedUp: "Make room in the prefix, or see who has the blocks: kubectl berth blocks",
+} satisfies Partial<Record<SourceReason, string>>;
+
+/** Returns at most two findings for each range or prefix. */
+export async function findHub({ pools, cluster, hub }: HubQuestion): Promise<HostFinding[]> {
+  const byRange = Map.groupBy(
+    pools.filter(({ source }) => source !== undefined),
+    ({ source }) => source?.range ?? "",
+  );
+  const found = [...byRange].map(async ([range, own]) => {
+    const isPrefix = own.some(({ source }) => source?.prefix !== undefined);
+    const answered = hub && !isPrefix ? await askHub(hub, range, own, cluster) : undefined;
+    const said = saidOf(own, answered);
+    return [...(said === undefined ? [] : [said]), ...(answered?.finding === undefined ? [] : [answered.finding])];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+interface HubAnswer {
+  readonly reason: string;
+  readonly finding?: HostFinding;
+}
+
+/** What the controller said; undefined if nothing, or if the hub says the same now. */
+function saidOf(pools: readonly IpPool[], answered: HubAnswer | undefined): HostFinding | undefined {
+  const told = pools.flatMap(({ source }) => source ?? []).find(({ problem }) => problem !== "");
+  if (told === undefined) return undefined;
+  const { reason, heard } = told.report ?? NO_REPORT;
+  if (answered !== undefined && answered.reason === reason) return undefined;
+  const since = heard === "" ? "" : `; it answered last at ${heard}`;
+  const now = answered?.reason === "" ? "; from here it answers" : "";
+  const text = `${describeSource(told)}: ${told.problem}${since}${now}`;
+  if (told.prefix === undefined) return findingOf(reason, text);
+  return { ...findingOf(reason, text), check: "records", remedy: RECORD_REMEDIES[reason] ?? UNKNOWN };
+}
+
+function findingOf(reason: string, text: string): HostFinding {
+  const level = WARNINGS.includes(reason) ? "warning" : "error";
+  return { check: "hub", level, text, remedy: REMEDIES[reason] ?? UNKNOWN };
+}
+
+async function askHub(
+  { api, file }: ReachedHub,
+  range: string,
+  pools: readonly IpPool[],
+  cluster: string | undefined,
+): Promise<HubAnswer> {
+  const about = `AddressRange "${range}", asked with ${file}`;
+  try {
+    const found = await readRange(api, range, AbortSignal.timeout(CLUSTER_PATIENCE_MS));
+    const { reason, text } = problemAt(found, pools, cluster) ?? { reason: "" };
+    return reason === "" ? { reason } : { reason, finding: findingOf(reason, `${about}: ${text}`) };
+  } catch (error) {
+    const reason = error instanceof SourceFailure ? error.reason : "Failed";
+    return {
+      reason,
+      finding: findingOf(reason, `${about}: ${describeOutage(reason, { range })}: ${messageOf(error)}`),
+    };
+  }
+}
+
+function problemAt(range: AddressRange, pools: readonly IpPool[], cluster: string | undefined) {
+  const subnet = formatPrefix(range.spec.subnet);
+  const other = pools.find(({ spec }) => formatPrefix(spec.subnet) !== subnet);
+  if (other !== undefined) {
+    const text = `IPPool "${other.name}" leases nothing: the range's subnet is ${subnet}, not ${formatPrefix(other.spec.subnet)}`;
+    return { reason: "OtherSubnet", text };
+  }
+  const told = pools.flatMap(({ source }) => source?.report?.member || []);
+  const [name = told[0]] = Object.entries(range.status.members)
+    .filter(([, member]) => member.cluster === cluster)
+    .map(([member]) => member);
+  if (name === undefined) return undefined;
+  const most = range.spec.members.find((member) => member.name === name)?.maxBlocks ?? 0;
+  const short = Object.keys(blocksOf(range.status, name)).length >= most ? ("share" as const) : undefined;
+  return problemOf({ bar: barOf(range, name, cluster), short, blocks: {}, others: {} });
+}
+
+function barOf(range: AddressRange, name: string, cluster: string | undefined): Bar | undefined {
+  const { spec, status } = range;
+  const member = status.members[name];
+  if (!spec.members.some((each) => each.name === name)) return { kind: "notMember" };
+  if (member?.isGone === true) return { kind: "gone" };
+  if (member !== undefined && cluster !== undefined && member.cluster !== cluster)
+    return { kind: "otherCluster", cluster: member.cluster };
+  if (member?.isContested === true) return { kind: "contested" };
+  const waitsFor = waitedFor(range);
+  return waitsFor.length > 0 ? { kind: "open", waitsFor } : undefined;
+}

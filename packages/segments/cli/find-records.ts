@@ -1,0 +1,33 @@
+/** What keeps addresses of pods from the IPAM of record: the controller's events about it. */
+import * as z from "zod";
+import { listObjects } from "../../../host/cli/cluster-source.ts";
+import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
+import { EVENTS } from "../../../host/kubernetes/paths.ts";
+
+/** The controller repeats an event that is still true within so long: milliseconds. */
+const FRESH_MS = 900_000;
+
+/** Namespace of events about objects without one. */
+const NAMESPACE = "default";
+
+const event = z.object({
+  regarding: z.object({ kind: z.string(), name: z.string().optional() }),
+  note: z.string(),
+  eventTime: z.string(),
+  series: z.object({ lastObservedTime: z.string() }).nullish(),
+});
+
+/** Returns clauses, by address; none if the user may not list events. */
+export async function findRecords(api: KubeApi, nowMs: number): Promise<readonly string[]> {
+  const query = { fieldSelector: "reason=AddressNotRecorded" };
+  const found = await listObjects(api, { resource: EVENTS, namespace: NAMESPACE, query }).catch(() => []);
+  return [...new Set(found.flatMap((item) => clauseOf(item, nowMs)))].sort();
+}
+
+function clauseOf(item: unknown, nowMs: number): readonly string[] {
+  const { data } = event.safeParse(item);
+  if (data === undefined) return [];
+  const { regarding, note, eventTime, series } = data;
+  if (nowMs - Date.parse(series?.lastObservedTime ?? eventTime) > FRESH_MS) return [];
+  return [regarding.kind === "IPAllocation" ? `${regarding.name ?? ""}: ${note}` : note];
+}

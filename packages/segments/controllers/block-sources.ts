@@ -1,0 +1,79 @@
+/**
+ * The servers that blocks come from, the hub and the IPAM of record: each is opened when it is asked first. What they
+ * said is kept for metrics.
+ */
+import { randomUUID } from "node:crypto";
+import { readClusterId } from "../../../host/kubernetes/cluster-id.ts";
+import type { SourceSpec } from "../../../host/resources/pool-source.ts";
+import type { BlockSource, SourceView } from "../blocks/block-source.ts";
+import { Hub } from "../blocks/hub.ts";
+import { OwnRanges } from "../blocks/own-ranges.ts";
+import type { BlockDemand } from "../blocks/plan-range.ts";
+import { PREFIX_MEMORY, RecordPrefixes } from "../blocks/prefixes/record-prefixes.ts";
+import { PrefixServer } from "../record-server/prefix-server.ts";
+import type { BlocksDeps } from "../types.ts";
+import { RangeRecords } from "./range-records.ts";
+import type { Followed } from "./sourced-pools.ts";
+
+/** Time for which a hub may take to answer: milliseconds. */
+const HUB_PATIENCE_MS = 10_000;
+
+/** The same for all requests of a pass to an IPAM of record: milliseconds. A block rests for twice that time. */
+const RECORDS_PATIENCE_MS = 30_000;
+
+type Deps = Pick<BlocksDeps, "api" | "clock" | "hub" | "leading" | "recordServer">;
+
+export class BlockSources {
+  /** By key of the source. */
+  readonly records = new RangeRecords();
+  readonly #deps: Deps;
+  readonly #opened = new Map<string, BlockSource>();
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  /** Returns the ranges of the hub that the cluster has blocks of: also of pools that are gone. */
+  async held(): Promise<readonly string[]> {
+    const { hub, api, leading } = this.#deps;
+    return hub === undefined ? [] : new OwnRanges(api, hub.namespace).held(leading);
+  }
+
+  /** Returns this cluster's name at the source's server; "" if there is none. */
+  memberOf({ prefix }: SourceSpec): string {
+    const { hub, recordServer } = this.#deps;
+    return (prefix === undefined ? hub?.member : recordServer?.cluster) ?? "";
+  }
+
+  /** Rejects as {@link BlockSource}, and without a server. */
+  async ask(followed: Followed, demand: BlockDemand): Promise<SourceView> {
+    const { leading, clock } = this.#deps;
+    const { key, spec } = followed;
+    const name = spec.prefix === undefined ? "" : `${key} ${spec.prefix.blockSize}`;
+    const source = this.#opened.get(name) ?? (await this.#open(followed));
+    this.#opened.set(name, source);
+    const patience = AbortSignal.timeout(spec.prefix === undefined ? HUB_PATIENCE_MS : RECORDS_PATIENCE_MS);
+    const view = await source.update(spec.range, demand, AbortSignal.any([leading, patience]));
+    this.records.answered(key, view, clock.now());
+    return view;
+  }
+
+  async #open({ spec: { prefix }, addressSpace }: Followed): Promise<BlockSource> {
+    const { api, hub, recordServer, clock } = this.#deps;
+    const newId = randomUUID;
+    if (prefix === undefined) {
+      if (hub === undefined) throw new Error("the controller has no hub (--hub-kubeconfig)");
+      const own = new OwnRanges(api, hub.namespace);
+      const cluster = await readClusterId(api, HUB_PATIENCE_MS);
+      return new Hub({ hub: hub.api, name: hub.member, newId, renews: true, own, cluster });
+    }
+    if (recordServer === undefined) throw new Error("the controller has no IPAM of record (--records-server)");
+    const space = recordServer.spaces.get(addressSpace);
+    if (space === undefined) throw new Error(`address space "${addressSpace}" has no place there (--records-space)`);
+    const own = new OwnRanges(api, recordServer.namespace, PREFIX_MEMORY);
+    const cluster = await readClusterId(api, HUB_PATIENCE_MS);
+    const server = new PrefixServer({ ...recordServer, space });
+    const self = { own, cluster, name: recordServer.cluster, newId, nowMs: clock.nowMs };
+    return new RecordPrefixes({ addressSpace, ...prefix }, { server, ...self });
+  }
+}

@@ -1,0 +1,303 @@
+/**
+ * Leases blocks for the pools that have `spec.source`, ahead of need, and writes into their status which addresses
+ * pods may have. plan-blocks.ts decides; a hub that does not answer leaves everything as it is.
+ */
+
+import type { ControlledPool } from "../../../host/controller/objects.ts";
+import { patchIfSame } from "../../../host/controller/patch.ts";
+import { startReconciling } from "../../../host/controller/reconcile-loop.ts";
+import type { Controller } from "../../../host/controller/types.ts";
+import { statusPath } from "../../../host/kubernetes/paths.ts";
+import { messageOf } from "../../../host/lib/describe.ts";
+import { IP_POOLS } from "../../../host/resources/collections.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import {
+  type BlockState,
+  describeSource,
+  encodeSourceStatus,
+  NO_REPORT,
+  type SourceReport,
+} from "../../../host/resources/pool-source.ts";
+import { SourceFailure, type SourceView } from "../blocks/block-source.ts";
+import { compareBlocks } from "../blocks/blocks-of-range.ts";
+import { describeOutage, problemOf } from "../blocks/describe-problem.ts";
+import type { BlocksDeps } from "../types.ts";
+import { BlockSources } from "./block-sources.ts";
+import { freeCounter } from "./free-addresses.ts";
+import { measureRanges } from "./measure-ranges.ts";
+import { type BlocksPlan, type KnownBlock, nextAsOf, planBlocks, REST_MS } from "./plan-blocks.ts";
+import { otherMembers } from "./range-records.ts";
+import { RangeReturns, type Returned } from "./range-returns.ts";
+import { type Followed, findMisfit, followedSources, type SourcedPool } from "./sourced-pools.ts";
+
+/** Shortest time between two passes: milliseconds. */
+const BLOCKS_REST_MS = 1_000;
+
+/** Interval at which sources are asked: milliseconds. A resting block becomes usable after several. */
+const CHECK_MS = 15_000;
+
+/** How old a mark of an exhausted pool may be when this process sees it first: milliseconds. */
+const WANTED_MS = 120_000;
+
+/** Shortest time between two writes of a pool for other clusters' blocks alone: milliseconds. All agents watch. */
+const OTHERS_REST_MS = 600_000;
+
+export function startBlocks(deps: BlocksDeps): Controller {
+  const { caches } = deps;
+  const blocks = new Blocks(deps);
+  const loop = startReconciling(deps, {
+    failure: "Leasing blocks of addresses failed",
+    work: () => blocks.reconcile(),
+    restMs: () => BLOCKS_REST_MS,
+    follow: (wake) => [
+      caches.pools.subscribe((change) => {
+        const now = change.kind === "set" ? change.value : undefined;
+        if (sourceOf(now) === undefined && sourceOf(change.before) === undefined) return;
+        const isMarked = now?.value?.wanted !== change.before?.value?.wanted;
+        if (isMarked && now?.value !== undefined) blocks.noteWaiting(now.value);
+        if (isMarked || now?.generation !== change.before?.generation) wake();
+      }),
+      caches.epoch.subscribe(wake),
+    ],
+  });
+  return {
+    get problems() {
+      return [...blocks.problems, ...loop.problems];
+    },
+    measurements: { ranges: () => measureRanges(blocks.sources.records, caches) },
+    close: () => loop.close(),
+  };
+}
+
+function sourceOf(pool: ControlledPool | undefined): IpPool["source"] {
+  return pool?.value?.source;
+}
+
+/** What this process remembers of a pool; a later one begins anew, which is the safe side. */
+interface PoolMemory {
+  readonly states: Map<string, { readonly state: BlockState; readonly sinceMs: number }>;
+  wanted: string | undefined;
+  /** Pods that wait, as agents have said since blocks were leased last; and as many as the latest plan knew of. */
+  waiting: number;
+  planned: number;
+  surplusSinceMs: number | undefined;
+  /** When its status was written last. */
+  wroteMs: number | undefined;
+}
+
+class Blocks {
+  readonly sources: BlockSources;
+  readonly #deps: BlocksDeps;
+  /** By key of the source. */
+  readonly #returns = new Map<string, RangeReturns>();
+  readonly #memories = new Map<string, PoolMemory>();
+  #problems = new Map<string, string>();
+
+  constructor(deps: BlocksDeps) {
+    this.#deps = deps;
+    this.sources = new BlockSources(deps);
+  }
+
+  /** Sentences without a full stop. */
+  get problems(): readonly string[] {
+    return [...this.#problems.values()];
+  }
+
+  /** An agent has marked the pool. */
+  noteWaiting({ name, waiting = 0 }: IpPool): void {
+    this.#memory(name).waiting += waiting;
+  }
+
+  /** Returns after how many milliseconds to look again; undefined: no pool has a source. */
+  async reconcile(): Promise<number | undefined> {
+    const { caches, hub } = this.#deps;
+    this.#problems = new Map();
+    const followed = followedSources(caches, await this.sources.held(), hub !== undefined);
+    const pools = new Set<string>(followed.flatMap(({ pools }) => pools.map(({ pool }) => pool.name)));
+    for (const name of this.#memories.keys()) if (!pools.has(name)) this.#memories.delete(name);
+    const keys = new Set(followed.map(({ key }) => key));
+    for (const key of this.#returns.keys()) if (!keys.has(key)) this.#returns.delete(key);
+    this.sources.records.keep(keys);
+    for (const each of followed) await this.#follow(each);
+    if (hub === undefined && followed.length === 0) return undefined;
+    return Math.min(hub?.checkMs ?? CHECK_MS, ...this.#restsMs());
+  }
+
+  /** How long each block will rest: ADDs wait for the end of it, for 15 s more than it takes. */
+  #restsMs(): number[] {
+    const nowMs = this.#deps.clock.nowMs();
+    return [...this.#memories.values()]
+      .flatMap(({ states }) => [...states.values()])
+      .map(({ state, sinceMs }) => (state === "Resting" ? sinceMs + REST_MS - nowMs : 0))
+      .filter((restMs) => restMs > 0);
+  }
+
+  async #follow(followed: Followed): Promise<void> {
+    const { key, pools } = followed;
+    const { epoch, settled } = [...this.#deps.caches.epoch.items.values()][0] ?? { epoch: "", settled: "" };
+    const returns = this.#returns.getOrInsertComputed(key, () => new RangeReturns(this.#deps, followed));
+    let view: SourceView;
+    let plans: readonly { readonly each: SourcedPool; readonly plan: BlocksPlan }[];
+    try {
+      view = await this.sources.ask(followed, { lease: {}, giveBack: [] });
+      // While the registry lacks what pods have, a block only seems to be empty.
+      const mayReturn =
+        (view.bar === undefined || view.bar.kind === "overlaps") &&
+        !view.isContested &&
+        !view.isOpen &&
+        epoch === settled;
+      const returned = await returns.claim(followed, view, mayReturn);
+      plans = this.#planAll(pools, view, returned);
+      const giveBack = [...returned.orphans, ...plans.flatMap(({ plan }) => plan.giveBack)];
+      if (giveBack.length > 0 || plans.some(({ plan }) => plan.wants > 0)) {
+        const total = ({ blocks, giveBack, wants }: BlocksPlan) => blocks.length - giveBack.length + wants;
+        const lease = Object.fromEntries(plans.map(({ each, plan }) => [each.pool.name, total(plan)]));
+        view = await this.sources.ask(followed, { lease, giveBack });
+        for (const { pool } of pools) {
+          const memory = this.#memory(pool.name);
+          memory.wanted = pool.wanted;
+          memory.waiting -= memory.planned;
+        }
+        plans = this.#planAll(pools, view, returned);
+      }
+    } catch (error) {
+      await this.#endUnheard(followed, error);
+      return;
+    }
+    await this.#end(followed, view, plans, epoch);
+    const isReturned = (block: string) =>
+      plans.some(({ plan }) => plan.blocks.some((each) => each.block === block && each.state === "Returning"));
+    await returns.end(followed, view, isReturned);
+  }
+
+  /** Pools say why there was no answer, and keep what they have. */
+  async #endUnheard({ key, spec, pools }: Followed, error: unknown): Promise<void> {
+    const { records } = this.sources;
+    const reason = error instanceof SourceFailure ? error.reason : "Failed";
+    const problem = describeOutage(reason, spec);
+    this.#problems.set(key, `${describeSource(spec)}: ${problem}: ${messageOf(error)}`);
+    records.ended(key, reason);
+    for (const each of pools) {
+      const { report = NO_REPORT } = each.source;
+      const heard = report.heard || records.heard(key);
+      await this.#write(each, { ...each.source, problem, report: { ...report, reason, heard } }, false);
+    }
+  }
+
+  async #end(
+    { key, spec, pools }: Followed,
+    view: SourceView,
+    plans: readonly { readonly each: SourcedPool; readonly plan: BlocksPlan }[],
+    epoch: string,
+  ): Promise<void> {
+    const { records } = this.sources;
+    const { reason, text: problem = "" } = problemOf(view) ?? {};
+    if (problem !== "") this.#problems.set(key, `${describeSource(spec)}: ${problem}`);
+    records.ended(key, reason);
+    const { excluded, share } = view;
+    const report: SourceReport = {
+      ...{ reason: reason ?? "", heard: "", member: this.sources.memberOf(spec), share, others: otherMembers(view) },
+    };
+    for (const { each, plan } of plans) {
+      const memory = this.#memory(each.pool.name);
+      memory.surplusSinceMs = plan.isSurplus ? (memory.surplusSinceMs ?? this.#deps.clock.nowMs()) : undefined;
+      await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks, report });
+    }
+    for (const each of pools) {
+      const problem = findMisfit(each, view);
+      if (problem === undefined) continue;
+      records.ended(key, reason ?? "OtherSubnet");
+      this.#problems.set(each.pool.name, `IPPool "${each.pool.name}" leases nothing: ${problem}`);
+      await this.#write(each, { epoch, problem, blocks: [], report: { ...report, reason: "OtherSubnet" } });
+    }
+  }
+
+  #memory(pool: string): PoolMemory {
+    const known = this.#memories.get(pool) ?? {
+      ...{ states: new Map(), wanted: undefined, waiting: 0, planned: 0 },
+      ...{ surplusSinceMs: undefined, wroteMs: undefined },
+    };
+    this.#memories.set(pool, known);
+    return known;
+  }
+
+  #planAll(pools: readonly SourcedPool[], view: SourceView, returned: Returned) {
+    return pools
+      .filter((each) => findMisfit(each, view) === undefined)
+      .map((each) => ({ each, plan: this.#plan(each, view, returned) }));
+  }
+
+  #plan({ pool, source }: SourcedPool, view: SourceView, { mayReturn, progressOf, isEmpty }: Returned) {
+    const { caches, clock } = this.#deps;
+    const memory = this.#memory(pool.name);
+    const nowMs = clock.nowMs();
+    const known = source.blocks.map(({ block, state }): KnownBlock => {
+      const before = memory.states.get(block);
+      const sinceMs = before?.state === state ? before.sinceMs : nowMs;
+      memory.states.set(block, { state, sinceMs });
+      return { block, state, ageMs: nowMs - sinceMs };
+    });
+    // It rests again from the end of the epoch on.
+    if (view.isOpen) for (const each of known) if (each.state === "Resting") memory.states.delete(each.block);
+    const leased = Object.entries({ ...view.blocks, ...view.disputed })
+      .flatMap(([block, name]) => (name === pool.name ? [block] : []))
+      .sort(compareBlocks);
+    const free = freeCounter(
+      pool,
+      caches.allocations.items.values(),
+      { blocks: leased, size: BigInt(view.size) },
+      [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []),
+    );
+    memory.planned = memory.waiting;
+    const plan = planBlocks({
+      ...{ known, leased, isOpen: view.isOpen, isContested: view.isContested },
+      ...{ isDisputed: (block) => block in view.disputed, mayReturn, progressOf, isEmpty },
+      ...{ freeOf: free, size: view.size },
+      isWanted: memory.waiting > 0 || (pool.wanted !== memory.wanted && isYoung(pool.wanted, clock.now())),
+      waiting: memory.waiting,
+      surplusMs: memory.surplusSinceMs === undefined ? 0 : nowMs - memory.surplusSinceMs,
+    });
+    for (const block of memory.states.keys()) if (!leased.includes(block)) memory.states.delete(block);
+    // The hub has said that it is leased: its rest begins now, and not when its state is read again.
+    for (const { block, state } of plan.blocks)
+      if (!view.isOpen && state === "Resting" && memory.states.get(block)?.state !== state)
+        memory.states.set(block, { state, sinceMs: nowMs });
+    return plan;
+  }
+
+  async #write(
+    { object, source }: SourcedPool,
+    status: Omit<Parameters<typeof encodeSourceStatus>[0], "asOf">,
+    hasAnswered = true,
+  ): Promise<void> {
+    const { api, leading: signal, poolWrites, log, clock } = this.#deps;
+    const asOf = nextAsOf(source.asOf, clock.now(), hasAnswered);
+    const body = { status: { source: encodeSourceStatus({ ...status, asOf }) } };
+    const { others } = body.status.source;
+    const isSame = (before: Parameters<typeof encodeSourceStatus>[0], change: object = {}) =>
+      JSON.stringify({ ...encodeSourceStatus(before), ...change }) === JSON.stringify(body.status.source);
+    if (isSame(source)) return;
+    const memory = this.#memory(object.name);
+    const isOnlyOthers = isSame(source, { others });
+    if (isOnlyOthers && clock.nowMs() - (memory.wroteMs ?? Number.NEGATIVE_INFINITY) < OTHERS_REST_MS) return;
+    const { name, uid, resourceVersion } = object;
+    const written = await patchIfSame(api, {
+      path: statusPath(IP_POOLS, { name }),
+      uid,
+      resourceVersion,
+      body,
+      signal,
+    });
+    if (written === undefined) return;
+    memory.wroteMs = clock.nowMs();
+    poolWrites.spend(1);
+    const { others: _, ...told } = body.status.source;
+    const isQuiet = isSame({ ...source, asOf }, { others });
+    log[isQuiet ? "debug" : "info"]({ pool: name, ...told }, "The blocks of a pool were written");
+  }
+}
+
+/** Whether an ADD may still wait that has marked its pool then. An earlier process has heard of others. */
+function isYoung(wanted: string | undefined, now: Date): boolean {
+  return wanted !== undefined && now.getTime() - Date.parse(wanted) < WANTED_MS;
+}

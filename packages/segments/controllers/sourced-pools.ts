@@ -1,0 +1,94 @@
+/** The pools that lease their addresses, and which of them share a source: a range of the hub, or a prefix. */
+
+import type { ControlledPool } from "../../../host/controller/objects.ts";
+import type { Caches } from "../../../host/controller/types.ts";
+import { byName } from "../../../host/lib/order.ts";
+import { bitsOf } from "../../../host/net/ip.ts";
+import { formatPrefix, type Prefix } from "../../../host/net/prefix.ts";
+import { rangeOfClaim } from "../../../host/resources/ip-allocation.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import type { SourceSpec } from "../../../host/resources/pool-source.ts";
+import type { SourceView } from "../blocks/block-source.ts";
+
+export interface SourcedPool {
+  readonly object: ControlledPool;
+  readonly pool: IpPool;
+  readonly source: NonNullable<IpPool["source"]>;
+}
+
+/** A source with all that is of it here. */
+export interface Followed {
+  readonly key: string;
+  readonly spec: SourceSpec;
+  /** Of its pools; "" for a range, which has its own. */
+  readonly addressSpace: string;
+  /** By name; none: they are gone, and the cluster has blocks. */
+  readonly pools: readonly SourcedPool[];
+  /** Names of the claims by which blocks of it are returned. */
+  readonly claims: readonly string[];
+}
+
+/** Pools of one key share a source; undefined for a pool that has none. */
+export function keyOfSource({ source, spec: { addressSpace } }: IpPool): string | undefined {
+  return source && keyOf(source.range, addressSpace);
+}
+
+/** No name of a range has a slash, and every prefix has one. */
+function keyOf(range: string, addressSpace: string): string {
+  return range.includes("/") && addressSpace !== "" ? `${range} ${addressSpace}` : range;
+}
+
+/** Returns the sources of pools, and the ranges of the hub that the cluster has blocks or claims of. */
+export function followedSources(
+  caches: Pick<Caches, "pools" | "allocations">,
+  held: readonly string[],
+  hasHub: boolean,
+): readonly Followed[] {
+  const pools = [...caches.pools.items.values()].sort(byName).flatMap((object): readonly SourcedPool[] => {
+    const { value: pool } = object;
+    return pool?.source === undefined || object.deleting ? [] : [{ object, pool, source: pool.source }];
+  });
+  const claims = claimsByKey(caches);
+  const followed = [...Map.groupBy(pools, ({ pool }) => keyOfSource(pool) ?? "")].flatMap(([key, own]): Followed[] => {
+    const [first] = own;
+    if (first === undefined) return [];
+    const { source: spec, pool } = first;
+    const addressSpace = spec.prefix === undefined ? "" : pool.spec.addressSpace;
+    return [{ key, spec, addressSpace, pools: own, claims: claims.get(key) ?? [] }];
+  });
+  // The server, the address space and the size of blocks of a prefix are known from its pools alone.
+  const claimed = hasHub ? [...claims.keys()].filter((range) => !range.includes("/")) : [];
+  const known = new Set(followed.map(({ key }) => key));
+  const others = new Set([...held, ...claimed]).difference(known);
+  const poolless = [...others].map((range): Followed => {
+    return { key: range, spec: { range }, addressSpace: "", pools: [], claims: claims.get(range) ?? [] };
+  });
+  return [...followed, ...poolless];
+}
+
+function claimsByKey({ allocations }: Pick<Caches, "allocations">): ReadonlyMap<string, readonly string[]> {
+  const claims = new Map<string, string[]>();
+  for (const { name, spec } of allocations.items.values()) {
+    const range = rangeOfClaim(spec);
+    if (range === undefined) continue;
+    const key = keyOf(range, spec.addressSpace);
+    claims.set(key, [...(claims.get(key) ?? []), name]);
+  }
+  return claims;
+}
+
+/** Returns why a pool gets no block of its source, a clause; undefined if it may. */
+export function findMisfit({ pool: { spec }, source }: SourcedPool, view: SourceView): string | undefined {
+  const { subnet, addressSpace, size } = view;
+  if (source.prefix !== undefined)
+    // A part of the pool's subnet may be all that its blocks are taken of.
+    return 2 ** (bitsOf(subnet.ip.family) - source.prefix.blockSize) === size
+      ? undefined
+      : `another pool takes blocks of another size of prefix ${source.range}; want the same blockSize in all of them`;
+  if (formatPrefix(spec.subnet) === formatPrefix(subnet) && spec.addressSpace === addressSpace) return undefined;
+  return `its subnet ${nameSubnet(spec.subnet, spec.addressSpace)} is not that of the range, ${nameSubnet(subnet, addressSpace)}`;
+}
+
+function nameSubnet(subnet: Prefix, addressSpace: string): string {
+  return `${formatPrefix(subnet)}${addressSpace === "" ? "" : ` of address space "${addressSpace}"`}`;
+}

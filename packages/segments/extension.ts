@@ -1,0 +1,12 @@
+/** Several clusters on one segment: blocks of a hub or of an IPAM of record, the records there, and export. */
+import type { Extension } from "../../host/extension.ts";
+import type { SegmentFlags } from "./options.ts";
+
+export default {
+  readKinds: async () => (await import("./kinds.ts")).KINDS,
+  addCommands: async (cli) => (await import("./cli/add-commands.ts")).addCommands(cli),
+  addControllerOptions: async (program) => (await import("./options.ts")).addSegmentOptions(program),
+  openControllers: async (flags: SegmentFlags, refuse) =>
+    (await import("./open-controllers.ts")).openControllers(flags, refuse),
+  addMetrics: async (set, measured) => (await import("./segment-metrics.ts")).addSegmentMetrics(set, measured),
+} satisfies Extension;

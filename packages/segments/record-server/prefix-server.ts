@@ -1,0 +1,202 @@
+/**
+ * Prefixes of a server of record, and those within them that Berth makes: the calls of Nautobot and NetBox, which
+ * differ in how a prefix's network of equal addresses is called, in statuses, and in how a lack of room is answered.
+ */
+import * as z from "zod";
+import { decodeConfig } from "../../../host/config/config-error.ts";
+import { formatPrefix, type Prefix, parsePrefix } from "../../../host/net/prefix.ts";
+import { type ChildPrefix, formatMark, type Mark, parseMark } from "./child-prefix.ts";
+import { type HttpClient, RecordServerError, type ServerAnswer, type ServerRequest } from "./http-client.ts";
+
+/** Most attempts to read a list that others change. */
+const MAX_READS = 5;
+
+/** The prefix of which parts are taken. */
+export interface Parent {
+  readonly id: string;
+  readonly prefix: Prefix;
+  /** What another prefix must have to be in the same network. */
+  readonly network: { readonly query: Readonly<Record<string, string>>; readonly body: object };
+}
+
+const prefixText = z.string().transform((text, context): Prefix => {
+  const prefix = parsePrefix(text);
+  if (prefix !== undefined) return prefix;
+  context.addIssue({ code: "custom", message: "a prefix" });
+  return z.NEVER;
+});
+const id = z.union([z.string(), z.int()]).transform(String);
+const reference = z.object({ id, name: z.string().optional() });
+
+const prefix = z.object({
+  id,
+  prefix: prefixText,
+  created: z.string().nullish(),
+  description: z.string().nullish(),
+  namespace: reference.nullish(),
+  vrf: reference.nullish(),
+});
+const prefixes = z.array(prefix);
+const addresses = z.array(z.object({ address: prefixText, description: z.string().nullish() }));
+
+type ListedPrefix = z.output<typeof prefix>;
+
+interface Listed<T> {
+  readonly path: string;
+  readonly schema: z.ZodType<T>;
+}
+
+const PREFIXES: Listed<z.output<typeof prefixes>> = { path: "/api/ipam/prefixes/", schema: prefixes };
+const ADDRESSES: Listed<z.output<typeof addresses>> = { path: "/api/ipam/ip-addresses/", schema: addresses };
+
+export type Product = "nautobot" | "netbox";
+
+interface Dialect {
+  /** NetBox cannot be asked for a VRF by its name, but answers with it. */
+  readonly inSpace: (space: string) => Readonly<Record<string, string>>;
+  readonly isInSpace: (listed: ListedPrefix, space: string) => boolean;
+  readonly networkOf: (parent: ListedPrefix) => Parent["network"];
+  readonly status: string;
+  /** The answer if no part is free. */
+  readonly noRoom: number;
+  /** The parameter of addresses within a prefix. */
+  readonly within: string;
+  /** Leaves out of an answer what its objects name. */
+  readonly brief: Readonly<Record<string, string>>;
+}
+
+const DIALECTS: Readonly<Record<Product, Dialect>> = {
+  nautobot: {
+    inSpace: (namespace) => ({ namespace }),
+    isInSpace: () => true,
+    networkOf: ({ namespace }) => ({
+      query: namespace == null ? {} : { namespace: namespace.id },
+      body: namespace == null ? {} : { namespace: namespace.id },
+    }),
+    status: "Active",
+    noRoom: 204,
+    within: "prefix",
+    brief: { depth: "0" },
+  },
+  netbox: {
+    inSpace: (space) => (space === "" ? { vrf_id: "null" } : {}),
+    isInSpace: ({ vrf }, space) => (vrf?.name ?? "") === space,
+    networkOf: ({ vrf }) => ({
+      query: { vrf_id: vrf?.id ?? "null" },
+      body: { vrf: vrf == null ? null : Number(vrf.id) },
+    }),
+    status: "active",
+    noRoom: 409,
+    within: "parent",
+    brief: {},
+  },
+};
+
+interface PrefixServerOptions {
+  readonly client: Pick<HttpClient, "request" | "list">;
+  readonly product: Product;
+  /** Name of Nautobot's namespace or NetBox's VRF; "" for none. */
+  readonly space: string;
+}
+
+export class PrefixServer {
+  readonly #options: PrefixServerOptions;
+  readonly #dialect: Dialect;
+
+  constructor(options: PrefixServerOptions) {
+    this.#options = options;
+    this.#dialect = DIALECTS[options.product];
+  }
+
+  /** Rejects unless the server has the prefix once. */
+  async findParent(prefix: Prefix, signal: AbortSignal): Promise<Parent> {
+    const text = formatPrefix(prefix);
+    const query = { prefix: text, ...this.#dialect.inSpace(this.#options.space) };
+    const found = (await this.#list(PREFIXES, query, signal)).filter((each) =>
+      this.#dialect.isInSpace(each, this.#options.space),
+    );
+    const [first] = found;
+    if (first === undefined) throw new RecordServerError(`The server has no prefix ${text}`, { status: 404 });
+    if (found.length > 1)
+      throw new Error(`The server has the prefix ${text} ${found.length} times in its namespace or VRF`);
+    return { id: first.id, prefix, network: this.#dialect.networkOf(first) };
+  }
+
+  /** Returns all prefixes within, of whomever. */
+  async children({ prefix, network }: Parent, signal: AbortSignal): Promise<readonly ChildPrefix[]> {
+    return (await this.#list(PREFIXES, { within: formatPrefix(prefix), ...network.query }, signal)).map(childOf);
+  }
+
+  /** Lets the server choose a free part of this length, and make it. Returns false if there is none. */
+  async ask({ id }: Parent, length: number, mark: Mark, signal: AbortSignal): Promise<boolean> {
+    const { noRoom, status } = this.#dialect;
+    const body = { prefix_length: length, status, description: formatMark(mark) };
+    const path = `${PREFIXES.path}${id}/available-prefixes/`;
+    const answer = await this.#unless(noRoom, { method: "POST", path, body, signal });
+    if (answer === undefined || answer.status === noRoom) return false;
+    const made = childOf(decodeConfig(prefix, answer.json, `The answer to POST ${path}`));
+    if (made.mark?.request === mark.request) return true;
+    // It would never be found again, and more would be asked for until there is no room.
+    await this.remove(made, signal);
+    throw new Error(`The server changes the description of ${formatPrefix(made.prefix)}: "${body.description}"`);
+  }
+
+  /** Makes this one. Returns false if the server refuses it and it may be there; rejects if it cannot be. */
+  async make(
+    { network }: Parent,
+    prefix: Prefix,
+    { mark, mayBeThere }: { readonly mark: Mark; readonly mayBeThere: boolean },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { status } = this.#dialect;
+    const body = { prefix: formatPrefix(prefix), status, description: formatMark(mark), ...network.body };
+    const expected = mayBeThere ? 400 : undefined;
+    return (await this.#unless(expected, { method: "POST", path: PREFIXES.path, body, signal })) !== undefined;
+  }
+
+  /** One that is gone is as good. */
+  async remove({ id }: ChildPrefix, signal: AbortSignal): Promise<void> {
+    await this.#unless(404, { method: "DELETE", path: `${PREFIXES.path}${id}/`, signal });
+  }
+
+  /** Returns the addresses within that others than this cluster have written down. */
+  async addresses(
+    { network }: Parent,
+    { prefix, cluster }: { readonly prefix: Prefix; readonly cluster: string },
+    signal: AbortSignal,
+  ): Promise<readonly Prefix[]> {
+    const query = { [this.#dialect.within]: formatPrefix(prefix), ...network.query };
+    const written = await this.#list(ADDRESSES, query, signal);
+    return written
+      .filter(({ description }) => description?.includes(`[berth ${cluster}]`) !== true)
+      .map(({ address }) => address);
+  }
+
+  /** Reads a list again that changed meanwhile: a prefix that is missing in it would be taken for a free one. */
+  async #list<T>(
+    { path, schema }: Listed<T>,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const full = { ...query, ...this.#dialect.brief };
+    for (let reads = 0; reads < MAX_READS; reads++) {
+      const { items, isExact } = await this.#options.client.list({ path, query: full, signal });
+      if (isExact) return decodeConfig(schema, items, `The answer to GET ${path}`);
+    }
+    throw new RecordServerError(`GET ${path} was changed by others ${MAX_READS} times; trying again later`);
+  }
+
+  /** Returns undefined for a refusal with this status. */
+  async #unless(expected: number | undefined, request: ServerRequest): Promise<ServerAnswer | undefined> {
+    try {
+      return await this.#options.client.request(request);
+    } catch (error) {
+      if (error instanceof RecordServerError && expected !== undefined && error.status === expected) return undefined;
+      throw error;
+    }
+  }
+}
+
+function childOf({ id, prefix, created, description }: ListedPrefix): ChildPrefix {
+  return { id, prefix, created: created ?? "", mark: parseMark(description ?? "") };
+}

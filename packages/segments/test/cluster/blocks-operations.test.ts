@@ -1,0 +1,285 @@
+/**
+ * `berthctl blocks`: what an administrator does with the blocks of a segment, on a cluster with an agent and a
+ * controller in this process, and a hub of its own. What agents find on the segment, a script in kubectl's
+ * place says.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { KubeClient as ProductClient } from "../../../../host/kubernetes/client.ts";
+import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
+import { runKubectlBerth } from "../../../../test/lab/berthctl.ts";
+import type { AgentNode } from "../../../../test/lab/cluster/agent-node.ts";
+import { connectClient } from "../../../../test/lab/cluster/in-process.ts";
+import * as lab from "../../../../test/lab/cluster/objects.ts";
+import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
+import type { CommandOutcome } from "../../../../test/lab/command.ts";
+import type { ControlPlane } from "../../../../test/lab/control-plane.ts";
+import type { KubeObject } from "../../../../test/lab/kube-client.ts";
+import { until } from "../../../../test/lab/waiting.ts";
+import { startBlocks } from "../../controllers/blocks-controller.ts";
+import { applyHubRights, RANGES } from "../lab/hub.ts";
+
+const SILENT = { link: "uplink", answered: [] };
+const ANSWERED = { link: "uplink", answered: [{ address: "10.6.0.20", mac: "02:00:00:00:00:07" }] };
+
+let hub: ControlPlane;
+let world: World;
+let agent: AgentNode;
+let access: ProductClient;
+let home: string;
+let range = "";
+let serial = 0;
+let subnet = "";
+
+beforeAll(async () => {
+  [hub, world] = await Promise.all([borrowPlane(), startWorld({ startPlane: borrowPlane })]);
+  access = await connectClient(hub.kubeconfig);
+  await applyHubRights(world.client);
+  agent = await world.openAgent("n1");
+  home = mkdtempSync(join(tmpdir(), "berth-blocks-"));
+  const script = `#!/bin/sh
+case "$*" in
+*"get pods"*) printf 'kube-system\\tberth-agent-1\\tn1\\tRunning\\t\\n' ;;
+*"exec "*) while [ "$1" != -- ]; do shift; done; echo "$*" >>'${home}/asked'; cat '${home}/segment.json' ;;
+esac
+`;
+  writeFileSync(join(home, "kubectl"), script, { mode: 0o755 });
+  vi.stubEnv("HOME", home);
+  vi.stubEnv("KUBECONFIG", world.plane.kubeconfig);
+  vi.stubEnv("PATH", `${home}:${process.env.PATH}`);
+  const hubAccess = { api: access, member: "east", namespace: lab.SYSTEM, checkMs: 300 };
+  await world.lead({ blocks: (deps) => startBlocks({ ...deps, hub: hubAccess }) });
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  if (home !== undefined) rmSync(home, { recursive: true });
+  await world?.stop();
+  await access?.close();
+  await hub?.stop();
+});
+
+beforeEach(async () => {
+  range = `lan-${++serial}`;
+  subnet = `10.${serial}.0.0/24`;
+  finds(SILENT);
+  writeFileSync(join(home, "asked"), "");
+});
+
+const at = (last: number | string): string => `10.${serial}.0.${last}`;
+const questions = (): readonly string[] => readFileSync(join(home, "asked"), "utf8").split("\n").filter(Boolean);
+const rangeObject = (): Promise<KubeObject> => hub.client.get(`${RANGES}/${range}`);
+
+function finds(record: object): void {
+  writeFileSync(join(home, "segment.json"), JSON.stringify(record));
+}
+
+async function createRange(spec: object = {}): Promise<void> {
+  const members = ["east", "west"].map((name) => ({ name, user: `user-${name}`, maxBlocks: 4 }));
+  await hub.client.create(RANGES, {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name: range } },
+    spec: { subnet, blockSize: 28, members, ...spec },
+  });
+}
+
+async function blocks(...words: string[]): Promise<CommandOutcome> {
+  const [command = "", ...rest] = words;
+  const ending = await runKubectlBerth("blocks", command, "--hub-kubeconfig", hub.kubeconfig, ...rest);
+  return { exitCode: ending.code, stdout: ending.out, stderr: ending.error };
+}
+
+let pods = 0;
+
+/** Returns the address that the agent gives it. */
+async function start(pool: string): Promise<{ readonly pod: lab.LabPod; readonly address: string }> {
+  const name = `web-${++pods}`;
+  const pod = await world.bindPod({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
+  await until("the node knows the pod", () => agent.snapshot.pods.get(`shop/${name}`)?.uid === pod.uid);
+  return { pod, address: (await agent.add(pod)).addresses };
+}
+
+/** Pods start and end all the time; `given` gets their addresses. */
+function startLoad(pool: string, given: string[]) {
+  let isOver = false;
+  const ended = (async () => {
+    while (!isOver) {
+      const { pod, address } = await start(pool);
+      given.push(address);
+      await agent.del(pod);
+      await world.deletePod(pod);
+    }
+  })();
+  return {
+    end: () => {
+      isOver = true;
+      return ended;
+    },
+  };
+}
+
+const sourceOf = (pool: string) =>
+  agent.snapshot.pools.get(pool)?.source?.blocks.map(({ block, state }) => `${block} ${state}`);
+
+describe("a hand-cut pool", () => {
+  const pool = () => `cut-${serial}`;
+  const words = (...more: string[]) => ["adopt", "--range", range, "--pool", pool(), "--member", "east", ...more];
+
+  it("gets its blocks, and leaves with them, while pods keep their addresses and start", {
+    timeout: 120_000,
+  }, async () => {
+    await createRange({ excludeIPs: [`${at(16)}-${at(63)}`], nodeIPs: [at(49)] });
+    await world.pool(pool(), {
+      subnet,
+      ips: [`${at(20)}-${at(31)}`, `${at(48)}-${at(63)}`],
+      excludeIPs: [at(31), at(49)],
+    });
+    await until("the node knows the pool", () => agent.snapshot.pools.has(pool()));
+    const first = await start(pool());
+    const given: string[] = [];
+    const load = startLoad(pool(), given);
+    onTestFinished(load.end);
+
+    const dry = await blocks(...words("--dry-run"));
+    expect(dry, dry.stderr).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining(`${at("16/28")}: pool "${pool()}"`),
+    });
+    expect((await rangeObject()).status).toBeUndefined();
+    const done = await blocks(...words());
+    expect([done.exitCode, done.stdout.split("\n").at(-2)], done.stderr).toEqual([
+      0,
+      `AddressRange "${range}": 2 blocks of "east" are active`,
+    ]);
+    const { spec, status } = await rangeObject();
+    expect(status.leases).toEqual({
+      [at("16/28")]: { member: "east", pool: pool() },
+      [at("48/28")]: { member: "east", pool: pool() },
+    });
+    // What was excluded and is not of the pool stays so.
+    expect(spec.excludeIPs).toEqual([`${at(16)}-${at(19)}`, `${at(32)}-${at(47)}`]);
+    const wanted = [`${at("16/28")} Active`, `${at("48/28")} Active`];
+    await until("the node knows the blocks", () => sourceOf(pool())?.join() === wanted.join());
+    expect((await world.read("ippools", pool())).spec).toMatchObject({
+      source: { range },
+      excludeIPs: [at(31), at(49)],
+    });
+    expect((await agent.add(first.pod)).addresses).toBe(first.address);
+    const second = await start(pool());
+
+    const left = await blocks("leave", "--pool", pool());
+    expect([left.exitCode, left.stderr], left.stdout).toEqual([0, ""]);
+    const after = await rangeObject();
+    expect([after.status.leases ?? {}, after.spec.excludeIPs]).toEqual([{}, [`${at(16)}-${at(63)}`]]);
+    const ranges = [`${at(16)}-${at(31)}`, `${at(48)}-${at(63)}`];
+    expect((await world.read("ippools", pool())).spec).toMatchObject({
+      ips: ranges,
+      excludeIPs: [`${at(16)}-${at(19)}`, at(31), at(49)],
+    });
+    await until("the node knows the ranges", () => agent.snapshot.pools.get(pool())?.source === undefined);
+    for (const { pod, address } of [first, second]) expect((await agent.add(pod)).addresses).toBe(address);
+    await load.end();
+    expect(given.length).toBeGreaterThan(3);
+    expect(given.filter((address) => [at(16), at(19), at(31), at(49)].includes(address))).toEqual([]);
+  });
+
+  it("stays as it is when a machine answers for what a block has more", async () => {
+    await createRange();
+    await world.pool(pool(), { subnet, ips: [`${at(16)}-${at(24)}`] });
+    finds({ link: "uplink", answered: [{ address: at(29), mac: "02:00:00:00:00:07" }] });
+    const { exitCode, stdout } = await blocks(...words());
+    expect([exitCode, stdout]).toEqual([
+      1,
+      expect.stringContaining(`${at(29)}: 02:00:00:00:00:07 answers, as the agent of node n1`),
+    ]);
+    expect(questions().at(-1)).toBe(`-- berthctl blocks probe ${subnet} --ranges ${at(25)}-${at(31)} -o json`);
+    expect((await rangeObject()).status).toBeUndefined();
+  });
+});
+
+describe("a lost cluster", () => {
+  const words = (...more: string[]) => [
+    "release",
+    "--cluster",
+    "west",
+    "--i-know-it-is-off",
+    "--range",
+    range,
+    "--interval",
+    "0.05",
+    ...more,
+  ];
+  const west = { cluster: "uid-west", token: "t1", writes: 3, epoch: "e" };
+
+  beforeEach(async () => {
+    await createRange({ nodeIPs: [at(17)] });
+    const lease = { member: "west", pool: "lan" };
+    const status = {
+      sequence: 3,
+      epoch: "e",
+      leases: { [at("16/28")]: lease, [at("32/28")]: lease },
+      members: { west },
+    };
+    await hub.client.patch(`${RANGES}/${range}/status`, { status });
+  });
+
+  it("is declared gone after three silent rounds of all of its addresses", async () => {
+    const { exitCode, stdout, stderr } = await blocks(...words());
+    expect([exitCode, stdout]).toEqual([
+      0,
+      `AddressRange "${range}": "west" is declared gone, 2 blocks of it are free\n`,
+    ]);
+    expect(stderr).toMatch(/probing 2 blocks of "west" from n1; 3 rounds of 1 s/);
+    expect(questions().filter((line) => line.includes("--ranges"))).toEqual(
+      Array(3).fill(`-- berthctl blocks probe ${subnet} --ranges ${at(16)},${at(18)}-${at(47)} -o json`),
+    );
+    const { status } = await rangeObject();
+    expect(status).toMatchObject({ sequence: 4, leases: {}, members: { west: { ...west, gone: true } } });
+    expect(await blocks(...words())).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("was declared gone already"),
+    });
+  });
+
+  it.each<[what: string, record: object, error: RegExp]>([
+    ["a machine answers", ANSWERED, /addresses of its blocks are in use/],
+    ["no agent is on the segment", { answered: [] }, /No agent is on the segment of/],
+  ])("is not declared gone when %s", async (_, record, error) => {
+    finds(record);
+    const before = await rangeObject();
+    const { exitCode, stdout, stderr } = await blocks(...words());
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(error)]);
+    if (record === ANSWERED)
+      expect(stdout).toBe("10.6.0.20: 02:00:00:00:00:07 answers, as the agent of node n1 has found\n");
+    expect(await rangeObject()).toEqual(before);
+  });
+});
+
+describe("a cluster that was restored", () => {
+  const words = () => ["rejoin", "--range", range, "--i-know-its-copy-is-off"];
+  const pool = () => `lan-${serial}`;
+
+  it("goes on when nobody else uses its blocks, and leases again", { timeout: 60_000 }, async () => {
+    await createRange();
+    await world.pool(pool(), { subnet, source: { range } });
+    await until("it has a block", async () => Object.keys((await rangeObject()).status?.leases ?? {}).length > 0);
+    expect(await blocks(...words())).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("nothing is contested"),
+    });
+    const { members } = (await rangeObject()).status;
+    const east = { ...members.east, token: randomUUID(), writes: members.east.writes + 3 };
+    await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { east } } });
+    await until("it is contested", async () => (await rangeObject()).status.members.east.contested === true);
+    finds({ link: "uplink", answered: [{ address: at(20), mac: "02:00:00:00:00:07" }] });
+    expect(await blocks(...words())).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("another cluster uses blocks"),
+    });
+    finds(SILENT);
+    const { exitCode, stdout, stderr } = await blocks(...words());
+    expect([exitCode, stdout], stderr).toEqual([0, expect.stringContaining('this cluster goes on as "east"')]);
+    await until("it goes on", async () => (await rangeObject()).status.members.east.contested === undefined);
+  });
+});

@@ -1,0 +1,31 @@
+/** The leases of blocks under the breadth-first search: every order of asks, writes, late writes and faults. */
+import { expect, it } from "vitest";
+import { search } from "../../../../test/property/registry/search/search.ts";
+import { itLong } from "../../../../test/world/long-cases.ts";
+import { BROKEN_SCENES, LARGE_SCENES, leaseSystem, SCENES } from "./lease-world.ts";
+
+const MAX_STATES = 60_000;
+
+it.for(Object.entries(SCENES))("%s", async ([, scene]) => {
+  const found = await search(leaseSystem(scene), { maxStates: MAX_STATES });
+  expect(found).toMatchObject({ isComplete: true, violations: [] });
+});
+
+itLong.for(Object.entries(LARGE_SCENES))("%s: nothing is violated", async ([, scene]) => {
+  expect((await search(leaseSystem(scene), { maxStates: MAX_STATES })).violations).toEqual([]);
+});
+
+const FIRST = { maxStates: MAX_STATES, isFirstEnough: true };
+
+itLong.for(Object.entries(BROKEN_SCENES))("%s: two clusters use one block", async ([, scene]) => {
+  const { violations } = await search(leaseSystem(scene), FIRST);
+  expect(violations.map(({ invariant }) => invariant)).toEqual(["one cluster"]);
+});
+
+it.for([
+  ["rest", "the hub is restored"],
+  ["reading", "a create is late"],
+] as const)("without the %s, %s: two clusters use one block", async ([without, scene]) => {
+  const { violations } = await search(leaseSystem({ ...SCENES[scene], without }), FIRST);
+  expect(violations.map(({ invariant }) => invariant)).toContain("one cluster");
+});

@@ -1,0 +1,116 @@
+import { describe, expect, it } from "vitest";
+import { formatRange } from "../../../../../host/net/range.ts";
+import { decodeIpPool, type IpPool } from "../../../../../host/resources/ip-pool.ts";
+import { cases } from "../../../../../test/world/rows.ts";
+import { ipPool } from "../../../../../test/world/subjects.ts";
+import { ip } from "../../../../../test/world/values.ts";
+import { type Adoption, type ClusterAddresses, planAdoption } from "../../../blocks/plan-adoption.ts";
+import { rangeOf } from "./range-object.ts";
+
+const SUBNET = "10.6.0.0/24";
+
+const pool = (name: string, ips?: readonly string[], spec: object = {}): IpPool =>
+  decodeIpPool(ipPool(name, SUBNET, { ...(ips && { ips }), ...spec }), name);
+
+/** `10.6.0.20 lan shop/a` */
+const used = (...texts: string[]): ClusterAddresses["used"] =>
+  texts.map((text) => {
+    const [address = "", of = "", pod = ""] = text.split(" ");
+    return { ip: ip(address), pool: of, holder: `pod ${pod}` };
+  });
+
+interface Facts {
+  readonly spec?: object;
+  readonly status?: object;
+  readonly pools: readonly IpPool[];
+  readonly adopted?: readonly string[];
+  readonly used?: ClusterAddresses["used"];
+  readonly others?: readonly ClusterAddresses[];
+}
+
+function plan({ spec, status, pools, adopted = ["lan"], used = [], others = [] }: Facts): Adoption {
+  return planAdoption({ range: rangeOf(spec, status), member: "a", adopted, own: { name: "a", pools, used }, others });
+}
+
+const west = (pools: readonly IpPool[], ...texts: string[]): ClusterAddresses => ({
+  name: "west",
+  pools,
+  used: used(...texts),
+});
+
+describe("a pool of whole blocks", () => {
+  it("may have them on the hub already", () => {
+    const lease = { member: "a", pool: "lan" };
+    const status = { sequence: 1, epoch: "e", leases: { "10.6.0.16/28": lease }, members: {} };
+    expect(plan({ status, pools: [pool("lan", ["10.6.0.16-10.6.0.31"])] }).problems).toEqual([]);
+  });
+
+  it("without ips has all of the subnet", () => {
+    const found = plan({ spec: { members: [{ name: "a", user: "u", maxBlocks: 16 }] }, pools: [pool("lan")] });
+    expect([Object.keys(found.blocks).length, found.gained, found.problems]).toEqual([16, [], []]);
+  });
+});
+
+it("ragged ends are gained, but for what the range or the pool excludes, and the edges of the subnet", () => {
+  const found = plan({
+    spec: { gateway: "10.6.0.1", nodeIPs: ["10.6.0.2-10.6.0.3"] },
+    pools: [pool("lan", ["10.6.0.8-10.6.0.19"], { excludeIPs: ["10.6.0.30-10.6.0.31"] })],
+  });
+  expect(Object.keys(found.blocks)).toEqual(["10.6.0.0/28", "10.6.0.16/28"]);
+  expect(found.gained.map(formatRange)).toEqual(["10.6.0.4-10.6.0.7", "10.6.0.20-10.6.0.29"]);
+});
+
+const lan = (...ips: string[]) => [pool("lan", ips)];
+const whole = lan("10.6.0.16-10.6.0.31");
+const leased = (member: string, pool: string) => leasesOf({ "10.6.0.16/28": { member, pool } });
+const leasesOf = (leases: object, more: object = {}) => ({ sequence: 1, epoch: "e", leases, members: {}, ...more });
+const disputing = { b: { cluster: "b", token: "t", writes: 1, epoch: "e", disputed: ["10.6.0.16/28"] } };
+const a = used("10.6.0.17 lan shop/a");
+const cut = (ips: string, ...texts: string[]) => [west([pool("cut", [ips])], ...texts)];
+const half = cut("10.6.0.24-10.6.0.31", "10.6.0.25 cut shop/b");
+
+it.each(cases<Facts>`
+  a pool that is not there ${{ pools: [] }} => There is no pool "lan" in subnet 10.6.0.0/24
+  a pool that leases already ${{ pools: [pool("lan", undefined, { source: { range: "lan" } })] }}
+    => leases its blocks from AddressRange "lan" already
+  a block of two pools ${{ pools: [...lan("10.6.0.16-10.6.0.23"), pool("x", ["10.6.0.24-10.6.0.31"])] }}
+    => Block 10.6.0.16/28 is of several pools: "lan", "x"
+  a block that another member has leased ${{ status: leased("b", "p"), pools: lan("10.6.0.16-10.6.0.20"), used: a }}
+    => Block 10.6.0.16/28 is leased to "b"; here it has 10.6.0.17 of pod shop/a
+  a block of the own cluster's other pool ${{ status: leased("a", "p"), pools: lan("10.6.0.16-10.6.0.20") }}
+    => is leased for pool "p"
+  a block that two clusters use ${{ pools: lan("10.6.0.16-10.6.0.23"), used: a, others: half }}
+    => Block 10.6.0.16/28 is used by two clusters: a (10.6.0.17 of pod shop/a) and west (pool "cut", 10.6.0.25 of pod shop/b)
+  an address that is in use twice ${{ pools: whole, used: a, others: [west([], "10.6.0.17 cut shop/b")] }}
+    => Address 10.6.0.17 is in use twice: a, pod shop/a; west, pod shop/b
+  a range of another cluster that the hub would lease ${{ pools: whole, others: cut("10.6.0.64-10.6.0.70") }}
+    => Pool "cut" of west has 10.6.0.64-10.6.0.70, which any member could lease
+  the same of the own cluster ${{ pools: [...whole, pool("rest", ["10.6.0.64"])] }}
+    => Pool "rest" of a has 10.6.0.64, which
+  an address outside of the pool that is in use ${{ pools: whole, used: used("10.6.0.77 lan shop/a") }}
+    => outside of the pools' ips are in use: 10.6.0.77 of pod shop/a
+  an address of a node that is in use ${{ spec: { nodeIPs: ["10.6.0.17"] }, pools: whole, used: a }}
+    => that the range excludes are in use: 10.6.0.17
+  a share that is too small ${{ pools: lan("10.6.0.0-10.6.0.127") }} => "a" would have 8 blocks, and may have 4
+  a restored hub ${{ status: leasesOf({}, { restored: true }), pools: lan("10.6.0.16") }}
+    => went back in time, and waits for a, b, c
+  a disputed block ${{ status: leasesOf({}, { members: disputing }), pools: whole }}
+    => Block 10.6.0.16/28 is disputed: "b" has it from before
+`)("in the way is %s", (_, facts, problem) => {
+  const also = /Block \S+ is used by two clusters/;
+  const { problems } = plan(facts);
+  expect(problems.filter((text) => text.includes(problem) || !also.test(text))).toEqual([
+    expect.stringContaining(problem),
+  ]);
+});
+
+it("what other clusters have cut may be excluded, or leased", () => {
+  const lease = { member: "b", pool: "lan" };
+  const { problems } = plan({
+    spec: { excludeIPs: ["10.6.0.64-10.6.0.79"] },
+    status: { sequence: 1, epoch: "e", leases: { "10.6.0.32/28": lease }, members: {} },
+    pools: [pool("lan", ["10.6.0.16-10.6.0.31"])],
+    others: [west([pool("cut", ["10.6.0.40", "10.6.0.64-10.6.0.70"])], "10.6.0.65 cut shop/b")],
+  });
+  expect(problems).toEqual([]);
+});

@@ -1,0 +1,52 @@
+import { expect, it } from "vitest";
+import type { KubeApi } from "../../../../../host/kubernetes/kube-api.ts";
+import { ADMITS_ALL } from "../../../../../test/fakes/admission/admission.ts";
+import { MemoryApiServer } from "../../../../../test/fakes/memory-api-server.ts";
+import { OwnRanges, RANGES_MAP } from "../../../blocks/own-ranges.ts";
+import { demand } from "../../../cli/blocks/steps.ts";
+
+const RANGES = "/apis/ipam.vendor.io/v1/addressranges";
+const MAPS = "/api/v1/namespaces/kube-system/configmaps";
+
+function startServer(): MemoryApiServer {
+  const serves = {
+    [RANGES]: { apiVersion: "ipam.vendor.io/v1", kind: "AddressRange" },
+    [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
+  };
+  return new MemoryApiServer({ serves, isOpen: true, admission: { ...ADMITS_ALL, hasStatus: () => true } });
+}
+
+/** The controller writes the cluster's memory just before each of the command's first `times` writes of it. */
+function disturbed(home: MemoryApiServer, times: number): Pick<KubeApi, "call"> {
+  const client = home.client();
+  let left = times;
+  return {
+    call: async (request) => {
+      if (request.method === "PATCH" && left-- > 0)
+        await client.call({ ...request, body: { metadata: { annotations: { written: `${left}` } } } });
+      return client.call(request);
+    },
+  };
+}
+
+async function lease(times: number): Promise<void> {
+  const [home, hub] = [startServer(), startServer()];
+  const member = { name: "east", user: "east", maxBlocks: 3 };
+  hub.put(RANGES, "lan", { spec: { subnet: "10.6.0.0/24", blockSize: 28, members: [member] } });
+  home.put(MAPS, RANGES_MAP, { metadata: { namespace: "kube-system" } });
+  const memory = new OwnRanges(disturbed(home, times), "kube-system");
+  const { signal } = new AbortController();
+  await demand(
+    { hub: hub.client(), cluster: "c1" } as Parameters<typeof demand>[0],
+    { range: "lan", member: "east", memory, signal },
+    {},
+  );
+}
+
+it("a demand is made again when the controller has written the cluster's memory meanwhile", async () => {
+  await expect(lease(2)).resolves.toBeUndefined();
+});
+
+it("a demand ends with the conflict when the controller does not stop to write", async () => {
+  await expect(lease(1_000)).rejects.toMatchObject({ status: 409 });
+});

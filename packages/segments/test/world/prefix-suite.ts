@@ -1,0 +1,180 @@
+/** What the product relies on of a server of record with prefixes: of the real Nautobot, and of the fake. */
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { formatPrefix, type Prefix, parsePrefix } from "../../../../host/net/prefix.ts";
+import { formatRange } from "../../../../host/net/range.ts";
+import type { OwnRanges } from "../../blocks/own-ranges.ts";
+import { NO_PREFIXES, type OwnPrefixes } from "../../blocks/prefixes/own-prefixes.ts";
+import { RecordPrefixes } from "../../blocks/prefixes/record-prefixes.ts";
+import type { Mark } from "../../record-server/child-prefix.ts";
+import { HttpClient, type ServerRequest } from "../../record-server/http-client.ts";
+import { PrefixServer, type Product } from "../../record-server/prefix-server.ts";
+
+const { signal } = new AbortController();
+
+export interface SuiteServer extends AsyncDisposable {
+  readonly product: Product;
+  readonly url: string;
+  readonly tokenFile: string;
+}
+
+export function prefix(text: string): Prefix {
+  const parsed = parsePrefix(text);
+  if (parsed === undefined) throw new Error(text);
+  return parsed;
+}
+
+/** What one cluster remembers, in place of its ConfigMap. */
+export class Memory {
+  own: OwnPrefixes = NO_PREFIXES;
+
+  get port(): OwnRanges<OwnPrefixes> {
+    const read = async () => ({ own: this.own, map: {} });
+    const write = async (_: string, { own }: { own: OwnPrefixes }) => {
+      this.own = own;
+      return { own, map: {} };
+    };
+    return { read, write } as unknown as OwnRanges<OwnPrefixes>;
+  }
+}
+
+export function suite(title: string, start: () => Promise<SuiteServer>): void {
+  describe(title, () => {
+    let server: SuiteServer;
+    let client: HttpClient;
+    let prefixes: PrefixServer;
+    let serial = 0;
+    const active = () => (server.product === "nautobot" ? "Active" : "active");
+    const call = (request: Omit<ServerRequest, "signal">) => client.request({ ...request, signal });
+    const write = async (collection: string, body: object) =>
+      (await call({ method: "POST", path: `/api/ipam/${collection}/`, body: { status: active(), ...body } })).json as {
+        id: string;
+      };
+    const mark = (request = randomUUID()): Mark => {
+      return { cluster: "11111111-1111-4111-8111-111111111111", name: "east", pool: "lan", request, isAgain: false };
+    };
+    const texts = async (parent: Awaited<ReturnType<PrefixServer["findParent"]>>) =>
+      (await prefixes.children(parent, signal)).map((each) => formatPrefix(each.prefix)).sort();
+
+    beforeAll(async () => {
+      server = await start();
+      client = new HttpClient({ url: server.url, tokenFile: server.tokenFile, userAgent: "test" });
+      prefixes = new PrefixServer({
+        client,
+        product: server.product,
+        space: server.product === "nautobot" ? "Global" : "",
+      });
+    }, 300_000);
+    afterAll(async () => {
+      await client?.close();
+      await server?.[Symbol.asyncDispose]();
+    });
+    let made: readonly string[] = [];
+    afterEach(async () => {
+      for (const path of made) await call({ method: "DELETE", path }).catch(() => {});
+      made = [];
+    });
+
+    /** Returns a new prefix of this length: `10.77.N.0/27`. */
+    async function newParent(length: number) {
+      const text = `10.77.${++serial}.0/${length}`;
+      const { id } = await write("prefixes", { prefix: text });
+      made = [...made, `/api/ipam/prefixes/${id}/`];
+      return prefixes.findParent(prefix(text), signal);
+    }
+
+    it("a prefix that it does not have is an error", async () => {
+      await expect(prefixes.findParent(prefix("10.76.0.0/22"), signal)).rejects.toThrow("has no prefix 10.76.0.0/22");
+    });
+
+    it("parts are made until there is no room; each has its mark and a time", async () => {
+      const parent = await newParent(27);
+      const [one, other] = [mark(), mark()];
+      expect(await Promise.all([one, other].map((each) => prefixes.ask(parent, 28, each, signal)))).toEqual([
+        true,
+        true,
+      ]);
+      expect(await prefixes.ask(parent, 28, mark(), signal)).toBe(false);
+      const children = await prefixes.children(parent, signal);
+      expect(children.map((each) => formatPrefix(each.prefix)).sort()).toEqual([
+        `10.77.${serial}.0/28`,
+        `10.77.${serial}.16/28`,
+      ]);
+      expect(children.map((each) => each.mark)).toEqual(expect.arrayContaining([one, other]));
+      for (const { created } of children) expect(created).toMatch(/^20\d\d-\d\d-\d\dT/);
+      for (const child of children) await prefixes.remove(child, signal);
+      for (const child of children) await prefixes.remove(child, signal);
+      expect(await texts(parent)).toEqual([]);
+    });
+
+    it("one that is there is not made again; a part of it is", async () => {
+      const parent = await newParent(24);
+      const own = { ...mark(), isAgain: true };
+      const block = prefix(`10.77.${serial}.16/28`);
+      expect(await prefixes.make(parent, block, { mark: own, mayBeThere: true }, signal)).toBe(true);
+      if (server.product === "nautobot")
+        expect(await prefixes.make(parent, block, { mark: mark(), mayBeThere: true }, signal)).toBe(false);
+      expect(
+        await prefixes.make(parent, prefix(`10.77.${serial}.16/29`), { mark: mark(), mayBeThere: false }, signal),
+      ).toBe(true);
+      const [whole] = (await prefixes.children(parent, signal)).filter((each) => each.prefix.length === 28);
+      expect(whole?.mark).toEqual(own);
+    });
+
+    it("the addresses in a part are those that people have written down", async () => {
+      const parent = await newParent(24);
+      const block = prefix(`10.77.${serial}.16/28`);
+      await prefixes.make(parent, block, { mark: mark(), mayBeThere: true }, signal);
+      const own = mark().cluster;
+      for (const last of [18, 19, 40]) {
+        const { id } = await write("ip-addresses", {
+          address: `10.77.${serial}.${last}/24`,
+          description: last === 19 ? `Pod shop/web-0 [berth ${own}]` : "router",
+          ...(server.product === "nautobot" && { namespace: "Global" }),
+        });
+        made = [`/api/ipam/ip-addresses/${id}/`, ...made];
+      }
+      const found = await prefixes.addresses(parent, { prefix: block, cluster: own }, signal);
+      expect(found.map((each) => formatPrefix(each))).toEqual([`10.77.${serial}.18/24`]);
+    });
+
+    it("two clusters take blocks, and give one back; what the server loses is made again, and wins", async () => {
+      const parent = await newParent(27);
+      const source = { addressSpace: "", prefix: parent.prefix, blockSize: 28 };
+      const clusters = ["1", "2"].map((digit) => {
+        const memory = new Memory();
+        const uid = "11111111-1111-4111-8111-111111111111".replaceAll("1", digit);
+        const names = { cluster: uid, name: digit === "1" ? "east" : "west" };
+        const options = { server: prefixes, own: memory.port, newId: randomUUID, nowMs: () => 0, ...names };
+        const blocks = new RecordPrefixes(source, options);
+        const update = (count: number, giveBack: readonly string[] = []) =>
+          blocks.update("", { lease: { lan: count }, giveBack }, signal);
+        return { memory, update };
+      });
+      const [east, west] = clusters as [(typeof clusters)[number], (typeof clusters)[number]];
+      const [first, second] = [`10.77.${serial}.0/28`, `10.77.${serial}.16/28`];
+      expect((await east.update(1)).blocks).toEqual({ [first]: "lan" });
+      const view = await west.update(2);
+      expect(view).toMatchObject({
+        blocks: { [second]: "lan" },
+        short: "range",
+        others: { [first]: "east" },
+        size: 16,
+      });
+      expect(view.excluded.map(formatRange)).toEqual([]);
+
+      // The server is restored to a time before east's lease, and west gets the block.
+      const [lost] = (await prefixes.children(parent, signal)).filter((each) => each.mark?.name === "east");
+      if (lost !== undefined) await prefixes.remove(lost, signal);
+      expect((await west.update(2)).blocks).toEqual({ [first]: "lan", [second]: "lan" });
+      expect(await east.update(1)).toMatchObject({ blocks: {}, disputed: { [first]: "lan" }, isOpen: true });
+      expect(await west.update(2)).toMatchObject({ blocks: { [second]: "lan" }, disputed: { [first]: "lan" } });
+      await west.update(1, [first]);
+      expect(await east.update(1)).toMatchObject({ blocks: { [first]: "lan" }, disputed: {} });
+      expect(await texts(parent)).toEqual([first, second]);
+      await east.update(0, [first]);
+      expect(await texts(parent)).toEqual([second]);
+      await west.update(0, [second]);
+    });
+  });
+}
