@@ -16,6 +16,7 @@
  * | an address that was released only just now | MIN_COOLING_MS | the end of the wait for other nodes |
  * | another node that takes the address off the former NIC | HAND_OVER_WAIT_MS | the first such address of the search |
  * | an answer of the API server to a claim | CLAIM_PATIENCE_MS (registry/kubernetes) | each claim |
+ * | nodes that an open epoch of the registry waits for | EPOCH_WAIT_MS (ipam/first-claims.ts) | the first such claim |
  * | the pool of an address of a leased block | POOL_READ_MS | each claim |
  * | the Subnet of a pod that is refused | SUBNET_READ_MS | the refusal |
  *

@@ -2,7 +2,7 @@
  * What the cluster remembers of its ranges, in one ConfigMap. The version of the map decides between two controllers.
  */
 import { ConfigError } from "../../../host/config/config-error.ts";
-import { callIfThere, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { callIfThere, isConflict, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { CONFIG_MAPS, objectPath } from "../../../host/kubernetes/paths.ts";
 import { newOwnRange, type OwnRange, parseOwnRange } from "./own-range.ts";
 
@@ -60,15 +60,31 @@ export class OwnRanges<T = OwnRange> {
   /** Begins to remember the range if nothing is known of it. Throws ConfigError for what cannot be read. */
   async read(range: string, signal: AbortSignal): Promise<Known<T>> {
     const map = await this.#api.call({ method: "GET", path: this.#path, signal });
-    const text = (map.data as Readonly<Record<string, string>> | undefined)?.[range];
+    const text = textOf(map, range);
     if (text !== undefined) return { own: this.#memory.parse(text, `ConfigMap ${RANGES_MAP}, ${range}`), map };
     return this.write(range, { own: this.#memory.fresh, map }, signal);
   }
 
-  /** Rejects with a conflict if another process has written meanwhile. */
+  /** Rejects with a conflict if another process has written about the range meanwhile. */
   async write(range: string, { own, map }: Known<T>, signal: AbortSignal): Promise<Known<T>> {
-    const { uid, resourceVersion } = map.metadata as Readonly<Record<string, string>>;
+    const { uid, resourceVersion } = metaOf(map);
     const body = { metadata: { uid, resourceVersion }, data: { [range]: JSON.stringify(own) } };
-    return { own, map: await this.#api.call({ method: "PATCH", path: this.#path, body, signal }) };
+    try {
+      return { own, map: await this.#api.call({ method: "PATCH", path: this.#path, body, signal }) };
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      const now = await this.#api.call({ method: "GET", path: this.#path, signal });
+      const isOfOthers = metaOf(now).uid === uid && metaOf(now).resourceVersion !== resourceVersion;
+      if (!isOfOthers || textOf(now, range) !== textOf(map, range)) throw error;
+      return this.write(range, { own, map: now }, signal);
+    }
   }
+}
+
+function metaOf({ metadata }: KubeObject): Readonly<Record<string, string>> {
+  return metadata as Readonly<Record<string, string>>;
+}
+
+function textOf({ data }: KubeObject, range: string): string | undefined {
+  return (data as Readonly<Record<string, string>> | undefined)?.[range];
 }

@@ -9,6 +9,7 @@ import { startReconciling } from "../../../host/controller/reconcile-loop.ts";
 import type { Controller } from "../../../host/controller/types.ts";
 import { statusPath } from "../../../host/kubernetes/paths.ts";
 import { messageOf } from "../../../host/lib/describe.ts";
+import { inParallel } from "../../../host/lib/in-parallel.ts";
 import { IP_POOLS } from "../../../host/resources/collections.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import {
@@ -35,6 +36,9 @@ const BLOCKS_REST_MS = 1_000;
 
 /** Interval at which sources are asked: milliseconds. A resting block becomes usable after several. */
 const CHECK_MS = 15_000;
+
+/** A server that is away keeps no other one from being asked. */
+const SOURCES_AT_ONCE = 8;
 
 /** How old a mark of an exhausted pool may be when this process sees it first: milliseconds. */
 const WANTED_MS = 120_000;
@@ -118,7 +122,7 @@ class Blocks {
     const keys = new Set(followed.map(({ key }) => key));
     for (const key of this.#returns.keys()) if (!keys.has(key)) this.#returns.delete(key);
     this.sources.records.keep(keys);
-    for (const each of followed) await this.#follow(each);
+    await inParallel(followed, SOURCES_AT_ONCE, (each) => this.#follow(each));
     if (hub === undefined && followed.length === 0) return undefined;
     return Math.min(hub?.checkMs ?? CHECK_MS, ...this.#restsMs());
   }

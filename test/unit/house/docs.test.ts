@@ -16,7 +16,7 @@ import { isAlone, readSources, root } from "./sources.ts";
 
 /** Folders that git ignores, those of the embeddings' tools too. */
 const NOT_OURS = new Set(["node_modules", "dist", ".git", ".scratch", "target", "build", "__pycache__"]);
-const MAX_ARCHITECTURE_LINES = 400;
+const MAX_ARCHITECTURE_LINES = 210;
 
 /** All files of the project, relative to its root. */
 function listFiles(folder = ""): string[] {

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { KubeApi } from "../../../../../host/kubernetes/kube-api.ts";
 import { ADMITS_ALL } from "../../../../../test/fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../../../../test/fakes/memory-api-server.ts";
+import { newOwnRange } from "../../../blocks/own-range.ts";
 import { OwnRanges, RANGES_MAP } from "../../../blocks/own-ranges.ts";
 import { demand } from "../../../cli/blocks/steps.ts";
 
@@ -16,6 +17,8 @@ function startServer(): MemoryApiServer {
   return new MemoryApiServer({ serves, isOpen: true, admission: { ...ADMITS_ALL, hasStatus: () => true } });
 }
 
+const textOf = (sequence: number) => JSON.stringify({ ...newOwnRange(""), sequence });
+
 /** The controller writes the cluster's memory just before each of the command's first `times` writes of it. */
 function disturbed(home: MemoryApiServer, times: number): Pick<KubeApi, "call"> {
   const client = home.client();
@@ -23,7 +26,7 @@ function disturbed(home: MemoryApiServer, times: number): Pick<KubeApi, "call"> 
   return {
     call: async (request) => {
       if (request.method === "PATCH" && left-- > 0)
-        await client.call({ ...request, body: { metadata: { annotations: { written: `${left}` } } } });
+        await client.call({ ...request, body: { data: { lan: textOf(left) } } });
       return client.call(request);
     },
   };
@@ -39,7 +42,7 @@ async function lease(times: number): Promise<void> {
   await demand(
     { hub: hub.client(), cluster: "c1" } as Parameters<typeof demand>[0],
     { range: "lan", member: "east", memory, signal },
-    {},
+    { lease: { lan: 1 } },
   );
 }
 

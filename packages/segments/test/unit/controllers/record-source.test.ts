@@ -110,3 +110,27 @@ it("what is remembered of a prefix is not taken for a range of a hub", async () 
   expect(Object.keys(map.data ?? {})).toEqual(["prefix_10.6.0.128-25_"]);
   expect(await new OwnRanges(home.client(), "kube-system").held(signal)).toEqual([]);
 });
+
+it("a server that does not answer about one prefix keeps no other from blocks", async () => {
+  const body = { prefix: "10.7.0.0/25", status: "Active" };
+  await client.request({ method: "POST", path: "/api/ipam/prefixes/", body, signal });
+  let asked = 0;
+  record.before = () => (asked++ === 0 ? new Promise(() => {}) : undefined);
+  pool("lan", { prefix: "10.6.0.128/25", blockSize: 28 });
+  pool("other", { prefix: "10.7.0.0/25", blockSize: 28 }, { subnet: "10.7.0.0/24" });
+  await start(access());
+  const blocks = async () =>
+    [await statusOf("lan"), await statusOf("other")].flatMap((each) => each?.source.blocks ?? []);
+  await expect.poll(blocks, SOON).toHaveLength(1);
+});
+
+it("what is remembered of two sources is written beside each other, and of one by one process", async () => {
+  const own = new OwnRanges(home.client(), "kube-system");
+  const [lan, other] = [await own.read("lan", signal), await own.read("other", signal)];
+  const write = (range: string, uid: string, known: typeof lan) =>
+    own.write(range, { ...known, own: { ...known.own, uid } }, signal);
+  await write("other", "2", other);
+  await write("lan", "1", lan);
+  await expect(write("lan", "3", lan)).rejects.toMatchObject({ status: 409 });
+  expect([(await own.read("lan", signal)).own.uid, (await own.read("other", signal)).own.uid]).toEqual(["1", "2"]);
+});
