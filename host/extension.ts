@@ -3,6 +3,7 @@
  * names, and a package is taken away with its folder and its name there.
  */
 import type { Command } from "commander";
+import type { z } from "zod";
 import type { AgentParts, Server } from "./agent/agent.ts";
 import type { Driver } from "./agent/request/driver.ts";
 import type { CommandLine } from "./cli/command-line.ts";
@@ -37,6 +38,8 @@ export interface MoreControllers {
 export interface Extension {
   /** The kinds whose definitions are generated. */
   readonly readKinds?: () => Promise<readonly CustomKind[]>;
+  /** Sections of the chart's values; its templates work without them. */
+  readonly readChartValues?: () => Promise<z.ZodRawShape>;
   /** Adds commands to berthctl and kubectl berth, behind those of the house in the help, and searches to `check`. */
   readonly addCommands?: (cli: CommandLine) => void | Promise<void>;
   /** Adds options to berth-agent. */

@@ -6,6 +6,7 @@ const NAME = "map";
 const readOptions = () => import("./options.ts");
 
 export default {
+  readChartValues: async () => (await import("./chart-values.ts")).CHART_VALUES,
   addAgentOptions: async (program) => (await readOptions()).addMapOptions(program),
   addControllerOptions: async (program) => {
     const { addMapOptions, addAgentsOptions } = await readOptions();

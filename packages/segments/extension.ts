@@ -3,6 +3,7 @@ import type { Extension } from "../../host/extension.ts";
 import type { SegmentFlags } from "./options.ts";
 
 export default {
+  readChartValues: async () => (await import("./chart-values.ts")).CHART_VALUES,
   readKinds: async () => (await import("./kinds.ts")).KINDS,
   addCommands: async (cli) => (await import("./cli/add-commands.ts")).addCommands(cli),
   addControllerOptions: async (program) => (await import("./options.ts")).addSegmentOptions(program),

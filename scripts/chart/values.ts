@@ -1,5 +1,6 @@
-/** The values of the Helm chart: one schema gives values.yaml and values.schema.json. */
+/** The values of the Helm chart, with those of packages: one schema gives values.yaml and values.schema.json. */
 import { z } from "zod";
+import { readExtensions } from "../../host/bin/extensions.ts";
 import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
 import { coordinatorKeys } from "../../host/config/coordinator-conf.ts";
 import { vendorConfSchema } from "../../host/config/vendor-conf.ts";
@@ -8,6 +9,7 @@ import { ipPoolSchema } from "../../host/resources/ip-pool.ts";
 import { reservedIpSchema } from "../../host/resources/reserved-ip.ts";
 import { subnetSchema } from "../../host/resources/subnet.ts";
 import { closed } from "./closed-schema.ts";
+import { section } from "./section.ts";
 
 const text = z.string();
 const name = z.string().regex(/^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/);
@@ -61,11 +63,6 @@ const tolerations = z
       .meta({ title: "toleration" }),
   )
   .meta({ title: "tolerations" });
-
-/** A strict object all of whose fields have defaults. */
-function section<T extends z.ZodRawShape>(shape: T) {
-  return z.strictObject(shape).prefault({} as never);
-}
 
 const network = {
   type: z
@@ -142,6 +139,9 @@ const resources = (cpu: string, request: string, limit: string) =>
     .meta({ title: "resources" })
     .default({ requests: { cpu, memory: request }, limits: { cpu: "4", memory: limit } })
     .meta({ description: "Requests and limits of the container." });
+
+const extensions = await readExtensions();
+const added = await Promise.all(extensions.map(({ readChartValues }) => readChartValues?.()));
 
 export const valuesSchema = z.strictObject({
   global: object("object").optional().meta({ description: "Ignored; Helm sets it in a subchart." }),
@@ -318,39 +318,6 @@ export const valuesSchema = z.strictObject({
       .default(true)
       .meta({ description: "Give the agents' claims a share of the API server of their own." }),
   }),
-  hub: section({
-    kubeconfigSecret: z.string().default("").meta({
-      description:
-        "Secret in the release's namespace with the key `kubeconfig`: the API server whose AddressRanges pools with `spec.source` [take blocks from](clusters.md). Empty: none.",
-    }),
-    member: z.string().default("").meta({
-      description: "This cluster's name in `spec.members` of those AddressRanges.",
-    }),
-  }),
-  records: section({
-    server: z.enum(["", "nautobot", "netbox"]).default("").meta({
-      description: "Product of the [IPAM of record](records.md#nautobot-and-netbox). Empty: none.",
-    }),
-    url: z.string().default("").meta({ description: "Its address: `https://HOST`, with a path if it is below one." }),
-    tokenSecret: z.string().default("").meta({
-      description:
-        "Secret in the release's namespace with the key `token`, a token of its API. A new one is used within a minute.",
-    }),
-    caSecret: z.string().default("").meta({
-      description: "The same with the key `ca.crt`: the authority of its certificate. Empty: the public ones.",
-    }),
-    cluster: z.string().default("").meta({ description: "This cluster's name in its entries." }),
-    addresses: flag.default(false).meta({ description: "Write the addresses of pods into it." }),
-    interval: z.int().min(1).max(3600).default(60).meta({
-      description: "How long a pod has an address before it is written: seconds.",
-    }),
-    tag: z.string().default("berth").meta({ description: "Tag of these entries. It must be there." }),
-    domain: z.string().default("").meta({ description: "Suffix of their DNS names: `POD.NAMESPACE.DOMAIN`." }),
-    spaces: z.record(z.string(), z.string()).default({}).meta({
-      description:
-        "Namespace of Nautobot or VRF of NetBox by address space; addresses of other spaces are not written. Empty: the default space in `Global`, or in no VRF.",
-    }),
-  }),
   schedulingGate: section({
     enabled: flag.default(false).meta({
       description:
@@ -393,21 +360,6 @@ export const valuesSchema = z.strictObject({
         .default("")
         .meta({ description: "Namespace of Prometheus' account. If empty, no account gets the right to scrape." }),
       serviceAccount: text.default("").meta({ description: "Name of that account, such as `prometheus-k8s`." }),
-    }),
-  }),
-  map: section({
-    enabled: flag.default(false).meta({
-      description:
-        "Serve the [address map](map.md) on the controllers' loopback, for `kubectl port-forward`. Turns on what `metrics.enabled` does, because agents answer the map's questions on that port.",
-    }),
-    port: z.int().min(1).max(65535).default(9476).meta({ description: "Port of the map." }),
-    service: flag.default(false).meta({
-      description:
-        "Serve it to other machines instead: a Service, over TLS with the controller's certificate, to users by their tokens.",
-    }),
-    hostNames: z.array(text).default([]).meta({
-      title: "list of names",
-      description: "Further DNS names by which browsers reach the Service, for its certificate.",
     }),
   }),
   serviceMonitor: section({
@@ -473,6 +425,7 @@ export const valuesSchema = z.strictObject({
         "Longest time of the clean-up; nodes that are not cleaned by then are named. Less than Helm's `--timeout`.",
     }),
   }),
+  ...(Object.assign({}, ...added) as z.ZodRawShape),
 });
 
 /** The decoded defaults. */

@@ -160,7 +160,7 @@ appArmorProfile:
 {{- end -}}
 
 {{/* "true" if metrics are served to the cluster. On that port agents also answer what the address map asks. */}}
-{{- define "berth.metrics" -}}{{ or .Values.metrics.enabled .Values.serviceMonitor.enabled .Values.map.enabled }}{{- end -}}
+{{- define "berth.metrics" -}}{{ or .Values.metrics.enabled .Values.serviceMonitor.enabled (.Values.map).enabled }}{{- end -}}
 
 {{- define "berth.metricsName" -}}{{ include "berth.fullname" . }}-metrics{{- end -}}
 
@@ -188,8 +188,8 @@ appArmorProfile:
 {{- end -}}
 {{- if not .Values.metrics.controllerTlsSecret -}}
 {{- $names := list (include "berth.serviceName" (list . "controller")) -}}
-{{- if and .Values.map.enabled .Values.map.service -}}
-{{- $names = concat (append $names (printf "%s.%s.svc" (include "berth.mapService" .) .Release.Namespace)) .Values.map.hostNames -}}
+{{- if and (.Values.map).enabled (.Values.map).service -}}
+{{- $names = concat (append $names (printf "%s.%s.svc" (include "berth.mapService" .) .Release.Namespace)) (.Values.map).hostNames -}}
 {{- end -}}
 {{- $_ := set $certificates (include "berth.controllerTls" .) $names -}}
 {{- end -}}
