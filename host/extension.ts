@@ -5,6 +5,8 @@
 import type { Command } from "commander";
 import type { z } from "zod";
 import type { AgentParts, Server } from "./agent/agent.ts";
+import type { Backend } from "./agent/backend.ts";
+import type { Routes } from "./agent/operate/status-api.ts";
 import type { Driver } from "./agent/request/driver.ts";
 import type { CommandLine } from "./cli/command-line.ts";
 import type { OpenCaches } from "./controller/caches.ts";
@@ -48,6 +50,8 @@ export interface Extension {
   readonly addControllerOptions?: (program: Command) => void | Promise<void>;
   /** Opens the driver of a runtime that does not speak CNI, by the agent's options. */
   openDriver?(flags: Flags): Promise<Driver>;
+  /** Opens POST routes of the agent's status API, by their paths. */
+  readonly readAgentRoutes?: () => Promise<(backend: Backend) => Routes>;
   /** Undefined if the agent's options want none. */
   agentServer?(flags: Flags, refuse: Refuse): Promise<Server<AgentParts> | undefined>;
   /** Undefined if the controller's options want none. */

@@ -30,7 +30,7 @@ import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
 import { MissingNics } from "./operate/missing-nics.ts";
 import { Operations } from "./operate/operations.ts";
-import { createStatusApi } from "./operate/status-api.ts";
+import { createStatusApi, type Routes } from "./operate/status-api.ts";
 import type { Driver } from "./request/driver.ts";
 import { NETNS_FOLDERS } from "./request/live-namespaces.ts";
 import type { Plugin } from "./request/plugin.ts";
@@ -59,6 +59,8 @@ interface AgentOptions extends Pick<BackendOptions, OfBackend> {
   readonly scraping?: ServerSettings | undefined;
   /** Those of packages. */
   readonly servers: readonly Server<AgentParts>[];
+  /** Routes of packages for the status API. */
+  readonly routes: readonly ((backend: Backend) => Routes)[];
   readonly nodeName?: string | undefined;
   /** The node's labels in the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
@@ -239,6 +241,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     history: new History(options.logDirectory, node),
     coordinator,
     missingNics,
+    routes: Object.assign({}, ...options.routes.map((open) => open(backend))) as Routes,
   });
   const server = await listenOnSocket({
     path: socketPath,

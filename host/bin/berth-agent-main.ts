@@ -54,6 +54,7 @@ async function serve(program: Command, flags: AgentFlags): Promise<void> {
     socketPath: flags.socket,
     scraping,
     servers: servers.filter((server) => server !== undefined),
+    routes: await Promise.all(extensions.flatMap((each) => each.readAgentRoutes?.() ?? [])),
     nodeName: flags.node,
     nodeLabels: flags.nodeLabel,
     lockWaitMs: flags.lockWait * 1000,

@@ -3,15 +3,14 @@
  * /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows: its own allocations, and
  * pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts,
  * POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair
- * diagnostics/repair-drift.ts, POST /v1/probe probe-segment.ts.
+ * repair-drift.ts; packages add more.
  */
 import { describeValue } from "../../lib/describe.ts";
 import { SerialQueue } from "../../lib/serial.ts";
 import type { AgentMetricSet } from "../../metrics/agent-metrics.ts";
 import { METRICS_TYPE } from "../../metrics/metric.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
-import { formatPrefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
-import { addressesOf, parseRange } from "../../net/range.ts";
+import { formatPrefix } from "../../net/prefix.ts";
 import type { AddressRecord } from "../../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../../records/allocation-record.ts";
 import type { ExplanationRecord } from "../../records/explanation-record.ts";
@@ -25,7 +24,7 @@ import type { Backend } from "../backend.ts";
 import type { OpenCoordinator } from "../coordinator/plugin.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { History } from "../log/history.ts";
-import { type Answer, answerError, answerJson, type StatusApi, toCniError } from "../server/answer.ts";
+import { type Answer, answerError, answerJson, answerRefusal, type StatusApi, toCniError } from "../server/answer.ts";
 import type { Spool } from "../server/spool.ts";
 import { checkNode, findClusterId, repairNode } from "./check-node.ts";
 import { explainPod, type Question } from "./explain-pod.ts";
@@ -33,7 +32,6 @@ import { explainPool } from "./explain-pool.ts";
 import type { MissingNics } from "./missing-nics.ts";
 import type { Operations, ReportedRecord } from "./operations.ts";
 import { gatherPoolFacts } from "./pool-facts.ts";
-import { MAX_PROBED, probeSegment } from "./probe-segment.ts";
 import type { CoordinatorState } from "./read-drift.ts";
 
 /** Most allocations on one page of GET /v1/allocations. */
@@ -55,17 +53,19 @@ interface StatusApiOptions {
   readonly missingNics: Pick<MissingNics, "problems">;
   readonly history: Pick<History, "find">;
   readonly operations: Operations;
+  /** Those of packages, by POST. */
+  readonly routes: Routes;
 }
 
-type Paths = Readonly<Record<string, (query: URLSearchParams, signal?: AbortSignal) => Promise<Answer>>>;
+/** By path. */
+export type Routes = Readonly<Record<string, (query: URLSearchParams, signal?: AbortSignal) => Promise<Answer>>>;
 
 export function createStatusApi(options: StatusApiOptions): StatusApi {
   // However many callers ask, one page of rows at a time is on its way from the registry's thread.
   const listings = new SerialQueue();
   // Each reads or copies the whole registry.
   const inspections = new SerialQueue();
-  const probes = new SerialQueue();
-  const pages: Paths = {
+  const pages: Routes = {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => listings.run(() => describePools(options.backend.ipam)),
     "/v1/address": (query) => describeAddress(options.backend, query),
@@ -77,7 +77,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
       inspections.run(async () => answerJson(await checkNode(options, { withUsed: query.has("used") }))),
     "/v1/explain": (query) => inspections.run(async () => answerJson(await explain(options, query))),
   };
-  const actions: Paths = {
+  const actions: Routes = {
     "/v1/recover": (query) => answerRecovery(options.backend, query),
     "/v1/adopt": (query) => inspections.run(() => answerAdoption(options.backend, query)),
     "/v1/release": async (query) => {
@@ -88,8 +88,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/repair": (query) =>
       inspections.run(async () => answerJson(await repairNode(options, { withUsed: query.has("used") }))),
     "/v1/quarantine": (query) => answerOperation(options.operations, "/v1/quarantine", query),
-    // One after another: that limits the frames on the segment.
-    "/v1/probe": (query, signal) => probes.run(() => answerProbe(options.backend.ipam, query, signal)),
+    ...options.routes,
   };
   return async (method, url, signal) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
@@ -122,23 +121,6 @@ async function answerAdoption(backend: StatusApiOptions["backend"], query: URLSe
   const [results, netns] = [query.getAll("results"), query.getAll("netns")];
   const [isDryRun, isUndo] = [!query.has("apply"), query.has("undo")];
   return answerJson(await backend.adopt({ results, netns, isDryRun, isUndo }));
-}
-
-async function answerProbe(
-  { inventory, detection }: AddDeps,
-  query: URLSearchParams,
-  signal = new AbortController().signal,
-): Promise<Answer> {
-  const subnet = parsePrefix(query.get("subnet") ?? "");
-  if (subnet === undefined)
-    return answerRefusal(400, `subnet: found ${describeValue(query.get("subnet"))}, want a network`);
-  const ranges = query.getAll("range").map(parseRange);
-  const known = ranges.filter((range) => range !== undefined && prefixContains(subnet, range.first));
-  const addresses = known.flatMap((range) => (range === undefined ? [] : [...addressesOf(range, MAX_PROBED + 1)]));
-  if (known.length < ranges.length || addresses.length > MAX_PROBED)
-    return answerRefusal(400, `range: found another list, want at most ${MAX_PROBED} addresses of the subnet`);
-  const question = { subnet, space: query.get("space") ?? "", addresses };
-  return answerJson(await probeSegment({ registry: inventory.registry, detection }, question, signal));
 }
 
 /** Longest time until a quarantine that an administrator orders is first probed: seconds. @limit */
@@ -197,10 +179,6 @@ async function explain({ backend, coordinator }: StatusApiOptions, query: URLSea
     ...explained,
     lines: [...explained.lines, ...coordinator.attachments.describe(question.namespace, question.pod)],
   };
-}
-
-function answerRefusal(status: number, error: string): Answer {
-  return { status, body: `${JSON.stringify({ error })}\n` };
 }
 
 function questionOf(query: URLSearchParams): Question {

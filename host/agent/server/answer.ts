@@ -38,6 +38,10 @@ export function answerJson(value: unknown): Answer {
   return { status: 200, body: `${JSON.stringify(value)}\n` };
 }
 
+export function answerRefusal(status: number, error: string): Answer {
+  return { status, body: `${JSON.stringify({ error })}\n` };
+}
+
 /** Failures of the kernel, and of undoing. */
 const KERNEL_ERRORS = [NetlinkError, SysctlError, ApplyError, LinkRemovalError, PacketError];
 

@@ -5,8 +5,8 @@ import { askForRecord } from "../../../host/cli/ask-agent.ts";
 import { type CommandLine, type OutputFlags, parseNumber, withRecordOutput } from "../../../host/cli/command-line.ts";
 import { ExitCode, UsageError } from "../../../host/cli/exit-code.ts";
 import { formatRange, parseRange, type Range } from "../../../host/net/range.ts";
-import { type ProbeRecord, probeRecord } from "../../../host/records/probe-record.ts";
 import { cutRanges } from "../blocks/cut-ranges.ts";
+import { type ProbeRecord, probeRecord } from "../probe/probe-record.ts";
 import { addListBlocks } from "./blocks/add-list.ts";
 import type { HubFlags, Places } from "./blocks/hub.ts";
 

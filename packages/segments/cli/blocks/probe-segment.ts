@@ -7,9 +7,9 @@ import { sizeOf, spansOf } from "../../../../host/core/spans.ts";
 import { decode } from "../../../../host/lib/schema.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
 import { formatRange, type Range } from "../../../../host/net/range.ts";
-import { type ProbeRecord, probeRecord } from "../../../../host/records/probe-record.ts";
 import type { AddressRangeSpec } from "../../address-range.ts";
 import { cutRanges } from "../../blocks/cut-ranges.ts";
+import { type ProbeRecord, probeRecord } from "../../probe/probe-record.ts";
 
 /** Addresses that agents probe in a second, and 3 times as many frames. */
 const ADDRESSES_PER_S = 256;

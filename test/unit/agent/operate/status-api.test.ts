@@ -56,6 +56,7 @@ beforeEach(async () => {
     missingNics: { problems: [] },
     version: "1.2.3",
     socketRestored: () => 2,
+    routes: {},
   });
 });
 
@@ -70,16 +71,6 @@ async function bind(first: string, count: number, place: { pool?: string; space?
 
 const get = async (url: string) => JSON.parse((await inspect("GET", url)).body) as unknown;
 const post = async (url: string) => JSON.parse((await inspect("POST", url)).body) as unknown;
-
-it.each<[query: string, wanted: RegExp]>([
-  ["", /subnet: found "?null"?, want a network/],
-  ["subnet=10.0.0.0/16&range=10.0.1.0-10.0.2.0", /at most 256 addresses of the subnet/],
-  ["subnet=10.0.0.0/16&range=10.1.0.1", /at most 256 addresses of the subnet/],
-  ["subnet=10.0.0.0/16&range=all", /at most 256 addresses of the subnet/],
-])("a probe of %j is refused", async (query, wanted) => {
-  const { status, body } = await inspect("POST", `/v1/probe?${query}`);
-  expect([status, JSON.parse(body)]).toEqual([400, { error: expect.stringMatching(wanted) }]);
-});
 
 describe("the inspector", () => {
   it("health has readiness, version and spool", async () => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { probeSegment } from "../../../../host/agent/operate/probe-segment.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
-import { ip, mac, prefix } from "../../../world/values.ts";
+import { ip, mac, prefix } from "../../../../test/world/values.ts";
+import { openProbe } from "../../probe/answer-probe.ts";
+import { probeSegment } from "../../probe/probe-segment.ts";
 
 const LINK = { netnsPath: "/proc/self/ns/net", index: 2, name: "uplink", mac: mac("0a:00:00:00:00:01") };
 const RIVAL = mac("02:00:00:00:00:07");
@@ -60,4 +61,15 @@ it.each<[what: string, rows: readonly string[]]>([
   ["with pods of another network", ["10.7.0.9"]],
 ])("an agent %s is not on the segment, and asks nothing", async (_, rows) => {
   expect(await probe(rows, ["10.6.0.17"])).toEqual({ answered: [], asked: [] });
+});
+
+it.each<[query: string, wanted: RegExp]>([
+  ["", /subnet: found "?null"?, want a network/],
+  ["subnet=10.0.0.0/16&range=10.0.1.0-10.0.2.0", /at most 256 addresses of the subnet/],
+  ["subnet=10.0.0.0/16&range=10.1.0.1", /at most 256 addresses of the subnet/],
+  ["subnet=10.0.0.0/16&range=all", /at most 256 addresses of the subnet/],
+])("a probe of %j is refused", async (query, wanted) => {
+  const [answer] = Object.values(openProbe({ ipam: {} } as Parameters<typeof openProbe>[0]));
+  const { status, body = "" } = (await answer?.(new URLSearchParams(query))) ?? {};
+  expect([status, JSON.parse(body)]).toEqual([400, { error: expect.stringMatching(wanted) }]);
 });

@@ -2,13 +2,14 @@
  * Probes addresses of other clusters that an administrator asks about, on the segment of a subnet (docs/clusters.md).
  * Effects: frames on the node's link.
  */
-import type { ProbeLink } from "../../coordinator/probe.ts";
-import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
-import type { Prefix } from "../../net/prefix.ts";
-import type { ProbeRecord } from "../../records/probe-record.ts";
-import type { Registry } from "../../registry/registry.ts";
-import { findNodeLink, findPoolLink } from "../detection/links.ts";
-import type { Detection } from "../detection/open-detection.ts";
+
+import { findNodeLink, findPoolLink } from "../../../host/agent/detection/links.ts";
+import type { Detection } from "../../../host/agent/detection/open-detection.ts";
+import type { ProbeLink } from "../../../host/coordinator/probe.ts";
+import { equalIp, formatIp, type Ip } from "../../../host/net/ip.ts";
+import type { Prefix } from "../../../host/net/prefix.ts";
+import type { Registry } from "../../../host/registry/registry.ts";
+import type { ProbeRecord } from "./probe-record.ts";
 
 /** Most addresses of one question: three frames for each go out within {@link WINDOW_MS}. */
 export const MAX_PROBED = 256;

@@ -1,9 +1,9 @@
 /** `berthctl blocks probe`: what an agent finds on a real segment, on which a machine has addresses of the range. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runBerthctl } from "../lab/berthctl.ts";
-import { ipPool, macvlan, podManifest, vendorConf } from "../lab/manifests.ts";
-import { type LabNode, NetnsWorld } from "../lab/netns/world.ts";
-import { addVeth } from "../lab/netns.ts";
+import { runBerthctl } from "../../../../test/lab/berthctl.ts";
+import { ipPool, macvlan, podManifest, vendorConf } from "../../../../test/lab/manifests.ts";
+import { type LabNode, NetnsWorld } from "../../../../test/lab/netns/world.ts";
+import { addVeth } from "../../../../test/lab/netns.ts";
 
 const MAC = "02:00:00:00:00:77";
 
