@@ -1,6 +1,6 @@
 /**
- * What a package beside the house may add to it. Nothing here imports a package: host/bin/extensions.ts has their
- * names, and a package is taken away with its folder and its name there.
+ * What a package beside the house may add to it. Nothing here imports a package: host/bin has their names, and one is
+ * taken away with its folder and its name there.
  */
 import type { Command } from "commander";
 import type { z } from "zod";
@@ -36,7 +36,21 @@ export interface MoreControllers {
   close(): Promise<void>;
 }
 
-/** Every program reads all extensions when it starts: what only one of them needs is imported there. */
+/**
+ * What a package adds to the agent, which loads nothing for others: agent-extension.ts. Every agent reads all of these
+ * when it starts.
+ */
+export interface AgentExtension {
+  readonly addAgentOptions?: (program: Command) => void | Promise<void>;
+  /** Opens POST routes of the agent's status API, by their paths. */
+  readonly openRoutes?: (backend: Backend) => Routes;
+  /** Opens the driver of a runtime that does not speak CNI, by the agent's options. */
+  openDriver?(flags: Flags): Promise<Driver>;
+  /** Undefined if the agent's options want none. */
+  agentServer?(flags: Flags, refuse: Refuse): Promise<Server<AgentParts> | undefined>;
+}
+
+/** The other programs read all of these when they start: what only one of them needs is imported there. */
 export interface Extension {
   /** The kinds whose definitions are generated. */
   readonly readKinds?: () => Promise<readonly CustomKind[]>;
@@ -44,16 +58,8 @@ export interface Extension {
   readonly readChartValues?: () => Promise<z.ZodRawShape>;
   /** Adds commands to berthctl and kubectl berth, behind those of the house in the help, and searches to `check`. */
   readonly addCommands?: (cli: CommandLine) => void | Promise<void>;
-  /** Adds options to berth-agent. */
-  readonly addAgentOptions?: (program: Command) => void | Promise<void>;
   /** Adds options to berth-controller. */
   readonly addControllerOptions?: (program: Command) => void | Promise<void>;
-  /** Opens the driver of a runtime that does not speak CNI, by the agent's options. */
-  openDriver?(flags: Flags): Promise<Driver>;
-  /** Opens POST routes of the agent's status API, by their paths. */
-  readonly readAgentRoutes?: () => Promise<(backend: Backend) => Routes>;
-  /** Undefined if the agent's options want none. */
-  agentServer?(flags: Flags, refuse: Refuse): Promise<Server<AgentParts> | undefined>;
   /** Undefined if the controller's options want none. */
   controllerServer?(flags: Flags, refuse: Refuse): Promise<Server<ControllerParts> | undefined>;
   /** Opened once, with the controller's options; closed after the controllers have stopped. */

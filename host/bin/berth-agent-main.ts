@@ -9,8 +9,8 @@ import { openSend } from "../kernel/descriptor.ts";
 import { openServiceManager } from "../kernel/service-manager.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { openLog } from "../lib/log.ts";
+import { readAgentExtensions } from "./agent-extensions.ts";
 import { type AgentFlags, describeAgent } from "./agent-options.ts";
-import { readExtensions } from "./extensions.ts";
 import { addInstallCommands } from "./install-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { scrapeSettingsOf } from "./metrics-options.ts";
@@ -54,7 +54,7 @@ async function serve(program: Command, flags: AgentFlags): Promise<void> {
     socketPath: flags.socket,
     scraping,
     servers: servers.filter((server) => server !== undefined),
-    routes: await Promise.all(extensions.flatMap((each) => each.readAgentRoutes?.() ?? [])),
+    routes: extensions.flatMap(({ openRoutes }) => openRoutes ?? []),
     nodeName: flags.node,
     nodeLabels: flags.nodeLabel,
     lockWaitMs: flags.lockWait * 1000,
@@ -76,7 +76,7 @@ async function serve(program: Command, flags: AgentFlags): Promise<void> {
 // umask, and a socket exists before its mode is set.
 process.umask(0o077);
 
-const extensions = await readExtensions();
+const extensions = await readAgentExtensions();
 const program = describeAgent();
 for (const { addAgentOptions } of extensions) await addAgentOptions?.(program);
 // The subcommands have options of the same names.

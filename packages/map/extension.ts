@@ -7,18 +7,10 @@ const readOptions = () => import("./options.ts");
 
 export default {
   readChartValues: async () => (await import("./chart-values.ts")).CHART_VALUES,
-  addAgentOptions: async (program) => (await readOptions()).addMapOptions(program),
   addControllerOptions: async (program) => {
     const { addMapOptions, addAgentsOptions } = await readOptions();
     addMapOptions(program);
     addAgentsOptions(program);
-  },
-  agentServer: async (flags: MapFlags & { readonly config?: string }, refuse) => {
-    const isEmbedded = flags.config !== undefined;
-    const settings = (await readOptions()).mapSettingsOf(flags, !isEmbedded, refuse);
-    if (settings === undefined) return undefined;
-    if (!isEmbedded) refuse("--map-listen: in a cluster the controller serves the address map");
-    return { name: NAME, listen: async (parts) => (await import("./server/serve.ts")).serveAgent(settings, parts) };
   },
   controllerServer: async (flags: MapFlags & AgentsFlags, refuse) => {
     const { mapSettingsOf, agentAccessOf } = await readOptions();

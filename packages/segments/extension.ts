@@ -6,7 +6,6 @@ export default {
   readChartValues: async () => (await import("./chart-values.ts")).CHART_VALUES,
   readKinds: async () => (await import("./kinds.ts")).KINDS,
   addCommands: async (cli) => (await import("./cli/add-commands.ts")).addCommands(cli),
-  readAgentRoutes: async () => (await import("./probe/answer-probe.ts")).openProbe,
   addControllerOptions: async (program) => (await import("./options.ts")).addSegmentOptions(program),
   openControllers: async (flags: SegmentFlags, refuse) =>
     (await import("./open-controllers.ts")).openControllers(flags, refuse),

@@ -81,7 +81,8 @@ function versionStep(version) {
 /** Defines the version that host/bin/version.ts prints. */
 const define = (version) => [
   `--define:BERTH_VERSION=${JSON.stringify(version)}`,
-  `--define:BERTH_PACKAGES=${JSON.stringify(existsSync(inRoot("packages")) ? readdirSync(inRoot("packages")) : [])}`,
+  // One text: of a list esbuild makes a module that every other one imports.
+  `--define:BERTH_PACKAGES=${JSON.stringify(existsSync(inRoot("packages")) ? readdirSync(inRoot("packages")).join(" ") : "")}`,
 ];
 
 /** The release and the debug core, as asconfig.json describes them, each renamed into place. */
