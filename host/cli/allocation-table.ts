@@ -30,7 +30,6 @@ export function describeOwner({ namespace, pod, second, workload, quarantine, st
   if (quarantine === undefined) return "";
   const { reason, mac, parent } = quarantine;
   if (reason === "NodeLost") return "(node lost)";
-  if (reason === "BlockReturned") return "(block goes back)";
   const machine = mac === undefined || mac === "" ? "unknown MAC" : mac;
   return parent === "" ? `(${machine})` : `(${machine} behind ${parent})`;
 }

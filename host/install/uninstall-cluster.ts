@@ -11,6 +11,7 @@ import {
   IP_ALLOCATIONS,
   IP_POOL_USAGES,
   IP_POOLS,
+  RANGE_MEMBERS,
   RESERVED_IPS,
   SUBNETS,
 } from "../resources/collections.ts";
@@ -22,7 +23,16 @@ import { InstallError } from "./step.ts";
 const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
 
 /** Pools first: while they are there, an agent that still runs could allocate. */
-const OWN_KINDS = [IP_POOLS, SUBNETS, IP_ALLOCATIONS, IP_POOL_USAGES, RESERVED_IPS, COORDINATORS, ADDRESS_RANGES];
+const OWN_KINDS = [
+  IP_POOLS,
+  SUBNETS,
+  IP_ALLOCATIONS,
+  IP_POOL_USAGES,
+  RESERVED_IPS,
+  COORDINATORS,
+  ADDRESS_RANGES,
+  RANGE_MEMBERS,
+];
 
 /**
  * Longest time that the pods of agents and controller may take to end, but a quarter of the limit at most:
@@ -64,11 +74,11 @@ export async function uninstallFromCluster(options: UninstallOptions): Promise<v
 }
 
 async function refuseIfUsed({ api, print }: UninstallOptions): Promise<void> {
-  for (const { metadata, status } of await listObjects(api, collectionPath(ADDRESS_RANGES))) {
-    const leases = Object.keys(status?.leases ?? {}).length;
-    if (leases > 0)
+  for (const { metadata, status } of await listObjects(api, collectionPath(RANGE_MEMBERS))) {
+    const blocks = Object.keys(status?.blocks ?? {}).length;
+    if (blocks > 0)
       throw new InstallError(
-        `Refused, nothing was changed: clusters have ${leases} blocks of AddressRange "${metadata.name}", and would use each other's without it. Move it to another hub first`,
+        `Refused, nothing was changed: RangeMember "${metadata.name}" has ${blocks} blocks, and clusters would use each other's without it. Move it to another hub first`,
       );
   }
   const allocations = await listObjects(api, collectionPath(IP_ALLOCATIONS));

@@ -10,3 +10,4 @@ export const SUBNETS = collection("subnets");
 export const RESERVED_IPS = collection("reservedips");
 export const COORDINATORS = collection("coordinators");
 export const ADDRESS_RANGES = collection("addressranges");
+export const RANGE_MEMBERS = collection("rangemembers");

@@ -147,7 +147,7 @@ export interface Holder {
 }
 
 interface AllocationQuarantine {
-  readonly reason: "Conflict" | "NodeLost" | "BlockReturned";
+  readonly reason: "Conflict" | "NodeLost";
   /** MAC address of the machine that answered for the address; "" if unknown. */
   readonly mac: string;
   /** The node's link on which that machine can be probed; "" if unknown. */
@@ -210,20 +210,6 @@ export function parseAllocationName(name: string): { readonly ip: Ip; readonly a
   const { v4, v6, space = "" } = ALLOCATION_NAME.exec(name)?.groups ?? {};
   const ip = parseIp(v4 ?? v6?.replaceAll("-", ":") ?? "");
   return ip === undefined || !(space === "" || isDnsLabel(space)) ? undefined : { ip, addressSpace: space };
-}
-
-/** Returns the `node` of an address by which a block of the range is returned: the name of no node. */
-export function blockClaimant(range: string): string {
-  return `hub/${range}`.slice(0, MAX_ALLOCATION_TEXT);
-}
-
-/** The inverse of {@link blockClaimant}. */
-export function rangeOfClaim({ state, node, quarantine }: ClaimedSpec): string | undefined {
-  return state === "Quarantined" && quarantine?.reason === "BlockReturned" ? node.slice("hub/".length) : undefined;
-}
-
-interface ClaimedSpec extends Pick<IpAllocationSpec, "state" | "node"> {
-  readonly quarantine?: Pick<AllocationQuarantine, "reason"> | undefined;
 }
 
 /** Annotation without which only Berth's own accounts may delete an address in use (deploy/policies.yaml): `true`. */
@@ -289,9 +275,9 @@ const workload = z.object({
 
 const quarantine = z.object({
   holder: holder.optional().meta({ description: "With `NodeLost`: the NIC that had the address on the lost node." }),
-  reason: z.enum(["Conflict", "NodeLost", "BlockReturned"]).meta({
+  reason: z.enum(["Conflict", "NodeLost"]).meta({
     description:
-      "`Conflict`: another machine answers for the address. `NodeLost`: its node never confirmed the release. `BlockReturned`: the block that it is in goes back to the hub.",
+      "`Conflict`: another machine answers for the address. `NodeLost`: its node never confirmed the release.",
   }),
   mac: text.default("").meta({ description: "MAC address of the machine that answered." }),
   parent: text.default("").meta({ description: "The node's link on which that machine can be probed." }),

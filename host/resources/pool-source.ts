@@ -18,7 +18,7 @@ import { MAX_RANGES, ranges } from "./fields/address-spec.ts";
 const MAX_POOL_BLOCKS = 1_024;
 
 /** The text of a block: at most a whole IPv6 prefix. */
-export const blockText = z.string().max(43);
+const blockText = z.string().max(43);
 
 export const uuidText = z.string().max(36);
 
@@ -53,10 +53,7 @@ export const SOURCE_REASONS = [
   "OtherSubnet",
   "NotMember",
   "OtherCluster",
-  "Overlaps",
   "Contested",
-  "Gone",
-  "Restored",
   "ShareUsedUp",
   "RangeUsedUp",
 ] as const;

@@ -9,7 +9,7 @@ export const CHART_VALUES = {
         "Secret in the release's namespace with the key `kubeconfig`: the API server whose AddressRanges pools with `spec.source` [take blocks from](clusters.md). Empty: none.",
     }),
     member: z.string().default("").meta({
-      description: "This cluster's name in `spec.members` of those AddressRanges.",
+      description: "This cluster's name in its RangeMembers of the hub.",
     }),
   }),
   records: section({

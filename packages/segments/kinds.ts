@@ -1,6 +1,7 @@
-/** The kind that a hub serves. */
+/** The kinds that a hub serves. */
 import { AGE, type CustomKind, column, GATEWAY, SPACE, SUBNET, wide } from "../../host/resources/custom-kind.ts";
-import { addressRangeSchema, addressRangeStatus } from "./address-range.ts";
+import { addressRangeSchema } from "./address-range.ts";
+import { rangeMemberSchema, rangeMemberStatus } from "./range-member.ts";
 
 export const KINDS: readonly CustomKind[] = [
   {
@@ -9,16 +10,30 @@ export const KINDS: readonly CustomKind[] = [
     shortNames: ["iprange"],
     description: "A segment's addresses, leased in blocks to several clusters. Served by their hub.",
     spec: addressRangeSchema.shape.spec,
-    specDescription: "The addresses, and the clusters that may lease.",
-    status: addressRangeStatus,
-    statusDescription: "The leases. Written by the members, each its own; nobody has a block that is not here.",
+    specDescription: "The addresses.",
     columns: [
       SUBNET,
       column("Block", ".spec.blockSize", "Length of a block's prefix.", "integer"),
-      column("Writes", ".status.sequence", "Number of writes of members.", "integer"),
-      column("Restored", ".status.restored", "Whether members still write again what they have.", "boolean"),
       wide(GATEWAY),
       SPACE,
+      AGE,
+    ],
+  },
+  {
+    kind: "RangeMember",
+    plural: "rangemembers",
+    shortNames: ["member"],
+    description: "A cluster that may lease blocks of an AddressRange, and its blocks. Served by their hub.",
+    spec: rangeMemberSchema.shape.spec,
+    specDescription: "The cluster. Written by an administrator of the hub.",
+    status: rangeMemberStatus,
+    statusDescription: "The blocks that the cluster has. Written by the cluster itself.",
+    columns: [
+      column("Range", ".spec.range", "The AddressRange."),
+      column("Member", ".spec.member", "Name of the cluster."),
+      column("Most", ".spec.maxBlocks", "Most blocks that the cluster may have.", "integer"),
+      column("Writes", ".status.writes", "Number of the cluster's writes.", "integer"),
+      column("Contested", ".status.contested", "Whether it waits for an administrator.", "boolean"),
       AGE,
     ],
   },

@@ -26,9 +26,7 @@ export function addSegmentOptions(program: Command): void {
   program
     .option("--hub-kubeconfig <file>", "kubeconfig of the API server whose AddressRanges pools take blocks from")
     .addOption(
-      new Option("--hub-member <name>", "name of this cluster in spec.members of these AddressRanges").argParser(
-        parseName,
-      ),
+      new Option("--hub-member <name>", "name of this cluster in its RangeMembers of the hub").argParser(parseName),
     )
     .addOption(
       new Option("--records-server <product>", "product of the IPAM of record").choices(["nautobot", "netbox"]),

@@ -17,7 +17,7 @@ declare module "../../host/controller/types.ts" {
 /** The API server with the ranges that several clusters share. */
 export interface HubAccess {
   readonly api: Pick<KubeApi, "call">;
-  /** This cluster's name in `spec.members` of its ranges. */
+  /** This cluster's name in its RangeMembers. */
   readonly member: string;
   /** Where the ConfigMap `berth-address-ranges` is. */
   readonly namespace: string;

@@ -230,18 +230,17 @@ describe("uninstall", () => {
   });
 
   it("refuses while clusters lease blocks of a range from here", async () => {
-    const members = [{ name: "east", user: "east", maxBlocks: 1 }];
-    await plane.client.create(`${API}/addressranges`, {
-      ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name: "lan" } },
-      spec: { subnet: "10.6.0.0/24", blockSize: 28, members },
+    await plane.client.create(`${API}/rangemembers`, {
+      ...{ apiVersion: "ipam.vendor.io/v1", kind: "RangeMember", metadata: { name: "lan.east" } },
+      spec: { range: "lan", member: "east", user: "east", maxBlocks: 1 },
     });
-    const leases = { "10.6.0.16/28": { member: "east", pool: "lan" } };
-    const written = { sequence: 1, epoch: "e", leases, members: {} };
-    await plane.client.patch(`${API}/addressranges/lan/status`, { status: written });
+    const blocks = { "10.6.0.16/28": { pool: "lan", request: "r", since: "2026-01-01T00:00:00Z" } };
+    const written = { cluster: "e", token: "t", writes: 1, blocks };
+    await plane.client.patch(`${API}/rangemembers/lan.east/status`, { status: written });
     const { exitCode, stderr } = await runJob("uninstall");
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('clusters have 1 blocks of AddressRange "lan"')]);
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('RangeMember "lan.east" has 1 blocks')]);
     expect(await isGone(AGENT)).toBe(false);
-    await plane.client.patch(`${API}/addressranges/lan/status`, { status: { leases: { "10.6.0.16/28": null } } });
+    await plane.client.patch(`${API}/rangemembers/lan.east/status`, { status: { blocks: { "10.6.0.16/28": null } } });
   });
 
   it("refuses with a list while addresses are in use, and changes nothing", async () => {
@@ -279,6 +278,7 @@ describe("uninstall", () => {
       "reservedips",
       "coordinators",
       "addressranges",
+      "rangemembers",
     ])
       expect(await names(kind), kind).toEqual([]);
     expect(await isGone(CLEANER)).toBe(true);

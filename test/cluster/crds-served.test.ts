@@ -61,7 +61,7 @@ it("the kinds have their names, short names and category, and a status unless th
   expect(found.sort()).toEqual(wanted.sort());
   const statuses = resources.filter(({ name }: KubeObject) => name.endsWith("/status"));
   expect(statuses.map(({ name }: KubeObject) => name).sort()).toEqual(
-    ["addressranges/status", "coordinators/status", "ippools/status", "reservedips/status", "subnets/status"].sort(),
+    ["coordinators/status", "ippools/status", "rangemembers/status", "reservedips/status", "subnets/status"].sort(),
   );
 });
 

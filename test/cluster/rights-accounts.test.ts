@@ -52,7 +52,7 @@ describe("node-rights: the agent of a node", () => {
 describe("the controller", () => {
   it("makes no allocation, and deletes them one by one", async () => {
     const made = controller.create(ALLOCATIONS, objectOf("10.6.0.50", { node: "a" }));
-    expect(await outcomeOf(made)).toMatch(/^403 .*the controller only ends allocations/);
+    expect(await outcomeOf(made)).toMatch(/^403 .*cannot create resource/);
     expect(await outcomeOf(controller.delete(ALLOCATIONS))).toMatch(/^403 .*cannot deletecollection resource/);
   });
 

@@ -52,7 +52,6 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "patch k8s.cni.cncf.io/ipamclaims/status": "which addresses a claim has: the same",
     "get kubevirt.io/virtualmachineinstances": "for what a machine keeps: workloads.test.ts",
     "get kubevirt.io/virtualmachines": "the same",
-    "create ipam.vendor.io/ipallocations": "when a block is returned: unit/controller/blocks",
     "get ipam.vendor.io/ippoolusages": "when another writer has created one",
     "watch cilium.io/ciliumpodippools": "where Cilium is: controllers.test.ts",
     "watch crd.projectcalico.org/ippools": "where Calico is",

@@ -46,5 +46,5 @@ it("an overlay with the component and a Namespace is the chart in that namespace
   const own = byName(built.filter(({ kind }) => !apart.includes(kind)));
   expect([...own.keys()].sort()).toEqual([...byName(wanted).keys()].sort());
   for (const [name, object] of byName(wanted)) expect(own.get(name), name).toEqual(object);
-  expect(built.length - own.size).toBe(8);
+  expect(built.length - own.size).toBe(9);
 });

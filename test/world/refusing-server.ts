@@ -46,6 +46,7 @@ export const SERVES = {
   [SLICES]: { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", everywhere: `${DISCOVERY}/endpointslices` },
   [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
   [`${BERTH}/addressranges`]: own("AddressRange"),
+  [`${BERTH}/rangemembers`]: own("RangeMember"),
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
   [CLAIMS]: { apiVersion: "k8s.cni.cncf.io/v1alpha1", kind: "IPAMClaim" },
 };

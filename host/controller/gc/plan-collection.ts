@@ -7,8 +7,8 @@
 import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import type { CachedHolder } from "../cached-allocation.ts";
 
-/** State of an allocation; the last three are the reasons of a quarantine. */
-export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict" | "BlockReturned";
+/** State of an allocation; the last two are the reasons of a quarantine. */
+export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
 
 /**
  * The node of the pod that has, or had, the address; of two nodes the livelier one. `outOfService`: it carries the
@@ -284,8 +284,6 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     action: "ask",
     why: "the node whose agent would probe it again is gone",
   },
-
-  { state: "BlockReturned", action: "keep", why: "whoever returns its block deletes it" },
 ];
 
 /** Returns the longer of grace and cooldown: both run from the first observation (cooling-visibility). */

@@ -77,7 +77,7 @@ export class SweepProblems {
     const isAway = !this.#nodes.has(node) && ["Bound", "NodeLost"].includes(stateOf(object));
     const now = isAway && machine !== undefined && this.#nodes.values().find((each) => each.machine === machine);
     if (now) count(this.#renamed, `Node "${node}" is gone, and its machine is node "${now.name}" now`);
-    if (!isPool && stateOf(object) !== "BlockReturned") count(this.#orphans, object.spec.pool);
+    if (!isPool) count(this.#orphans, object.spec.pool);
   }
 
   get sentences(): readonly string[] {

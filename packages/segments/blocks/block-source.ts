@@ -1,11 +1,9 @@
-/**
- * Where a cluster's blocks come from, as a port. hub.ts implements it over an AddressRange; another one may ask an IPAM
- * of record.
- */
+/** Where a cluster's blocks come from, as the controller knows it. */
 import type { Prefix } from "../../../host/net/prefix.ts";
 import type { Range } from "../../../host/net/range.ts";
 import type { SourceReason } from "../../../host/resources/pool-source.ts";
-import type { Bar, BlockDemand } from "./plan-range.ts";
+import type { Bar, Short } from "./lease-server.ts";
+import type { BlockDemand } from "./plan-leases.ts";
 
 /** What the source says, by its last answer. */
 export interface SourceView {
@@ -17,16 +15,12 @@ export interface SourceView {
   readonly excluded: readonly Range[];
   /** The blocks that the cluster may use, with their pools. */
   readonly blocks: Readonly<Record<string, string>>;
-  /** Blocks that the hub has leased to it although another cluster has them from before, with their pools. */
+  /** Blocks that it leased and that another cluster has too, or that the server has lost, with their pools. */
   readonly disputed: Readonly<Record<string, string>>;
-  /** Whether two clusters may act in this one's name: addresses are then probed before they are used. */
-  readonly isContested: boolean;
-  /** Whether blocks that have not been used yet must not be used: others may have lost their leases. */
-  readonly isOpen: boolean;
-  /** Why nothing is leased or returned. */
+  /** Why nothing is leased or returned. Addresses of a contested cluster are probed before they are used. */
   readonly bar?: Bar | undefined;
   /** Why a demand could not be met. */
-  readonly short?: "share" | "range" | undefined;
+  readonly short?: Short | undefined;
   /** Most blocks that the cluster may have; undefined if the source has no such limit. */
   readonly share?: number | undefined;
   /** Blocks of other clusters, with their names. */
@@ -49,5 +43,5 @@ export interface BlockSource {
    * Asks the source, and leases and returns as demanded, as far as it may. Rejects when there is no answer, with
    * SourceFailure if the source is why: what was asked for may have been done, and the next call finds out.
    */
-  update(range: string, demand: BlockDemand, signal: AbortSignal): Promise<SourceView>;
+  update(demand: BlockDemand, signal: AbortSignal): Promise<SourceView>;
 }

@@ -15,11 +15,6 @@ export function blockAt({ subnet, blockSize }: Pick<AddressRangeSpec, "subnet" |
   return { ip: { family, value: value + (BigInt(index) << step) }, length: blockSize };
 }
 
-/** Returns all blocks, as leases name them. */
-export function blockTexts(spec: Pick<AddressRangeSpec, "subnet" | "blockSize">): readonly string[] {
-  return Array.from({ length: countBlocks(spec) }, (_, index) => formatPrefix(blockAt(spec, index)));
-}
-
 /** Returns the prefix of a block's text. Throws for a text that is none. */
 export function requirePrefix(block: string): Prefix {
   const prefix = parsePrefix(block);

@@ -2,7 +2,6 @@
 import { compareText } from "../../../host/lib/order.ts";
 import { isPrefix, nameServer, type SourceReason, type SourceSpec } from "../../../host/resources/pool-source.ts";
 import type { SourceView } from "./block-source.ts";
-import type { Bar } from "./plan-range.ts";
 
 interface SourceProblem {
   readonly reason: SourceReason;
@@ -16,47 +15,30 @@ export function problemOf({
   blocks,
   others,
 }: Pick<SourceView, "bar" | "short" | "blocks" | "others">): SourceProblem | undefined {
-  if (bar !== undefined) return { reason: REASONS[bar.kind], text: BARS[bar.kind](bar as never) };
+  if (bar?.kind === "contested") return { reason: "Contested", text: CONTESTED };
+  if (bar !== undefined)
+    return {
+      reason: "OtherCluster",
+      text: `another cluster, ${bar.cluster}, is the member of this name; want another name (--hub-member)`,
+    };
   if (short === undefined) return undefined;
   if (short === "share")
-    return {
-      reason: "ShareUsedUp",
-      text: "this cluster has as many blocks as it may have (spec.members, maxBlocks)",
-    };
+    return { reason: "ShareUsedUp", text: "this cluster has as many blocks as it may have (maxBlocks)" };
   const byMember = Map.groupBy(Object.values(others), (member) => member);
   const held = [...byMember].sort(([a], [b]) => compareText(a, b)).map(([member, { length }]) => `${member} ${length}`);
   const text = `no block is free: this cluster has ${[Object.keys(blocks).length, ...held].join(", ")}`;
   return { reason: "RangeUsedUp", text };
 }
 
-const REASONS: { readonly [K in Bar["kind"]]: SourceReason } = {
-  notMember: "NotMember",
-  otherCluster: "OtherCluster",
-  contested: "Contested",
-  gone: "Gone",
-  overlaps: "Overlaps",
-  open: "Restored",
-};
-
-const BARS: { readonly [K in Bar["kind"]]: (bar: Extract<Bar, { kind: K }>) => string } = {
-  notMember: () => "the cluster is not in spec.members; it keeps what it has, and leases no more",
-  otherCluster: ({ cluster }) =>
-    `another cluster, ${cluster}, is the member of this name; want another name (--hub-member)`,
-  contested: () =>
-    "two clusters act in this one's name, or this one was restored; it neither leases nor returns until an administrator has chosen one",
-  gone: () =>
-    "an administrator has declared this cluster gone; it gives no address until its entry of status.members is removed",
-  overlaps: ({ ranges }) =>
-    `nothing is leased while the hub has other AddressRanges with some of its addresses: ${ranges.join(", ")}`,
-  open: ({ waitsFor }) =>
-    `the hub went back in time; nothing is leased until these members have written again: ${waitsFor.join(", ")}`,
-};
+const CONTESTED =
+  "two clusters act in this one's name, or this one was restored or released; it neither leases nor returns until an administrator says that it goes on";
 
 /** After the name of the server. */
 const FAILURES: Partial<Readonly<Record<SourceReason, string>>> = {
   HubNotTrusted: "'s certificate is not trusted",
   TokenRefused: " refuses this cluster's token",
   Forbidden: " does not let this cluster's account do that",
+  NotMember: " has no RangeMember of this cluster",
   OtherVersion: " has AddressRanges of another version, or none",
 };
 

@@ -1,200 +1,211 @@
 /**
- * Blocks from an AddressRange of the hub, an API server that several clusters share. plan-range.ts decides; here its
- * plans are carried out, each based on what was read, until nothing is left to do.
+ * Leases on a hub, an API server that several clusters share: each writes its blocks into its own RangeMember, and
+ * reads those of all. A write is based on the object's version, and sealed (seal.ts).
  */
-import { setTimeout as sleep } from "node:timers/promises";
-import * as z from "zod";
+import { randomUUID } from "node:crypto";
 import { isConflict, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
-import { collectionPath, objectPath, statusPath } from "../../../host/kubernetes/paths.ts";
-import { bitsOf } from "../../../host/net/ip.ts";
-import { parsePrefix } from "../../../host/net/prefix.ts";
-import { rangeOfPrefix, rangesOverlap } from "../../../host/net/range.ts";
-import { ADDRESS_RANGES } from "../../../host/resources/collections.ts";
-import { type AddressRange, decodeAddressRange, encodeMembership } from "../address-range.ts";
-import type { BlockSource, SourceView } from "./block-source.ts";
-import { countBlocks } from "./blocks-of-range.ts";
+import { collectionPath, statusPath } from "../../../host/kubernetes/paths.ts";
+import { ADDRESS_RANGES, RANGE_MEMBERS } from "../../../host/resources/collections.ts";
+import type { SourceReason } from "../../../host/resources/pool-source.ts";
+import { type AddressRange, decodeAddressRange } from "../address-range.ts";
+import { type BlocksChange, decodeRangeMember, memberObject, type RangeMember } from "../range-member.ts";
+import { SourceFailure } from "./block-source.ts";
 import { hubFailure } from "./hub-failure.ts";
-import type { OwnRange } from "./own-range.ts";
-import type { OwnRanges } from "./own-ranges.ts";
-import {
-  type BlockDemand,
-  blocksOf,
-  type Plan,
-  planRange,
-  type RangeWrite,
-  usableBlocks,
-  waitedFor,
-} from "./plan-range.ts";
-import { exemptOf } from "./plan-release.ts";
-
-/** Most plans that are carried out for one question: others may write to the range all the time. */
-const MAX_PLANS = 32;
+import type { Bar, Change, Child, LeaseServer, Mark, Short } from "./lease-server.ts";
+import { Leases } from "./leases.ts";
+import { OwnRanges } from "./own-ranges.ts";
+import { blocksAfter, exemptOf, type HubParent, leasesOn, madeOf, recall } from "./range-leases.ts";
+import { barOf, sealWrite } from "./seal.ts";
 
 /** Time for which a read of the hub is tried again: milliseconds. Less than its caller waits, who learns why. */
 const READ_PATIENCE_MS = 5_000;
 
-/**
- * Longest pause after the first conflict and after many: milliseconds. Clusters that all want a block at once would
- * else keep the hub busy with writes that come too late.
- */
-const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 3_200;
+type Api = Pick<KubeApi, "call">;
 
-interface HubOptions {
-  /** The hub's. */
-  readonly hub: Pick<KubeApi, "call">;
-  readonly own: OwnRanges;
-  /** This cluster's name in the members of its ranges. */
-  readonly name: string;
+/** As a member of which range the cluster leases. */
+interface Membership {
+  readonly range: string;
+  /** This cluster's name in it. */
+  readonly member: string;
   /** UID of its namespace kube-system. */
   readonly cluster: string;
-  /** Returns a UUID. */
-  readonly newId: () => string;
-  /** Whether its first question replaces the cluster's token, so that a copy is found out. Default: no. */
-  readonly renews?: boolean;
 }
 
-export class Hub implements BlockSource {
+interface HubOptions extends Membership {
+  /** The hub's. */
+  readonly api: Api;
+  readonly own: OwnRanges;
+  /** Returns a UUID. */
+  readonly newId: () => string;
+  readonly now: () => Date;
+  /** Whether its first look replaces the cluster's token: a copy is found out, and what comes late fails. */
+  readonly renews: boolean;
+}
+
+class Hub implements LeaseServer<HubParent> {
+  readonly hasOwnList = true;
+  bar: Bar | undefined;
   readonly #options: HubOptions;
-  /** The tokens with which it began, by range. */
-  readonly #stale = new Map<string, string>();
+  readonly #seen = new Map<string, RangeMember>();
+  #isToRenew: boolean;
+  /** As of the latest look, or write. */
+  #known: RangeMember | undefined;
+  #children: readonly Child[] = [];
 
   constructor(options: HubOptions) {
     this.#options = options;
+    this.#isToRenew = options.renews;
   }
 
-  async update(name: string, wanted: BlockDemand, signal: AbortSignal): Promise<SourceView> {
-    const { own, cluster, newId, renews = false } = this.#options;
-    let overlapping: readonly string[] | undefined;
-    let range = await this.#read(name, signal);
-    let known = await own.read(name, signal);
-    if (renews && !this.#stale.has(name)) this.#stale.set(name, known.own.token);
-    let demand: BlockDemand = { ...wanted, stale: this.#stale.get(name) };
-    let longestPauseMs = FIRST_PAUSE_MS;
-    for (let plans = 0; plans < MAX_PLANS; plans++) {
-      const self = { name: this.#options.name, cluster, start: startOf(cluster, countBlocks(range.spec)) };
-      const plan = planRange({ range, own: known.own, self, demand, newId });
-      if (plan.kind === "remember") known = await own.write(name, { ...known, own: plan.own }, signal);
-      else if (plan.kind !== "write") {
-        const ranges = overlapping ?? [];
-        const isBarred = plan.kind === "rest" && ranges.length > 0;
-        const outcome = isBarred ? ({ kind: "barred", bar: { kind: "overlaps", ranges } } as const) : plan;
-        return viewOf(outcome, { range, own: known.own, self });
-      } else if (overlapping === undefined && leasesAnew(plan.write, known.own)) {
-        overlapping = await this.#findOverlapping(range, signal);
-        if (overlapping.length > 0) demand = { ...demand, lease: {} };
-      } else {
-        const written = await this.#write(range, plan.write, signal);
-        if (written === undefined) {
-          await sleep(Math.random() * longestPauseMs, undefined, { signal });
-          longestPauseMs = Math.min(2 * longestPauseMs, LONGEST_PAUSE_MS);
-        }
-        range = written === undefined ? await this.#read(name, signal) : decodeAddressRange(written, nameOf(name));
-      }
-    }
-    throw new Error(`AddressRange "${name}" was changed by others ${MAX_PLANS} times; trying again later`);
+  get share(): number {
+    return this.#member.spec.maxBlocks;
   }
 
-  #read(name: string, signal: AbortSignal): Promise<AddressRange> {
-    return readRange(this.#options.hub, name, signal);
+  get #member(): RangeMember {
+    if (this.#known === undefined) throw notFound(`RangeMember "${this.#name}"`, "NotMember");
+    return this.#known;
   }
 
-  /** Returns the names of the hub's other ranges that have addresses of this one. */
-  async #findOverlapping({ name, spec: { subnet, addressSpace } }: AddressRange, signal: AbortSignal) {
-    const { hub } = this.#options;
-    const { items } = rangeList.parse(await hub.call({ method: "GET", path: collectionPath(ADDRESS_RANGES), signal }));
-    const others = items.filter(({ metadata, spec }) => {
-      const other = parsePrefix(spec.subnet);
-      if (metadata.name === name || other === undefined || (spec.addressSpace ?? "") !== addressSpace) return false;
-      return rangesOverlap(rangeOfPrefix(other), rangeOfPrefix(subnet));
-    });
-    return others.map(({ metadata }) => metadata.name);
+  get #name(): string {
+    return memberObject(this.#options.range, this.#options.member);
   }
 
-  /** Returns undefined if others have written since the range was read. */
-  async #write(
-    { name, uid, resourceVersion, status }: AddressRange,
-    write: RangeWrite,
-    signal: AbortSignal,
-  ): Promise<KubeObject | undefined> {
-    const { epoch, isRestored, leases, member } = write;
-    const body = {
-      metadata: { uid, resourceVersion },
-      status: {
-        ...{ sequence: status.sequence + 1, epoch, restored: isRestored || null, leases },
-        members: { [this.#options.name]: encodeMembership(member) },
-      },
-    };
+  async findParent(signal: AbortSignal): Promise<HubParent> {
+    const { api, range: name } = this.#options;
+    const ranges = new Map((await listRanges(api, signal)).map((each) => [each.name, each]));
+    const range = ranges.get(name);
+    if (range === undefined) throw notFound(`AddressRange "${name}"`);
+    const { subnet, addressSpace, blockSize } = range.spec;
+    return { subnet, addressSpace, blockSize, excluded: exemptOf(range), range, ranges };
+  }
+
+  async children(parent: HubParent, signal: AbortSignal): Promise<readonly Child[]> {
+    const members = await listMembers(this.#options.api, signal);
+    this.#known = members.find(({ name }) => name === this.#name);
+    this.#children = leasesOn(parent, recall(this.#seen, members, this.#name));
+    this.bar = await this.#judge(signal);
+    if (this.bar === undefined) await this.#renew(signal);
+    return this.#children;
+  }
+
+  async ask({ range }: HubParent, mark: Mark, signal: AbortSignal): Promise<Short | undefined> {
+    const made = madeOf(mark, { range, member: this.#member, children: this.#children }, this.#options.cluster);
+    if (typeof made === "string") return made;
+    await this.write(range, { remove: [], make: [made] }, signal);
+    return undefined;
+  }
+
+  async write(_: unknown, change: Pick<Change, "remove" | "make">, signal: AbortSignal): Promise<"share" | undefined> {
+    const blocks = blocksAfter(change, this.#member, this.#options.now().toISOString());
+    if (Object.keys(blocks).length === 0) return "share";
+    await this.#write(blocks, signal);
+    return undefined;
+  }
+
+  async addresses() {
+    return [];
+  }
+
+  /** What an earlier process, or the cluster before it was restored, has sent and not seen carried out is over. */
+  async #renew(signal: AbortSignal): Promise<void> {
+    if (this.#isToRenew && this.#member.status.writes > 0 && !(await this.#write({}, signal)))
+      throw new Error(`RangeMember "${this.#name}" was written by another process meanwhile; trying again later`);
+    this.#isToRenew = false;
+  }
+
+  /** The mark tells the other one; it ends when an administrator has said which of them goes on. */
+  async #judge(signal: AbortSignal): Promise<Bar | undefined> {
+    const { own, range, member, cluster } = this.#options;
+    const { seal } = (await own.read(range, signal)).own;
+    if (seal.member !== "" && seal.member !== member)
+      throw notFound(`"${member}", as whom it has no block; its name is "${seal.member}" (--hub-member)`, "NotMember");
+    const { status } = this.#member;
+    const bar = barOf(seal, status, cluster);
+    if (bar?.kind === "contested" && !status.isContested) await this.#patch({ contested: true }, signal);
+    return bar;
+  }
+
+  /** Does nothing if the object was written since it was read, and returns false. */
+  async #write(blocks: BlocksChange, signal: AbortSignal): Promise<boolean> {
+    const { own, range, member, cluster, newId } = this.#options;
+    const known = await own.read(range, signal);
+    const seal = sealWrite(known.own.seal, this.#member.status, { member, newId });
+    if (seal !== known.own.seal) await own.write(range, { ...known, own: { ...known.own, seal } }, signal);
+    const encoded = Object.entries(blocks).map(([block, written]) => [block, written && { again: null, ...written }]);
+    const change = { cluster, token: seal.next, writes: seal.writes + 1, blocks: Object.fromEntries(encoded) };
+    return this.#patch(change, signal);
+  }
+
+  async #patch(status: object, signal: AbortSignal): Promise<boolean> {
+    const { api } = this.#options;
+    const { name, uid, resourceVersion } = this.#member;
+    const body = { metadata: { uid, resourceVersion }, status };
     try {
-      return await this.#options.hub.call({
-        method: "PATCH",
-        path: statusPath(ADDRESS_RANGES, { name }),
-        body,
-        signal,
-      });
+      const written = await api.call({ method: "PATCH", path: statusPath(RANGE_MEMBERS, { name }), body, signal });
+      this.#known = decodeRangeMember(written, `RangeMember "${name}"`);
+      return true;
     } catch (error) {
-      if (isConflict(error)) return undefined;
+      if (isConflict(error)) return false;
       throw hubFailure(error);
     }
   }
 }
 
+interface OpenedHub {
+  readonly hub: Api;
+  /** The cluster's own. */
+  readonly home: Api;
+  /** Where the ConfigMap {@link OwnRanges} is. */
+  readonly namespace: string;
+  readonly member: Membership;
+  readonly clock: { readonly now: () => Date; readonly nowMs: () => number };
+  /** Default: no. */
+  readonly renews?: boolean;
+}
+
+export function openHub({ hub: api, home, namespace, member, clock, renews = false }: OpenedHub): Leases<HubParent> {
+  const newId = randomUUID;
+  const own = new OwnRanges(home, namespace);
+  const server = new Hub({ ...member, api, own, newId, now: clock.now, renews });
+  const names = { key: member.range, cluster: memberObject(member.range, member.member), name: member.member };
+  return new Leases<HubParent>({ server, own, ...names, newId, nowMs: clock.nowMs });
+}
+
+/** A range with its members, as an administrator of the hub sees it. */
+export interface SharedRange {
+  readonly range: AddressRange;
+  readonly members: readonly RangeMember[];
+}
+
 /** Rejects with SourceFailure. */
-export async function readRange(hub: Pick<KubeApi, "call">, name: string, signal: AbortSignal): Promise<AddressRange> {
-  const call = { path: objectPath(ADDRESS_RANGES, { name }), patienceMs: READ_PATIENCE_MS, signal };
+export async function listShared(api: Api, signal: AbortSignal): Promise<readonly SharedRange[]> {
+  const members = await listMembers(api, signal);
+  const ranges = await listRanges(api, signal);
+  return ranges.map((range) => ({ range, members: members.filter(({ spec }) => spec.range === range.name) }));
+}
+
+/** Rejects with SourceFailure, also if there is none. */
+export async function readShared(api: Api, name: string, signal: AbortSignal): Promise<SharedRange> {
+  const found = (await listShared(api, signal)).find(({ range }) => range.name === name);
+  if (found === undefined) throw notFound(`AddressRange "${name}"`);
+  return found;
+}
+
+function notFound(what: string, reason: SourceReason = "NoRange"): SourceFailure {
+  return new SourceFailure(reason, `${what} is not found`, undefined);
+}
+
+const listRanges = (api: Api, signal: AbortSignal) =>
+  list(api, collectionPath(ADDRESS_RANGES), signal, (each) => decodeAddressRange(each, "An AddressRange of the hub"));
+
+const listMembers = (api: Api, signal: AbortSignal) =>
+  list(api, collectionPath(RANGE_MEMBERS), signal, (each) => decodeRangeMember(each, "A RangeMember of the hub"));
+
+async function list<T>(api: Api, path: string, signal: AbortSignal, decode: (each: KubeObject) => T): Promise<T[]> {
   try {
-    return decodeAddressRange(await hub.call({ method: "GET", ...call }), nameOf(name));
+    const { items } = await api.call({ method: "GET", path, patienceMs: READ_PATIENCE_MS, signal });
+    return ((items ?? []) as KubeObject[]).map(decode);
   } catch (error) {
     throw hubFailure(error);
   }
-}
-
-/** Of ranges of any version what tells which addresses they have. */
-const rangeList = z.object({
-  items: z.array(
-    z.object({
-      metadata: z.object({ name: z.string() }),
-      spec: z.object({ subnet: z.string(), addressSpace: z.string().optional() }),
-    }),
-  ),
-});
-
-/** Whether a block is leased that the cluster did not have before. */
-function leasesAnew({ leases }: RangeWrite, { blocks, disputed }: OwnRange): boolean {
-  return Object.entries(leases).some(([block, lease]) => lease !== null && !(block in blocks) && !(block in disputed));
-}
-
-function nameOf(range: string): string {
-  return `AddressRange "${range}"`;
-}
-
-/** Clusters begin their search at different blocks, each always at the same. */
-function startOf(cluster: string, blocks: number): number {
-  const digits = cluster.replaceAll(/[^0-9a-f]/g, "").slice(0, 8);
-  return Number.parseInt(digits === "" ? "0" : digits, 16) % blocks;
-}
-
-function viewOf(
-  plan: Exclude<Plan, { kind: "remember" | "write" }>,
-  inputs: Parameters<typeof usableBlocks>[0],
-): SourceView {
-  const { range, self } = inputs;
-  const blocks = usableBlocks(inputs);
-  const held = Object.entries(blocksOf(range.status, self.name));
-  const others = Object.entries(range.status.leases).filter(([, { member }]) => member !== self.name);
-  const { family, subnet, addressSpace, blockSize } = range.spec;
-  const waitsFor = waitedFor(range);
-  const bar =
-    plan.kind === "barred" ? plan.bar : waitsFor.length > 0 ? ({ kind: "open", waitsFor } as const) : undefined;
-  return {
-    ...{ subnet, addressSpace, size: 2 ** (bitsOf(family) - blockSize), blocks },
-    excluded: exemptOf(range),
-    disputed: Object.fromEntries(held.filter(([block]) => !(block in blocks))),
-    isContested: range.status.members[self.name]?.isContested === true,
-    isOpen: waitsFor.length > 0,
-    bar,
-    short: plan.kind === "rest" ? plan.short : undefined,
-    share: range.spec.members.find(({ name }) => name === self.name)?.maxBlocks,
-    others: Object.fromEntries(others.map(([block, { member }]) => [block, member])),
-  };
 }

@@ -1,44 +1,33 @@
 /**
- * What the cluster remembers of its ranges, in one ConfigMap. The version of the map decides between two controllers.
+ * What the cluster remembers of its ranges and prefixes, in one ConfigMap. The version of the map decides between two
+ * controllers.
  */
 import { ConfigError } from "../../../host/config/config-error.ts";
 import { callIfThere, isConflict, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { CONFIG_MAPS, objectPath } from "../../../host/kubernetes/paths.ts";
-import { newOwnRange, type OwnRange, parseOwnRange } from "./own-range.ts";
+import { NO_LEASES, type OwnLeases, parseOwnLeases } from "./own-leases.ts";
 
 /**
  * Name of the ConfigMap, in the namespace of `vendor-conf`. The chart makes it: a lost one is not taken for a new one.
  */
 export const RANGES_MAP = "berth-address-ranges";
 
-interface Known<T> {
-  readonly own: T;
+/** Most tries to write while others write about other ranges. */
+const MAX_TRIES = 8;
+
+interface Known {
+  readonly own: OwnLeases;
   /** The map as it was read. */
   readonly map: KubeObject;
 }
 
-/** How the keys of prefixes of an IPAM of record begin: no name of an AddressRange has it. */
-export const PREFIX_KEY = "prefix_";
-
-/** How what is remembered is written. */
-interface Memory<T> {
-  /** Before the first write. */
-  readonly fresh: T;
-  /** Throws ConfigError. */
-  readonly parse: (text: string, source: string) => T;
-}
-
-const RANGES: Memory<OwnRange> = { fresh: newOwnRange(""), parse: parseOwnRange };
-
-/** Of each range, or of each prefix of a server of record. */
-export class OwnRanges<T = OwnRange> {
+/** The leases of a range are under its name, those of a prefix under a key with an underscore, which no name has. */
+export class OwnRanges {
   readonly #api: Pick<KubeApi, "call">;
   readonly #path: string;
-  readonly #memory: Memory<T>;
 
-  constructor(api: Pick<KubeApi, "call">, namespace: string, memory = RANGES as Memory<T>) {
+  constructor(api: Pick<KubeApi, "call">, namespace: string) {
     this.#api = api;
-    this.#memory = memory;
     this.#path = objectPath(CONFIG_MAPS, { namespace, name: RANGES_MAP });
   }
 
@@ -46,10 +35,9 @@ export class OwnRanges<T = OwnRange> {
   async held(signal: AbortSignal): Promise<readonly string[]> {
     const map = await callIfThere(this.#api, { method: "GET", path: this.#path, signal });
     return Object.entries((map?.data ?? {}) as Readonly<Record<string, string>>).flatMap(([range, text]) => {
-      if (range.startsWith(PREFIX_KEY)) return [];
+      if (range.includes("_")) return [];
       try {
-        const { blocks, disputed } = parseOwnRange(text, RANGES_MAP);
-        return Object.keys({ ...blocks, ...disputed }).length === 0 ? [] : [range];
+        return Object.keys(parseOwnLeases(text, RANGES_MAP).leases).length === 0 ? [] : [range];
       } catch (error) {
         if (error instanceof ConfigError) return [range];
         throw error;
@@ -58,25 +46,25 @@ export class OwnRanges<T = OwnRange> {
   }
 
   /** Begins to remember the range if nothing is known of it. Throws ConfigError for what cannot be read. */
-  async read(range: string, signal: AbortSignal): Promise<Known<T>> {
+  async read(key: string, signal: AbortSignal): Promise<Known> {
     const map = await this.#api.call({ method: "GET", path: this.#path, signal });
-    const text = textOf(map, range);
-    if (text !== undefined) return { own: this.#memory.parse(text, `ConfigMap ${RANGES_MAP}, ${range}`), map };
-    return this.write(range, { own: this.#memory.fresh, map }, signal);
+    const text = textOf(map, key);
+    if (text !== undefined) return { own: parseOwnLeases(text, `ConfigMap ${RANGES_MAP}, ${key}`), map };
+    return this.write(key, { own: NO_LEASES, map }, signal);
   }
 
   /** Rejects with a conflict if another process has written about the range meanwhile. */
-  async write(range: string, { own, map }: Known<T>, signal: AbortSignal): Promise<Known<T>> {
+  async write(key: string, { own, map }: Known, signal: AbortSignal, tries = MAX_TRIES): Promise<Known> {
     const { uid, resourceVersion } = metaOf(map);
-    const body = { metadata: { uid, resourceVersion }, data: { [range]: JSON.stringify(own) } };
+    const body = { metadata: { uid, resourceVersion }, data: { [key]: JSON.stringify(own) } };
     try {
       return { own, map: await this.#api.call({ method: "PATCH", path: this.#path, body, signal }) };
     } catch (error) {
-      if (!isConflict(error)) throw error;
+      if (!isConflict(error) || tries === 1) throw error;
       const now = await this.#api.call({ method: "GET", path: this.#path, signal });
       const isOfOthers = metaOf(now).uid === uid && metaOf(now).resourceVersion !== resourceVersion;
-      if (!isOfOthers || textOf(now, range) !== textOf(map, range)) throw error;
-      return this.write(range, { own, map: now }, signal);
+      if (!isOfOthers || textOf(now, key) !== textOf(map, key)) throw error;
+      return this.write(key, { own, map: now }, signal, tries - 1);
     }
   }
 }
@@ -85,6 +73,6 @@ function metaOf({ metadata }: KubeObject): Readonly<Record<string, string>> {
   return metadata as Readonly<Record<string, string>>;
 }
 
-function textOf({ data }: KubeObject, range: string): string | undefined {
-  return (data as Readonly<Record<string, string>> | undefined)?.[range];
+function textOf({ data }: KubeObject, key: string): string | undefined {
+  return (data as Readonly<Record<string, string>> | undefined)?.[key];
 }

@@ -10,8 +10,10 @@ import { edgesOf } from "../../../host/resources/fields/address-spec.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { describeSource } from "../../../host/resources/pool-source.ts";
 import type { AddressRange } from "../address-range.ts";
-import { waitedFor } from "./plan-range.ts";
-import { exemptOf, rangesOfBlocks } from "./plan-release.ts";
+import type { RangeMember } from "../range-member.ts";
+import type { SharedRange } from "./hub.ts";
+import { rangesOfBlocks } from "./plan-release.ts";
+import { exemptOf } from "./range-leases.ts";
 
 /** An address that a cluster has given away. */
 export interface UsedAddress {
@@ -28,10 +30,9 @@ export interface ClusterAddresses {
   readonly used: readonly UsedAddress[];
 }
 
-interface AdoptionFacts {
-  readonly range: AddressRange;
-  /** The cluster's name in the range's members; also that of `own`. */
-  readonly member: string;
+interface AdoptionFacts extends SharedRange {
+  /** The cluster among the members. */
+  readonly member: RangeMember;
   /** Names of the pools that are to have blocks. */
   readonly adopted: readonly string[];
   readonly own: ClusterAddresses;
@@ -71,9 +72,9 @@ export function planAdoption(facts: AdoptionFacts): Adoption {
     ...problemsOfRange(facts),
     ...pools.flatMap((pool) => problemsOfPool(range, pool)),
     ...[...blocks].flatMap(([text, block]) => problemsOfBlock(facts, text, block)),
-    ...problemsOfShare(facts, [...blocks.keys()]),
+    ...problemsOfShare(facts.member, [...blocks.keys()]),
     ...problemsOfUse(facts, whole, joinSpans([...kept, ...spansOf(range.spec.nodes)])),
-    ...problemsOfFree(range, whole, [
+    ...problemsOfFree(facts, whole, [
       { ...own, pools: own.pools.filter(({ name }) => !adopted.includes(name)) },
       ...others,
     ]),
@@ -107,15 +108,11 @@ function edgesOfSubnet({ spec: { subnet } }: AddressRange): readonly Range[] {
 }
 
 function problemsOfRange({ range, member, adopted, own }: AdoptionFacts): readonly string[] {
-  const known = range.status.members[member];
-  const waitsFor = waitedFor(range);
   return [
     ...adopted
       .filter((name) => !own.pools.some((pool) => pool.name === name))
       .map((name) => `There is no pool "${name}" in subnet ${formatPrefix(range.spec.subnet)}${ofSpace(range)}`),
-    ...(known?.isGone === true ? [`"${member}" was declared gone: berthctl blocks rejoin`] : []),
-    ...(known?.isContested === true ? [`"${member}" is contested: berthctl blocks rejoin`] : []),
-    ...(waitsFor.length > 0 ? [`The hub went back in time, and waits for ${waitsFor.join(", ")}`] : []),
+    ...(member.status.isContested ? [`"${member.spec.member}" is contested: berthctl blocks rejoin`] : []),
   ];
 }
 
@@ -132,11 +129,12 @@ function problemsOfPool({ name }: AddressRange, { name: pool, deleting, spec, so
 
 /** One block has one pool, of one cluster. */
 function problemsOfBlock(
-  { range: { status }, member, adopted, own, others }: AdoptionFacts,
+  { members, member, adopted, own, others }: AdoptionFacts,
   text: string,
   block: Prefix,
 ): readonly string[] {
-  const lease = status.leases[text];
+  const lease = member.status.blocks[text];
+  const holders = members.filter((each) => each.name !== member.name && text in each.status.blocks);
   const here = own.pools.filter(({ spec }) => isIn(spec.ranges, block));
   const rivals = others.flatMap((cluster) => {
     const used = cluster.used.filter(({ ip }) => contains(block, ip));
@@ -144,17 +142,15 @@ function problemsOfBlock(
     return used.length + cut.length === 0 ? [] : [`${cluster.name} (${[...cut, ...listUsed(used)].join(", ")})`];
   });
   const mine = listUsed(own.used.filter(({ ip }) => contains(block, ip)));
-  const disputes = Object.entries(status.members).filter(([, { disputed }]) => disputed.includes(text));
   return [
     ...(here.length > 1
       ? [`Block ${text} is of several pools: ${here.map(({ name }) => `"${name}"`).join(", ")}`]
       : []),
-    ...(lease !== undefined && lease.member !== member
-      ? [
-          `Block ${text} is leased to "${lease.member}"; here ${mine.length === 0 ? "no address of it is in use" : `it has ${mine.join(", ")}`}`,
-        ]
-      : []),
-    ...(lease?.member === member && !adopted.includes(lease.pool)
+    ...holders.map(
+      ({ spec }) =>
+        `Block ${text} is leased to "${spec.member}"; here ${mine.length === 0 ? "no address of it is in use" : `it has ${mine.join(", ")}`}`,
+    ),
+    ...(lease !== undefined && !adopted.includes(lease.pool)
       ? [`Block ${text} is leased for pool "${lease.pool}"`]
       : []),
     ...(rivals.length > 0
@@ -162,19 +158,13 @@ function problemsOfBlock(
           `Block ${text} is used by two clusters: ${[`${own.name} (${mine.join(", ") || "no address in use"})`, ...rivals].join(" and ")}`,
         ]
       : []),
-    ...disputes.map(([name]) => `Block ${text} is disputed: "${name}" has it from before`),
   ];
 }
 
-function problemsOfShare(
-  { range: { spec, status }, member }: AdoptionFacts,
-  blocks: readonly string[],
-): readonly string[] {
-  const { maxBlocks = 0 } = spec.members.find(({ name }) => name === member) ?? {};
-  const held = Object.keys(status.leases).filter((block) => status.leases[block]?.member === member);
-  const total = new Set([...held, ...blocks]).size;
-  return total > maxBlocks
-    ? [`"${member}" would have ${total} blocks, and may have ${maxBlocks} (spec.members, maxBlocks)`]
+function problemsOfShare({ spec, status }: RangeMember, blocks: readonly string[]): readonly string[] {
+  const total = new Set([...Object.keys(status.blocks), ...blocks]).size;
+  return total > spec.maxBlocks
+    ? [`"${spec.member}" would have ${total} blocks, and may have ${spec.maxBlocks} (maxBlocks)`]
     : [];
 }
 
@@ -200,9 +190,13 @@ function problemsOfUse({ adopted, own, others }: AdoptionFacts, whole: Spans, ba
 }
 
 /** What others have cut by hand must not be free on the hub. */
-function problemsOfFree(range: AddressRange, whole: Spans, clusters: readonly ClusterAddresses[]): readonly string[] {
-  const { spec, status } = range;
-  const leased = spansOf(rangesOfBlocks(Object.keys(status.leases)));
+function problemsOfFree(
+  { range, members }: SharedRange,
+  whole: Spans,
+  clusters: readonly ClusterAddresses[],
+): readonly string[] {
+  const { spec } = range;
+  const leased = spansOf(rangesOfBlocks(members.flatMap(({ status }) => Object.keys(status.blocks))));
   const safe = joinSpans([...whole, ...leased, ...spansOf(exemptOf(range)), ...spansOf(edgesOfSubnet(range))]);
   return clusters.flatMap(({ name, pools }) =>
     pools

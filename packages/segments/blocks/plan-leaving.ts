@@ -3,7 +3,7 @@ import { areSame, haveShared, sharedSpans, spansOf } from "../../../host/core/sp
 import type { Ip } from "../../../host/net/ip.ts";
 import { type PoolSource, SERVING } from "../../../host/resources/pool-source.ts";
 import type { AddressRange } from "../address-range.ts";
-import { blocksOf, waitedFor } from "./plan-range.ts";
+import type { RangeMember } from "../range-member.ts";
 import { rangesOfBlocks } from "./plan-release.ts";
 
 interface LeavingPool {
@@ -17,14 +17,13 @@ interface LeavingPool {
 /** `refusal` is a clause; `served` are the blocks that become ranges. */
 export type Leaving = { readonly refusal: string } | { readonly served: readonly string[] };
 
-export function planLeaving(range: AddressRange, member: string, { name, source, used }: LeavingPool): Leaving {
-  const { spec, status } = range;
-  const known = status.members[member];
-  if (known?.isGone === true) return { refusal: "the cluster was declared gone" };
-  if (known?.isContested === true) return { refusal: "the cluster is contested: berthctl blocks rejoin" };
-  const waitsFor = waitedFor(range);
-  if (waitsFor.length > 0) return { refusal: `the hub went back in time, and waits for ${waitsFor.join(", ")}` };
-  const leased = leasedFor(range, member, name);
+export function planLeaving(
+  { spec }: Pick<AddressRange, "spec">,
+  member: RangeMember,
+  { name, source, used }: LeavingPool,
+): Leaving {
+  if (member.status.isContested) return { refusal: "the cluster is contested: berthctl blocks rejoin" };
+  const leased = leasedFor(member, name);
   if (source === undefined) return { served: leased };
   const served = source.blocks.filter(({ state }) => SERVING.includes(state)).map(({ block }) => block);
   if (served.length === 0) return { refusal: "it has no block of which addresses are given" };
@@ -45,7 +44,7 @@ export function planLeaving(range: AddressRange, member: string, { name, source,
   return { served };
 }
 
-/** Returns the blocks that the hub has leased to the member for the pool. */
-export function leasedFor({ status }: Pick<AddressRange, "status">, member: string, pool: string): readonly string[] {
-  return Object.entries(blocksOf(status, member)).flatMap(([block, of]) => (of === pool ? [block] : []));
+/** Returns the blocks that the member has for the pool. */
+export function leasedFor({ status }: Pick<RangeMember, "status">, name: string): readonly string[] {
+  return Object.entries(status.blocks).flatMap(([block, { pool }]) => (pool === name ? [block] : []));
 }

@@ -1,51 +1,52 @@
 /**
- * How a cluster that leases no more goes on: one that was restored or copied, and one that was declared gone
- * (docs/decisions/0055).
+ * How a cluster that leases no more goes on: one that was restored, copied, or released (docs/decisions/0064). It
+ * remembers what the hub says that it has, and replaces the token, so that a copy finds itself older.
  */
-import type { AddressRange } from "../address-range.ts";
-import { newOwnRange, type OwnRange } from "./own-range.ts";
-import { isNewer, usableBlocks } from "./plan-range.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import { rangesOverlap } from "../../../host/net/range.ts";
+import type { RangeMember } from "../range-member.ts";
+import { NO_LEASES, type OwnLeases } from "./own-leases.ts";
+import type { UsedAddress } from "./plan-adoption.ts";
+import { rangesOfBlocks } from "./plan-release.ts";
+import { barOf } from "./seal.ts";
 
 interface RejoinFacts {
-  readonly range: AddressRange;
-  readonly own: OwnRange;
-  readonly member: string;
+  readonly member: RangeMember;
+  readonly own: OwnLeases;
   /** UID of the cluster's namespace kube-system. */
   readonly cluster: string;
-  /** Blocks that the cluster's pools list. */
-  readonly listed: readonly string[];
-  /** Addresses of the range that pods of the cluster have, with the pods. */
-  readonly used: readonly string[];
+  /** Addresses of the range that pods of the cluster have. */
+  readonly used: readonly UsedAddress[];
+  readonly newId: () => string;
 }
 
 type Rejoin =
   /** A clause. */
-  | { readonly kind: "refused"; readonly why: string }
-  /** It goes on with its blocks, if no other cluster uses them; `own` is to be remembered. */
-  | { readonly kind: "goesOn"; readonly own: OwnRange; readonly blocks: readonly string[] }
-  /** It begins without blocks: its entry is removed, and `own` is to be remembered. */
-  | { readonly kind: "beginsAnew"; readonly own: OwnRange };
+  | { readonly refusal: string }
+  /** What is to be remembered, and then written: a merge patch of the status. */
+  | { readonly own: OwnLeases; readonly status: object; readonly blocks: readonly string[] };
 
-export function planRejoin({ range, own, member: name, cluster, listed, used }: RejoinFacts): Rejoin {
-  const member = range.status.members[name];
-  if (member === undefined) return refused("it has not written to the range yet, and leases when it needs blocks");
-  if (member.isGone) {
-    const [pod] = used;
-    if (pod !== undefined)
-      return refused(`${used.length} addresses of the range are in use, which others may lease: ${used.join(", ")}`);
-    if (listed.length > 0) return refused("its pools still list blocks: its controller must reach the hub first");
-    return { kind: "beginsAnew", own: newOwnRange(own.uid) };
+export function planRejoin({ member, own: known, cluster, used, newId }: RejoinFacts): Rejoin {
+  const { cluster: writer, writes, blocks } = member.status;
+  if (writes === 0) return { refusal: "it has not written to the range yet, and leases when it needs blocks" };
+  if (writer !== cluster) return { refusal: `the member of this name is another cluster, ${writer}` };
+  if (barOf(known.seal, member.status, cluster) === undefined)
+    return { refusal: "nothing is contested: the hub has the token that this cluster wrote last" };
+  const own = rangesOfBlocks(Object.keys(blocks));
+  const outside = used.filter(({ ip }) => !own.some((block) => rangesOverlap(block, { first: ip, last: ip })));
+  if (outside.length > 0) {
+    const listed = outside.map(({ ip, holder }) => `${formatIp(ip)} of ${holder}`).join(", ");
+    return { refusal: `${outside.length} addresses are in use that others may lease: ${listed}` };
   }
-  if (member.cluster !== cluster) return refused(`the member of this name is another cluster, ${member.cluster}`);
-  const isUnderWay = own.next !== "" && member.token === own.next;
-  if (!member.isContested && (isUnderWay || !isNewer(member, own)))
-    return refused("nothing is contested: the hub has the token that this cluster wrote last");
-  if (own.isRejoining) return refused("its controller does so already, as soon as it reaches the hub");
-  const self = { name, cluster, start: 0 };
-  const blocks = Object.keys(usableBlocks({ range, own, self }));
-  return { kind: "goesOn", own: { ...own, isRejoining: true }, blocks };
-}
-
-function refused(why: string): Rejoin {
-  return { kind: "refused", why };
+  const token = newId();
+  const leases = Object.entries(blocks).map(([block, { request, pool }]) => [block, { request, pool }] as const);
+  return {
+    own: {
+      ...NO_LEASES,
+      leases: Object.fromEntries(leases),
+      seal: { member: member.spec.member, token, writes: writes + 1, next: "" },
+    },
+    status: { token, writes: writes + 1, contested: null },
+    blocks: Object.keys(blocks),
+  };
 }

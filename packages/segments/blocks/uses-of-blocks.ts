@@ -32,11 +32,6 @@ export function groupByBlock<T>(
   return found;
 }
 
-/** Returns whether the record keeps its block from being returned: those of the return itself do not. */
-export function isPinning(quarantine: { readonly reason?: string | undefined } | undefined): boolean {
-  return quarantine?.reason !== "BlockReturned";
-}
-
 function keyOf({ ip: { family, value }, length }: Prefix): string {
   return `${family} ${length} ${value >> BigInt(Math.max(0, bitsOf(family) - length))}`;
 }

@@ -30,7 +30,7 @@ const ADDRESSES_AT_ONCE = 256;
 
 /**
  * From one round of probes to the next: seconds. Three rounds take ten minutes, for agents of a cluster that is back
- * trust what is eight minutes old (docs/decisions/0055); shorter ones are for tests.
+ * trust what is eight minutes old (docs/decisions/0064); shorter ones are for tests.
  */
 const PROBE_INTERVAL_S = "300";
 
@@ -42,7 +42,7 @@ function addAdopt(cli: CommandLine, blocks: Command): void {
   )
     .requiredOption("--range <name>", "the AddressRange of the hub")
     .requiredOption("--pool <name...>", "pools of this cluster: all that it has of the range", splitList)
-    .option("--member <name>", "this cluster in spec.members of the range, if that does not know it yet")
+    .option("--member <name>", "name of this cluster's RangeMember, if that does not know it yet")
     .option("--other <file...>", "kubeconfigs of the segment's other clusters: what they have is left to them", [])
     .option("--dry-run", "show the blocks, or what is in the way, and do nothing")
     .action((flags: HubFlags & AdoptFlags) =>
@@ -85,9 +85,7 @@ function addRelease(cli: CommandLine, blocks: Command): void {
   withHub(
     blocks
       .command("release")
-      .description(
-        "Declare another cluster gone, if three rounds of probes find its addresses silent; frees its blocks",
-      ),
+      .description("Release a lost cluster, if three rounds of probes find its addresses silent: its blocks are free"),
   )
     .requiredOption("--cluster <name>", "the lost cluster, as spec.members of its ranges has it")
     .requiredOption("--i-know-it-is-off", "nothing of it runs, and it will not start again by itself")
@@ -106,9 +104,7 @@ function addRelease(cli: CommandLine, blocks: Command): void {
 
 function addRejoin(cli: CommandLine, blocks: Command): void {
   withHub(
-    blocks
-      .command("rejoin")
-      .description("Let this cluster lease again after it was restored, copied, or declared gone"),
+    blocks.command("rejoin").description("Let this cluster lease again after it was restored, copied, or released"),
   )
     .requiredOption("--range <name>", "the AddressRange of the hub")
     .requiredOption("--i-know-its-copy-is-off", "no other cluster acts in this one's name any more")

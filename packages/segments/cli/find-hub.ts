@@ -10,11 +10,11 @@ import { formatPrefix } from "../../../host/net/prefix.ts";
 import type { HostFinding } from "../../../host/records/check-record.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { describeSource, NO_REPORT, type SourceReason } from "../../../host/resources/pool-source.ts";
-import type { AddressRange } from "../address-range.ts";
 import { SourceFailure } from "../blocks/block-source.ts";
 import { describeOutage, problemOf } from "../blocks/describe-problem.ts";
-import { readRange } from "../blocks/hub.ts";
-import { type Bar, blocksOf, waitedFor } from "../blocks/plan-range.ts";
+import { readShared, type SharedRange } from "../blocks/hub.ts";
+import { NO_LEASES } from "../blocks/own-leases.ts";
+import { barOf } from "../blocks/seal.ts";
 
 /** A hub that is answered from here. */
 export interface ReachedHub {
@@ -32,13 +32,7 @@ interface HubQuestion {
 }
 
 /** Pods go on with what is leased, and it may pass by itself, or by design. */
-const WARNINGS: readonly string[] = [
-  "HubAway",
-  "RecordsAway",
-  "Restored",
-  "ShareUsedUp",
-  "RangeUsedUp",
-] satisfies SourceReason[];
+const WARNINGS: readonly string[] = ["HubAway", "RecordsAway", "ShareUsedUp", "RangeUsedUp"] satisfies SourceReason[];
 
 const UNKNOWN = "The controller's log has the error";
 
@@ -46,17 +40,14 @@ const REMEDIES: Readonly<Partial<Record<string, string>>> = {
   HubAway: "Bring the hub, or the way to it, back; the controller's log has the error",
   HubNotTrusted: "Put the hub's authority and name into the kubeconfig of the Secret hub.kubeconfigSecret",
   TokenRefused: "Put a valid token into the kubeconfig of the Secret hub.kubeconfigSecret",
-  Forbidden:
-    "Bind the ClusterRole berth-range-member to the account, and write it as the member's user into spec.members",
+  Forbidden: "Bind the ClusterRole berth-range-member to the account, and write it as spec.user into the RangeMember",
   NoRange: "Make the AddressRange on the hub, or name another one in a new pool",
-  OtherVersion: "Bring deploy/crds/addressranges.yaml of this version to the hub",
+  OtherVersion: "Bring deploy/crds/addressranges.yaml and rangemembers.yaml of this version to the hub",
   OtherSubnet: "Make the pool's subnet that of the AddressRange",
-  NotMember: "Add the cluster to spec.members of the AddressRange",
+  NotMember: "Make a RangeMember for the cluster on the hub",
   OtherCluster: "Set hub.member to a name that no other cluster has",
   Contested: "Find the other cluster, switch it off, and let this one rejoin",
-  Gone: "Remove its entry of status.members on the hub, if the cluster is to go on",
-  Restored: "Start the controllers of the clusters that are named, or declare them gone",
-  ShareUsedUp: "Raise its maxBlocks in spec.members, or see what keeps blocks: kubectl berth blocks",
+  ShareUsedUp: "Raise maxBlocks of its RangeMember, or see what keeps blocks: kubectl berth blocks",
   RangeUsedUp: "Add a range, or see who has the blocks: kubectl berth blocks",
 } satisfies Partial<Record<SourceReason, string>>;
 
@@ -117,7 +108,7 @@ async function askHub(
 ): Promise<HubAnswer> {
   const about = `AddressRange "${range}", asked with ${file}`;
   try {
-    const found = await readRange(api, range, AbortSignal.timeout(CLUSTER_PATIENCE_MS));
+    const found = await readShared(api, range, AbortSignal.timeout(CLUSTER_PATIENCE_MS));
     const { reason, text } = problemAt(found, pools, cluster) ?? { reason: "" };
     return reason === "" ? { reason } : { reason, finding: findingOf(reason, `${about}: ${text}`) };
   } catch (error) {
@@ -129,31 +120,21 @@ async function askHub(
   }
 }
 
-function problemAt(range: AddressRange, pools: readonly IpPool[], cluster: string | undefined) {
+function problemAt({ range, members }: SharedRange, pools: readonly IpPool[], cluster: string | undefined) {
   const subnet = formatPrefix(range.spec.subnet);
   const other = pools.find(({ spec }) => formatPrefix(spec.subnet) !== subnet);
   if (other !== undefined) {
     const text = `IPPool "${other.name}" leases nothing: the range's subnet is ${subnet}, not ${formatPrefix(other.spec.subnet)}`;
     return { reason: "OtherSubnet", text };
   }
-  const told = pools.flatMap(({ source }) => source?.report?.member || []);
-  const [name = told[0]] = Object.entries(range.status.members)
-    .filter(([, member]) => member.cluster === cluster)
-    .map(([member]) => member);
-  if (name === undefined) return undefined;
-  const most = range.spec.members.find((member) => member.name === name)?.maxBlocks ?? 0;
-  const short = Object.keys(blocksOf(range.status, name)).length >= most ? ("share" as const) : undefined;
-  return problemOf({ bar: barOf(range, name, cluster), short, blocks: {}, others: {} });
-}
-
-function barOf(range: AddressRange, name: string, cluster: string | undefined): Bar | undefined {
-  const { spec, status } = range;
-  const member = status.members[name];
-  if (!spec.members.some((each) => each.name === name)) return { kind: "notMember" };
-  if (member?.isGone === true) return { kind: "gone" };
-  if (member !== undefined && cluster !== undefined && member.cluster !== cluster)
-    return { kind: "otherCluster", cluster: member.cluster };
-  if (member?.isContested === true) return { kind: "contested" };
-  const waitsFor = waitedFor(range);
-  return waitsFor.length > 0 ? { kind: "open", waitsFor } : undefined;
+  const [told] = pools.flatMap(({ source }) => source?.report?.member || []);
+  const known = members.find(({ status }) => status.cluster === cluster);
+  const member = known ?? members.find(({ spec }) => spec.member === told);
+  if (member === undefined && told === undefined) return undefined;
+  if (member === undefined) return { reason: "NotMember", text: describeOutage("NotMember", { range: range.name }) };
+  const { status, spec } = member;
+  // Whether its token is the cluster's own only the cluster knows.
+  const bar = barOf({ ...NO_LEASES.seal, token: status.token }, status, cluster ?? status.cluster);
+  const isFull = Object.keys(status.blocks).length >= spec.maxBlocks;
+  return problemOf({ bar, short: isFull ? "share" : undefined, blocks: {}, others: {} });
 }

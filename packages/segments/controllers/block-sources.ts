@@ -6,11 +6,12 @@ import { randomUUID } from "node:crypto";
 import { readClusterId } from "../../../host/kubernetes/cluster-id.ts";
 import type { SourceSpec } from "../../../host/resources/pool-source.ts";
 import type { BlockSource, SourceView } from "../blocks/block-source.ts";
-import { Hub } from "../blocks/hub.ts";
+import { openHub } from "../blocks/hub.ts";
+import { Leases } from "../blocks/leases.ts";
 import { OwnRanges } from "../blocks/own-ranges.ts";
-import type { BlockDemand } from "../blocks/plan-range.ts";
-import { PREFIX_MEMORY, RecordPrefixes } from "../blocks/prefixes/record-prefixes.ts";
-import { PrefixServer } from "../record-server/prefix-server.ts";
+import type { BlockDemand } from "../blocks/plan-leases.ts";
+import { keyOfPrefix, PrefixServer } from "../record-server/prefix-server.ts";
+import { recordFailure } from "../record-server/record-failure.ts";
 import type { BlocksDeps } from "../types.ts";
 import { RangeRecords } from "./range-records.ts";
 import type { Followed } from "./sourced-pools.ts";
@@ -49,31 +50,33 @@ export class BlockSources {
   async ask(followed: Followed, demand: BlockDemand): Promise<SourceView> {
     const { leading, clock } = this.#deps;
     const { key, spec } = followed;
-    const name = spec.prefix === undefined ? "" : `${key} ${spec.prefix.blockSize}`;
+    const name = `${key} ${spec.prefix?.blockSize ?? ""}`;
     const source = this.#opened.get(name) ?? (await this.#open(followed));
     this.#opened.set(name, source);
     const patience = AbortSignal.timeout(spec.prefix === undefined ? HUB_PATIENCE_MS : RECORDS_PATIENCE_MS);
-    const view = await source.update(spec.range, demand, AbortSignal.any([leading, patience]));
+    const view = await source.update(demand, AbortSignal.any([leading, patience])).catch((error: unknown) => {
+      throw spec.prefix === undefined ? error : recordFailure(error);
+    });
     this.records.answered(key, view, clock.now());
     return view;
   }
 
-  async #open({ spec: { prefix }, addressSpace }: Followed): Promise<BlockSource> {
+  async #open({ spec: { range, prefix }, addressSpace }: Followed): Promise<BlockSource> {
     const { api, hub, recordServer, clock } = this.#deps;
-    const newId = randomUUID;
+    const common = { newId: randomUUID, nowMs: clock.nowMs };
     if (prefix === undefined) {
       if (hub === undefined) throw new Error("the controller has no hub (--hub-kubeconfig)");
-      const own = new OwnRanges(api, hub.namespace);
       const cluster = await readClusterId(api, HUB_PATIENCE_MS);
-      return new Hub({ hub: hub.api, name: hub.member, newId, renews: true, own, cluster });
+      const member = { range, member: hub.member, cluster };
+      return openHub({ hub: hub.api, home: api, namespace: hub.namespace, member, clock, renews: true });
     }
     if (recordServer === undefined) throw new Error("the controller has no IPAM of record (--records-server)");
     const space = recordServer.spaces.get(addressSpace);
     if (space === undefined) throw new Error(`address space "${addressSpace}" has no place there (--records-space)`);
-    const own = new OwnRanges(api, recordServer.namespace, PREFIX_MEMORY);
+    const own = new OwnRanges(api, recordServer.namespace);
     const cluster = await readClusterId(api, HUB_PATIENCE_MS);
-    const server = new PrefixServer({ ...recordServer, space });
-    const self = { own, cluster, name: recordServer.cluster, newId, nowMs: clock.nowMs };
-    return new RecordPrefixes({ addressSpace, ...prefix }, { server, ...self });
+    const source = { addressSpace, ...prefix };
+    const server = new PrefixServer({ ...recordServer, space, source });
+    return new Leases({ server, own, key: keyOfPrefix(source), cluster, name: recordServer.cluster, ...common });
   }
 }

@@ -24,11 +24,11 @@ import { compareBlocks } from "../blocks/blocks-of-range.ts";
 import { describeOutage, problemOf } from "../blocks/describe-problem.ts";
 import type { BlocksDeps } from "../types.ts";
 import { BlockSources } from "./block-sources.ts";
+import { type EmptyBlocks, findEmpty } from "./empty-blocks.ts";
 import { freeCounter } from "./free-addresses.ts";
 import { measureRanges } from "./measure-ranges.ts";
 import { type BlocksPlan, type KnownBlock, nextAsOf, planBlocks, REST_MS } from "./plan-blocks.ts";
 import { otherMembers } from "./range-records.ts";
-import { RangeReturns, type Returned } from "./range-returns.ts";
 import { type Followed, findMisfit, followedSources, type SourcedPool } from "./sourced-pools.ts";
 
 /** Shortest time between two passes: milliseconds. */
@@ -42,6 +42,8 @@ const SOURCES_AT_ONCE = 8;
 
 /** How old a mark of an exhausted pool may be when this process sees it first: milliseconds. */
 const WANTED_MS = 120_000;
+
+const DISPUTED = "nothing is given of blocks that another cluster has too, or that bear this one's mark no more";
 
 /** Shortest time between two writes of a pool for other clusters' blocks alone: milliseconds. All agents watch. */
 const OTHERS_REST_MS = 600_000;
@@ -92,8 +94,6 @@ interface PoolMemory {
 class Blocks {
   readonly sources: BlockSources;
   readonly #deps: BlocksDeps;
-  /** By key of the source. */
-  readonly #returns = new Map<string, RangeReturns>();
   readonly #memories = new Map<string, PoolMemory>();
   #problems = new Map<string, string>();
 
@@ -116,11 +116,10 @@ class Blocks {
   async reconcile(): Promise<number | undefined> {
     const { caches, hub } = this.#deps;
     this.#problems = new Map();
-    const followed = followedSources(caches, await this.sources.held(), hub !== undefined);
+    const followed = followedSources(caches, await this.sources.held());
     const pools = new Set<string>(followed.flatMap(({ pools }) => pools.map(({ pool }) => pool.name)));
     for (const name of this.#memories.keys()) if (!pools.has(name)) this.#memories.delete(name);
     const keys = new Set(followed.map(({ key }) => key));
-    for (const key of this.#returns.keys()) if (!keys.has(key)) this.#returns.delete(key);
     this.sources.records.keep(keys);
     await inParallel(followed, SOURCES_AT_ONCE, (each) => this.#follow(each));
     if (hub === undefined && followed.length === 0) return undefined;
@@ -137,20 +136,15 @@ class Blocks {
   }
 
   async #follow(followed: Followed): Promise<void> {
-    const { key, pools } = followed;
+    const { pools } = followed;
     const { epoch, settled } = [...this.#deps.caches.epoch.items.values()][0] ?? { epoch: "", settled: "" };
-    const returns = this.#returns.getOrInsertComputed(key, () => new RangeReturns(this.#deps, followed));
     let view: SourceView;
     let plans: readonly { readonly each: SourcedPool; readonly plan: BlocksPlan }[];
     try {
       view = await this.sources.ask(followed, { lease: {}, giveBack: [] });
       // While the registry lacks what pods have, a block only seems to be empty.
-      const mayReturn =
-        (view.bar === undefined || view.bar.kind === "overlaps") &&
-        !view.isContested &&
-        !view.isOpen &&
-        epoch === settled;
-      const returned = await returns.claim(followed, view, mayReturn);
+      const mayReturn = view.bar === undefined && epoch === settled;
+      const returned = await findEmpty(this.#deps, followed, view, mayReturn);
       plans = this.#planAll(pools, view, returned);
       const giveBack = [...returned.orphans, ...plans.flatMap(({ plan }) => plan.giveBack)];
       if (giveBack.length > 0 || plans.some(({ plan }) => plan.wants > 0)) {
@@ -169,9 +163,6 @@ class Blocks {
       return;
     }
     await this.#end(followed, view, plans, epoch);
-    const isReturned = (block: string) =>
-      plans.some(({ plan }) => plan.blocks.some((each) => each.block === block && each.state === "Returning"));
-    await returns.end(followed, view, isReturned);
   }
 
   /** Pools say why there was no answer, and keep what they have. */
@@ -197,6 +188,8 @@ class Blocks {
     const { records } = this.sources;
     const { reason, text: problem = "" } = problemOf(view) ?? {};
     if (problem !== "") this.#problems.set(key, `${describeSource(spec)}: ${problem}`);
+    const disputed = Object.keys(view.disputed).sort(compareBlocks).join(", ");
+    if (disputed !== "") this.#problems.set(`${key} disputed`, `${describeSource(spec)}: ${DISPUTED}: ${disputed}`);
     records.ended(key, reason);
     const { excluded, share } = view;
     const report: SourceReport = {
@@ -225,13 +218,13 @@ class Blocks {
     return known;
   }
 
-  #planAll(pools: readonly SourcedPool[], view: SourceView, returned: Returned) {
+  #planAll(pools: readonly SourcedPool[], view: SourceView, returned: EmptyBlocks) {
     return pools
       .filter((each) => findMisfit(each, view) === undefined)
       .map((each) => ({ each, plan: this.#plan(each, view, returned) }));
   }
 
-  #plan({ pool, source }: SourcedPool, view: SourceView, { mayReturn, progressOf, isEmpty }: Returned) {
+  #plan({ pool, source }: SourcedPool, view: SourceView, { mayReturn, isUsed, isEmpty }: EmptyBlocks) {
     const { caches, clock } = this.#deps;
     const memory = this.#memory(pool.name);
     const nowMs = clock.nowMs();
@@ -241,8 +234,6 @@ class Blocks {
       memory.states.set(block, { state, sinceMs });
       return { block, state, ageMs: nowMs - sinceMs };
     });
-    // It rests again from the end of the epoch on.
-    if (view.isOpen) for (const each of known) if (each.state === "Resting") memory.states.delete(each.block);
     const leased = Object.entries({ ...view.blocks, ...view.disputed })
       .flatMap(([block, name]) => (name === pool.name ? [block] : []))
       .sort(compareBlocks);
@@ -254,8 +245,8 @@ class Blocks {
     );
     memory.planned = memory.waiting;
     const plan = planBlocks({
-      ...{ known, leased, isOpen: view.isOpen, isContested: view.isContested },
-      ...{ isDisputed: (block) => block in view.disputed, mayReturn, progressOf, isEmpty },
+      ...{ known, leased, isContested: view.bar?.kind === "contested" },
+      ...{ isDisputed: (block) => block in view.disputed, mayReturn, isUsed, isEmpty },
       ...{ freeOf: free, size: view.size },
       isWanted: memory.waiting > 0 || (pool.wanted !== memory.wanted && isYoung(pool.wanted, clock.now())),
       waiting: memory.waiting,
@@ -264,7 +255,7 @@ class Blocks {
     for (const block of memory.states.keys()) if (!leased.includes(block)) memory.states.delete(block);
     // The hub has said that it is leased: its rest begins now, and not when its state is read again.
     for (const { block, state } of plan.blocks)
-      if (!view.isOpen && state === "Resting" && memory.states.get(block)?.state !== state)
+      if (state === "Resting" && memory.states.get(block)?.state !== state)
         memory.states.set(block, { state, sinceMs: nowMs });
     return plan;
   }

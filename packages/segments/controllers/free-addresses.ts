@@ -2,20 +2,19 @@
 
 import type { CachedAllocation } from "../../../host/controller/cached-allocation.ts";
 import { joinSpans, sizeOf, spansOf, withoutSpans } from "../../../host/core/spans.ts";
+import type { Ip } from "../../../host/net/ip.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixContains } from "../../../host/net/prefix.ts";
 import { rangeOfPrefix } from "../../../host/net/range.ts";
-import { rangeOfClaim } from "../../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../host/resources/ip-pool-shape.ts";
 import type { SourceView } from "../blocks/block-source.ts";
-import { blockOf } from "./block-returns.ts";
 
-/** Returns the blocks of which an address is recorded for anything else. */
+/** Returns the blocks of which an address is recorded. */
 export function usedBlocks(allocations: Iterable<CachedAllocation>, view: SourceView): ReadonlySet<string> {
   const used = new Set<string>();
   for (const { spec } of allocations) {
     if (spec.addressSpace !== view.addressSpace || !prefixContains(view.subnet, spec.ip)) continue;
-    const block = rangeOfClaim(spec) === undefined ? blockOf(spec.ip, view) : undefined;
+    const block = blockOf(spec.ip, view);
     if (block !== undefined) used.add(block);
   }
   return used;
@@ -35,14 +34,21 @@ export function freeCounter(
   // Blocks are aligned: the first address of the one that an address is in is a multiple of their size.
   const byFirst = new Map(prefixes.map((block) => [block.ip.value, formatPrefix(block)]));
   for (const { spec } of allocations) {
-    if (
-      rangeOfClaim(spec) !== undefined ||
-      spec.addressSpace !== pool.spec.addressSpace ||
-      spec.ip.family !== pool.spec.family
-    )
-      continue;
+    if (spec.addressSpace !== pool.spec.addressSpace || spec.ip.family !== pool.spec.family) continue;
     const block = byFirst.get(spec.ip.value - (spec.ip.value % size));
     if (block !== undefined) counts.set(block, Math.max(0, (counts.get(block) ?? 0) - 1));
   }
   return (block) => counts.get(block) ?? 0;
+}
+
+/** Returns the block that the address is in; undefined if it is of the other family. */
+export function blockOf(
+  { family, value }: Ip,
+  { subnet, size }: Pick<SourceView, "subnet" | "size">,
+): string | undefined {
+  const bits = BigInt(Math.log2(size));
+  const length = (family === 4 ? 32 : 128) - Number(bits);
+  return family === subnet.ip.family
+    ? formatPrefix({ ip: { family, value: (value >> bits) << bits }, length })
+    : undefined;
 }

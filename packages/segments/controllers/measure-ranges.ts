@@ -4,7 +4,7 @@ import type { Caches } from "../../../host/controller/types.ts";
 import { byName } from "../../../host/lib/order.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { BLOCK_STATES, isLeaving } from "../../../host/resources/pool-source.ts";
-import { groupByBlock, isPinning } from "../blocks/uses-of-blocks.ts";
+import { groupByBlock } from "../blocks/uses-of-blocks.ts";
 import type { MeasuredRange } from "../segment-metrics.ts";
 import type { RangeRecords } from "./range-records.ts";
 import { keyOfSource } from "./sourced-pools.ts";
@@ -35,7 +35,7 @@ function pinnedOf({ spec, source }: IpPool, { allocations }: Pick<Caches, "alloc
   const leaving = (source?.blocks ?? []).filter(isLeaving).map(({ block }) => block);
   if (leaving.length === 0) return [];
   const uses = groupByBlock(leaving, allocations.items.values(), (each) =>
-    each.spec.addressSpace === spec.addressSpace && isPinning(each.spec.quarantine) ? each.spec.ip : undefined,
+    each.spec.addressSpace === spec.addressSpace ? each.spec.ip : undefined,
   );
   return leaving.map((block) => ({ block, addresses: uses.get(block)?.length ?? 0 }));
 }

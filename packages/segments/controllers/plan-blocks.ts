@@ -22,7 +22,7 @@ const FEWEST_FREE_BLOCKS = 1;
 /** A pool with more free addresses than so many blocks have too many. */
 const MOST_FREE_BLOCKS = 3;
 
-/** Time for which agents pass over a block before its addresses are claimed, and before that is tried again. */
+/** Time for which agents pass over a block before it goes back, and before that is tried again: milliseconds. */
 export const EMPTY_MS = 60_000;
 
 export interface KnownBlock {
@@ -41,12 +41,10 @@ export interface BlocksInput {
   readonly isDisputed: (block: string) => boolean;
   /** Whether blocks may be returned now: the hub takes them, and the registry has what all pods have. */
   readonly mayReturn: boolean;
-  /** Whether no address of the block is recorded, but for the claims by which it is returned. */
+  /** Whether an address of the block is recorded, as far as this process knows. */
+  readonly isUsed: (block: string) => boolean;
+  /** Whether the API server has said, since the pool says that the block goes back, that none is. */
   readonly isEmpty: (block: string) => boolean;
-  /** How far a block that is returned has come: `claimed`: all of its addresses; `refused`: one is in use. */
-  readonly progressOf: (block: string) => "begun" | "claimed" | "refused" | undefined;
-  /** Others may have lost their leases: what rests goes on resting. */
-  readonly isOpen: boolean;
   /** Two clusters act in this one's name: addresses are probed before they are used. */
   readonly isContested: boolean;
   /** Addresses of a block that are free, if pods may have all of its addresses that are not excluded. */
@@ -72,7 +70,7 @@ export interface BlocksPlan {
 }
 
 export function planBlocks(input: BlocksInput): BlocksPlan {
-  const { leased, size, isWanted, waiting, surplusMs, freeOf, progressOf } = input;
+  const { leased, size, isWanted, waiting, surplusMs, freeOf } = input;
   const known = new Map(input.known.map((each) => [each.block, each]));
   const blocks = leased.map((block) => ({ block, state: nextState(block, known.get(block), input) }));
   let free = blocks
@@ -96,24 +94,21 @@ export function planBlocks(input: BlocksInput): BlocksPlan {
     .toSorted((a, b) => freeOf(b.block) - freeOf(a.block))[0];
   const drains = isSurplus && surplusMs >= SURPLUS_MS && leaving.length === 0 && emptiest !== undefined;
   if (drains) emptiest.state = "Draining";
-  // Before its claims are begun, agents are to read that the block goes back.
   const isGoing = ({ block, state }: (typeof blocks)[number]): boolean =>
-    state === "Returning" && known.get(block)?.state === "Returning" && progressOf(block) === "claimed";
+    state === "Returning" && known.get(block)?.state === "Returning" && input.isEmpty(block);
   const giveBack = input.mayReturn ? blocks.filter(isGoing).map(({ block }) => block) : [];
   return { blocks, giveBack, wants: Math.max(0, missing, urgent), isSurplus: isSurplus && !drains };
 }
 
 function nextState(block: string, known: KnownBlock | undefined, input: BlocksInput): BlockState {
-  const { isOpen, isContested, isDisputed, mayReturn, isEmpty, progressOf } = input;
+  const { isContested, isDisputed, mayReturn, isUsed } = input;
   const { state, ageMs } = known ?? { state: undefined, ageMs: 0 };
   const before = isDisputed(block) ? "Disputed" : "Draining";
-  if (state === "Returning") return progressOf(block) === "refused" ? before : "Returning";
-  // Another process has claimed it.
-  if (state === undefined && progressOf(block) !== undefined) return "Returning";
-  if (state === before && mayReturn && ageMs >= EMPTY_MS && isEmpty(block)) return "Returning";
+  if (state === "Returning") return isUsed(block) ? before : "Returning";
+  if (state === before && mayReturn && ageMs >= EMPTY_MS && !isUsed(block)) return "Returning";
   if (isDisputed(block)) return "Disputed";
   if (state === undefined || state === "Disputed") return "Resting";
-  if (state === "Resting") return !isOpen && ageMs >= REST_MS ? "New" : "Resting";
+  if (state === "Resting") return ageMs >= REST_MS ? "New" : "Resting";
   if (state === "New") return ageMs >= NEW_MS && !isContested ? "Active" : "New";
   return isContested && state === "Active" ? "New" : state;
 }

@@ -5,7 +5,6 @@ import type { Caches } from "../../../host/controller/types.ts";
 import { byName } from "../../../host/lib/order.ts";
 import { bitsOf } from "../../../host/net/ip.ts";
 import { formatPrefix, type Prefix } from "../../../host/net/prefix.ts";
-import { rangeOfClaim } from "../../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import type { SourceSpec } from "../../../host/resources/pool-source.ts";
 import type { SourceView } from "../blocks/block-source.ts";
@@ -24,8 +23,6 @@ export interface Followed {
   readonly addressSpace: string;
   /** By name; none: they are gone, and the cluster has blocks. */
   readonly pools: readonly SourcedPool[];
-  /** Names of the claims by which blocks of it are returned. */
-  readonly claims: readonly string[];
 }
 
 /** Pools of one key share a source; undefined for a pool that has none. */
@@ -38,43 +35,25 @@ function keyOf(range: string, addressSpace: string): string {
   return range.includes("/") && addressSpace !== "" ? `${range} ${addressSpace}` : range;
 }
 
-/** Returns the sources of pools, and the ranges of the hub that the cluster has blocks or claims of. */
-export function followedSources(
-  caches: Pick<Caches, "pools" | "allocations">,
-  held: readonly string[],
-  hasHub: boolean,
-): readonly Followed[] {
+/** Returns the sources of pools, and the ranges of the hub that the cluster has blocks of. */
+export function followedSources(caches: Pick<Caches, "pools">, held: readonly string[]): readonly Followed[] {
   const pools = [...caches.pools.items.values()].sort(byName).flatMap((object): readonly SourcedPool[] => {
     const { value: pool } = object;
     return pool?.source === undefined || object.deleting ? [] : [{ object, pool, source: pool.source }];
   });
-  const claims = claimsByKey(caches);
   const followed = [...Map.groupBy(pools, ({ pool }) => keyOfSource(pool) ?? "")].flatMap(([key, own]): Followed[] => {
     const [first] = own;
     if (first === undefined) return [];
     const { source: spec, pool } = first;
     const addressSpace = spec.prefix === undefined ? "" : pool.spec.addressSpace;
-    return [{ key, spec, addressSpace, pools: own, claims: claims.get(key) ?? [] }];
+    return [{ key, spec, addressSpace, pools: own }];
   });
-  // The server, the address space and the size of blocks of a prefix are known from its pools alone.
-  const claimed = hasHub ? [...claims.keys()].filter((range) => !range.includes("/")) : [];
   const known = new Set(followed.map(({ key }) => key));
-  const others = new Set([...held, ...claimed]).difference(known);
+  const others = new Set(held).difference(known);
   const poolless = [...others].map((range): Followed => {
-    return { key: range, spec: { range }, addressSpace: "", pools: [], claims: claims.get(range) ?? [] };
+    return { key: range, spec: { range }, addressSpace: "", pools: [] };
   });
   return [...followed, ...poolless];
-}
-
-function claimsByKey({ allocations }: Pick<Caches, "allocations">): ReadonlyMap<string, readonly string[]> {
-  const claims = new Map<string, string[]>();
-  for (const { name, spec } of allocations.items.values()) {
-    const range = rangeOfClaim(spec);
-    if (range === undefined) continue;
-    const key = keyOf(range, spec.addressSpace);
-    claims.set(key, [...(claims.get(key) ?? []), name]);
-  }
-  return claims;
 }
 
 /** Returns why a pool gets no block of its source, a clause; undefined if it may. */

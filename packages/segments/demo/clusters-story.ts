@@ -11,7 +11,7 @@
 import type { Narrator, Scene, Story } from "../../../scripts/demo/engine.ts";
 import { macvlan } from "../../../test/lab/manifests.ts";
 import { NetnsWorld } from "../../../test/lab/netns/world.ts";
-import { RANGES, rangeObject } from "../test/lab/hub.ts";
+import { createRange } from "../test/lab/hub.ts";
 import { LeasingCluster, leasesOf, type StartedPod } from "../test/lab/leasing-cluster.ts";
 
 const SUBNET = "10.60.0.0/24";
@@ -52,7 +52,7 @@ const leaseScene: Scene<Place> = {
     10.60.0.223 into eight blocks of four addresses, at most six for each cluster. Whoever writes a block's lease first has it. A block
     rests a minute before its first address is given; here minutes are ${SPEED} times as short.`,
   act: async ({ east, west }, narrator) => {
-    await east.client.create(RANGES, rangeObject("lan", SPEC, { east: 8, west: 8 }));
+    await createRange(east.client, "lan", SPEC, { east: 8, west: 8 });
     const pool = { subnet: SUBNET, gateway: GATEWAY };
     await Promise.all([east, west].map((cluster) => cluster.lease({ hub: east.plane, pool, speed: SPEED })));
     await claimLeases(narrator, "both have blocks", east, (leases) => new Set(leases.values()).size === 2);

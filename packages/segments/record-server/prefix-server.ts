@@ -5,16 +5,16 @@
 import * as z from "zod";
 import { decodeConfig } from "../../../host/config/config-error.ts";
 import { formatPrefix, type Prefix, parsePrefix } from "../../../host/net/prefix.ts";
-import { type ChildPrefix, formatMark, type Mark, parseMark } from "./child-prefix.ts";
+import type { Change, Child, LeaseServer, Mark, Parent } from "../blocks/lease-server.ts";
+import { formatMark, parseMark } from "./child-prefix.ts";
 import { type HttpClient, RecordServerError, type ServerAnswer, type ServerRequest } from "./http-client.ts";
 
 /** Most attempts to read a list that others change. */
 const MAX_READS = 5;
 
-/** The prefix of which parts are taken. */
-export interface Parent {
+/** The prefix of which blocks are taken. */
+interface ParentPrefix extends Parent {
   readonly id: string;
-  readonly prefix: Prefix;
   /** What another prefix must have to be in the same network. */
   readonly network: { readonly query: Readonly<Record<string, string>>; readonly body: object };
 }
@@ -55,7 +55,7 @@ interface Dialect {
   /** NetBox cannot be asked for a VRF by its name, but answers with it. */
   readonly inSpace: (space: string) => Readonly<Record<string, string>>;
   readonly isInSpace: (listed: ListedPrefix, space: string) => boolean;
-  readonly networkOf: (parent: ListedPrefix) => Parent["network"];
+  readonly networkOf: (parent: ListedPrefix) => ParentPrefix["network"];
   readonly status: string;
   /** The answer if no part is free. */
   readonly noRoom: number;
@@ -97,9 +97,24 @@ interface PrefixServerOptions {
   readonly product: Product;
   /** Name of Nautobot's namespace or NetBox's VRF; "" for none. */
   readonly space: string;
+  readonly source: PrefixSource;
 }
 
-export class PrefixServer {
+/** Where blocks are taken of. */
+interface PrefixSource {
+  readonly addressSpace: string;
+  readonly prefix: Prefix;
+  /** Length of each block. */
+  readonly blockSize: number;
+}
+
+/** Under which what is leased of it is remembered: a key of a ConfigMap, which no range's name is. */
+export function keyOfPrefix({ addressSpace, prefix }: PrefixSource): string {
+  return `prefix_${formatPrefix(prefix).replaceAll(/[:/]/g, "-")}_${addressSpace}`;
+}
+
+export class PrefixServer implements LeaseServer<ParentPrefix> {
+  readonly hasOwnList = false;
   readonly #options: PrefixServerOptions;
   readonly #dialect: Dialect;
 
@@ -109,7 +124,8 @@ export class PrefixServer {
   }
 
   /** Rejects unless the server has the prefix once. */
-  async findParent(prefix: Prefix, signal: AbortSignal): Promise<Parent> {
+  async findParent(signal: AbortSignal): Promise<ParentPrefix> {
+    const { prefix, addressSpace, blockSize } = this.#options.source;
     const text = formatPrefix(prefix);
     const query = { prefix: text, ...this.#dialect.inSpace(this.#options.space) };
     const found = (await this.#list(PREFIXES, query, signal)).filter((each) =>
@@ -119,49 +135,59 @@ export class PrefixServer {
     if (first === undefined) throw new RecordServerError(`The server has no prefix ${text}`, { status: 404 });
     if (found.length > 1)
       throw new Error(`The server has the prefix ${text} ${found.length} times in its namespace or VRF`);
-    return { id: first.id, prefix, network: this.#dialect.networkOf(first) };
+    const network = this.#dialect.networkOf(first);
+    return { id: first.id, subnet: prefix, addressSpace, blockSize, excluded: [], network };
   }
 
   /** Returns all prefixes within, of whomever. */
-  async children({ prefix, network }: Parent, signal: AbortSignal): Promise<readonly ChildPrefix[]> {
-    return (await this.#list(PREFIXES, { within: formatPrefix(prefix), ...network.query }, signal)).map(childOf);
+  async children({ subnet, network }: ParentPrefix, signal: AbortSignal): Promise<readonly Child[]> {
+    return (await this.#list(PREFIXES, { within: formatPrefix(subnet), ...network.query }, signal)).map(childOf);
   }
 
-  /** Lets the server choose a free part of this length, and make it. Returns false if there is none. */
-  async ask({ id }: Parent, length: number, mark: Mark, signal: AbortSignal): Promise<boolean> {
+  /** Lets the server choose a free part, and make it. */
+  async ask({ id, blockSize }: ParentPrefix, mark: Mark, signal: AbortSignal): Promise<"range" | undefined> {
     const { noRoom, status } = this.#dialect;
-    const body = { prefix_length: length, status, description: formatMark(mark) };
+    const body = { prefix_length: blockSize, status, description: formatMark(mark) };
     const path = `${PREFIXES.path}${id}/available-prefixes/`;
     const answer = await this.#unless(noRoom, { method: "POST", path, body, signal });
-    if (answer === undefined || answer.status === noRoom) return false;
+    if (answer === undefined || answer.status === noRoom) return "range";
     const made = childOf(decodeConfig(prefix, answer.json, `The answer to POST ${path}`));
-    if (made.mark?.request === mark.request) return true;
+    if (made.mark?.request === mark.request) return undefined;
     // It would never be found again, and more would be asked for until there is no room.
     await this.remove(made, signal);
     throw new Error(`The server changes the description of ${formatPrefix(made.prefix)}: "${body.description}"`);
   }
 
-  /** Makes this one. Returns false if the server refuses it and it may be there; rejects if it cannot be. */
+  async write(
+    parent: ParentPrefix,
+    { remove, make, mayBeThere }: Change,
+    signal: AbortSignal,
+  ): Promise<"refused" | undefined> {
+    const [child, made] = [remove[0], make[0]];
+    if (child !== undefined) await this.remove(child, signal);
+    else if (made !== undefined) return this.make(parent, made.prefix, { mark: made.mark, mayBeThere }, signal);
+    return undefined;
+  }
+
   async make(
-    { network }: Parent,
+    { network }: ParentPrefix,
     prefix: Prefix,
     { mark, mayBeThere }: { readonly mark: Mark; readonly mayBeThere: boolean },
     signal: AbortSignal,
-  ): Promise<boolean> {
+  ): Promise<"refused" | undefined> {
     const { status } = this.#dialect;
     const body = { prefix: formatPrefix(prefix), status, description: formatMark(mark), ...network.body };
     const expected = mayBeThere ? 400 : undefined;
-    return (await this.#unless(expected, { method: "POST", path: PREFIXES.path, body, signal })) !== undefined;
+    const made = await this.#unless(expected, { method: "POST", path: PREFIXES.path, body, signal });
+    return made === undefined ? "refused" : undefined;
   }
 
-  /** One that is gone is as good. */
-  async remove({ id }: ChildPrefix, signal: AbortSignal): Promise<void> {
+  async remove({ id }: Child, signal: AbortSignal): Promise<void> {
     await this.#unless(404, { method: "DELETE", path: `${PREFIXES.path}${id}/`, signal });
   }
 
-  /** Returns the addresses within that others than this cluster have written down. */
   async addresses(
-    { network }: Parent,
+    { network }: ParentPrefix,
     { prefix, cluster }: { readonly prefix: Prefix; readonly cluster: string },
     signal: AbortSignal,
   ): Promise<readonly Prefix[]> {
@@ -197,6 +223,6 @@ export class PrefixServer {
   }
 }
 
-function childOf({ id, prefix, created, description }: ListedPrefix): ChildPrefix {
+function childOf({ id, prefix, created, description }: ListedPrefix): Child {
   return { id, prefix, created: created ?? "", mark: parseMark(description ?? "") };
 }

@@ -23,7 +23,6 @@ const STATES: Readonly<Record<CollectionRow["state"], string>> = {
   Kept: "Kept",
   NodeLost: "Quarantined(NodeLost)",
   Conflict: "Quarantined(Conflict)",
-  BlockReturned: "Quarantined(BlockReturned)",
 };
 
 const WORDS: Readonly<Record<string, string>> = {

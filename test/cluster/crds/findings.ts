@@ -10,6 +10,7 @@ export const COLLECTIONS: Readonly<Record<string, string>> = {
   IPPoolUsage: "ippoolusages",
   Subnet: "subnets",
   AddressRange: "addressranges",
+  RangeMember: "rangemembers",
   ReservedIP: "reservedips",
   IPAllocation: "ipallocations",
   Coordinator: "coordinators",

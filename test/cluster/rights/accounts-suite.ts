@@ -33,10 +33,6 @@ const MACHINE = { ...WORKLOAD, kind: "VirtualMachine", member: "db" };
 /** Without the NIC, as an older agent writes it. */
 const FRESHLESS = { ...WORKLOAD, ifName: undefined };
 const RECREATED = { ...WORKLOAD, uid: "recreated" };
-const RETURNED = { reason: "BlockReturned" };
-const RETURNS = /^403 .*would return a block/;
-const claimOf = (address: string): KubeObject =>
-  objectOf(address, { node: "hub/lan", state: "Quarantined", holders: [], quarantine: RETURNED });
 const without = { quarantine: undefined };
 const OF_DB = { workload: WORKLOAD };
 
@@ -98,16 +94,6 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       for (const object of made) expect(await outcomeOf(agent.create(ALLOCATIONS, object))).toBe("done");
     });
 
-    it("returns no block, and gives no address of one that is returned", async () => {
-      const claim = objectOf("10.6.0.54", { node: "b", state: "Quarantined", holders: [], quarantine: RETURNED });
-      expect(await outcomeOf(agent.create(ALLOCATIONS, claim))).toMatch(RETURNS);
-      const change = become("Quarantined", "b", { quarantine: RETURNED });
-      expect(await outcomeOf(attempt(agent, "10.6.0.11", change))).toMatch(RETURNS);
-      await admin.create(ALLOCATIONS, claimOf("10.6.0.55"));
-      expect(await outcomeOf(rewrite(agent, "10.6.0.55", become("Bound", "b", without)))).toMatch(/^403 .*belongs to/);
-      expect(await outcomeOf(agent.delete(pathOf("10.6.0.55")))).toMatch(/^403 /);
-    });
-
     it("deletes nothing that another node shares", async () => {
       expect(await outcomeOf(agent.delete(pathOf("10.6.0.7")))).toMatch(/^403 .*may not delete it/);
     });
@@ -140,25 +126,6 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       }
     });
 
-    it("claims free addresses of a block that it returns, writes the claims again, and deletes them", async () => {
-      const path = pathOf("10.6.0.55");
-      expect(await outcomeOf(controller.create(ALLOCATIONS, claimOf("10.6.0.55")))).toBe("done");
-      const later: Change = (spec) => Object.assign(spec, { since: "2026-11-20T04:00:01Z" });
-      expect(await outcomeOf(rewrite(controller, "10.6.0.55", later))).toBe("done");
-      expect(await outcomeOf(rewrite(controller, "10.6.0.55", become("Quarantined", "a")))).toMatch(RETURNS);
-      expect(await outcomeOf(controller.delete(path))).toBe("done");
-    });
-
-    it.each<[what: string, spec: object]>([
-      ["for a node", { node: "a" }],
-      ["for a workload", OF_DB],
-      ["with a holder", { quarantine: { reason: "BlockReturned", holder: holderOn("a") } }],
-    ])("claims none %s", async (_, spec) => {
-      const object = claimOf("10.6.0.55");
-      Object.assign(object.spec, spec);
-      expect(await outcomeOf(controller.create(ALLOCATIONS, object))).toMatch(RETURNS);
-    });
-
     const NEVER_HAD = /^403 .*would name a former holder that it never had/;
     const OTHER_WORKLOAD_OF = /^403 .*would get another workload .*the controller retains an address for the workload/;
     const NO_HAND_OUT = /^403 .*the controller only ends allocations and never hands an address out/;
@@ -170,8 +137,6 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       ["gives an address another holder", "10.6.0.1", become("Bound", "a"), NO_HAND_OUT],
       ["lets an address in use cool", "10.6.0.1", become("Cooling", "a"), NO_HAND_OUT],
       ["deletes what is kept", "10.6.0.3", "delete", NO_HAND_OUT],
-      ["returns what is in quarantine", "10.6.0.5", become("Quarantined", "a", { quarantine: RETURNED }), RETURNS],
-      ["returns what is in use", "10.6.0.1", become("Quarantined", "a", { quarantine: RETURNED }), RETURNS],
       ["takes what cools for a conflict", "10.6.0.2", become("Quarantined", "a", { quarantine }), NO_HAND_OUT],
       ["keeps what is no workload's", "10.6.0.1", become("Kept", "a", OF_DB), OTHER_WORKLOAD_OF],
       [

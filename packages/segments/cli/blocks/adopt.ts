@@ -14,9 +14,10 @@ import { encodeSourceStatus } from "../../../../host/resources/pool-source.ts";
 import type { AddressRange } from "../../address-range.ts";
 import { compareBlocks } from "../../blocks/blocks-of-range.ts";
 import { type Adoption, type ClusterAddresses, planAdoption } from "../../blocks/plan-adoption.ts";
-import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { exemptOf } from "../../blocks/range-leases.ts";
 import { addressesIn, readEpoch } from "./cluster-addresses.ts";
-import { memberOf, openOwnRanges, type Places, readRange } from "./hub.ts";
+import { findMemory, memberOf, type Places, readRange } from "./hub.ts";
 import { describeMachine, SegmentProber } from "./probe-segment.ts";
 import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
 
@@ -39,12 +40,14 @@ export async function adoptPools(
   { range: name, member: given, pools, others, isDryRun }: AdoptOptions,
 ): Promise<ExitCode> {
   const { hub, own, cluster } = places;
-  const range = await readRange(hub, name);
-  const member = memberOf(range, cluster, given);
-  const memory = await openOwnRanges(own);
+  const shared = await readRange(hub, name);
+  const { range } = shared;
+  const found = memberOf(shared, cluster, given);
+  const { member } = found.spec;
+  const namespace = await findMemory(own);
   const epoch = await readEpoch(own.api);
   const facts = {
-    ...{ range, member, adopted: pools },
+    ...{ ...shared, member: found, adopted: pools },
     own: await addressesIn(own.api, range.spec, member),
     others: await Promise.all(others.map((path) => readOther(cli, path, range))),
   };
@@ -55,10 +58,10 @@ export async function adoptPools(
     throw new ProblemError(`AddressRange "${name}": ${problems.length} things are in the way, and nothing was changed`);
   for (const [block, pool] of Object.entries(plan.blocks)) out.text(`${block}: pool "${pool}"`);
   if (isDryRun) return ExitCode.Success;
-  await demand(places, { range: name, member, memory, signal }, { claim: plan.blocks });
+  await demand(places, { range: name, member, namespace, signal }, { claim: plan.blocks });
   await writeExcluded(hub, name, (now) => planAdoption({ ...facts, range: now }).excluded);
   for (const pool of facts.own.pools.filter((each) => pools.includes(each.name)))
-    await beginSource(places, { range: await readRange(hub, name), pool, plan, epoch });
+    await beginSource(places, { range: (await readRange(hub, name)).range, pool, plan, epoch });
   note("Free blocks are leased by any member: what other clusters still cut by hand must be in spec.excludeIPs");
   out.text(`AddressRange "${name}": ${Object.keys(plan.blocks).length} blocks of "${member}" are active`, "green");
   return ExitCode.Success;

@@ -5,16 +5,17 @@ import {
   type ClusterSource,
   listObjects,
   openClusterSource,
-  readObjects,
 } from "../../../../host/cli/cluster-source.ts";
 import type { CommandLine } from "../../../../host/cli/command-line.ts";
 import { ProblemError, UsageError } from "../../../../host/cli/exit-code.ts";
 import { readClusterId } from "../../../../host/kubernetes/cluster-id.ts";
 import { isConflict, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { CONFIG_MAPS, objectPath, statusPath } from "../../../../host/kubernetes/paths.ts";
-import { ADDRESS_RANGES } from "../../../../host/resources/collections.ts";
-import { type AddressRange, decodeAddressRange } from "../../address-range.ts";
-import { OwnRanges, RANGES_MAP } from "../../blocks/own-ranges.ts";
+import { ADDRESS_RANGES, RANGE_MEMBERS } from "../../../../host/resources/collections.ts";
+import type { AddressRange } from "../../address-range.ts";
+import { listShared, readShared, type SharedRange } from "../../blocks/hub.ts";
+import { RANGES_MAP } from "../../blocks/own-ranges.ts";
+import type { RangeMember } from "../../range-member.ts";
 
 export interface HubFlags {
   readonly hubKubeconfig: string;
@@ -46,24 +47,30 @@ export async function withPlaces<T>(
   }
 }
 
-const nameOf = (range: string): string => `AddressRange "${range}"`;
+const patience = (): AbortSignal => AbortSignal.timeout(CLUSTER_PATIENCE_MS);
 
-export async function readRange(hub: Pick<KubeApi, "call">, name: string): Promise<AddressRange> {
-  const path = objectPath(ADDRESS_RANGES, { name });
-  return decodeAddressRange(await hub.call({ method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS }), nameOf(name));
+export function readRange(hub: Pick<KubeApi, "call">, name: string): Promise<SharedRange> {
+  return readShared(hub, name, patience());
 }
 
-export function listRanges(hub: KubeApi): Promise<readonly AddressRange[]> {
-  return readObjects(hub, { resource: ADDRESS_RANGES }, (object) => decodeAddressRange(object, "AddressRange"));
+export function listRanges(hub: KubeApi): Promise<readonly SharedRange[]> {
+  return listShared(hub, patience());
 }
 
-/** Writes the status, or else the spec, of the version that was read. Returns whether nobody else has written since. */
-export async function writeRange(
+export function writeRange(hub: Pick<KubeApi, "call">, range: AddressRange, spec: object): Promise<boolean> {
+  return writeIfSame(hub, range, { path: objectPath(ADDRESS_RANGES, range), change: { spec } });
+}
+
+export function writeMember(hub: Pick<KubeApi, "call">, member: RangeMember, status: object): Promise<boolean> {
+  return writeIfSame(hub, member, { path: statusPath(RANGE_MEMBERS, member), change: { status } });
+}
+
+/** Writes the version that was read. Returns whether nobody else has written since. */
+async function writeIfSame(
   hub: Pick<KubeApi, "call">,
-  { name, uid, resourceVersion }: AddressRange,
-  change: { readonly status: object } | { readonly spec: object },
+  { uid, resourceVersion }: AddressRange | RangeMember,
+  { path, change }: { readonly path: string; readonly change: object },
 ): Promise<boolean> {
-  const path = "status" in change ? statusPath(ADDRESS_RANGES, { name }) : objectPath(ADDRESS_RANGES, { name });
   try {
     await hub.call({ method: "PATCH", path, body: { metadata: { uid, resourceVersion }, ...change } });
     return true;
@@ -73,26 +80,26 @@ export async function writeRange(
   }
 }
 
-/** Opens what the cluster remembers of its ranges. Rejects with ProblemError if its chart has no hub. */
-export async function openOwnRanges({ api }: ClusterSource): Promise<OwnRanges> {
+/** Returns the namespace of what the cluster remembers. Rejects with ProblemError if its chart has no hub. */
+export async function findMemory({ api }: ClusterSource): Promise<string> {
   const query = { fieldSelector: `metadata.name=${RANGES_MAP}` };
   const [map] = await listObjects(api, { resource: CONFIG_MAPS, query });
   const { namespace } = (map?.metadata ?? {}) as { readonly namespace?: string };
-  if (namespace !== undefined) return new OwnRanges(api, namespace);
+  if (namespace !== undefined) return namespace;
   throw new ProblemError(
     `The cluster has no ConfigMap ${RANGES_MAP}: set the chart's value hub.kubeconfigSecret first`,
   );
 }
 
-/** Returns the cluster's name among the range's members; `given`: the one that the user wrote. */
-export function memberOf({ name, spec, status }: AddressRange, cluster: string, given: string | undefined): string {
-  const [known] = Object.entries(status.members).find(([, member]) => member.cluster === cluster) ?? [];
-  if (known !== undefined && given !== undefined && known !== given)
-    throw new ProblemError(`${nameOf(name)} knows this cluster as "${known}", not as "${given}"`);
-  const member = known ?? given;
-  if (member === undefined)
-    throw new UsageError(`${nameOf(name)} does not know this cluster yet: give its name in spec.members with --member`);
-  if (!spec.members.some((each) => each.name === member))
-    throw new ProblemError(`${nameOf(name)} has no member "${member}" in spec.members`);
+/** Returns the cluster among the range's members; `given`: the name that the user wrote. */
+export function memberOf({ range, members }: SharedRange, cluster: string, given: string | undefined): RangeMember {
+  const known = members.find(({ status }) => status.cluster === cluster);
+  const about = `AddressRange "${range.name}"`;
+  if (known !== undefined && given !== undefined && known.spec.member !== given)
+    throw new ProblemError(`${about} knows this cluster as "${known.spec.member}", not as "${given}"`);
+  if (known === undefined && given === undefined)
+    throw new UsageError(`${about} does not know this cluster yet: give the name of its RangeMember with --member`);
+  const member = known ?? members.find(({ spec }) => spec.member === given);
+  if (member === undefined) throw new ProblemError(`${about} has no RangeMember "${given}"`);
   return member;
 }

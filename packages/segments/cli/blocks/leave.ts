@@ -10,11 +10,12 @@ import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import { formatRange } from "../../../../host/net/range.ts";
 import { decodeIpPool } from "../../../../host/resources/ip-pool.ts";
 import { describeSource, encodeSourceStatus } from "../../../../host/resources/pool-source.ts";
-import type { AddressRange } from "../../address-range.ts";
+import type { SharedRange } from "../../blocks/hub.ts";
 import { leasedFor, planLeaving } from "../../blocks/plan-leaving.ts";
-import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { exemptOf } from "../../blocks/range-leases.ts";
 import { addressesIn } from "./cluster-addresses.ts";
-import { listRanges, memberOf, openOwnRanges, type Places, readRange } from "./hub.ts";
+import { findMemory, listRanges, memberOf, type Places, readRange } from "./hub.ts";
 import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
 
 /** Time in which a controller sees that the pool leases no more: milliseconds. */
@@ -36,10 +37,11 @@ export async function leaveRange(
     throw new ProblemError(
       `Pool "${name}" leases blocks of ${describeSource(source)}; only a range of a hub can be left`,
     );
-  const range = source === undefined ? await findRange(places, name) : await readRange(hub, source.range);
-  if (range === undefined) throw new ProblemError(`Pool "${name}" leases no blocks`);
-  const member = memberOf(range, cluster, undefined);
-  const { used } = await addressesIn(own.api, range.spec, member);
+  const shared = source === undefined ? await findRange(places, name) : await readRange(hub, source.range);
+  if (shared === undefined) throw new ProblemError(`Pool "${name}" leases no blocks`);
+  const { range } = shared;
+  const member = memberOf(shared, cluster, undefined);
+  const { used } = await addressesIn(own.api, range.spec, member.spec.member);
   const plan = planLeaving(range, member, { name, source, used: used.map(({ ip }) => ip) });
   if ("refusal" in plan)
     throw new ProblemError(`Pool "${name}" does not leave AddressRange "${range.name}": ${plan.refusal}`);
@@ -69,12 +71,12 @@ export async function leaveRange(
       throw isRefused ? new ProblemError(`Pool "${name}" has other blocks by now; try again`) : error;
     }
   }
-  const memory = await openOwnRanges(own);
+  const namespace = await findMemory(own);
   // Also what was leased since, by a controller that had not seen the change: pods have nothing of it.
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
-    const giveBack = leasedFor(await readRange(hub, range.name), member, name);
+    const giveBack = leasedFor(memberOf(await readRange(hub, range.name), cluster, undefined), name);
     if (giveBack.length === 0) break;
-    await demand(places, { range: range.name, member, memory, signal }, { giveBack });
+    await demand(places, { range: range.name, member: member.spec.member, namespace, signal }, { giveBack });
     await sleep(LOOK_AGAIN_MS, undefined, { signal });
   }
   await changePool(own.api, name, await readPool(own.api, name), { status: { source: null } });
@@ -86,9 +88,9 @@ export async function leaveRange(
 }
 
 /** The range of which the cluster has leased blocks for a pool that does not lease any more. */
-async function findRange({ hub, cluster }: Places, pool: string): Promise<AddressRange | undefined> {
+async function findRange({ hub, cluster }: Places, pool: string): Promise<SharedRange | undefined> {
   const ranges = await listRanges(hub);
-  return ranges.find(({ status }) =>
-    Object.values(status.leases).some((each) => each.pool === pool && status.members[each.member]?.cluster === cluster),
+  return ranges.find(({ members }) =>
+    members.some((each) => each.status.cluster === cluster && leasedFor(each, pool).length > 0),
   );
 }

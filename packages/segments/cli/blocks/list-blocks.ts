@@ -7,7 +7,7 @@ import { parseIp } from "../../../../host/net/ip.ts";
 import type { AllocationRecord } from "../../../../host/records/allocation-record.ts";
 import type { PoolRecord } from "../../../../host/records/pool-record.ts";
 import { describeSource, isLeaving } from "../../../../host/resources/pool-source.ts";
-import { groupByBlock, isPinning } from "../../blocks/uses-of-blocks.ts";
+import { groupByBlock } from "../../blocks/uses-of-blocks.ts";
 
 type Source = NonNullable<PoolRecord["source"]>;
 
@@ -94,8 +94,7 @@ function ownRows(
 }
 
 function pinOf(record: AllocationRecord): NonNullable<BlockRow["pinnedBy"]> {
-  const { address, state, quarantine } = record;
-  if (!isPinning(quarantine)) return [];
+  const { address, state } = record;
   return [{ address, state, owner: describeOwner(record) }];
 }
 

@@ -1,13 +1,14 @@
-/** Lets a cluster go on that was restored, was copied, or was declared gone. */
-
+/** Lets a cluster go on that was restored, copied, or released. */
+import { randomUUID } from "node:crypto";
 import type { Call, CommandLine } from "../../../../host/cli/command-line.ts";
 import { ExitCode, ProblemError } from "../../../../host/cli/exit-code.ts";
 import { rangesOf, spansOf, withoutSpans } from "../../../../host/core/spans.ts";
-import { formatIp } from "../../../../host/net/ip.ts";
+import { OwnRanges } from "../../blocks/own-ranges.ts";
 import { planRejoin } from "../../blocks/plan-rejoin.ts";
-import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { exemptOf } from "../../blocks/range-leases.ts";
 import { addressesIn, readEpoch } from "./cluster-addresses.ts";
-import { memberOf, openOwnRanges, type Places, readRange, writeRange } from "./hub.ts";
+import { findMemory, memberOf, type Places, readRange, writeMember } from "./hub.ts";
 import { describeMachine, SegmentProber } from "./probe-segment.ts";
 
 export interface RejoinOptions {
@@ -22,43 +23,33 @@ export async function rejoinRange(
   { hub, own, cluster }: Places,
   { range: name, member: given }: RejoinOptions,
 ): Promise<ExitCode> {
-  const range = await readRange(hub, name);
-  const member = memberOf(range, cluster, given);
-  const memory = await openOwnRanges(own);
+  const shared = await readRange(hub, name);
+  const { spec } = shared.range;
+  const member = memberOf(shared, cluster, given);
+  const memory = new OwnRanges(own.api, await findMemory(own));
   const known = await memory.read(name, signal);
   await readEpoch(own.api);
-  const { pools, used } = await addressesIn(own.api, range.spec, "this cluster");
+  const { pools, used } = await addressesIn(own.api, spec, "this cluster");
   const leasing = pools.filter(({ source }) => source?.range === name);
   const inUse = used.filter(({ pool }) => leasing.some((each) => each.name === pool));
-  const plan = planRejoin({
-    ...{ range, own: known.own, member, cluster },
-    listed: leasing.flatMap(({ source }) => source?.blocks ?? []).map(({ block }) => block),
-    used: inUse.map(({ ip, holder }) => `${formatIp(ip)} of ${holder}`),
-  });
-  if (plan.kind === "refused")
-    throw new ProblemError(`AddressRange "${name}": "${member}" does not rejoin: ${plan.why}`);
-  if (plan.kind === "goesOn") {
-    const prober = await SegmentProber.open(cli, range.spec);
+  const plan = planRejoin({ member, own: known.own, cluster, used: inUse, newId: randomUUID });
+  const about = `AddressRange "${name}"`;
+  if ("refusal" in plan) throw new ProblemError(`${about}: "${member.spec.member}" does not rejoin: ${plan.refusal}`);
+  if (plan.blocks.length > 0) {
+    const prober = await SegmentProber.open(cli, spec);
     const foreign = withoutSpans(
-      withoutSpans(spansOf(rangesOfBlocks(plan.blocks)), spansOf(exemptOf(range))),
+      withoutSpans(spansOf(rangesOfBlocks(plan.blocks)), spansOf(exemptOf(shared.range))),
       spansOf(used.map(({ ip }) => ({ first: ip, last: ip }))),
     );
     note(`Probing what no pod of this cluster has of ${plan.blocks.length} blocks`);
-    const machines = await prober.probe(rangesOf(foreign, range.spec.family), signal);
+    const machines = await prober.probe(rangesOf(foreign, spec.family), signal);
     for (const machine of machines) out.text(describeMachine(machine), "red");
     if (machines.length > 0)
-      throw new ProblemError(`AddressRange "${name}": another cluster uses blocks of "${member}"; turn it off first`);
-    await memory.write(name, { ...known, own: plan.own }, signal);
-    out.text(
-      `AddressRange "${name}": this cluster goes on as "${member}" when its controller asks the hub next`,
-      "green",
-    );
-    return ExitCode.Success;
+      throw new ProblemError(`${about}: another cluster uses blocks of "${member.spec.member}"; turn it off first`);
   }
   await memory.write(name, { ...known, own: plan.own }, signal);
-  const status = { sequence: range.status.sequence + 1, members: { [member]: null } };
-  if (!(await writeRange(hub, range, { status })))
-    throw new Error(`AddressRange "${name}" was changed by others meanwhile; try again`);
-  out.text(`AddressRange "${name}": "${member}" begins anew, without blocks`, "green");
+  if (!(await writeMember(hub, member, plan.status)))
+    throw new Error(`RangeMember "${member.name}" was changed by others meanwhile; try again`);
+  out.text(`${about}: this cluster goes on as "${member.spec.member}", with ${plan.blocks.length} blocks`, "green");
   return ExitCode.Success;
 }

@@ -1,27 +1,19 @@
-/** Declares a cluster gone whose addresses are silent, so that others may lease its blocks. */
+/** Releases a lost cluster whose addresses are silent, so that others may lease its blocks. */
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Call, CommandLine } from "../../../../host/cli/command-line.ts";
 import { ExitCode, ProblemError } from "../../../../host/cli/exit-code.ts";
 import { rangesOf, spansOf, withoutSpans } from "../../../../host/core/spans.ts";
 import type { Range } from "../../../../host/net/range.ts";
 import type { AddressRange } from "../../address-range.ts";
-import {
-  encodeLoss,
-  exemptOf,
-  findLost,
-  hasWritten,
-  type LostMember,
-  rangesOfBlocks,
-  refuseLoss,
-} from "../../blocks/plan-release.ts";
-import { listRanges, type Places, readRange, writeRange } from "./hub.ts";
+import { encodeRelease, hasWritten, rangesOfBlocks, refuseRelease } from "../../blocks/plan-release.ts";
+import { exemptOf } from "../../blocks/range-leases.ts";
+import type { RangeMember } from "../../range-member.ts";
+import { listRanges, type Places, readRange, writeMember } from "./hub.ts";
 import { describeMachine, probeSeconds, SegmentProber } from "./probe-segment.ts";
 
 /** Rounds of probes. */
 const ROUNDS = 3;
-
-/** Most tries to write while others write to the range. */
-const MAX_TRIES = 8;
 
 export interface ReleaseOptions {
   /** The lost one, as the ranges' members have it. */
@@ -34,7 +26,7 @@ export interface ReleaseOptions {
 
 interface Loss {
   readonly range: AddressRange;
-  readonly lost: LostMember;
+  readonly lost: RangeMember;
   readonly addresses: readonly Range[];
   readonly prober: SegmentProber;
 }
@@ -48,10 +40,10 @@ export async function releaseCluster(
 ): Promise<ExitCode> {
   const ranges = range === undefined ? await listRanges(hub) : [await readRange(hub, range)];
   const losses: Loss[] = [];
-  for (const each of ranges) {
-    const lost = findLost(each, name);
-    if (lost === undefined || (range === undefined && lost.membership?.isGone === true)) continue;
-    const refusal = refuseLoss(lost, cluster);
+  for (const { range: each, members } of ranges) {
+    const lost = members.find(({ spec }) => spec.member === name);
+    if (lost === undefined || (range === undefined && Object.keys(lost.status.blocks).length === 0)) continue;
+    const refusal = refuseRelease(lost, cluster);
     if (refusal !== undefined) throw refused(each, name, refusal);
     losses.push({
       range: each,
@@ -70,52 +62,41 @@ export async function releaseCluster(
         for (const machine of machines) out.text(describeMachine(machine), "red");
         throw refused(range, name, "addresses of its blocks are in use");
       }
-      if (hasWritten(lost, findLost(await readRange(hub, range.name), name)))
-        throw refused(range, name, "its entry or its leases were written meanwhile, so it may be alive");
+      const { members } = await readRange(hub, range.name);
+      const now = members.find((each) => each.name === lost.name);
+      if (hasWritten(lost, now)) throw refused(range, name, WRITTEN);
     }
     note(`Round ${round} of ${ROUNDS}: silent`);
     if (round < ROUNDS) await sleep(Math.max(0, intervalMs - (performance.now() - begunMs)), undefined, { signal });
   }
   for (const loss of losses) {
-    await bury(hub, loss, name);
-    out.text(
-      `AddressRange "${loss.range.name}": "${name}" is declared gone, ${countOf(loss.lost.leased)} of it are free`,
-      "green",
-    );
+    const { range, lost } = loss;
+    if (!(await writeMember(hub, lost, encodeRelease(lost, randomUUID)))) throw refused(range, name, WRITTEN);
+    out.text(`AddressRange "${range.name}": "${name}" is released, ${countOf(lost)} of it are free`, "green");
   }
   return ExitCode.Success;
 }
 
-function addressesOf(range: AddressRange, { blocks }: LostMember): readonly Range[] {
-  return rangesOf(withoutSpans(spansOf(rangesOfBlocks(blocks)), spansOf(exemptOf(range))), range.spec.family);
-}
+const WRITTEN = "its RangeMember was written meanwhile, so it may be alive";
 
-async function bury(hub: Places["hub"], { range, lost }: Loss, name: string): Promise<void> {
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const now = await readRange(hub, range.name);
-    if (hasWritten(lost, findLost(now, name)))
-      throw refused(range, name, "its entry or its leases were written meanwhile, so it may be alive");
-    if (await writeRange(hub, now, { status: encodeLoss(now, name) })) return;
-  }
-  throw new Error(`AddressRange "${range.name}" was changed by others ${MAX_TRIES} times; try again`);
+function addressesOf(range: AddressRange, { status }: RangeMember): readonly Range[] {
+  const whole = spansOf(rangesOfBlocks(Object.keys(status.blocks)));
+  return rangesOf(withoutSpans(whole, spansOf(exemptOf(range))), range.spec.family);
 }
 
 function refused({ name }: AddressRange, member: string, why: string): ProblemError {
-  return new ProblemError(`AddressRange "${name}": "${member}" is not declared gone: ${why}`);
+  return new ProblemError(`AddressRange "${name}": "${member}" is not released: ${why}`);
 }
 
-function countOf(blocks: readonly string[]): string {
-  return blocks.length === 1 ? "1 block" : `${blocks.length} blocks`;
+function countOf({ status: { blocks } }: RangeMember): string {
+  const { length } = Object.keys(blocks);
+  return length === 1 ? "1 block" : `${length} blocks`;
 }
 
 function describePlan({ range, lost, addresses, prober }: Loss, name: string, intervalMs: number): string {
-  const { disputed = [] } = lost.membership ?? {};
   const seconds = probeSeconds(addresses);
   return [
-    `AddressRange "${range.name}": probing ${countOf(lost.blocks)} of "${name}" from ${prober.nodes.join(", ")}`,
+    `AddressRange "${range.name}": probing ${countOf(lost)} of "${name}" from ${prober.nodes.join(", ")}`,
     `${ROUNDS} rounds of ${seconds} s, ${Math.max(seconds, intervalMs / 1_000)} s apart`,
-    ...(disputed.length === 0
-      ? []
-      : [`${disputed.length} disputed blocks are left to the clusters that have them now`]),
   ].join("; ");
 }

@@ -1,5 +1,4 @@
 /** The steps by which pools begin to lease and end: each names the version that it is based on. */
-import { randomUUID } from "node:crypto";
 import { CLUSTER_PATIENCE_MS } from "../../../../host/cli/cluster-source.ts";
 import { ProblemError } from "../../../../host/cli/exit-code.ts";
 import { isConflict, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
@@ -8,30 +7,32 @@ import { formatIp } from "../../../../host/net/ip.ts";
 import { formatRange, type Range } from "../../../../host/net/range.ts";
 import { IP_POOLS } from "../../../../host/resources/collections.ts";
 import type { AddressRange } from "../../address-range.ts";
-import { Hub } from "../../blocks/hub.ts";
-import type { OwnRanges } from "../../blocks/own-ranges.ts";
-import type { BlockDemand } from "../../blocks/plan-range.ts";
+import { openHub } from "../../blocks/hub.ts";
+import type { BlockDemand } from "../../blocks/plan-leases.ts";
 import { rangesOfBlocks } from "../../blocks/plan-release.ts";
 import { type Places, readRange, writeRange } from "./hub.ts";
 
 /** Most tries to write while others write to the same object. */
 const MAX_TRIES = 8;
 
-interface Membership {
+interface Asking {
   readonly range: string;
   readonly member: string;
-  readonly memory: OwnRanges;
+  /** Of what the cluster remembers. */
+  readonly namespace: string;
   readonly signal: AbortSignal;
 }
 
-/** Asks the hub as the cluster's controller does, under its name. Rejects with ProblemError if the hub refuses. */
+const CLOCK = { now: () => new Date(), nowMs: () => performance.now() };
+
+/** Asks the hub as the cluster's controller does, under its name. Rejects with ProblemError if it gets less. */
 export async function demand(
-  { hub, cluster }: Places,
-  { range, member: name, memory: own, signal }: Membership,
+  { hub, own, cluster }: Places,
+  { range, member, namespace, signal }: Asking,
   wanted: Partial<BlockDemand>,
 ): Promise<void> {
-  const source = new Hub({ hub, own, name, cluster, newId: randomUUID });
-  const view = await afterOthers(() => source.update(range, { lease: {}, giveBack: [], ...wanted }, signal));
+  const source = openHub({ hub, home: own.api, namespace, member: { range, member, cluster }, clock: CLOCK });
+  const view = await afterOthers(() => source.update({ lease: {}, giveBack: [], ...wanted }, signal));
   const missing = Object.keys(wanted.claim ?? {}).filter((block) => !(block in view.blocks));
   const left = (wanted.giveBack ?? []).filter((block) => block in view.blocks);
   if (missing.length + left.length === 0) return;
@@ -56,10 +57,10 @@ export async function writeExcluded(
   excludedOf: (range: AddressRange) => readonly Range[],
 ): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const now = await readRange(hub, name);
+    const { range: now } = await readRange(hub, name);
     const excludeIPs = excludedOf(now).map(formatRange);
     if (excludeIPs.join() === now.spec.excluded.map(formatRange).join()) return;
-    if (await writeRange(hub, now, { spec: { excludeIPs } })) return;
+    if (await writeRange(hub, now, { excludeIPs })) return;
   }
   throw new Error(`AddressRange "${name}" was changed by others ${MAX_TRIES} times; try again`);
 }

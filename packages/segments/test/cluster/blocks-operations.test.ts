@@ -20,7 +20,8 @@ import type { ControlPlane } from "../../../../test/lab/control-plane.ts";
 import type { KubeObject } from "../../../../test/lab/kube-client.ts";
 import { until } from "../../../../test/lab/waiting.ts";
 import { startBlocks } from "../../controllers/blocks-controller.ts";
-import { applyHubRights, RANGES } from "../lab/hub.ts";
+import { applyHubRights, createRange as createShared, MEMBERS, RANGES } from "../lab/hub.ts";
+import { leasesOf } from "../lab/leasing-cluster.ts";
 
 const SILENT = { link: "uplink", answered: [] };
 const ANSWERED = { link: "uplink", answered: [{ address: "10.6.0.20", mac: "02:00:00:00:00:07" }] };
@@ -70,19 +71,16 @@ beforeEach(async () => {
 
 const at = (last: number | string): string => `10.${serial}.0.${last}`;
 const questions = (): readonly string[] => readFileSync(join(home, "asked"), "utf8").split("\n").filter(Boolean);
-const rangeObject = (): Promise<KubeObject> => hub.client.get(`${RANGES}/${range}`);
+const statusOf = async (member: string): Promise<KubeObject> =>
+  (await hub.client.get(`${MEMBERS}/${range}.${member}`)).status;
+const leases = () => leasesOf(hub.client, range);
 
 function finds(record: object): void {
   writeFileSync(join(home, "segment.json"), JSON.stringify(record));
 }
 
-async function createRange(spec: object = {}): Promise<void> {
-  const members = ["east", "west"].map((name) => ({ name, user: `user-${name}`, maxBlocks: 4 }));
-  await hub.client.create(RANGES, {
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name: range } },
-    spec: { subnet, blockSize: 28, members, ...spec },
-  });
-}
+const createRange = (spec: object = {}) =>
+  createShared(hub.client, range, { subnet, blockSize: 28, ...spec }, { east: 4, west: 4 });
 
 async function blocks(...words: string[]): Promise<CommandOutcome> {
   const [command = "", ...rest] = words;
@@ -146,17 +144,18 @@ describe("a hand-cut pool", () => {
       exitCode: 0,
       stdout: expect.stringContaining(`${at("16/28")}: pool "${pool()}"`),
     });
-    expect((await rangeObject()).status).toBeUndefined();
+    expect((await leases()).size).toBe(0);
     const done = await blocks(...words());
     expect([done.exitCode, done.stdout.split("\n").at(-2)], done.stderr).toEqual([
       0,
       `AddressRange "${range}": 2 blocks of "east" are active`,
     ]);
-    const { spec, status } = await rangeObject();
-    expect(status.leases).toEqual({
-      [at("16/28")]: { member: "east", pool: pool() },
-      [at("48/28")]: { member: "east", pool: pool() },
-    });
+    const { spec } = await hub.client.get(`${RANGES}/${range}`);
+    const leased = Object.entries<KubeObject>((await statusOf("east")).blocks).map(([block, { pool }]) => [
+      block,
+      pool,
+    ]);
+    expect(leased).toEqual([at("16/28"), at("48/28")].map((block) => [block, pool()]));
     // What was excluded and is not of the pool stays so.
     expect(spec.excludeIPs).toEqual([`${at(16)}-${at(19)}`, `${at(32)}-${at(47)}`]);
     const wanted = [`${at("16/28")} Active`, `${at("48/28")} Active`];
@@ -170,8 +169,8 @@ describe("a hand-cut pool", () => {
 
     const left = await blocks("leave", "--pool", pool());
     expect([left.exitCode, left.stderr], left.stdout).toEqual([0, ""]);
-    const after = await rangeObject();
-    expect([after.status.leases ?? {}, after.spec.excludeIPs]).toEqual([{}, [`${at(16)}-${at(63)}`]]);
+    const after = await hub.client.get(`${RANGES}/${range}`);
+    expect([(await leases()).size, after.spec.excludeIPs]).toEqual([0, [`${at(16)}-${at(63)}`]]);
     const ranges = [`${at(16)}-${at(31)}`, `${at(48)}-${at(63)}`];
     expect((await world.read("ippools", pool())).spec).toMatchObject({
       ips: ranges,
@@ -194,7 +193,7 @@ describe("a hand-cut pool", () => {
       expect.stringContaining(`${at(29)}: 02:00:00:00:00:07 answers, as the agent of node n1`),
     ]);
     expect(questions().at(-1)).toBe(`-- berthctl blocks probe ${subnet} --ranges ${at(25)}-${at(31)} -o json`);
-    expect((await rangeObject()).status).toBeUndefined();
+    expect((await leases()).size).toBe(0);
   });
 });
 
@@ -210,49 +209,42 @@ describe("a lost cluster", () => {
     "0.05",
     ...more,
   ];
-  const west = { cluster: "uid-west", token: "t1", writes: 3, epoch: "e" };
+  const west = { cluster: "uid-west", token: "t1", writes: 3 };
 
   beforeEach(async () => {
     await createRange({ nodeIPs: [at(17)] });
-    const lease = { member: "west", pool: "lan" };
-    const status = {
-      sequence: 3,
-      epoch: "e",
-      leases: { [at("16/28")]: lease, [at("32/28")]: lease },
-      members: { west },
-    };
-    await hub.client.patch(`${RANGES}/${range}/status`, { status });
+    const block = { pool: "lan", request: randomUUID(), since: "2026-01-01T00:00:00Z" };
+    const status = { ...west, blocks: { [at("16/28")]: block, [at("32/28")]: block } };
+    await hub.client.patch(`${MEMBERS}/${range}.west/status`, { status });
   });
 
-  it("is declared gone after three silent rounds of all of its addresses", async () => {
+  it("is released after three silent rounds of all of its addresses", async () => {
     const { exitCode, stdout, stderr } = await blocks(...words());
-    expect([exitCode, stdout]).toEqual([
-      0,
-      `AddressRange "${range}": "west" is declared gone, 2 blocks of it are free\n`,
-    ]);
+    expect([exitCode, stdout]).toEqual([0, `AddressRange "${range}": "west" is released, 2 blocks of it are free\n`]);
     expect(stderr).toMatch(/probing 2 blocks of "west" from n1; 3 rounds of 1 s/);
     expect(questions().filter((line) => line.includes("--ranges"))).toEqual(
       Array(3).fill(`-- berthctl blocks probe ${subnet} --ranges ${at(16)},${at(18)}-${at(47)} -o json`),
     );
-    const { status } = await rangeObject();
-    expect(status).toMatchObject({ sequence: 4, leases: {}, members: { west: { ...west, gone: true } } });
+    expect(await statusOf("west")).toEqual({
+      ...{ cluster: "uid-west", token: expect.not.stringMatching("t1"), writes: 4, contested: true, blocks: {} },
+    });
     expect(await blocks(...words())).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining("was declared gone already"),
+      stderr: expect.stringContaining("it has no blocks"),
     });
   });
 
   it.each<[what: string, record: object, error: RegExp]>([
     ["a machine answers", ANSWERED, /addresses of its blocks are in use/],
     ["no agent is on the segment", { answered: [] }, /No agent is on the segment of/],
-  ])("is not declared gone when %s", async (_, record, error) => {
+  ])("is not released when %s", async (_, record, error) => {
     finds(record);
-    const before = await rangeObject();
+    const before = await statusOf("west");
     const { exitCode, stdout, stderr } = await blocks(...words());
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(error)]);
     if (record === ANSWERED)
       expect(stdout).toBe("10.6.0.20: 02:00:00:00:00:07 answers, as the agent of node n1 has found\n");
-    expect(await rangeObject()).toEqual(before);
+    expect(await statusOf("west")).toEqual(before);
   });
 });
 
@@ -263,15 +255,15 @@ describe("a cluster that was restored", () => {
   it("goes on when nobody else uses its blocks, and leases again", { timeout: 60_000 }, async () => {
     await createRange();
     await world.pool(pool(), { subnet, source: { range } });
-    await until("it has a block", async () => Object.keys((await rangeObject()).status?.leases ?? {}).length > 0);
+    await until("it has a block", async () => (await leases()).size > 0);
     expect(await blocks(...words())).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining("nothing is contested"),
     });
-    const { members } = (await rangeObject()).status;
-    const east = { ...members.east, token: randomUUID(), writes: members.east.writes + 3 };
-    await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { east } } });
-    await until("it is contested", async () => (await rangeObject()).status.members.east.contested === true);
+    const { writes } = await statusOf("east");
+    const status = { token: randomUUID(), writes: writes + 3 };
+    await hub.client.patch(`${MEMBERS}/${range}.east/status`, { status });
+    await until("it is contested", async () => (await statusOf("east")).contested === true);
     finds({ link: "uplink", answered: [{ address: at(20), mac: "02:00:00:00:00:07" }] });
     expect(await blocks(...words())).toMatchObject({
       exitCode: 1,
@@ -280,6 +272,6 @@ describe("a cluster that was restored", () => {
     finds(SILENT);
     const { exitCode, stdout, stderr } = await blocks(...words());
     expect([exitCode, stdout], stderr).toEqual([0, expect.stringContaining('this cluster goes on as "east"')]);
-    await until("it goes on", async () => (await rangeObject()).status.members.east.contested === undefined);
+    await until("it goes on", async () => (await statusOf("east")).contested === undefined);
   });
 });

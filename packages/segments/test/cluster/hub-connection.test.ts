@@ -17,10 +17,10 @@ import { connectClient } from "../../../../test/lab/cluster/in-process.ts";
 import { NAMESPACES, poolObject } from "../../../../test/lab/cluster/objects.ts";
 import type { ControlPlane } from "../../../../test/lab/control-plane.ts";
 import { until } from "../../../../test/lab/waiting.ts";
-import { readRange } from "../../blocks/hub.ts";
+import { readShared } from "../../blocks/hub.ts";
 import { HubConnection } from "../../blocks/hub-connection.ts";
 import { RANGES_MAP } from "../../blocks/own-ranges.ts";
-import { addMember, rangeObject } from "../lab/hub.ts";
+import { addMember, createRange } from "../lab/hub.ts";
 
 const RANGES = collectionPath(ADDRESS_RANGES);
 const POOLS = collectionPath(IP_POOLS);
@@ -114,7 +114,7 @@ it("a hub that does not serve the kind, lacks the range, refuses the token or is
   await expect(unserved).rejects.toThrow(/^it does not serve AddressRanges of ipam.vendor.io\/v1; install /);
   await expect(unserved).rejects.toMatchObject({ reason: "OtherVersion" });
   await mount(withUser({ token: "expired" }));
-  const refused = () => readRange(connection, "lan", AbortSignal.timeout(10_000)).catch((error: unknown) => error);
+  const refused = () => readShared(connection, "lan", AbortSignal.timeout(10_000)).catch((error: unknown) => error);
   await expect.poll(refused, { timeout: 20_000 }).toMatchObject({ reason: "TokenRefused" });
   await mount(withCluster({ "insecure-skip-tls-verify": true, "certificate-authority": undefined }));
   await expect.poll(refused, { timeout: 20_000 }).toMatchObject({ reason: "HubNotTrusted" });
@@ -126,7 +126,7 @@ it("a controller that leases shows its token to nobody: neither in its log, nor 
   await hub.client.create(`${NAMESPACES}/kube-system/secrets`, {
     ...{ apiVersion: "v1", kind: "Secret", metadata: { name: "berth-hub" }, stringData: secret },
   });
-  await hub.client.create(RANGES, rangeObject("lan", { subnet: "10.6.0.0/24", blockSize: 28 }, { east: 4 }));
+  await createRange(hub.client, "lan", { subnet: "10.6.0.0/24", blockSize: 28 }, { east: 4 });
   await hub.client.create(POOLS, poolObject({ name: "lan", subnet: "10.6.0.0/24", source: { range: "lan" } }));
   await hub.client.apply(`${NAMESPACES}/kube-system/configmaps/${RANGES_MAP}`, {
     ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: RANGES_MAP } },

@@ -11,13 +11,14 @@ import { connectClient } from "../../../../test/lab/cluster/in-process.ts";
 import { NAMESPACES, namespaceObject } from "../../../../test/lab/cluster/objects.ts";
 import type { ControlPlane } from "../../../../test/lab/control-plane.ts";
 import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
-import { Hub } from "../../blocks/hub.ts";
-import { OwnRanges, RANGES_MAP } from "../../blocks/own-ranges.ts";
-import type { BlockDemand } from "../../blocks/plan-range.ts";
-import { addMember } from "../lab/hub.ts";
+import { openHub } from "../../blocks/hub.ts";
+import { RANGES_MAP } from "../../blocks/own-ranges.ts";
+import type { BlockDemand } from "../../blocks/plan-leases.ts";
+import { addMember, createRange, MEMBERS, memberObject, RANGES } from "../lab/hub.ts";
 
-const RANGES = "/apis/ipam.vendor.io/v1/addressranges";
 const CLUSTERS = ["east", "west", "north"];
+const SHARES = Object.fromEntries(CLUSTERS.map((name) => [name, 12]));
+const SPEC = { subnet: "10.6.0.0/24", blockSize: 28 };
 const NOTHING: BlockDemand = { lease: {}, giveBack: [] };
 
 let hub: ControlPlane;
@@ -25,8 +26,6 @@ let home: ControlPlane;
 let homeApi: ProductClient;
 const apis = new Map<string, ProductClient>();
 const tokens = new Map<string, string>();
-
-const userOf = (name: string) => `system:serviceaccount:kube-system:range-${name}`;
 
 beforeAll(async () => {
   [hub, home] = await Promise.all([borrowPlane(), borrowPlane()]);
@@ -55,166 +54,154 @@ let tries = 0;
 
 beforeEach(async () => {
   range = `lan-${++tries}`;
-  await hub.client.create(RANGES, rangeObject(range));
+  await createRange(hub.client, range, SPEC, SHARES);
 });
-afterEach(async () => {
-  await hub.client.delete(`${RANGES}/${range}`);
-});
+afterEach(() => removeRange(range));
 
-function rangeObject(name: string, spec: object = {}): KubeObject {
-  const members = CLUSTERS.map((each) => ({ name: each, user: userOf(each), maxBlocks: 12 }));
-  return {
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name } },
-    spec: { subnet: "10.6.0.0/24", blockSize: 28, members, ...spec },
-  };
+async function removeRange(name: string): Promise<void> {
+  for (const each of CLUSTERS) await hub.client.delete(`${MEMBERS}/${name}.${each}`).catch(() => undefined);
+  await hub.client.delete(`${RANGES}/${name}`).catch(() => undefined);
 }
 
 /** The cluster's own view; `memory`: the namespace where it keeps it. */
-function openCluster(name: string, memory = name, renews = false): Hub {
-  const own = new OwnRanges(homeApi, memory);
-  const identity = { name, cluster: `uid-${name}`, newId: randomUUID };
-  return new Hub({ hub: apis.get(name) as ProductClient, own, ...identity, renews });
+function openCluster(name: string, { memory = name, of = range, renews = false } = {}) {
+  const member = { range: of, member: name, cluster: `uid-${name}` };
+  const clock = { now: () => new Date(), nowMs: () => performance.now() };
+  return openHub({ hub: apis.get(name) as ProductClient, home: homeApi, namespace: memory, member, clock, renews });
 }
 
-const ask = (name: string, demand: Partial<BlockDemand> = {}, memory = name) =>
-  openCluster(name, memory).update(range, { ...NOTHING, ...demand }, AbortSignal.timeout(30_000));
+type Opened = ReturnType<typeof openCluster>;
 
-const statusOf = async (): Promise<KubeObject> => (await hub.client.get(`${RANGES}/${range}`)).status;
+const update = (cluster: Opened, demand: Partial<BlockDemand> = {}) =>
+  cluster.update({ ...NOTHING, ...demand }, AbortSignal.timeout(30_000));
+const ask = (name: string, demand: Partial<BlockDemand> = {}, options = {}) =>
+  update(openCluster(name, options), demand);
 
-it("three clusters that lease at once get all blocks, each once, and the next one is told that none is left", async () => {
-  const views = await Promise.all(CLUSTERS.map((name) => ask(name, { lease: { lan: 6 } })));
+const statusOf = async (member: string): Promise<KubeObject> =>
+  (await hub.client.get(`${MEMBERS}/${range}.${member}`)).status;
+
+it("three clusters that lease at once get all blocks, each once, and then none is left", async () => {
+  const clusters = CLUSTERS.map((name) => openCluster(name));
+  // Who meets another gives way, or waits a pass.
+  for (let pass = 0; pass < 3; pass++)
+    await Promise.all(clusters.map((cluster) => update(cluster, { lease: { lan: 6 } })));
+  const views = await Promise.all(clusters.map((cluster) => update(cluster, { lease: { lan: 6 } })));
   const leased = views.flatMap(({ blocks }) => Object.keys(blocks));
   expect(leased).toHaveLength(16);
   expect(new Set(leased)).toHaveLength(16);
-  expect(views.map(({ short }) => short).filter((short) => short !== undefined)).toEqual(["range"]);
-  const { leases, members, sequence } = await statusOf();
-  expect(Object.keys(leases)).toHaveLength(16);
-  expect(Object.keys(members).sort()).toEqual(CLUSTERS.toSorted());
-  expect(sequence).toBe(3);
+  expect(views.map(({ short }) => short).filter((short) => short !== undefined)).toContain("range");
+  const statuses = await Promise.all(CLUSTERS.map(statusOf));
+  expect(statuses.flatMap(({ blocks }) => Object.keys(blocks)).sort()).toEqual(leased.toSorted());
+});
+
+it("what the hub loses is written again at once, and a block that another has by now is given by neither", async () => {
+  const lost = await ask("east", { lease: { lan: 2 } });
+  const member = `${MEMBERS}/${range}.east`;
+  const { spec } = await hub.client.get(member);
+  await hub.client.delete(member);
+  await hub.client.create(MEMBERS, { ...memberObject(range, "east", 12), spec });
+  const [first = "", second = ""] = Object.keys(lost.blocks);
+  await ask("west", { claim: { [first]: "lan" } });
+  const east = await ask("east", { lease: { lan: 2 } });
+  expect([east.blocks, east.disputed]).toEqual([{ [second]: "lan" }, { [first]: "lan" }]);
+  expect(await ask("west", { lease: { lan: 1 } })).toMatchObject({ disputed: { [first]: "lan" }, blocks: {} });
+  await ask("west", { giveBack: [first] });
+  expect((await ask("east", { lease: { lan: 2 } })).blocks).toEqual(lost.blocks);
+});
+
+it("a copy of a cluster is found out by its first question, and neither goes on", async () => {
+  await ask("east", { lease: { lan: 1 } });
+  const memory = await home.client.get(`${NAMESPACES}/east/configmaps/${RANGES_MAP}`);
+  await home.client.apply(`${NAMESPACES}/copy`, namespaceObject("copy"));
+  await home.client.apply(`${NAMESPACES}/copy/configmaps/${RANGES_MAP}`, mapObject(memory.data));
+  expect((await ask("east", {}, { memory: "copy", renews: true })).bar).toBeUndefined();
+  const east = await ask("east", { lease: { lan: 2 } });
+  expect([east.bar, Object.keys(east.blocks).length]).toEqual([{ kind: "contested" }, 1]);
+  expect((await ask("east", {}, { memory: "copy" })).bar).toEqual({ kind: "contested" });
+});
+
+it("a cluster under another name leases nothing, and is told its own", async () => {
+  const { blocks } = await ask("east", { lease: { lan: 1 } });
+  const renamed = ask("north", { lease: { lan: 1 } }, { memory: "east" });
+  await expect(renamed).rejects.toMatchObject({ reason: "NotMember", message: expect.stringContaining('"east"') });
+  expect((await ask("east")).blocks).toEqual(blocks);
 });
 
 describe("a stolen token", () => {
   let thief: KubeClient;
-  let version: string;
 
   beforeEach(async () => {
     await ask("east", { lease: { lan: 2 } });
     await ask("west", { lease: { lan: 1 } });
     thief = await hub.openClient({ token: tokens.get("west") as string });
-    version = (await hub.client.get(`${RANGES}/${range}`)).metadata.resourceVersion;
   });
   afterEach(() => thief.close());
 
-  /** What a member writes; `change` is the attack. */
-  async function attempt(change: (status: KubeObject, before: KubeObject) => void): Promise<string> {
-    const before = await statusOf();
-    const { epoch, sequence, members } = before;
-    const { west } = members;
-    const status = {
-      ...{ sequence: sequence + 1, epoch, leases: {} },
-      members: { west: { ...west, token: randomUUID(), writes: west.writes + 1 } },
-    };
-    change(status, before);
-    const body = { metadata: { resourceVersion: version }, status };
-    const outcome = await outcomeOf(thief.patch(`${RANGES}/${range}/status`, body));
-    if (outcome !== "done") expect(await statusOf()).toEqual(before);
-    return outcome;
-  }
+  const block = (again = false) => ({
+    ...{ pool: "lan", request: randomUUID(), since: new Date().toISOString() },
+    ...(again && { again }),
+  });
+  const write = (member: string, status: object) =>
+    outcomeOf(thief.patch(`${MEMBERS}/${range}.${member}/status`, { status }));
+  const many = (count: number, again = false) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`10.6.0.${16 * at}/28`, block(again)]));
 
-  const lease =
-    (block: string, member = "west") =>
-    (status: KubeObject) => {
-      status.leases[block] = { member, pool: "lan" };
-    };
-  /** The member's entry with other fields. */
-  const entry =
-    (member: string, fields: object) =>
-    ({ members }: KubeObject) => {
-      members[member] = { ...members[member], ...fields };
-    };
-  const freeOf = ({ leases }: KubeObject) =>
-    Array.from({ length: 16 }, (_, at) => `10.6.0.${at * 16}/28`).filter((block) => !(block in leases));
-  const ofEast = ({ leases }: KubeObject) => Object.keys(leases).find((block) => leases[block].member === "east") ?? "";
-
-  it("leases what its share allows", async () => {
-    expect(await attempt((status, before) => lease(freeOf(before)[0] ?? "")(status))).toBe("done");
+  it("writes nothing of another member, and has no more blocks than its share", async () => {
+    expect(await write("east", { contested: true })).toMatch(/is not its user/);
+    expect(await write("east", { blocks: { "10.6.0.0/28": null } })).toMatch(/is not its user/);
+    expect(await write("west", { blocks: many(13) })).toMatch(/more than its 12 blocks/);
+    expect(await write("west", { blocks: { everything: block() } })).toMatch(/want each of status.blocks as a prefix/);
+    await hub.client.patch(`${MEMBERS}/${range}.west`, { spec: { maxBlocks: 0 } });
+    expect(await write("west", { blocks: many(13) })).toMatch(/more than its 0 blocks/);
   });
 
-  it.each<[what: string, attack: (status: KubeObject, before: KubeObject) => void, wanted: RegExp]>([
-    ["takes a block of another member", (status, before) => lease(ofEast(before))(status), /it changes no lease/],
-    ["leases half a block", lease("10.6.0.240/29"), /has no block 10.6.0.240\/29/],
-    ["leases a block of another subnet", lease("10.7.0.0/28"), /has no block 10.7.0.0\/28/],
-    [
-      "leases beyond its share",
-      (status, before) => {
-        for (const block of freeOf(before).slice(0, 12)) lease(block)(status);
-      },
-      /more than its 12 blocks/,
-    ],
-    ["changes another member's entry", entry("east", { token: "x" }), /its own entry/],
-    ["declares itself gone", entry("west", { gone: true }), /only an administrator/],
-    ["takes another cluster's name", entry("west", { cluster: "uid-east" }), /must keep its cluster/],
-    [
-      "keeps its token",
-      (status, { members }) => Object.assign(status.members.west, { token: members.west.token }),
-      /replace its token/,
-    ],
-    ["leaves the sequence", (status, { sequence }) => Object.assign(status, { sequence }), /would not be the next one/],
-    [
-      "begins an epoch that waits for nobody",
-      (status) => entry("west", { epoch: "mine" })(Object.assign(status, { epoch: "mine" })),
-      /waits for all members/,
-    ],
-    [
-      "writes nothing of itself",
-      ({ members }) => Reflect.deleteProperty(members, "west"),
-      /must keep its cluster|its own entry/,
-    ],
-  ])("never %s", async (_, attack, wanted) => {
-    expect(await attempt(attack)).toMatch(wanted);
+  it("disputes no more blocks than its share, and stops no other cluster", async () => {
+    await hub.client.patch(`${MEMBERS}/${range}.west`, { spec: { maxBlocks: 3 } });
+    const [first = "", second = ""] = Object.keys((await ask("east")).blocks);
+    const stolen = { "10.6.0.0/8": block(true), "0.0.0.0/0": block(true), [first]: block(true) };
+    const { blocks } = await statusOf("west");
+    const none = Object.fromEntries(Object.keys(blocks).map((each) => [each, null]));
+    expect(await write("west", { blocks: { ...none, ...stolen } })).toBe("done");
+    const east = await ask("east", { lease: { lan: 4 } });
+    expect([Object.keys(east.disputed), Object.keys(east.blocks).length, east.bar]).toEqual([[first], 3, undefined]);
+    expect(Object.keys(east.blocks)).toContain(second);
   });
 
-  it("changes nothing but a status", async () => {
+  it("changes nothing but its own status", async () => {
+    const own = `${MEMBERS}/${range}.west`;
     const outcomes = await Promise.all([
+      outcomeOf(thief.patch(own, { spec: { maxBlocks: 2_000 } })),
+      outcomeOf(thief.delete(own)),
+      outcomeOf(thief.delete(`${MEMBERS}/${range}.east`)),
+      outcomeOf(thief.create(MEMBERS, memberObject(range, "other", 5))),
       outcomeOf(thief.patch(`${RANGES}/${range}`, { spec: { blockSize: 27 } })),
-      outcomeOf(thief.delete(`${RANGES}/${range}`)),
-      outcomeOf(thief.create(RANGES, rangeObject("other"))),
-      outcomeOf(thief.put(`${RANGES}/${range}/status`, await hub.client.get(`${RANGES}/${range}`))),
+      outcomeOf(thief.put(`${own}/status`, await hub.client.get(own))),
       outcomeOf(thief.get("/api/v1/namespaces/kube-system/secrets")),
     ]);
     for (const outcome of outcomes) expect(outcome).toMatch(/^403 /);
   });
 
-  it("of an account that is no member leases nothing", async () => {
-    const members = [{ name: "east", user: userOf("east"), maxBlocks: 12 }];
-    await hub.client.patch(`${RANGES}/${range}`, { spec: { members } });
-    version = (await hub.client.get(`${RANGES}/${range}`)).metadata.resourceVersion;
-    expect(await attempt((status, before) => lease(freeOf(before)[0] ?? "")(status))).toMatch(/the user of no member/);
-    expect((await ask("west")).bar).toEqual({ kind: "notMember" });
+  it("of an account that is no member any more writes nothing, and its blocks are left to its cluster", async () => {
+    await hub.client.delete(`${MEMBERS}/${range}.west`);
+    expect(await write("west", { blocks: many(1) })).toMatch(/^404 /);
+    await expect(ask("west")).rejects.toMatchObject({ reason: "NotMember" });
   });
 });
 
-it("of two ranges with the same addresses no block is leased, returned ones are, and other address spaces do not matter", async () => {
-  await ask("east", { lease: { lan: 2 } });
-  const others: [name: string, spec: object][] = [
-    ["inner", { subnet: "10.6.0.128/25" }],
-    ["spare", { subnet: "10.6.0.0/24", addressSpace: "tenant" }],
-    ["beside", { subnet: "10.6.1.0/24" }],
+it("ranges with the same addresses lease no block twice, but in other address spaces", async () => {
+  const specs: readonly [name: string, spec: object][] = [
+    ["inner", { subnet: "10.6.0.128/25", blockSize: 29 }],
+    ["tenant", { ...SPEC, addressSpace: "tenant" }],
   ];
-  for (const [name, spec] of others) await hub.client.create(RANGES, rangeObject(name, spec));
+  for (const [name, spec] of specs) await createRange(hub.client, name, spec, { east: 16, west: 16 });
   try {
-    const bar = { kind: "overlaps", ranges: ["inner"] };
-    const before = await ask("east", { lease: { lan: 3 } });
-    expect([before.bar, Object.keys(before.blocks).length]).toEqual([bar, 2]);
-    const inner = openCluster("west").update("inner", { lease: { lan: 1 }, giveBack: [] }, AbortSignal.timeout(30_000));
-    expect(await inner).toMatchObject({ bar: { kind: "overlaps", ranges: [range] }, blocks: {} });
-    const after = await ask("east", { lease: { lan: 3 }, giveBack: Object.keys(before.blocks).slice(0, 1) });
-    expect([after.bar, Object.keys(after.blocks).length]).toEqual([bar, 1]);
-    expect((await ask("east")).bar).toBeUndefined();
-    await hub.client.delete(`${RANGES}/inner`);
-    expect(Object.keys((await ask("east", { lease: { lan: 3 } })).blocks)).toHaveLength(3);
+    const inner = Object.keys((await ask("west", { lease: { lan: 16 } }, { of: "inner" })).blocks);
+    expect(inner).toHaveLength(16);
+    const east = await ask("east", { lease: { lan: 12 } });
+    expect([east.short, Object.keys(east.blocks).length]).toEqual(["range", 8]);
+    expect(Object.keys((await ask("east", { lease: { lan: 16 } }, { of: "tenant" })).blocks)).toHaveLength(16);
   } finally {
-    for (const [name] of others) await hub.client.delete(`${RANGES}/${name}`).catch(() => undefined);
+    for (const [name] of specs) await removeRange(name);
   }
 });
 
@@ -223,13 +210,13 @@ describe("the API server refuses a range", () => {
     ["of blocks with more than 256 addresses", { subnet: "10.6.0.0/16", blockSize: 23 }, /24/],
     ["of blocks beyond the family", { blockSize: 64 }, /24 to 32 for IPv4/],
     ["with a block larger than the subnet", { subnet: "10.6.0.0/25", blockSize: 24 }, /cuts the subnet/],
-    [
-      "whose members share a user",
-      { members: CLUSTERS.map((name) => ({ name, user: "one", maxBlocks: 1 })) },
-      /of their own/,
-    ],
   ])("%s", async (_, spec, wanted) => {
-    expect(await outcomeOf(hub.client.create(RANGES, rangeObject("bad", spec)))).toMatch(wanted);
+    expect(await outcomeOf(createRange(hub.client, "bad", { ...SPEC, ...spec }, {}))).toMatch(wanted);
+  });
+
+  it("whose member becomes another cluster's", async () => {
+    const change = { spec: { member: "other" } };
+    expect(await outcomeOf(hub.client.patch(`${MEMBERS}/${range}.east`, change))).toMatch(/immutable/);
   });
 
   it("whose blocks change their size", async () => {

@@ -9,7 +9,8 @@ import type { LabController } from "../../../../test/lab/cluster/controller.ts";
 import { until } from "../../../../test/lab/waiting.ts";
 import { ofRun } from "../../../../test/world/long-cases.ts";
 import { rows } from "../../../../test/world/rows.ts";
-import { RANGES } from "../lab/hub.ts";
+import { MEMBERS, RANGES } from "../lab/hub.ts";
+import { leasesOf } from "../lab/leasing-cluster.ts";
 import { answered, openSharing, type SharingCluster, shareRange } from "./sharing-clusters.ts";
 
 let east: SharingCluster;
@@ -23,7 +24,7 @@ beforeAll(async () => {
   for (const each of [east, west]) controllers.push(await each.lead());
 });
 afterAll(async () => {
-  console.log(["AddressRange, verb | new pods | what is said", ...table].join("\n"));
+  console.log(["Object, verb | new pods | what is said", ...table].join("\n"));
   for (const each of [east, west]) await each?.stop();
 });
 
@@ -39,8 +40,7 @@ it("pods start in both until the segment is full, no address is given twice, and
   // Of /27 without its first and last address and the gateway.
   expect(given).toHaveLength(29);
   expect([new Set(given).size, answered]).toEqual([given.length, []]);
-  const { leases } = (await east.world.client.get(`${RANGES}/lan`)).status;
-  expect(Object.keys(leases)).toHaveLength(4);
+  expect((await leasesOf(east.world.client)).size).toBe(4);
   for (const refusal of refusals.values())
     expect(refusal).toMatch(
       /takes its blocks from AddressRange "lan": no block is free: this cluster has \d, (?:east|west) \d$/,
@@ -75,17 +75,23 @@ it("each cluster's berthctl shows who has what, and whose block an address is in
 });
 
 const CELLS = rows`
-  deleted => the hub has no such range
-  deleted and made again => nothing
-  emptied => refused
-  without status => nothing
-  malformed status => refused
-  restored => nothing`;
+  AddressRange: deleted => the hub has no such range
+  AddressRange: deleted and made again => nothing
+  AddressRange: emptied => refused
+  AddressRange: restored => nothing
+  RangeMember: deleted => the hub has no RangeMember of this cluster
+  RangeMember: deleted and made again => nothing
+  RangeMember: emptied => refused
+  RangeMember: without status => nothing
+  RangeMember: malformed status => refused
+  RangeMember: restored => nothing`;
 
-/** Rule known-stays: what the hub's object says is lost, and each cluster still knows which blocks it has. */
-it.each(ofRun(CELLS, () => false))("AddressRange, %s => %s", { timeout: 180_000 }, async (verb, said) => {
-  const at = CELLS.findIndex(([each]) => each === verb) + 1;
-  const [name, path] = [`lan-${at}`, `${RANGES}/lan-${at}`];
+/** Rule known-stays: what the hub's objects say is lost, and each cluster still knows which blocks it has. */
+it.each(ofRun(CELLS, () => false))("%s => %s", { timeout: 180_000 }, async (cell, said) => {
+  const at = CELLS.findIndex(([each]) => each === cell) + 1;
+  const [kind, verb = ""] = cell.split(": ");
+  const name = `lan-${at}`;
+  const path = kind === "AddressRange" ? `${RANGES}/${name}` : `${MEMBERS}/${name}.east`;
   const { client } = east.world;
   await shareRange([east, west], name, { subnet: `10.6.${at}.0/26`, blockSize: 29, gateway: `10.6.${at}.1` });
   const given = [await east.start(`${name}-first`, name)];
@@ -99,7 +105,7 @@ it.each(ofRun(CELLS, () => false))("AddressRange, %s => %s", { timeout: 180_000 
   const problems = () =>
     controllers.flatMap((each) => each.problems("blocks").filter((text) => text.includes(`"${name}"`)));
   if (verb === "deleted") await expect.poll(() => problems().join(), { timeout: 10_000 }).toContain(said);
-  table.push([verb, given.join(" "), [...new Set(problems())].join("; ").slice(0, 100)].join(" | "));
+  table.push([cell, given.join(" "), [...new Set(problems())].join("; ").slice(0, 100)].join(" | "));
   expect(given.join()).not.toContain("refused");
   expect([new Set(given).size, answered]).toEqual([given.length, []]);
 });

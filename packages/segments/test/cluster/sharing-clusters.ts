@@ -16,7 +16,7 @@ import { until } from "../../../../test/lab/waiting.ts";
 import { mac } from "../../../../test/world/values.ts";
 import { startBlocks } from "../../controllers/blocks-controller.ts";
 import type { HubAccess } from "../../types.ts";
-import { addMember, applyHubRights, RANGES, rangeObject } from "../lab/hub.ts";
+import { addMember, applyHubRights, createRange } from "../lab/hub.ts";
 
 const OWN = mac("0a:00:00:00:00:01");
 
@@ -92,7 +92,7 @@ export async function openSharing<N extends string>(
 export async function shareRange(clusters: readonly SharingCluster[], name: string, spec: object): Promise<void> {
   const members = Object.fromEntries(clusters.map((each) => [each.name, 4]));
   const [home] = clusters as [SharingCluster];
-  await home.world.client.create(RANGES, rangeObject(name, spec, members));
+  await createRange(home.world.client, name, spec, members);
   const { subnet, gateway } = spec as { subnet: string; gateway: string };
   for (const { world } of clusters) await world.pool(name, { subnet, gateway, source: { range: name } });
 }

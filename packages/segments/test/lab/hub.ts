@@ -1,8 +1,8 @@
 /**
- * A hub for several clusters: an AddressRange, and an account for each member, as docs/clusters.md has it.
+ * A hub for several clusters: an AddressRange with its RangeMembers, and an account for each (docs/clusters.md).
  *
  *   const spec = { subnet: "10.6.0.0/24", blockSize: 28 };
- *   await hub.client.create(RANGES, rangeObject("lan", spec, { east: 8, west: 8 }));
+ *   await createRange(hub.client, "lan", spec, { east: 8, west: 8 });
  *   const kubeconfig = await hub.writeKubeconfig("east", { token: await addMember(hub.client, "east") });
  *   await applyHubRights(east.client);                   // as the chart does with the value hub.kubeconfigSecret
  *
@@ -15,17 +15,27 @@ import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts
 import { RANGES_MAP } from "../../blocks/own-ranges.ts";
 
 export const RANGES = "/apis/ipam.vendor.io/v1/addressranges";
+export const MEMBERS = "/apis/ipam.vendor.io/v1/rangemembers";
 const GROUP = "rbac.authorization.k8s.io";
 const ROLES = `/apis/${GROUP}/v1`;
 
 /** `members`: the blocks that each may have, by name. */
-export function rangeObject(name: string, spec: object, members: Readonly<Record<string, number>>): KubeObject {
-  const list = Object.entries(members).map(([member, maxBlocks]) => ({
-    ...{ name: member, user: `system:serviceaccount:${SYSTEM}:${accountOf(member)}`, maxBlocks },
-  }));
+export async function createRange(
+  hub: KubeClient,
+  name: string,
+  spec: object,
+  members: Readonly<Record<string, number>>,
+): Promise<void> {
+  await hub.create(RANGES, { apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name }, spec });
+  for (const [member, maxBlocks] of Object.entries(members))
+    await hub.create(MEMBERS, memberObject(name, member, maxBlocks));
+}
+
+export function memberObject(range: string, member: string, maxBlocks: number): KubeObject {
+  const user = `system:serviceaccount:${SYSTEM}:${accountOf(member)}`;
   return {
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name } },
-    spec: { ...spec, members: list },
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "RangeMember", metadata: { name: `${range}.${member}` } },
+    spec: { range, member, user, maxBlocks },
   };
 }
 

@@ -5,7 +5,7 @@
  *
  *   const place = { machine, address: "10.60.0.5", node };
  *   const east = await LeasingCluster.open(world, { name: "east", ...place, network: "lan1" });
- *   await east.client.create(RANGES, rangeObject("lan", spec, { east: 4, west: 4 }));
+ *   await createRange(east.client, "lan", spec, { east: 4, west: 4 });
  *   await east.lease({ hub: east, pool: { subnet, gateway }, speed: 60 });
  *   const { pod, refusal } = await east.start("web-0");
  *   await east.end("web-0");
@@ -27,7 +27,7 @@ import { podArgs } from "../../../../test/lab/manifests.ts";
 import { NodePods } from "../../../../test/lab/netns/node-pods.ts";
 import { addressesOf, type NetnsWorld } from "../../../../test/lab/netns/world.ts";
 import type { Netns } from "../../../../test/lab/netns.ts";
-import { addMember, applyHubRights, RANGES } from "./hub.ts";
+import { addMember, applyHubRights, MEMBERS } from "./hub.ts";
 
 const NAMESPACE = "shop";
 const SETTINGS = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "2s" } };
@@ -200,10 +200,10 @@ export async function leasedPool(client: KubeClient): Promise<LeasedPool> {
 
 /** `10.60.1.0/29 east, …`: as the hub has it, in the order of the addresses. */
 export async function leasesOf(hub: KubeClient, range = "lan"): Promise<ReadonlyMap<string, string>> {
-  const { status } = await hub.get(`${RANGES}/${range}`);
-  const leases = Object.entries<KubeObject>(status?.leases ?? {});
+  const { items } = await hub.get(MEMBERS);
+  const leases = items
+    .filter(({ spec }: KubeObject) => spec.range === range)
+    .flatMap(({ spec, status }: KubeObject) => Object.keys(status?.blocks ?? {}).map((block) => [block, spec.member]));
   const numberOf = (block: string) => Number(block.split("/")[0]?.split(".").at(-1));
-  return new Map(
-    leases.map(([block, { member }]) => [block, member] as const).sort(([a], [b]) => numberOf(a) - numberOf(b)),
-  );
+  return new Map(leases.sort(([a]: [string], [b]: [string]) => numberOf(a) - numberOf(b)));
 }

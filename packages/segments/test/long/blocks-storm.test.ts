@@ -4,7 +4,7 @@
  */
 import { afterAll, expect, it } from "vitest";
 import { NetnsWorld } from "../../../../test/lab/netns/world.ts";
-import { RANGES, rangeObject } from "../lab/hub.ts";
+import { createRange } from "../lab/hub.ts";
 import { LeasingCluster } from "../lab/leasing-cluster.ts";
 
 const PODS = 100;
@@ -31,7 +31,7 @@ async function storm(blockSize: number): Promise<void> {
   const place = { name, machine, address: "10.60.0.5", node: fabric.node1, network };
   const east = await LeasingCluster.open(world, place);
   await world.define(network, [{ type: "macvlan", master: "eth0", mode: "bridge", ipam: { type: "berth" } }]);
-  await east.client.create(RANGES, rangeObject("lan", { subnet: SUBNET, blockSize, nodeIPs: NODES }, { [name]: 16 }));
+  await createRange(east.client, "lan", { subnet: SUBNET, blockSize, nodeIPs: NODES }, { [name]: 16 });
   await east.lease({ hub: east.plane, pool: { subnet: SUBNET }, speed: 1 });
   const started = await Promise.all(Array.from({ length: PODS }, (_, number) => east.start(`web-${number}`)));
   const times = started.map(({ tookMs }) => tookMs / 1_000);

@@ -1,4 +1,4 @@
-/** The leases of blocks under the breadth-first search: every order of asks, writes, late writes and faults. */
+/** The leases of blocks under the breadth-first search: every order of asks, late requests and faults. */
 import { expect, it } from "vitest";
 import { search } from "../../../../test/property/registry/search/search.ts";
 import { itLong } from "../../../../test/world/long-cases.ts";
@@ -22,10 +22,14 @@ itLong.for(Object.entries(BROKEN_SCENES))("%s: two clusters use one block", asyn
   expect(violations.map(({ invariant }) => invariant)).toEqual(["one cluster"]);
 });
 
+const ALL = { ...SCENES, ...LARGE_SCENES };
+
 it.for([
-  ["rest", "the hub is restored"],
-  ["reading", "a create is late"],
+  ["recall", "hub: a cluster is cut off while it is restored"],
+  ["rest", "the server is restored"],
+  ["rest", "hub: it is restored"],
+  ["reading", "hub: a create is late"],
 ] as const)("without the %s, %s: two clusters use one block", async ([without, scene]) => {
-  const { violations } = await search(leaseSystem({ ...SCENES[scene], without }), FIRST);
+  const { violations } = await search(leaseSystem({ ...ALL[scene], without }), FIRST);
   expect(violations.map(({ invariant }) => invariant)).toContain("one cluster");
 });

@@ -88,9 +88,9 @@ class LeasingPool {
     const { blocks, giveBack, wants, isSurplus } = planBlocks({
       known: this.blocks.map(({ name, state, sinceMs }) => ({ block: name, state, ageMs: nowMs - sinceMs })),
       leased: this.blocks.map(({ name }) => name),
-      ...{ isOpen: false, isContested: false, isDisputed: () => false, mayReturn: true },
+      ...{ isContested: false, isDisputed: () => false, mayReturn: true },
+      isUsed: (name) => find(name).used > 0,
       isEmpty: (name) => find(name).used === 0,
-      progressOf: (name) => (find(name).used === 0 ? "claimed" : "refused"),
       freeOf: (name) => size - find(name).used,
       ...{ size, isWanted: this.#marking > 0, waiting: this.#marking },
       surplusMs: this.#surplusSinceMs === undefined ? 0 : nowMs - this.#surplusSinceMs,

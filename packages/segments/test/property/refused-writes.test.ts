@@ -13,8 +13,9 @@ afterEach(() => void vi.useRealTimers());
 function openHub(): KubeApi {
   const admission = { ...ADMITS_ALL, hasStatus: () => true };
   const hub = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now(), admission });
-  const members = [{ name: "east", user: "east", maxBlocks: 3 }];
-  hub.put(`${BERTH}/addressranges`, "lan", { spec: { subnet: "10.9.0.0/24", blockSize: 28, members } });
+  hub.put(`${BERTH}/addressranges`, "lan", { spec: { subnet: "10.9.0.0/24", blockSize: 28 } });
+  const member = { range: "lan", member: "east", user: "east", maxBlocks: 3 };
+  hub.put(`${BERTH}/rangemembers`, "lan.east", { spec: member });
   return hub.client();
 }
 

@@ -44,19 +44,19 @@ const ACTIONS: readonly Action[] = [
       if (segment.isQuiet || cluster.isOff) return;
       cluster.powerOff();
       const forMs = random.pick([MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 40 * MINUTE_MS]);
-      if (random.chance(0.7)) later(11 * MINUTE_MS, () => segment.declareGone(cluster));
+      if (random.chance(0.7)) later(11 * MINUTE_MS, () => segment.release(cluster));
       later(forMs, () => cluster.powerOn());
       later(forMs + random.below(10 * MINUTE_MS), () => segment.readmit(cluster));
     },
   },
   {
-    name: "a cluster is off, is declared gone, and comes back while the hub is away",
+    name: "a cluster is off, is released, and comes back while the hub is away",
     weight: 2,
     act: (segment, random, later) => {
       const cluster = random.pick(segment.clusters);
       if (segment.isQuiet || cluster.isOff) return;
       cluster.powerOff();
-      later(11 * MINUTE_MS, () => segment.declareGone(cluster));
+      later(11 * MINUTE_MS, () => segment.release(cluster));
       later(12 * MINUTE_MS, () => {
         for (const other of segment.clusters) if (other !== cluster) other.scale(44 + random.below(20));
       });

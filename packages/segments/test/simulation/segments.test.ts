@@ -6,7 +6,7 @@ import { SharedSegment } from "./shared-segment.ts";
 
 const MINUTE_MS = 60_000;
 
-it("a cluster that was off, declared gone, and is back while the hub is away gives no address of its old blocks", async () => {
+it("a cluster that was off, was released, and is back while the hub is away gives no address of its old blocks", async () => {
   using _ = installTime();
   const time = new SimulatedTime(7);
   const people = time.process("people");
@@ -27,7 +27,7 @@ it("a cluster that was off, declared gone, and is back while the hub is away giv
   const pods = east?.pods.size;
   now(() => east?.powerOff());
   await minutes(11);
-  now(() => east !== undefined && segment.declareGone(east));
+  now(() => east !== undefined && segment.release(east));
   now(() => {
     for (const other of others) other.scale(60);
   });
@@ -38,6 +38,9 @@ it("a cluster that was off, declared gone, and is back while the hub is away giv
   await minutes(3);
   expect([pods, given > 80, east?.waiting.length, segment.problems]).toEqual([20, true, 20, []]);
   segment.isHubAway = false;
+  await minutes(2);
+  expect(new Set(east?.blocks.map(({ state }) => state))).toEqual(new Set(["Disputed"]));
+  now(() => east !== undefined && segment.readmit(east));
   await minutes(2);
   expect([east?.blocks, segment.problems, time.uncaught]).toEqual([[], [], []]);
   now(() => segment.close());

@@ -2,7 +2,7 @@
  * Several clusters on one segment, which lease its addresses in blocks from a hub (docs/clusters.md). Of each cluster
  * there are the product's controller of blocks with its caches, and agents with the product's watch of pools, pool
  * cache and choice of addresses. An agent's registry is a stub: it creates and deletes an object for each address, and
- * nothing of it outlives the agent. The hub compares versions, and has no policy: test/property/blocks has its rules.
+ * nothing of it outlives the agent. The hub compares versions, and has no policy.
  */
 import { randomUUID } from "node:crypto";
 import { openCaches } from "../../../../host/controller/caches.ts";
@@ -14,6 +14,7 @@ import { encodeIp } from "../../../../host/kernel/netlink/ip-bytes.ts";
 import { ApiError, ApiUnavailable, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { Reflector } from "../../../../host/kubernetes/reflector.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
+import { rangeContains, rangeOfPrefix } from "../../../../host/net/range.ts";
 import { allocationName } from "../../../../host/resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../../../../host/resources/ip-pool.ts";
 import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
@@ -23,20 +24,26 @@ import { allocationObject, allocationSpec } from "../../../../test/lab/cluster/o
 import { THIS_PRODUCT } from "../../../../test/simulation/product.ts";
 import type { Process, SimulatedTime } from "../../../../test/simulation/simulated-time.ts";
 import type { Timeline } from "../../../../test/simulation/timeline.ts";
-import type { OwnRange } from "../../blocks/own-range.ts";
+import { requirePrefix } from "../../blocks/blocks-of-range.ts";
+import { NO_LEASES, parseOwnLeases } from "../../blocks/own-leases.ts";
 import { RANGES_MAP } from "../../blocks/own-ranges.ts";
+import { planRejoin } from "../../blocks/plan-rejoin.ts";
+import { encodeRelease } from "../../blocks/plan-release.ts";
 import { startBlocks } from "../../controllers/blocks-controller.ts";
+import { decodeRangeMember, memberObject, type RangeMember } from "../../range-member.ts";
 import type { BlocksDeps } from "../../types.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
 const POOLS = `${BERTH}/ippools`;
 const RANGES = `${BERTH}/addressranges`;
+const MEMBERS = `${BERTH}/rangemembers`;
 const MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const own = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
 const SERVES = {
   [POOLS]: own("IPPool"),
   [ALLOCATIONS]: own("IPAllocation"),
   [RANGES]: own("AddressRange"),
+  [MEMBERS]: own("RangeMember"),
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
   [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
 };
@@ -53,14 +60,6 @@ const RETRY_MS = 15_000;
 const WANTED_MS = 60_000;
 
 type Json = Readonly<Record<string, unknown>>;
-interface RangeObject {
-  readonly spec: Json;
-  readonly status: {
-    readonly leases: Readonly<Record<string, { readonly member: string }>>;
-    readonly members: Readonly<Record<string, { readonly gone?: boolean; readonly contested?: boolean }>>;
-  };
-}
-
 interface Shares {
   readonly lostRequest: number;
   readonly lostAnswer: number;
@@ -102,8 +101,11 @@ export class SharedSegment {
     this.#wire = world.time.process("wire");
     this.shares = { lostRequest: 0.02 * world.faults, lostAnswer: 0.03 * world.faults, late: 0.01 * world.faults };
     this.hub = new MemoryApiServer({ serves: SERVES, nowMs: () => Date.now(), admission: ADMITS_ALL });
-    const members = names.map((name) => ({ name, user: userOf(name), maxBlocks: MAX_BLOCKS }));
-    this.hub.put(RANGES, "lan", { spec: { subnet: SUBNET, blockSize: 29, members } });
+    this.hub.put(RANGES, "lan", { spec: { subnet: SUBNET, blockSize: 29 } });
+    for (const member of names) {
+      const spec = { range: "lan", member, user: userOf(member), maxBlocks: MAX_BLOCKS };
+      this.hub.put(MEMBERS, memberObject("lan", member), { spec });
+    }
     for (const name of names) this.clusters.push(new LeasingCluster(this, name));
   }
 
@@ -111,9 +113,8 @@ export class SharedSegment {
     for (const cluster of this.clusters) cluster.powerOn();
   }
 
-  get range(): RangeObject {
-    const { status, ...rest } = this.hub.collection(RANGES).get("lan") as unknown as RangeObject;
-    return { ...rest, status: { ...status, leases: status?.leases ?? {}, members: status?.members ?? {} } };
+  member(name: string): RangeMember {
+    return decodeRangeMember(this.hub.collection(MEMBERS).get(memberObject("lan", name)), name);
   }
 
   /** How the cluster's controllers reach the hub. */
@@ -221,48 +222,42 @@ export class SharedSegment {
   }
 
   /** `berthctl blocks release`: of a cluster that was off all the time. */
-  declareGone(cluster: LeasingCluster): void {
-    const { members, leases } = this.range.status;
-    const entry = members[cluster.member];
-    if (entry === undefined || entry.gone === true || !cluster.isOffFor(ASKING_MS)) return;
+  release(cluster: LeasingCluster): void {
+    const member = this.member(cluster.member);
+    if (Object.keys(member.status.blocks).length === 0 || !cluster.isOffFor(ASKING_MS)) return;
     if ([...this.answering.values()].some(({ cluster: each }) => each.member === cluster.member)) return;
-    this.#edit({
-      leases: Object.fromEntries(Object.entries(leases).filter(([, { member }]) => member !== cluster.member)),
-      members: { ...members, [cluster.member]: { ...entry, gone: true } },
-    });
-    this.world.timeline.note(`${cluster.name} is declared gone`);
+    this.edit(cluster.member, { ...encodeRelease(member, randomUUID), blocks: {} });
+    this.world.timeline.note(`${cluster.name} is released`);
   }
 
   /** An administrator lets it in again, or says that it is the one that goes on. */
   readmit(cluster: LeasingCluster): void {
-    const { [cluster.member]: entry, ...others } = this.range.status.members;
     const same = this.clusters.filter(({ member }) => member === cluster.member);
-    // One of the past, which has not seen that it is gone, would take the hub for the one that went back.
-    if (entry?.gone === true && same.every(({ hasForgotten }) => hasForgotten)) {
-      this.#edit({ members: others });
-      for (const each of same) each.forgetBackup();
-    }
-    if (entry?.contested === true && same.length === 1) cluster.rejoin();
+    if (same.length === 1 && this.member(cluster.member).status.isContested) cluster.rejoin();
   }
 
-  #edit(change: object): void {
-    const { status, ...rest } = this.range;
-    this.hub.put(RANGES, "lan", { ...rest, status: { ...status, ...change } });
+  edit(member: string, change: object): void {
+    const { status, ...rest } = this.hub.collection(MEMBERS).get(memberObject("lan", member)) as unknown as Json;
+    this.hub.put(MEMBERS, memberObject("lan", member), { ...rest, status: { ...(status as Json), ...change } });
+  }
+
+  get #originals(): readonly LeasingCluster[] {
+    return this.clusters.filter(({ isCopy }) => !isCopy);
   }
 
   /** After each step: what must never be. */
   check(): void {
-    const counts = Map.groupBy(Object.values(this.range.status.leases), ({ member }) => member);
-    for (const [member, blocks] of counts)
-      if (blocks.length > MAX_BLOCKS) this.problems.push(`${member} has more blocks than its share`);
+    for (const { member } of this.#originals)
+      if (Object.keys(this.member(member).status.blocks).length > MAX_BLOCKS)
+        this.problems.push(`${member} has more blocks than its share`);
   }
 
   /** When all faults have ended for a while: what is not as it should be. */
   unfinished(): readonly string[] {
-    const { leases } = this.range.status;
-    const free = 16 - Object.keys(leases).length;
+    const blocksOf = ({ member }: LeasingCluster) => Object.keys(this.member(member).status.blocks);
+    const free = 16 - new Set(this.#originals.flatMap(blocksOf)).size;
     return this.clusters.flatMap((cluster) => {
-      const mine = Object.keys(leases).filter((block) => leases[block]?.member === cluster.member);
+      const mine = blocksOf(cluster);
       const listed = new Map(cluster.blocks.map(({ block, state }) => [block, state]));
       const leaked = mine.filter((block) => !["New", "Active", "Draining"].includes(listed.get(block) ?? ""));
       const foreign = [...listed.keys()].filter((block) => !mine.includes(block));
@@ -343,21 +338,26 @@ export class LeasingCluster {
     return !this.isOff && this.#controllers.length > 0;
   }
 
-  /** It knows that it has no blocks. */
-  get hasForgotten(): boolean {
-    return !this.isOff && Object.keys(this.#memory?.blocks ?? {}).length === 0;
-  }
-
-  get #memory(): OwnRange | undefined {
-    const { data } = (this.home.collection(MAPS).get(RANGES_MAP) ?? {}) as { data?: Readonly<Record<string, string>> };
-    return data?.lan === undefined ? undefined : (JSON.parse(data.lan) as OwnRange);
-  }
-
+  /** `berthctl blocks rejoin`, after pods were deleted whose addresses the hub knows nothing of. */
   rejoin(): void {
-    const memory = this.#memory;
-    const map = this.home.collection(MAPS).get(RANGES_MAP);
-    if (memory === undefined || memory.isRejoining) return;
-    this.home.put(MAPS, RANGES_MAP, { ...map, data: { lan: JSON.stringify({ ...memory, isRejoining: true }) } });
+    const map = this.home.collection(MAPS).get(RANGES_MAP) as { readonly data?: Readonly<Record<string, string>> };
+    const member = this.segment.member(this.member);
+    const blocks = Object.keys(member.status.blocks).map((block) => rangeOfPrefix(requirePrefix(block)));
+    const isOwn = (address: string) => blocks.some((range) => rangeContains(range, allocationSpec(address).ip));
+    for (const pod of this.pods) if (pod.address !== undefined && !isOwn(pod.address)) this.#end(pod);
+    const bound = [...this.home.objects].filter(([, { spec }]) => (spec as { state?: string }).state === "Bound");
+    const used = bound.map(([name]) => ({ ip: allocationSpec(name).ip, pool: "lan", holder: "" }));
+    const text = map.data?.lan;
+    const own = text === undefined ? NO_LEASES : parseOwnLeases(text, "memory");
+    const cluster = `uid-${this.member}`;
+    const plan = planRejoin({ member, own, cluster, used, newId: randomUUID });
+    if ("refusal" in plan) {
+      this.#world.timeline.note(`${this.name} does not rejoin: ${plan.refusal}`);
+      return;
+    }
+    const data = { lan: JSON.stringify(plan.own) };
+    this.home.put(MAPS, RANGES_MAP, { ...map, data });
+    this.segment.edit(this.member, { ...plan.status, contested: undefined });
     this.#world.timeline.note(`${this.name} is the one that goes on`);
   }
 
@@ -398,11 +398,6 @@ export class LeasingCluster {
 
   save(): void {
     if (!this.isOff) this.#backup = this.home.snapshot();
-  }
-
-  /** A limit that decision 0055 names. */
-  forgetBackup(): void {
-    this.#backup = undefined;
   }
 
   /** Control plane and nodes become what they were. */

@@ -3,10 +3,10 @@ import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { formatPrefix, type Prefix, parsePrefix } from "../../../../host/net/prefix.ts";
 import { formatRange } from "../../../../host/net/range.ts";
+import type { Mark } from "../../blocks/lease-server.ts";
+import { Leases } from "../../blocks/leases.ts";
+import { NO_LEASES, type OwnLeases } from "../../blocks/own-leases.ts";
 import type { OwnRanges } from "../../blocks/own-ranges.ts";
-import { NO_PREFIXES, type OwnPrefixes } from "../../blocks/prefixes/own-prefixes.ts";
-import { RecordPrefixes } from "../../blocks/prefixes/record-prefixes.ts";
-import type { Mark } from "../../record-server/child-prefix.ts";
 import { HttpClient, type ServerRequest } from "../../record-server/http-client.ts";
 import { PrefixServer, type Product } from "../../record-server/prefix-server.ts";
 
@@ -26,15 +26,15 @@ export function prefix(text: string): Prefix {
 
 /** What one cluster remembers, in place of its ConfigMap. */
 export class Memory {
-  own: OwnPrefixes = NO_PREFIXES;
+  own: OwnLeases = NO_LEASES;
 
-  get port(): OwnRanges<OwnPrefixes> {
+  get port(): OwnRanges {
     const read = async () => ({ own: this.own, map: {} });
-    const write = async (_: string, { own }: { own: OwnPrefixes }) => {
+    const write = async (_: string, { own }: { own: OwnLeases }) => {
       this.own = own;
       return { own, map: {} };
     };
-    return { read, write } as unknown as OwnRanges<OwnPrefixes>;
+    return { read, write } as unknown as OwnRanges;
   }
 }
 
@@ -42,7 +42,11 @@ export function suite(title: string, start: () => Promise<SuiteServer>): void {
   describe(title, () => {
     let server: SuiteServer;
     let client: HttpClient;
-    let prefixes: PrefixServer;
+    const open = (text: string, blockSize = 28) =>
+      new PrefixServer({
+        ...{ client, product: server.product, space: server.product === "nautobot" ? "Global" : "" },
+        source: { addressSpace: "", prefix: prefix(text), blockSize },
+      });
     let serial = 0;
     const active = () => (server.product === "nautobot" ? "Active" : "active");
     const call = (request: Omit<ServerRequest, "signal">) => client.request({ ...request, signal });
@@ -53,17 +57,12 @@ export function suite(title: string, start: () => Promise<SuiteServer>): void {
     const mark = (request = randomUUID()): Mark => {
       return { cluster: "11111111-1111-4111-8111-111111111111", name: "east", pool: "lan", request, isAgain: false };
     };
-    const texts = async (parent: Awaited<ReturnType<PrefixServer["findParent"]>>) =>
+    const texts = async ({ prefixes, parent }: Awaited<ReturnType<typeof newParent>>) =>
       (await prefixes.children(parent, signal)).map((each) => formatPrefix(each.prefix)).sort();
 
     beforeAll(async () => {
       server = await start();
       client = new HttpClient({ url: server.url, tokenFile: server.tokenFile, userAgent: "test" });
-      prefixes = new PrefixServer({
-        client,
-        product: server.product,
-        space: server.product === "nautobot" ? "Global" : "",
-      });
     }, 300_000);
     afterAll(async () => {
       await client?.close();
@@ -80,21 +79,23 @@ export function suite(title: string, start: () => Promise<SuiteServer>): void {
       const text = `10.77.${++serial}.0/${length}`;
       const { id } = await write("prefixes", { prefix: text });
       made = [...made, `/api/ipam/prefixes/${id}/`];
-      return prefixes.findParent(prefix(text), signal);
+      const prefixes = open(text);
+      return { prefixes, parent: await prefixes.findParent(signal) };
     }
 
     it("a prefix that it does not have is an error", async () => {
-      await expect(prefixes.findParent(prefix("10.76.0.0/22"), signal)).rejects.toThrow("has no prefix 10.76.0.0/22");
+      await expect(open("10.76.0.0/22").findParent(signal)).rejects.toThrow("has no prefix 10.76.0.0/22");
     });
 
     it("parts are made until there is no room; each has its mark and a time", async () => {
-      const parent = await newParent(27);
+      const found = await newParent(27);
+      const { prefixes, parent } = found;
       const [one, other] = [mark(), mark()];
-      expect(await Promise.all([one, other].map((each) => prefixes.ask(parent, 28, each, signal)))).toEqual([
-        true,
-        true,
+      expect(await Promise.all([one, other].map((each) => prefixes.ask(parent, each, signal)))).toEqual([
+        undefined,
+        undefined,
       ]);
-      expect(await prefixes.ask(parent, 28, mark(), signal)).toBe(false);
+      expect(await prefixes.ask(parent, mark(), signal)).toBe("range");
       const children = await prefixes.children(parent, signal);
       expect(children.map((each) => formatPrefix(each.prefix)).sort()).toEqual([
         `10.77.${serial}.0/28`,
@@ -104,25 +105,25 @@ export function suite(title: string, start: () => Promise<SuiteServer>): void {
       for (const { created } of children) expect(created).toMatch(/^20\d\d-\d\d-\d\dT/);
       for (const child of children) await prefixes.remove(child, signal);
       for (const child of children) await prefixes.remove(child, signal);
-      expect(await texts(parent)).toEqual([]);
+      expect(await texts(found)).toEqual([]);
     });
 
     it("one that is there is not made again; a part of it is", async () => {
-      const parent = await newParent(24);
+      const { prefixes, parent } = await newParent(24);
       const own = { ...mark(), isAgain: true };
       const block = prefix(`10.77.${serial}.16/28`);
-      expect(await prefixes.make(parent, block, { mark: own, mayBeThere: true }, signal)).toBe(true);
+      expect(await prefixes.make(parent, block, { mark: own, mayBeThere: true }, signal)).toBeUndefined();
       if (server.product === "nautobot")
-        expect(await prefixes.make(parent, block, { mark: mark(), mayBeThere: true }, signal)).toBe(false);
+        expect(await prefixes.make(parent, block, { mark: mark(), mayBeThere: true }, signal)).toBe("refused");
       expect(
         await prefixes.make(parent, prefix(`10.77.${serial}.16/29`), { mark: mark(), mayBeThere: false }, signal),
-      ).toBe(true);
+      ).toBeUndefined();
       const [whole] = (await prefixes.children(parent, signal)).filter((each) => each.prefix.length === 28);
       expect(whole?.mark).toEqual(own);
     });
 
     it("the addresses in a part are those that people have written down", async () => {
-      const parent = await newParent(24);
+      const { prefixes, parent } = await newParent(24);
       const block = prefix(`10.77.${serial}.16/28`);
       await prefixes.make(parent, block, { mark: mark(), mayBeThere: true }, signal);
       const own = mark().cluster;
@@ -139,16 +140,16 @@ export function suite(title: string, start: () => Promise<SuiteServer>): void {
     });
 
     it("two clusters take blocks, and give one back; what the server loses is made again, and wins", async () => {
-      const parent = await newParent(27);
-      const source = { addressSpace: "", prefix: parent.prefix, blockSize: 28 };
+      const found = await newParent(27);
+      const { prefixes, parent } = found;
       const clusters = ["1", "2"].map((digit) => {
         const memory = new Memory();
         const uid = "11111111-1111-4111-8111-111111111111".replaceAll("1", digit);
         const names = { cluster: uid, name: digit === "1" ? "east" : "west" };
-        const options = { server: prefixes, own: memory.port, newId: randomUUID, nowMs: () => 0, ...names };
-        const blocks = new RecordPrefixes(source, options);
+        const options = { server: prefixes, own: memory.port, key: "x", newId: randomUUID, nowMs: () => 0, ...names };
+        const blocks = new Leases(options);
         const update = (count: number, giveBack: readonly string[] = []) =>
-          blocks.update("", { lease: { lan: count }, giveBack }, signal);
+          blocks.update({ lease: { lan: count }, giveBack }, signal);
         return { memory, update };
       });
       const [east, west] = clusters as [(typeof clusters)[number], (typeof clusters)[number]];
@@ -167,13 +168,13 @@ export function suite(title: string, start: () => Promise<SuiteServer>): void {
       const [lost] = (await prefixes.children(parent, signal)).filter((each) => each.mark?.name === "east");
       if (lost !== undefined) await prefixes.remove(lost, signal);
       expect((await west.update(2)).blocks).toEqual({ [first]: "lan", [second]: "lan" });
-      expect(await east.update(1)).toMatchObject({ blocks: {}, disputed: { [first]: "lan" }, isOpen: true });
+      expect(await east.update(1)).toMatchObject({ blocks: {}, disputed: { [first]: "lan" } });
       expect(await west.update(2)).toMatchObject({ blocks: { [second]: "lan" }, disputed: { [first]: "lan" } });
       await west.update(1, [first]);
       expect(await east.update(1)).toMatchObject({ blocks: { [first]: "lan" }, disputed: {} });
-      expect(await texts(parent)).toEqual([first, second]);
+      expect(await texts(found)).toEqual([first, second]);
       await east.update(0, [first]);
-      expect(await texts(parent)).toEqual([second]);
+      expect(await texts(found)).toEqual([second]);
       await west.update(0, [second]);
     });
   });

@@ -5,7 +5,8 @@ import { cases } from "../../../../../test/world/rows.ts";
 import { ipPool } from "../../../../../test/world/subjects.ts";
 import { ip } from "../../../../../test/world/values.ts";
 import { type Adoption, type ClusterAddresses, planAdoption } from "../../../blocks/plan-adoption.ts";
-import { rangeOf } from "./range-object.ts";
+import type { RangeMember } from "../../../range-member.ts";
+import { memberOf, rangeOf } from "./range-object.ts";
 
 const SUBNET = "10.6.0.0/24";
 
@@ -21,15 +22,17 @@ const used = (...texts: string[]): ClusterAddresses["used"] =>
 
 interface Facts {
   readonly spec?: object;
-  readonly status?: object;
+  /** Beside a and b, which have no blocks. */
+  readonly members?: readonly RangeMember[];
   readonly pools: readonly IpPool[];
   readonly adopted?: readonly string[];
   readonly used?: ClusterAddresses["used"];
   readonly others?: readonly ClusterAddresses[];
 }
 
-function plan({ spec, status, pools, adopted = ["lan"], used = [], others = [] }: Facts): Adoption {
-  return planAdoption({ range: rangeOf(spec, status), member: "a", adopted, own: { name: "a", pools, used }, others });
+function plan({ spec, members = [], pools, adopted = ["lan"], used = [], others = [] }: Facts): Adoption {
+  const member = members.find(({ spec }) => spec.member === "a") ?? memberOf("a");
+  return planAdoption({ range: rangeOf(spec), members, member, adopted, own: { name: "a", pools, used }, others });
 }
 
 const west = (pools: readonly IpPool[], ...texts: string[]): ClusterAddresses => ({
@@ -40,13 +43,12 @@ const west = (pools: readonly IpPool[], ...texts: string[]): ClusterAddresses =>
 
 describe("a pool of whole blocks", () => {
   it("may have them on the hub already", () => {
-    const lease = { member: "a", pool: "lan" };
-    const status = { sequence: 1, epoch: "e", leases: { "10.6.0.16/28": lease }, members: {} };
-    expect(plan({ status, pools: [pool("lan", ["10.6.0.16-10.6.0.31"])] }).problems).toEqual([]);
+    const members = [memberOf("a", ["10.6.0.16/28"])];
+    expect(plan({ members, pools: [pool("lan", ["10.6.0.16-10.6.0.31"])] }).problems).toEqual([]);
   });
 
   it("without ips has all of the subnet", () => {
-    const found = plan({ spec: { members: [{ name: "a", user: "u", maxBlocks: 16 }] }, pools: [pool("lan")] });
+    const found = plan({ members: [memberOf("a", [], {}, 16)], pools: [pool("lan")] });
     expect([Object.keys(found.blocks).length, found.gained, found.problems]).toEqual([16, [], []]);
   });
 });
@@ -62,9 +64,8 @@ it("ragged ends are gained, but for what the range or the pool excludes, and the
 
 const lan = (...ips: string[]) => [pool("lan", ips)];
 const whole = lan("10.6.0.16-10.6.0.31");
-const leased = (member: string, pool: string) => leasesOf({ "10.6.0.16/28": { member, pool } });
-const leasesOf = (leases: object, more: object = {}) => ({ sequence: 1, epoch: "e", leases, members: {}, ...more });
-const disputing = { b: { cluster: "b", token: "t", writes: 1, epoch: "e", disputed: ["10.6.0.16/28"] } };
+const leased = (member: string) => [memberOf(member, ["10.6.0.16/28"])];
+const otherPool = { "10.6.0.16/28": { pool: "p", request: "r", since: "2026-01-01T00:00:00Z" } };
 const a = used("10.6.0.17 lan shop/a");
 const cut = (ips: string, ...texts: string[]) => [west([pool("cut", [ips])], ...texts)];
 const half = cut("10.6.0.24-10.6.0.31", "10.6.0.25 cut shop/b");
@@ -75,9 +76,9 @@ it.each(cases<Facts>`
     => leases its blocks from AddressRange "lan" already
   a block of two pools ${{ pools: [...lan("10.6.0.16-10.6.0.23"), pool("x", ["10.6.0.24-10.6.0.31"])] }}
     => Block 10.6.0.16/28 is of several pools: "lan", "x"
-  a block that another member has leased ${{ status: leased("b", "p"), pools: lan("10.6.0.16-10.6.0.20"), used: a }}
+  a block that another member has leased ${{ members: leased("b"), pools: lan("10.6.0.16-10.6.0.20"), used: a }}
     => Block 10.6.0.16/28 is leased to "b"; here it has 10.6.0.17 of pod shop/a
-  a block of the own cluster's other pool ${{ status: leased("a", "p"), pools: lan("10.6.0.16-10.6.0.20") }}
+  a block of the own cluster's other pool ${{ members: [memberOf("a", [], { blocks: otherPool })], pools: lan("10.6.0.16-10.6.0.20") }}
     => is leased for pool "p"
   a block that two clusters use ${{ pools: lan("10.6.0.16-10.6.0.23"), used: a, others: half }}
     => Block 10.6.0.16/28 is used by two clusters: a (10.6.0.17 of pod shop/a) and west (pool "cut", 10.6.0.25 of pod shop/b)
@@ -92,10 +93,7 @@ it.each(cases<Facts>`
   an address of a node that is in use ${{ spec: { nodeIPs: ["10.6.0.17"] }, pools: whole, used: a }}
     => that the range excludes are in use: 10.6.0.17
   a share that is too small ${{ pools: lan("10.6.0.0-10.6.0.127") }} => "a" would have 8 blocks, and may have 4
-  a restored hub ${{ status: leasesOf({}, { restored: true }), pools: lan("10.6.0.16") }}
-    => went back in time, and waits for a, b, c
-  a disputed block ${{ status: leasesOf({}, { members: disputing }), pools: whole }}
-    => Block 10.6.0.16/28 is disputed: "b" has it from before
+  a contested member ${{ members: [memberOf("a", [], { contested: true })], pools: whole }} => "a" is contested
 `)("in the way is %s", (_, facts, problem) => {
   const also = /Block \S+ is used by two clusters/;
   const { problems } = plan(facts);
@@ -105,10 +103,9 @@ it.each(cases<Facts>`
 });
 
 it("what other clusters have cut may be excluded, or leased", () => {
-  const lease = { member: "b", pool: "lan" };
   const { problems } = plan({
     spec: { excludeIPs: ["10.6.0.64-10.6.0.79"] },
-    status: { sequence: 1, epoch: "e", leases: { "10.6.0.32/28": lease }, members: {} },
+    members: [memberOf("b", ["10.6.0.32/28"])],
     pools: [pool("lan", ["10.6.0.16-10.6.0.31"])],
     others: [west([pool("cut", ["10.6.0.40", "10.6.0.64-10.6.0.70"])], "10.6.0.65 cut shop/b")],
   });

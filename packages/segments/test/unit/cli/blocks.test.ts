@@ -25,7 +25,6 @@ describe("blocks", () => {
       of("10.0.0.1", {}),
       of("10.0.0.9", { pod: "web-1" }),
       of("10.0.0.10", { ...noPod, state: "Cooling" }),
-      of("10.0.0.11", { ...noPod, state: "Quarantined", quarantine: { reason: "BlockReturned" } }),
       of("10.0.0.12", { pod: "other", addressSpace: "lab" }),
     ),
   });
@@ -37,7 +36,7 @@ describe("blocks", () => {
       "  the hub cannot be asked, pods get what is leased already; it answered last at 2026-11-27T00:00:00.000Z",
       "RANGE  BLOCK                CLUSTER  POOL  STATE     USED  FREE  PINNED  BY",
       "lan    10.0.0.0/29          east     p     Active       1     5       -  -",
-      "lan    10.0.0.8/29          east     p     Draining     3     5       2  shop/web-1, (Cooling 10.0.0.10)",
+      "lan    10.0.0.8/29          east     p     Draining     2     6       2  shop/web-1, (Cooling 10.0.0.10)",
       "lan    10.0.0.16-10.0.0.31  west     -     -            -     -       -  -",
       "lan    10.0.0.40-10.0.0.47  west     -     -            -     -       -  -",
       "",

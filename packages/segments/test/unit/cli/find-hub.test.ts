@@ -8,7 +8,6 @@ import { cases } from "../../../../../test/world/rows.ts";
 import { findHub } from "../../../cli/find-hub.ts";
 
 const UID = (letter: string) => `${letter.repeat(8)}-1111-4111-8111-111111111111`;
-const EPOCH = UID("e");
 const [OWN, OTHER] = [UID("a"), UID("b")];
 
 function pool(reason = "", problem = "", heard = ""): IpPool {
@@ -17,27 +16,39 @@ function pool(reason = "", problem = "", heard = ""): IpPool {
   return { ...leasing, source: leasing.source && { ...leasing.source, problem, report } };
 }
 
-const member = (cluster: string, more: object = {}) => ({ cluster, token: UID("c"), writes: 1, epoch: EPOCH, ...more });
+const STATUS = {
+  ...{ cluster: OWN, token: UID("c"), writes: 1 },
+  blocks: { "10.6.0.16/28": { pool: "lan", request: UID("e"), since: "2026-11-27T00:00:00Z" } },
+};
 
-function range(more: { spec?: object; members?: object; restored?: boolean } = {}): KubeObject {
-  const members = ["east", "west"].map((name) => ({ name, user: name, maxBlocks: 2 }));
-  return {
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name: "seg", uid: UID("d") } },
-    spec: { subnet: "10.6.0.0/24", blockSize: 28, members, ...more.spec },
-    status: {
-      ...{ sequence: 3, epoch: EPOCH, leases: { "10.6.0.16/28": { member: "east", pool: "lan" } } },
-      members: { east: member(OWN), ...more.members },
-      ...(more.restored === true ? { restored: true } : {}),
-    },
+/** Ranges and members as two lists. */
+type Answer = readonly [range: KubeObject, ...members: readonly KubeObject[]];
+
+function range(more: { spec?: object; status?: object; maxBlocks?: number; isMember?: boolean } = {}): Answer {
+  const of = (kind: string, name: string) => ({
+    ...{ apiVersion: "ipam.vendor.io/v1", kind, metadata: { name, uid: UID("d"), resourceVersion: "1" } },
+  });
+  const { maxBlocks = 2, isMember = true } = more;
+  const member = {
+    ...of("RangeMember", "seg.east"),
+    ...{ spec: { range: "seg", member: "east", user: "east", maxBlocks }, status: { ...STATUS, ...more.status } },
   };
+  const spec = { subnet: "10.6.0.0/24", blockSize: 28, ...more.spec };
+  return [{ ...of("AddressRange", "seg"), spec }, ...(isMember ? [member] : [])];
 }
 
-const answers = (answer: KubeObject | Error) => ({
+const answers = (answer: Answer | Error) => ({
   ...{ file: "hub.conf" },
-  api: { call: async () => (answer instanceof Error ? Promise.reject(answer) : answer) },
+  api: {
+    call: async ({ path }: { readonly path: string }) => {
+      if (answer instanceof Error) throw answer;
+      const [first, ...members] = answer;
+      return { items: path.endsWith("addressranges") ? [first] : members } as KubeObject;
+    },
+  },
 });
 
-const found = async (pools: readonly IpPool[], answer?: KubeObject | Error) => {
+const found = async (pools: readonly IpPool[], answer?: Answer | Error) => {
   const hub = answer && answers(answer);
   const findings = await findHub({ pools, cluster: OWN, hub });
   return findings.map(({ level, text, remedy }) => {
@@ -57,26 +68,21 @@ it.each(cases<readonly IpPool[]>`
   expect(await found(pools)).toEqual(wanted === "nothing" ? [] : [wanted]),
 );
 
-const east = (more: object) => range({ members: { east: member(OWN, more) } });
 const REFUSAL = new ApiError({ status: 401, reason: "", operation: "GET", message: "no" });
 /** `…` stands for any text. */
-it.each(cases<KubeObject | Error>`
+it.each(cases<Answer | Error>`
   answers ${range()} => nothing
   has another subnet ${range({ spec: { subnet: "10.7.0.0/24" } })}
     => error: IPPool "lan" leases nothing: the range's subnet is 10.7.0.0/24, not 10.6.0.0/24
-  does not have this cluster ${range({ spec: { members: [] } })}
-    => error: the cluster is not in spec.members; it keeps what it has, and leases no more
-  knows another by its name ${range({ members: { east: member(OTHER) } })}
+  does not have this cluster ${range({ isMember: false })} => error: the hub has no RangeMember of this cluster, pods get what is leased already
+  knows another by its name ${range({ status: { cluster: OTHER } })}
     => error: another cluster, bbbbbbbb-…is the member of this name…
-  finds it contested ${east({ contested: true })} => error: two clusters act in…
-  knows it as gone ${east({ gone: true })} => error: an administrator has declared…
-  was restored ${range({ restored: true })}
-    => warning: the hub went back in time; nothing is leased until these members have written again: west
-  gives it no more ${range({ spec: { members: [{ name: "east", user: "east", maxBlocks: 1 }] } })}
-    => warning: this cluster has as many blocks as it may have (spec.members, maxBlocks)
+  finds it contested ${range({ status: { contested: true } })} => error: two clusters act in…
+  gives it no more ${range({ maxBlocks: 1 })}
+    => warning: this cluster has as many blocks as it may have (maxBlocks)
   refuses the token ${REFUSAL} => error: the hub refuses this cluster's token, pods get what is leased already: no
-  is of another version ${{ ...range(), spec: { cidr: "10.6.0.0/24" } }}
-    => error: the hub has AddressRanges of another version, or none, …AddressRange "seg"…
+  is of another version ${range({ spec: { cidr: "10.6.0.0/24" } })}
+    => error: the hub has AddressRanges of another version, or none, …cidr…
   does not answer ${new ApiUnavailable("GET", "no route to host")}
     => warning: the hub cannot be asked, pods get what is leased already: no route to host
 `)("a hub that %s", async (_, answer, wanted) => {

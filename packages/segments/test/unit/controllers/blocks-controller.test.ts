@@ -11,7 +11,6 @@ import { allocationObject, allocationSpec } from "../../../../../test/lab/cluste
 import { SERVES } from "../../../../../test/simulation/cluster.ts";
 import { recordLog } from "../../../../../test/world/recorded-log.ts";
 import { RANGES_MAP } from "../../../blocks/own-ranges.ts";
-import { CLAIMS_LEFT_MS } from "../../../controllers/block-returns.ts";
 import { startBlocks } from "../../../controllers/blocks-controller.ts";
 import { NEW_MS, REST_MS, SURPLUS_MS } from "../../../controllers/plan-blocks.ts";
 import type { BlocksDeps } from "../../../types.ts";
@@ -19,7 +18,11 @@ import type { BlocksDeps } from "../../../types.ts";
 const BERTH = "/apis/ipam.vendor.io/v1";
 const MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const CHECK_MS = 20_000;
-const RANGES = { [`${BERTH}/addressranges`]: { apiVersion: "ipam.vendor.io/v1", kind: "AddressRange" } };
+const MEMBERS = `${BERTH}/rangemembers`;
+const RANGES = {
+  [`${BERTH}/addressranges`]: { apiVersion: "ipam.vendor.io/v1", kind: "AddressRange" },
+  [MEMBERS]: { apiVersion: "ipam.vendor.io/v1", kind: "RangeMember" },
+};
 
 let home: MemoryApiServer;
 let hub: MemoryApiServer;
@@ -39,13 +42,14 @@ beforeEach(async () => {
     () => new MemoryApiServer({ serves: { ...SERVES, ...RANGES }, isOpen: true, admission, nowMs: () => Date.now() }),
   ) as [MemoryApiServer, MemoryApiServer];
   isHubAway = false;
-  const member = (name: string) => ({ name, user: name, maxBlocks: 3 });
   hub.put(`${BERTH}/addressranges`, "lan", {
     spec: {
-      ...{ subnet: "10.6.0.0/24", blockSize: 28, members: [member("east"), member("west")] },
+      ...{ subnet: "10.6.0.0/24", blockSize: 28 },
       ...{ gateway: "10.6.0.254", nodeIPs: ["10.6.0.250-10.6.0.253"] },
     },
   });
+  for (const member of ["east", "west"])
+    hub.put(MEMBERS, `lan.${member}`, { spec: { range: "lan", member, user: member, maxBlocks: 3 } });
   home.put("/api/v1/namespaces", "kube-system", {});
   home.put(MAPS, RANGES_MAP, { metadata: { namespace: "kube-system" } });
   epoch("e1");
@@ -93,26 +97,21 @@ interface Source {
   readonly [key: string]: unknown;
 }
 
-/** The pool or the range `lan`. */
+/** The pool `lan`, or a member of the range. */
 interface Lan {
   readonly spec: object;
   readonly status: {
     readonly source?: Source;
-    readonly leases: Readonly<Record<string, { readonly member: string; readonly pool: string }>>;
-    readonly members: Readonly<Record<string, object>>;
+    readonly writes: number;
+    readonly blocks: Readonly<Record<string, { readonly pool: string; readonly again?: true }>>;
     readonly [key: string]: unknown;
   };
 }
 
-const objectOf = (server: MemoryApiServer, plural: string) =>
-  server.client().call({ method: "GET", path: `${BERTH}/${plural}/lan` }) as unknown as Promise<Lan>;
-const rangeOf = () => objectOf(hub, "addressranges");
-/** Something of the range's status is other than it was. */
-async function changeRange(change: object): Promise<void> {
-  const { spec, status } = await rangeOf();
-  hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { ...status, ...change } });
-}
-/** The same of the pool's. */
+const objectOf = (server: MemoryApiServer, plural: string, name = "lan") =>
+  server.client().call({ method: "GET", path: `${BERTH}/${plural}/${name}` }) as unknown as Promise<Lan>;
+const memberOf = (member = "east") => objectOf(hub, "rangemembers", `lan.${member}`);
+/** Something of the pool's status is other than it was. */
 async function changePool(change: object): Promise<void> {
   const { spec, status } = await objectOf(home, "ippools");
   home.put(`${BERTH}/ippools`, "lan", { spec, status: { ...status, ...change } });
@@ -143,7 +142,7 @@ async function use(count: number, index = 0): Promise<void> {
 
 it("a pool without a block gets one, which rests for a minute and is then given with detection", async () => {
   expect(await sourceOf()).toMatchObject({ epoch: "e1", blocks: [{ state: "Resting" }] });
-  expect(Object.values((await rangeOf()).status.leases)).toEqual([{ member: "east", pool: "lan" }]);
+  expect(Object.values((await memberOf()).status.blocks)).toMatchObject([{ pool: "lan" }]);
   await expectStates(REST_MS - 2 * CHECK_MS, "Resting");
   await expectStates(2 * CHECK_MS, "New");
   await expectStates(3_600_000 + CHECK_MS, "Active");
@@ -153,17 +152,15 @@ it("a block is leased ahead, once, when less than a block is free; the share end
   await pass(REST_MS + CHECK_MS);
   await use(1);
   await expectStates(2 * CHECK_MS, "New", "Resting");
-  const { sequence } = (await rangeOf()).status;
+  const { writes } = (await memberOf()).status;
   await pass(10 * CHECK_MS);
-  expect((await rangeOf()).status.sequence).toBe(sequence);
+  expect((await memberOf()).status.writes).toBe(writes);
   await pass(REST_MS);
   for (const at of [0, 1]) await use(16, at);
   await pass(2 * CHECK_MS);
   await use(1, 2);
   await expectStates(REST_MS + 2 * CHECK_MS, "New", "New", "New");
-  expect(part.problems).toEqual([
-    'AddressRange "lan": this cluster has as many blocks as it may have (spec.members, maxBlocks)',
-  ]);
+  expect(part.problems).toEqual(['AddressRange "lan": this cluster has as many blocks as it may have (maxBlocks)']);
 });
 
 it("while the hub is away everything stays, and the problem says so; a new epoch is not confirmed", async () => {
@@ -199,16 +196,11 @@ it("a cluster that was off, or was restored, waits for the hub, which confirms i
   expect(await statesOf()).toHaveLength(1);
 });
 
-it("of a hub that went back in time what rests goes on resting until all members have written again", async () => {
-  const { spec } = await rangeOf();
-  hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { sequence: 0, epoch: "", leases: {}, members: {} } });
-  await expectStates(REST_MS + 4 * CHECK_MS, "Resting");
-  const { status } = await rangeOf();
-  expect(status).toMatchObject({ restored: true, leases: {} });
-  const west = { cluster: "w", token: "t", writes: 1, epoch: status.epoch };
-  await changeRange({ members: { ...status.members, west } });
-  await expectStates(REST_MS - CHECK_MS, "Resting");
-  await expectStates(3 * CHECK_MS, "New");
+it("what the hub has lost is written again", async () => {
+  hub.put(MEMBERS, "lan.east", { spec: (await memberOf()).spec });
+  await expectStates(CHECK_MS, "Resting");
+  expect(Object.values((await memberOf()).status.blocks)).toMatchObject([{ pool: "lan", again: true }]);
+  await expectStates(REST_MS, "New");
 });
 
 async function mark(wanted: string, waiting?: number): Promise<void> {
@@ -237,23 +229,15 @@ it("a pool of another subnet leases nothing, and says why", async () => {
   const problem = "its subnet 10.7.0.0/24 is not that of the range, 10.6.0.0/24";
   expect(part.problems).toEqual([`IPPool "other" leases nothing: ${problem}`]);
   expect(caches.pools.items.get("other")?.value?.source).toMatchObject({ blocks: [], problem });
-  expect(Object.keys((await rangeOf()).status.leases)).toHaveLength(1);
+  expect(await leasesOf()).toHaveLength(1);
 });
 
-const claims = async (): Promise<readonly string[]> => {
-  const { items } = (await home.client().call({ method: "GET", path: `${BERTH}/ipallocations` })) as unknown as {
-    items: readonly { metadata: { name: string }; spec: { quarantine?: { reason: string } } }[];
-  };
-  return items.flatMap(({ metadata, spec }) => (spec.quarantine?.reason === "BlockReturned" ? [metadata.name] : []));
-};
-
-const leasesOf = async () => Object.keys((await rangeOf()).status.leases);
+const leasesOf = async () => Object.keys((await memberOf()).status.blocks).sort();
 
 /** The pool has five blocks, all free, for longer than they are new. */
 async function leaseTooMany(): Promise<readonly string[]> {
-  const range = await rangeOf();
-  const members = ["east", "west"].map((name) => ({ name, user: name, maxBlocks: 8 }));
-  hub.put(`${BERTH}/addressranges`, "lan", { ...range, spec: { ...range.spec, members } });
+  const { spec, status } = await memberOf();
+  hub.put(MEMBERS, "lan.east", { spec: { ...spec, maxBlocks: 8 }, status });
   await pass(REST_MS + 2 * CHECK_MS);
   for (let count = 1; count < 4; count++) {
     for (let at = 0; at < count; at++) await use(16, at);
@@ -276,25 +260,20 @@ async function awaitState(state: string): Promise<string> {
   throw new Error(`no block is ${state}`);
 }
 
-it("a block that is free for long comes back, its addresses are claimed meanwhile, and the next one an hour later", async () => {
+it("a block that is free for long comes back once its pool says so, and the next one an hour later", async () => {
   const leases = await leaseTooMany();
   const block = await awaitState("Returning");
   expect(await leasesOf()).toEqual(leases);
   await pass(CHECK_MS);
   expect(await leasesOf()).toEqual(leases.filter((each) => each !== block));
-  expect(await claims()).toHaveLength(16);
   await pass(CHECK_MS);
   expect((await sourceOf())?.blocks.map((each) => each.block)).not.toContain(block);
-  await pass(CLAIMS_LEFT_MS - 2 * CHECK_MS);
-  expect(await claims()).toHaveLength(16);
-  await pass(4 * CHECK_MS);
-  expect(await claims()).toEqual([]);
   expect(await statesOf()).toEqual(Array(4).fill("Active"));
   await expectBlocks(SURPLUS_MS + REST_MS, 3);
   await expectBlocks(2 * SURPLUS_MS, 3);
 });
 
-it("with an address that a pod claims meanwhile the block stays, and its other addresses are free again", async () => {
+it("with an address that a pod claims meanwhile the block stays", async () => {
   const leases = await leaseTooMany();
   const block = await awaitState("Returning");
   const at = (await sourceOf())?.blocks.findIndex((each) => each.block === block);
@@ -302,30 +281,36 @@ it("with an address that a pod claims meanwhile the block stays, and its other a
   await pass(CHECK_MS);
   expect(await statesOf()).toContain("Draining");
   await pass(2 * CHECK_MS);
-  expect([await claims(), await leasesOf()]).toEqual([[], leases]);
-  expect((await rangeOf()).status.sequence).toBe(5);
+  expect(await leasesOf()).toEqual(leases);
+  expect((await memberOf()).status.writes).toBe(5);
+});
+
+it("an address that only the API server knows of keeps its block, and one of another space does not", async () => {
+  const leases = await leaseTooMany();
+  await part.close();
+  let space = "";
+  const asked: unknown[] = [];
+  part = startPart(async ({ path, query }, commit) => {
+    if (!path.endsWith("/ipallocations")) return commit();
+    asked.push(query?.fieldSelector);
+    const items = leases.map((block) => ({ metadata: { name: `${block.split("/")[0]}${space}` } }));
+    return { metadata: { resourceVersion: "1" }, items } as never;
+  });
+  await awaitState("Returning");
+  await pass(2 * CHECK_MS);
+  expect([await leasesOf(), asked[0]]).toEqual([leases, "spec.pool=lan"]);
+  space = ".blue";
+  await pass(10 * CHECK_MS);
+  expect(await leasesOf()).toHaveLength(4);
 });
 
 it("goes on returning a block where an earlier controller has stopped", async () => {
   const leases = await leaseTooMany();
-  await part.close();
-  let creates = 0;
-  part = startPart(async (call, commit) => {
-    if (call.method === "POST" && ++creates > 9) throw new ApiUnavailable("POST /", "killed");
-    return commit();
-  });
   const block = await awaitState("Returning");
-  await pass(2 * CHECK_MS);
-  expect([(await claims()).length, await leasesOf()]).toEqual([9, leases]);
   await part.close();
   part = startPart();
   await pass(2 * CHECK_MS);
   expect(await leasesOf()).toEqual(leases.filter((each) => each !== block));
-  expect(await claims()).toHaveLength(16);
-  await part.close();
-  part = startPart();
-  await pass(CLAIMS_LEFT_MS + 3 * CHECK_MS);
-  expect(await claims()).toEqual([]);
 });
 
 it("the blocks of a pool that is gone come back when no pod has an address of them", async () => {
@@ -334,12 +319,9 @@ it("the blocks of a pool that is gone come back when no pod has an address of th
   home.remove("lan", `${BERTH}/ippools`);
   await pass(3 * CHECK_MS);
   expect(await leasesOf()).toHaveLength(1);
-  expect(await claims()).toHaveLength(4 * 16);
   for (const { name, spec } of caches.allocations.items.values()) if (spec.state === "Bound") home.remove(name);
   await pass(2 * CHECK_MS);
   expect(await leasesOf()).toEqual([]);
-  await pass(CLAIMS_LEFT_MS + 3 * CHECK_MS);
-  expect(await claims()).toEqual([]);
 });
 
 it("the blocks of a pool that has no source, or not yet, stay: berthctl blocks changes it", async () => {
@@ -348,14 +330,15 @@ it("the blocks of a pool that has no source, or not yet, stay: berthctl blocks c
   home.put(`${BERTH}/ippools`, "lan", { spec: { subnet: "10.6.0.0/24", ips: ["10.6.0.16-10.6.0.31"] } });
   await pass(3 * CHECK_MS);
   expect(await leasesOf()).toEqual(before);
-  expect(await claims()).toEqual([]);
 });
 
 it("other clusters' blocks are told at once with another change, else every ten minutes", async () => {
+  const leased = new Map<string, object>();
   const lease = async (...blocks: readonly string[]) => {
-    const leases = { ...(await rangeOf()).status.leases };
-    for (const block of blocks) Object.assign(leases, { [`10.6.0.${block}/28`]: { member: "west", pool: "lan" } });
-    await changeRange({ leases });
+    for (const block of blocks)
+      leased.set(`10.6.0.${block}/28`, { pool: "lan", request: block, since: "2026-01-01T00:00:00Z" });
+    const status = { cluster: "w", token: "t", writes: leased.size, blocks: Object.fromEntries(leased) };
+    hub.put(MEMBERS, "lan.west", { spec: (await memberOf("west")).spec, status });
     await pass(CHECK_MS);
   };
   const [{ block: own = "" } = {}] = (await sourceOf())?.blocks ?? [];

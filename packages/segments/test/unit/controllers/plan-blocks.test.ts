@@ -23,8 +23,8 @@ type PlanInput = Partial<BlocksInput> & {
 function plan(change: PlanInput) {
   const { free = {}, ...rest } = change;
   return planBlocks({
-    ...{ known: [], leased: (change.known ?? []).map(({ block }) => block), isOpen: false, isContested: false },
-    ...{ isDisputed: () => false, mayReturn: true, isEmpty: () => false, progressOf: () => undefined },
+    ...{ known: [], leased: (change.known ?? []).map(({ block }) => block), isContested: false },
+    ...{ isDisputed: () => false, mayReturn: true, isUsed: () => true, isEmpty: () => false },
     ...{ freeOf: (block) => free[block] ?? 16, size: 16, isWanted: false, waiting: 0, surplusMs: 0, ...rest },
   });
 }
@@ -34,7 +34,6 @@ describe("a block", () => {
     ["that is new rests", { leased: ["a"] }, "Resting"],
     ["rests for its time", { known: [known("a", "Resting", REST_MS - 1)] }, "Resting"],
     ["is used after its rest", { known: [known("a", "Resting", REST_MS)] }, "New"],
-    ["rests on while members write again", { known: [known("a", "Resting", REST_MS)], isOpen: true }, "Resting"],
     ["is new for an hour", { known: [known("a", "New", NEW_MS - 1)] }, "New"],
     ["is an old one after an hour", { known: [known("a", "New", NEW_MS)] }, "Active"],
     ["of a contested cluster is new", { known: [known("a", "Active", NEW_MS)], isContested: true }, "New"],
@@ -44,24 +43,24 @@ describe("a block", () => {
 
   const aged = (state: BlockState, ageMs = 0) => ({ known: [known("a", state, ageMs)] });
   const [drained, returning, old] = [aged("Draining", EMPTY_MS), aged("Returning"), aged("Disputed", EMPTY_MS)];
-  const empty = { isEmpty: () => true };
+  const empty = { isUsed: () => false };
   const disputed = { isDisputed: () => true };
-  const progress = (reached: "begun" | "claimed" | "refused") => ({ progressOf: () => reached });
+  const listed = { ...empty, isEmpty: () => true };
   it.each(cases<PlanInput>`
     in use goes on draining ${drained} => Draining
     that has just begun to drain goes on ${{ ...empty, ...aged("Draining", EMPTY_MS - 1) }} => Draining
     that is empty is returned ${{ ...empty, ...drained }} => Returning
     stays while it may not be returned ${{ ...empty, ...drained, mayReturn: false }} => Draining
     is used again in place of another one ${{ ...empty, ...drained, freeBlocks: 0 }} => Active
-    that is returned is claimed first ${{ ...returning, ...progress("begun") }} => Returning
-    that is claimed goes to the hub ${{ ...returning, ...progress("claimed") }} => Returning, given back
-    that is claimed waits for the hub ${{ ...returning, ...progress("claimed"), mayReturn: false }} => Returning
-    with an address in use drains again ${{ ...returning, ...progress("refused") }} => Draining
-    that another process returns goes on ${{ leased: ["a"], ...progress("begun") }} => Returning
+    that is returned is looked at again first ${{ ...empty, ...returning }} => Returning
+    of which nothing is recorded goes to the hub ${{ ...listed, ...returning }} => Returning, given back
+    of which nothing is recorded waits for the hub ${{ ...listed, ...returning, mayReturn: false }} => Returning
+    that begins to go back is told first ${{ ...listed, ...drained }} => Returning
+    with an address in use drains again ${returning} => Draining
     that is disputed gives nothing ${{ ...disputed, ...aged("Active", NEW_MS) }} => Disputed
     that is disputed and in use stays ${{ ...disputed, ...old }} => Disputed
     that is disputed goes back ${{ ...disputed, ...empty, ...old }} => Returning
-    that is disputed stays after a refusal ${{ ...disputed, ...returning, ...progress("refused") }} => Disputed
+    that is disputed stays after a refusal ${{ ...disputed, ...returning }} => Disputed
     whose dispute is over rests ${old} => Resting
   `)("%s", (_, { freeBlocks = 1, ...input }, wanted) => {
     const others = Array.from({ length: freeBlocks }, () => known("z", "Active"));

@@ -127,10 +127,24 @@ it("a server that does not answer about one prefix keeps no other from blocks", 
 it("what is remembered of two sources is written beside each other, and of one by one process", async () => {
   const own = new OwnRanges(home.client(), "kube-system");
   const [lan, other] = [await own.read("lan", signal), await own.read("other", signal)];
-  const write = (range: string, uid: string, known: typeof lan) =>
-    own.write(range, { ...known, own: { ...known.own, uid } }, signal);
+  const write = (range: string, id: string, known: typeof lan) =>
+    own.write(range, { ...known, own: { ...known.own, past: [id] } }, signal);
   await write("other", "2", other);
   await write("lan", "1", lan);
   await expect(write("lan", "3", lan)).rejects.toMatchObject({ status: 409 });
-  expect([(await own.read("lan", signal)).own.uid, (await own.read("other", signal)).own.uid]).toEqual(["1", "2"]);
+  expect([(await own.read("lan", signal)).own.past, (await own.read("other", signal)).own.past]).toEqual([
+    ["1"],
+    ["2"],
+  ]);
+});
+
+it("a block whose mark people have taken away is given of no more, and is named", async () => {
+  pool("lan", { prefix: "10.6.0.128/25", blockSize: 28 });
+  await start(access());
+  await expect.poll(() => record.content.prefixes.length, SOON).toBe(2);
+  await part?.close();
+  const [all, made] = record.content.prefixes;
+  record.content = { ...record.content, prefixes: [all ?? { id: 0 }, { ...made, id: 9, description: "printers" }] };
+  await start(access());
+  await expect.poll(() => part?.problems, SOON).toEqual([expect.stringMatching(/bear this one's mark no more: 10\.6/)]);
 });

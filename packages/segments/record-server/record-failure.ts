@@ -1,8 +1,8 @@
 /** What an error of a call to the IPAM of record means. */
-import { messageOf } from "../../../../host/lib/describe.ts";
-import type { SourceReason } from "../../../../host/resources/pool-source.ts";
-import { RecordServerError } from "../../record-server/http-client.ts";
-import { SourceFailure } from "../block-source.ts";
+import { messageOf } from "../../../host/lib/describe.ts";
+import type { SourceReason } from "../../../host/resources/pool-source.ts";
+import { SourceFailure } from "../blocks/block-source.ts";
+import { RecordServerError } from "./http-client.ts";
 
 /** Returns errors of other origin as they are. */
 export function recordFailure(error: unknown): unknown {

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import type { SourceReason } from "../../../../../../host/resources/pool-source.ts";
-import { SourceFailure } from "../../../../blocks/block-source.ts";
-import { recordFailure } from "../../../../blocks/prefixes/record-failure.ts";
-import { RecordServerError } from "../../../../record-server/http-client.ts";
+import type { SourceReason } from "../../../../../host/resources/pool-source.ts";
+import { SourceFailure } from "../../../blocks/block-source.ts";
+import { RecordServerError } from "../../../record-server/http-client.ts";
+import { recordFailure } from "../../../record-server/record-failure.ts";
 
 const answer = (status?: number) => new RecordServerError("no", status === undefined ? {} : { status });
 

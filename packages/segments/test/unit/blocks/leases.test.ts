@@ -1,12 +1,12 @@
-/** Blocks of a prefix, over HTTP with the fake of Nautobot, whose answers may be lost. */
+/** Leases of blocks of a prefix, over HTTP with the fake of Nautobot, whose answers may be lost. */
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { formatRange } from "../../../../../../host/net/range.ts";
-import { RecordPrefixes } from "../../../../blocks/prefixes/record-prefixes.ts";
-import { HttpClient } from "../../../../record-server/http-client.ts";
-import { PrefixServer } from "../../../../record-server/prefix-server.ts";
-import { FakeRecordServer } from "../../../fakes/record-server.ts";
-import { Memory, prefix } from "../../../world/prefix-suite.ts";
+import { formatRange } from "../../../../../host/net/range.ts";
+import { Leases } from "../../../blocks/leases.ts";
+import { HttpClient } from "../../../record-server/http-client.ts";
+import { PrefixServer } from "../../../record-server/prefix-server.ts";
+import { FakeRecordServer } from "../../fakes/record-server.ts";
+import { Memory, prefix } from "../../world/prefix-suite.ts";
 
 const EAST = "11111111-1111-4111-8111-111111111111";
 const WEST = "22222222-2222-4222-8222-222222222222";
@@ -35,14 +35,14 @@ const post = (collection: string, body: object) =>
 
 /** One controller of a cluster. */
 function open(cluster = EAST, memory = new Memory()) {
-  const prefixes = new PrefixServer({ client, product: "nautobot", space: "Global" });
+  const prefixes = new PrefixServer({
+    ...{ client, product: "nautobot", space: "Global" },
+    source: { addressSpace: "", prefix: prefix(PARENT), blockSize: 28 },
+  });
   const options = { server: prefixes, own: memory.port, cluster, name: cluster === EAST ? "east" : "west" };
-  const source = new RecordPrefixes(
-    { addressSpace: "", prefix: prefix(PARENT), blockSize: 28 },
-    { ...options, newId: randomUUID, nowMs: () => nowMs },
-  );
+  const source = new Leases({ ...options, key: "x", newId: randomUUID, nowMs: () => nowMs });
   const update = (count: number, giveBack: readonly string[] = []) =>
-    source.update("", { lease: { lan: count }, giveBack }, signal);
+    source.update({ lease: { lan: count }, giveBack }, signal);
   return { memory, update };
 }
 
@@ -88,7 +88,7 @@ it("what comes late of a request that was carried out already, or was given back
   expect(texts()).toEqual([BLOCKS[0]]);
   await east.update(0, [BLOCKS[0]]);
   await post("prefixes", { prefix: BLOCKS[1], description });
-  expect(await east.update(0)).toMatchObject({ blocks: {}, isContested: false });
+  expect(await east.update(0)).toMatchObject({ blocks: {}, bar: undefined });
   expect(texts()).toEqual([]);
 });
 
@@ -115,7 +115,7 @@ it("a cluster that meets what it does not know of itself neither leases nor retu
   await east.update(2);
   const copy = open(EAST, past);
   const view = await copy.update(3, [BLOCKS[0]]);
-  expect(view).toMatchObject({ isContested: true, bar: { kind: "contested" }, blocks: { [BLOCKS[0]]: "lan" } });
+  expect(view).toMatchObject({ bar: { kind: "contested" }, blocks: { [BLOCKS[0]]: "lan" } });
   expect(texts()).toEqual(BLOCKS.slice(0, 2));
   past.own = { ...past.own, isRejoining: true };
   expect(Object.keys((await copy.update(3)).blocks)).toEqual(BLOCKS.slice(0, 3));

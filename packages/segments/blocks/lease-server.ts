@@ -1,0 +1,93 @@
+/**
+ * Where leases of blocks are written down, as a port: hub.ts implements it over RangeMembers, prefix-server.ts over
+ * prefixes of Nautobot and NetBox. None of them compares what one cluster writes with what another one has.
+ */
+import type { Prefix } from "../../../host/net/prefix.ts";
+import type { Range } from "../../../host/net/range.ts";
+
+/** Whose a block is. */
+export interface Mark {
+  /** By which the cluster knows its own again; no other cluster has it. */
+  readonly cluster: string;
+  /** The cluster's name, as people know it. */
+  readonly name: string;
+  readonly pool: string;
+  /** UUID of the request by which it was made. */
+  readonly request: string;
+  /** It was made again after the server had lost it: another cluster may have got its addresses meanwhile. */
+  readonly isAgain: boolean;
+}
+
+/** What the server has written down, within that which blocks are taken of. */
+export interface Child {
+  /** The server's. */
+  readonly id: string;
+  readonly prefix: Prefix;
+  /** RFC 3339 in UTC. Its order is the same for all clusters, and may be wrong. */
+  readonly created: string;
+  /** Undefined for one that no Berth has made. */
+  readonly mark?: Mark | undefined;
+}
+
+/** What blocks are taken of. */
+export interface Parent {
+  readonly subnet: Prefix;
+  readonly addressSpace: string;
+  /** Length of each block. */
+  readonly blockSize: number;
+  /** What no pod of any cluster may have. */
+  readonly excluded: readonly Range[];
+}
+
+/** Why the cluster neither leases nor returns. */
+export type Bar =
+  /** Another cluster has written in its name. */
+  | { readonly kind: "otherCluster"; readonly cluster: string }
+  /** It is a copy, or was copied, or is older than its last write, or was released. */
+  | { readonly kind: "contested" };
+
+/** What is to be written down. */
+export interface Change {
+  readonly remove: readonly Child[];
+  readonly make: readonly Made[];
+  /** Whether another cluster may have made one since the look. */
+  readonly mayBeThere: boolean;
+}
+
+/** A block that is made, or made again. */
+export interface Made {
+  readonly prefix: Prefix;
+  readonly mark: Mark;
+}
+
+/** Why there is no block: the cluster has as many as it may have, or none is free. */
+export type Short = "share" | "range";
+
+export interface LeaseServer<P extends Parent = Parent> {
+  /**
+   * Whether each cluster has a list of its own, in which nothing is by a copy of it while there is no {@link bar}: what
+   * it does not know there is of its past. In a list of all it is a copy's, and the same block may be refused twice, so
+   * that half of it tells that all of it is in dispute.
+   */
+  readonly hasOwnList: boolean;
+  /** As of the last {@link children}: why nothing may be written, and the most blocks that the cluster may have. */
+  readonly bar?: Bar | undefined;
+  readonly share?: number | undefined;
+  /** Rejects unless the server has it once. */
+  findParent(signal: AbortSignal): Promise<P>;
+  /** Returns all within, of whomever. */
+  children(parent: P, signal: AbortSignal): Promise<readonly Child[]>;
+  /** Has a free block written down. */
+  ask(parent: P, mark: Mark, signal: AbortSignal): Promise<Short | undefined>;
+  /**
+   * Does all of it at once, or the first of it. Returns `refused` if a block may be there already; rejects if it cannot
+   * be. To remove what is gone is as good.
+   */
+  write(parent: P, change: Change, signal: AbortSignal): Promise<"share" | "refused" | undefined>;
+  /** Returns the addresses within that others than this cluster have written down. */
+  addresses(
+    parent: P,
+    of: { readonly prefix: Prefix; readonly cluster: string },
+    signal: AbortSignal,
+  ): Promise<readonly Prefix[]>;
+}

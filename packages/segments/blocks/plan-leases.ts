@@ -1,0 +1,236 @@
+/**
+ * What a cluster does next where it leases blocks, from a hub or from an IPAM of record: decided from what the server
+ * has written down, from what the cluster remembers, and from what it needs (docs/decisions/0064). The same function
+ * whatever was interrupted before.
+ *
+ * The server compares nothing when it writes. So a cluster uses only what it has seen alone after it was made: of two
+ * that overlap, the one that is seen second sees the other.
+ */
+
+import { formatPrefix, type Prefix, prefixesOverlap } from "../../../host/net/prefix.ts";
+import { halvesOf, requirePrefix } from "./blocks-of-range.ts";
+import type { Bar, Child, LeaseServer, Made, Mark, Short } from "./lease-server.ts";
+import type { OwnLeases } from "./own-leases.ts";
+
+/** Most requests that are remembered after their blocks were given back. */
+const MAX_PAST = 256;
+
+/** What the cluster needs. */
+export interface BlockDemand {
+  /** Number of blocks that each pool should have; fewer than it has is as good. */
+  readonly lease: Readonly<Record<string, number>>;
+  /** Blocks to return, of which no address is in use. */
+  readonly giveBack: readonly string[];
+  /** Blocks that certain pools should have. Default: none. */
+  readonly claim?: Readonly<Record<string, string>>;
+}
+
+export type LeasePlan =
+  /** What it must remember now; then it plans again. */
+  | { readonly kind: "remember"; readonly own: OwnLeases }
+  /** Let the server choose a free block. */
+  | { readonly kind: "ask"; readonly mark: Mark }
+  /** All of it, or one after the other. */
+  | { readonly kind: "write"; readonly remove: readonly Child[]; readonly make: readonly Made[] }
+  /** `short`: why a demand cannot be met. */
+  | { readonly kind: "rest"; readonly short?: Short }
+  | { readonly kind: "barred"; readonly bar: Bar };
+
+interface LeaseInputs {
+  readonly children: readonly Child[];
+  readonly own: OwnLeases;
+  /** By which this cluster knows its own. */
+  readonly cluster: string;
+  /** Its name, as people know it. */
+  readonly name: string;
+  /** Length of each block. */
+  readonly blockSize: number;
+  readonly demand: BlockDemand;
+  /** Whether the server was asked anew since the last pass. */
+  readonly isNewPass: boolean;
+  /** Returns a UUID. */
+  readonly newId: () => string;
+  readonly server: Pick<LeaseServer, "hasOwnList" | "bar">;
+}
+
+export function planLeases(inputs: LeaseInputs): LeasePlan {
+  const { own, server } = inputs;
+  if (server.bar !== undefined) return { kind: "barred", bar: server.bar };
+  if (!server.hasOwnList && unknownOf(inputs).length > 0)
+    return own.isRejoining ? { kind: "remember", own: rejoin(inputs) } : { kind: "barred", bar: { kind: "contested" } };
+  return planRequest(inputs) ?? planGivingBack(inputs) ?? planCorrecting(inputs) ?? planDemand(inputs);
+}
+
+type Facts = Pick<LeaseInputs, "children" | "own" | "cluster">;
+
+interface BlockUse {
+  /** The blocks that the cluster may use, with their pools. */
+  readonly blocks: Readonly<Record<string, string>>;
+  /** Those that the server has lost while another one got their addresses, or that were got so. */
+  readonly disputed: Readonly<Record<string, string>>;
+  /** Prefixes of people within the blocks: no pod gets their addresses. */
+  readonly foreign: readonly Prefix[];
+}
+
+/** Returns what the cluster may use, by the server's answer. */
+export function usableBlocks({ children, own, cluster, blockSize }: Facts & Pick<LeaseInputs, "blockSize">): BlockUse {
+  const blocks: Record<string, string> = {};
+  const disputed: Record<string, string> = {};
+  const foreign: Prefix[] = [];
+  for (const [block, { pool }] of Object.entries(own.leases)) {
+    // Of a pool that was made anew with blocks of another size.
+    if (requirePrefix(block).length !== blockSize) continue;
+    const child = findOwn({ children, cluster }, block, own);
+    const others = child === undefined ? [] : overlapping(children, child.prefix, cluster);
+    const isDisputed = others.some(({ mark }) => mark !== undefined && (mark.isAgain || child?.mark?.isAgain === true));
+    if (child === undefined || isDisputed) disputed[block] = pool;
+    else {
+      blocks[block] = pool;
+      const within = others.filter(({ prefix, mark }) => mark === undefined && prefix.length >= child.prefix.length);
+      foreign.push(...within.map(({ prefix }) => prefix));
+    }
+  }
+  return { blocks, disputed, foreign };
+}
+
+/** Returns the prefixes of others that overlap with it. */
+function overlapping(children: readonly Child[], prefix: Prefix, cluster: string): readonly Child[] {
+  return children.filter((each) => each.mark?.cluster !== cluster && prefixesOverlap(each.prefix, prefix));
+}
+
+/** Those that bear the cluster's name, and that it does not know. */
+function unknownOf({ children, own, cluster }: Facts): readonly Child[] {
+  const requests = Object.values(own.leases).map(({ request }) => request);
+  const known = new Set([...own.past, ...requests, ...(own.request === null ? [] : [own.request.id])]);
+  return children.filter(({ mark }) => mark?.cluster === cluster && !known.has(mark.request));
+}
+
+function findOwn(
+  { children, cluster }: Pick<LeaseInputs, "children" | "cluster">,
+  block: string,
+  { leases }: OwnLeases,
+): Child | undefined {
+  return children.find(
+    ({ prefix, mark }) =>
+      mark?.cluster === cluster && mark.request === leases[block]?.request && formatPrefix(prefix) === block,
+  );
+}
+
+/** Returns the memory of a cluster that goes on with what the server says that it has. */
+function rejoin({ children, own, cluster, blockSize }: Facts & Pick<LeaseInputs, "blockSize">): OwnLeases {
+  const mine = children.flatMap(({ prefix, mark }) => (mark?.cluster === cluster ? [{ prefix, ...mark }] : []));
+  const [whole, parts] = [true, false].map((is) => mine.filter(({ prefix }) => (prefix.length === blockSize) === is));
+  const leases = (whole ?? []).map(({ prefix, request, pool }) => [formatPrefix(prefix), { request, pool }] as const);
+  const past = pastWith(own, ...(parts ?? []).map(({ request }) => request));
+  return { ...own, request: null, leases: Object.fromEntries(leases), past, isRejoining: false };
+}
+
+function pastWith({ past }: OwnLeases, ...requests: readonly string[]): string[] {
+  return [...past, ...requests].slice(-MAX_PAST);
+}
+
+/** What becomes of the request under way: its prefix is seen alone, or it gives way. */
+function planRequest({ children, own, cluster, isNewPass }: LeaseInputs): LeasePlan | undefined {
+  const { request } = own;
+  if (request === null) return undefined;
+  const made = children.filter(({ mark }) => mark?.cluster === cluster && mark.request === request.id);
+  const first = made.toSorted(compareAge)[0];
+  if (first === undefined) return undefined;
+  const others = children.filter((each) => !made.includes(each) && prefixesOverlap(each.prefix, first.prefix));
+  if (others.length === 0) {
+    const block = formatPrefix(first.prefix);
+    // The server had lost the block, and has given it to the same cluster.
+    const before = own.leases[block]?.request;
+    const past = before === undefined ? own.past : pastWith(own, before);
+    const leases = { ...own.leases, [block]: { request: request.id, pool: request.pool } };
+    return { kind: "remember", own: { ...own, request: null, leases, past } };
+  }
+  // One of another cluster that was created later gives way; no other one does.
+  const mayWait = others.every((each) => each.mark?.isAgain === false && compareAge(first, each) < 0);
+  if (mayWait && !request.isWaiting)
+    return { kind: "remember", own: { ...own, request: { ...request, isWaiting: true } } };
+  if (mayWait && !isNewPass) return undefined;
+  return { kind: "remember", own: { ...own, request: null, past: pastWith(own, request.id) } };
+}
+
+function compareAge(a: Child, b: Child): number {
+  if (a.created !== b.created) return a.created < b.created ? -1 : 1;
+  return a.id < b.id ? -1 : 1;
+}
+
+function planGivingBack({ own, demand }: LeaseInputs): LeasePlan | undefined {
+  const returned = demand.giveBack.filter((block) => block in own.leases);
+  if (returned.length === 0) return undefined;
+  const leases = Object.fromEntries(Object.entries(own.leases).filter(([block]) => !returned.includes(block)));
+  const past = pastWith(own, ...returned.map((block) => own.leases[block]?.request ?? ""));
+  return { kind: "remember", own: { ...own, leases, past } };
+}
+
+/** At once where that can be: who has seen what this cluster had waits for its next write (range-leases.ts). */
+function planCorrecting(inputs: LeaseInputs): LeasePlan | undefined {
+  const [remove, make] = [removed(inputs), madeAgain(inputs)];
+  return remove.length + make.length === 0 ? undefined : { kind: "write", remove, make };
+}
+
+/** What was given back, what came twice, and the part that stood for a whole one. */
+function removed({ children, own, cluster, server }: LeaseInputs): readonly Child[] {
+  const unknown = server.hasOwnList ? unknownOf({ children, own, cluster }) : [];
+  const blocks = new Map(Object.entries(own.leases).map(([block, { request }]) => [request, block]));
+  return children.filter((child) => {
+    const { prefix, mark } = child;
+    if (mark?.cluster !== cluster) return false;
+    if (own.past.includes(mark.request) || unknown.includes(child)) return true;
+    const block = blocks.get(mark.request);
+    if (block === undefined || block === formatPrefix(prefix)) return false;
+    return findOwn({ children, cluster }, block, own) !== undefined;
+  });
+}
+
+/**
+ * What the server has lost. If another cluster has got its addresses, that tells it; half of it does where the server
+ * may refuse the same block twice.
+ */
+function madeAgain({ children, own, cluster, name, server }: LeaseInputs): readonly Made[] {
+  const lost = Object.keys(own.leases).filter((block) => findOwn({ children, cluster }, block, own) === undefined);
+  return lost.flatMap((block) => {
+    const { request = "", pool = "" } = own.leases[block] ?? {};
+    const prefix = requirePrefix(block);
+    const mark = { cluster, name, request, pool, isAgain: true };
+    const others = overlapping(children, prefix, cluster);
+    if (others.length === 0 || server.hasOwnList) return [{ prefix, mark }];
+    const isTold = children.some((each) => each.mark?.cluster === cluster && each.mark.request === request);
+    const half = halvesOf(prefix).find(
+      (part) => !others.some((each) => formatPrefix(each.prefix) === formatPrefix(part)),
+    );
+    const tells = !isTold && half !== undefined && others.some((each) => each.mark !== undefined);
+    return tells ? [{ prefix: half, mark }] : [];
+  });
+}
+
+function planDemand({ own, cluster, name, demand, newId, children }: LeaseInputs): LeasePlan {
+  const { request, leases } = own;
+  const pools = Object.values(leases).map(({ pool }) => pool);
+  const isShort = (pool: string): boolean => (demand.lease[pool] ?? 0) > pools.filter((each) => each === pool).length;
+  if (request !== null) {
+    const { id, pool, block } = request;
+    const isMade = children.some(({ mark }) => mark?.cluster === cluster && mark.request === id);
+    const isWanted = block === undefined ? isShort(pool) : demand.claim?.[block] === pool;
+    if (isMade) return { kind: "rest" };
+    if (!isWanted && block === undefined) return { kind: "rest" };
+    const mark = { cluster, name, request: id, pool, isAgain: false };
+    if (block === undefined) return { kind: "ask", mark };
+    const prefix = requirePrefix(block);
+    if (isWanted && overlapping(children, prefix, cluster).length === 0)
+      return { kind: "write", remove: [], make: [{ prefix, mark }] };
+    return { kind: "remember", own: { ...own, request: null, past: pastWith(own, id) } };
+  }
+  const claimed = Object.entries(demand.claim ?? {}).find(([block]) => !(block in leases));
+  if (claimed !== undefined) {
+    const [block, pool] = claimed;
+    if (overlapping(children, requirePrefix(block), cluster).length > 0) return { kind: "rest", short: "range" };
+    return { kind: "remember", own: { ...own, request: { id: newId(), pool, block, isWaiting: false } } };
+  }
+  const pool = Object.keys(demand.lease).find(isShort);
+  if (pool === undefined) return { kind: "rest" };
+  return { kind: "remember", own: { ...own, request: { id: newId(), pool, isWaiting: false } } };
+}

@@ -1,0 +1,103 @@
+/** What the RangeMembers of a hub say of the blocks of one range, and which block a cluster takes next. */
+import { formatPrefix, type Prefix, parsePrefix, prefixContains, prefixesOverlap } from "../../../host/net/prefix.ts";
+import { routersOf } from "../../../host/resources/ip-pool-shape.ts";
+import type { AddressRange, AddressRangeSpec } from "../address-range.ts";
+import type { BlocksChange, MemberBlock, RangeMember } from "../range-member.ts";
+import { chooseBlocks, countBlocks, requirePrefix } from "./blocks-of-range.ts";
+import type { Change, Child, Made, Mark, Parent, Short } from "./lease-server.ts";
+
+export interface HubParent extends Parent {
+  readonly range: AddressRange;
+  /** All ranges of the hub, by name. */
+  readonly ranges: ReadonlyMap<string, AddressRange>;
+}
+
+/** Returns the addresses that nobody has, as far as the range says: those of routers and nodes may answer. */
+export function exemptOf({ spec }: Pick<AddressRange, "spec">): AddressRangeSpec["excluded"] {
+  const routers = routersOf(spec).map((ip) => ({ first: ip, last: ip }));
+  return [...spec.excluded, ...spec.nodes, ...routers];
+}
+
+/**
+ * Returns the blocks of the range that members have, and what members of other ranges have of its addresses. What is
+ * no block of its own range counts for nothing: a member may write anything.
+ */
+export function leasesOn(
+  { range: { spec }, ranges }: Pick<HubParent, "range" | "ranges">,
+  members: readonly RangeMember[],
+): readonly Child[] {
+  return members.flatMap(({ name, spec: { range, member }, status }) => {
+    const own = ranges.get(range)?.spec;
+    if (own?.addressSpace !== spec.addressSpace) return [];
+    return Object.entries(status.blocks).flatMap(([block, { pool, request, since, again = false }]): Child[] => {
+      const prefix = blockIn(own, block);
+      if (prefix === undefined || !prefixesOverlap(prefix, spec.subnet)) return [];
+      const mark = { cluster: name, name: member, pool, request, isAgain: again };
+      return [{ id: `${name} ${block}`, prefix, created: since, mark }];
+    });
+  });
+}
+
+function blockIn({ subnet, blockSize }: AddressRangeSpec, text: string): Prefix | undefined {
+  const prefix = parsePrefix(text);
+  const isBlock = prefix?.length === blockSize && formatPrefix(prefix) === text && prefixContains(subnet, prefix.ip);
+  return isBlock ? prefix : undefined;
+}
+
+/**
+ * Returns the members as they are, and others than `self` as `seen` has them, too, where the hub has fewer of their
+ * writes, or no such member: it went back in time, or lost them, and they may have no way to it. `seen` is brought up
+ * to date.
+ */
+export function recall(
+  seen: Map<string, RangeMember>,
+  members: readonly RangeMember[],
+  self: string,
+): readonly RangeMember[] {
+  const now = new Map(members.map((member) => [member.name, member]));
+  for (const member of members) {
+    const before = seen.get(member.name)?.status.writes ?? 0;
+    if (before <= member.status.writes || member.status.isContested) seen.set(member.name, member);
+  }
+  return [...members, ...[...seen.values()].filter((each) => each.name !== self && now.get(each.name) !== each)];
+}
+
+interface Place {
+  readonly range: AddressRange;
+  readonly member: RangeMember;
+  readonly children: readonly Child[];
+}
+
+/** Returns the block that the cluster takes: of which no member has an address, from the one on at which it begins. */
+export function madeOf(mark: Mark, { range: { spec }, member, children }: Place, cluster: string): Made | Short {
+  if (Object.keys(member.status.blocks).length >= member.spec.maxBlocks) return "share";
+  const same = new Set(children.map(({ prefix }) => formatPrefix(prefix)));
+  const others = children.filter(({ prefix }) => prefix.length !== spec.blockSize);
+  const isTaken = (block: string): boolean =>
+    same.has(block) || others.some(({ prefix }) => prefixesOverlap(prefix, requirePrefix(block)));
+  const [block] = chooseBlocks(spec, isTaken, { count: 1, start: startOf(cluster, countBlocks(spec)) });
+  return block === undefined ? "range" : { prefix: requirePrefix(block), mark };
+}
+
+/** Returns what is written into the member's blocks, within its share; what is made may be in place of what goes. */
+export function blocksAfter(
+  { remove, make }: Pick<Change, "remove" | "make">,
+  { spec, status }: RangeMember,
+  since: string,
+): BlocksChange {
+  const removed = remove.map(({ prefix }) => formatPrefix(prefix));
+  const kept = new Set(Object.keys(status.blocks)).difference(new Set(removed));
+  const made = make
+    .filter(({ prefix }, at) => kept.has(formatPrefix(prefix)) || kept.size + at < spec.maxBlocks)
+    .map(({ prefix, mark: { pool, request, isAgain } }): [string, MemberBlock] => [
+      formatPrefix(prefix),
+      { pool, request, since, ...(isAgain && { again: true }) },
+    ]);
+  return Object.fromEntries([...removed.map((block) => [block, null] as const), ...made]);
+}
+
+/** Clusters begin their search at different blocks, each always at the same. */
+function startOf(cluster: string, blocks: number): number {
+  const digits = cluster.replaceAll(/[^0-9a-f]/g, "").slice(0, 8);
+  return Number.parseInt(digits === "" ? "0" : digits, 16) % blocks;
+}

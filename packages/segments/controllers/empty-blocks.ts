@@ -1,0 +1,69 @@
+/**
+ * Which blocks of one source may go back: those of which no address is recorded. A pool says that a block goes back
+ * before its records are listed, and an ADD reads the pool after its address was recorded: so the list has the record,
+ * or the ADD gives nothing of the block (docs/decisions/0064).
+ */
+
+import type { ControlledPool } from "../../../host/controller/objects.ts";
+import type { ControllerDeps } from "../../../host/controller/types.ts";
+import { listPages } from "../../../host/kubernetes/list.ts";
+import { collectionPath } from "../../../host/kubernetes/paths.ts";
+import { IP_ALLOCATIONS } from "../../../host/resources/collections.ts";
+import { parseAllocationName } from "../../../host/resources/ip-allocation.ts";
+import type { SourceView } from "../blocks/block-source.ts";
+import { blockOf, usedBlocks } from "./free-addresses.ts";
+import type { BlocksInput } from "./plan-blocks.ts";
+import { type Followed, keyOfSource } from "./sourced-pools.ts";
+
+export interface EmptyBlocks extends Pick<BlocksInput, "mayReturn" | "isUsed" | "isEmpty"> {
+  /** Empty blocks of pools that are gone. */
+  readonly orphans: readonly string[];
+}
+
+type Deps = Pick<ControllerDeps, "api" | "caches" | "leading">;
+
+/** Rejects when there is no answer. */
+export async function findEmpty(
+  deps: Deps,
+  { key, pools }: Followed,
+  view: SourceView,
+  mayReturn: boolean,
+): Promise<EmptyBlocks> {
+  const used = new Set(usedBlocks(deps.caches.allocations.items.values(), view));
+  const known = pools.flatMap(({ source }) => source.blocks);
+  const isLeaving = (block: string) => known.some((each) => each.block === block && each.state === "Returning");
+  const isGone = (pool: string) => isOver(deps.caches.pools.items.get(pool), key);
+  const leased = Object.entries({ ...view.blocks, ...view.disputed });
+  const leaving = leased.filter(([block, pool]) => !used.has(block) && (isLeaving(block) || isGone(pool)));
+  if (mayReturn)
+    for (const pool of new Set(leaving.map(([, pool]) => pool)))
+      for (const block of await listUsed(deps, pool, view)) used.add(block);
+  const empty = new Set(mayReturn ? leaving.flatMap(([block]) => (used.has(block) ? [] : [block])) : []);
+  const orphans = leaving.flatMap(([block, pool]) => (isGone(pool) && empty.has(block) ? [block] : []));
+  return { orphans, mayReturn, isUsed: (block) => used.has(block), isEmpty: (block) => empty.has(block) };
+}
+
+/** Returns the blocks of which the API server has addresses of the pool. */
+async function listUsed({ api, leading: signal }: Deps, pool: string, view: SourceView): Promise<readonly string[]> {
+  const query = { fieldSelector: `spec.pool=${pool}` };
+  const found: string[] = [];
+  for await (const { items } of listPages(api, { path: collectionPath(IP_ALLOCATIONS), query, signal }))
+    for (const { metadata } of items) {
+      const { name = "" } = metadata as { readonly name?: string };
+      const address = parseAllocationName(name);
+      // What has a strange name may have any address.
+      if (address === undefined) throw new Error(`IPAllocation "${name}" has no address for its name`);
+      const block = address.addressSpace === view.addressSpace ? blockOf(address.ip, view) : undefined;
+      if (block !== undefined) found.push(block);
+    }
+  return found;
+}
+
+/**
+ * Whether the pool has no use for blocks of the source. A pool without a source may be about to have this one, or have
+ * had it until now: `berthctl blocks adopt` and `leave` change a pool and the hub one after the other.
+ */
+function isOver(pool: ControlledPool | undefined, key: string): boolean {
+  if (pool === undefined || pool.deleting) return true;
+  return pool.value?.source !== undefined && keyOfSource(pool.value) !== key;
+}
