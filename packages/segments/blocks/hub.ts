@@ -14,7 +14,7 @@ import { hubFailure } from "./hub-failure.ts";
 import type { Bar, Change, Child, LeaseServer, Mark, Short } from "./lease-server.ts";
 import { Leases } from "./leases.ts";
 import { OwnRanges } from "./own-ranges.ts";
-import { blocksAfter, exemptOf, type HubParent, leasesOn, madeOf, recall } from "./range-leases.ts";
+import { blocksAfter, chooseFree, exemptOf, type HubParent, leasesOn, recall } from "./range-leases.ts";
 import { barOf, sealWrite } from "./seal.ts";
 
 /** Time for which a read of the hub is tried again: milliseconds. Less than its caller waits, who learns why. */
@@ -88,11 +88,13 @@ class Hub implements LeaseServer<HubParent> {
     return this.#children;
   }
 
-  async ask({ range }: HubParent, mark: Mark, signal: AbortSignal): Promise<Short | undefined> {
-    const made = madeOf(mark, { range, member: this.#member, children: this.#children }, this.#options.cluster);
-    if (typeof made === "string") return made;
-    await this.write(range, { remove: [], make: [made] }, signal);
-    return undefined;
+  async ask(
+    { range }: HubParent,
+    wanted: { readonly mark: Mark; readonly count: number },
+    signal: AbortSignal,
+  ): Promise<Short | undefined> {
+    const make = chooseFree(wanted, { range, children: this.#children }, this.#options.cluster);
+    return make.length === 0 ? "range" : this.write(range, { remove: [], make }, signal);
   }
 
   async write(_: unknown, change: Pick<Change, "remove" | "make">, signal: AbortSignal): Promise<"share" | undefined> {

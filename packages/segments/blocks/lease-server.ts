@@ -77,8 +77,8 @@ export interface LeaseServer<P extends Parent = Parent> {
   findParent(signal: AbortSignal): Promise<P>;
   /** Returns all within, of whomever. */
   children(parent: P, signal: AbortSignal): Promise<readonly Child[]>;
-  /** Has a free block written down. */
-  ask(parent: P, mark: Mark, signal: AbortSignal): Promise<Short | undefined>;
+  /** Has free blocks written down: at most so many, or one after the other. Returns why there is none. */
+  ask(parent: P, of: { readonly mark: Mark; readonly count: number }, signal: AbortSignal): Promise<Short | undefined>;
   /**
    * Does all of it at once, or the first of it. Returns `refused` if a block may be there already; rejects if it cannot
    * be. To remove what is gone is as good.

@@ -12,7 +12,7 @@ import type { OwnLeases } from "./own-leases.ts";
 import type { OwnRanges } from "./own-ranges.ts";
 import { type BlockDemand, type LeasePlan, planLeases, usableBlocks } from "./plan-leases.ts";
 
-/** Most plans that are carried out for one pass: a block takes three. */
+/** Most plans that are carried out for one pass; what is left waits for the next one. */
 const MAX_PLANS = 96;
 
 /** Time for which the addresses are kept that others have written down in a block: milliseconds. */
@@ -50,15 +50,17 @@ export class Leases<P extends Parent> implements BlockSource {
     const look = async () => ({ children: await server.children(parent, signal), known: await own.read(key, signal) });
     let { children, known } = await look();
     let refused = "";
-    for (let plans = 0; plans < MAX_PLANS; plans++) {
+    for (let plans = 0; ; plans++) {
       const facts = { children, own: known.own, cluster, blockSize };
       const plan = planLeases({ ...facts, name, demand, server, isNewPass: plans === 0, newId });
+      if (plans === MAX_PLANS)
+        return this.#viewOf(plan, { parent, children, own: known.own, short: undefined }, signal);
       if (plan.kind === "remember") {
         known = await own.write(key, { ...known, own: plan.own }, signal);
         continue;
       }
       let short: Short | undefined;
-      if (plan.kind === "ask") short = await server.ask(parent, plan.mark, signal);
+      if (plan.kind === "ask") short = await server.ask(parent, plan, signal);
       else if (plan.kind === "write") {
         // A second refusal of the same has another reason.
         const text = plan.make.map(({ prefix }) => formatPrefix(prefix)).join();
@@ -70,8 +72,6 @@ export class Leases<P extends Parent> implements BlockSource {
         return this.#viewOf(plan, { parent, children, own: known.own, short }, signal);
       ({ children, known } = await look());
     }
-    const { subnet } = parent;
-    throw new Error(`Blocks of ${formatPrefix(subnet)} were changed by others ${MAX_PLANS} times; trying again later`);
   }
 
   async #viewOf(plan: LeasePlan, pass: Pass<P>, signal: AbortSignal): Promise<SourceView> {

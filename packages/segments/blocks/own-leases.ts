@@ -10,8 +10,8 @@ const leases = z.object({
     .object({
       id: z.string(),
       pool: z.string(),
-      /** Wanted, and no other one. */
-      block: z.string().optional(),
+      /** Wanted, and no others. */
+      blocks: z.array(z.string()).optional(),
       /** Its block overlaps with one that was written down later: that one is given a pass to go. */
       isWaiting: z.boolean(),
     })

@@ -29,7 +29,7 @@ export type LeasePlan =
   /** What it must remember now; then it plans again. */
   | { readonly kind: "remember"; readonly own: OwnLeases }
   /** Let the server choose a free block. */
-  | { readonly kind: "ask"; readonly mark: Mark }
+  | { readonly kind: "ask"; readonly mark: Mark; readonly count: number }
   /** All of it, or one after the other. */
   | { readonly kind: "write"; readonly remove: readonly Child[]; readonly make: readonly Made[] }
   /** `short`: why a demand cannot be met. */
@@ -117,40 +117,55 @@ function findOwn(
 }
 
 /** Returns the memory of a cluster that goes on with what the server says that it has. */
-function rejoin({ children, own, cluster, blockSize }: Facts & Pick<LeaseInputs, "blockSize">): OwnLeases {
+function rejoin({ children, own, cluster, blockSize, server }: LeaseInputs): OwnLeases {
   const mine = children.flatMap(({ prefix, mark }) => (mark?.cluster === cluster ? [{ prefix, ...mark }] : []));
   const [whole, parts] = [true, false].map((is) => mine.filter(({ prefix }) => (prefix.length === blockSize) === is));
   const leases = (whole ?? []).map(({ prefix, request, pool }) => [formatPrefix(prefix), { request, pool }] as const);
-  const past = pastWith(own, ...(parts ?? []).map(({ request }) => request));
+  const past = pastWith({ own, server }, ...(parts ?? []).map(({ request }) => request));
   return { ...own, request: null, leases: Object.fromEntries(leases), past, isRejoining: false };
 }
 
-function pastWith({ past }: OwnLeases, ...requests: readonly string[]): string[] {
-  return [...past, ...requests].slice(-MAX_PAST);
+/** An own list has nothing that the cluster must know again. */
+function pastWith({ own: { past }, server }: Pick<LeaseInputs, "own" | "server">, ...requests: readonly string[]) {
+  return server.hasOwnList ? past : [...past, ...requests].slice(-MAX_PAST);
 }
 
-/** What becomes of the request under way: its prefix is seen alone, or it gives way. */
-function planRequest({ children, own, cluster, isNewPass }: LeaseInputs): LeasePlan | undefined {
-  const { request } = own;
-  if (request === null) return undefined;
-  const made = children.filter(({ mark }) => mark?.cluster === cluster && mark.request === request.id);
-  const first = made.toSorted(compareAge)[0];
-  if (first === undefined) return undefined;
-  const others = children.filter((each) => !made.includes(each) && prefixesOverlap(each.prefix, first.prefix));
-  if (others.length === 0) {
-    const block = formatPrefix(first.prefix);
+/** Returns what was written down of the request under way, the earliest first. */
+function madeOf({ children, own: { request, leases }, cluster }: LeaseInputs): readonly Child[] {
+  const isMade = ({ prefix, mark }: Child): boolean =>
+    mark?.cluster === cluster && mark.request === request?.id && leases[formatPrefix(prefix)]?.request !== request.id;
+  return children.filter(isMade).toSorted(compareAge);
+}
+
+/** What becomes of the request under way: its blocks are seen alone, or give way. */
+function planRequest(inputs: LeaseInputs): LeasePlan | undefined {
+  const { children, own, isNewPass, server } = inputs;
+  const { request, leases } = own;
+  const all = madeOf(inputs);
+  // In a list of all what comes twice is removed.
+  const made = server.hasOwnList ? all : all.slice(0, 1);
+  if (request === null || made.length === 0) return undefined;
+  const others = children.filter((each) => !all.includes(each));
+  const meets = ({ prefix }: Child) => others.filter((each) => prefixesOverlap(each.prefix, prefix));
+  const alone = made.filter((one) => meets(one).length === 0).map(({ prefix }) => formatPrefix(prefix));
+  if (alone.length > 0) {
     // The server had lost the block, and has given it to the same cluster.
-    const before = own.leases[block]?.request;
-    const past = before === undefined ? own.past : pastWith(own, before);
-    const leases = { ...own.leases, [block]: { request: request.id, pool: request.pool } };
-    return { kind: "remember", own: { ...own, request: null, leases, past } };
+    const past = pastWith(inputs, ...alone.flatMap((block) => leases[block]?.request ?? []));
+    const got = alone.map((block) => [block, { request: request.id, pool: request.pool }] as const);
+    const left = alone.length < made.length ? request : null;
+    return {
+      kind: "remember",
+      own: { ...own, request: left, leases: { ...leases, ...Object.fromEntries(got) }, past },
+    };
   }
   // One of another cluster that was created later gives way; no other one does.
-  const mayWait = others.every((each) => each.mark?.isAgain === false && compareAge(first, each) < 0);
+  const isEarlier = (one: Child) =>
+    meets(one).every((each) => each.mark?.isAgain === false && compareAge(one, each) < 0);
+  const mayWait = made.every(isEarlier);
   if (mayWait && !request.isWaiting)
     return { kind: "remember", own: { ...own, request: { ...request, isWaiting: true } } };
   if (mayWait && !isNewPass) return undefined;
-  return { kind: "remember", own: { ...own, request: null, past: pastWith(own, request.id) } };
+  return { kind: "remember", own: { ...own, request: null, past: pastWith(inputs, request.id) } };
 }
 
 function compareAge(a: Child, b: Child): number {
@@ -158,11 +173,11 @@ function compareAge(a: Child, b: Child): number {
   return a.id < b.id ? -1 : 1;
 }
 
-function planGivingBack({ own, demand }: LeaseInputs): LeasePlan | undefined {
+function planGivingBack({ own, demand, server }: LeaseInputs): LeasePlan | undefined {
   const returned = demand.giveBack.filter((block) => block in own.leases);
   if (returned.length === 0) return undefined;
   const leases = Object.fromEntries(Object.entries(own.leases).filter(([block]) => !returned.includes(block)));
-  const past = pastWith(own, ...returned.map((block) => own.leases[block]?.request ?? ""));
+  const past = pastWith({ own, server }, ...returned.map((block) => own.leases[block]?.request ?? ""));
   return { kind: "remember", own: { ...own, leases, past } };
 }
 
@@ -172,17 +187,14 @@ function planCorrecting(inputs: LeaseInputs): LeasePlan | undefined {
   return remove.length + make.length === 0 ? undefined : { kind: "write", remove, make };
 }
 
-/** What was given back, what came twice, and the part that stood for a whole one. */
+/** What was given back, what came twice, the part that stood for a whole one; of an own list all that is not held. */
 function removed({ children, own, cluster, server }: LeaseInputs): readonly Child[] {
-  const unknown = server.hasOwnList ? unknownOf({ children, own, cluster }) : [];
-  const blocks = new Map(Object.entries(own.leases).map(([block, { request }]) => [request, block]));
-  return children.filter((child) => {
-    const { prefix, mark } = child;
-    if (mark?.cluster !== cluster) return false;
-    if (own.past.includes(mark.request) || unknown.includes(child)) return true;
-    const block = blocks.get(mark.request);
-    if (block === undefined || block === formatPrefix(prefix)) return false;
-    return findOwn({ children, cluster }, block, own) !== undefined;
+  return children.filter(({ prefix, mark }) => {
+    if (mark?.cluster !== cluster || own.leases[formatPrefix(prefix)]?.request === mark.request) return false;
+    if (server.hasOwnList) return mark.request !== own.request?.id;
+    if (own.past.includes(mark.request)) return true;
+    const held = Object.keys(own.leases).find((block) => own.leases[block]?.request === mark.request);
+    return held !== undefined && findOwn({ children, cluster }, held, own) !== undefined;
   });
 }
 
@@ -207,30 +219,29 @@ function madeAgain({ children, own, cluster, name, server }: LeaseInputs): reado
   });
 }
 
-function planDemand({ own, cluster, name, demand, newId, children }: LeaseInputs): LeasePlan {
+function planDemand(inputs: LeaseInputs): LeasePlan {
+  const { own, cluster, name, demand, newId, children } = inputs;
   const { request, leases } = own;
   const pools = Object.values(leases).map(({ pool }) => pool);
-  const isShort = (pool: string): boolean => (demand.lease[pool] ?? 0) > pools.filter((each) => each === pool).length;
+  const missing = (pool: string): number => (demand.lease[pool] ?? 0) - pools.filter((each) => each === pool).length;
+  const claim = Object.entries(demand.claim ?? {}).filter(([block]) => !(block in leases));
+  const isTaken = (block: string): boolean => overlapping(children, requirePrefix(block), cluster).length > 0;
   if (request !== null) {
-    const { id, pool, block } = request;
-    const isMade = children.some(({ mark }) => mark?.cluster === cluster && mark.request === id);
-    const isWanted = block === undefined ? isShort(pool) : demand.claim?.[block] === pool;
-    if (isMade) return { kind: "rest" };
-    if (!isWanted && block === undefined) return { kind: "rest" };
+    const { id, pool, blocks } = request;
+    if (madeOf(inputs).length > 0) return { kind: "rest" };
     const mark = { cluster, name, request: id, pool, isAgain: false };
-    if (block === undefined) return { kind: "ask", mark };
-    const prefix = requirePrefix(block);
-    if (isWanted && overlapping(children, prefix, cluster).length === 0)
-      return { kind: "write", remove: [], make: [{ prefix, mark }] };
-    return { kind: "remember", own: { ...own, request: null, past: pastWith(own, id) } };
+    if (blocks === undefined) return missing(pool) > 0 ? { kind: "ask", mark, count: missing(pool) } : { kind: "rest" };
+    if (blocks.every((block) => claim.some(([each]) => each === block) && !isTaken(block)))
+      return { kind: "write", remove: [], make: blocks.map((block) => ({ prefix: requirePrefix(block), mark })) };
+    return { kind: "remember", own: { ...own, request: null, past: pastWith(inputs, id) } };
   }
-  const claimed = Object.entries(demand.claim ?? {}).find(([block]) => !(block in leases));
-  if (claimed !== undefined) {
-    const [block, pool] = claimed;
-    if (overlapping(children, requirePrefix(block), cluster).length > 0) return { kind: "rest", short: "range" };
-    return { kind: "remember", own: { ...own, request: { id: newId(), pool, block, isWaiting: false } } };
-  }
-  const pool = Object.keys(demand.lease).find(isShort);
+  if (claim.some(([block]) => isTaken(block))) return { kind: "rest", short: "range" };
+  const [first] = claim;
+  const pool = first?.[1] ?? Object.keys(demand.lease).find((each) => missing(each) > 0);
   if (pool === undefined) return { kind: "rest" };
-  return { kind: "remember", own: { ...own, request: { id: newId(), pool, isWaiting: false } } };
+  const blocks = first && claim.flatMap(([block, of]) => (of === pool ? [block] : []));
+  return {
+    kind: "remember",
+    own: { ...own, request: { id: newId(), pool, isWaiting: false, ...(blocks && { blocks }) } },
+  };
 }

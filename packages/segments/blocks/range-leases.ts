@@ -4,7 +4,7 @@ import { routersOf } from "../../../host/resources/ip-pool-shape.ts";
 import type { AddressRange, AddressRangeSpec } from "../address-range.ts";
 import type { BlocksChange, MemberBlock, RangeMember } from "../range-member.ts";
 import { chooseBlocks, countBlocks, requirePrefix } from "./blocks-of-range.ts";
-import type { Change, Child, Made, Mark, Parent, Short } from "./lease-server.ts";
+import type { Change, Child, Made, Mark, Parent } from "./lease-server.ts";
 
 export interface HubParent extends Parent {
   readonly range: AddressRange;
@@ -62,21 +62,18 @@ export function recall(
   return [...members, ...[...seen.values()].filter((each) => each.name !== self && now.get(each.name) !== each)];
 }
 
-interface Place {
-  readonly range: AddressRange;
-  readonly member: RangeMember;
-  readonly children: readonly Child[];
-}
-
-/** Returns the block that the cluster takes: of which no member has an address, from the one on at which it begins. */
-export function madeOf(mark: Mark, { range: { spec }, member, children }: Place, cluster: string): Made | Short {
-  if (Object.keys(member.status.blocks).length >= member.spec.maxBlocks) return "share";
+/** Returns blocks of which no member has an address, from the one on at which the cluster begins. */
+export function chooseFree(
+  { mark, count }: { readonly mark: Mark; readonly count: number },
+  { range: { spec }, children }: Pick<HubParent, "range"> & { readonly children: readonly Child[] },
+  cluster: string,
+): readonly Made[] {
   const same = new Set(children.map(({ prefix }) => formatPrefix(prefix)));
   const others = children.filter(({ prefix }) => prefix.length !== spec.blockSize);
   const isTaken = (block: string): boolean =>
     same.has(block) || others.some(({ prefix }) => prefixesOverlap(prefix, requirePrefix(block)));
-  const [block] = chooseBlocks(spec, isTaken, { count: 1, start: startOf(cluster, countBlocks(spec)) });
-  return block === undefined ? "range" : { prefix: requirePrefix(block), mark };
+  const blocks = chooseBlocks(spec, isTaken, { count, start: startOf(cluster, countBlocks(spec)) });
+  return blocks.map((block) => ({ prefix: requirePrefix(block), mark }));
 }
 
 /** Returns what is written into the member's blocks, within its share; what is made may be in place of what goes. */

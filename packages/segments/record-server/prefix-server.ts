@@ -145,7 +145,11 @@ export class PrefixServer implements LeaseServer<ParentPrefix> {
   }
 
   /** Lets the server choose a free part, and make it. */
-  async ask({ id, blockSize }: ParentPrefix, mark: Mark, signal: AbortSignal): Promise<"range" | undefined> {
+  async ask(
+    { id, blockSize }: ParentPrefix,
+    { mark }: { readonly mark: Mark },
+    signal: AbortSignal,
+  ): Promise<"range" | undefined> {
     const { noRoom, status } = this.#dialect;
     const body = { prefix_length: blockSize, status, description: formatMark(mark) };
     const path = `${PREFIXES.path}${id}/available-prefixes/`;

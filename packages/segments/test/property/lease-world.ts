@@ -11,7 +11,7 @@ import { blockAt } from "../../blocks/blocks-of-range.ts";
 import type { Child, Made } from "../../blocks/lease-server.ts";
 import { NO_LEASES, type OwnLeases } from "../../blocks/own-leases.ts";
 import { type BlockDemand, type LeasePlan, planLeases, usableBlocks } from "../../blocks/plan-leases.ts";
-import { blocksAfter, leasesOn, madeOf, recall } from "../../blocks/range-leases.ts";
+import { blocksAfter, chooseFree, leasesOn, recall } from "../../blocks/range-leases.ts";
 import { barOf, sealWrite } from "../../blocks/seal.ts";
 import type { BlocksChange, MemberBlock, RangeMember } from "../../range-member.ts";
 import { rangeOf } from "../unit/blocks/range-object.ts";
@@ -232,8 +232,8 @@ class LeaseMove extends Move<LeaseScene, Cluster, LeaseState> {
   #blocksOf(plan: LeasePlan, children: readonly Child[], member: RangeMember): BlocksChange {
     if (plan.kind === "write") return blocksAfter(plan, member, this.#time());
     if (plan.kind !== "ask") return {};
-    const made = madeOf(plan.mark, { ...parentOf(this.scene), member, children }, member.name);
-    return typeof made === "string" ? {} : blocksAfter({ remove: [], make: [made] }, member, this.#time());
+    const make = chooseFree(plan, { ...parentOf(this.scene), children }, member.name);
+    return blocksAfter({ remove: [], make }, member, this.#time());
   }
 
   #time(): string {
@@ -645,6 +645,7 @@ export const SCENES = {
   "a cluster is restored": scene(NAUTOBOT, { want: 2, backup: 1, restore: 1 }),
   "a person takes the block": scene(NETBOX, { want: 2, person: 1 }, { clusters: ["a"] }),
   "hub: two clusters want the same block": scene(HUB, { want: 3 }),
+  "hub: two clusters want two blocks at once": scene(HUB, { want: 4 }, { blocks: 2 }),
   "hub: the clusters' clocks differ": scene({ ...HUB, isClockWrong: true }, { want: 2 }),
   "hub: it is restored": scene(HUB, { want: 2, ...RESTORED }),
   "hub: it is made anew": scene(HUB, { want: 2, membersMadeAnew: 1 }),

@@ -91,11 +91,11 @@ export function suite(title: string, start: () => Promise<SuiteServer>): void {
       const found = await newParent(27);
       const { prefixes, parent } = found;
       const [one, other] = [mark(), mark()];
-      expect(await Promise.all([one, other].map((each) => prefixes.ask(parent, each, signal)))).toEqual([
+      expect(await Promise.all([one, other].map((each) => prefixes.ask(parent, { mark: each }, signal)))).toEqual([
         undefined,
         undefined,
       ]);
-      expect(await prefixes.ask(parent, mark(), signal)).toBe("range");
+      expect(await prefixes.ask(parent, { mark: mark() }, signal)).toBe("range");
       const children = await prefixes.children(parent, signal);
       expect(children.map((each) => formatPrefix(each.prefix)).sort()).toEqual([
         `10.77.${serial}.0/28`,
