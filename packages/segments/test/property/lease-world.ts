@@ -681,6 +681,8 @@ export const LARGE_SCENES = {
     { blocks: 2, share: 1 },
   ),
   "hub: a copied cluster beside another": scene(HUB, { want: 3, backup: 1, copy: 1 }, { blocks: 2 }),
+  "hub: creates are late, and it is restored": scene(HUB, { want: 3, create: 2, ...RESTORED }),
+  "hub: a cluster is restored, and one is cut off": scene(HUB, { want: 3, backup: 1, restore: 1, cut: 1 }),
   "hub: it is restored, and a controller begins anew": scene(HUB, { want: 2, ...RESTORED, restart: 1 }),
   "hub: it is restored twice": scene(HUB, { want: 2, serverBackup: 1, serverRestore: 2 }),
   "hub: a member is deleted, and a cluster is cut off": scene(HUB, { want: 2, lostMember: 1, cut: 1 }),
