@@ -28,7 +28,7 @@ export interface BlockDemand {
 export type LeasePlan =
   /** What it must remember now; then it plans again. */
   | { readonly kind: "remember"; readonly own: OwnLeases }
-  /** Let the server choose a free block. */
+  /** Let the server choose free blocks. */
   | { readonly kind: "ask"; readonly mark: Mark; readonly count: number }
   /** All of it, or one after the other. */
   | { readonly kind: "write"; readonly remove: readonly Child[]; readonly make: readonly Made[] }
@@ -137,7 +137,7 @@ function madeOf({ children, own: { request, leases }, cluster }: LeaseInputs): r
   return children.filter(isMade).toSorted(compareAge);
 }
 
-/** What becomes of the request under way: its blocks are seen alone, or give way. */
+/** What becomes of the request under way: those of its blocks that are seen alone are leased, the others give way. */
 function planRequest(inputs: LeaseInputs): LeasePlan | undefined {
   const { children, own, isNewPass, server } = inputs;
   const { request, leases } = own;
@@ -152,10 +152,9 @@ function planRequest(inputs: LeaseInputs): LeasePlan | undefined {
     // The server had lost the block, and has given it to the same cluster.
     const past = pastWith(inputs, ...alone.flatMap((block) => leases[block]?.request ?? []));
     const got = alone.map((block) => [block, { request: request.id, pool: request.pool }] as const);
-    const left = alone.length < made.length ? request : null;
     return {
       kind: "remember",
-      own: { ...own, request: left, leases: { ...leases, ...Object.fromEntries(got) }, past },
+      own: { ...own, request: null, leases: { ...leases, ...Object.fromEntries(got) }, past },
     };
   }
   // One of another cluster that was created later gives way; no other one does.
@@ -210,7 +209,10 @@ function madeAgain({ children, own, cluster, name, server }: LeaseInputs): reado
     const mark = { cluster, name, request, pool, isAgain: true };
     const others = overlapping(children, prefix, cluster);
     if (others.length === 0 || server.hasOwnList) return [{ prefix, mark }];
-    const isTold = children.some((each) => each.mark?.cluster === cluster && each.mark.request === request);
+    // Not by what comes late of the same request elsewhere.
+    const isTold = children.some(
+      (each) => each.mark?.cluster === cluster && each.mark.request === request && prefixesOverlap(each.prefix, prefix),
+    );
     const half = halvesOf(prefix).find(
       (part) => !others.some((each) => formatPrefix(each.prefix) === formatPrefix(part)),
     );

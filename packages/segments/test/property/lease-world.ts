@@ -669,6 +669,7 @@ export const LARGE_SCENES = {
   "hub: a block comes back, and it is restored": scene(HUB, { want: 3, ...RESTORED }),
   "hub: a block comes back, and it is made anew": scene(HUB, { want: 3, membersMadeAnew: 1 }),
   "hub: two blocks, and it is restored": scene(HUB, { want: 3, ...RESTORED }, { blocks: 2 }),
+  "hub: two clusters want two blocks at once, and fewer": scene(HUB, { want: 6 }, { blocks: 2 }),
   "hub: three clusters, and it is restored": scene(
     HUB,
     { want: 3, ...RESTORED },
