@@ -87,7 +87,7 @@ function addRelease(cli: CommandLine, blocks: Command): void {
       .command("release")
       .description("Release a lost cluster, if three rounds of probes find its addresses silent: its blocks are free"),
   )
-    .requiredOption("--cluster <name>", "the lost cluster, as spec.members of its ranges has it")
+    .requiredOption("--cluster <name>", "the lost cluster, by spec.member of its RangeMembers")
     .requiredOption("--i-know-it-is-off", "nothing of it runs, and it will not start again by itself")
     .option("--range <name>", "only in this AddressRange; default: in all")
     .addOption(new Option("--interval <seconds>", "from one round to the next").default(PROBE_INTERVAL_S).hideHelp())
