@@ -107,8 +107,9 @@ function addRejoin(cli: CommandLine, blocks: Command): void {
     blocks.command("rejoin").description("Let this cluster lease again after it was restored, copied, or released"),
   )
     .requiredOption("--range <name>", "the AddressRange of the hub")
+    .option("--member <name>", "its name in the range, if another one claims its UID, too")
     .requiredOption("--i-know-its-copy-is-off", "no other cluster acts in this one's name any more")
-    .action((flags: HubFlags & { readonly range: string }) =>
+    .action((flags: HubFlags & { readonly range: string; readonly member?: string }) =>
       cli.run({}, async (call) => {
         const { rejoinRange } = await import("./blocks/rejoin.ts");
         return onHub(cli, flags, (places) => rejoinRange(cli, call, places, flags));

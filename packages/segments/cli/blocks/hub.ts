@@ -91,15 +91,21 @@ export async function findMemory({ api }: ClusterSource): Promise<string> {
   );
 }
 
-/** Returns the cluster among the range's members; `given`: the name that the user wrote. */
+/**
+ * Returns the cluster among the range's members; `given`: its name, as the user or its controller has said. A member
+ * may write the UID of another cluster into its own object.
+ */
 export function memberOf({ range, members }: SharedRange, cluster: string, given: string | undefined): RangeMember {
-  const known = members.find(({ status }) => status.cluster === cluster);
+  const known = members.filter(({ status }) => status.cluster === cluster);
+  const names = known.map(({ spec }) => `"${spec.member}"`).join(", ");
   const about = `AddressRange "${range.name}"`;
-  if (known !== undefined && given !== undefined && known.spec.member !== given)
-    throw new ProblemError(`${about} knows this cluster as "${known.spec.member}", not as "${given}"`);
-  if (known === undefined && given === undefined)
+  if (given === undefined && known.length > 1)
+    throw new UsageError(`${about} has this cluster's UID for ${names}: give its own name with --member`);
+  if (given === undefined && known.length === 0)
     throw new UsageError(`${about} does not know this cluster yet: give the name of its RangeMember with --member`);
-  const member = known ?? members.find(({ spec }) => spec.member === given);
+  const member = given === undefined ? known[0] : members.find(({ spec }) => spec.member === given);
   if (member === undefined) throw new ProblemError(`${about} has no RangeMember "${given}"`);
+  if (known.length > 0 && !known.includes(member))
+    throw new ProblemError(`${about} knows this cluster as ${names}, not as "${given}"`);
   return member;
 }

@@ -40,7 +40,8 @@ export async function leaveRange(
   const shared = source === undefined ? await findRange(places, name) : await readRange(hub, source.range);
   if (shared === undefined) throw new ProblemError(`Pool "${name}" leases no blocks`);
   const { range } = shared;
-  const member = memberOf(shared, cluster, undefined);
+  const told = source?.report?.member || undefined;
+  const member = memberOf(shared, cluster, told);
   const { used } = await addressesIn(own.api, range.spec, member.spec.member);
   const plan = planLeaving(range, member, { name, source, used: used.map(({ ip }) => ip) });
   if ("refusal" in plan)
@@ -74,7 +75,7 @@ export async function leaveRange(
   const namespace = await findMemory(own);
   // Also what was leased since, by a controller that had not seen the change: pods have nothing of it.
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
-    const giveBack = leasedFor(memberOf(await readRange(hub, range.name), cluster, undefined), name);
+    const giveBack = leasedFor(memberOf(await readRange(hub, range.name), cluster, told), name);
     if (giveBack.length === 0) break;
     await demand(places, { range: range.name, member: member.spec.member, namespace, signal }, { giveBack });
     await sleep(LOOK_AGAIN_MS, undefined, { signal });
