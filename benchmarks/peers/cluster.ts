@@ -3,6 +3,7 @@
  * settings.
  * Effects: objects in the API server.
  */
+import { EPOCH_MAP } from "../../host/resources/registry-epoch.ts";
 import { applyCrds } from "../../test/lab/cluster/crds.ts";
 import { fillPool } from "../../test/lab/cluster/fill.ts";
 import { applyPeerKinds } from "../../test/lab/cluster/peer-kinds.ts";
@@ -40,8 +41,9 @@ export async function furnish({ client }: ControlPlane, pools: readonly object[]
       ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: index === 0 ? "bench" : "bench-6" } },
       spec: { default: true, cooldown: "0s", ...pool },
     });
-  await client.create("/api/v1/namespaces/kube-system/configmaps", {
-    metadata: { name: "vendor-conf" },
-    data: { "conf.yml": `enableIPv6: ${pools.length > 1}\nhostRouteCIDR: ["10.6.0.0/16"]\n` },
-  });
+  const confYml = `enableIPv6: ${pools.length > 1}\nhostRouteCIDR: ["10.6.0.0/16"]\n`;
+  const configMaps = "/api/v1/namespaces/kube-system/configmaps";
+  await client.create(configMaps, { metadata: { name: "vendor-conf" }, data: { "conf.yml": confYml } });
+  // As a controller makes it: without, a registry counts as one that has just appeared.
+  await client.create(configMaps, { metadata: { name: EPOCH_MAP } });
 }
