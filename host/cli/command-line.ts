@@ -239,11 +239,12 @@ export class CommandLine {
     return this.openCluster();
   }
 
-  /** Opens the API server that the global options choose. */
-  async openCluster(): Promise<ClusterSource> {
+  /** Opens the API server of the file, a kubeconfig; default: the one that the global options choose. */
+  async openCluster(file?: string): Promise<ClusterSource> {
     const { openClusterSource } = await import("./cluster-source.ts");
     const { context } = this.options;
-    return openClusterSource({ kubeconfig: this.#kubeconfig(), context, userAgent: `berthctl/${this.version}` });
+    const access = file === undefined ? { kubeconfig: this.#kubeconfig(), context } : { kubeconfig: [file] };
+    return openClusterSource({ context: undefined, ...access, userAgent: `berthctl/${this.version}` });
   }
 
   /** As kubectl finds them. */

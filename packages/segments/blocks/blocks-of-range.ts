@@ -1,6 +1,7 @@
 /** The blocks of an AddressRange: aligned, all of one size. */
 import { bitsOf, compareIp } from "../../../host/net/ip.ts";
 import { firstIp, formatPrefix, lastIp, type Prefix, parsePrefix } from "../../../host/net/prefix.ts";
+import { type Range, rangeOfPrefix } from "../../../host/net/range.ts";
 import type { AddressRangeSpec } from "../address-range.ts";
 
 /** Returns how many blocks the range has: at most MAX_BLOCKS. */
@@ -20,6 +21,11 @@ export function requirePrefix(block: string): Prefix {
   const prefix = parsePrefix(block);
   if (prefix === undefined) throw new Error(`"${block}" is no prefix`);
   return prefix;
+}
+
+/** Passes over what is no block. */
+export function rangesOfBlocks(blocks: readonly string[]): readonly Range[] {
+  return blocks.flatMap((block) => parsePrefix(block) ?? []).map(rangeOfPrefix);
 }
 
 /** Returns the two halves of a prefix of at least two addresses. */

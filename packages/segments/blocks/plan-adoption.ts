@@ -11,8 +11,8 @@ import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { describeSource } from "../../../host/resources/pool-source.ts";
 import type { AddressRange } from "../address-range.ts";
 import type { RangeMember } from "../range-member.ts";
+import { rangesOfBlocks } from "./blocks-of-range.ts";
 import type { SharedRange } from "./hub.ts";
-import { rangesOfBlocks } from "./plan-release.ts";
 import { exemptOf } from "./range-leases.ts";
 
 /** An address that a cluster has given away. */

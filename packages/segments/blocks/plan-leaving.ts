@@ -4,7 +4,7 @@ import type { Ip } from "../../../host/net/ip.ts";
 import { type PoolSource, SERVING } from "../../../host/resources/pool-source.ts";
 import type { AddressRange } from "../address-range.ts";
 import type { RangeMember } from "../range-member.ts";
-import { rangesOfBlocks } from "./plan-release.ts";
+import { rangesOfBlocks } from "./blocks-of-range.ts";
 
 interface LeavingPool {
   readonly name: string;

@@ -5,9 +5,9 @@
 import { formatIp } from "../../../host/net/ip.ts";
 import { rangesOverlap } from "../../../host/net/range.ts";
 import type { RangeMember } from "../range-member.ts";
+import { rangesOfBlocks } from "./blocks-of-range.ts";
 import { NO_LEASES, type OwnLeases } from "./own-leases.ts";
 import type { UsedAddress } from "./plan-adoption.ts";
-import { rangesOfBlocks } from "./plan-release.ts";
 import { barOf } from "./seal.ts";
 
 interface RejoinFacts {

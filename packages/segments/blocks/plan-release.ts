@@ -2,8 +2,6 @@
  * Releases a member of an AddressRange that is lost: what must be so before, and what is written then (docs/decisions/
  * 0064). Should the cluster come back, it finds a token that it does not know, and no block.
  */
-import { parsePrefix } from "../../../host/net/prefix.ts";
-import { type Range, rangeOfPrefix } from "../../../host/net/range.ts";
 import type { RangeMember } from "../range-member.ts";
 
 /** Returns why the member is not released: a clause. */
@@ -15,10 +13,6 @@ export function refuseRelease({ status }: RangeMember, cluster: string): string 
 /** Returns whether the member has written, or was written about, between the two looks. */
 export function hasWritten(before: RangeMember, now: RangeMember | undefined): boolean {
   return JSON.stringify(now?.status) !== JSON.stringify(before.status);
-}
-
-export function rangesOfBlocks(blocks: readonly string[]): readonly Range[] {
-  return blocks.flatMap((block) => parsePrefix(block) ?? []).map(rangeOfPrefix);
 }
 
 /** Returns the status as a merge patch. */

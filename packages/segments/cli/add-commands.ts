@@ -12,9 +12,7 @@ export function addCommands(cli: CommandLine): void {
     option: new Option("--hub-kubeconfig <file>", "of a cluster: ask the hub of its blocks, too, with this kubeconfig"),
     find: async (api, facts, file) => {
       const [{ findHub }, { findRecords }] = await Promise.all([import("./find-hub.ts"), import("./find-records.ts")]);
-      const { openClusterSource } = await import("../../../host/cli/cluster-source.ts");
-      const access = { context: undefined, userAgent: `berthctl/${cli.version}` };
-      const opened = file === undefined ? undefined : await openClusterSource({ kubeconfig: [file], ...access });
+      const opened = file === undefined ? undefined : await cli.openCluster(file);
       try {
         const hub = file === undefined || opened === undefined ? undefined : { api: opened.api, file };
         const unrecorded = await findRecords(api, Date.now());

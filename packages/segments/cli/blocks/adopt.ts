@@ -3,23 +3,21 @@
  * repeated if it breaks off.
  */
 
-import { openClusterSource } from "../../../../host/cli/cluster-source.ts";
 import type { Call, CommandLine } from "../../../../host/cli/command-line.ts";
 import { ExitCode, ProblemError } from "../../../../host/cli/exit-code.ts";
-import { joinRanges, rangesOf, sharedSpans, spansOf } from "../../../../host/core/spans.ts";
+import { joinRanges } from "../../../../host/core/spans.ts";
 import { isSameList } from "../../../../host/lib/same-list.ts";
-import { equalRange, formatRange } from "../../../../host/net/range.ts";
+import { equalRange } from "../../../../host/net/range.ts";
 import { decodeIpPool, type IpPool } from "../../../../host/resources/ip-pool.ts";
 import { encodeSourceStatus } from "../../../../host/resources/pool-source.ts";
 import type { AddressRange } from "../../address-range.ts";
 import { compareBlocks } from "../../blocks/blocks-of-range.ts";
 import { type Adoption, type ClusterAddresses, planAdoption } from "../../blocks/plan-adoption.ts";
-import { rangesOfBlocks } from "../../blocks/plan-release.ts";
 import { exemptOf } from "../../blocks/range-leases.ts";
 import { addressesIn, readEpoch } from "./cluster-addresses.ts";
 import { findMemory, memberOf, type Places, readRange } from "./hub.ts";
 import { describeMachine, SegmentProber } from "./probe-segment.ts";
-import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
+import { changePool, demand, readPool, specOfRanges, writeExcluded } from "./steps.ts";
 
 export interface AdoptOptions {
   readonly range: string;
@@ -68,8 +66,7 @@ export async function adoptPools(
 }
 
 async function readOther(cli: CommandLine, path: string, { spec }: AddressRange): Promise<ClusterAddresses> {
-  const kubeconfig = { kubeconfig: [path], context: undefined, userAgent: `berthctl/${cli.version}` };
-  const source = await openClusterSource(kubeconfig);
+  const source = await cli.openCluster(path);
   try {
     return await addressesIn(source.api, spec, path);
   } finally {
@@ -117,10 +114,7 @@ async function beginSource(
   const blocks = Object.keys(plan.blocks)
     .filter((block) => plan.blocks[block] === pool)
     .sort(compareBlocks);
-  const exempt = rangesOf(sharedSpans(spansOf(exemptOf(range)), spansOf(rangesOfBlocks(blocks))), range.spec.family);
-  const excluded = joinRanges([...spec.excluded, ...exempt], range.spec.family);
-  const hidden = { excludeIPs: excluded.map(formatRange) };
-  const widened = await changePool(api, pool, before, { spec: { ips: rangeTexts(blocks), ...hidden } });
+  const widened = await changePool(api, pool, before, { spec: specOfRanges(range, spec, blocks) });
   const source = encodeSourceStatus({
     epoch,
     asOf: new Date().toISOString(),

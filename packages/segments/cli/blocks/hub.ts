@@ -1,11 +1,6 @@
 /** The hub as an administrator of it sees it, and the cluster that the command is for. */
 
-import {
-  CLUSTER_PATIENCE_MS,
-  type ClusterSource,
-  listObjects,
-  openClusterSource,
-} from "../../../../host/cli/cluster-source.ts";
+import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects } from "../../../../host/cli/cluster-source.ts";
 import type { CommandLine } from "../../../../host/cli/command-line.ts";
 import { ProblemError, UsageError } from "../../../../host/cli/exit-code.ts";
 import { readClusterId } from "../../../../host/kubernetes/cluster-id.ts";
@@ -37,9 +32,7 @@ export async function withPlaces<T>(
 ): Promise<T> {
   if (!cli.isCluster) throw new UsageError("blocks needs a cluster: give --kubeconfig or --context");
   const own = await cli.openCluster();
-  const hub = await openClusterSource({
-    ...{ kubeconfig: [hubKubeconfig], context: undefined, userAgent: `berthctl/${cli.version}` },
-  });
+  const hub = await cli.openCluster(hubKubeconfig);
   try {
     return await work({ hub: hub.api, own, cluster: await readClusterId(own.api, CLUSTER_PATIENCE_MS) });
   } finally {

@@ -5,18 +5,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Call } from "../../../../host/cli/command-line.ts";
 import { ExitCode, ProblemError } from "../../../../host/cli/exit-code.ts";
-import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../../../host/core/spans.ts";
+import { joinRanges, rangesOf, spansOf, withoutSpans } from "../../../../host/core/spans.ts";
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
-import { formatRange } from "../../../../host/net/range.ts";
 import { decodeIpPool } from "../../../../host/resources/ip-pool.ts";
 import { describeSource, encodeSourceStatus } from "../../../../host/resources/pool-source.ts";
+import { rangesOfBlocks } from "../../blocks/blocks-of-range.ts";
 import type { SharedRange } from "../../blocks/hub.ts";
 import { leasedFor, planLeaving } from "../../blocks/plan-leaving.ts";
-import { rangesOfBlocks } from "../../blocks/plan-release.ts";
-import { exemptOf } from "../../blocks/range-leases.ts";
 import { addressesIn } from "./cluster-addresses.ts";
 import { findMemory, listRanges, memberOf, type Places, readRange } from "./hub.ts";
-import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
+import { changePool, demand, readPool, specOfRanges, writeExcluded } from "./steps.ts";
 
 /** Time in which a controller sees that the pool leases no more: milliseconds. */
 const LOOK_AGAIN_MS = 1_000;
@@ -51,15 +49,13 @@ export async function leaveRange(
   const whole = spansOf(rangesOfBlocks(served));
   await writeExcluded(hub, range.name, (now) => joinRanges([...now.spec.excluded, ...rangesOfBlocks(served)], family));
   if (source !== undefined) {
-    const exempt = rangesOf(sharedSpans(spansOf(exemptOf(range)), whole), family);
-    const excludeIPs = joinRanges([...spec.excluded, ...exempt], family).map(formatRange);
     try {
       // Of the others nothing is given, and no pod has anything.
       const serving = source.blocks.filter(({ block }) => served.includes(block));
       const listed = await changePool(own.api, name, object, {
         status: { source: encodeSourceStatus({ ...source, blocks: serving }) },
       });
-      await changePool(own.api, name, listed, { spec: { source: null, ips: rangeTexts(served), excludeIPs } });
+      await changePool(own.api, name, listed, { spec: { source: null, ...specOfRanges(range, spec, served) } });
     } catch (error) {
       // The change may have been carried out although its answer was lost: then the blocks stay excluded.
       const { source: now } = decodeIpPool(await readPool(own.api, name), `IPPool "${name}"`);

@@ -1,15 +1,18 @@
 /** The steps by which pools begin to lease and end: each names the version that it is based on. */
 import { CLUSTER_PATIENCE_MS } from "../../../../host/cli/cluster-source.ts";
 import { ProblemError } from "../../../../host/cli/exit-code.ts";
+import { joinRanges, rangesOf, sharedSpans, spansOf } from "../../../../host/core/spans.ts";
 import { isConflict, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { objectPath, statusPath } from "../../../../host/kubernetes/paths.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { formatRange, type Range } from "../../../../host/net/range.ts";
 import { IP_POOLS } from "../../../../host/resources/collections.ts";
+import type { IpPoolSpec } from "../../../../host/resources/ip-pool.ts";
 import type { AddressRange } from "../../address-range.ts";
+import { rangesOfBlocks } from "../../blocks/blocks-of-range.ts";
 import { openHub } from "../../blocks/hub.ts";
 import type { BlockDemand } from "../../blocks/plan-leases.ts";
-import { rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { exemptOf } from "../../blocks/range-leases.ts";
 import { type Places, readRange, writeRange } from "./hub.ts";
 
 /** Most tries to write while others write to the same object. */
@@ -65,9 +68,16 @@ export async function writeExcluded(
   throw new Error(`AddressRange "${name}" was changed by others ${MAX_TRIES} times; try again`);
 }
 
-/** Each block from its first address to its last, as the API server compares them. */
-export function rangeTexts(blocks: readonly string[]): readonly string[] {
-  return rangesOfBlocks(blocks).map(({ first, last }) => `${formatIp(first)}-${formatIp(last)}`);
+/** Returns the specification of a pool that has the blocks as ranges, without what the AddressRange exempts of them. */
+export function specOfRanges(range: AddressRange, { excluded }: IpPoolSpec, blocks: readonly string[]) {
+  const { family } = range.spec;
+  const ranges = rangesOfBlocks(blocks);
+  const exempt = rangesOf(sharedSpans(spansOf(exemptOf(range)), spansOf(ranges)), family);
+  return {
+    // Each from its first address to its last, as the API server compares them.
+    ips: ranges.map(({ first, last }) => `${formatIp(first)}-${formatIp(last)}`),
+    excludeIPs: joinRanges([...excluded, ...exempt], family).map(formatRange),
+  };
 }
 
 export function readPool(api: KubeApi, name: string): Promise<KubeObject> {
