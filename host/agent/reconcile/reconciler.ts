@@ -349,12 +349,13 @@ export class Reconciler {
     const republished = wanting.flat();
     await Promise.all(republished.map((row) => registry.republish(row)));
     const isOfPast = this.#deps.isOfPast?.() === true;
-    const orphans = isOfPast ? [] : [...objects.values()].filter(({ name }) => !known.has(name));
-    const { adopted, released, refused } = await this.#handleOrphans(orphans);
+    const orphans = [...objects.values()].filter(({ name }) => !known.has(name));
+    const { adopted, released, refused } = await this.#handleOrphans(isOfPast ? [] : orphans);
     // Another node may have had an object and given it up since, which no event reports.
     const retryMs = this.#options.nowMs() + SWEEP_RETRY_MS;
     const claimed = rows.filter((row) => isOfUndecided(row, objects.get(nameOf(row)))).map(nameOf);
-    for (const name of [...republished.map(nameOf), ...refused, ...claimed]) this.#lookAgain(name, retryMs);
+    const left = isOfPast ? orphans.map(({ name }) => name) : refused;
+    for (const name of [...republished.map(nameOf), ...left, ...claimed]) this.#lookAgain(name, retryMs);
     for (const [name, { sinceMs, pauseMs }] of this.#observations)
       this.#lookAgain(name, Math.max(sinceMs + pauseMs, retryMs));
     await lost.prune(registry, (row) => {

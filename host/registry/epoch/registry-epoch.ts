@@ -262,12 +262,16 @@ export class RegistryEpoch {
   }
 
   /**
-   * Looks for this node's newest record, once in each session. What publishes records again waits for it, and would
-   * hide that they were missing. Never rejects.
+   * Looks for this node's newest record, once in each session, and between sessions each time: what was listed then may
+   * be another registry's. What publishes records again waits for it, and would hide that they were missing. Never
+   * rejects.
    */
   async look(): Promise<void> {
-    const session = this.#deps.line.session();
-    if (this.#looked === session) return;
+    const { line } = this.#deps;
+    // One that is under way may be answered by the registry before.
+    await this.#looking;
+    const session = line.session();
+    if (line.isWatching() && this.#looked === session) return;
     this.#looking ??= this.#deps.rows.isNewestMissing().then((isMissing) => {
       this.#looking = undefined;
       this.#looked = session;
@@ -286,9 +290,12 @@ export class RegistryEpoch {
     if (this.#hasWritten) this.#journal = "whole";
   }
 
-  /** Whether records of this node that the journal lacks may be of the registry's past, and no more this node's. */
+  /**
+   * Whether records of this node that the journal lacks may be of the registry's past, and no more this node's: also
+   * while another agent may be about to find out that it went back.
+   */
   get isOfPast(): boolean {
-    return this.#journal === "whole" && !this.#hasWritten;
+    return this.#journal === "whole" && !(this.#hasWritten && this.line.isUp());
   }
 
   /** Whether the address was taken in after the history went back, and has not been found silent since. */
@@ -390,6 +397,9 @@ export class RegistryEpoch {
       if (this.#isDoubtful) this.wentBack();
       this.#isDoubtful = false;
     }
+    // Another epoch waits for nodes that have marked one: a copy from before this node joined has no mark of it.
+    const { written } = known.state;
+    if (this.#marked === "" && written !== "" && written !== this.#epoch?.epoch) await port.mark(written, true);
     if (known.state.isBroken || this.#epoch?.epoch === "") {
       const serial = this.#serial;
       const begun = await port.begin(this.#before, known.state.epochs.length === 0 ? "first" : this.#cause);

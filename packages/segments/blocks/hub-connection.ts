@@ -50,7 +50,7 @@ export class HubConnection implements Pick<KubeApi, "call"> {
     try {
       const { client, credentials } = await this.#open();
       // Before the client tries it again and again.
-      await credentials.current();
+      requireVerified(await credentials.current(), credentials.source);
       return { client, source: credentials.source };
     } catch (error) {
       throw error instanceof ConfigError ? new SourceFailure("Failed", error.message, error) : error;
@@ -72,51 +72,18 @@ export class HubConnection implements Pick<KubeApi, "call"> {
 
   async #connect(): Promise<Opened> {
     const { kubeconfig, userAgent, random } = this.#options;
-    const credentials = new VerifyingCredentials(await loadCredentials({ kubeconfig }));
+    const credentials = await loadCredentials({ kubeconfig });
     this.#credentials = credentials;
     return { credentials, client: openKubeClient({ credentials, userAgent, random }) };
   }
 }
 
-/** Credentials that are shown to no server that is not verified. */
-class VerifyingCredentials implements Credentials {
-  readonly #credentials: Credentials;
-
-  constructor(credentials: Credentials) {
-    this.#credentials = credentials;
-  }
-
-  get server(): string {
-    return this.#credentials.server;
-  }
-
-  get source(): string {
-    return this.#credentials.source;
-  }
-
-  get tokenFile(): string | undefined {
-    return this.#credentials.tokenFile;
-  }
-
-  get problem(): string | undefined {
-    return this.#credentials.problem;
-  }
-
-  async current(): Promise<Access> {
-    return this.#require(await this.#credentials.current());
-  }
-
-  async refresh(used: Access): Promise<Access> {
-    return this.#require(await this.#credentials.refresh(used));
-  }
-
-  #require(access: Access): Access {
-    const { origin, tls } = access.endpoint;
-    if (tls.rejectUnauthorized && origin.startsWith("https:")) return access;
-    const wanted = "a hub whose certificate is verified (certificate-authority-data)";
-    const refused = new ConfigError(this.source, [{ path: "insecure-skip-tls-verify", got: "true", wanted }]);
-    throw new SourceFailure("HubNotTrusted", refused.message, refused);
-  }
+/** Throws SourceFailure before credentials are shown to a server that would not be verified. */
+function requireVerified({ endpoint: { origin, tls } }: Access, source: string): void {
+  if (tls.rejectUnauthorized && origin.startsWith("https:")) return;
+  const wanted = "a hub whose certificate is verified (certificate-authority-data)";
+  const refused = new ConfigError(source, [{ path: "insecure-skip-tls-verify", got: "true", wanted }]);
+  throw new SourceFailure("HubNotTrusted", refused.message, refused);
 }
 
 function explain(error: unknown, source: string): unknown {

@@ -3,8 +3,9 @@
 import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects } from "../../../../host/cli/cluster-source.ts";
 import type { CommandLine } from "../../../../host/cli/command-line.ts";
 import { ProblemError, UsageError } from "../../../../host/cli/exit-code.ts";
+import { type Patch, patchIfSame } from "../../../../host/controller/patch.ts";
 import { readClusterId } from "../../../../host/kubernetes/cluster-id.ts";
-import { isConflict, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
+import type { KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { CONFIG_MAPS, objectPath, statusPath } from "../../../../host/kubernetes/paths.ts";
 import { ADDRESS_RANGES, RANGE_MEMBERS } from "../../../../host/resources/collections.ts";
 import type { AddressRange } from "../../address-range.ts";
@@ -50,27 +51,20 @@ export function listRanges(hub: KubeApi): Promise<readonly SharedRange[]> {
   return listShared(hub, patience());
 }
 
-export function writeRange(hub: Pick<KubeApi, "call">, range: AddressRange, spec: object): Promise<boolean> {
-  return writeIfSame(hub, range, { path: objectPath(ADDRESS_RANGES, range), change: { spec } });
-}
-
-export function writeMember(hub: Pick<KubeApi, "call">, member: RangeMember, status: object): Promise<boolean> {
-  return writeIfSame(hub, member, { path: statusPath(RANGE_MEMBERS, member), change: { status } });
-}
-
 /** Writes the version that was read. Returns whether nobody else has written since. */
-async function writeIfSame(
-  hub: Pick<KubeApi, "call">,
-  { uid, resourceVersion }: AddressRange | RangeMember,
-  { path, change }: { readonly path: string; readonly change: object },
-): Promise<boolean> {
-  try {
-    await hub.call({ method: "PATCH", path, body: { metadata: { uid, resourceVersion }, ...change } });
-    return true;
-  } catch (error) {
-    if (isConflict(error)) return false;
-    throw error;
-  }
+export function writeRange(api: KubeApi, range: AddressRange, spec: object): Promise<boolean> {
+  return write(api, range, { path: objectPath(ADDRESS_RANGES, range), body: { spec } });
+}
+
+/** As {@link writeRange}. */
+export function writeMember(api: KubeApi, member: RangeMember, status: object): Promise<boolean> {
+  return write(api, member, { path: statusPath(RANGE_MEMBERS, member), body: { status } });
+}
+
+type Change = Pick<Patch, "path" | "body">;
+
+async function write(api: KubeApi, { uid, resourceVersion }: AddressRange | RangeMember, change: Change) {
+  return (await patchIfSame(api, { uid, resourceVersion, ...change, signal: patience() })) !== undefined;
 }
 
 /** Returns the namespace of what the cluster remembers. Rejects with ProblemError if its chart has no hub. */

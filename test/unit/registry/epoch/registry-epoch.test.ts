@@ -48,6 +48,7 @@ class Node {
   isNewestMissing = false;
   /** Of the watch. */
   session = 1;
+  isWatching = true;
   othersRestMs = 0;
   /** Other nodes are in the way of each write. */
   waitsForOthers = false;
@@ -74,7 +75,7 @@ class Node {
       },
       known: new KnownEpoch(this.file),
       line: {
-        ...{ isWatching: () => true, watching: async () => {}, silence: () => "" },
+        ...{ isWatching: () => this.isWatching, watching: async () => {}, silence: () => "" },
         ...{ session: () => this.session, othersRestMs: () => this.othersRestMs },
       },
       random: () => 0.5,
@@ -182,6 +183,31 @@ describe("an epoch of the registry", () => {
     // It looks at once, for others wait for that.
     node.othersRestMs = 60_000;
     await expect.poll(() => shared.marks).toContain("n1 e2");
+  });
+
+  it("begins when that is found missing before the watch is back", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    await node.epoch.line.up(new AbortController().signal);
+    expect(node.epoch.isOfPast).toBe(false);
+    node.isWatching = false;
+    expect(node.epoch.isOfPast).toBe(true);
+    await node.epoch.look();
+    expect(node.epoch.isOpen).toBe(false);
+    node.isNewestMissing = true;
+    await node.epoch.look();
+    expect(node.epoch.isOpen).toBe(true);
+  });
+
+  it("is announced on a Node that the copy did not have before it is written for", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    node.waitsForOthers = true;
+    shared.begin("history");
+    node.hear("");
+    await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e1"]);
+    node.waitsForOthers = false;
+    await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e1", "n1 e2"]);
   });
 
   it("begins when the history went back, and is open until it is settled", async () => {
