@@ -30,7 +30,9 @@ let uid: string;
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "berth-ctl-"));
   world = await startWorld({ startPlane: borrowPlane, pools: POOLS });
-  const pod = await world.createPod({ name: "web-0", node: "n1" });
+  const shown = [{ name: "lan" }, { interface: "eth0", mac: "02:00:00:00:00:21", ips: ["10.6.0.21", "FD06:0::21"] }];
+  const annotations = { "k8s.v1.cni.cncf.io/network-status": JSON.stringify(shown) };
+  const pod = await world.createPod({ name: "web-0", node: "n1", annotations });
   uid = pod.uid;
   const holder = { namespace: "shop", pod: "web-0", podUid: uid, ifName: "eth0", node: "n1" };
   await world.allocate("10.6.0.21", { holders: [holder] });
@@ -98,12 +100,12 @@ describe("export", () => {
     const { out } = await berth("export", "--cluster", "east");
     expect(out.split("\r\n")).toEqual([
       "address,prefixLength,subnet,addressSpace,pool,state,namespace,pod,interface,node,mac,dnsName,retainedFor,cluster,since",
-      "10.6.0.21,24,10.6.0.0/24,,blue,Bound,shop,web-0,eth0,n1,,web-0.shop,,east,",
+      "10.6.0.21,24,10.6.0.0/24,,blue,Bound,shop,web-0,eth0,n1,02:00:00:00:00:21,web-0.shop,,east,",
       "10.6.0.30,24,10.6.0.0/24,,blue,Bound,shop,other,eth0,n2,,other.shop,,east,",
       "10.6.0.40,24,10.6.0.0/24,,blue,Cooling,,,,n1,,,,east,2026-11-20T04:00:00Z",
       "10.6.0.77,24,10.6.0.0/24,,blue,Kept,,,,n1,,,StatefulSet shop/db-0,east,",
       "10.6.0.80,24,10.6.0.0/24,,blue,Quarantined,shop,gone,eth0,n1,,,,east,",
-      "fd06::21,64,fd06::/64,,six,Bound,shop,web-0,eth0,n1,,web-0.shop,,east,",
+      "fd06::21,64,fd06::/64,,six,Bound,shop,web-0,eth0,n1,02:00:00:00:00:21,web-0.shop,,east,",
       "",
     ]);
     const { version, addresses } = JSON.parse((await berth("export", "-o", "json", "--state", "kept")).out);

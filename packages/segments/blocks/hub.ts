@@ -20,6 +20,9 @@ import { barOf, sealWrite } from "./seal.ts";
 /** Time for which a read of the hub is tried again: milliseconds. Less than its caller waits, who learns why. */
 const READ_PATIENCE_MS = 5_000;
 
+/** Time for which a command waits for the hub: milliseconds. */
+const PATIENCE_MS = 10_000;
+
 type Api = Pick<KubeApi, "call">;
 
 /** As a member of which range the cluster leases. */
@@ -180,15 +183,15 @@ export interface SharedRange {
 }
 
 /** Rejects with SourceFailure. */
-export async function listShared(api: Api, signal: AbortSignal): Promise<readonly SharedRange[]> {
+export async function listShared(api: Api, signal = AbortSignal.timeout(PATIENCE_MS)): Promise<readonly SharedRange[]> {
   const members = await listMembers(api, signal);
   const ranges = await listRanges(api, signal);
   return ranges.map((range) => ({ range, members: members.filter(({ spec }) => spec.range === range.name) }));
 }
 
 /** Rejects with SourceFailure, also if there is none. */
-export async function readShared(api: Api, name: string, signal: AbortSignal): Promise<SharedRange> {
-  const found = (await listShared(api, signal)).find(({ range }) => range.name === name);
+export async function readShared(api: Api, name: string): Promise<SharedRange> {
+  const found = (await listShared(api)).find(({ range }) => range.name === name);
   if (found === undefined) throw notFound(`AddressRange "${name}"`);
   return found;
 }

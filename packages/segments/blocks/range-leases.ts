@@ -1,9 +1,10 @@
 /** What the RangeMembers of a hub say of the blocks of one range, and which block a cluster takes next. */
+import { type Spans, spansOf, withoutSpans } from "../../../host/core/spans.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixContains, prefixesOverlap } from "../../../host/net/prefix.ts";
 import { routersOf } from "../../../host/resources/ip-pool-shape.ts";
 import type { AddressRange, AddressRangeSpec } from "../address-range.ts";
 import type { BlocksChange, MemberBlock, RangeMember } from "../range-member.ts";
-import { chooseBlocks, countBlocks, requirePrefix } from "./blocks-of-range.ts";
+import { chooseBlocks, countBlocks, rangesOfBlocks, requirePrefix } from "./blocks-of-range.ts";
 import type { Change, Child, Made, Mark, Parent } from "./lease-server.ts";
 
 export interface HubParent extends Parent {
@@ -16,6 +17,11 @@ export interface HubParent extends Parent {
 export function exemptOf({ spec }: Pick<AddressRange, "spec">): AddressRangeSpec["excluded"] {
   const routers = routersOf(spec).map((ip) => ({ first: ip, last: ip }));
   return [...spec.excluded, ...spec.nodes, ...routers];
+}
+
+/** Returns the addresses of the blocks without those that nobody has. */
+export function givenOf(range: Pick<AddressRange, "spec">, blocks: readonly string[]): Spans {
+  return withoutSpans(spansOf(rangesOfBlocks(blocks)), spansOf(exemptOf(range)));
 }
 
 /**

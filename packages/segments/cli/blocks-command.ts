@@ -8,6 +8,7 @@ import { formatRange, parseRange, type Range } from "../../../host/net/range.ts"
 import { cutRanges } from "../blocks/cut-ranges.ts";
 import { type ProbeRecord, probeRecord } from "../probe/probe-record.ts";
 import { addListBlocks } from "./blocks/add-list.ts";
+import type { AdoptOptions } from "./blocks/adopt.ts";
 import type { HubFlags, Places } from "./blocks/hub.ts";
 
 export function addBlocks(cli: CommandLine): void {
@@ -45,25 +46,12 @@ function addAdopt(cli: CommandLine, blocks: Command): void {
     .option("--member <name>", "name of this cluster's RangeMember, if that does not know it yet")
     .option("--other <file...>", "kubeconfigs of the segment's other clusters: what they have is left to them", [])
     .option("--dry-run", "show the blocks, or what is in the way, and do nothing")
-    .action((flags: HubFlags & AdoptFlags) =>
+    .action((flags: HubFlags & AdoptOptions) =>
       cli.run({}, async (call) => {
         const { adoptPools } = await import("./blocks/adopt.ts");
-        return onHub(cli, flags, (places) =>
-          adoptPools(cli, call, places, {
-            ...{ range: flags.range, member: flags.member, pools: flags.pool, others: flags.other },
-            isDryRun: flags.dryRun === true,
-          }),
-        );
+        return onHub(cli, flags, (places) => adoptPools(cli, call, places, flags));
       }),
     );
-}
-
-interface AdoptFlags {
-  readonly range: string;
-  readonly pool: readonly string[];
-  readonly member?: string;
-  readonly other: readonly string[];
-  readonly dryRun?: true;
 }
 
 function addLeave(cli: CommandLine, blocks: Command): void {

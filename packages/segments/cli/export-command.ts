@@ -2,6 +2,7 @@
 import { Option } from "commander";
 import { ALLOCATION_TABLE } from "../../../host/cli/allocation-table.ts";
 import { AgentError } from "../../../host/cli/ask-agent.ts";
+import type { ClusterSource } from "../../../host/cli/cluster-source.ts";
 import { type Call, type CommandLine, parseNumber } from "../../../host/cli/command-line.ts";
 import { withFilter } from "../../../host/cli/commands/allocations.ts";
 import { ExitCode, UsageError } from "../../../host/cli/exit-code.ts";
@@ -52,7 +53,10 @@ async function runExport(call: Call, flags: Flags, node: string | undefined): Pr
   if (scope !== undefined) call.note(scope);
   const read = () => source.allocations({ namespace, pool, state, node });
   if (watch) return watchExport(call, source, { read, form, everyMs, file });
-  const text = form.whole(await read());
+  const records = await read();
+  const { api } = source as Partial<ClusterSource>;
+  const { withMacs } = await import("./export/pod-macs.ts");
+  const text = form.whole(api === undefined || output === "zone" ? records : await withMacs(api, records));
   if (file === undefined) call.out.document(text);
   else await write(file, text);
   return ExitCode.Success;

@@ -3,7 +3,6 @@
  * hub says when it is answered from here.
  */
 
-import { CLUSTER_PATIENCE_MS } from "../../../host/cli/cluster-source.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { messageOf } from "../../../host/lib/describe.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
@@ -108,7 +107,7 @@ async function askHub(
 ): Promise<HubAnswer> {
   const about = `AddressRange "${range}", asked with ${file}`;
   try {
-    const found = await readShared(api, range, AbortSignal.timeout(CLUSTER_PATIENCE_MS));
+    const found = await readShared(api, range);
     const { reason, text } = problemAt(found, pools, cluster) ?? { reason: "" };
     return reason === "" ? { reason } : { reason, finding: findingOf(reason, `${about}: ${text}`) };
   } catch (error) {

@@ -240,7 +240,7 @@ class Blocks {
     const free = freeCounter(
       pool,
       caches.allocations.items.values(),
-      { blocks: leased, size: BigInt(view.size) },
+      leased,
       [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []),
     );
     memory.planned = memory.waiting;

@@ -11,7 +11,7 @@ import { collectionPath } from "../../../host/kubernetes/paths.ts";
 import { IP_ALLOCATIONS } from "../../../host/resources/collections.ts";
 import { parseAllocationName } from "../../../host/resources/ip-allocation.ts";
 import type { SourceView } from "../blocks/block-source.ts";
-import { blockOf, usedBlocks } from "./free-addresses.ts";
+import { groupByBlock } from "../blocks/uses-of-blocks.ts";
 import type { BlocksInput } from "./plan-blocks.ts";
 import { type Followed, keyOfSource } from "./sourced-pools.ts";
 
@@ -29,32 +29,36 @@ export async function findEmpty(
   view: SourceView,
   mayReturn: boolean,
 ): Promise<EmptyBlocks> {
-  const used = new Set(usedBlocks(deps.caches.allocations.items.values(), view));
+  const leased = Object.entries({ ...view.blocks, ...view.disputed });
+  const blocks = leased.map(([block]) => block);
+  const usedOf = (addresses: Iterable<SpacedIp>): Iterable<string> =>
+    groupByBlock(blocks, addresses, (each) => (each.addressSpace === view.addressSpace ? each.ip : undefined)).keys();
+  const used = new Set(usedOf(Iterator.from(deps.caches.allocations.items.values()).map(({ spec }) => spec)));
   const known = pools.flatMap(({ source }) => source.blocks);
   const isLeaving = (block: string) => known.some((each) => each.block === block && each.state === "Returning");
   const isGone = (pool: string) => isOver(deps.caches.pools.items.get(pool), key);
-  const leased = Object.entries({ ...view.blocks, ...view.disputed });
   const leaving = leased.filter(([block, pool]) => !used.has(block) && (isLeaving(block) || isGone(pool)));
   if (mayReturn)
     for (const pool of new Set(leaving.map(([, pool]) => pool)))
-      for (const block of await listUsed(deps, pool, view)) used.add(block);
+      for (const block of usedOf(await listAddresses(deps, pool))) used.add(block);
   const empty = new Set(mayReturn ? leaving.flatMap(([block]) => (used.has(block) ? [] : [block])) : []);
   const orphans = leaving.flatMap(([block, pool]) => (isGone(pool) && empty.has(block) ? [block] : []));
   return { orphans, mayReturn, isUsed: (block) => used.has(block), isEmpty: (block) => empty.has(block) };
 }
 
-/** Returns the blocks of which the API server has addresses of the pool. */
-async function listUsed({ api, leading: signal }: Deps, pool: string, view: SourceView): Promise<readonly string[]> {
+type SpacedIp = NonNullable<ReturnType<typeof parseAllocationName>>;
+
+/** Returns the addresses of the pool that the API server has. */
+async function listAddresses({ api, leading: signal }: Deps, pool: string): Promise<readonly SpacedIp[]> {
   const query = { fieldSelector: `spec.pool=${pool}` };
-  const found: string[] = [];
+  const found: SpacedIp[] = [];
   for await (const { items } of listPages(api, { path: collectionPath(IP_ALLOCATIONS), query, signal }))
     for (const { metadata } of items) {
       const { name = "" } = metadata as { readonly name?: string };
       const address = parseAllocationName(name);
       // What has a strange name may have any address.
       if (address === undefined) throw new Error(`IPAllocation "${name}" has no address for its name`);
-      const block = address.addressSpace === view.addressSpace ? blockOf(address.ip, view) : undefined;
-      if (block !== undefined) found.push(block);
+      found.push(address);
     }
   return found;
 }

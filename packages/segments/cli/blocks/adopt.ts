@@ -12,20 +12,21 @@ import { decodeIpPool, type IpPool } from "../../../../host/resources/ip-pool.ts
 import { encodeSourceStatus } from "../../../../host/resources/pool-source.ts";
 import type { AddressRange } from "../../address-range.ts";
 import { compareBlocks } from "../../blocks/blocks-of-range.ts";
+import { readShared } from "../../blocks/hub.ts";
 import { type Adoption, type ClusterAddresses, planAdoption } from "../../blocks/plan-adoption.ts";
 import { exemptOf } from "../../blocks/range-leases.ts";
 import { addressesIn, readEpoch } from "./cluster-addresses.ts";
-import { findMemory, memberOf, type Places, readRange } from "./hub.ts";
+import { findMemory, memberOf, type Places } from "./hub.ts";
 import { describeMachine, SegmentProber } from "./probe-segment.ts";
 import { changePool, demand, readPool, specOfRanges, writeExcluded } from "./steps.ts";
 
 export interface AdoptOptions {
   readonly range: string;
   readonly member?: string | undefined;
-  readonly pools: readonly string[];
+  readonly pool: readonly string[];
   /** Kubeconfigs of the other clusters of the segment. */
-  readonly others: readonly string[];
-  readonly isDryRun: boolean;
+  readonly other: readonly string[];
+  readonly dryRun?: boolean;
 }
 
 type Talk = Pick<Call, "out" | "note" | "signal">;
@@ -35,10 +36,10 @@ export async function adoptPools(
   cli: CommandLine,
   { out, note, signal }: Talk,
   places: Places,
-  { range: name, member: given, pools, others, isDryRun }: AdoptOptions,
+  { range: name, member: given, pool: pools, other: others, dryRun = false }: AdoptOptions,
 ): Promise<ExitCode> {
   const { hub, own, cluster } = places;
-  const shared = await readRange(hub, name);
+  const shared = await readShared(hub, name);
   const { range } = shared;
   const found = memberOf(shared, cluster, given);
   const { member } = found.spec;
@@ -55,11 +56,11 @@ export async function adoptPools(
   if (problems.length > 0)
     throw new ProblemError(`AddressRange "${name}": ${problems.length} things are in the way, and nothing was changed`);
   for (const [block, pool] of Object.entries(plan.blocks)) out.text(`${block}: pool "${pool}"`);
-  if (isDryRun) return ExitCode.Success;
+  if (dryRun) return ExitCode.Success;
   await demand(places, { range: name, member, namespace, signal }, { claim: plan.blocks });
   await writeExcluded(hub, name, (now) => planAdoption({ ...facts, range: now }).excluded);
   for (const pool of facts.own.pools.filter((each) => pools.includes(each.name)))
-    await beginSource(places, { range: (await readRange(hub, name)).range, pool, plan, epoch });
+    await beginSource(places, { range: (await readShared(hub, name)).range, pool, plan, epoch });
   note("Free blocks are leased by any member: what other clusters still cut by hand must be in spec.excludeIPs");
   out.text(`AddressRange "${name}": ${Object.keys(plan.blocks).length} blocks of "${member}" are active`, "green");
   return ExitCode.Success;

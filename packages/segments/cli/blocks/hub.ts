@@ -9,7 +9,7 @@ import type { KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { CONFIG_MAPS, objectPath, statusPath } from "../../../../host/kubernetes/paths.ts";
 import { ADDRESS_RANGES, RANGE_MEMBERS } from "../../../../host/resources/collections.ts";
 import type { AddressRange } from "../../address-range.ts";
-import { listShared, readShared, type SharedRange } from "../../blocks/hub.ts";
+import type { SharedRange } from "../../blocks/hub.ts";
 import { RANGES_MAP } from "../../blocks/own-ranges.ts";
 import type { RangeMember } from "../../range-member.ts";
 
@@ -41,16 +41,6 @@ export async function withPlaces<T>(
   }
 }
 
-const patience = (): AbortSignal => AbortSignal.timeout(CLUSTER_PATIENCE_MS);
-
-export function readRange(hub: Pick<KubeApi, "call">, name: string): Promise<SharedRange> {
-  return readShared(hub, name, patience());
-}
-
-export function listRanges(hub: KubeApi): Promise<readonly SharedRange[]> {
-  return listShared(hub, patience());
-}
-
 /** Writes the version that was read. Returns whether nobody else has written since. */
 export function writeRange(api: KubeApi, range: AddressRange, spec: object): Promise<boolean> {
   return write(api, range, { path: objectPath(ADDRESS_RANGES, range), body: { spec } });
@@ -64,7 +54,10 @@ export function writeMember(api: KubeApi, member: RangeMember, status: object): 
 type Change = Pick<Patch, "path" | "body">;
 
 async function write(api: KubeApi, { uid, resourceVersion }: AddressRange | RangeMember, change: Change) {
-  return (await patchIfSame(api, { uid, resourceVersion, ...change, signal: patience() })) !== undefined;
+  return (
+    (await patchIfSame(api, { uid, resourceVersion, ...change, signal: AbortSignal.timeout(CLUSTER_PATIENCE_MS) })) !==
+    undefined
+  );
 }
 
 /** Returns the namespace of what the cluster remembers. Rejects with ProblemError if its chart has no hub. */

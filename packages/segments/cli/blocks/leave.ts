@@ -10,10 +10,10 @@ import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import { decodeIpPool } from "../../../../host/resources/ip-pool.ts";
 import { describeSource, encodeSourceStatus } from "../../../../host/resources/pool-source.ts";
 import { rangesOfBlocks } from "../../blocks/blocks-of-range.ts";
-import type { SharedRange } from "../../blocks/hub.ts";
+import { listShared, readShared, type SharedRange } from "../../blocks/hub.ts";
 import { leasedFor, planLeaving } from "../../blocks/plan-leaving.ts";
 import { addressesIn } from "./cluster-addresses.ts";
-import { findMemory, listRanges, memberOf, type Places, readRange } from "./hub.ts";
+import { findMemory, memberOf, type Places } from "./hub.ts";
 import { changePool, demand, readPool, specOfRanges, writeExcluded } from "./steps.ts";
 
 /** Time in which a controller sees that the pool leases no more: milliseconds. */
@@ -35,7 +35,7 @@ export async function leaveRange(
     throw new ProblemError(
       `Pool "${name}" leases blocks of ${describeSource(source)}; only a range of a hub can be left`,
     );
-  const shared = source === undefined ? await findRange(places, name) : await readRange(hub, source.range);
+  const shared = source === undefined ? await findRange(places, name) : await readShared(hub, source.range);
   if (shared === undefined) throw new ProblemError(`Pool "${name}" leases no blocks`);
   const { range } = shared;
   const told = source?.report?.member || undefined;
@@ -71,7 +71,7 @@ export async function leaveRange(
   const namespace = await findMemory(own);
   // Also what was leased since, by a controller that had not seen the change: pods have nothing of it.
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
-    const giveBack = leasedFor(memberOf(await readRange(hub, range.name), cluster, told), name);
+    const giveBack = leasedFor(memberOf(await readShared(hub, range.name), cluster, told), name);
     if (giveBack.length === 0) break;
     await demand(places, { range: range.name, member: member.spec.member, namespace, signal }, { giveBack });
     await sleep(LOOK_AGAIN_MS, undefined, { signal });
@@ -86,7 +86,7 @@ export async function leaveRange(
 
 /** The range of which the cluster has leased blocks for a pool that does not lease any more. */
 async function findRange({ hub, cluster }: Places, pool: string): Promise<SharedRange | undefined> {
-  const ranges = await listRanges(hub);
+  const ranges = await listShared(hub);
   return ranges.find(({ members }) =>
     members.some((each) => each.status.cluster === cluster && leasedFor(each, pool).length > 0),
   );

@@ -65,16 +65,8 @@ function rangeRow(name: string, pools: readonly LeasingPool[]): RangeRow {
   const { member, problem, reason, heard, maxBlocks, others } = freshest(pools);
   const blocks = pools.reduce((sum, { source }) => sum + source.blocks.length, 0);
   const counts = others.map((each) => ({ member: each.member, blocks: each.blocks }));
-  return {
-    name,
-    member,
-    blocks,
-    ...(maxBlocks === undefined ? {} : { maxBlocks }),
-    problem,
-    reason,
-    heard,
-    others: counts,
-  };
+  const share = maxBlocks === undefined ? {} : { maxBlocks };
+  return { name, member, blocks, ...share, problem, reason, heard, others: counts };
 }
 
 function ownRows(

@@ -3,12 +3,12 @@ import { randomUUID } from "node:crypto";
 import type { Call, CommandLine } from "../../../../host/cli/command-line.ts";
 import { ExitCode, ProblemError } from "../../../../host/cli/exit-code.ts";
 import { rangesOf, spansOf, withoutSpans } from "../../../../host/core/spans.ts";
-import { rangesOfBlocks } from "../../blocks/blocks-of-range.ts";
+import { readShared } from "../../blocks/hub.ts";
 import { OwnRanges } from "../../blocks/own-ranges.ts";
 import { planRejoin } from "../../blocks/plan-rejoin.ts";
-import { exemptOf } from "../../blocks/range-leases.ts";
+import { givenOf } from "../../blocks/range-leases.ts";
 import { addressesIn, readEpoch } from "./cluster-addresses.ts";
-import { findMemory, memberOf, type Places, readRange, writeMember } from "./hub.ts";
+import { findMemory, memberOf, type Places, writeMember } from "./hub.ts";
 import { describeMachine, SegmentProber } from "./probe-segment.ts";
 
 export interface RejoinOptions {
@@ -23,7 +23,7 @@ export async function rejoinRange(
   { hub, own, cluster }: Places,
   { range: name, member: given }: RejoinOptions,
 ): Promise<ExitCode> {
-  const shared = await readRange(hub, name);
+  const shared = await readShared(hub, name);
   const { spec } = shared.range;
   const member = memberOf(shared, cluster, given);
   const memory = new OwnRanges(own.api, await findMemory(own));
@@ -37,10 +37,8 @@ export async function rejoinRange(
   if ("refusal" in plan) throw new ProblemError(`${about}: "${member.spec.member}" does not rejoin: ${plan.refusal}`);
   if (plan.blocks.length > 0) {
     const prober = await SegmentProber.open(cli, spec);
-    const foreign = withoutSpans(
-      withoutSpans(spansOf(rangesOfBlocks(plan.blocks)), spansOf(exemptOf(shared.range))),
-      spansOf(used.map(({ ip }) => ({ first: ip, last: ip }))),
-    );
+    const own = spansOf(used.map(({ ip }) => ({ first: ip, last: ip })));
+    const foreign = withoutSpans(givenOf(shared.range, plan.blocks), own);
     note(`Probing what no pod of this cluster has of ${plan.blocks.length} blocks`);
     const machines = await prober.probe(rangesOf(foreign, spec.family), signal);
     for (const machine of machines) out.text(describeMachine(machine), "red");

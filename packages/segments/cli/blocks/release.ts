@@ -3,14 +3,14 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Call, CommandLine } from "../../../../host/cli/command-line.ts";
 import { ExitCode, ProblemError } from "../../../../host/cli/exit-code.ts";
-import { rangesOf, spansOf, withoutSpans } from "../../../../host/core/spans.ts";
+import { rangesOf } from "../../../../host/core/spans.ts";
 import type { Range } from "../../../../host/net/range.ts";
 import type { AddressRange } from "../../address-range.ts";
-import { rangesOfBlocks } from "../../blocks/blocks-of-range.ts";
+import { listShared, readShared } from "../../blocks/hub.ts";
 import { encodeRelease, hasWritten, refuseRelease } from "../../blocks/plan-release.ts";
-import { exemptOf } from "../../blocks/range-leases.ts";
+import { givenOf } from "../../blocks/range-leases.ts";
 import type { RangeMember } from "../../range-member.ts";
-import { listRanges, type Places, readRange, writeMember } from "./hub.ts";
+import { type Places, writeMember } from "./hub.ts";
 import { describeMachine, probeSeconds, SegmentProber } from "./probe-segment.ts";
 
 /** Rounds of probes. */
@@ -39,7 +39,7 @@ export async function releaseCluster(
   { hub, cluster }: Places,
   { lost: name, range, intervalMs }: ReleaseOptions,
 ): Promise<ExitCode> {
-  const ranges = range === undefined ? await listRanges(hub) : [await readRange(hub, range)];
+  const ranges = range === undefined ? await listShared(hub) : [await readShared(hub, range)];
   const losses: Loss[] = [];
   for (const { range: each, members } of ranges) {
     const lost = members.find(({ spec }) => spec.member === name);
@@ -49,7 +49,7 @@ export async function releaseCluster(
     losses.push({
       range: each,
       lost,
-      addresses: addressesOf(each, lost),
+      addresses: rangesOf(givenOf(each, Object.keys(lost.status.blocks)), each.spec.family),
       prober: await SegmentProber.open(cli, each.spec),
     });
   }
@@ -63,7 +63,7 @@ export async function releaseCluster(
         for (const machine of machines) out.text(describeMachine(machine), "red");
         throw refused(range, name, "addresses of its blocks are in use");
       }
-      const { members } = await readRange(hub, range.name);
+      const { members } = await readShared(hub, range.name);
       const now = members.find((each) => each.name === lost.name);
       if (hasWritten(lost, now)) throw refused(range, name, WRITTEN);
     }
@@ -79,11 +79,6 @@ export async function releaseCluster(
 }
 
 const WRITTEN = "its RangeMember was written meanwhile, so it may be alive";
-
-function addressesOf(range: AddressRange, { status }: RangeMember): readonly Range[] {
-  const whole = spansOf(rangesOfBlocks(Object.keys(status.blocks)));
-  return rangesOf(withoutSpans(whole, spansOf(exemptOf(range))), range.spec.family);
-}
 
 function refused({ name }: AddressRange, member: string, why: string): ProblemError {
   return new ProblemError(`AddressRange "${name}": "${member}" is not released: ${why}`);

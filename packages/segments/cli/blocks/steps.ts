@@ -10,10 +10,10 @@ import { IP_POOLS } from "../../../../host/resources/collections.ts";
 import type { IpPoolSpec } from "../../../../host/resources/ip-pool.ts";
 import type { AddressRange } from "../../address-range.ts";
 import { rangesOfBlocks } from "../../blocks/blocks-of-range.ts";
-import { openHub } from "../../blocks/hub.ts";
+import { openHub, readShared } from "../../blocks/hub.ts";
 import type { BlockDemand } from "../../blocks/plan-leases.ts";
 import { exemptOf } from "../../blocks/range-leases.ts";
-import { type Places, readRange, writeRange } from "./hub.ts";
+import { type Places, writeRange } from "./hub.ts";
 
 /** Most tries to write while others write to the same object. */
 const MAX_TRIES = 8;
@@ -60,7 +60,7 @@ export async function writeExcluded(
   excludedOf: (range: AddressRange) => readonly Range[],
 ): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const { range: now } = await readRange(hub, name);
+    const { range: now } = await readShared(hub, name);
     const excludeIPs = excludedOf(now).map(formatRange);
     if (excludeIPs.join() === now.spec.excluded.map(formatRange).join()) return;
     if (await writeRange(hub, now, { excludeIPs })) return;
