@@ -202,7 +202,7 @@ export function decodeRequest(plugin: string, headers: Headers, body: Buffer | s
   return { ...call, ...attachment, command, netns: netns ?? "" };
 }
 
-/** Returns whether the request is a DEL of what no ADD can have made. */
+/** Returns whether the request is a DEL of an attachment that no ADD can have made. */
 export function hasNothingToDelete(headers: Headers): boolean {
   if (headers[headerOf("CNI_COMMAND")] !== "DEL") return false;
   const { containerId, ifName } = describeRequest(headers);

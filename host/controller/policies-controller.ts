@@ -7,7 +7,7 @@ import { collectionPath } from "../kubernetes/paths.ts";
 import { followObjects } from "./follow-objects.ts";
 import type { StartController } from "./types.ts";
 
-/** What their names end with (deploy/policies.yaml); the policy of the kinds is not among them, which is a choice. */
+/** Ends of their names (deploy/policies.yaml); the policy of the kinds is not among them, which is a choice. */
 export const POLICIES = [
   ...["agent-changes", "agent-creates", "agent-deletes", "agent-epochs", "agent-pools"],
   ...["controller-allocations", "controller-claims", "controller-networks", "controller-notices"],

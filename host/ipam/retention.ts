@@ -185,7 +185,7 @@ interface HolderQuestion {
 }
 
 export function decideHolder({ pod, holder, found }: HolderQuestion): HolderStatus {
-  // Of two pods of one name the live one is the later one.
+  // The live one of two pods of one name is the later one.
   if (pod.namespace === holder.namespace && pod.name === holder.pod) return "gone";
   if (found === undefined || found.uid !== holder.podUid || found.isFinished) return "gone";
   const [own, other] = [runOf(pod), runOf(found)];

@@ -97,7 +97,7 @@ export class Mirror<T> {
       this.#forget(key);
       return undefined;
     }
-    // What is not used is decoded again when it is listed.
+    // An object that is not used is decoded again when it is listed.
     this.#keep(key, kept, kept === value ? version : "");
     return key;
   }

@@ -115,7 +115,7 @@ export interface Proposal extends Pick<Allocation, "space" | "ip" | "prefixLengt
   readonly workload?: Workload;
 }
 
-/** What a row has of the NIC of its ADD. */
+/** The part of a row that describes the NIC of its ADD. */
 export type NicOfRow = Pick<Allocation, "ifName" | "containerId" | "network" | "netns" | "netnsCookie">;
 
 /**

@@ -46,10 +46,10 @@ export interface EpochRecord {
 }
 
 const text = z.string().catch("");
-/** What is longer could not be written into the annotation of each Node, and would keep the epoch open for ever. */
+/** A longer text could not be written into the annotation of each Node, and would keep the epoch open for ever. */
 const short = z.string().max(2_048).catch("");
 
-/** What agents write, too. */
+/** The part that agents write, too. */
 const epochSchema = z.object({
   epoch: short,
   settled: short,

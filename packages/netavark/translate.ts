@@ -28,7 +28,7 @@ const callSchema = z.looseObject({
 
 const SOURCE = "Call of netavark";
 
-/** What is detached of a network whose options are invalid by now. */
+/** The NIC that is detached from a network whose options are invalid by now. */
 const ANY_NETWORK: readonly object[] = [{ type: "macvlan", ipam: { type: "berth" } }, { type: "coordinator" }];
 
 /**

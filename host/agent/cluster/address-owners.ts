@@ -124,7 +124,7 @@ export async function evictPredecessor(
   { namespace, pod }: Pick<Allocation, "namespace" | "pod">,
 ): Promise<Allocation | undefined> {
   const isSameName = former.namespace === namespace && former.pod === pod;
-  // Of two pods of one name the live one, which makes the request, is the later one. Addresses claimed ahead for the
+  // The live one of two pods of one name, which makes the request, is the later one. Addresses claimed ahead for the
   // earlier one are on no NIC.
   if (isSameName && former.containerId === "") return registry.collect(former);
   const cooling = await endOrphan(former);

@@ -472,7 +472,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   listeners.onWentBack = () => epoch.wentBack();
   listeners.isOfPast = () => epoch.isOfPast;
   listeners.look = () => epoch.look();
-  // Of what is in the way meanwhile other nodes make room.
+  // Other nodes make room meanwhile where their records are in the way.
   listeners.onLost = (row, by) => {
     if (!epoch.isOpen) lost.report(row, by);
   };

@@ -68,7 +68,7 @@ export class HistoryApi implements KubeApi {
     if (version > known.version) known.version = version;
   }
 
-  /** Of several answers from the other history the first tells. */
+  /** The first of several answers from the other history tells. */
   #goBack(version: bigint, before: bigint): void {
     const { known, onWentBack } = this.#options;
     if (known.version < before) return;

@@ -49,7 +49,7 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
   await tellPod(context, request, pod, selectPodUpdates(decision?.operations ?? []));
-  // What has just been restored may lead elsewhere, too.
+  // A route or rule that was just restored may lead elsewhere, too.
   const { input } = (operations.length > 0 ? decideNow() : decision) ?? {};
   const detour = input && findDetour(host, pod, input);
   if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);

@@ -91,7 +91,7 @@ interface RetirementOptions {
   readonly nics: DetachedNics | undefined;
 }
 
-/** What is to be gone from a namespace that stays. */
+/** The parts that must be gone from a namespace that stays. */
 interface DetachedNics {
   readonly remover: NicRemover;
   /** The NIC, too: no plugin needs it. */

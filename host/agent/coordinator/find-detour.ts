@@ -40,7 +40,7 @@ function* askAll(host: Side, pod: Side, { addresses, observed }: Pick<PlanInput,
   const node = { ...observed.host, route: host.route };
   const own = { ...observed.pod, route: pod.route };
   const ips = FAMILIES.flatMap((family) => findHostAddresses(node, family, []).slice(0, MOST_ADDRESSES));
-  // What comes in from a pod does not get to an address in a VRF.
+  // Packets that come in from a pod do not reach an address in a VRF.
   const locals = ips.filter((to) => lookUpRoute(host.route, { to })?.table === RT_TABLE_LOCAL);
   for (const { destination, link } of routesTo(node, addresses)) {
     const [{ ip }, input] = [destination, indexOf(node, link)];

@@ -262,7 +262,7 @@ export class NodeRepair {
       }
       await setImmediate();
     }
-    // What came meanwhile may be restored, too.
+    // Changes that came meanwhile may be restored, too.
     if (done.length > 0) this.#count(done, restored, programs.union(this.#programs));
     return failures;
   }

@@ -121,7 +121,7 @@ export class ManifestDirectory implements Resources {
   }
 
   #read(): ResourcesState {
-    this.#notices.mayHaveChanged(); // What changes from now on is noticed.
+    this.#notices.mayHaveChanged(); // Changes from now on are noticed.
     try {
       const names = readdirSync(this.#path)
         .filter((name) => MANIFEST_NAME.test(name))

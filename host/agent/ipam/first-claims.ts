@@ -42,7 +42,7 @@ export async function claimFirst(
     const probation = new Probation({ epoch, ...deps, demand, claiming });
     const claimed = await claim({
       ...demand,
-      // What would be picked in its place may not be recorded now.
+      // Another address in its place may not be recorded now.
       ownFirst: epoch.isOpen,
       admit: (picked) => probation.admit(picked),
     });
@@ -101,7 +101,7 @@ class Probation {
     return refused;
   }
 
-  /** What was claimed ahead makes room for another address if its block is gone. Returns this attempt's refusal. */
+  /** An address claimed ahead makes room for another one if its block is gone. Returns this attempt's refusal. */
   async #refuseDoubted({ ip, doubt, row, isLost }: FirstAddress): Promise<CniError> {
     if (row !== undefined && isLost === true) await this.#deps.registry.undo([row]);
     return new CniError(ErrorCode.TryAgainLater, `Address ${ip && formatIp(ip)} is not given: ${doubt}; try again`);

@@ -21,7 +21,7 @@ export function mayBeLeased({ nics }: AddressDemand): boolean {
 
 interface Given {
   readonly held: readonly Allocation[];
-  /** What the NIC had before, or its pod's workload: nobody returns a block in which it is. */
+  /** Addresses that the NIC, or its pod's workload, had before: nobody returns a block that has one. */
   readonly isKnown: (row: Allocation) => boolean;
   readonly poolOf: (row: Allocation) => IpPool | undefined;
   readonly signal: AbortSignal;

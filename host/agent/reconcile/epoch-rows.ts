@@ -65,7 +65,7 @@ export class OwnEpochRows implements EpochRows {
     this.#deps.registry.objects.forgetObjects();
     if (course.isWhole || course.isNewer) await this.#makeRoom(course);
     await allocations.reconcile();
-    // Of what was taken in from the past only the lost journal knew what is this node's.
+    // Only the lost journal knew which of the records from the past are this node's.
     if (cause === "history") known.note({ unverified: await this.#takenIn() });
     for (let attempt = 0; ; attempt++) {
       const open = await this.#publish(epoch);
@@ -124,7 +124,7 @@ export class OwnEpochRows implements EpochRows {
       if (!(state === "Bound" || state === "Cooling") || object.deleting || !holders.every(isHere)) return;
       const row = await registry.findAddress(addressSpace, ip);
       if (row === undefined ? !isWhole : row.state === "Quarantined") return;
-      // What is or was a member's pod's is the member's, whatever the registry says of it.
+      // An address that a member's pod has or had is the member's, whatever the registry says.
       if (state === "Cooling" && row?.workload === undefined) return;
       if (row === undefined && workload !== undefined && holders.length === 1) await this.#keep(object);
       // The row's own record, if any, is made in its place.

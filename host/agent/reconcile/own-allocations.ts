@@ -49,7 +49,7 @@ export class OwnAllocations {
     const notice = annotations[NOTICE_ANNOTATION];
     // While there was no Node object, no notice could be given.
     if (this.#nodeUid !== undefined && (change.before === undefined || this.#nodeUid !== uid)) this.hasten("all");
-    // Of the notices since all were read, the first list of the Node shows the last one.
+    // The first list of the Node shows the last of the notices that came since all were read.
     if (this.#nodeUid === undefined && notice !== undefined && this.#reconciler.hasListed) this.hasten("all");
     this.#nodeUid = uid;
     if (notice === undefined || notice === this.#notice) return;

@@ -83,7 +83,7 @@ export interface ReconcilerDeps {
    * etcd was restored.
    */
   readonly relists: () => number;
-  /** What shows that the registry went back is looked for before it is made good. Never rejects. Default: nothing. */
+  /** Looks whether the registry went back, before anything is made good. Never rejects. Default: nothing. */
   readonly look?: () => Promise<void>;
   /** Reads whether a controller has sent its notices all the time since the last call. Never rejects. */
   readonly isTold: () => Promise<boolean>;

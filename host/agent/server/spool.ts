@@ -50,7 +50,7 @@ export class Spool {
 
   /** Replays all DELs that were spooled before this call, oldest first. Requests that fail stay for the next time. */
   async drain(): Promise<void> {
-    // What was spooled since it began, a replay under way does not see; one that has begun meanwhile does.
+    // A replay under way does not see files that were spooled since it began; a later one does.
     await this.#draining;
     await (this.#draining ?? this.#begin());
   }
@@ -78,7 +78,7 @@ export class Spool {
     await this.#draining;
   }
 
-  /** What cannot be read names no attachment. */
+  /** A file that cannot be read names no attachment. */
   #isOf(name: string, containerId: unknown, ifName: unknown): boolean {
     try {
       const request = this.#read(join(this.#directory, name));

@@ -39,7 +39,7 @@ const CONFIG_NAMES = /^vendor-conf$|-conflist$/;
 /** Groups of Berth's kinds, and of those that it reads. */
 const GROUPS: ReadonlySet<unknown> = new Set(["ipam.vendor.io", "k8s.cni.cncf.io"]);
 
-/** In this order: of what does not fit the end is missing. */
+/** In this order: if they do not all fit, the end is missing. */
 const OBJECTS: readonly Resource[] = [
   COORDINATORS,
   SUBNETS,

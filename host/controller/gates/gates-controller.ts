@@ -200,7 +200,7 @@ class GatesController implements Controller {
 
   /** A pod that is let through says so first: the next controller counts it. */
   async #write(pod: GatedPod, decision: GateDecision): Promise<void> {
-    // Of a pod that does not fit the other conditions are not known.
+    // The other conditions of a pod that does not fit are not known.
     const told = pod.isReduced === true ? pod.resourceVersion : await this.#tell(pod, decision);
     if (decision.kind === "hold" || told === undefined) return;
     const { api, leading: signal, log } = this.#deps;

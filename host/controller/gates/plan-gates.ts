@@ -60,7 +60,7 @@ interface Demand {
   readonly hold: Hold;
 }
 
-/** Most that is kept of what pods want: characters, or pools by four. */
+/** Largest memory of pods' wishes: characters, or pools by four. */
 const MAX_KEPT_LENGTH = 8 * 1024 * 1024;
 
 /** What pods with the same annotations want, in one view: selecting pools costs a hundred times the rest of a pass. */

@@ -9,7 +9,7 @@ import { type GatedPod, isComing } from "./gated-pod.ts";
 const PROMISE_MS = 120_000;
 
 interface Promised {
-  /** Of the addresses that it still has to get. */
+  /** Of the addresses that it still lacks. */
   readonly pools: string[];
   readonly endMs: number;
 }

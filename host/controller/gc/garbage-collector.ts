@@ -188,7 +188,7 @@ class Collector implements GarbageCollector {
     const checker = this.#openChecker();
     const collected: Collected[] = [];
     const nodes = this.#nodeChanges.due(clock.nowMs());
-    // What other nodes were asked to probe for them: one search, for a zone of nodes may go at once.
+    // Finds the addresses that other nodes were asked to probe for them: one search, as a zone of nodes may go at once.
     const all = nodes.length > 0 ? this.#deps.caches.allocations.items.values() : [];
     const moved = [...all].filter((object) => lostNode(object) !== object.spec.node);
     const elsewhere = Map.groupBy(moved, lostNode);

@@ -58,7 +58,7 @@ function announces({ caches }: NicDeps, pod: Pod, { ifName }: NicFamily): boolea
   return isUnreadable || [...announcedNics(found, firstNicOf(caches)), ...listed].includes(ifName);
 }
 
-/** Of a NIC that has addresses: where the pod names no pools, what it has is what it was given. */
+/** For a NIC that has addresses: where the pod names no pools, its addresses are the ones that it was given. */
 function givesFamily({ caches }: NicDeps, pod: Pod, { ifName, family }: NicFamily): boolean {
   const { enableIPv4, enableIPv6, enableSubnet } = settingsOf(caches);
   if (!(family === 4 ? enableIPv4 : enableIPv6)) return false;

@@ -19,7 +19,7 @@ import type { StartController } from "../types.ts";
 /** Shortest time between two updates of `status.occupied`: milliseconds. */
 const OCCUPIED_REST_MS = 2_000;
 
-/** What all agents read may change so often: tenants can have load balancers made and taken away. */
+/** All agents read the list, and tenants can have load balancers made and taken away: it changes so often at most. */
 const OCCUPIED_WRITES = { burst: 10, perSecond: 1 / 30, maxKeys: 1 };
 
 const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });

@@ -52,7 +52,7 @@ class NoticeController implements Controller {
     const { node } = suspicion;
     const all = this.#waiting.getOrInsertComputed(node, () => new Map());
     const before = all.get(name);
-    // Of two reasons with contrary conditions one holds.
+    // One of two reasons with contrary conditions holds.
     const isCertain = before !== undefined && (before.pod === undefined || before.ifAbsent !== suspicion.ifAbsent);
     all.set(name, isCertain ? { node, ifTerminating: true } : suspicion);
     if (this.#running.has(node) || this.#signal.aborted) return;

@@ -30,7 +30,7 @@ interface AddressOwnerState {
 
 interface AddressOwnerKind extends Resource {
   readonly kind: Workload["kind"];
-  /** Of a kind that vendor-conf lists, Berth knows nothing else. */
+  /** Berth knows nothing else of a kind that vendor-conf lists. */
   readonly metadataOnly?: boolean;
   /** The API server may not know the kind. */
   readonly isOptional: boolean;

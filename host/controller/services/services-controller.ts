@@ -131,7 +131,7 @@ class ServicesController implements Controller {
   }
 
   async #reconcile(): Promise<number | undefined> {
-    // What is not known yet must not be taken for absent.
+    // Objects that are not known yet must not be taken for absent.
     if (!this.#services.isSynced || !this.#slices.isSynced) return undefined;
     const due = [...this.#due];
     const services = Map.groupBy(this.#services.items.values(), ({ namespace }) => namespace);

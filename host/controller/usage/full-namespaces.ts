@@ -93,7 +93,7 @@ class AbsentHolders {
     return Iterator.from(counts).reduce((sum, count) => sum + count, 0);
   }
 
-  /** What such a pod no longer has counts no longer: others of its namespace would get as many beyond the limit. */
+  /** Addresses that such a pod no longer has count no longer: its namespace would get as many beyond the limit. */
   apply(change: Change<CachedAllocation>): void {
     const { pod = "", namespace = "" } = (change.before && countedFor(change.before)) ?? {};
     const now = change.kind === "set" ? countedFor(change.value)?.pod : undefined;

@@ -211,7 +211,7 @@ function resetOnDestroy(socket: Socket): void {
   tcp.close = (closed) => (socket.writableEnded ? close(closed) : reset(closed));
 }
 
-/** What Node.js keeps below a socket: undocumented. */
+/** Node.js keeps this below a socket: undocumented. */
 interface Handle {
   close(closed: () => void): unknown;
   /** Only of TCP. */

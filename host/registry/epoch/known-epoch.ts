@@ -110,7 +110,7 @@ export class KnownEpoch {
   }
 }
 
-/** What cannot be read counts as nothing known. */
+/** A file that cannot be read counts as nothing known. */
 function readContent(text: string | undefined): Content {
   return tryOr(() => schema.parse(JSON.parse(text ?? "")), schema.parse({ format: 1 }));
 }

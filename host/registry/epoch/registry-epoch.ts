@@ -54,9 +54,9 @@ export interface EpochRows {
 }
 
 export interface WritingCourse {
-  /** What the journal lacks is not this node's. */
+  /** An address that the journal lacks is not this node's. */
   readonly isWhole: boolean;
-  /** What the journal has for another pod than the registry is newer. */
+  /** Where journal and registry name different pods, the journal is newer. */
   readonly isNewer: boolean;
   /** Ends before the write waits for other nodes. */
   readonly onWritten: () => Promise<void>;
@@ -349,7 +349,7 @@ export class RegistryEpoch {
     known.note({ isBroken: true });
   }
 
-  /** What claims under way have been told is not true any more. */
+  /** Claims under way were told something that is no longer true. */
   #outdate(): void {
     this.#serial++;
     this.#tell();

@@ -127,7 +127,7 @@ export class ClaimPublisher {
     return answered;
   }
 
-  /** What the owner did not have before the claim is not retained for it. */
+  /** An address that the owner did not have before the claim is not retained for it. */
   async undo(given: readonly Allocation[]): Promise<void> {
     const published: Allocation[] = [];
     // The object of a row that was never published is still the earlier pod's: the row is forgotten, and no object

@@ -145,7 +145,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   const { row, object, isPast, node, isDue, isPublic, isOwnerSeen } = inputs;
   const isRetained = row.workload !== undefined && isOwnerSeen !== false && !isUnused(row);
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
-  // What was collected from a member's pod is the member's, also if the registry went back (registry-epoch).
+  // An address collected from a member's pod is the member's, also if the registry went back (registry-epoch).
   if (object === "absent" && isRetained) return { kind: isOwnerSeen === undefined ? "wait" : "create" };
   if (object === "absent") return { kind: isDue ? "forget" : "wait" };
   const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
@@ -156,7 +156,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
     // The registry may have gone back to an earlier pod of this node.
     const isHere = object.node === node && isOfMachine(object, inputs.machine);
     if (!isRetained || object.state !== "Bound" || !isHere || isOfSameNic(row, object)) return { kind: "forget" };
-    // What was collected from a member's pod is the member's, whatever the registry says of it (registry-epoch).
+    // An address collected from a member's pod is the member's, whatever the registry says (registry-epoch).
     return isOwnerSeen === undefined ? { kind: "wait" } : { kind: "reclaim", otherwise: "wait", isPast };
   }
   // The watch reports its end.
@@ -165,7 +165,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   if (isRetained && (object.state !== "Cooling" || isPast)) {
     if (isOwnerSeen === undefined) return { kind: "wait" };
     if (object.state === "Cooling") return { kind: "reclaim", otherwise: "wait", isPast };
-    // What is retained keeps its workload: the one that was created again is written first.
+    // A retained address keeps its workload: the one that was created again is written first.
     const isOutdated = object.state === "Bound" && isRecreated(object.workload, row.workload);
     return { kind: "replace", state: isOutdated ? "Bound" : "Kept" };
   }

@@ -222,7 +222,7 @@ export class KubernetesRegistry implements Registry {
 
   async findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]> {
     const all = await this.#journal.findCooling(spans, limit);
-    // What may be retained is no other pod's.
+    // An address that may be retained is no other pod's.
     const own = all.filter(({ workload }) => workload === undefined || this.#owners.isSeen(workload) !== undefined);
     if (pool === undefined) return own;
     this.#tight.note(pool);

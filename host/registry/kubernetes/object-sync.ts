@@ -351,7 +351,7 @@ export class ObjectSync {
       const action: ResolvedAction = mayBeOutdated(decided, row, task)
         ? { kind: "read" }
         : await this.#resolve(decided, row, task);
-      // What a later row has is none of an undone claim.
+      // A later row's address is none of an undone claim.
       if (action.kind === "synced" && typeof task.object === "object") this.#undone.delete(task.object.claim);
       if (!isCall(action)) return { row, action };
       const { publication, object } = task;

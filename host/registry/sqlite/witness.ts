@@ -28,7 +28,7 @@ export class Witness {
     } catch {
       return undefined;
     }
-    // What follows the first line is left of a longer one.
+    // The rest after the first line is left of a longer text.
     const [bootId, id, generation, lastVersion = ""] = text.split("\n", 1).join("").split(" ");
     if (bootId !== this.#bootId || id === undefined || !NUMBER.test(generation ?? "")) return undefined;
     return {

@@ -194,7 +194,7 @@ export class MapModel {
     this.#fill(OUTSIDE, next, 1n << BigInt(bitsOf(this.header.family)));
   }
 
-  /** What other clusters have is outside of the pool, and counts once. */
+  /** Addresses of other clusters are outside of the pool, and count once. */
   #keepOutsideApart(): void {
     const [elsewhere, outside] = [this.planes[ELSEWHERE], this.planes[OUTSIDE]];
     if (elsewhere === undefined || outside === undefined) return;

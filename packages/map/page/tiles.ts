@@ -154,7 +154,7 @@ export class TilePainter {
     const bound = counts[1] ?? 0;
     if (others === 0) return this.#rampOf(level)[bound] ?? 0;
     if ((counts[ALARMING] ?? 0) > 0) return this.#grounds[ALARMING] ?? 0;
-    // Of what is reserved, other clusters' or outside that is left which the states do not have.
+    // Addresses that are reserved, other clusters' or outside take the places that the states leave.
     const used = bound + (counts[2] ?? 0) + (counts[3] ?? 0) + (counts[5] ?? 0);
     let left = each - used;
     for (const kind of HIDDEN) {

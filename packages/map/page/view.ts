@@ -11,7 +11,7 @@ import { DEEPEST, type Palette, TILE, TilePainter } from "./tiles.ts";
 const KEPT_TILES = 64;
 
 /**
- * Time for which a frame may paint new tiles: milliseconds. What is missing is shown from a coarser tile until then.
+ * Time for which a frame may paint new tiles: milliseconds. A missing part is shown from a coarser tile until then.
  */
 const PAINT_MS = 3;
 

@@ -11,7 +11,7 @@ export interface SourceView {
   readonly addressSpace: string;
   /** Addresses of a block. */
   readonly size: number;
-  /** What no pod of any cluster may have: routers, nodes, and what an administrator has excluded. */
+  /** Addresses that no pod of any cluster may have: of routers and nodes, and those that an administrator excluded. */
   readonly excluded: readonly Range[];
   /** The blocks that the cluster may use, with their pools. */
   readonly blocks: Readonly<Record<string, string>>;

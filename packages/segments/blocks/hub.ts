@@ -111,7 +111,7 @@ class Hub implements LeaseServer<HubParent> {
     return [];
   }
 
-  /** What an earlier process, or the cluster before it was restored, has sent and not seen carried out is over. */
+  /** Ends writes that an earlier process, or the cluster before it was restored, has sent and not seen carried out. */
   async #renew(signal: AbortSignal): Promise<void> {
     if (this.#isToRenew && this.#member.status.writes > 0 && !(await this.#write({}, signal)))
       throw new Error(`RangeMember "${this.#name}" was written by another process meanwhile; trying again later`);

@@ -18,7 +18,7 @@ export interface Mark {
   readonly isAgain: boolean;
 }
 
-/** What the server has written down, within that which blocks are taken of. */
+/** An entry of the server, within the network that blocks are taken of. */
 export interface Child {
   /** The server's. */
   readonly id: string;
@@ -29,13 +29,13 @@ export interface Child {
   readonly mark?: Mark | undefined;
 }
 
-/** What blocks are taken of. */
+/** The network that blocks are taken of. */
 export interface Parent {
   readonly subnet: Prefix;
   readonly addressSpace: string;
   /** Length of each block. */
   readonly blockSize: number;
-  /** What no pod of any cluster may have. */
+  /** Addresses that no pod of any cluster may have. */
   readonly excluded: readonly Range[];
 }
 

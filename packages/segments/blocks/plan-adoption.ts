@@ -189,7 +189,7 @@ function problemsOfUse({ adopted, own, others }: AdoptionFacts, whole: Spans, ba
   ];
 }
 
-/** What others have cut by hand must not be free on the hub. */
+/** Addresses that others have cut by hand must not be free on the hub. */
 function problemsOfFree(
   { range, members }: SharedRange,
   whole: Spans,

@@ -78,7 +78,7 @@ export function usableBlocks({ children, own, cluster, blockSize }: Facts & Pick
   const disputed: Record<string, string> = {};
   const foreign: Prefix[] = [];
   for (const [block, { pool }] of Object.entries(own.leases)) {
-    // Of a pool that was made anew with blocks of another size.
+    // A block of a pool that was made anew with blocks of another size.
     if (requirePrefix(block).length !== blockSize) continue;
     const child = findOwn({ children, cluster }, block, own);
     const others = child === undefined ? [] : overlapping(children, child.prefix, cluster);
@@ -137,7 +137,7 @@ function madeOf({ children, own: { request, leases }, cluster }: LeaseInputs): r
   return children.filter(isMade).toSorted(compareAge);
 }
 
-/** What becomes of the request under way: those of its blocks that are seen alone are leased, the others give way. */
+/** Decides about the request under way: those of its blocks that are seen alone are leased, the others give way. */
 function planRequest(inputs: LeaseInputs): LeasePlan | undefined {
   const { children, own, isNewPass, server } = inputs;
   const { request, leases } = own;
@@ -186,7 +186,7 @@ function planCorrecting(inputs: LeaseInputs): LeasePlan | undefined {
   return remove.length + make.length === 0 ? undefined : { kind: "write", remove, make };
 }
 
-/** What was given back, what came twice, the part that stood for a whole one; of an own list all that is not held. */
+/** Returns blocks that were given back or came twice, and parts for whole ones; of an own list all that is not held. */
 function removed({ children, own, cluster, server }: LeaseInputs): readonly Child[] {
   return children.filter(({ prefix, mark }) => {
     if (mark?.cluster !== cluster || own.leases[formatPrefix(prefix)]?.request === mark.request) return false;
@@ -198,8 +198,8 @@ function removed({ children, own, cluster, server }: LeaseInputs): readonly Chil
 }
 
 /**
- * What the server has lost. If another cluster has got its addresses, that tells it; half of it does where the server
- * may refuse the same block twice.
+ * Returns the blocks that the server has lost. Made again, a block tells a cluster that got its addresses meanwhile;
+ * half of it tells the same where the server may refuse one block twice.
  */
 function madeAgain({ children, own, cluster, name, server }: LeaseInputs): readonly Made[] {
   const lost = Object.keys(own.leases).filter((block) => findOwn({ children, cluster }, block, own) === undefined);

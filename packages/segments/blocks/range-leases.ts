@@ -25,8 +25,8 @@ export function givenOf(range: Pick<AddressRange, "spec">, blocks: readonly stri
 }
 
 /**
- * Returns the blocks of the range that members have, and what members of other ranges have of its addresses. What is
- * no block of its own range counts for nothing: a member may write anything.
+ * Returns the blocks of the range that members have, and what members of other ranges have of its addresses. Anything
+ * but a block of its own range counts for nothing: a member may write anything.
  */
 export function leasesOn(
   { range: { spec }, ranges }: Pick<HubParent, "range" | "ranges">,

@@ -105,7 +105,7 @@ function addRejoin(cli: CommandLine, blocks: Command): void {
     );
 }
 
-/** What the others call in the agents' pods. */
+/** The other commands call it in the agents' pods. */
 function addProbe(cli: CommandLine, blocks: Command): void {
   withRecordOutput(
     blocks

@@ -56,7 +56,7 @@ async function listAddresses({ api, leading: signal }: Deps, pool: string): Prom
     for (const { metadata } of items) {
       const { name = "" } = metadata as { readonly name?: string };
       const address = parseAllocationName(name);
-      // What has a strange name may have any address.
+      // An object of a strange name may have any address.
       if (address === undefined) throw new Error(`IPAllocation "${name}" has no address for its name`);
       found.push(address);
     }

@@ -15,7 +15,7 @@ const MAX_READS = 5;
 /** The prefix of which blocks are taken. */
 interface ParentPrefix extends Parent {
   readonly id: string;
-  /** What another prefix must have to be in the same network. */
+  /** The fields that another prefix must have to be in the same network. */
   readonly network: { readonly query: Readonly<Record<string, string>>; readonly body: object };
 }
 

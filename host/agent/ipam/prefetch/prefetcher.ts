@@ -48,7 +48,7 @@ export interface PrefetchStats {
   readonly used: number;
   /** Number of these ADDs that came while the claim was running, and waited for it. */
   readonly waited: number;
-  /** Of these, came before the watch had shown the pod, or the prefetcher was ready: the ADD claims. */
+  /** Those of them that came before the watch had shown the pod, or the prefetcher was ready: the ADD claims. */
   readonly unseen: number;
   /** Not claimed: an ADD of the pod came before the claim had begun. The ADD claims. */
   readonly late: number;

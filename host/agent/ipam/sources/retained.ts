@@ -37,7 +37,7 @@ export class RetainedAddresses implements AddressSource {
   readonly #own: OwnAddresses;
   /** Undefined until they are looked up, and when one of them has changed since. */
   #found: Records | undefined;
-  /** Versions of what was found and the pod cannot have. */
+  /** Versions of the addresses that were found and that the pod cannot have. */
   readonly #refused = new Set<Picked["replaces"]>();
   /** For other nodes that take addresses off the NICs of earlier pods. */
   #handOver: Timeout | undefined;
@@ -87,7 +87,7 @@ export class RetainedAddresses implements AddressSource {
     const { own } = await this.#look();
     const isMissing: IsWanted = ({ ifName, ip }) =>
       nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
-    // What the pod had without a record was never the member's.
+    // An address that the pod had without a record was never the member's.
     const isOpen = (to?: Picked): boolean =>
       to === undefined || (to.source === "own" && !own.some((row) => isAt(to, row)));
     const chosen = this.#choose((pick, each) => isMissing(pick, each) && isOpen(assignments.find(pick)));
@@ -149,7 +149,7 @@ export class RetainedAddresses implements AddressSource {
       const isUnread = demand.claimant.isMigrationTarget === true || open.some((row) => numberOf(row) === 0);
       if (this.#found === undefined && ((open.length > 0 && isUnread) || this.#isMovedByRequest(created)))
         await this.#look();
-      // What was met by chance may be the lesser of two.
+      // An address that was met by chance may be the lesser of two.
       const wanted = [...open, ...created].filter((row) => !this.#isRequested(row));
       const isOther = ({ kept }: Retained): boolean => ![...held, ...created].some((own) => isSameAddress(own, kept));
       const isBetter = (pick: Picked, { kept }: Retained): boolean =>

@@ -50,7 +50,7 @@ export async function leaveRange(
   await writeExcluded(hub, range.name, (now) => joinRanges([...now.spec.excluded, ...rangesOfBlocks(served)], family));
   if (source !== undefined) {
     try {
-      // Of the others nothing is given, and no pod has anything.
+      // Nothing is given of the others, and no pod has an address of them.
       const serving = source.blocks.filter(({ block }) => served.includes(block));
       const listed = await changePool(own.api, name, object, {
         status: { source: encodeSourceStatus({ ...source, blocks: serving }) },

@@ -21,7 +21,7 @@ const MAX_TRIES = 8;
 interface Asking {
   readonly range: string;
   readonly member: string;
-  /** Of what the cluster remembers. */
+  /** Of the cluster's memory. */
   readonly namespace: string;
   readonly signal: AbortSignal;
 }
