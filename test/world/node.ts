@@ -23,10 +23,9 @@ import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { equalIp, formatIp } from "../../host/net/ip.ts";
 import type { Journal } from "../../host/registry/journal.ts";
-import {
-  KubernetesRegistry,
-  type KubernetesRegistryOptions,
-} from "../../host/registry/kubernetes/kubernetes-registry.ts";
+import type { LiveStatus } from "../../host/registry/kubernetes/decide.ts";
+import { KubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
+import type { LostObserver } from "../../host/registry/kubernetes/object-sync.ts";
 import type { Allocation, Claim, Proposal, Registry } from "../../host/registry/registry.ts";
 import type { SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
@@ -56,21 +55,8 @@ export interface NodeOptions {
   readonly server?: MemoryApiServer;
 }
 
-type PodReaders = Pick<
-  KubernetesRegistryOptions,
-  | "isLivePod"
-  | "isPodGone"
-  | "readHolderStatus"
-  | "readNodeStatus"
-  | "findOwnerOf"
-  | "onLost"
-  | "onOrphan"
-  | "random"
-  | "machine"
-  | "identified"
->;
-
-export interface ClusterNodeOptions extends NodeOptions, Partial<PodReaders> {
+export interface ClusterNodeOptions extends NodeOptions, Partial<Omit<LiveStatus, "node"> & LostObserver> {
+  readonly random?: () => number;
   /** Addresses of each pool; default: as the pool cache has it. */
   readonly poolSize?: number;
 }
@@ -295,15 +281,22 @@ export type ClusterNode = TestNode<KubernetesRegistry>;
 
 /** A node of a cluster. What it is not told of pods: none is alive. */
 export function openClusterNode(options: ClusterNodeOptions = {}): Promise<ClusterNode> {
-  const { poolSize, ...readers } = options;
+  const { poolSize, random = () => 0.5, onLost, onOrphan, ...readers } = options;
   const node: ClusterNode = new TestNode(options, async (self, registryOptions, isDead) => {
     const registry = new KubernetesRegistry(journalOf(self, registryOptions, isDead), {
-      ...{ isLivePod: async () => false, isPodGone: async () => true, random: () => 0.5 },
-      onLost: (row) => self.lost.push(row),
-      isLost: (row) => self.lost.some((each) => equalIp(each.ip, row.ip)),
-      poolSize: (pool) => poolSize ?? Number(self.poolCache.counts(pool)?.total ?? 1_000n),
-      ...readers,
-      ...{ ...registryOptions, api: self.api, node: self.name, log: openLog("berth", "silent") },
+      ...{ api: self.api, journal: registryOptions, random, log: openLog("berth", "silent") },
+      live: { isLivePod: async () => false, isPodGone: async () => true, ...readers, node: self.name },
+      lost: {
+        onLost: onLost ?? ((row) => void self.lost.push(row)),
+        isLost: (row) => self.lost.some((each) => equalIp(each.ip, row.ip)),
+        onOrphan,
+      },
+      pools: {
+        counts: (pool) => {
+          const total = BigInt(poolSize ?? self.poolCache.counts(pool)?.total ?? 1_000);
+          return { total, free: total };
+        },
+      },
     });
     await registry.resume();
     return registry;

@@ -19,11 +19,13 @@ import type { Log } from "../../lib/log.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { collectApi, collectUnused, collectWatches } from "../../metrics/common-metrics.ts";
 import { setTotal } from "../../metrics/metric.ts";
+import type { Ip } from "../../net/ip.ts";
 import type { AdoptionRecord } from "../../records/adoption-record.ts";
 import { type EpochFile, epochFileIn, KnownEpoch } from "../../registry/epoch/known-epoch.ts";
 import { KubernetesEpoch } from "../../registry/epoch/kubernetes-epoch.ts";
 import { RegistryEpoch } from "../../registry/epoch/registry-epoch.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import type { LiveStatus } from "../../registry/kubernetes/decide.ts";
 import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
@@ -607,44 +609,24 @@ function openRegistry(
   { resources, poolCache, lost, machine, listeners }: RegistryParts,
 ) {
   const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onWaiting, onDeath } = options;
-  return openKubernetesRegistry({
-    api,
-    node,
-    log,
-    nowMs,
-    random,
-    directory,
-    bootId,
-    lockWaitMs,
-    onWaiting,
-    onDeath,
-    isPodGone: async (row) => (await listeners.isPodGone?.(row)) === true,
-    onOrphan: (name) => listeners.onOrphan?.(name),
-    onRowsLost: (text) => {
-      options.onNotice?.(text);
+  const { openJournal, witness, onNotice, faultPlan, faultCounter } = options;
+  const journal = {
+    ...{ nowMs, directory, bootId, lockWaitMs, onWaiting, onDeath, witness, onNotice, faultPlan, faultCounter },
+    onRowsLost: (text: string) => {
+      onNotice?.(text);
       listeners.onRowsLost?.();
     },
-    comparison: (signal) => listeners.comparison?.(signal),
-    machine: () => machine.current,
-    identified: () => machine.identified(),
-    openJournal: options.openJournal,
-    witness: options.witness,
-    onNotice: options.onNotice,
-    faultPlan: options.faultPlan,
-    faultCounter: options.faultCounter,
     cooldowns: cooldownsOf(resources.state.snapshot),
-    onFreed: (space, ip) => {
+    onFreed: (space: string, ip: Ip) => {
       poolCache.unmark(space, ip);
       resources.notify();
     },
-    poolSize: (pool) => {
-      const total = poolCache.counts(pool)?.total;
-      return total === undefined ? undefined : Number(total);
-    },
-    usedShare: (pool) => {
-      const { total = 0n, free = 0n } = poolCache.counts(pool) ?? {};
-      return total === 0n ? undefined : 1 - Number(free) / Number(total);
-    },
+  };
+  const live: LiveStatus = {
+    node,
+    machine: () => machine.current,
+    identified: () => machine.identified(),
+    isPodGone: async (row) => (await listeners.isPodGone?.(row)) === true,
     isLivePod: async (namespace, name, uid) => {
       const pod = await readPod(api, { namespace, name });
       return pod !== undefined && isOwner(uid, podFacts(pod));
@@ -658,7 +640,14 @@ function openRegistry(
     readOwner: (owner) => resources.known().then(() => isOwnerThere(api, owner, resources)),
     readNodeStatus: (other, machine) => readNodeStatus(api, other, machine),
     readHolderStatus: (row, holder) => readHolderStatus((of) => readPod(api, of), row, holder),
-    onLost: (row, by) => listeners.onLost?.(row, by),
-    isLost: (row) => lost.has(row),
+  };
+  return openKubernetesRegistry({
+    ...{ api, log, random, openJournal, journal, live, pools: poolCache },
+    comparison: (signal) => listeners.comparison?.(signal),
+    lost: {
+      onLost: (row, by) => listeners.onLost?.(row, by),
+      isLost: (row) => lost.has(row),
+      onOrphan: (name) => listeners.onOrphan?.(name),
+    },
   });
 }

@@ -20,7 +20,7 @@ import {
 } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
 import { nameOf } from "./known-object.ts";
-import type { ObjectSync, PublishOutcome } from "./object-sync.ts";
+import type { LostObserver, ObjectSync, PublishOutcome } from "./object-sync.ts";
 
 /** Time for which maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
 export const EXPIRE_WAIT_MS = 2_000;
@@ -66,15 +66,15 @@ interface ToProbe {
 export class ClaimPublisher {
   readonly #journal: Journal;
   readonly #objectSync: ObjectSync;
-  readonly #isLost: (row: Allocation) => boolean;
+  readonly #lost: Pick<LostObserver, "isLost">;
   /** The claims of one owner run one by one: an ADD waits for the prefetch of its addresses. */
   readonly #owners = new KeyedSerialQueue();
   readonly #toProbe = new Map<string, ToProbe>();
 
-  constructor(journal: Journal, objectSync: ObjectSync, isLost: (row: Allocation) => boolean = () => false) {
+  constructor(journal: Journal, objectSync: ObjectSync, lost: Pick<LostObserver, "isLost">) {
     this.#journal = journal;
     this.#objectSync = objectSync;
-    this.#isLost = isLost;
+    this.#lost = lost;
   }
 
   /**
@@ -157,7 +157,7 @@ export class ClaimPublisher {
     if (outcome.kind !== "bound") return outcome;
     await this.#syncReplaced(claim);
     const isUnpublished = (row: Allocation): boolean =>
-      row.isConfirmed !== true || this.#isLost(row) || this.#objectSync.isSent(row);
+      row.isConfirmed !== true || this.#lost.isLost?.(row) === true || this.#objectSync.isSent(row);
     const left = outcome.held.filter((row) => isUnpublished(row) && !outcome.created.includes(row));
     this.#noteToProbe(claim, outcome);
     const rows = [...outcome.created, ...left].filter((row) => this.#findToProbe(row) === undefined);

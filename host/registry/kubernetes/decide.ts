@@ -205,10 +205,19 @@ function isOurs({ row, node, machine }: SyncInputs, object: KnownObject): boolea
 /** {@link takeOver}, {@link reclaim} and {@link recover} have decided. */
 export type ResolvedAction = Exclude<SyncAction, { readonly kind: "recover" | "reclaim" }>;
 
-/** Live reads of pods and nodes, which a decision between two pods needs. */
+/** This node, and live reads of pods and nodes. */
 export interface LiveStatus {
+  /** This node's name. */
+  readonly node: string;
   /** Returns the machine that this agent runs on; undefined while it is unknown. Default: it is. */
   readonly machine?: (() => string | undefined) | undefined;
+  /**
+   * Resolves when {@link machine} is known as well as it will be, undefined: it is. What an earlier agent has left
+   * waits for it: the journal may be another machine's.
+   */
+  readonly identified?: (() => Promise<void> | undefined) | undefined;
+  /** Reads whether the row's pod is gone or finished (late-del). */
+  readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** Returns whether the pod with this UID is the one that has this name now (retention). */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
   /**
@@ -228,9 +237,11 @@ export interface LiveStatus {
    * name. Default: it is off.
    */
   readonly readNodeStatus?: ((node: string, machine: string | undefined) => Promise<NodeStatus>) | undefined;
+  /** Reads whether there is such an address owner. Default: there is, whatever it is. */
+  readonly readOwner?: ((owner: Workload) => Promise<boolean>) | undefined;
 }
 
-type TakeOverDeps = LiveStatus & { readonly node: string };
+type TakeOverDeps = Omit<LiveStatus, "isPodGone">;
 
 /** The object that {@link takeOver} decides on: in full, if it was read. */
 interface ReadObject {

@@ -30,9 +30,7 @@ interface Remembered {
 
 interface ForeignObjectsOptions {
   readonly api: KubeApi;
-  readonly node: string;
-  /** {@link LiveStatus.machine} */
-  readonly machine?: LiveStatus["machine"];
+  readonly live: Pick<LiveStatus, "node" | "machine">;
   readonly nowMs: () => number;
 }
 
@@ -63,7 +61,7 @@ export class ForeignObjects {
   }
 
   #isOfOtherMachine({ spec }: IpAllocation): boolean {
-    const { node, machine } = this.#options;
+    const { node, machine } = this.#options.live;
     return spec.holders.some((holder) => holder.node === node && !isOfMachine(holder, machine?.()));
   }
 
@@ -88,7 +86,7 @@ export class ForeignObjects {
   ): Promise<readonly Allocation[]> {
     const fields = { "spec.state": "Cooling", ...more };
     const isWanted = ({ deleting, spec }: IpAllocation): boolean =>
-      spec.node !== this.#options.node &&
+      spec.node !== this.#options.live.node &&
       !deleting &&
       spans.some((span) => isInSpan(span, { space: spec.addressSpace, ip: spec.ip }));
     const found = (await this.#objects.list({ fields }, terms)).filter(isWanted);
@@ -114,7 +112,7 @@ export class ForeignObjects {
   async coolRetained(retained: Allocation, terms: CallTerms): Promise<boolean> {
     const object = this.find(nameOf(retained));
     if (object?.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;
-    const place = { node: this.#options.node, since: new Date().toISOString() };
+    const place = { node: this.#options.live.node, since: new Date().toISOString() };
     try {
       // The workload stays in it: only an object of the same member may move to another node.
       const spec = { ...specOf(retained, "Cooling", place), workload: retained.workload };

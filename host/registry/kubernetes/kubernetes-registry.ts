@@ -37,8 +37,16 @@ import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
 import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
 import { nameOf } from "./known-object.ts";
-import { ObjectSync } from "./object-sync.ts";
-import { NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
+import { type LostObserver, ObjectSync } from "./object-sync.ts";
+import {
+  type CountedPools,
+  NameLists,
+  packUsed,
+  sizeOfPool,
+  TIGHT_SHARE,
+  TightPools,
+  UsageSummaries,
+} from "./pool-usage.ts";
 import { SeenOwners } from "./seen-owners.ts";
 
 /**
@@ -50,45 +58,22 @@ export const LIST_MAX_ADDRESSES = 131_072;
 /** The terms of a call that an ADD waits for. */
 const FOR_POD: CallTerms = { lane: "pod" };
 
-export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveStatus {
+export interface KubernetesRegistryOptions {
   readonly api: KubeApi;
+  readonly journal: SqliteRegistryOptions;
   /** Opens the journal. Default: on a thread of its own, in the directory. */
   readonly openJournal?: ((options: SqliteRegistryOptions) => Promise<Journal>) | undefined;
-  /** This node's name. */
-  readonly node: string;
+  readonly pools: CountedPools;
+  readonly live: LiveStatus;
+  readonly lost: LostObserver;
   readonly random: () => number;
   readonly log: Log;
-  /** Returns how many addresses the pool has; undefined if there is no such pool. */
-  readonly poolSize: (pool: string) => number | undefined;
-  /** Returns which share of the pool is in use according to the pool cache, 0 to 1. */
-  readonly usedShare?: (pool: string) => number | undefined;
-  /** Reads whether there is such an address owner. Default: there is, whatever it is. */
-  readonly readOwner?: ((owner: Workload) => Promise<boolean>) | undefined;
-  /** Reads whether the row's pod is gone or finished (late-del). */
-  readonly isPodGone: (row: Allocation) => Promise<boolean>;
-  /** Another pod has the object of an address that a pod here uses (recreate). Nothing is changed. */
-  readonly onLost: (row: Allocation, by: Allocation) => void;
-  /**
-   * A row was deleted, and its object is bound to another pod of this node. Default: the next comparison finds the
-   * object.
-   */
-  readonly onOrphan?: ((name: string) => void) | undefined;
-  /**
-   * Resolves when {@link LiveStatus.machine} is known as well as it will be, undefined: it is. What an earlier agent
-   * has left waits for it: the journal may be another machine's.
-   */
-  readonly identified?: (() => Promise<void> | undefined) | undefined;
   /** Returns the end of the comparison of a journal that has lost rows with the API server; undefined: it is whole. */
   readonly comparison?: ((signal?: AbortSignal) => Promise<void> | undefined) | undefined;
-  /**
-   * Returns whether {@link onLost} was called with the row and that still holds: an ADD then publishes the row again.
-   * Default: never.
-   */
-  readonly isLost?: (row: Allocation) => boolean;
 }
 
 export async function openKubernetesRegistry(options: KubernetesRegistryOptions): Promise<KubernetesRegistry> {
-  const registry = new KubernetesRegistry(await (options.openJournal ?? openSqliteJournal)(options), options);
+  const registry = new KubernetesRegistry(await (options.openJournal ?? openSqliteJournal)(options.journal), options);
   await registry.resume();
   return registry;
 }
@@ -109,19 +94,16 @@ export class KubernetesRegistry implements Registry {
   constructor(journal: Journal, options: KubernetesRegistryOptions) {
     this.#journal = journal;
     this.#options = options;
-    this.#foreign = new ForeignObjects(options);
-    this.#tight = new TightPools(options);
-    this.#owners = new SeenOwners({ ...options, journal });
-    this.objects = new ObjectSync({
-      ...options,
-      journal,
-      foreign: this.#foreign,
-      tight: this.#tight,
-      owners: this.#owners,
-    });
-    this.#claims = new ClaimPublisher(journal, this.objects, options.isLost);
-    this.#names = new NameLists(new AllocationObjects(options.api), FOR_POD);
-    this.#usage = new UsageSummaries(options);
+    const { api, live, lost, pools, random, log } = options;
+    const { nowMs } = options.journal;
+    this.#foreign = new ForeignObjects({ api, live, nowMs });
+    this.#tight = new TightPools(pools, nowMs);
+    this.#owners = new SeenOwners({ journal, live, log });
+    const parts = { journal, foreign: this.#foreign, tight: this.#tight, owners: this.#owners };
+    this.objects = new ObjectSync({ ...parts, api, live, lost, nowMs, random, log });
+    this.#claims = new ClaimPublisher(journal, this.objects, lost);
+    this.#names = new NameLists(new AllocationObjects(api), FOR_POD);
+    this.#usage = new UsageSummaries({ api, nowMs, log });
   }
 
   /** Leaves to the next {@link expire} what an earlier agent may not have written to the API server. */
@@ -134,7 +116,14 @@ export class KubernetesRegistry implements Registry {
 
   async copy(copied: CopyOptions): Promise<KubernetesRegistry> {
     const api = new DryRunApi(this.#options.api);
-    const options = { ...this.#options, ...copied, api, onLost: () => {}, comparison: undefined };
+    const journal = { ...this.#options.journal, ...copied };
+    const options = {
+      ...this.#options,
+      api,
+      journal,
+      lost: { ...this.#options.lost, onLost: () => {} },
+      comparison: undefined,
+    };
     const copy = new KubernetesRegistry(await this.#journal.copy(copied), options);
     copy.#foreign.copyFrom(this.#foreign);
     copy.objects.copyFrom(this.objects);
@@ -180,7 +169,7 @@ export class KubernetesRegistry implements Registry {
     }
     const released: Allocation[] = [];
     for (const row of nominated) {
-      if ((await orRegistryError(this.#options.isPodGone(row))) && (await this.collect(row)) !== undefined)
+      if ((await orRegistryError(this.#options.live.isPodGone(row))) && (await this.collect(row)) !== undefined)
         released.push(row);
     }
     return released;
@@ -200,7 +189,7 @@ export class KubernetesRegistry implements Registry {
 
   /** Waits until the node's machine is known, or the agent stops. */
   async #runRound(): Promise<void> {
-    const identified = this.#options.identified?.() ?? Promise.resolve();
+    const identified = this.#options.live.identified?.() ?? Promise.resolve();
     const isKnown = await identified.then(
       () => true,
       () => false,
@@ -269,12 +258,12 @@ export class KubernetesRegistry implements Registry {
     pools: readonly string[],
     others: readonly string[] = [],
   ): Promise<Uint8Array | undefined> {
-    const { poolSize } = this.#options;
+    const { pools: counted } = this.#options;
     for (const pool of pools) this.#usage.noteListed(pool);
-    const size = pools.reduce((sum, pool) => sum + (poolSize(pool) ?? Number.POSITIVE_INFINITY), 0);
+    const size = pools.reduce((sum, pool) => sum + (sizeOfPool(counted, pool) ?? Number.POSITIVE_INFINITY), 0);
     if (size > LIST_MAX_ADDRESSES) return undefined;
     // One that is gone may have been as large as these.
-    const sizeOfAll = others.reduce((sum, pool) => sum + (poolSize(pool) ?? size), size);
+    const sizeOfAll = others.reduce((sum, pool) => sum + (sizeOfPool(counted, pool) ?? size), size);
     const read = (listed: readonly string[]): Promise<readonly string[][]> =>
       Promise.all(listed.map(async (pool) => [...(await this.#names.read(pool))]));
     const [own, further] = await orRegistryError(
@@ -318,7 +307,7 @@ export class KubernetesRegistry implements Registry {
 
   /** A pod of an earlier run that has ended is gone, whether it is deleted or not. */
   async #isInUse(row: Allocation, target: Pick<Claim, "namespace" | "pod">): Promise<boolean> {
-    const { readHolderStatus = async () => "gone", node } = this.#options;
+    const { readHolderStatus = async () => "gone", node } = this.#options.live;
     const known = this.#foreign.find(nameOf(row));
     const first = {
       namespace: row.namespace,
@@ -340,7 +329,7 @@ export class KubernetesRegistry implements Registry {
    */
   async #withRow(found: Allocation): Promise<Allocation | undefined> {
     const { state, space, ip, owner, claim } = found;
-    const isHere = state === "Bound" && this.#foreign.find(nameOf({ space, ip }))?.node === this.#options.node;
+    const isHere = state === "Bound" && this.#foreign.find(nameOf({ space, ip }))?.node === this.#options.live.node;
     if (state === "Quarantined") return found;
     const row = await this.#journal.findAddress(space, ip);
     if (row?.state === "Quarantined" && !isHere) await this.republish(row);
@@ -500,7 +489,7 @@ export class KubernetesRegistry implements Registry {
   }
 
   #followOwners(rows: readonly Allocation[]): void {
-    this.#syncLater(rows.filter((row) => isRecreated(row.workload, this.#options.findOwnerOf?.(row))));
+    this.#syncLater(rows.filter((row) => isRecreated(row.workload, this.#options.live.findOwnerOf?.(row))));
   }
 
   #syncLater(rows: readonly Allocation[]): readonly Allocation[] {

@@ -67,9 +67,26 @@ export const LOOK_AGAIN_MS: readonly number[] = [5_000, 120_000];
 /** Most undone claims that are remembered. The first is forgotten first: a late object of it is adopted. */
 const MAX_UNDONE_CLAIMS = 1_024;
 
-interface ObjectSyncOptions extends LiveStatus {
+/** Hears of addresses of this node whose objects are another pod's. */
+export interface LostObserver {
+  /** Another pod has the object of an address that a pod of this node uses (recreate). Nothing is changed. */
+  readonly onLost: (row: Allocation, by: Allocation) => void;
+  /**
+   * Returns whether {@link onLost} was called with the row and that still holds: an ADD then publishes the row again.
+   * Default: never.
+   */
+  readonly isLost?: ((row: Allocation) => boolean) | undefined;
+  /**
+   * A row was deleted, and its object is bound to another pod of this node. Default: the next comparison finds the
+   * object.
+   */
+  readonly onOrphan?: ((name: string) => void) | undefined;
+}
+
+interface ObjectSyncOptions {
   readonly api: KubeApi;
-  readonly node: string;
+  readonly live: LiveStatus;
+  readonly lost: LostObserver;
   readonly journal: Journal;
   readonly foreign: ForeignObjects;
   readonly tight: TightPools;
@@ -77,9 +94,6 @@ interface ObjectSyncOptions extends LiveStatus {
   readonly nowMs: () => number;
   readonly random: () => number;
   readonly log: Log;
-  /** Another pod has the object of an address that a pod of this node uses (recreate). */
-  readonly onLost: (row: Allocation, by: Allocation) => void;
-  readonly onOrphan?: ((name: string) => void) | undefined;
 }
 
 export type PublishOutcome =
@@ -144,7 +158,7 @@ export class ObjectSync {
     this.#options = options;
     this.#objects = new AllocationObjects(options.api);
     this.#backlog = new Backlog(options.random);
-    this.#states = new AddressStates(options.node);
+    this.#states = new AddressStates(options.live.node);
   }
 
   /**
@@ -224,7 +238,7 @@ export class ObjectSync {
       if (left.length === dueMs.length) continue;
       if (left.length === 0) this.#looks.delete(name);
       else this.#looks.set(name, { address, dueMs: left });
-      if ((await this.#readRow(address)) === undefined) this.#options.onOrphan?.(name);
+      if ((await this.#readRow(address)) === undefined) this.#options.lost.onOrphan?.(name);
       else found.push(address);
     }
     return found;
@@ -283,7 +297,7 @@ export class ObjectSync {
   }
 
   #isBefore(row: Allocation, object: KnownObject | undefined): boolean {
-    if (object?.node !== this.#options.node || object.sharers !== undefined) return false;
+    if (object?.node !== this.#options.live.node || object.sharers !== undefined) return false;
     return object.state === "Bound" ? object.podUid !== row.owner : object.state === "Cooling" && row.state === "Bound";
   }
 
@@ -307,7 +321,7 @@ export class ObjectSync {
   /** Takes in an object of this node that was read outside the queue of its address, unless that knows a later one. */
   observe(object: IpAllocation): void {
     const { name, spec } = object;
-    if (spec.node !== this.#options.node) return;
+    if (spec.node !== this.#options.live.node) return;
     const [before, known] = [this.#states.find(name), knownOf(object)];
     if (this.#states.noteSeen(name, known) && hasChanged(before, known))
       this.syncLater({ space: spec.addressSpace, ip: spec.ip });
@@ -371,8 +385,8 @@ export class ObjectSync {
     if (publication !== undefined) return publication.row;
     const row = await this.#readRow(address);
     if (row === undefined) return undefined;
-    const missing = typeof object === "object" ? findMissingOwner(row, object, this.#options.node) : undefined;
-    const workload = missing ?? findRecreatedOwner(row, object, this.#options.findOwnerOf?.(row));
+    const missing = typeof object === "object" ? findMissingOwner(row, object, this.#options.live.node) : undefined;
+    const workload = missing ?? findRecreatedOwner(row, object, this.#options.live.findOwnerOf?.(row));
     if (workload === undefined) return row;
     const [recorded] = await this.#options.journal.record([{ ...row, workload }]);
     // Its DEL may have come meanwhile.
@@ -413,7 +427,7 @@ export class ObjectSync {
     const isTaken = typeof object === "object" && object.state !== "Kept";
     if (!(await this.#options.journal.forget(row, isTaken))) return false;
     this.#states.noteForgotten(name);
-    if (isTaken && object.node === this.#options.node) this.#options.onOrphan?.(name);
+    if (isTaken && object.node === this.#options.live.node) this.#options.lost.onOrphan?.(name);
     return true;
   }
 
@@ -422,15 +436,15 @@ export class ObjectSync {
    * (retention).
    */
   async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
-    if (action.kind === "recover") return recover(this.#options, row);
-    if (action.kind === "reclaim") return reclaim(this.#options, row, task, action);
-    return action.kind === "takeOver" ? takeOver(this.#options, row, task) : action;
+    if (action.kind === "recover") return recover(this.#options.live, row);
+    if (action.kind === "reclaim") return reclaim(this.#options.live, row, task, action);
+    return action.kind === "takeOver" ? takeOver(this.#options.live, row, task) : action;
   }
 
   /** Another pod has the object, which stays as it is. */
   async #reportLoss(row: Allocation, task: SyncTask): Promise<void> {
     const by = await this.#readHolder(task);
-    if (!isSameMember(row.workload, by.workload)) this.#options.onLost(row, by);
+    if (!isSameMember(row.workload, by.workload)) this.#options.lost.onLost(row, by);
   }
 
   /** Returns why a claim does not get the address. */
@@ -523,7 +537,7 @@ export class ObjectSync {
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
     if (action.kind === "replace") {
-      const last = action.state === "Kept" ? lastHolderOf(row, before, this.#options.node) : {};
+      const last = action.state === "Kept" ? lastHolderOf(row, before, this.#options.live.node) : {};
       const spec = { ...this.#specOf(row, action.state, before), ...last };
       const holders = [...spec.holders, ...(action.sharers ?? [])];
       task.object = await this.#replace({ ...spec, holders }, before, terms);
@@ -573,17 +587,17 @@ export class ObjectSync {
   }
 
   #inputsOf(row: Allocation, { name, object, isPast, publication }: SyncTask): SyncInputs {
-    const { node, machine, nowMs, tight, owners } = this.#options;
+    const { live, nowMs, tight, owners } = this.#options;
     const state = this.#states.get(name);
     return {
       isOwnerSeen: row.workload && owners.isSeen(row.workload),
       row,
       object,
       isPast,
-      isProber: isProber(state, node),
+      isProber: isProber(state, live.node),
       isSent: state.isSent,
-      node,
-      machine: machine?.(),
+      node: live.node,
+      machine: live.machine?.(),
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
       isPublic: tight.isTight(row.pool),
       replaces: publication?.replaces,
@@ -591,7 +605,7 @@ export class ObjectSync {
   }
 
   #specOf(row: Allocation, state: AllocationState, before?: KnownObject): IpAllocationSpec {
-    const { node, machine } = this.#options;
+    const { node, machine } = this.#options.live;
     return specOf(row, state, { node, machine: machine?.(), since: new Date().toISOString() }, before);
   }
 }

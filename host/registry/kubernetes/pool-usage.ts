@@ -177,36 +177,42 @@ export function packUsed(span: AddressSpan, names: readonly string[], packed: Ui
   return bytes;
 }
 
-interface TightPoolsOptions {
-  /** Returns how many addresses the pool has; undefined if there is no such pool. */
-  readonly poolSize: (pool: string) => number | undefined;
-  /** Returns which share of the pool is in use as far as the node knows, 0 to 1. */
-  readonly usedShare?: ((pool: string) => number | undefined) | undefined;
-  readonly nowMs: () => number;
+/** The pools of this node, such as its pool cache. */
+export interface CountedPools {
+  /** Returns how many addresses the pool has, and how many are free as far as the node knows; undefined: no pool. */
+  counts(pool: string): { readonly total: bigint; readonly free: bigint } | undefined;
+}
+
+/** Returns how many addresses the pool has; undefined if there is no such pool. */
+export function sizeOfPool(pools: CountedPools, pool: string): number | undefined {
+  const total = pools.counts(pool)?.total;
+  return total === undefined ? undefined : Number(total);
 }
 
 /** The pools that are small, nearly full or wanted. */
 export class TightPools {
-  readonly #options: TightPoolsOptions;
+  readonly #pools: CountedPools;
+  readonly #nowMs: () => number;
   readonly #untilMs = new Map<string, number>();
 
-  constructor(options: TightPoolsOptions) {
-    this.#options = options;
+  constructor(pools: CountedPools, nowMs: () => number) {
+    this.#pools = pools;
+    this.#nowMs = nowMs;
   }
 
   /** The pool was found nearly full, or is marked as wanted. */
   note(pool: string): void {
-    this.#untilMs.set(pool, this.#options.nowMs() + TIGHT_MS);
+    this.#untilMs.set(pool, this.#nowMs() + TIGHT_MS);
   }
 
   isTight(pool: string): boolean {
-    const { poolSize, usedShare, nowMs } = this.#options;
-    const size = poolSize(pool);
+    const counts = this.#pools.counts(pool);
     // Renamed or created again: which pool has its addresses now, and how full that is, is unknown.
-    if (size === undefined) return true;
-    if (size <= SMALL_POOL_ADDRESSES || (usedShare?.(pool) ?? 0) >= TIGHT_SHARE) return true;
+    if (counts === undefined) return true;
+    const [size, free] = [Number(counts.total), Number(counts.free)];
+    if (size <= SMALL_POOL_ADDRESSES || 1 - free / size >= TIGHT_SHARE) return true;
     const untilMs = this.#untilMs.get(pool);
-    if (untilMs !== undefined && untilMs <= nowMs()) this.#untilMs.delete(pool);
+    if (untilMs !== undefined && untilMs <= this.#nowMs()) this.#untilMs.delete(pool);
     return this.#untilMs.has(pool);
   }
 }

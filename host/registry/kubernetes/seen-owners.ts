@@ -6,14 +6,14 @@ import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Workload } from "../../resources/member.ts";
 import type { Journal } from "../journal.ts";
+import type { LiveStatus } from "./decide.ts";
 
 /** Most owners that are remembered. One that is claimed for again is read again. */
 const MAX_OWNERS = 4_096;
 
 interface SeenOwnersOptions {
   readonly journal: Pick<Journal, "noteOwner" | "readOwners">;
-  /** Reads whether there is such an owner. Default: there is, whatever it is. */
-  readonly readOwner?: ((owner: Workload) => Promise<boolean>) | undefined;
+  readonly live: Pick<LiveStatus, "readOwner">;
   readonly log: Log;
 }
 
@@ -43,12 +43,12 @@ export class SeenOwners {
 
   /** Returns undefined if it has not been read yet. */
   isSeen(owner: Workload): boolean | undefined {
-    return this.#options.readOwner === undefined ? true : this.#known.get(keyOf(owner));
+    return this.#options.live.readOwner === undefined ? true : this.#known.get(keyOf(owner));
   }
 
   /** Reads the owner unless it was seen: its kind may be listed again. Resolves when that has ended, in any way. */
   read(owner: Workload): Promise<void> {
-    const { readOwner } = this.#options;
+    const { readOwner } = this.#options.live;
     const key = keyOf(owner);
     if (readOwner === undefined || this.#known.get(key) === true) return Promise.resolve();
     return this.#reading.getOrInsertComputed(key, () => this.#read(key, readOwner(owner)));

@@ -53,15 +53,23 @@ export class RegistryNode {
   async start(): Promise<void> {
     const { api, name: node, nowMs } = this;
     this.#registry = await openKubernetesRegistry({
-      ...{ api, node, nowMs, bootId: "boot-1", directory: this.#directory, lockWaitMs: 5_000 },
-      ...{ random: () => 0.5, faultCounter: createFaultCounter(), log: openLog("berth", "silent") },
-      cooldowns: { defaultMs: COOLDOWN_MS, byPool: new Map() },
-      onDeath: (error) => {
-        throw error;
+      ...{ api, random: () => 0.5, log: openLog("berth", "silent") },
+      journal: {
+        ...{ nowMs, bootId: "boot-1", directory: this.#directory, lockWaitMs: 5_000 },
+        ...{ faultCounter: createFaultCounter(), cooldowns: { defaultMs: COOLDOWN_MS, byPool: new Map() } },
+        onDeath: (error) => {
+          throw error;
+        },
+        onFreed: (_space, ip) => this.freed.push(formatIp(ip)),
       },
-      ...{ isLivePod: async () => false, isPodGone: async () => true, poolSize: () => this.#options.poolSize ?? 1_000 },
-      onFreed: (_space, ip) => this.freed.push(formatIp(ip)),
-      onLost: () => {},
+      live: { node, isLivePod: async () => false, isPodGone: async () => true },
+      lost: { onLost: () => {} },
+      pools: {
+        counts: () => {
+          const total = BigInt(this.#options.poolSize ?? 1_000);
+          return { total, free: total };
+        },
+      },
     });
   }
 

@@ -146,7 +146,8 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   "a GC releases what its list lacks, whether the pod is gone or not": {
     ...noticed("runtimes", "its record is ", 60_000),
     replaced: replace<typeof KubernetesRegistry>(KUBERNETES_REGISTRY, {
-      openKubernetesRegistry: (open) => (options) => open({ ...options, isPodGone: async () => true }),
+      openKubernetesRegistry: (open) => (options) =>
+        open({ ...options, live: { ...options.live, isPodGone: async () => true } }),
     }),
   },
   "addresses of a NIC that never comes stay": {

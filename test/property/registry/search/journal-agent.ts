@@ -154,7 +154,7 @@ export class Draft {
     return object === undefined ? undefined : objectOf(object);
   }
 
-  get live(): LiveStatus & { readonly node: string } {
+  get live(): Omit<LiveStatus, "isPodGone"> {
     const { nodes, machines, uidOf, node, machine } = this.place;
     const { isMachine } = this.options;
     const statusOf = { there: "there", lost: "lost", off: "off", absent: "lost" } as const satisfies Record<

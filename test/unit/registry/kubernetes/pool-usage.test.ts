@@ -104,12 +104,16 @@ const sizes = new Map(Object.entries({ small: 256, large: 257 }));
 
 it("cooling-visibility: tight pools are small, or used by 80 %, or wanted not long ago, or have another name now", () => {
   let nowMs = 0;
-  let share = 0.79;
-  const pools = new TightPools({ poolSize: (pool) => sizes.get(pool), usedShare: () => share, nowMs: () => nowMs });
+  let free = 0.21;
+  const counts = (pool: string) => {
+    const total = sizes.get(pool);
+    return total === undefined ? undefined : { total: BigInt(total), free: BigInt(Math.round(total * free)) };
+  };
+  const pools = new TightPools({ counts }, () => nowMs);
   expect(["small", "large", "gone"].map((pool) => pools.isTight(pool))).toEqual([true, false, true]);
-  share = 0.8;
+  free = 0.2;
   expect(pools.isTight("large")).toBe(true);
-  share = 0;
+  free = 1;
   pools.note("large");
   expect(pools.isTight("large")).toBe(true);
   nowMs = TIGHT_MS;

@@ -22,7 +22,7 @@ function open(disk = openDisk(), ...answers: readonly (boolean | Error)[]) {
     return answer;
   };
   const journal = openMemoryJournal(disk, OPTIONS);
-  return { owners: new SeenOwners({ journal, readOwner, log: recordLog().log }), reads };
+  return { owners: new SeenOwners({ journal, live: { readOwner }, log: recordLog().log }), reads };
 }
 
 it("retention: an owner is read once, however many of its members are claimed for, also at once", async () => {
