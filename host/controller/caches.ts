@@ -5,11 +5,9 @@
 
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
-import type { Change } from "../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, NAMESPACES, NODES, SERVICES } from "../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
-import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
 import { ObjectBudget, type ObjectBudgetOptions } from "../lib/object-budget.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
@@ -26,7 +24,7 @@ import {
   decodeControlledReservation,
   decodeControlledSubnet,
 } from "./objects.ts";
-import type { Cache, Caches } from "./types.ts";
+import type { Caches } from "./types.ts";
 
 /**
  * Most that a controller keeps of namespaces, workloads, pods, Services and network definitions, as the heap has it:
@@ -59,32 +57,6 @@ export interface OpenCaches extends Caches {
   close(): Promise<void>;
 }
 
-/** One collection with many listeners. A listener that throws does not keep the change from the others. */
-class Followed<T> implements Cache<T> {
-  readonly reflector: Reflector<T>;
-  readonly #listeners: Listeners<Change<T>>;
-
-  constructor(options: Omit<ReflectorOptions<T>, "onChange">) {
-    const { log, name } = options;
-    this.#listeners = new Listeners((error, { key }) => {
-      log.error({ err: error, collection: name, key }, "Internal error while handling a change");
-    });
-    this.reflector = new Reflector<T>({ ...options, onChange: (change) => this.#listeners.tell(change) });
-  }
-
-  get items(): ReadonlyMap<string, T> {
-    return this.reflector.items;
-  }
-
-  get problems(): readonly string[] {
-    return this.reflector.problems;
-  }
-
-  subscribe(listener: (change: Change<T>) => void): () => void {
-    return this.#listeners.add(listener);
-  }
-}
-
 /** Starts to watch at once. */
 export function openCaches({ api, onUnused, configNamespace, log, random }: CachesOptions): OpenCaches {
   const budget = new ObjectBudget({ totalBytes: CONTROLLER_BUDGET_BYTES, home: configNamespace, onUnused });
@@ -92,7 +64,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
     name: string,
     decode: ReflectorOptions<T>["decode"],
     own: Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "budgeted" | "keepsLast">,
-  ): Followed<T> => new Followed<T>({ api, log, random, keyOf, name, decode, ...own });
+  ): Reflector<T> => new Reflector<T>({ api, log, random, keyOf, name, decode, ...own });
   const settings = collectionPath(CONFIG_MAPS, configNamespace);
   const caches = {
     pools: follow("IPPools", decodeControlledPool, { path: collectionPath(IP_POOLS) }),
@@ -116,7 +88,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
       fieldSelector: `metadata.name=${EPOCH_MAP}`,
     }),
   };
-  const all = Object.entries(caches).map(([name, { reflector }]): [string, AnyReflector] => [name, reflector]);
+  const all: [string, AnyReflector][] = Object.entries(caches);
   for (const [, reflector] of all) reflector.start();
   return {
     ...caches,

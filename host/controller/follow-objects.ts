@@ -4,7 +4,7 @@ import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
 import type { ControllerDeps } from "./types.ts";
 
 /** The settings of one collection. */
-export type Followed<T> = Omit<ReflectorOptions<T>, "api" | "log" | "random" | "keyOf" | "onSynced" | "onChange">;
+export type Followed<T> = Omit<ReflectorOptions<T>, "api" | "log" | "random" | "keyOf" | "onChange">;
 
 /** Starts to watch at once. `onChange`: also called when the first list is complete, without a change. */
 export function followObjects<T>(
@@ -12,7 +12,8 @@ export function followObjects<T>(
   onChange: (change?: Change<T>) => void,
   own: Followed<T>,
 ): Reflector<T> {
-  const reflector = new Reflector<T>({ api, log, random, keyOf, onChange, onSynced: () => onChange(), ...own });
+  const reflector = new Reflector<T>({ api, log, random, keyOf, onChange, ...own });
+  reflector.onSynced(onChange);
   reflector.start();
   return reflector;
 }

@@ -2,6 +2,7 @@
  * The map of a reflector: decodes objects, reports each change once, and keeps track of objects that cannot be decoded.
  */
 import { messageOf } from "../lib/describe.ts";
+import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
 import { type Collection, heapBytesOf, MAX_OBJECT_LENGTH, type ObjectBudget } from "../lib/object-budget.ts";
 import type { KubeObject } from "./kube-api.ts";
@@ -10,6 +11,9 @@ export type Change<T> =
   /** `before` is undefined for a new object. */
   | { readonly kind: "set"; readonly key: string; readonly value: T; readonly before: T | undefined }
   | { readonly kind: "gone"; readonly key: string; readonly before: T };
+
+/** Returns the object after the change; undefined if it is gone. */
+export const valueAfter = <T>(change: Change<T>): T | undefined => (change.kind === "set" ? change.value : undefined);
 
 /** For a collection that tenants write. */
 interface Budgeted<T> {
@@ -27,8 +31,8 @@ export interface MirrorOptions<T> {
    */
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
-  /** Called in order, after `items` has changed. */
-  readonly onChange: (change: Change<T>) => void;
+  /** The first subscriber. Default: none. */
+  readonly onChange?: (change: Change<T>) => void;
   readonly log: Log;
   /** Whether what the object of this key said last stays in force when it is gone (rule known-stays). Default: none. */
   readonly keepsLast?: ((key: string) => boolean) | undefined;
@@ -46,13 +50,26 @@ export class Mirror<T> {
   readonly #faults = new Map<string, string>();
   readonly #collection: Collection;
 
+  /** An error of one must not keep changes from the others. */
+  readonly #listeners: Listeners<Change<T>>;
+
   constructor(options: MirrorOptions<T>) {
     this.#options = options;
+    const { log, name, onChange } = options;
+    this.#listeners = new Listeners((error, { key }) =>
+      log.error({ err: error, collection: name, key }, "Internal error while handling a change"),
+    );
+    if (onChange !== undefined) this.subscribe(onChange);
     this.#collection = { name: options.name, reduce: (key, bytes) => this.#reduce(key, bytes) };
   }
 
   get items(): ReadonlyMap<string, T> {
     return this.#items;
+  }
+
+  /** Calls the listener in order, after `items` has changed. Returns the function that ends the subscription. */
+  subscribe(listener: (change: Change<T>) => void): () => void {
+    return this.#listeners.add(listener);
   }
 
   get undecodable(): ReadonlySet<string> {
@@ -108,7 +125,7 @@ export class Mirror<T> {
     this.#undecodable.delete(key);
     this.#faults.delete(key);
     this.#items.set(key, value);
-    this.#tell({ kind: "set", key, value, before });
+    this.#listeners.tell({ kind: "set", key, value, before });
   }
 
   /** Returns what may be kept of the object; undefined if nothing may. */
@@ -204,17 +221,7 @@ export class Mirror<T> {
     const before = this.#items.get(key);
     if (before === undefined) return;
     this.#items.delete(key);
-    this.#tell({ kind: "gone", key, before });
-  }
-
-  /** An error of the owner must not keep further changes from it. */
-  #tell(change: Change<T>): void {
-    try {
-      this.#options.onChange(change);
-    } catch (error) {
-      const { log, name } = this.#options;
-      log.error({ err: error, collection: name, key: change.key }, "Internal error while handling a change");
-    }
+    this.#listeners.tell({ kind: "gone", key, before });
   }
 }
 

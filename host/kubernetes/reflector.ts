@@ -6,7 +6,7 @@ import { Latch } from "../lib/latch.ts";
 import { describeFailure, LARGE_EVENT_PAUSE, pause, pauseMs } from "./http/retry.ts";
 import { ApiError, type KubeApi, type KubeCall, METADATA, METADATA_LIST, type WatchEvent } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
-import { isVersion, Mirror, type MirrorOptions } from "./mirror.ts";
+import { type Change, isVersion, Mirror, type MirrorOptions } from "./mirror.ts";
 
 /**
  * Time for which one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be
@@ -54,8 +54,6 @@ export interface ReflectorOptions<T> extends MirrorOptions<T> {
   readonly labelSelector?: string | undefined;
   /** Requests only the objects' metadata. */
   readonly metadataOnly?: boolean;
-  /** Called once, when the first list is complete. */
-  readonly onSynced?: () => void;
   /** A collection that the server does not know counts as empty until its kind is installed. */
   readonly optional?: boolean;
   /** Returns a number in [0, 1). */
@@ -78,6 +76,7 @@ export class Reflector<T> {
   readonly #mirror: Mirror<T>;
   readonly #closing = new AbortController();
   readonly #synced = new Latch();
+  readonly #onSynced: (() => void)[] = [];
   readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
   #lastEventMs: number | undefined;
   #heardSinceMs = 0;
@@ -109,6 +108,11 @@ export class Reflector<T> {
     return this.#mirror.items;
   }
 
+  /** As {@link Mirror.subscribe}. */
+  subscribe(listener: (change: Change<T>) => void): () => void {
+    return this.#mirror.subscribe(listener);
+  }
+
   /** Returns whether the map has been complete once. */
   get isSynced(): boolean {
     return this.#isSynced;
@@ -131,6 +135,11 @@ export class Reflector<T> {
 
   get stats(): ReflectorStats {
     return { ...this.#counts, lastEventMs: this.#lastEventMs };
+  }
+
+  /** Calls the listener once, when the first list is complete. */
+  onSynced(listener: () => void): void {
+    this.#onSynced.push(listener);
   }
 
   /** Resolves when the map is complete for the first time. Rejects when the signal ends or the reflector is closed. */
@@ -336,7 +345,7 @@ export class Reflector<T> {
     if (this.#isSynced) return;
     this.#isSynced = true;
     this.#synced.open();
-    this.#options.onSynced?.();
+    for (const listener of this.#onSynced) listener();
   }
 
   /** Handles a failed turn. Returns the pause before the next one. */

@@ -12,7 +12,7 @@ import { findAddressOwner } from "../../ipam/retention.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
 import { type Events, openEvents } from "../../kubernetes/events.ts";
 import type { ApiError, KubeApi, KubeCall } from "../../kubernetes/kube-api.ts";
-import type { Change } from "../../kubernetes/mirror.ts";
+import { type Change, valueAfter } from "../../kubernetes/mirror.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
 import { RefusedWrites } from "../../kubernetes/refused-writes.ts";
 import type { Log } from "../../lib/log.ts";
@@ -33,9 +33,8 @@ import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { CONTROLLER_LEASE } from "../../resources/allocation-notice.ts";
 import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
-import type { Node } from "../../resources/node.ts";
 import type { Pod } from "../../resources/pod.ts";
-import { EPOCH_ANNOTATION, type EpochRecord } from "../../resources/registry-epoch.ts";
+import { EPOCH_ANNOTATION } from "../../resources/registry-epoch.ts";
 import { adopt } from "../adoption/adopt.ts";
 import type { LiveObjects } from "../backend.ts";
 import { type AdoptionOptions, type Backend, type BackendOptions, readinessOf } from "../backend.ts";
@@ -63,6 +62,7 @@ import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { KubernetesIpam } from "./ipam.ts";
 import { ClusterDefinitions, describeNics } from "./networks.ts";
 import { ClusterResources, openLiveObjects } from "./resources.ts";
+import { followDefinitions, followEpoch, followWanted } from "./watches.ts";
 
 /** The backend's own connection to the API server. */
 interface ClusterConnection {
@@ -122,7 +122,7 @@ interface Parts {
   readonly machine: OwnMachine;
   readonly known: Known;
   readonly epoch: RegistryEpoch;
-  readonly listeners: Partial<Listeners>;
+  readonly later: Later;
   readonly events: Events;
 }
 
@@ -172,7 +172,7 @@ export class ClusterBackend implements Backend {
   }
 
   fenceWith(detach: (row: Allocation) => Promise<void>): void {
-    this.#parts.listeners.detach = detach;
+    this.#parts.later.detach = detach;
   }
 
   isReleased(attachment: Attachment): boolean {
@@ -277,25 +277,13 @@ interface Known {
   isKnown: boolean;
 }
 
-/** Calls of parts that are opened later than their callers. */
-interface Listeners {
-  onPod: (change: Change<Pod>) => void;
-  onNode: (change: Change<Node>) => void;
-  /** It is known which machine this is. */
-  onMachine: (machine: string) => Promise<void>;
-  onEpoch: (record: EpochRecord | undefined) => void;
-  onDefinition: (uid: string) => void;
-  onWentBack: () => void;
-  isOfPast: () => boolean;
-  look: () => Promise<void>;
-  onLost: (row: Allocation, by: Allocation) => void;
-  isPodGone: (row: Allocation) => Promise<boolean>;
-  onOrphan: (name: string) => void;
-  onRowsLost: () => void;
-  /** {@link KubernetesRegistryOptions.comparison} */
-  comparison: (signal?: AbortSignal) => Promise<void> | undefined;
+/** Parts that are opened later than their callers. */
+interface Later {
+  collector?: Collector;
+  allocations?: OwnAllocations;
+  epoch?: RegistryEpoch;
   /** Removes what the coordinator made for an attachment. */
-  detach: (row: Allocation) => Promise<void>;
+  detach?: (row: Allocation) => Promise<void>;
 }
 
 /** On the Node, since a tenant is not told of a node's other tenants; once for a namespace, not for each object. */
@@ -325,45 +313,28 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const api = new HistoryApi(resting, {
     trusted: collectionPath(IP_ALLOCATIONS),
     known: knownEpoch,
-    onWentBack: () => listeners.onWentBack?.(),
+    onWentBack: () => later.epoch?.wentBack(),
   });
   const options = { ...given, api };
-  const listeners: Partial<Listeners> = {};
-  let inventory: PoolInventory | undefined;
-  let registry: KubernetesRegistry | undefined;
-  const publishCooling = (pool: string): void =>
-    void registry
-      ?.publishCooling(pool)
-      .catch((error) => log.debug({ err: error, pool }, "Publishing the cooling addresses of a pool failed"));
+  const later: Later = {};
+  const events = openEvents({ api, component: "berth-agent", node, log, nowMs });
   const resources = new ClusterResources({
-    api,
-    node,
-    log,
-    random,
-    configNamespace: options.configNamespace,
-    onPod: (change) => listeners.onPod?.(change),
-    onNode: (change) => listeners.onNode?.(change),
-    onEpoch: (record) => listeners.onEpoch?.(record),
-    onDefinition: (uid) => listeners.onDefinition?.(uid),
-    onWanted: publishCooling,
+    ...{ api, node, log, random, configNamespace: options.configNamespace },
     onUnused: (namespace) => reportUnused(events, node, namespace),
-    onChange: (snapshot, changed) => inventory?.follow(snapshot, changed),
   });
   stack.defer(() => resources.close());
-  const events = openEvents({ api, component: "berth-agent", node, log, nowMs });
   stack.defer(() => events.close());
   const lost = new LostAddresses({ events, log });
   const machine = new OwnMachine({
     ...{ api, node, bootId: options.bootId, host: options.hostMachine, nowMs, log },
-    onKnown: async (name) => listeners.onMachine?.(name),
   });
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
-  registry = await openRegistry(options, { resources, poolCache, lost, machine, listeners });
-  stack.defer(() => registry?.close());
+  const registry = await openRegistry(options, { resources, poolCache, lost, machine, later });
+  stack.defer(() => registry.close());
   // First, for the registry may wait for it.
   stack.defer(() => machine.close());
-  const pools = new PoolInventory(poolCache, registry, resources.state.snapshot, { metrics: options.metrics });
-  inventory = pools;
+  const inventory = new PoolInventory(poolCache, registry, resources.state.snapshot, { metrics: options.metrics });
+  resources.changes.add(({ snapshot, changed }) => inventory.follow(snapshot, changed));
 
   const snapshot = () => resources.state.snapshot;
   const definitions = new ClusterDefinitions({
@@ -397,7 +368,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     knownNetns,
     isEnabled,
     remember: (row) => fences.fenced(row),
-    detach: async (row) => listeners.detach?.(row),
+    detach: async (row) => later.detach?.(row),
   };
   const collector = new Collector(
     {
@@ -413,20 +384,20 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
       fence: (row) => fenceOrphan(fencing, row),
     },
     {
-      settings: () => ({ ...snapshot().vendorConf.garbageCollection, cooldowns: pools.cooldowns }),
+      settings: () => ({ ...snapshot().vendorConf.garbageCollection, cooldowns: inventory.cooldowns }),
       nowMs,
       random,
     },
   );
   stack.defer(() => collector.close());
-  listeners.isPodGone = (row) => collector.letGo(row);
+  later.collector = collector;
   const lease = { namespace: options.configNamespace, name: options.controllerLease ?? CONTROLLER_LEASE };
   const allocations = new OwnAllocations(
     {
       ...{ api, node, registry, lost, log, collector, machine },
       relists: () => resources.relists,
-      isOfPast: () => listeners.isOfPast?.() === true,
-      look: async () => listeners.look?.(),
+      isOfPast: () => later.epoch?.isOfPast === true,
+      look: async () => later.epoch?.look(),
       isTold: openNoticeTerm(api, lease),
     },
     {
@@ -436,7 +407,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
       random,
     },
   );
-  listeners.onOrphan = (name) => allocations.hasten([name]);
+  later.allocations = allocations;
   const closing = new AbortController();
   const epoch = new RegistryEpoch({
     ...{ known: knownEpoch, random, log },
@@ -465,32 +436,22 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     onSettled: () => allocations.hasten("all"),
   });
   poolCache.followRegistry(() => ({ epoch: epoch.inForce, sinceMs: resources.heardSinceMs }));
-  listeners.onEpoch = (record) => {
+  later.epoch = epoch;
+  const { watches } = resources;
+  followEpoch(watches, (record) => {
     epoch.follow(record);
     // Blocks may count as confirmed now.
     resources.notify();
-  };
-  listeners.onDefinition = (uid) => epoch.followDefinition(uid);
-  listeners.onWentBack = () => epoch.wentBack();
-  listeners.isOfPast = () => epoch.isOfPast;
-  listeners.look = () => epoch.look();
-  // Other nodes make room meanwhile where their records are in the way.
-  listeners.onLost = (row, by) => {
-    if (!epoch.isOpen) lost.report(row, by);
-  };
-  listeners.onRowsLost = () => {
-    epoch.rowsLost();
-    allocations.rowsLost();
-  };
-  listeners.comparison = (signal) => (allocations.isCompared ? undefined : allocations.reconciled(signal));
-  const journal = { registry, allocations, log };
-  listeners.onMachine = (name) => takeJournal(name, journal);
-  listeners.onNode = (change) => {
+  });
+  followDefinitions(watches, (uids) => epoch.followDefinition(uids));
+  const readNode = () => machine.nodeRead(resources.node, (name) => takeJournal(name, { registry, allocations, log }));
+  watches.node.subscribe((change) => {
     // The first list ends after its changes.
-    if (machine.isIdentified) void machine.nodeRead(resources.node);
+    if (machine.isIdentified) void readNode();
     allocations.nodeChanged(change);
-    epoch.followMark(change.kind === "set" ? (change.value.annotations[EPOCH_ANNOTATION] ?? "") : undefined);
-  };
+    const now = valueAfter(change);
+    epoch.followMark(now && (now.annotations[EPOCH_ANNOTATION] ?? ""));
+  });
   stack.defer(() => allocations.close());
   stack.defer(() => epoch.close());
 
@@ -527,20 +488,24 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const prefetcher = cluster.prefetched;
   stack.defer(() => prefetcher.close());
   stack.defer(() => closing.abort(new Error("The agent stops")));
-  listeners.onPod = (change) => {
+  watches.pods.subscribe((change) => {
     followPod(change, prefetcher, collector);
     followOwner(change, registry, log);
-  };
+  });
+  followWanted(watches, (pool) => {
+    const failure = "Publishing the cooling addresses of a pool failed";
+    registry.publishCooling(pool).catch((error) => log.debug({ err: error, pool }, failure));
+  });
   resources.start();
   resources.nodeRead(closing.signal).then(
-    () => machine.nodeRead(resources.node),
+    () => readNode(),
     // The agent stops.
     () => {},
   );
   const ipam = { ...base, cluster };
   return {
     ...{ resources, registry, definitions, ipam, prefetcher, collector, allocations, fences, machine, known, epoch },
-    ...{ listeners, events },
+    ...{ later, events },
   };
 }
 
@@ -601,20 +566,18 @@ interface RegistryParts {
   readonly poolCache: PoolCache;
   readonly lost: LostAddresses;
   readonly machine: OwnMachine;
-  readonly listeners: Partial<Listeners>;
+  readonly later: Later;
 }
 
-function openRegistry(
-  options: ClusterBackendOptions,
-  { resources, poolCache, lost, machine, listeners }: RegistryParts,
-) {
+function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lost, machine, later }: RegistryParts) {
   const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onWaiting, onDeath } = options;
   const { openJournal, witness, onNotice, faultPlan, faultCounter } = options;
   const journal = {
     ...{ nowMs, directory, bootId, lockWaitMs, onWaiting, onDeath, witness, onNotice, faultPlan, faultCounter },
     onRowsLost: (text: string) => {
       onNotice?.(text);
-      listeners.onRowsLost?.();
+      later.epoch?.rowsLost();
+      later.allocations?.rowsLost();
     },
     cooldowns: cooldownsOf(resources.state.snapshot),
     onFreed: (space: string, ip: Ip) => {
@@ -626,7 +589,7 @@ function openRegistry(
     node,
     machine: () => machine.current,
     identified: () => machine.identified(),
-    isPodGone: async (row) => (await listeners.isPodGone?.(row)) === true,
+    isPodGone: async (row) => (await later.collector?.letGo(row)) === true,
     isLivePod: async (namespace, name, uid) => {
       const pod = await readPod(api, { namespace, name });
       return pod !== undefined && isOwner(uid, podFacts(pod));
@@ -643,11 +606,15 @@ function openRegistry(
   };
   return openKubernetesRegistry({
     ...{ api, log, random, openJournal, journal, live, pools: poolCache },
-    comparison: (signal) => listeners.comparison?.(signal),
+    comparison: (signal) =>
+      later.allocations?.isCompared === false ? later.allocations.reconciled(signal) : undefined,
     lost: {
-      onLost: (row, by) => listeners.onLost?.(row, by),
+      // Other nodes make room while the epoch is open, where their records are in the way.
+      onLost: (row, by) => {
+        if (later.epoch?.isOpen === false) lost.report(row, by);
+      },
       isLost: (row) => lost.has(row),
-      onOrphan: (name) => listeners.onOrphan?.(name),
+      onOrphan: (name) => later.allocations?.hasten([name]),
     },
   });
 }

@@ -7,9 +7,11 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import type { VendorConf } from "../../config/vendor-conf.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { valueAfter } from "../../kubernetes/mirror.ts";
 import type { ReflectorStats } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { Latch } from "../../lib/latch.ts";
+import { Listeners } from "../../lib/listeners.ts";
 import { ObjectBudget, type ObjectBudgetOptions, type UnusedObject } from "../../lib/object-budget.ts";
 import { SortedMap } from "../../lib/sorted-map.ts";
 import { CheckedPools } from "../../resources/checked-pools.ts";
@@ -25,21 +27,24 @@ import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request
 import type { CachedDefinition } from "./cached-definition.ts";
 import { type AnyWatch, openWatches, type Watches, type WatchesOptions } from "./watches.ts";
 
-interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSetting"> {
-  /**
-   * A new snapshot, and the names of the pools in which it differs; not called for pods and namespaces, whose maps
-   * change by themselves.
-   */
-  readonly onChange: (snapshot: Snapshot, changed: ReadonlySet<string>) => void;
+type ClusterResourcesOptions = Omit<WatchesOptions, "budget"> & Pick<ObjectBudgetOptions, "onUnused">;
+
+interface SnapshotChange {
+  readonly snapshot: Snapshot;
+  /** Names of the pools in which it differs. */
+  readonly changed: ReadonlySet<string>;
 }
 
 /** Most that an agent keeps of pods, namespaces and network definitions, as the heap has it: bytes. @limit */
 const AGENT_BUDGET_BYTES = 14 * 1024 * 1024;
 
 export class ClusterResources implements Resources, ResourcesState, PoolChanges {
-  readonly #watches: Watches;
+  readonly watches: Watches;
+  /** Tells of new snapshots, not of pods and namespaces, whose maps change by themselves. */
+  readonly changes = new Listeners<SnapshotChange>((error) => {
+    throw error;
+  });
   readonly #all: readonly AnyWatch[];
-  readonly #onChange: ClusterResourcesOptions["onChange"];
   readonly #budget: ObjectBudget;
   readonly #pools = new CheckedPools();
   /** Why pools cannot be read, by name. */
@@ -52,20 +57,22 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   #next = new Latch();
   #changeCount = 0;
 
-  constructor(options: Omit<ClusterResourcesOptions, "budget"> & Pick<ObjectBudgetOptions, "onUnused">) {
-    this.#onChange = options.onChange;
+  constructor(options: ClusterResourcesOptions) {
     const { configNamespace: home, onUnused } = options;
     this.#budget = new ObjectBudget({ totalBytes: AGENT_BUDGET_BYTES, home, onUnused });
-    this.#watches = openWatches({
-      ...options,
-      budget: this.#budget,
-      onSetting: () => this.#schedule(),
-      onPool: (name, isSetting) => {
-        this.#told.add(name);
-        if (isSetting) this.#schedule();
-      },
+    this.watches = openWatches({ ...options, budget: this.#budget });
+    const { pools, reserved, coordinators, vendorConf, epoch } = this.watches;
+    pools.subscribe((change) => {
+      this.#told.add(change.key);
+      const now = valueAfter(change);
+      // Only the shortfall and the blocks of a pool's status count.
+      if (now?.revision === undefined || now.revision !== change.before?.revision) this.#schedule();
     });
-    this.#all = Object.values<AnyWatch>({ ...this.#watches });
+    for (const setting of [reserved, coordinators, vendorConf]) setting.subscribe(() => this.#schedule());
+    epoch.subscribe((change) => {
+      if (valueAfter(change)?.settings !== change.before?.settings) this.#schedule();
+    });
+    this.#all = Object.values<AnyWatch>({ ...this.watches });
     this.#snapshot = this.#compose();
   }
 
@@ -97,12 +104,12 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   /** By `namespace/name`. */
   get attachments(): ReadonlyMap<string, CachedDefinition> {
-    return this.#watches.attachments.items;
+    return this.watches.attachments.items;
   }
 
   /** This node's object; undefined while there is none. */
   get node(): Node | undefined {
-    return this.#watches.node.items.values().next().value;
+    return this.watches.node.items.values().next().value;
   }
 
   /** Labels of this node; none while it has no object. */
@@ -112,38 +119,38 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   /** Resolves when it is known whether this node has an object. */
   nodeRead(signal: AbortSignal): Promise<void> {
-    return this.#watches.node.synced(signal);
+    return this.watches.node.synced(signal);
   }
 
   get arePodsSynced(): boolean {
-    return this.#watches.pods.isSynced && this.#watches.pods.problems.length === 0;
+    return this.watches.pods.isSynced && this.watches.pods.problems.length === 0;
   }
 
   /** The watch of the registry's epoch. */
   get epochWatch(): Pick<Watches["epoch"], "isWatching" | "answeredMs" | "watching" | "silence" | "stats"> {
-    return this.#watches.epoch;
+    return this.watches.epoch;
   }
 
   /** Since when changes of pools have been heard of, as {@link Reflector.heardSinceMs}. */
   get heardSinceMs(): number {
-    return this.#watches.pools.heardSinceMs;
+    return this.watches.pools.heardSinceMs;
   }
 
   /** Number of times that this node's pods or its Node object were listed anew. */
   get relists(): number {
-    const { pods, node } = this.#watches;
+    const { pods, node } = this.watches;
     return [pods, node].reduce((sum, { stats }) => sum + Math.max(0, stats.lists - 1), 0);
   }
 
   /** Names of the collections whose first list is not complete. */
   get unread(): readonly string[] {
-    const all = Object.entries<AnyWatch>({ ...this.#watches });
+    const all = Object.entries<AnyWatch>({ ...this.watches });
     return all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
   }
 
   /** By the collection's name. */
   get stats(): Readonly<Record<string, ReflectorStats & { readonly objects: number }>> {
-    const lines = Object.entries<AnyWatch>({ ...this.#watches });
+    const lines = Object.entries<AnyWatch>({ ...this.watches });
     return Object.fromEntries(lines.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
   }
 
@@ -214,7 +221,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
    * instead.
    */
   #isComplete(): boolean {
-    const { reserved, coordinators, vendorConf } = this.#watches;
+    const { reserved, coordinators, vendorConf } = this.watches;
     const isKnown = ({ undecodable, items }: AnyWatch): boolean => [...undecodable].every((key) => items.has(key));
     const areKnown = isKnown(reserved) && (isKnown(vendorConf) || this.#knownConf !== undefined);
     return areKnown && (!coordinators.undecodable.has(COORDINATOR_NAME) || coordinators.items.has(COORDINATOR_NAME));
@@ -222,7 +229,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   /** What the controller has kept of the settings. */
   get #knownConf(): VendorConf | undefined {
-    return this.#watches.epoch.items.values().next().value?.conf;
+    return this.watches.epoch.items.values().next().value?.conf;
   }
 
   #schedule(): void {
@@ -234,7 +241,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     this.#pending = undefined;
     const changed = this.#takePools();
     this.#snapshot = this.#compose();
-    this.#onChange(this.#snapshot, changed);
+    this.changes.tell({ snapshot: this.#snapshot, changed });
     this.notify();
   }
 
@@ -247,7 +254,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   /** Returns the names of pools that differ now. */
   #takePools(): ReadonlySet<string> {
-    const { items } = this.#watches.pools;
+    const { items } = this.watches.pools;
     const changes = [...this.#told].map((name) => [name, items.get(name)] as const);
     this.#told.clear();
     for (const [name, watched] of changes)
@@ -260,7 +267,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   /** The pools are those that {@link #takePools} has taken. */
   #compose(): Snapshot {
-    const { reserved, coordinators, vendorConf, pods, namespaces } = this.#watches;
+    const { reserved, coordinators, vendorConf, pods, namespaces } = this.watches;
     const [pools, bad] = [this.#pools, this.#bad];
     let problems: readonly string[] | undefined;
     return {

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
-import type { Change } from "../../kubernetes/mirror.ts";
+import { valueAfter } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
@@ -31,22 +31,6 @@ export interface WatchesOptions {
   readonly configNamespace: string;
   readonly log: Log;
   readonly random: () => number;
-  /**
-   * Something of a pool has changed. `isSetting`: more than its status, of which only the shortfall and the blocks
-   * count.
-   */
-  readonly onPool: (name: string, isSetting: boolean) => void;
-  /** A reserved address, a coordinator or a setting has changed. */
-  readonly onSetting: () => void;
-  /** An ADD somewhere was refused for want of this pool's addresses (cooling-visibility). */
-  readonly onWanted: (pool: string) => void;
-  readonly onPod: (change: Change<Pod>) => void;
-  /** Called with changes of this node's own object. */
-  readonly onNode: (change: Change<Node>) => void;
-  /** Called with changes of the registry's epoch; undefined: there is no place for it. */
-  readonly onEpoch: (record: EpochRecord | undefined) => void;
-  /** Called with the UIDs of the registry's definitions; "" while one is away. */
-  readonly onDefinition: (uids: string) => void;
   /** Bounds what is kept of pods, namespaces and network definitions. */
   readonly budget: ObjectBudget;
 }
@@ -90,7 +74,7 @@ export interface Watches {
 }
 
 export function openWatches(options: WatchesOptions): Watches {
-  const { api, node, configNamespace, log, random, onSetting, budget } = options;
+  const { api, node, configNamespace, log, random, budget } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "keyOf" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, keyOf, ...own });
   const settings = <T>(
@@ -100,54 +84,22 @@ export function openWatches(options: WatchesOptions): Watches {
     keepsLast?: (key: string) => boolean,
   ): Reflector<T> => {
     const described = (object: KubeObject, before: T | undefined): T => decode(object, describeObject(object), before);
-    return follow({ name, path, decode: described, onChange: onSetting, keepsLast });
+    return follow({ name, path, decode: described, keepsLast });
   };
-  const uids = new Map<string, string>();
-  const noteKind = (name: string, uid: string): void => {
-    uids.set(name, uid);
-    if (uids.size === REGISTRY_KINDS.length)
-      options.onDefinition(joinDefinitions(REGISTRY_KINDS.map((each) => uids.get(each) ?? "")));
-  };
-  const followKind = (name: string): Reflector<string> => {
-    const kind: Reflector<string> = follow({
+  const followKind = (name: string): Reflector<string> =>
+    follow({
       name: `the definition ${name}`,
       path: collectionPath(DEFINITIONS),
       metadataOnly: true,
-      onChange: (change) => noteKind(name, change.kind === "set" ? change.value : ""),
-      onSynced: () => {
-        if (kind.items.size === 0) noteKind(name, "");
-      },
       fieldSelector: `metadata.name=${name}`,
       decode: readDefinition,
     });
-    return kind;
-  };
   const [allocationKind, reservedKind] = REGISTRY_KINDS;
-  const epoch: Reflector<EpochRecord> = follow({
-    name: EPOCH_MAP,
-    path: `/api/v1/namespaces/${configNamespace}/configmaps`,
-    onChange: (change) => {
-      const now = change.kind === "set" ? change.value : undefined;
-      options.onEpoch(now);
-      if (now?.settings !== change.before?.settings) onSetting();
-    },
-    onSynced: () => {
-      if (epoch.items.size === 0) options.onEpoch(undefined);
-    },
-    fieldSelector: `metadata.name=${EPOCH_MAP}`,
-    decode: (object) => decodeEpochRecord(object, describeObject(object)),
-  });
   return {
     pools: follow({
       name: "IPPools",
       path: `${API_PATH}/ippools`,
       decode: decodePool,
-      onChange: (change) => {
-        const [now, before] = change.kind === "set" ? [change.value, change.before] : [undefined, change.before];
-        const isSetting = now === undefined || now.revision === undefined || now.revision !== before?.revision;
-        options.onPool(change.key, isSetting);
-        if (now?.wanted !== undefined && now.wanted !== before?.wanted) options.onWanted(change.key);
-      },
     }),
     reserved: settings("ReservedIPs", `${API_PATH}/reservedips`, decodeReservedIp),
     coordinators: settings(
@@ -159,7 +111,6 @@ export function openWatches(options: WatchesOptions): Watches {
     namespaces: follow({
       name: "Namespaces",
       path: "/api/v1/namespaces",
-      onChange: () => {},
       decode: (object) => decodeNamespace(object, describeObject(object)),
       budgeted: { budget },
     }),
@@ -167,14 +118,12 @@ export function openWatches(options: WatchesOptions): Watches {
       name: "NetworkAttachmentDefinitions",
       path: "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions",
       optional: true,
-      onChange: () => {},
       decode: decodeCachedDefinition,
       budgeted: { budget },
     }),
     vendorConf: follow({
       name: "vendor-conf",
       path: `/api/v1/namespaces/${configNamespace}/configmaps`,
-      onChange: onSetting,
       fieldSelector: "metadata.name=vendor-conf",
       decode: (object, before) => decodeVendorConfMap(object, describeObject(object), before),
       keepsLast: () => true,
@@ -183,21 +132,53 @@ export function openWatches(options: WatchesOptions): Watches {
       name: "this Node",
       path: "/api/v1/nodes",
       fieldSelector: `metadata.name=${node}`,
-      onChange: options.onNode,
       decode: (object) => decodeNode(object, describeObject(object)),
     }),
-    epoch,
+    epoch: follow({
+      name: EPOCH_MAP,
+      path: `/api/v1/namespaces/${configNamespace}/configmaps`,
+      fieldSelector: `metadata.name=${EPOCH_MAP}`,
+      decode: (object) => decodeEpochRecord(object, describeObject(object)),
+    }),
     allocationKind: followKind(allocationKind),
     reservedKind: followKind(reservedKind),
     pods: follow({
       name: "Pods of this node",
       path: "/api/v1/pods",
       fieldSelector: `spec.nodeName=${node}`,
-      onChange: options.onPod,
       decode: decodeCachedPod,
       budgeted: { budget, reduce: reducePod },
     }),
   };
+}
+
+/** Calls the listener with pools for want of whose addresses an ADD somewhere was refused (cooling-visibility). */
+export function followWanted({ pools }: Watches, listener: (pool: string) => void): void {
+  pools.subscribe((change) => {
+    const wanted = valueAfter(change)?.wanted;
+    if (wanted !== undefined && wanted !== change.before?.wanted) listener(change.key);
+  });
+}
+
+/** Calls the listener with the registry's epoch; undefined: there is no place for it. */
+export function followEpoch({ epoch }: Watches, listener: (record: EpochRecord | undefined) => void): void {
+  epoch.subscribe((change) => listener(valueAfter(change)));
+  epoch.onSynced(() => {
+    if (epoch.items.size === 0) listener(undefined);
+  });
+}
+
+/** Calls the listener with the UIDs of the registry's definitions, once both are known; "" while one is away. */
+export function followDefinitions({ allocationKind, reservedKind }: Watches, listener: (uids: string) => void): void {
+  const kinds = [allocationKind, reservedKind];
+  const tell = (): void => {
+    if (kinds.every(({ isSynced }) => isSynced))
+      listener(joinDefinitions(kinds.map(({ items }) => items.values().next().value ?? "")));
+  };
+  for (const kind of kinds) {
+    kind.subscribe(tell);
+    kind.onSynced(tell);
+  }
 }
 
 /** No ADD comes for a pod that is finished or on the node's own network. */

@@ -23,8 +23,6 @@ interface OwnMachineOptions {
   readonly host: string | undefined;
   readonly nowMs: () => number;
   readonly log: Log;
-  /** Called once, before the machine counts as known. */
-  readonly onKnown: (machine: string) => Promise<void>;
 }
 
 export class OwnMachine {
@@ -50,9 +48,12 @@ export class OwnMachine {
     return this.isIdentified ? undefined : this.#settled.wait(signal);
   }
 
-  /** The Node object was read, for the first time or again; undefined if there is none. */
-  async nodeRead(node: Node | undefined): Promise<void> {
-    const { bootId, host, log, onKnown } = this.#options;
+  /**
+   * The Node object was read, for the first time or again; undefined if there is none. `onKnown` is called once, before
+   * the machine counts as known.
+   */
+  async nodeRead(node: Node | undefined, onKnown: (machine: string) => Promise<void>): Promise<void> {
+    const { bootId, host, log } = this.#options;
     if (this.#machine === undefined) {
       const machine = (node?.bootId === bootId ? node.machine : undefined) ?? host;
       if (machine !== undefined) {

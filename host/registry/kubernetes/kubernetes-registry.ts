@@ -38,15 +38,7 @@ import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
 import { nameOf } from "./known-object.ts";
 import { type LostObserver, ObjectSync } from "./object-sync.ts";
-import {
-  type CountedPools,
-  NameLists,
-  packUsed,
-  sizeOfPool,
-  TIGHT_SHARE,
-  TightPools,
-  UsageSummaries,
-} from "./pool-usage.ts";
+import { type CountedPools, NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
 import { SeenOwners } from "./seen-owners.ts";
 
 /**
@@ -117,13 +109,8 @@ export class KubernetesRegistry implements Registry {
   async copy(copied: CopyOptions): Promise<KubernetesRegistry> {
     const api = new DryRunApi(this.#options.api);
     const journal = { ...this.#options.journal, ...copied };
-    const options = {
-      ...this.#options,
-      api,
-      journal,
-      lost: { ...this.#options.lost, onLost: () => {} },
-      comparison: undefined,
-    };
+    const lost = { ...this.#options.lost, onLost: () => {} };
+    const options = { ...this.#options, api, journal, lost, comparison: undefined };
     const copy = new KubernetesRegistry(await this.#journal.copy(copied), options);
     copy.#foreign.copyFrom(this.#foreign);
     copy.objects.copyFrom(this.objects);
@@ -258,12 +245,11 @@ export class KubernetesRegistry implements Registry {
     pools: readonly string[],
     others: readonly string[] = [],
   ): Promise<Uint8Array | undefined> {
-    const { pools: counted } = this.#options;
     for (const pool of pools) this.#usage.noteListed(pool);
-    const size = pools.reduce((sum, pool) => sum + (sizeOfPool(counted, pool) ?? Number.POSITIVE_INFINITY), 0);
+    const size = pools.reduce((sum, pool) => sum + (this.#tight.sizeOf(pool) ?? Number.POSITIVE_INFINITY), 0);
     if (size > LIST_MAX_ADDRESSES) return undefined;
     // One that is gone may have been as large as these.
-    const sizeOfAll = others.reduce((sum, pool) => sum + (sizeOfPool(counted, pool) ?? size), size);
+    const sizeOfAll = others.reduce((sum, pool) => sum + (this.#tight.sizeOf(pool) ?? size), size);
     const read = (listed: readonly string[]): Promise<readonly string[][]> =>
       Promise.all(listed.map(async (pool) => [...(await this.#names.read(pool))]));
     const [own, further] = await orRegistryError(
@@ -309,13 +295,8 @@ export class KubernetesRegistry implements Registry {
   async #isInUse(row: Allocation, target: Pick<Claim, "namespace" | "pod">): Promise<boolean> {
     const { readHolderStatus = async () => "gone", node } = this.#options.live;
     const known = this.#foreign.find(nameOf(row));
-    const first = {
-      namespace: row.namespace,
-      pod: row.pod,
-      podUid: row.owner,
-      ifName: row.ifName,
-      node: known?.node ?? "",
-    };
+    const { namespace, pod, owner: podUid, ifName } = row;
+    const first = { namespace, pod, podUid, ifName, node: known?.node ?? "" };
     const others = (known?.sharers ?? [first]).filter((holder) => holder.node !== node);
     const statuses = await Promise.all(others.map((holder) => readHolderStatus(target, holder)));
     return statuses.some((status) => status !== "gone");

@@ -183,12 +183,6 @@ export interface CountedPools {
   counts(pool: string): { readonly total: bigint; readonly free: bigint } | undefined;
 }
 
-/** Returns how many addresses the pool has; undefined if there is no such pool. */
-export function sizeOfPool(pools: CountedPools, pool: string): number | undefined {
-  const total = pools.counts(pool)?.total;
-  return total === undefined ? undefined : Number(total);
-}
-
 /** The pools that are small, nearly full or wanted. */
 export class TightPools {
   readonly #pools: CountedPools;
@@ -205,12 +199,17 @@ export class TightPools {
     this.#untilMs.set(pool, this.#nowMs() + TIGHT_MS);
   }
 
+  /** Returns how many addresses the pool has; undefined if there is no such pool. */
+  sizeOf(pool: string): number | undefined {
+    const total = this.#pools.counts(pool)?.total;
+    return total === undefined ? undefined : Number(total);
+  }
+
   isTight(pool: string): boolean {
-    const counts = this.#pools.counts(pool);
+    const size = this.sizeOf(pool);
     // Renamed or created again: which pool has its addresses now, and how full that is, is unknown.
-    if (counts === undefined) return true;
-    const [size, free] = [Number(counts.total), Number(counts.free)];
-    if (size <= SMALL_POOL_ADDRESSES || 1 - free / size >= TIGHT_SHARE) return true;
+    if (size === undefined || size <= SMALL_POOL_ADDRESSES) return true;
+    if (1 - Number(this.#pools.counts(pool)?.free) / size >= TIGHT_SHARE) return true;
     const untilMs = this.#untilMs.get(pool);
     if (untilMs !== undefined && untilMs <= this.#nowMs()) this.#untilMs.delete(pool);
     return this.#untilMs.has(pool);

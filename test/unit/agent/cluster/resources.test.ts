@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ClusterResources } from "../../../../host/agent/cluster/resources.ts";
+import { followWanted } from "../../../../host/agent/cluster/watches.ts";
 import type { KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../../host/kubernetes/mirror.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
@@ -30,8 +31,6 @@ const confOf = (text: string): KubeObject => ({
 
 const IGNORED = {
   ...{ node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
-  ...{ onPod: () => {}, onNode: () => {}, onEpoch: () => {}, onDefinition: () => {}, onWanted: () => {} },
-  onChange: () => {},
 };
 
 let server: MemoryApiServer;
@@ -52,10 +51,10 @@ async function given(lists: Record<string, KubeObject[]>): Promise<void> {
     ...IGNORED,
     // Its watches tell at once.
     api: server.client(undefined, (_path, tell) => tell()),
-    onPod: (change) => pods.push(change),
-    onWanted: (pool) => wanted.push(pool),
-    onChange: (snapshot) => snapshots.push(snapshot),
   });
+  resources.watches.pods.subscribe((change) => pods.push(change));
+  followWanted(resources.watches, (pool) => wanted.push(pool));
+  resources.changes.add(({ snapshot }) => snapshots.push(snapshot));
   resources.start();
   await resources.known(AbortSignal.timeout(10_000));
   await expect.poll(() => server.watches, { timeout: 10_000 }).toBe(11);

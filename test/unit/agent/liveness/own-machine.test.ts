@@ -22,12 +22,13 @@ function open({ host, fails = false }: { host?: string; fails?: boolean } = {}) 
   const machine = new OwnMachine({
     ...{ api: server.client(), node: "n1", bootId: BOOT, host, nowMs: () => clock.nowMs },
     log: openLog("berth", "silent"),
-    onKnown: async (name) => {
+  });
+  const nodeRead = (node: Node | undefined) =>
+    machine.nodeRead(node, async (name) => {
       known.push(name);
       if (fails) throw new Error("The disk is broken");
-    },
-  });
-  return { server, clock, known, machine };
+    });
+  return { server, clock, known, machine, nodeRead };
 }
 
 it.each<[what: string, node: Node | undefined, host: string | undefined, machine: string | undefined]>([
@@ -39,10 +40,10 @@ it.each<[what: string, node: Node | undefined, host: string | undefined, machine
   ["nothing, where the Node is of another boot", nodeOf("m1", "boot-0"), undefined, undefined],
   ["nothing, without a Node", undefined, undefined, undefined],
 ])("which machine this is says %s", async (_what, node, host, wanted) => {
-  const { machine, known } = open(host === undefined ? {} : { host });
+  const { machine, known, nodeRead } = open(host === undefined ? {} : { host });
   const identified = machine.identified();
   expect(machine.current).toBe(undefined);
-  await machine.nodeRead(node);
+  await nodeRead(node);
   await identified;
   expect(machine.identified()).toBe(undefined);
   expect(machine.current).toBe(wanted);
@@ -50,26 +51,26 @@ it.each<[what: string, node: Node | undefined, host: string | undefined, machine
 });
 
 it("becomes known when the kubelet reports this boot, and stays what it is", async () => {
-  const { machine, known } = open();
-  await machine.nodeRead(nodeOf("m1", "boot-0"));
-  await machine.nodeRead(nodeOf("m2"));
-  await machine.nodeRead(nodeOf("m3"));
+  const { machine, known, nodeRead } = open();
+  await nodeRead(nodeOf("m1", "boot-0"));
+  await nodeRead(nodeOf("m2"));
+  await nodeRead(nodeOf("m3"));
   expect(machine.current).toBe(named("m2"));
   expect(known).toEqual([named("m2")]);
 });
 
 it("is known although the journal cannot record it", async () => {
-  const { machine } = open({ fails: true });
-  await machine.nodeRead(nodeOf("m1"));
+  const { machine, nodeRead } = open({ fails: true });
+  await nodeRead(nodeOf("m1"));
   expect(machine.current).toBe(named("m1"));
 });
 
 it("proves that it is a machine only once it is known, and if no other node reports the same", async () => {
-  const { machine, server, clock } = open();
+  const { machine, server, clock, nodeRead } = open();
   server.put(NODES, "n1", nodeObject("m1"));
   server.put(NODES, "n2", nodeObject("m2"));
   const waiting = machine.prove(named("m1"));
-  await machine.nodeRead(nodeOf("m1"));
+  await nodeRead(nodeOf("m1"));
   expect(await waiting).toBe(named("m1"));
   server.put(NODES, "n3", nodeObject("m1", "boot of the clone"));
   expect(await machine.prove(named("m1"))).toBe(named("m1"));
@@ -83,8 +84,8 @@ it("proves that it is a machine only once it is known, and if no other node repo
 });
 
 it("of another machine's record it proves without a question which one it is", async () => {
-  const { machine, server } = open();
+  const { machine, server, nodeRead } = open();
   server.client = () => expect.unreachable();
-  await machine.nodeRead(nodeOf("m1"));
+  await nodeRead(nodeOf("m1"));
   expect(await machine.prove(named("m2"))).toBe(named("m1"));
 });
