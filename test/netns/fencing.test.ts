@@ -111,7 +111,8 @@ it("a path that leads into no pod is left alone: gone, the node's own, a file, a
 it("a namespace made again at the path is another one: it is left alone, and the row's is gone", async () => {
   const pod = orphan();
   const { netnsPath: netns } = pod.link;
-  const own = { netns, netnsCookie: (readCookie(netns) ?? 0n) + 1n, ifName: "eth0", ip: ip(V4) };
+  // No other test's namespace has it.
+  const own = { netns, netnsCookie: 2n ** 62n, ifName: "eth0", ip: ip(V4) };
   expect(await KERNEL_NICS.readNetnsStatus(own)).toBe("gone");
   expect(fence(pod, { ...own, hasMachine: true })).toBeUndefined();
   expect([addressesOn(pod), downLinks(pod)]).toEqual([[V4, V6], []]);
