@@ -10,10 +10,8 @@ export type DemandOptions = Partial<Omit<PoolDemand, "application">>;
 
 export class ScriptedPoolOwners implements PoolOwners {
   readonly #listeners = new Set<() => void>();
-  readonly #demands = new Map<
-    string,
-    { readonly application: PoolOwner; readonly demands: readonly DemandOptions[] }
-  >();
+  /** By UID. */
+  readonly #demands = new Map<string, readonly PoolDemand[]>();
   readonly #gone = new Set<string>();
   readonly ending = new Map<string, Set<string>>();
   faults: Demands["faults"] = [];
@@ -21,7 +19,10 @@ export class ScriptedPoolOwners implements PoolOwners {
   /** A Deployment of namespace shop wants this, and nothing that it wanted before. */
   want(name: string, uid: string, ...demands: readonly DemandOptions[]): PoolOwner {
     const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid };
-    this.#demands.set(uid, { application, demands });
+    this.#demands.set(
+      uid,
+      demands.map((options) => ({ ...DEFAULTS, ...options, application })),
+    );
     this.#notify();
     return application;
   }
@@ -34,10 +35,7 @@ export class ScriptedPoolOwners implements PoolOwners {
   }
 
   demands(): Demands {
-    const demands = [...this.#demands.values()].flatMap(({ application, demands }) =>
-      demands.map((options) => ({ ...DEFAULTS, ...options, application })),
-    );
-    return { demands, faults: this.faults };
+    return { demands: [...this.#demands.values()].flat(), faults: this.faults };
   }
 
   subscribe(listener: () => void): () => void {

@@ -4,7 +4,7 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { decodeControlledPool, decodeControlledSubnet } from "../../host/controller/objects.ts";
 import type { CurrentPool, OwnerState, SubnetsPlan, SubnetsView } from "../../host/controller/subnets/model.ts";
-import { PartsAtRest } from "../../host/controller/subnets/parts-at-rest.ts";
+import { changedPart } from "../../host/controller/subnets/plan/changed-part.ts";
 import { planSubnets } from "../../host/controller/subnets/plan/plan-subnets.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../host/controller/subnets/view.ts";
@@ -12,7 +12,7 @@ import { spansOf } from "../../host/core/spans.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { byName } from "../../host/lib/order.ts";
 import { type Ip, parseIp } from "../../host/net/ip.ts";
-import { parseRange } from "../../host/net/range.ts";
+import { parseRange, rangeContains } from "../../host/net/range.ts";
 import { type PoolOwner, poolOwnerKey } from "../../host/resources/fields/subnet-pool.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 
@@ -74,11 +74,16 @@ export class PlannedSubnets {
       poolNames: new Set(this.pools.keys()),
       livenessOf: (application) => this.liveness.get(poolOwnerKey(application)),
       successorOf: (application) => this.successors.get(poolOwnerKey(application)),
-      isHeld: (_space, family, value) => [...this.held].some((text) => isSame(parseIp(text), { family, value })),
-      strays: [...this.strays].flatMap(([text, pool]) => {
-        const ip = parseIp(text);
-        return ip === undefined ? [] : [{ addressSpace: "", family: ip.family, address: ip.value, pool }];
-      }),
+      holderOf: (addressSpace, family, value) => {
+        const isIt = (text: string): boolean => isSame(parseIp(text), { family, value });
+        const [, stray] = (addressSpace === "" && [...this.strays].find(([text]) => isIt(text))) || [];
+        const own = pools.findLast(
+          ({ value: pool }) =>
+            pool?.spec.addressSpace === addressSpace &&
+            pool.spec.ranges.some((range) => rangeContains(range, { family, value })),
+        );
+        return stray ?? ([...this.held].some(isIt) ? (own?.name ?? "another") : undefined);
+      },
       excessMs: () => this.excessMs,
       labelsOf: (namespace) => (namespace === "shop" ? this.labels : {}),
       closedTo: this.closedTo,
@@ -91,8 +96,15 @@ export class PlannedSubnets {
   step(): SubnetsPlan {
     const view = this.view();
     const plan = planSubnets(view);
-    const parts = new PartsAtRest(() => 0).plan(view);
-    deepStrictEqual(contentOf(parts), contentOf(plan), "The parts are planned otherwise than the whole");
+    for (const { object } of view.subnets) {
+      const part = changedPart(view, new Set([object.name]));
+      const isIn = inPart(part);
+      deepStrictEqual(
+        contentOf(planSubnets(part), isIn),
+        contentOf(plan, isIn),
+        "A part is planned otherwise than the whole",
+      );
+    }
     this.carryOut(plan);
     return plan;
   }
@@ -130,23 +142,27 @@ export class PlannedSubnets {
   }
 }
 
-/** Returns the content of a plan, in one order. */
-function contentOf({ networks, remove, shortfalls, ask, waiting, excess, postponed }: SubnetsPlan) {
+interface PlanParts {
+  readonly subnets: ReadonlySet<string>;
+  readonly demands: ReadonlySet<PoolDemand>;
+}
+
+function inPart({ subnets, demands }: SubnetsView): PlanParts {
+  return { subnets: new Set(subnets.map(({ object }) => object.name)), demands: new Set(demands) };
+}
+
+/** Returns what a plan contains of the part, in one order. */
+function contentOf(plan: SubnetsPlan, { subnets, demands }: PlanParts) {
+  const targets = plan.networks.flatMap((network) => network.targets);
+  const own = targets.filter(({ generated, subnet }) => subnet === undefined || subnets.has(generated.subnet));
+  const [names, uids] = [new Set(own.map(({ name }) => name)), new Set(own.map(({ now }) => now?.object.uid ?? ""))];
   return {
-    targets: networks
-      .flatMap(({ targets }) => targets)
-      .map(({ name, spans, generated, isChanged }) => ({ name, spans, generated, isChanged }))
-      .sort(byName),
-    subnets: networks
-      .flatMap(({ subnets }) => subnets.map(({ subnet }) => subnet.object))
-      .sort(byName)
-      .map(({ name }) => name),
-    remove: remove.map(({ object }) => object.name).sort(),
-    shortfalls: shortfalls.map(({ message }) => message).sort(),
-    ask: ask.map(({ uid }) => uid).sort(),
-    waiting: [...waiting].sort(),
-    excess: [...excess].sort(),
-    postponed: [...postponed].sort(),
+    targets: own.map(({ name, spans, generated, isChanged }) => ({ name, spans, generated, isChanged })).sort(byName),
+    remove: plan.remove.flatMap(({ object }) => (names.has(object.name) ? [object.name] : [])).sort(),
+    shortfalls: plan.shortfalls.flatMap(({ demand, message }) => (demands.has(demand) ? [message] : [])).sort(),
+    waiting: [...plan.waiting].filter((name) => names.has(name)).sort(),
+    excess: [...plan.excess].filter((uid) => uids.has(uid)).sort(),
+    postponed: [...plan.postponed].filter((uid) => uids.has(uid)).sort(),
   };
 }
 

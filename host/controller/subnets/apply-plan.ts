@@ -13,10 +13,9 @@ import { collectionPath, objectPath, statusPath } from "../../kubernetes/paths.t
 import { inParallel } from "../../lib/in-parallel.ts";
 import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
-import { type ControlledPool, decodeControlledPool, decodeControlledSubnet } from "../objects.ts";
+import { type ControlledMetadata, decodeControlledPool, decodeControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import type { CurrentSubnet, NetworkPlan, PoolTarget } from "./model.ts";
-import type { OwnWrites } from "./own-writes.ts";
 import { type AssignmentEntry, emptyPool, entryOf, poolChange, subnetStatus } from "./pool-object.ts";
 import { readSubnet } from "./view.ts";
 
@@ -26,10 +25,8 @@ export const POOL_WRITES_AT_ONCE = 8;
 export interface ApplyDeps {
   readonly api: KubeApi;
   readonly leading: AbortSignal;
-  readonly pools: OwnWrites<ControlledPool>;
-  /** Takes a Subnet as it was written. */
-  readonly wroteSubnet: (before: CurrentSubnet, now: CurrentSubnet) => void;
-  readonly forgetSubnet: (name: string) => void;
+  /** Takes an object as it was written. */
+  readonly wrote: (kind: "pools" | "subnets", object: Written) => void;
   /** Whether the pool is cached; for any other pool the API server is read. */
   readonly isKnown: (pool: string) => boolean;
   /**
@@ -43,17 +40,19 @@ export interface ApplyDeps {
   readonly refused: (what: string, refusal: ApiError, target?: PoolTarget) => void;
 }
 
+export type Written = Pick<ControlledMetadata, "name" | "resourceVersion">;
+
 /** A Subnet as written last, and how many addresses its specification offers. */
 interface SubnetDraft {
   subnet: CurrentSubnet;
   readonly total: bigint;
 }
 
-/** Returns whether there was nothing to do: the API server was not called. */
+/** Returns whether all writes succeeded. */
 export async function applyPlan(deps: ApplyDeps, plan: NetworkPlan): Promise<boolean> {
   const update = new NetworkUpdate(deps, plan);
   await update.run();
-  return update.isIdle;
+  return update.isDone;
 }
 
 class NetworkUpdate {
@@ -62,8 +61,8 @@ class NetworkUpdate {
   readonly #drafts: Map<string, SubnetDraft>;
   /** Names of the pools that were written, so that no write with an older version can succeed any more. */
   readonly #written = new Set<string>();
-  /** The API server was not called. */
-  isIdle = true;
+  /** No write was refused. */
+  isDone = true;
 
   constructor(deps: ApplyDeps, plan: NetworkPlan) {
     this.#deps = deps;
@@ -103,8 +102,7 @@ class NetworkUpdate {
   /** Returns undefined if the pool could not be created, or its name is taken. */
   async #create(target: PoolTarget): Promise<PoolTarget | undefined> {
     if (target.now !== undefined || target.subnet === undefined) return target;
-    this.isIdle = false;
-    const { api, leading: signal, pools } = this.#deps;
+    const { api, leading: signal, wrote } = this.#deps;
     const body = emptyPool(target, target.subnet);
     const object = await this.#tryTo(
       `IPPool "${target.name}" cannot be created`,
@@ -112,7 +110,7 @@ class NetworkUpdate {
         const made = decodeControlledPool(
           await api.call({ method: "POST", path: collectionPath(IP_POOLS), body, signal }),
         );
-        pools.wrote(undefined, made);
+        wrote("pools", made);
         return made;
       },
       target,
@@ -153,17 +151,19 @@ class NetworkUpdate {
   }
 
   async #write(target: PoolTarget): Promise<void> {
-    const { api, leading: signal, pools } = this.#deps;
+    const { api, leading: signal, wrote } = this.#deps;
     const { now, name } = target;
     if (now === undefined || !target.isChanged) return;
-    this.isIdle = false;
     const { uid, resourceVersion } = now.object;
     const body = poolChange(target, { family: now.spec.family, version: resourceVersion });
     await this.#tryTo(`IPPool "${name}" cannot be written`, async () => {
       const path = objectPath(IP_POOLS, { name });
       const object = await patchIfSame(api, { path, uid, resourceVersion, body, signal });
-      if (object === undefined) return pools.forget(name);
-      pools.wrote(now.object, decodeControlledPool(object));
+      if (object === undefined) {
+        this.isDone = false;
+        return;
+      }
+      wrote("pools", decodeControlledPool(object));
       this.#deps.reserved.delete(uid);
       this.#written.add(name);
     });
@@ -194,7 +194,6 @@ class NetworkUpdate {
 
   /** Read after the Subnet: a pool created from now on has no addresses of it. */
   async #isGone(pool: string): Promise<boolean> {
-    this.isIdle = false;
     if (this.#deps.isKnown(pool)) return false;
     const { api, leading: signal } = this.#deps;
     try {
@@ -228,21 +227,19 @@ class NetworkUpdate {
     part: "object" | "status",
     body: { metadata?: object; status?: object },
   ): Promise<boolean> {
-    this.isIdle = false;
-    const { api, leading: signal, wroteSubnet, forgetSubnet } = this.#deps;
-    const before = draft.subnet;
-    const { name, uid, resourceVersion } = before.object;
+    const { api, leading: signal, wrote } = this.#deps;
+    const { name, uid, resourceVersion } = draft.subnet.object;
     const path = (part === "status" ? statusPath : objectPath)(SUBNETS, { name });
     const object = await this.#tryTo(`Subnet "${name}" cannot be written`, () =>
       patchIfSame(api, { path, uid, resourceVersion, body, signal }),
     );
     const now = object && readSubnet(decodeControlledSubnet(object));
     if (now === undefined) {
-      forgetSubnet(name);
+      this.isDone = false;
       return false;
     }
     draft.subnet = now;
-    wroteSubnet(before, now);
+    wrote("subnets", now.object);
     return true;
   }
 
@@ -251,6 +248,7 @@ class NetworkUpdate {
       return await act();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      this.isDone = false;
       if (!isConflict(error)) this.#deps.refused(what, error, target);
       return undefined;
     }

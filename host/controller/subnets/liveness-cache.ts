@@ -1,19 +1,14 @@
 /**
- * The liveness of workloads that have generated pools and no demand, and who has taken over the pods of one that is
- * gone. "alive" is read again when workloads have changed since, "orphaned" until the pods have ended or another
- * workload has them; "gone" is final.
+ * What the API server said of workloads that have generated pools and no demand, so that not each pass reads it again:
+ * whether they live, and who has taken over the pods of one that is gone.
  */
-
 import { inParallel } from "../../lib/in-parallel.ts";
 import { isSameWorkload, type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { PoolOwners } from "../types.ts";
 import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import type { OwnerState } from "./model.ts";
 
-/**
- * Time for which the liveness of a workload with generated pools and no demand is cached: milliseconds. Applies if it
- * is unknown, its pods are orphaned, or workloads have changed since.
- */
+/** After how long a workload is read again that is not gone: milliseconds. */
 const LIVENESS_RECHECK_MS = 5_000;
 
 /** The same for orphaned pods while a workload waits for them: milliseconds. */
@@ -23,9 +18,7 @@ interface Known {
   readonly application: PoolOwner;
   readonly state: OwnerState;
   readonly successor: PoolOwner | undefined;
-  readonly askedMs: number;
-  /** A workload of its kind and name has a demand. */
-  isAwaited: boolean;
+  readonly readMs: number;
 }
 
 interface LivenessReads extends Pick<PoolOwners, "readLiveness" | "readSuccession"> {
@@ -37,22 +30,24 @@ export class LivenessCache {
   /** By {@link poolOwnerKey}. */
   readonly #known = new Map<string, Known>();
   readonly #nowMs: () => number;
-  #changedMs = Number.NEGATIVE_INFINITY;
 
+  /** `nowMs`: monotonic, milliseconds. */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  /** Workloads have changed. */
-  changed(): void {
-    this.#changedMs = this.#nowMs();
+  /** Forgets what must be read again, and these workloads with demands: they exist, and may wait for pods of others. */
+  expire(applications: readonly PoolOwner[]): void {
+    const demanded = new Set(this.#known.size === 0 ? [] : applications.map(poolOwnerKey));
+    for (const [key, known] of this.#known) {
+      const { application, state, readMs } = known;
+      const isAwaited = state === "orphaned" && applications.some((each) => isSameWorkload(each, application));
+      const untilMs = readMs + (isAwaited ? AWAITED_RECHECK_MS : LIVENESS_RECHECK_MS);
+      if (demanded.has(key) || (state !== "gone" && this.#nowMs() >= untilMs)) this.#known.delete(key);
+    }
   }
 
-  /** Returns what is still valid. */
   get all(): ReadonlyMap<string, OwnerState> {
-    for (const [key, known] of this.#known) {
-      if (this.#isOpen(known) && this.#nowMs() >= dueOf(known)) this.#known.delete(key);
-    }
     return new Map([...this.#known].map(([key, { state }]) => [key, state]));
   }
 
@@ -61,38 +56,25 @@ export class LivenessCache {
     return this.#known.get(poolOwnerKey(application))?.successor;
   }
 
-  /** Takes the workloads with demands: they exist, and may wait for the pods of others. */
-  demanded(applications: readonly PoolOwner[]): void {
-    if (this.#known.size === 0) return;
-    for (const application of applications) this.#known.delete(poolOwnerKey(application));
-    for (const known of this.#known.values()) {
-      if (known.state === "orphaned")
-        known.isAwaited = applications.some((each) => isSameWorkload(each, known.application));
-    }
-  }
-
   /** Reads the API server: no pool is taken from a live workload because of a cache (leak). */
   async read(wanted: readonly PoolOwner[], reads: LivenessReads, signal: AbortSignal): Promise<void> {
     await inParallel(wanted, POOL_WRITES_AT_ONCE, async (application) => {
-      const known = { application, askedMs: this.#nowMs(), isAwaited: true };
-      const found = await readState(application, reads, signal);
-      this.#known.set(poolOwnerKey(application), { ...known, ...found });
+      const readMs = this.#nowMs();
+      this.#known.set(poolOwnerKey(application), {
+        application,
+        readMs,
+        ...(await readState(application, reads, signal)),
+      });
     });
   }
 
-  /** When the next workload must be read again: milliseconds from now; undefined if none. */
+  /** When a workload may have to be read again: milliseconds from now; undefined if all are gone. */
   get dueMs(): number | undefined {
-    const open = [...this.#known.values()].filter((known) => this.#isOpen(known));
-    return open.length === 0 ? undefined : Math.min(...open.map(dueOf)) - this.#nowMs();
+    const states = new Set([...this.#known.values()].map(({ state }) => state));
+    states.delete("gone");
+    if (states.size === 0) return undefined;
+    return states.has("orphaned") ? AWAITED_RECHECK_MS : LIVENESS_RECHECK_MS;
   }
-
-  #isOpen({ state, askedMs }: Known): boolean {
-    return state === "unknown" || state === "orphaned" || (state === "alive" && askedMs <= this.#changedMs);
-  }
-}
-
-function dueOf({ state, askedMs, isAwaited }: Known): number {
-  return askedMs + (state === "orphaned" && isAwaited ? AWAITED_RECHECK_MS : LIVENESS_RECHECK_MS);
 }
 
 async function readState(

@@ -23,14 +23,6 @@ export interface CurrentPool {
   readonly generated: SubnetPoolSpec;
 }
 
-/** An address in use that has left the pool that gave it; `pool`: its name. */
-export interface StrayAddress {
-  readonly addressSpace: string;
-  readonly family: Family;
-  readonly address: bigint;
-  readonly pool: string;
-}
-
 /** "orphaned": it is gone, and pods of it run on that no workload has taken over. */
 export type OwnerState = Liveness | "orphaned";
 
@@ -49,9 +41,8 @@ export interface SubnetsView {
   readonly livenessOf: (application: Pick<PoolOwner, "namespace" | "uid">) => OwnerState | undefined;
   /** Returns the workload that has taken over the pods of one that is gone; undefined if none is known. */
   readonly successorOf: (application: Pick<PoolOwner, "namespace" | "uid">) => PoolOwner | undefined;
-  /** Whether an allocation of the address is cached. */
-  readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
-  readonly strays: readonly StrayAddress[];
+  /** Returns the name of the pool that the address is allocated from; undefined if no allocation of it is cached. */
+  readonly holderOf: (addressSpace: string, family: Family, address: bigint) => string | undefined;
   /** Returns the time for which the pool has had more than is needed: milliseconds; 0 for a new surplus. */
   readonly excessMs: (uid: string) => number;
   /** Returns the labels of a namespace, none if it is unknown. */

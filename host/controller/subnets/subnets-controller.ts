@@ -1,8 +1,9 @@
 /**
- * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass compares all that is
- * not at rest; a change of a workload, a pool or a Subnet starts the next one at once.
+ * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass plans the
+ * networks that have changed; a change of a workload, a pool or a Subnet starts the next one at once.
  */
 import * as z from "zod";
+import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { ApiError, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
@@ -10,34 +11,26 @@ import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
 import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { prefixContains } from "../../net/prefix.ts";
+import { rangeContains } from "../../net/range.ts";
 import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
 import { describePoolOwner, type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
-import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
+import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { RECONCILE_RETRY_MS, startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
-import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
+import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE, type Written } from "./apply-plan.ts";
 import { EndingPods } from "./ending-pods.ts";
 import { LivenessCache } from "./liveness-cache.ts";
-import type {
-  CurrentPool,
-  CurrentSubnet,
-  NetworkPlan,
-  OwnerState,
-  PoolTarget,
-  SubnetsPlan,
-  SubnetsView,
-} from "./model.ts";
-import { OwnWrites } from "./own-writes.ts";
-import { type PartialPlan, PartsAtRest } from "./parts-at-rest.ts";
-import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
-import { StrayAddresses } from "./stray-addresses.ts";
+import type { CurrentPool, CurrentSubnet, OwnerState, PoolTarget, SubnetsPlan, SubnetsView } from "./model.ts";
+import { changedPart } from "./plan/changed-part.ts";
+import { planSubnets, SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
 import { boundOf, demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
-import { WriteTurns } from "./write-turns.ts";
+import { admitWrites } from "./write-turns.ts";
 
 /** Shortest time between two passes that divide the Subnets, plus the time that planning took: milliseconds. */
 const SUBNETS_REST_MS = 10;
@@ -49,23 +42,32 @@ export const startSubnets: StartController = (deps) => new SubnetsController(dep
 
 const FOLLOWED = "Generated pools follow the pods of a workload that was created again";
 
+/** How long a pass waits at most for what the last one wrote, in case a watch has broken: milliseconds. */
+const WATCHES_BEHIND_MS = 1_000;
+
+const NO_PLAN: SubnetsPlan = {
+  ...{ ask: [], networks: [], remove: [], shortfalls: [] },
+  ...{ excess: new Set(), postponed: new Set(), waiting: new Set() },
+};
+
 const NO_DEMANDS: Demands = { demands: [], faults: [] };
 
 class SubnetsController implements Controller {
   readonly #deps: ControllerDeps;
   readonly #loop: PeriodicWorker;
-  readonly #pools = new OwnWrites<ControlledPool>();
-  readonly #subnets = new OwnWrites<ControlledSubnet>();
+  /** Names of the Subnets that the next pass plans: something about them has changed, or is not as it should be. */
+  #changed = new Set<string>();
+  /** The demands as planned last. */
+  #demands: ReadonlySet<PoolDemand> = new Set();
+  /** What the last pass wrote, and the watches have not brought yet. */
+  #written: (Written & { readonly kind: "pools" | "subnets" })[] = [];
+  #writtenMs = 0;
   readonly #reserved: ApplyDeps["reserved"] = new Map();
-  /** By UID: the decoded status of a Subnet, and its version. */
-  readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
-  readonly #parts: PartsAtRest;
-  readonly #turns = new WriteTurns();
   readonly #liveness: LivenessCache;
-  readonly #strays: StrayAddresses;
   readonly #ending: EndingPods;
   /** By UID of a pool: since when it has had more than is needed. */
   readonly #excessSinceMs = new Map<string, number>();
+  /** Names of pools that wait until an address is released. */
   #waiting: ReadonlySet<string> = new Set();
   #reported: ReadonlySet<string> = new Set();
   #problems: readonly string[] = [];
@@ -74,6 +76,8 @@ class SubnetsController implements Controller {
   #restMs = Number.POSITIVE_INFINITY;
   /** Workloads whose pools the API server refuses to make, in the last pass. */
   #unmade: { readonly application: PoolOwner; readonly message: string }[] = [];
+  /** Namespaces whose writes have had a turn (write-turns.ts). */
+  readonly #served = new Set<string>();
   #planMs = 0;
   /** Writes that waited in the last pass. */
   #postponed = 0;
@@ -81,33 +85,38 @@ class SubnetsController implements Controller {
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
     const { caches, owners, clock } = deps;
-    this.#parts = new PartsAtRest(clock.nowMs);
     this.#liveness = new LivenessCache(clock.nowMs);
-    this.#strays = new StrayAddresses(caches);
     this.#ending = new EndingPods(() => owners.pools.ending, caches.allocations);
-    const watched = [caches.reserved, caches.vendorConf, caches.coordinators, caches.namespaces];
+    this.#changeAll();
     this.#loop = startReconciling(deps, {
       failure: "Dividing the Subnets failed",
-      work: () => this.#reconcile(),
+      work: () =>
+        this.#reconcile().catch((error) => {
+          this.#changeAll();
+          throw error;
+        }),
       restMs: () => Math.max(SUBNETS_REST_MS + this.#planMs, this.#postponedMs),
-      follow: (wake) => [
-        owners.pools.subscribe(() => {
-          this.#liveness.changed();
+      follow: (wake) => {
+        const changeAll = (): void => {
+          this.#changeAll();
           wake();
-        }),
-        ...watched.map((cache) => cache.subscribe(wake)),
-        caches.pools.subscribe((change) => {
-          const gone = noteGone(this.#pools, change);
-          if (gone !== undefined) this.#reserved.delete(gone.uid);
-          this.#strays.poolChanged(change);
-          if (!isOwn(this.#pools, change) && !this.#parts.ignores(change)) wake();
-        }),
-        caches.subnets.subscribe((change) => {
-          noteGone(this.#subnets, change);
-          if (!isOwn(this.#subnets, change)) wake();
-        }),
-        caches.allocations.subscribe((change) => this.#onAllocation(change)),
-      ],
+        };
+        return [
+          owners.pools.subscribe(wake),
+          ...[caches.reserved, caches.vendorConf, caches.coordinators].map((cache) => cache.subscribe(changeAll)),
+          caches.namespaces.subscribe(({ key }) => {
+            for (const { application, subnets } of this.#demands)
+              if (application.namespace === key) for (const name of subnets) this.#changed.add(name);
+            wake();
+          }),
+          caches.pools.subscribe((change) => this.#onPool(change)),
+          caches.subnets.subscribe(({ key }) => {
+            this.#changed.add(key);
+            wake();
+          }),
+          caches.allocations.subscribe((change) => this.#onAllocation(change)),
+        ];
+      },
     });
   }
 
@@ -124,41 +133,84 @@ class SubnetsController implements Controller {
     return this.#postponed === 0 ? 0 : this.#deps.poolWrites.waitMs(this.#postponed);
   }
 
+  #changeAll(): void {
+    const { pools, subnets } = this.#deps.caches;
+    const named = [...pools.items.values()].flatMap(({ value }) => value?.spec.generated?.subnet ?? []);
+    this.#changed = new Set([...subnets.items.keys(), ...named, ...this.#changed]);
+  }
+
+  /** A status is written often, and planning reads nothing of it. */
+  #onPool(change: Change<ControlledPool>): void {
+    const { before } = change;
+    const now = change.kind === "set" ? change.value : undefined;
+    if (before !== undefined && now?.uid !== before.uid) this.#reserved.delete(before.uid);
+    const names = [before, now].flatMap((pool) => (pool === undefined ? [] : [pool.value?.spec.generated?.subnet]));
+    const isSame = before !== undefined && now !== undefined && isSamePool(before, now);
+    if (isSame && !names.some((name) => name !== undefined && this.#changed.has(name))) return;
+    for (const name of names) {
+      // Others' addresses are given to no generated pool.
+      if (name === undefined) this.#changeAll();
+      else this.#changed.add(name);
+    }
+    this.#loop.wake();
+  }
+
   #onAllocation(change: Change<CachedAllocation>): void {
     const { kind, before } = change;
-    if (this.#strays.allocationChanged(change) || this.#ending.has(before)) this.#loop.wake();
-    if (kind === "gone" && before !== undefined && this.#waiting.has(before.spec.pool)) this.#loop.wake();
+    const strays = [before, kind === "set" ? change.value : undefined].filter((each) => each && this.#isStray(each));
+    for (const stray of strays) if (stray !== undefined) this.#changeAround(stray);
+    const isFreed = kind === "gone" && this.#waiting.has(before.spec.pool);
+    if (strays.length > 0 || isFreed || this.#ending.has(before)) this.#loop.wake();
+  }
+
+  /** Whether the address has left the pool that it was claimed from: another pool may have it by now. */
+  #isStray({ spec: { pool: name, ip } }: CachedAllocation): boolean {
+    const pool = this.#deps.caches.pools.items.get(name);
+    const { generated, ranges = [] } = pool?.value?.spec ?? {};
+    return pool === undefined || (generated !== undefined && !ranges.some((range) => rangeContains(range, ip)));
+  }
+
+  #changeAround({ spec: { addressSpace, ip } }: CachedAllocation): void {
+    for (const { name, value } of this.#deps.caches.subnets.items.values())
+      if (value?.spec.addressSpace === addressSpace && prefixContains(value.spec.subnet, ip)) this.#changed.add(name);
   }
 
   async #reconcile(): Promise<number | undefined> {
-    const { caches, owners, leading, poolWrites } = this.#deps;
+    const { caches, owners, leading, poolWrites, clock } = this.#deps;
+    const behindMs = this.#writtenMs + WATCHES_BEHIND_MS - clock.nowMs();
+    this.#written = this.#written.filter((object) => isBehind(caches[object.kind].items.get(object.name), object));
+    if (this.#written.length > 0 && behindMs > 0) return behindMs;
+    this.#written = [];
     // If the feature is off, no liveness is read and all pools stay as they are.
     const { enableSubnet } = settingsOf(caches);
     const demands = enableSubnet ? owners.pools.demands(demandSettings(caches)) : NO_DEMANDS;
-    this.#liveness.demanded(demands.demands.map(({ application }) => application));
+    this.#liveness.expire(demands.demands.map(({ application }) => application));
     let plan = this.#plan(demands);
     if (enableSubnet && plan.ask.length > 0) {
       await this.#liveness.read(plan.ask, this.#reads, leading);
       plan = this.#plan(demands);
     }
+    this.#changed = new Set(plan.open);
     this.#refusals = [];
     this.#restMs = Number.POSITIVE_INFINITY;
     this.#unmade = [];
     this.#waiting = plan.waiting;
-    const { networks, remove, waiting, postponed } = this.#turns.admit(plan, poolWrites);
+    const { networks, remove, held, postponed } = admitWrites(plan, poolWrites, this.#served);
+    const waiting = [...held].filter((pool) => !("object" in pool) && pool.now === undefined);
     this.#postponed = postponed;
     await inParallel(remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
-    const deps: ApplyDeps = { ...this.#applyDeps, waitingFor: (subnet) => waiting.get(subnet) ?? 0 };
-    const idle = await inParallel([...networks.entries()], NETWORKS_AT_ONCE, async ([at, network]) => {
-      const wasIdle = plan.kept.has(plan.networks[at] as NetworkPlan);
-      return (wasIdle && !hasWrites(network)) || (await applyPlan(deps, network));
-    });
-    for (const part of plan.parts) {
-      if (part.plan.networks.every((network) => idle[plan.networks.indexOf(network)])) this.#parts.rest(part);
-    }
+    const deps: ApplyDeps = {
+      ...this.#applyDeps,
+      waitingFor: (name) => waiting.filter(({ generated }) => generated.subnet === name).length,
+    };
+    const isDone = await inParallel(networks, NETWORKS_AT_ONCE, (network) => applyPlan(deps, network));
+    for (const [at, { subnets }] of networks.entries())
+      if (isDone[at] !== true) for (const { subnet } of subnets) this.#changed.add(subnet.object.name);
+    for (const { generated } of [...held, ...plan.remove]) this.#changed.add(generated.subnet);
+    this.#writtenMs = clock.nowMs();
     await releaseUnreadable(this.#deps, this.#unreadable);
     this.#report(plan, demands);
-    return this.#dueMs(plan);
+    return this.#dueMs(plan, isDone.every(Boolean));
   }
 
   get #reads(): Parameters<LivenessCache["read"]>[1] {
@@ -178,28 +230,50 @@ class SubnetsController implements Controller {
     };
   }
 
-  #plan(all: Demands): PartialPlan {
+  /** Plans what has changed. `open`: names of the Subnets that must be planned again, whatever happens. */
+  #plan(all: Demands): SubnetsPlan & { readonly open: readonly string[] } {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
-    const pools = this.#pools.applyTo(caches.pools.items);
-    const plan = this.#parts.plan(
+    const pools = [...caches.pools.items.values()];
+    const demands = this.#ending.addTo(all.demands, pools);
+    const now = new Set(demands);
+    for (const { subnets } of this.#demands.symmetricDifference(now))
+      for (const name of subnets) this.#changed.add(name);
+    this.#demands = now;
+    if (this.#changed.size === 0) return { ...NO_PLAN, open: [] };
+    const livenessOf = this.#livenessWith(all);
+    const unsettled = new Set<string>();
+    const part = changedPart(
       viewOf({
-        caches,
-        demands: this.#ending.addTo(all.demands, pools),
-        livenessOf: this.#livenessWith(all),
+        ...{ caches, demands, pools, subnets: this.#readSubnets() },
+        livenessOf: (application) => {
+          const liveness = livenessOf(application);
+          // A workload that is gone stays gone.
+          if (liveness !== "gone") unsettled.add(poolOwnerKey(application));
+          return liveness;
+        },
         successorOf: (application) => this.#liveness.successorOf(application),
-        pools,
-        subnets: this.#readSubnets(),
-        strays: this.#strays.all,
         excessMs: (uid) => beganMs - (this.#excessSinceMs.get(uid) ?? beganMs),
       }),
+      this.#changed,
     );
+    const plan = planSubnets(part);
     // A plan that asks says nothing of what it asks for.
     if (plan.ask.length === 0)
       for (const uid of this.#excessSinceMs.keys()) if (!plan.excess.has(uid)) this.#excessSinceMs.delete(uid);
     for (const uid of plan.excess) if (!this.#excessSinceMs.has(uid)) this.#excessSinceMs.set(uid, beganMs);
     this.#planMs = clock.nowMs() - beganMs;
-    return plan;
+    const open = part.pools.filter(
+      ({ object: { uid, name }, generated: { application } }) =>
+        plan.excess.has(uid) || plan.waiting.has(name) || unsettled.has(poolOwnerKey(application)),
+    );
+    return {
+      ...plan,
+      open: [
+        ...open.map(({ generated }) => generated.subnet),
+        ...plan.shortfalls.flatMap(({ demand }) => demand.subnets),
+      ],
+    };
   }
 
   /** Few passes ask for it. */
@@ -218,24 +292,12 @@ class SubnetsController implements Controller {
     };
   }
 
-  /** Decodes each status once per version: it may list many pools. */
   #readSubnets(): CurrentSubnet[] {
-    const objects = this.#subnets.applyTo(this.#deps.caches.subnets.items);
-    const uids = new Set(objects.map(({ uid }) => uid));
-    for (const uid of this.#read.keys()) if (!uids.has(uid)) this.#read.delete(uid);
-    return objects.flatMap((object) => {
-      const known = this.#read.get(object.uid);
-      if (known?.version === object.resourceVersion) return known.subnet ?? [];
-      const subnet = readSubnet(object);
-      this.#read.set(object.uid, { version: object.resourceVersion, subnet });
-      return subnet ?? [];
-    });
+    return [...this.#deps.caches.subnets.items.values()].flatMap((object) => readSubnet(object) ?? []);
   }
 
-  /** As of the last {@link SubnetsController.#readSubnets}. */
   get #unreadable(): ControlledSubnet[] {
-    const all = [...this.#deps.caches.subnets.items.values()];
-    return all.filter(({ uid }) => this.#read.get(uid)?.subnet === undefined);
+    return [...this.#deps.caches.subnets.items.values()].filter((object) => readSubnet(object) === undefined);
   }
 
   get #applyDeps(): Omit<ApplyDeps, "waitingFor"> {
@@ -243,13 +305,8 @@ class SubnetsController implements Controller {
     return {
       api,
       leading,
-      pools: this.#pools,
       reserved: this.#reserved,
-      wroteSubnet: (before, now) => {
-        this.#subnets.wrote(before.object, now.object);
-        this.#read.set(now.object.uid, { version: now.object.resourceVersion, subnet: now });
-      },
-      forgetSubnet: (name) => this.#subnets.forget(name),
+      wrote: (kind, { name, resourceVersion }) => void this.#written.push({ kind, name, resourceVersion }),
       isKnown: (pool) => caches.pools.items.has(pool),
       refused: (what, refusal, target) => this.#refuse(what, refusal, target),
     };
@@ -272,14 +329,12 @@ class SubnetsController implements Controller {
     const { name, uid, resourceVersion } = object;
     const body = { preconditions: { uid, resourceVersion } };
     try {
-      const answer = await api.call({ method: "DELETE", path: objectPath(IP_POOLS, { name }), body, signal });
-      if (answer.kind === "IPPool") this.#pools.wrote(object, decodeControlledPool(answer));
+      await api.call({ method: "DELETE", path: objectPath(IP_POOLS, { name }), body, signal });
       const of = describePoolOwner(generated.application);
       log.info({ pool: name, of }, "Deleting a generated pool that is no longer needed");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (!isConflict(error) && !isNotFound(error)) this.#refuse(`IPPool "${name}" cannot be deleted`, error);
-      this.#pools.forget(name);
     }
   }
 
@@ -312,42 +367,26 @@ class SubnetsController implements Controller {
     ];
   }
 
-  /**
-   * Returns when the next pass is due if nothing changes: milliseconds. At once after a write: there may be more to do,
-   * and else the parts are found to be at rest.
-   */
-  #dueMs({ postponed }: SubnetsPlan): number | undefined {
-    if (this.#pools.hasWritten || this.#subnets.hasWritten) return 0;
+  /** Returns when the next pass is due if nothing changes: milliseconds. `isDone`: no write was refused. */
+  #dueMs({ postponed }: SubnetsPlan, isDone: boolean): number | undefined {
     const now = this.#deps.clock.nowMs();
     const dues = [...postponed].map((uid) => (this.#excessSinceMs.get(uid) ?? now) + SHRINK_AFTER_MS - now);
     if (this.#refusals.length > 0) dues.push(this.#restMs);
+    else if (!isDone) dues.push(RECONCILE_RETRY_MS);
     if (this.#postponed > 0) dues.push(this.#postponedMs);
     if (this.#liveness.dueMs !== undefined) dues.push(this.#liveness.dueMs);
     return dues.length === 0 ? undefined : Math.max(0, Math.min(...dues));
   }
 }
 
-function hasWrites({ targets }: NetworkPlan): boolean {
-  return targets.some(({ now, isChanged }) => now === undefined || isChanged);
+/** Compares what planning reads: a status is nothing of it. */
+function isSamePool(a: ControlledPool, b: ControlledPool): boolean {
+  return a.uid === b.uid && a.deleting === b.deleting && a.generation > 0 && a.generation === b.generation;
 }
 
-/** Own writes wake nobody: the pass that has made them is followed by another one. */
-function isOwn<T extends { name: string; uid: string; resourceVersion: string }>(
-  writes: OwnWrites<T>,
-  change: Change<T>,
-): boolean {
-  return change.kind === "set" && writes.isOwn(change.value);
-}
-
-/** Returns the object that is gone, if one is. Covers also an object that was recreated under its name. */
-function noteGone<T extends { name: string; uid: string; resourceVersion: string }>(
-  writes: OwnWrites<T>,
-  change: Change<T>,
-): T | undefined {
-  const { before } = change;
-  if (before === undefined || (change.kind === "set" && change.value.uid === before.uid)) return undefined;
-  writes.gone(before);
-  return before;
+/** Whether the watch has yet to bring an object as it was written. */
+function isBehind(cached: Written | undefined, { resourceVersion }: Written): boolean {
+  return cached === undefined || BigInt(cached.resourceVersion) < BigInt(resourceVersion);
 }
 
 /** All that matters of a pool, which may be invalid itself. */

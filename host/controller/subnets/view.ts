@@ -6,7 +6,6 @@ import { joinSpans, spansOf } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { FAMILIES, type Family } from "../../net/ip.ts";
-import { rangeContains } from "../../net/range.ts";
 import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
 import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
@@ -48,38 +47,24 @@ function readStatus(object: ControlledSubnet): { assignments?: Assignments; faul
   }
 }
 
-/** The same for the same object: it is compared with that of the last pass. */
 function readPool(object: ControlledPool): CurrentPool | undefined {
   const { spec } = object.value ?? {};
-  if (spec?.generated === undefined) return undefined;
-  const pool = readPools.get(object) ?? { object, spec, generated: spec.generated };
-  readPools.set(object, pool);
-  return pool;
+  return spec?.generated === undefined ? undefined : { object, spec, generated: spec.generated };
 }
-
-const readPools = new WeakMap<ControlledPool, CurrentPool>();
 
 type Other = SubnetsView["others"][number];
 
 type OtherSpec = Pick<AddressSpec, "addressSpace" | "family" | "ranges"> &
   Partial<Pick<AddressSpec, "subnet" | "gateway" | "routes">>;
 
-function readOther(spec: OtherSpec): Other {
-  const { addressSpace, family, ranges, subnet, gateway, routes = [] } = spec;
+function readOther({ addressSpace, family, ranges, subnet, gateway, routes = [] }: OtherSpec): Other {
   const named = subnet === undefined ? [] : routersOf({ subnet, gateway, routes });
   const routers = named.map(({ value }) => ({ first: value, last: value }));
-  const other = readOthers.get(spec) ?? { addressSpace, family, spans: joinSpans([...spansOf(ranges), ...routers]) };
-  readOthers.set(spec, other);
-  return other;
+  return { addressSpace, family, spans: joinSpans([...spansOf(ranges), ...routers]) };
 }
 
-const readOthers = new WeakMap<object, Other>();
-
-/** Reads the addresses of the cluster's machines in each of these address spaces. The same for the same status. */
+/** Reads the addresses of the cluster's machines in each of these address spaces. */
 function readOccupied(status: object, spaces: ReadonlySet<string>): readonly Other[] {
-  const key = [...spaces].join();
-  const known = readStatuses.get(status);
-  if (known?.key === key) return known.others;
   const ips = occupiedOf(status).map(({ ip }) => ip);
   const others = [...spaces].flatMap((addressSpace) =>
     FAMILIES.map((family): Other => {
@@ -87,28 +72,10 @@ function readOccupied(status: object, spaces: ReadonlySet<string>): readonly Oth
       return { addressSpace, family, spans: joinSpans(own.map(({ value }) => ({ first: value, last: value }))) };
     }),
   );
-  const filled = others.filter(({ spans }) => spans.length > 0);
-  readStatuses.set(status, { key, others: filled });
-  return filled;
+  return others.filter(({ spans }) => spans.length > 0);
 }
-
-const readStatuses = new WeakMap<object, { readonly key: string; readonly others: readonly Other[] }>();
-
-const NO_STATUS = {};
 
 const NO_LABELS: Labels = {};
-
-/**
- * An address that its pool has as it was written last is no stray: the watch has yet to tell of that. Pools' events,
- * which go to every node, may come later than those of the allocations.
- */
-function strayAmong(pools: readonly ControlledPool[], strays: SubnetsView["strays"]): SubnetsView["strays"] {
-  const byName = new Map(pools.map((pool) => [pool.name, pool]));
-  return strays.filter(({ pool, family, address: value }) => {
-    const { ranges = [] } = byName.get(pool)?.value?.spec ?? {};
-    return !ranges.some((range) => rangeContains(range, { family, value }));
-  });
-}
 
 /** Returns the names of the allocations that pods have of the workload's pools which end with it. */
 export function boundOf({ pools, allocations }: Caches, application: PoolOwner): string[] {
@@ -141,23 +108,13 @@ interface ViewParts {
   readonly livenessOf: SubnetsView["livenessOf"];
   readonly successorOf: SubnetsView["successorOf"];
   readonly excessMs: SubnetsView["excessMs"];
-  readonly strays: SubnetsView["strays"];
 }
 
-export function viewOf({
-  caches,
-  demands,
-  pools,
-  subnets,
-  livenessOf,
-  successorOf,
-  excessMs,
-  strays,
-}: ViewParts): SubnetsView {
+export function viewOf({ caches, demands, pools, subnets, livenessOf, successorOf, excessMs }: ViewParts): SubnetsView {
   const settings = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
-  const { status = NO_STATUS } = caches.coordinators.items.get("default") ?? {};
+  const { status = {} } = caches.coordinators.items.get("default") ?? {};
   const spaces = new Set(subnets.map(({ spec }) => spec.addressSpace));
   return {
     demands,
@@ -168,9 +125,8 @@ export function viewOf({
     pools: pools.flatMap((object) => readPool(object) ?? []),
     others: [...[...byHand, ...reserved].map(readOther), ...readOccupied(status, spaces)],
     poolNames: new Set(pools.map(({ name }) => name)),
-    isHeld: (addressSpace: string, family: Family, value: bigint) =>
-      caches.allocations.items.has(allocationName({ family, value }, addressSpace)),
-    strays: strays.length === 0 ? strays : strayAmong(pools, strays),
+    holderOf: (addressSpace: string, family: Family, value: bigint) =>
+      caches.allocations.items.get(allocationName({ family, value }, addressSpace))?.spec.pool,
     labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
     closedTo: closedTo(settings),
     maxPoolSize: settings.maxGeneratedPoolSize,

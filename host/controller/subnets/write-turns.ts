@@ -1,123 +1,95 @@
 /**
- * Which of a plan's writes of pools are made now, when there are too many for all nodes to be told of them in time
- * (pool-writes.ts): those that give a pool that exists more addresses, then all others. Among each the namespaces
- * take turns, so that the roll-out of one does not keep the others waiting. Waiting writes are planned again, so the
- * plan for them is as good as new.
+ * Which of a plan's writes of pools are made now. Each is sent to all nodes (pool-writes.ts): 100 new workloads on 1,000
+ * nodes take 0.4 s of the API server's time, and never wait; 10,000 on 5,000 nodes would hold back the events of all
+ * pools for 190 s. Pools that exist and need more addresses come first, and the namespaces take turns. Writes that wait
+ * are planned again.
  */
 import { spansOf, withoutSpans } from "../../core/spans.ts";
 import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { PoolWrites } from "../pool-writes.ts";
 import type { CurrentPool, NetworkPlan, PoolTarget, SubnetsPlan } from "./model.ts";
 
-/** Writes for one workload, which are made together: its pods need the pools of all NICs and families. */
-interface Turn {
-  readonly namespace: string;
-  readonly pools: Set<PoolTarget | CurrentPool>;
-  writes: number;
-}
+type Pool = PoolTarget | CurrentPool;
 
 interface AdmittedWrites extends Pick<SubnetsPlan, "networks" | "remove"> {
-  /** Writes that wait. */
+  /** Pools whose writes wait, and the number of these writes. */
+  readonly held: ReadonlySet<Pool>;
   readonly postponed: number;
-  /** By the Subnet's name: new pools that wait. */
-  readonly waiting: ReadonlyMap<string, number>;
 }
 
-export class WriteTurns {
-  /** By namespace: when it had its last turn, of all turns since nothing waited. */
-  readonly #last = new Map<string, number>();
-  #count = 0;
-
-  /** Returns what of the plan is carried out now, and has spent that of `writes`. */
-  admit({ networks, remove }: Pick<SubnetsPlan, "networks" | "remove">, writes: PoolWrites): AdmittedWrites {
-    const [urgent, others] = turnsOf(networks, remove);
-    const wanted = [...urgent, ...others].reduce((sum, turn) => sum + turn.writes, 0);
-    // A small rest is not begun: each round costs a write of the Subnets, too.
-    const mayBegin = writes.waitMs(wanted) === 0;
-    const held = new Set<PoolTarget | CurrentPool>();
-    let postponed = 0;
-    for (const turn of [...this.#inOrder(urgent), ...this.#inOrder(others)]) {
-      if (mayBegin && writes.isOpen) {
-        writes.spend(turn.writes);
-        this.#last.set(turn.namespace, ++this.#count);
-      } else {
-        postponed += turn.writes;
-        for (const pool of turn.pools) held.add(pool);
-      }
-    }
-    if (postponed === 0) this.#last.clear();
-    // Writes without a turn count all the same.
-    const fences = networks.flatMap(({ targets }) => targets.filter(isFence)).length;
-    writes.spend(fences);
-    if (held.size === 0) return { networks, remove, postponed, waiting: new Map() };
-    return {
-      networks: networks.map((network) => without(network, held)),
-      remove: remove.filter((pool) => !held.has(pool)),
-      postponed,
-      waiting: waitingIn(networks, held),
-    };
+/**
+ * Returns what of the plan is carried out now, and has spent that of `writes`. `served`: the namespaces that have had a
+ * turn since nothing waited, in the order of their last ones; it keeps that.
+ */
+export function admitWrites(
+  { networks, remove }: Pick<SubnetsPlan, "networks" | "remove">,
+  writes: PoolWrites,
+  served: Set<string>,
+): AdmittedWrites {
+  const targets = networks.flatMap((network) => network.targets.filter(isWritten));
+  // A pool with addresses that its Subnet's status does not list is written before the status lists them.
+  const [fences = [], urgent = [], others = []] = [0, 1, 2].map((rank) =>
+    targets.filter((each) => rankOf(each) === rank),
+  );
+  writes.spend(fences.length);
+  // A small rest is not begun: each round costs a write of the Subnets, too.
+  const mayBegin = writes.waitMs(writesOf([...urgent, ...others, ...remove])) === 0;
+  const held = new Set<Pool>();
+  for (const { namespace, pools } of [...inTurns(urgent, served), ...inTurns([...others, ...remove], served)]) {
+    if (mayBegin && writes.isOpen) {
+      writes.spend(writesOf(pools));
+      served.delete(namespace);
+      served.add(namespace);
+    } else for (const pool of pools) held.add(pool);
   }
-
-  /** The namespace whose last turn is longest ago comes first, and each again when all others have had theirs. */
-  #inOrder(turns: readonly Turn[]): Turn[] {
-    const queues = [...Map.groupBy(turns, ({ namespace }) => namespace)]
-      .toSorted(([a], [b]) => (this.#last.get(a) ?? 0) - (this.#last.get(b) ?? 0))
-      .map(([, queue]) => queue);
-    const rounds = Math.max(0, ...queues.map(({ length }) => length));
-    return Array.from({ length: rounds }, (_, round) => queues.flatMap((queue) => queue[round] ?? [])).flat();
-  }
-}
-
-/** Returns the urgent ones, and the others. */
-function turnsOf(networks: readonly NetworkPlan[], remove: readonly CurrentPool[]): readonly [Turn[], Turn[]] {
-  const [urgent, others] = [new Map<string, Turn>(), new Map<string, Turn>()];
-  const add = (turns: Map<string, Turn>, pool: PoolTarget | CurrentPool, writes: number): void => {
-    const { application } = pool.generated;
-    const key = poolOwnerKey(application);
-    const turn = turns.get(key) ?? { namespace: application.namespace, pools: new Set(), writes: 0 };
-    turns.set(key, turn);
-    turn.pools.add(pool);
-    turn.writes += writes;
+  if (held.size === 0) served.clear();
+  return {
+    networks: networks.map((network) => without(network, held)),
+    remove: remove.filter((pool) => !held.has(pool)),
+    held,
+    postponed: writesOf([...held]),
   };
-  for (const pool of remove) add(others, pool, 1);
-  for (const target of networks.flatMap(({ targets }) => targets)) {
-    // A new pool is created, and then filled if there is anything for it.
-    if (target.now === undefined) add(others, target, target.isChanged ? 2 : 1);
-    else if (target.isChanged && !isFence(target)) add(grows(target) ? urgent : others, target, 1);
-  }
-  return [[...urgent.values()], [...others.values()]];
+}
+
+function isWritten({ now, isChanged }: PoolTarget): boolean {
+  return now === undefined || isChanged;
+}
+
+function rankOf(target: PoolTarget): 0 | 1 | 2 {
+  return target.isUnknown ? 0 : target.now !== undefined && grows(target) ? 1 : 2;
 }
 
 function grows({ now, spans }: PoolTarget): boolean {
   return withoutSpans(spans, now === undefined ? [] : spansOf(now.spec.ranges)).length > 0;
 }
 
+/** A new pool is created, and then filled if there is anything for it. */
+function writesOf(pools: readonly Pool[]): number {
+  return pools.reduce((sum, pool) => sum + ("isChanged" in pool && !pool.now && pool.isChanged ? 2 : 1), 0);
+}
+
 /**
- * A pool with addresses that its Subnet's status does not list is written before the status lists them: an earlier
- * writer may be about to write it.
+ * Returns the pools of each workload, which its pods need together: first one workload of each namespace, that with the
+ * earliest last turn first.
  */
-function isFence({ isChanged, isUnknown }: PoolTarget): boolean {
-  return isChanged && isUnknown;
+function inTurns(all: readonly Pool[], served: ReadonlySet<string>) {
+  const lastTurns = new Map([...served].map((namespace, at) => [namespace, at]));
+  const ranks = new Map<string, number>();
+  const workloads = [...Map.groupBy(all, ({ generated }) => poolOwnerKey(generated.application)).values()];
+  const turns = workloads.map((pools) => {
+    const { namespace = "" } = pools[0]?.generated.application ?? {};
+    const rank = ranks.get(namespace) ?? 0;
+    ranks.set(namespace, rank + 1);
+    return { namespace, pools, rank, last: lastTurns.get(namespace) ?? -1 };
+  });
+  return turns.toSorted((a, b) => a.rank - b.rank || a.last - b.last);
 }
 
 /** Returns the plan without the writes of these pools. Addresses that their Subnets reserve for them stay reserved. */
-function without({ subnets, targets }: NetworkPlan, held: ReadonlySet<PoolTarget | CurrentPool>): NetworkPlan {
+function without({ subnets, targets }: NetworkPlan, held: ReadonlySet<Pool>): NetworkPlan {
   const left = targets.flatMap((target) => {
     if (!held.has(target)) return target;
     return target.now === undefined ? [] : { ...target, isChanged: false };
   });
-  return { subnets, targets: left, grows: left.some((target) => target.isChanged && grows(target)) };
-}
-
-function waitingIn(
-  networks: readonly NetworkPlan[],
-  held: ReadonlySet<PoolTarget | CurrentPool>,
-): ReadonlyMap<string, number> {
-  const waiting = new Map<string, number>();
-  for (const target of networks.flatMap(({ targets }) => targets)) {
-    const { name } = target.subnet?.object ?? {};
-    if (name === undefined || target.now !== undefined || !held.has(target)) continue;
-    waiting.set(name, (waiting.get(name) ?? 0) + 1);
-  }
-  return waiting;
+  return { subnets, targets: left, grows: left.some((target) => isWritten(target) && grows(target)) };
 }

@@ -10,7 +10,7 @@
  * pools and capacities as they become.
  */
 
-import { spansOf, withoutSpans } from "../../../core/spans.ts";
+import { joinSpans, spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import { byName } from "../../../lib/order.ts";
 import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../resources/fields/subnet-pool.ts";
@@ -19,10 +19,10 @@ import { refuseNamespace } from "../../../resources/subnet.ts";
 import type { CurrentPool, NetworkPlan, PoolTarget, Shortfall, SubnetsPlan, SubnetsView } from "../model.ts";
 import { poolNameOf } from "../pool-object.ts";
 import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
+import { subnetOf } from "./changed-part.ts";
 import { giveBack, type IsBusy } from "./free-spans.ts";
 import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
-import { subnetOf } from "./split-view.ts";
 
 /**
  * Time for which a generated pool has more addresses than it needs before it shrinks, unless another pool lacks some:
@@ -74,7 +74,9 @@ export function planSubnets(view: SubnetsView): SubnetsPlan {
     shortfalls,
     excess: shrunk.excess.union(unused.excess),
     postponed: shrunk.postponed.union(unused.postponed),
-    waiting: shrunk.waiting.union(unused.waiting),
+    waiting: new Set(draft.pools.flatMap((pool) => (pool.keepsHeld ? pool.name : [])))
+      .union(shrunk.waiting)
+      .union(unused.waiting),
   };
 }
 
@@ -136,14 +138,20 @@ class Draft {
     }
   }
 
-  /** An address that a pod has of another pool serves no pod of this one. */
+  /**
+   * An address that a pod has of another pool serves no pod of this one: it was claimed while the controller, which did
+   * not know of that yet, took it back.
+   */
   dropStrays(): void {
-    for (const { addressSpace, family, address, pool: origin } of this.view.strays)
-      for (const pool of this.pools) {
-        const { network } = pool.capacity ?? {};
-        if (network?.addressSpace !== addressSpace || network.family !== family) continue;
-        if (pool.name !== origin) pool.drop(address);
-      }
+    for (const pool of this.pools) {
+      const { addressSpace, family } = pool.spec;
+      if (pool.capacity === undefined) continue;
+      for (const { first, last } of joinSpans([...pool.target, ...pool.promised]))
+        for (let address = first; address <= last; address++) {
+          const holder = this.view.holderOf(addressSpace, family, address);
+          if (holder !== undefined && holder !== pool.name) pool.drop(address);
+        }
+    }
   }
 
   /** Counts the addresses of the pools for their namespaces. */
@@ -180,7 +188,7 @@ class Draft {
   }
 
   isHeldIn({ spec: { addressSpace, family } }: PlannedPool): IsBusy {
-    return (address) => this.view.isHeld(addressSpace, family, address);
+    return (address) => this.view.holderOf(addressSpace, family, address) !== undefined;
   }
 
   livenessOf(application: PoolOwner) {

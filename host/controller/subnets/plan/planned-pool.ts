@@ -49,6 +49,8 @@ export class PlannedPool {
   /** The addresses that it should have. */
   target: Spans;
   generated: SubnetPoolSpec;
+  /** It keeps addresses only because they are in use. */
+  keepsHeld = false;
 
   constructor(name: string, place: Place, generated: SubnetPoolSpec) {
     const { now, capacity } = place;
@@ -103,7 +105,9 @@ export class PlannedPool {
   keepOnly(spans: Spans, isHeld: IsBusy): void {
     const odd = withoutSpans(this.target, spans);
     if (odd.length === 0) return;
-    this.target = joinSpans([...sharedSpans(this.target, spans), ...heldIn(odd, isHeld)]);
+    const held = heldIn(odd, isHeld);
+    this.keepsHeld ||= held.length > 0;
+    this.target = joinSpans([...sharedSpans(this.target, spans), ...held]);
   }
 }
 
@@ -144,6 +148,7 @@ export function resolveOverlaps(
     const theirs = joinSpans([...assigned, ...withoutSpans(promised, pool.entry)]);
     // The Subnet may be known in an older version than the pool: what a pod has is never taken because of it.
     const held = heldIn(sharedSpans(pool.target, theirs), isHeldFor(pool));
+    pool.keepsHeld ||= held.length > 0;
     pool.target = joinSpans([...withoutSpans(pool.target, theirs), ...held]);
     pool.promised = withoutSpans(pool.entry, joinSpans([...assigned, ...promised]));
     assigned.push(...pool.target);

@@ -5,9 +5,9 @@
  */
 import { POOL_EVENTS_PER_SECOND, POOL_WRITES_SAVED_MS, PoolWrites } from "../../../../host/controller/pool-writes.ts";
 import type { NetworkPlan, OwnerState, PoolTarget, SubnetsPlan } from "../../../../host/controller/subnets/model.ts";
+import { changedPart } from "../../../../host/controller/subnets/plan/changed-part.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
-import { splitView } from "../../../../host/controller/subnets/plan/split-view.ts";
-import { WriteTurns } from "../../../../host/controller/subnets/write-turns.ts";
+import { admitWrites } from "../../../../host/controller/subnets/write-turns.ts";
 import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
 import { PlannedSubnets } from "../../../world/planned-subnets.ts";
@@ -30,11 +30,11 @@ class Division implements Scenario {
   /** The demands of each workload. */
   readonly #demands = new Map<string, PoolDemand[]>();
   #networks: readonly NetworkPlan[] = [];
-  readonly #turns = new WriteTurns();
   readonly #writes = new PoolWrites({
     nodes: () => (POOL_EVENTS_PER_SECOND * POOL_WRITES_SAVED_MS) / 1_000 / WRITES_AT_ONCE,
     nowMs: () => this.#nowMs,
   });
+  readonly #served = new Set<string>();
   #nowMs = 0;
 
   readonly commands: Scenario["commands"] = {
@@ -178,7 +178,7 @@ class Division implements Scenario {
   #round({ ms = POOL_WRITES_SAVED_MS, times = 1 }): string[] {
     this.#nowMs += ms;
     const plan = planSubnets(this.#world.view());
-    const { networks, remove, postponed, waiting } = this.#turns.admit(plan, this.#writes);
+    const { networks, remove, held, postponed } = admitWrites(plan, this.#writes, this.#served);
     this.#world.carryOut({ ...plan, networks, remove });
     if (times > 1) return this.#round({ ms, times: times - 1 });
     const targets = networks.flatMap((network) => network.targets);
@@ -189,7 +189,7 @@ class Division implements Scenario {
       delete: remove.map(({ object }) => this.#labelOf(object.name)),
       "reserve in": grown.map(({ name }) => name),
       postponed: postponed === 0 ? [] : [postponed],
-      "new pools wait:": [...waiting].map((entry) => entry.join(" ")),
+      "new pools wait:": countBySubnet(held),
     };
     const filled = Object.entries(lists).filter(([, list]) => list.length > 0);
     return [filled.map(([title, list]) => `${title} ${list.join(" ")}`).join(" | ") || "nothing"];
@@ -238,15 +238,24 @@ class Division implements Scenario {
     return `${this.#labelOf(name)}: ${owner}, wants ${wanted} (${reason}), ${reclaim ? "reclaimed" : "kept"}${way.map((each) => `, ${each}`).join("")}`;
   }
 
-  /** `blue green: pools < workloads | red: …`: what is planned together. */
+  /** `blue green: pools < workloads | red: …`: what is planned when one of the Subnets has changed. */
   #parts(): string[] {
-    const parts = splitView(this.#world.view()).map(({ subnets, pools, demands }) => {
-      const namesOf = (all: readonly { object: { name: string } }[]) => all.map(({ object }) => object.name);
+    const view = this.#world.view();
+    const parts = view.subnets.map(({ object }) => {
+      const { subnets, pools, demands } = changedPart(view, new Set([object.name]));
+      const namesOf = (all: readonly { object: { name: string } }[]) => all.map(({ object: { name } }) => name);
       const words = [...namesOf(pools), "<", ...demands.map((each) => workloadOf(each.application))];
       return `${namesOf(subnets).join(" ")}: ${words.join(" ")}`;
     });
-    return [parts.sort().join(" | ") || "none"];
+    return [[...new Set(parts)].sort().join(" | ") || "none"];
   }
+}
+
+/** Returns `blue 3` for three new pools of Subnet blue. */
+function countBySubnet(pools: ReturnType<typeof admitWrites>["held"]): string[] {
+  const created = [...pools].filter((pool) => !("object" in pool) && pool.now === undefined);
+  const bySubnet = Map.groupBy(created, ({ generated }) => generated.subnet);
+  return [...bySubnet].map(([subnet, all]) => `${subnet} ${all.length}`);
 }
 
 const SUBNET_KEYS = ["ips", "excludeIPs", "gateway", "routes", "addressSpace", "namespaceName", "namespaceAffinity"];
