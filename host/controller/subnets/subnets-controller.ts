@@ -2,33 +2,30 @@
  * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass plans the
  * networks that have changed; a change of a workload, a pool or a Subnet starts the next one at once.
  */
-import * as z from "zod";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
-import { ApiError, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
+import { ApiError, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
+import { objectPath } from "../../kubernetes/paths.ts";
 import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import { rangeContains } from "../../net/range.ts";
-import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
+import { IP_POOLS } from "../../resources/collections.ts";
 import { describePoolOwner, type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
-import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
-import { patchIfSame } from "../patch.ts";
 import { RECONCILE_RETRY_MS, startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE, type Written } from "./apply-plan.ts";
 import { EndingPods } from "./ending-pods.ts";
 import { LivenessCache } from "./liveness-cache.ts";
-import type { CurrentPool, CurrentSubnet, OwnerState, PoolTarget, SubnetsPlan, SubnetsView } from "./model.ts";
+import type { CurrentPool, OwnerState, PoolTarget, SubnetsPlan, SubnetsView } from "./model.ts";
 import { changedPart } from "./plan/changed-part.ts";
 import { planSubnets, SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
+import { releaseUnreadable } from "./release-unreadable.ts";
 import { boundOf, demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
 import { admitWrites } from "./write-turns.ts";
 
@@ -146,7 +143,8 @@ class SubnetsController implements Controller {
     if (before !== undefined && now?.uid !== before.uid) this.#reserved.delete(before.uid);
     const names = [before, now].flatMap((pool) => (pool === undefined ? [] : [pool.value?.spec.generated?.subnet]));
     const isSame = before !== undefined && now !== undefined && isSamePool(before, now);
-    if (isSame && !names.some((name) => name !== undefined && this.#changed.has(name))) return;
+    const isAwaited = this.#written.length > 0 || names.some((name) => name !== undefined && this.#changed.has(name));
+    if (isSame && !isAwaited) return;
     for (const name of names) {
       // Others' addresses are given to no generated pool.
       if (name === undefined) this.#changeAll();
@@ -157,8 +155,9 @@ class SubnetsController implements Controller {
 
   #onAllocation(change: Change<CachedAllocation>): void {
     const { kind, before } = change;
-    const strays = [before, kind === "set" ? change.value : undefined].filter((each) => each && this.#isStray(each));
-    for (const stray of strays) if (stray !== undefined) this.#changeAround(stray);
+    const states = [before, kind === "set" ? change.value : undefined];
+    const strays = states.flatMap((each) => (each !== undefined && this.#isStray(each) ? each : []));
+    for (const stray of strays) this.#changeAround(stray);
     const isFreed = kind === "gone" && this.#waiting.has(before.spec.pool);
     if (strays.length > 0 || isFreed || this.#ending.has(before)) this.#loop.wake();
   }
@@ -198,7 +197,7 @@ class SubnetsController implements Controller {
     const { networks, remove, held, postponed } = admitWrites(plan, poolWrites, this.#served);
     const waiting = [...held].filter((pool) => !("object" in pool) && pool.now === undefined);
     this.#postponed = postponed;
-    await inParallel(remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
+    const isRemoved = await inParallel(remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
     const deps: ApplyDeps = {
       ...this.#applyDeps,
       waitingFor: (name) => waiting.filter(({ generated }) => generated.subnet === name).length,
@@ -210,7 +209,7 @@ class SubnetsController implements Controller {
     this.#writtenMs = clock.nowMs();
     await releaseUnreadable(this.#deps, this.#unreadable);
     this.#report(plan, demands);
-    return this.#dueMs(plan, isDone.every(Boolean));
+    return this.#dueMs(plan, [...isRemoved, ...isDone].every(Boolean));
   }
 
   get #reads(): Parameters<LivenessCache["read"]>[1] {
@@ -245,7 +244,8 @@ class SubnetsController implements Controller {
     const unsettled = new Set<string>();
     const part = changedPart(
       viewOf({
-        ...{ caches, demands, pools, subnets: this.#readSubnets() },
+        ...{ caches, demands, pools },
+        subnets: [...caches.subnets.items.values()].flatMap((object) => readSubnet(object) ?? []),
         livenessOf: (application) => {
           const liveness = livenessOf(application);
           // A workload that is gone stays gone.
@@ -292,10 +292,6 @@ class SubnetsController implements Controller {
     };
   }
 
-  #readSubnets(): CurrentSubnet[] {
-    return [...this.#deps.caches.subnets.items.values()].flatMap((object) => readSubnet(object) ?? []);
-  }
-
   get #unreadable(): ControlledSubnet[] {
     return [...this.#deps.caches.subnets.items.values()].filter((object) => readSubnet(object) === undefined);
   }
@@ -323,8 +319,8 @@ class SubnetsController implements Controller {
       this.#unmade.push({ application: target.generated.application, message: sentence });
   }
 
-  /** The finalizer keeps the pool until its last address is free. */
-  async #remove({ object, generated }: CurrentPool): Promise<void> {
+  /** Returns false if the write was refused. The finalizer keeps the pool until its last address is free. */
+  async #remove({ object, generated }: CurrentPool): Promise<boolean> {
     const { api, leading: signal, log } = this.#deps;
     const { name, uid, resourceVersion } = object;
     const body = { preconditions: { uid, resourceVersion } };
@@ -332,9 +328,11 @@ class SubnetsController implements Controller {
       await api.call({ method: "DELETE", path: objectPath(IP_POOLS, { name }), body, signal });
       const of = describePoolOwner(generated.application);
       log.info({ pool: name, of }, "Deleting a generated pool that is no longer needed");
+      return true;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (!isConflict(error) && !isNotFound(error)) this.#refuse(`IPPool "${name}" cannot be deleted`, error);
+      return false;
     }
   }
 
@@ -387,36 +385,4 @@ function isSamePool(a: ControlledPool, b: ControlledPool): boolean {
 /** Whether the watch has yet to bring an object as it was written. */
 function isBehind(cached: Written | undefined, { resourceVersion }: Written): boolean {
   return cached === undefined || BigInt(cached.resourceVersion) < BigInt(resourceVersion);
-}
-
-/** All that matters of a pool, which may be invalid itself. */
-const generatedPool = z.object({ spec: z.object({ generated: z.object({ subnet: z.string() }) }) });
-
-/**
- * Removes the finalizer from deleted Subnets without generated pools. Reads the API server, and only if there is such
- * a Subnet.
- */
-export async function releaseUnreadable(
-  { api, leading: signal }: { readonly api: KubeApi; readonly leading: AbortSignal },
-  unreadable: readonly ControlledSubnet[],
-): Promise<void> {
-  const leaving = unreadable.filter(({ deleting, finalizers }) => deleting && finalizers.includes(IN_USE_FINALIZER));
-  if (leaving.length === 0) return;
-  const used = await usedSubnets(api, signal);
-  for (const { name, uid, resourceVersion, finalizers } of leaving.filter((subnet) => !used.has(subnet.name))) {
-    const body = { metadata: { finalizers: finalizers.filter((each) => each !== IN_USE_FINALIZER) } };
-    await patchIfSame(api, { path: objectPath(SUBNETS, { name }), uid, resourceVersion, body, signal });
-  }
-}
-
-/** Returns the names of the Subnets that have generated pools. */
-async function usedSubnets(api: KubeApi, signal: AbortSignal): Promise<ReadonlySet<string>> {
-  const used = new Set<string>();
-  for await (const { items } of listPages(api, { path: collectionPath(IP_POOLS), signal })) {
-    for (const item of items) {
-      const { data } = generatedPool.safeParse(item);
-      if (data !== undefined) used.add(data.spec.generated.subnet);
-    }
-  }
-  return used;
 }

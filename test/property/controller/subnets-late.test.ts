@@ -16,8 +16,9 @@ import { formatIp } from "../../../host/net/ip.ts";
 import type { Range } from "../../../host/net/range.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { decodeAssignments } from "../../../host/resources/subnet.ts";
-import { MemoryApiServer, type StoredObject, type Written } from "../../fakes/memory-api-server.ts";
+import { ALLOCATIONS, MemoryApiServer, type StoredObject, type Written } from "../../fakes/memory-api-server.ts";
 import { type DemandOptions, ScriptedPoolOwners } from "../../fakes/scripted-pool-owners.ts";
+import { allocationObject, allocationSpec } from "../../lab/cluster/objects.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
 const [POOLS, SUBNETS] = [`${BERTH}/ippools`, `${BERTH}/subnets`];
@@ -46,6 +47,8 @@ class World {
   });
   readonly owners = new ScriptedPoolOwners();
   readonly breaches: string[] = [];
+  /** Writes that were refused. */
+  refused = 0;
 
   constructor() {
     this.server.onWritten = (written) => this.#check(written);
@@ -59,19 +62,26 @@ class World {
     this.owners.want(name, `uid-${name}`, ...demands.map((each) => ({ subnets: ["a"], reason: "pods", ...each })));
   }
 
-  /** Starts a controller; `stopAt`: the number of the write that does not return. */
-  async lead(stopAt = Number.POSITIVE_INFINITY, isDeaf = false) {
+  /** Starts a controller; `stopAt`: the number of the write that does not return; its watches are late by `lagMs`. */
+  async lead(stopAt = Number.POSITIVE_INFINITY, isDeaf = false, lagMs = 0) {
     let [writes, commitLate, isSilent] = [0, (): unknown => undefined, false];
     const leading = new AbortController();
     const api = this.server.client(
       (call, commit) => {
-        if (call.method === "GET" || ++writes !== stopAt) return Promise.resolve().then(commit);
+        if (call.method === "GET") return Promise.resolve().then(commit);
+        if (++writes !== stopAt)
+          return Promise.resolve()
+            .then(commit)
+            .catch((error: unknown) => {
+              this.refused++;
+              throw error;
+            });
         isSilent = true;
         if (isDeaf) return Promise.resolve().then(commit);
         commitLate = commit;
         return new Promise(() => {});
       },
-      (_path, deliver) => void (isSilent || queueMicrotask(deliver)),
+      (_path, deliver) => void (isSilent || (lagMs > 0 ? setTimeout(deliver, lagMs) : queueMicrotask(deliver))),
     );
     const log = openLog("test", "silent");
     const nowMs = () => performance.now();
@@ -96,6 +106,10 @@ class World {
       } catch {}
     };
     return { end, writes: () => writes, commitLate: tryLate };
+  }
+
+  addressesOf(owner: string): readonly string[] {
+    return this.#generated().flatMap((pool) => (pool.owner === owner ? pool.addresses : []));
   }
 
   /** `web 2 of a`, of each generated pool with addresses. */
@@ -239,3 +253,31 @@ it.each(Object.entries(SCENES))(
   },
   60_000,
 );
+
+it("a pass waits for what the last one wrote: a late watch costs no refused write", async () => {
+  const world = new World();
+  world.subnet("a", { ips: ["10.0.0.1-10.0.0.30"] });
+  const leader = await world.lead(undefined, false, 300);
+  for (let number = 10; number < 25; number++) {
+    world.want(`w${number}`, { count: 2 });
+    await vi.advanceTimersByTimeAsync(50);
+  }
+  await vi.advanceTimersByTimeAsync(REST_MS);
+  leader.end();
+  expect(world.sizes()).toEqual(Array.from({ length: 15 }, (_, at) => `w${at + 10} 2 of a`));
+  expect(world.refused).toBe(0);
+});
+
+it("an address that a pod of another pool turns out to have is replaced at once", async () => {
+  const world = new World();
+  world.subnet("a", {});
+  const leader = await world.lead();
+  world.want("web", { count: 2 });
+  await vi.advanceTimersByTimeAsync(REST_MS);
+  expect(world.addressesOf("web")).toEqual(["10.0.0.2", "10.0.0.3"]);
+  const claimed = allocationObject(allocationSpec("10.0.0.2", { pool: "former" }));
+  world.server.put(ALLOCATIONS, "10.0.0.2", claimed as StoredObject);
+  await vi.advanceTimersByTimeAsync(1_000);
+  leader.end();
+  expect(world.addressesOf("web")).toEqual(["10.0.0.3", "10.0.0.4"]);
+});

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { IN_USE_FINALIZER } from "../../../../host/controller/finalizers/plan-finalizers.ts";
 import type { ControlledSubnet } from "../../../../host/controller/objects.ts";
-import { releaseUnreadable } from "../../../../host/controller/subnets/subnets-controller.ts";
+import { releaseUnreadable } from "../../../../host/controller/subnets/release-unreadable.ts";
 import type { KubeCall } from "../../../../host/kubernetes/kube-api.ts";
 
 const POOL = { metadata: { name: "p" }, spec: { generated: { subnet: "used" } } };
