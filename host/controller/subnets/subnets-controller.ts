@@ -42,11 +42,6 @@ const FOLLOWED = "Generated pools follow the pods of a workload that was created
 /** How long a pass waits at most for what the last one wrote, in case a watch has broken: milliseconds. */
 const WATCHES_BEHIND_MS = 1_000;
 
-const NO_PLAN: SubnetsPlan = {
-  ...{ ask: [], networks: [], remove: [], shortfalls: [] },
-  ...{ excess: new Set(), postponed: new Set(), waiting: new Set() },
-};
-
 const NO_DEMANDS: Demands = { demands: [], faults: [] };
 
 class SubnetsController implements Controller {
@@ -239,7 +234,6 @@ class SubnetsController implements Controller {
     for (const { subnets } of this.#demands.symmetricDifference(now))
       for (const name of subnets) this.#changed.add(name);
     this.#demands = now;
-    if (this.#changed.size === 0) return { ...NO_PLAN, open: [] };
     const livenessOf = this.#livenessWith(all);
     const unsettled = new Set<string>();
     const part = changedPart(

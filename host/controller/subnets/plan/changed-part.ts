@@ -11,7 +11,7 @@ import type { CurrentPool, CurrentSubnet, SubnetsView } from "../model.ts";
 export function changedPart(view: SubnetsView, changed: ReadonlySet<string>): SubnetsView {
   const { subnets, pools, demands } = view;
   const byName = new Map(subnets.map((subnet) => [subnet.object.name, subnet]));
-  if (pools.some((pool) => subnetOf(byName, pool) === undefined)) return view;
+  if (changed.size > 0 && pools.some((pool) => subnetOf(byName, pool) === undefined)) return view;
   const names = new Set(changed);
   const namespaces = new Set<string>();
   for (let before = -1; before < names.size + namespaces.size; ) {

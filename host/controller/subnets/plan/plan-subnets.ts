@@ -7,7 +7,7 @@
  * a Subnet reserves for one pool are never given to another.
  *
  * The plan is a sequence of steps. Each returns what the next ones need; the only state that they share is the draft:
- * pools and capacities as they become.
+ * pools and capacities as they become, and pools that have more than is needed.
  */
 
 import { joinSpans, spansOf, withoutSpans } from "../../../core/spans.ts";
@@ -39,18 +39,6 @@ interface PoolRequest {
   readonly pools: PlannedPool[];
 }
 
-/** A step's findings about pools that have more than is needed. */
-interface Surplus {
-  /** Pools to delete. */
-  readonly remove: ReadonlySet<PlannedPool>;
-  /** UIDs of pools that have more than is needed. */
-  readonly excess: ReadonlySet<string>;
-  /** The pools among them that keep it until SHRINK_AFTER_MS are over. */
-  readonly postponed: ReadonlySet<string>;
-  /** Names of pools that wait until an address is released. */
-  readonly waiting: ReadonlySet<string>;
-}
-
 export function planSubnets(view: SubnetsView): SubnetsPlan {
   const draft = new Draft(view);
   draft.resolveOverlaps();
@@ -63,20 +51,17 @@ export function planSubnets(view: SubnetsView): SubnetsPlan {
   const shortfalls = requests.flatMap((request) =>
     awaited.requests.has(request) ? [] : (grow(request, draft, orphans) ?? []),
   );
-  const shrunk = shrink(requests, shortfalls, draft);
-  for (const request of requests.toReversed()) describe(request, shrunk.postponed);
-  const unused = removeUnused(requests, draft, awaited.pools);
-  const remove = shrunk.remove.union(unused.remove);
+  shrink(requests, shortfalls, draft);
+  for (const request of requests.toReversed()) describe(request, draft);
+  const ask = removeUnused(requests, draft, awaited.pools);
+  const { remove, excess, postponed, waiting } = draft;
+  for (const pool of draft.pools) if (pool.keepsHeld) waiting.add(pool.name);
   return {
-    ask: unused.ask,
-    networks: networksOf(draft, remove),
+    ask,
+    networks: networksOf(draft),
     remove: [...remove].flatMap(({ now }) => now ?? []),
     shortfalls,
-    excess: shrunk.excess.union(unused.excess),
-    postponed: shrunk.postponed.union(unused.postponed),
-    waiting: new Set(draft.pools.flatMap((pool) => (pool.keepsHeld ? pool.name : [])))
-      .union(shrunk.waiting)
-      .union(unused.waiting),
+    ...{ excess, postponed, waiting },
   };
 }
 
@@ -86,6 +71,13 @@ class Draft {
   /** By the Subnet's name. */
   readonly capacities: ReadonlyMap<string, SubnetCapacity>;
   readonly pools: PlannedPool[];
+  /** Pools to delete. */
+  readonly remove = new Set<PlannedPool>();
+  /** UIDs of pools that have more than is needed, and of those among them that keep it until SHRINK_AFTER_MS are over. */
+  readonly excess = new Set<string>();
+  readonly postponed = new Set<string>();
+  /** Names of pools that wait until an address is released. */
+  readonly waiting = new Set<string>();
   /** By {@link keyOf}, without those that are being deleted. */
   readonly #byKey: Map<string, PlannedPool[]>;
   /** Names of pools that will be created. */
@@ -372,13 +364,8 @@ function sizeOfAll(pools: readonly PlannedPool[]): number {
  * Takes back what none of a pool's requests needs, from the last Subnet first: after a while, or at once if another
  * request is short.
  */
-function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall[], draft: Draft): Surplus {
-  const [remove, excess, postponed, waiting] = [
-    new Set<PlannedPool>(),
-    new Set<string>(),
-    new Set<string>(),
-    new Set<string>(),
-  ];
+function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall[], draft: Draft): void {
+  const { remove, excess, postponed, waiting } = draft;
   const users = usersOf(requests);
   const isNeeded = ({ capacity }: PlannedPool): boolean =>
     capacity !== undefined &&
@@ -406,7 +393,6 @@ function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall
       if (pool.target.length === 0 && !isFirst) remove.add(pool);
     }
   }
-  return { remove, excess, postponed, waiting };
 }
 
 function usersOf(requests: readonly PoolRequest[]): Map<PlannedPool, PoolRequest[]> {
@@ -418,7 +404,7 @@ function usersOf(requests: readonly PoolRequest[]): Map<PlannedPool, PoolRequest
 }
 
 /** Writes into each pool of a request what it should have. The first one should have what the others do not. */
-function describe({ demand, pools }: PoolRequest, postponed: ReadonlySet<string>): void {
+function describe({ demand, pools }: PoolRequest, { postponed }: Draft): void {
   const { application, ifName, reclaim, count, reasonIfShort = demand.reason } = demand;
   const all = sizeOfAll(pools);
   const reason = all < count ? reasonIfShort : demand.reason;
@@ -434,20 +420,15 @@ function describe({ demand, pools }: PoolRequest, postponed: ReadonlySet<string>
 }
 
 /**
- * Deals with the pools that no request uses, by what is known of their workloads. Returns also the workloads whose
- * liveness must be read first.
+ * Deals with the pools that no request uses, by what is known of their workloads. Returns the workloads whose liveness
+ * must be read first.
  */
 function removeUnused(
   requests: readonly PoolRequest[],
   draft: Draft,
   awaited: ReadonlySet<PlannedPool>,
-): Surplus & { readonly ask: readonly PoolOwner[] } {
-  const [remove, excess, postponed, waiting] = [
-    new Set<PlannedPool>(),
-    new Set<string>(),
-    new Set<string>(),
-    new Set<string>(),
-  ];
+): readonly PoolOwner[] {
+  const { remove, excess, postponed, waiting } = draft;
   const ask = new Map<string, PoolOwner>();
   const used = new Set(requests.flatMap(({ pools }) => pools));
   for (const pool of draft.pools) {
@@ -471,10 +452,10 @@ function removeUnused(
     if (pool.target.length === 0) remove.add(pool);
     else waiting.add(pool.name);
   }
-  return { ask: [...ask.values()], remove, excess, postponed, waiting };
+  return [...ask.values()];
 }
 
-function networksOf({ capacities, pools }: Draft, remove: ReadonlySet<PlannedPool>): NetworkPlan[] {
+function networksOf({ capacities, pools, remove }: Draft): NetworkPlan[] {
   const networks = new Map<Network | undefined, PoolTarget[]>();
   for (const { network } of capacities.values()) networks.set(network, []);
   for (const pool of pools) {
