@@ -9,7 +9,6 @@ import { ABI_VERSION, type CoreExports, Status } from "./core-exports.ts";
 import { widthOf } from "./ip-codec.ts";
 
 const FIRST_EXCHANGE_BYTES = 4096;
-const PAGE_BYTES = 65536;
 
 /** Returns the exports of a fresh instance, untouched. Throws if the module has another ABI. */
 export function openExports(module: WebAssembly.Module): CoreExports {
@@ -21,34 +20,20 @@ export function openExports(module: WebAssembly.Module): CoreExports {
 
 export class CoreModule {
   readonly exports: CoreExports;
-  readonly #module: WebAssembly.Module;
   #octets = new Uint8Array(0);
   #view = new DataView(new ArrayBuffer(0));
   #isShared = false;
 
   private constructor(module: WebAssembly.Module) {
-    this.#module = module;
     this.exports = openExports(module);
   }
 
-  /**
-   * Instantiates the module, synchronously; compiles it first when given bytes. Throws if it is not a core of this ABI.
-   */
-  static open(wasm: Uint8Array | ArrayBuffer | WebAssembly.Module): CoreModule {
+  /** Compiles and instantiates the module, synchronously. Throws if it is not a core of this ABI. */
+  static open(wasm: Uint8Array | ArrayBuffer): CoreModule {
     const bytes = wasm instanceof Uint8Array ? new Uint8Array(wasm) : wasm;
-    const core = new CoreModule(bytes instanceof WebAssembly.Module ? bytes : new WebAssembly.Module(bytes));
+    const core = new CoreModule(new WebAssembly.Module(bytes));
     core.reserve(FIRST_EXCHANGE_BYTES);
     return core;
-  }
-
-  /** Returns an equal instance: all state is in the memory. */
-  clone(): CoreModule {
-    const clone = new CoreModule(this.#module);
-    const state = new Uint8Array(this.exports.memory.buffer, 0, this.exports.state_bytes());
-    const missing = this.exports.memory.buffer.byteLength - clone.exports.memory.buffer.byteLength;
-    if (missing > 0) clone.exports.memory.grow(missing / PAGE_BYTES);
-    new Uint8Array(clone.exports.memory.buffer).set(state);
-    return clone;
   }
 
   /**

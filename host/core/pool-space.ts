@@ -1,6 +1,6 @@
 /**
  * One instance of the core, in which many pools live. The only door for allocation: ipam decides, this
- * remembers. Opened by the agent; simulations clone it.
+ * remembers. Opened by the agent.
  * Effects: the core instance's memory.
  */
 import { CoreModule } from "./module.ts";
@@ -25,14 +25,6 @@ export class PoolSpace {
    */
   createPool(shape: PoolShape): Pool {
     return Pool.create(this.#core, shape);
-  }
-
-  /**
-   * Returns an equal instance, and for each of the given pools the same pool in it. The two go separate ways from here.
-   */
-  clone(pools: readonly Pool[]): { readonly space: PoolSpace; readonly pools: readonly Pool[] } {
-    const core = this.#core.clone();
-    return { space: new PoolSpace(core), pools: pools.map((pool) => pool.inClone(core)) };
   }
 
   /** Returns the size of the core's memory in use: bytes. */

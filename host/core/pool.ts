@@ -159,11 +159,6 @@ export class Pool implements Disposable {
     this.drop();
   }
 
-  /** Returns the same pool in a clone of the instance; for {@link PoolSpace.clone}. */
-  inClone(core: CoreModule): Pool {
-    return new Pool(core, this.#family, this.#handle);
-  }
-
   /** Returns the result; "none" is not a failure. */
   #found(operation: string, result: number, got?: string): number | undefined {
     return result === Status.NONE ? undefined : this.#core.check(operation, result, got);

@@ -66,33 +66,6 @@ export class PoolCache {
     this.#core = core;
   }
 
-  /** Returns a cache with the same content, in an instance of the core of its own. */
-  copy(): PoolCache {
-    const entries = [...this.#entries.values()];
-    const { space, pools } = this.#core.clone(entries.map(({ bits }) => bits));
-    const copy = new PoolCache(space);
-    const copied = new Map(
-      entries.map((entry, index) => {
-        const otherNames = new Set(entry.otherNames);
-        return [entry, { ...entry, otherNames, bits: pools[index] ?? entry.bits }] as const;
-      }),
-    );
-    for (const entry of copied.values()) {
-      const network = copy.#networkOf(entry.pool);
-      network.routers = this.#networkOf(entry.pool).routers;
-      network.pools.add(entry.pool);
-      copy.#entries.set(entry.pool.name, entry);
-    }
-    for (const [key, { ip, entries: own }] of this.#reservations) {
-      copy.#reservations.set(key, { ip, entries: new Set([...own].flatMap((entry) => copied.get(entry) ?? [])) });
-    }
-    for (const version of this.takeOvers) copy.takeOvers.add(version);
-    copy.#reserved = this.#reserved;
-    copy.#occupied = this.#occupied;
-    copy.#seenRegistry = this.#seenRegistry;
-    return copy;
-  }
-
   /**
    * Replaces the set of pools. Returns those that are new or have another shape: the caller marks their used addresses.
    */

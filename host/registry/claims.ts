@@ -3,7 +3,9 @@
  * (docs/decisions/0049).
  */
 import { compareText } from "../lib/order.ts";
-import { type Allocation, type ClaimName, UNNAMED } from "./registry.ts";
+import { equalIp } from "../net/ip.ts";
+import { isOfOtherNetwork } from "./nic.ts";
+import { type Allocation, type Claim, type ClaimName, type Proposal, UNNAMED } from "./registry.ts";
 
 /** Most earlier claims that are remembered of one address. Of older ones the pods decide. */
 const MAX_EARLIER_CLAIMS = 8;
@@ -80,4 +82,56 @@ export function isNewClaim({ claim, isConfirmed }: Allocation): boolean {
 
 function earlierWith(claim: ClaimName | undefined, id: string): readonly string[] {
   return [...(claim?.earlier ?? []).filter((each) => each !== id), id].slice(-MAX_EARLIER_CLAIMS);
+}
+
+/**
+ * Decides what a claim writes, or returns its outcome if that is nothing. `own`: all rows of its owner; `find` returns
+ * the row at a proposed address. `needed`: the proposals for NICs that lack an address of the family, with the idle
+ * rows that they are written over; `wanted`: rows of the claim's NIC that it keeps; `unwanted`: those that give way to
+ * requested addresses.
+ */
+export function planClaim(
+  claim: Claim,
+  own: readonly Allocation[],
+  find: (proposal: Proposal) => Allocation | undefined,
+) {
+  const bound = own.filter((each) => each.state === "Bound" && !isOfOtherNetwork(each, claim));
+  const held = bound.filter(({ ifName }) => ifName === claim.ifName);
+  const cooling = own.filter(({ state, ifName }) => state === "Cooling" && ifName === claim.ifName);
+  const offered = new Set(claim.proposals.map(({ replaces }) => replaces));
+  const isMissing = ({ ip }: Allocation): boolean => !held.some((other) => other.ip.family === ip.family);
+  if (!claim.skipOwnCooling && cooling.some((each) => !offered.has(each.version) && isMissing(each)))
+    return { kind: "cooling" as const, own: cooling };
+  const others = claim.partial ? held.filter(({ containerId }) => containerId !== claim.containerId) : [];
+  if (others.length > 0) return { kind: "taken" as const, by: others };
+  const unwanted = held.filter((row) => isContradicted(row, claim));
+  const isServed = ({ ifName, ip }: Proposal): boolean =>
+    bound.some((row) => !unwanted.includes(row) && row.ifName === ifName && row.ip.family === ip.family);
+  const isReplacing = ({ ifName, ip }: Proposal): boolean =>
+    unwanted.some((row) => row.ip.family === ip.family && row.ifName === ifName);
+  const needed = claim.proposals
+    .filter((proposal) => !isServed(proposal) || isReplacing(proposal))
+    .map((proposal) => ({ proposal, idle: find(proposal) }));
+  const taken = needed.flatMap(({ proposal, idle }) =>
+    idle === undefined || (isIdle(idle) && idle.version === proposal.replaces) ? [] : [idle],
+  );
+  if (taken.length > 0) return { kind: "taken" as const, by: taken };
+  return { kind: "write" as const, needed, wanted: held.filter((row) => !unwanted.includes(row)), unwanted };
+}
+
+/** Returns whether compare-and-swap may give the address to another owner. */
+function isIdle({ state }: Allocation): boolean {
+  return state === "Cooling" || state === "Quarantined";
+}
+
+/**
+ * Returns whether the address was claimed with another NIC's ADD, never attached, and the NIC's own ADD now requests
+ * another one.
+ */
+function isContradicted({ containerId, ifName, ip }: Allocation, { proposals }: Claim): boolean {
+  if (containerId !== "") return false;
+  return proposals.some(
+    (each) =>
+      each.requested === true && each.ifName === ifName && each.ip.family === ip.family && !equalIp(each.ip, ip),
+  );
 }

@@ -2,7 +2,7 @@
  * The record of a cluster's node: its attachments, and what it still has to write to the API server. It is the
  * embedded registry's table, but a row stays, as Cooling, until the API server is known to have no object for it.
  */
-import type { Allocation, CopyOptions, Registry } from "./registry.ts";
+import type { Allocation, Registry } from "./registry.ts";
 
 /**
  * The containerId of a row that was adopted from the API server: the container that has the address is unknown
@@ -41,7 +41,6 @@ export interface SeenOwner {
  * and reports.
  */
 export interface Journal extends Registry {
-  copy(options: CopyOptions): Promise<Journal>;
   /** Returns Cooling rows whose cooldown is over, the longest due first. */
   findDue(limit: number): Promise<readonly Allocation[]>;
   /**

@@ -145,7 +145,9 @@ export interface Claim extends NicOfRow, Pick<Allocation, "owner" | "namespace" 
   readonly skipOwnCooling?: boolean;
 }
 
-export type ClaimedPart = Pick<Extract<ClaimOutcome, { kind: "bound" }>, "created" | "previous" | "added" | "open">;
+export type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
+
+export type ClaimedPart = Pick<Bound, "created" | "previous" | "added" | "open">;
 
 export type ClaimOutcome =
   /**
@@ -173,6 +175,11 @@ export type ClaimOutcome =
    * `kept` is what it has got of the rest. The caller claims what is missing, with `partial`, or undoes it.
    */
   | { readonly kind: "taken"; readonly by: readonly Allocation[]; readonly kept?: ClaimedPart };
+
+/** `claim`: by which the row takes over what its member had. */
+export type Foreseen =
+  | { readonly kind: "published"; readonly isNew: boolean; readonly claim?: ClaimName | undefined }
+  | { readonly kind: "taken"; readonly by: Allocation };
 
 export interface Attachment {
   readonly containerId: string;
@@ -248,13 +255,6 @@ export function cooldownOf(
 /** Called with every address that becomes free, in the order of the registry's writes. */
 export type FreedObserver = (space: string, ip: Ip) => void;
 
-/** The options of a copy of a registry, in place of the original's. */
-export interface CopyOptions {
-  readonly nowMs: () => number;
-  readonly cooldowns: Cooldowns;
-  readonly onFreed: FreedObserver;
-}
-
 /**
  * A method resolves only when its result is recorded, does all of its work or nothing, and rejects with
  * RegistryError. "Unchanged" means: the version is that of the given allocation. The continuations of one result run
@@ -263,6 +263,11 @@ export interface CopyOptions {
 export interface Registry {
   /** `signal` ends the wait for an API server; the claim is then undone. */
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
+  /**
+   * Returns how the API server would answer the claim of this row now, with `replaces` as in {@link Proposal}. It only
+   * reads, and another pod may be faster. Absent in the embedded registry, of which the rows say all.
+   */
+  foresee?(row: Allocation, replaces: number | undefined, signal: AbortSignal): Promise<Foreseen>;
   /**
    * Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time,
    * the others become free.
@@ -290,8 +295,8 @@ export interface Registry {
   findOwner(owner: string): Promise<readonly Allocation[]>;
   /**
    * Returns Cooling addresses in any of the spans, which are of one space and family, the longest released first.
-   * With a pool's name includes those of other nodes, aged by when this node first read them; if there are none, asks
-   * the other nodes to show theirs (cooling-visibility).
+   * With a pool's name includes those of other nodes that show them (cooling-visibility), aged by when this node first
+   * read them.
    */
   findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]>;
   /**
@@ -350,11 +355,6 @@ export interface Registry {
   readonly trouble: string | undefined;
   /** Calls that are not answered yet; undefined if they are not counted. */
   readonly pendingCalls?: number | undefined;
-  /**
-   * Returns a registry in memory with the same records, for a dry run: what is done to it changes neither this one
-   * nor the API server, whose objects it reads. The caller closes it.
-   */
-  copy(options: CopyOptions): Promise<Registry>;
   /** Updates {@link trouble} by a trial write, if there is trouble or the last trial was a while ago. Never rejects. */
   probe(): Promise<void>;
   close(): Promise<void>;

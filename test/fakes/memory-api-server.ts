@@ -159,8 +159,6 @@ export class MemoryApiServer {
   #compacted = 0;
   #lastUid = 0;
   #lastRest = 0;
-  /** The call that is carried out changes nothing: `dryRun=All`. */
-  #isDry = false;
   /** Whose call is carried out. */
   #writer = ADMINISTRATOR;
 
@@ -308,12 +306,10 @@ export class MemoryApiServer {
   }
 
   #commit(call: KubeCall, writer: Writer): KubeObject {
-    this.#isDry = call.query?.dryRun === "All";
     this.#writer = writer;
     try {
       return this.#carryOut(call);
     } finally {
-      this.#isDry = false;
       this.#writer = ADMINISTRATOR;
     }
   }
@@ -436,7 +432,6 @@ export class MemoryApiServer {
   }
 
   #store(collection: Collection, object: StoredObject): KubeObject {
-    if (this.#isDry) return answer(object);
     const before = collection.objects.get(object.metadata.name);
     const after = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#nextVersion()) } };
     collection.objects.set(after.metadata.name, after);
@@ -449,7 +444,6 @@ export class MemoryApiServer {
   }
 
   #remove(collection: Collection, before: StoredObject): void {
-    if (this.#isDry) return;
     this.#nextVersion();
     collection.objects.delete(before.metadata.name);
     for (const index of collection.indexes.values()) leave(index, before);

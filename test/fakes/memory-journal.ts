@@ -6,8 +6,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Journal } from "../../host/registry/journal.ts";
 import type { Cooldowns, FreedObserver } from "../../host/registry/registry.ts";
-import { MemoryStore, openMemoryDatabase } from "../../host/registry/sqlite/memory-store.ts";
 import { SqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
+import { MemoryStore, openMemoryDatabase } from "./memory-store.ts";
 
 export interface MemoryJournalOptions {
   readonly bootId: string;
@@ -29,18 +29,8 @@ export function copyDisk(disk: DatabaseSync): DatabaseSync {
   return copy;
 }
 
-/** The store of an agent that may end as after `kill -9`. */
-class MortalStore extends MemoryStore {
-  isDead: () => boolean = () => false;
-
-  override send(...call: Parameters<MemoryStore["send"]>): Promise<unknown> {
-    return this.isDead() ? new Promise(() => {}) : super.send(...call);
-  }
-}
-
 export function openMemoryJournal(disk: DatabaseSync, options: MemoryJournalOptions): Journal {
-  const { bootId, nowMs, cooldowns, onFreed, isDead = () => false, isEmbedded = false } = options;
-  const store = new MortalStore(disk, { isJournal: !isEmbedded, bootId, cooldowns, onFreed, openedAtMs: nowMs() });
-  store.isDead = isDead;
+  const { nowMs, isEmbedded = false } = options;
+  const store = new MemoryStore(disk, { ...options, isJournal: !isEmbedded, openedAtMs: nowMs() });
   return new SqliteRegistry(store, nowMs);
 }

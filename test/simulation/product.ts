@@ -16,7 +16,6 @@ import { openKubeClient } from "../../host/kubernetes/client.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { RegistryError } from "../../host/registry/registry.ts";
-import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import { prepareSchema } from "../../host/registry/sqlite/schema.ts";
 import { findLoss } from "../../host/registry/sqlite/session.ts";
 import { SqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
@@ -24,6 +23,7 @@ import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";
 import { lastRelease } from "../../scripts/setup/version.mjs";
 import type { Admission } from "../fakes/admission/admission.ts";
 import { BerthAdmission } from "../fakes/admission/berth-admission.ts";
+import { MemoryStore } from "../fakes/memory-store.ts";
 
 const THIS_TREE = {
   openClusterBackend,

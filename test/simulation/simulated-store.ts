@@ -5,10 +5,10 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { describeStorage, isDamage } from "../../host/registry/sqlite/error.ts";
 import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
-import type { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import { insertRows } from "../../host/registry/sqlite/schema.ts";
 import { readRows } from "../../host/registry/sqlite/session.ts";
 import type { StoreAccess } from "../../host/registry/sqlite/store-access.ts";
+import type { MemoryStore } from "../fakes/memory-store.ts";
 import type { Product } from "./product.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 
@@ -39,7 +39,7 @@ interface SimulatedStoreOptions extends JournalOptions {
 }
 
 /** Calls of the journal that write nothing. */
-const READS = /^(find|list|read|count|probe|copy)/;
+const READS = /^(find|list|read|count|probe)/;
 
 /** Prepared statements by disk; a preparation for each commit would take a tenth of a run. */
 const counters = new WeakMap<DatabaseSync, StatementSync>();
@@ -62,8 +62,6 @@ export function emptyDisk({ prepareSchema }: Product): DatabaseSync {
 
 /** A call is carried out a moment after it was sent, and answered a moment later. */
 export class SimulatedStore implements StoreAccess {
-  readonly isJournal: boolean;
-  readonly bootId: string;
   readonly pendingCalls = 0;
   trouble: string | undefined;
   gone: StoreAccess["gone"];
@@ -79,8 +77,6 @@ export class SimulatedStore implements StoreAccess {
   #rows = 0;
 
   constructor(time: SimulatedTime, space: DiskSpace, options: SimulatedStoreOptions) {
-    this.isJournal = options.isJournal;
-    this.bootId = options.bootId;
     this.#time = time;
     this.#space = space;
     this.#options = options;

@@ -2,7 +2,7 @@
 import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 
 export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
-  const ipam: ClusterIpam = {
+  return {
     prefetched: { waitForClaim: async () => {}, claimedFor: () => [], used: () => {}, discard: async () => {} },
     poolChanges: { changeCount: 0, changed: async () => false },
     readSubnet: async () => ({ kind: "absent" }),
@@ -10,13 +10,13 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     markWanted: async () => {},
     releaseRetained: async () => {},
     evictPredecessor: async () => undefined,
+    foreseeEviction: async () => undefined,
+    askForCooling: async () => {},
     awaitChange: async () => false,
     isShared: async () => false,
     reportRefusal: () => {},
     reportIgnored: () => {},
     findLoss: () => undefined,
-    forDryRun: () => ipam,
     ...changes,
   };
-  return ipam;
 }

@@ -31,9 +31,12 @@ interface SearchOptions {
   readonly cluster?: Partial<ClusterIpam>;
   /** There are no other nodes. */
   readonly isAlone?: boolean;
+  /** The search is an explanation's. */
+  readonly view?: Search["view"];
 }
 
-export function openSearch({ pools, nics, registry = {}, demand = {}, cluster = {}, isAlone = false }: SearchOptions) {
+export function openSearch(options: SearchOptions) {
+  const { pools, nics, registry = {}, demand = {}, cluster = {}, isAlone = false, view } = options;
   const clock = new TestClock({ isHasty: true });
   const poolCache = new PoolCache(openCore());
   poolCache.update(pools, []);
@@ -41,6 +44,7 @@ export function openSearch({ pools, nics, registry = {}, demand = {}, cluster = 
   const search: Search = {
     registry: registry as Registry,
     poolCache,
+    view,
     cluster: isAlone ? undefined : clusterIpam(cluster),
     demand: {
       nics: wanted.map((nic) => demandOf(nic, poolsByName(...pools))),

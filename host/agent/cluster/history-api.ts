@@ -33,7 +33,7 @@ export class HistoryApi implements KubeApi {
   async call(call: KubeCall): Promise<KubeObject> {
     const { method, path, query } = call;
     const isTrusted = path === this.#options.trusted;
-    const isCreate = method === "POST" && isTrusted && query?.dryRun === undefined;
+    const isCreate = method === "POST" && isTrusted;
     // Later pages are as old as the first.
     const isList = method === "GET" && (isTrusted || query?.limit !== undefined) && query?.continue === undefined;
     if (!isCreate && !isList) return this.#api.call(call);

@@ -11,10 +11,9 @@ import type { Events, KubeEvent } from "../../kubernetes/events.ts";
 import { callIfThere, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { objectPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { invariant } from "../../lib/invariant.ts";
 import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
-import { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
-import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
+import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
+import type { Allocation, Attachment, Claim } from "../../registry/registry.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
@@ -28,7 +27,6 @@ import type { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
 import { POOL_READ_MS, SUBNET_READ_MS } from "../request/add-deadline.ts";
 import { toCniError } from "../server/answer.ts";
 import { evictPredecessor } from "./address-owners.ts";
-import { DryRunIpam } from "./dry-run-ipam.ts";
 import type { ClusterIdentifier } from "./identity.ts";
 import type { ClusterResources } from "./resources.ts";
 import { WaitingPods } from "./waiting-pods.ts";
@@ -68,6 +66,16 @@ export class KubernetesIpam implements ClusterIpam {
     const isPodGone = (row: Allocation): Promise<boolean> => collector.letGo(row);
     const endOrphan = (row: Allocation): Promise<Allocation | undefined> => collector.endOrphan(row);
     return evictPredecessor({ registry, isPodGone, endOrphan }, former, claimant);
+  }
+
+  foreseeEviction(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined> {
+    const registry = { collect: async (row: Allocation): Promise<Allocation> => ({ ...row, state: "Cooling" }) };
+    const isPodGone = (row: Allocation): Promise<boolean> => this.#deps.collector.isPodGone(row);
+    return evictPredecessor({ registry, isPodGone, endOrphan: async () => undefined }, former, claimant);
+  }
+
+  askForCooling(pool: string): Promise<void> {
+    return this.#deps.registry.markWanted(pool);
   }
 
   awaitChange(holder: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
@@ -114,11 +122,6 @@ export class KubernetesIpam implements ClusterIpam {
 
   findLoss(attachment: Attachment): string | undefined {
     return this.#deps.lost.find(attachment);
-  }
-
-  forDryRun(copy: Registry): ClusterIpam {
-    invariant(copy instanceof KubernetesRegistry, "The registry of a cluster's node is copied as such");
-    return new DryRunIpam(this, copy, this.#deps.collector);
   }
 }
 

@@ -31,7 +31,7 @@ import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
 import { isUnsaid } from "./occupied-addresses.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
-import { type AddressDemand, isAt, isSameAddress } from "./sources/source.ts";
+import { type AddressDemand, type ForeseenRows, isAt, isSameAddress } from "./sources/source.ts";
 import { firstNicOf } from "./subject.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
@@ -44,12 +44,16 @@ export interface AddDeps {
   readonly detection: Detection;
   readonly clock: Clock;
   readonly log: Log;
-  /** Absent in a dry run and without a cluster. */
+  /** Absent on a view and without a cluster. */
   readonly attaching?: AttachingNics | undefined;
-  /** Absent in a dry run. */
+  /** Absent on a view. */
   readonly netns?: NetnsRecords | undefined;
   /** Absent in the embedded mode. */
   readonly cluster?: ClusterIpam | undefined;
+  /** As in {@link AllocateDeps}. */
+  readonly view?: ForeseenRows | undefined;
+  /** Only of an explanation: ends before the candidate pools are searched. */
+  readonly onSelected?: (selection: Selection) => Promise<void>;
 }
 
 /** What is recorded of network namespaces, and of released attachments in them. */
@@ -121,13 +125,14 @@ function reportForeign({ cluster, inventory }: AddDeps, identity: PodIdentity, i
 }
 
 async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, deadline: AddDeadline): Promise<Addition> {
-  const { inventory, networks, detection, cluster } = deps;
+  const { inventory, networks, detection, cluster, view } = deps;
   const { registry, poolCache, metrics } = inventory;
   const { identity, ifName, containerId } = nic;
   const isBlind = cluster !== undefined && isUnsaid(inventory.snapshot);
   const { subject, selection, demand } = await prepareDemand(deps, nic, deadline);
+  if (deps.onSelected !== undefined) await deps.onSelected(selection);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
-  const claiming = { registry, poolCache, networks, detection, cluster, metrics, isBlind };
+  const claiming = { registry, poolCache, networks, detection, cluster, metrics, view, isBlind };
   const isLeasing = cluster !== undefined && mayBeLeased(demand);
   const attached = isLeasing ? await registry.findAttachment(demand.claimant) : [];
   const claimed = await claimVerified(claiming, { ...demand, skipIfFull });

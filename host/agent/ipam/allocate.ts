@@ -9,7 +9,7 @@ import type { Pick, Picked } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { numberOf } from "../../registry/claims.ts";
-import type { Allocation, ClaimedPart, ClaimOutcome, Proposal } from "../../registry/registry.ts";
+import type { Allocation, Bound, ClaimedPart, ClaimOutcome, Proposal } from "../../registry/registry.ts";
 import { CoolingAddresses } from "./sources/cooling.ts";
 import { FreeAddresses } from "./sources/free.ts";
 import { OthersCooling } from "./sources/others-cooling.ts";
@@ -22,7 +22,6 @@ import {
   type AddressSource,
   type AllocateDeps,
   Assignments,
-  type Bound,
   isSameAddress,
   type Search,
   type Setback,

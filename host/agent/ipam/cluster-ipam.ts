@@ -3,13 +3,13 @@
  */
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
-import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
+import type { Allocation, Attachment, Claim } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 
 /** Addresses that other nodes and other pods of the same member have. */
 export interface ClusterAddresses {
-  /** Absent in a dry run, which records nothing. */
+  /** Absent on a view, which records nothing. */
   readonly epoch?: FirstClaims | undefined;
   /** Releases retained addresses that their member can no longer get. */
   releaseRetained(retained: readonly Allocation[]): Promise<void>;
@@ -18,6 +18,10 @@ export interface ClusterAddresses {
    * cooling allocation; undefined if it has changed meanwhile. Rejects with CniError 11 if that pod is alive.
    */
   evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined>;
+  /** Returns what {@link evictPredecessor} would, and rejects like it; the pod keeps the address. */
+  foreseeEviction(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined>;
+  /** Asks the other nodes to show their addresses of the pool that cool (cooling-visibility). Never rejects. */
+  askForCooling(pool: string): Promise<void>;
   /** Waits until another node's allocation changes. Returns whether it did within so many milliseconds. */
   awaitChange(holder: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean>;
 }
@@ -60,7 +64,7 @@ export interface ClusterIpam extends ClusterAddresses, SuppliedPools {
   readonly prefetched: Prefetched;
   /** Whether another pod has the address as well, as while a machine migrates. */
   isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
-  /** Reads the pool as it is now; undefined if there is none. Rejects when there is no answer. Absent in a dry run. */
+  /** Reads the pool as it is now; undefined if there is none. Rejects when there is no answer. Absent on a view. */
   readPool?(name: string, signal: AbortSignal): Promise<IpPool | undefined>;
   /** Reports the refused ADD of a known pod. */
   reportRefusal(pod: PodIdentity, error: unknown): void;
@@ -68,9 +72,4 @@ export interface ClusterIpam extends ClusterAddresses, SuppliedPools {
   reportIgnored(pod: PodIdentity, text: string): void;
   /** Why an address of the attachment belongs to another pod in the API server; undefined if none does. */
   findLoss(attachment: Attachment): string | undefined;
-  /**
-   * The same for a dry run on this copy of the registry: waits for no other node and for no pool, takes nothing off a
-   * NIC, and reports nothing.
-   */
-  forDryRun(copy: Registry): ClusterIpam;
 }

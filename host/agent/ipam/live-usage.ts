@@ -29,6 +29,8 @@ const LIVE_USAGE_MISSES_LARGE = 8;
 interface LiveUsageDeps {
   readonly registry: Pick<Registry, "listUsed" | "readUsageSummary" | "readUsed">;
   readonly poolCache: PoolCache;
+  /** Only to show what is known: an estimate is better than nothing. Default: no search is to rely on it. */
+  readonly keepsEstimates?: true;
 }
 
 export class LiveUsage {
@@ -122,7 +124,7 @@ export class LiveUsage {
     const others = this.#otherNamesOf(pool);
     for (const name of [pool.name, ...names, ...others]) this.#listed.set(name, this.#misses);
     const used = await registry.listUsed(spanOf(pool), names, others);
-    if (used === undefined) return this.#dropEstimates(neighbours);
+    if (used === undefined) return this.#deps.keepsEstimates !== true && this.#dropEstimates(neighbours);
     for (const neighbour of neighbours) poolCache.replaceUsed(neighbour, used);
     return true;
   }

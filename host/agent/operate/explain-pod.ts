@@ -1,13 +1,11 @@
 /**
- * Explains the answer that an ADD of a pod's NICs would get now: a dry run of the ADD, with the candidate pools of
- * its selection and the addresses that are free in the cluster.
+ * Explains the answer that an ADD of a pod's NICs would get now: the ADD on a view, with the candidate pools of its
+ * selection and the addresses that are free in the cluster.
  */
 import type { CniError } from "../../cni/error.ts";
-import { type AttachRequest, decodeRequest, requestedIps } from "../../cni/request.ts";
-import { decodeIpamConf } from "../../config/ipam-conf.ts";
+import { type AttachRequest, decodeRequest } from "../../cni/request.ts";
 import { familyName, type NicDemand, type Selection } from "../../ipam/model.ts";
 import { poolsOf } from "../../ipam/pick.ts";
-import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { describeDemand } from "../../ipam/refusal.ts";
 import { describeObstacle } from "../../ipam/subnet-capacity.ts";
 import { withheldFrom } from "../../ipam/withheld.ts";
@@ -24,15 +22,14 @@ import { type Allocation, RegistryError } from "../../registry/registry.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { AddDeps } from "../ipam/add.ts";
-import { prepareDemand } from "../ipam/demand.ts";
 import { LiveUsage } from "../ipam/live-usage.ts";
 import { type ReadinessSource, requireReady } from "../ipam/plugin.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
 import { firstNicOf } from "../ipam/subject.ts";
-import { AddDeadline, SUBNET_READ_MS } from "../request/add-deadline.ts";
+import { SUBNET_READ_MS } from "../request/add-deadline.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
 import type { Assigned } from "../request/plugin.ts";
-import { DryRun } from "./dry-run.ts";
+import { AddView } from "./add-view.ts";
 
 /**
  * Most candidate pools of a NIC whose free addresses are counted in the cluster; of others this node's knowledge is
@@ -79,10 +76,8 @@ export async function explainPod(
   try {
     requireReady(backend.readiness());
     const identity = await ipam.identifier.find(question.namespace, question.pod);
-    // The dry run of the ADD must not know the objects that are read for the explanation.
-    await using reading = await DryRun.open(ipam, backend);
-    await using dryRun = await DryRun.open(ipam, backend);
-    return await new PodExplainer(deps, { reading: reading.ipam, dryRun }, { question, identity, signal }).explain();
+    await ipam.inventory.loaded();
+    return await new PodExplainer(deps, { question, identity, signal }).explain();
   } catch (error) {
     signal.throwIfAborted();
     const { code, message } = toCniError(error);
@@ -96,11 +91,6 @@ interface PodQuestion {
   readonly signal: AbortSignal;
 }
 
-interface Copies {
-  readonly reading: AddDeps;
-  readonly dryRun: DryRun;
-}
-
 /** One NIC in words, before its outcome. */
 interface NicText {
   readonly lines: readonly string[];
@@ -111,35 +101,34 @@ interface NicText {
 /** The state before a NIC's ADD, to say where its addresses come from. */
 interface Before {
   readonly selection: Selection;
-  /** With the addresses that are in use in the cluster. */
-  readonly usage: PoolCache;
   /** Names of the pools whose usage was counted. */
   readonly counted: ReadonlySet<string>;
 }
 
 class PodExplainer {
   readonly #deps: ExplainDeps;
-  /** As it is before the ADDs. */
-  readonly #reading: AddDeps;
-  readonly #dryRun: DryRun;
+  readonly #ipam: AddDeps;
+  readonly #view: AddView;
   readonly #question: Question;
   readonly #identity: PodIdentity;
   readonly #signal: AbortSignal;
 
-  constructor(deps: ExplainDeps, { reading, dryRun }: Copies, { question, identity, signal }: PodQuestion) {
+  constructor(deps: ExplainDeps, { question, identity, signal }: PodQuestion) {
     this.#deps = deps;
-    this.#reading = reading;
-    this.#dryRun = dryRun;
+    this.#ipam = deps.ipam;
+    this.#view = new AddView(deps.ipam, signal);
     this.#question = question;
     this.#identity = identity;
     this.#signal = signal;
   }
 
   async explain(): Promise<ExplanationRecord> {
+    const at = `${new Date().toISOString().slice(0, 19)}Z`;
     const nics = this.#nicsOfQuestion();
     const texts: NicText[] = [];
     for (const nic of nics) texts.push(await this.#explainNic(nic, nics.length === 1));
     const held = await this.#describeHeld();
+    const { epoch } = this.#ipam.cluster ?? {};
     const records = texts.map(({ record }) => record);
     return {
       succeeds: records.every(({ outcome }) => outcome === "allocated"),
@@ -149,6 +138,10 @@ class PodExplainer {
         ...held,
         ...this.#notes().map((note) => `note: ${note}`),
         ...texts.flatMap(({ notes }) => notes.map((note) => `note: ${note}`)),
+        ...(epoch?.isOpen === true
+          ? [`note: the registry is new, and first addresses wait for ${epoch.waitsFor}`]
+          : []),
+        `note: seen at ${at}; another pod may be faster`,
       ],
       nics: records,
     };
@@ -156,7 +149,7 @@ class PodExplainer {
 
   /** Returns the NICs of the question. One that the pod does not announce has an unknown network. */
   #nicsOfQuestion(): readonly NicNetwork[] {
-    const { networks, inventory } = this.#reading;
+    const { networks, inventory } = this.#ipam;
     const { ifName, network } = this.#question;
     const { subject } = this.#identity;
     const announced = subject === undefined ? [] : networks.nicsOf(subject);
@@ -170,7 +163,7 @@ class PodExplainer {
 
   #notes(): string[] {
     const { namespace, name, node, subject } = this.#identity;
-    const ipam = this.#reading;
+    const ipam = this.#ipam;
     if (node !== undefined && node !== ipam.node.name)
       return [`pod ${namespace}/${name} is bound to node "${node}"; this is the answer of node "${ipam.node.name}"`];
     const isKnown = ipam.cluster !== undefined || ipam.inventory.snapshot.pods.has(`${namespace}/${name}`);
@@ -178,10 +171,10 @@ class PodExplainer {
     return [`pod ${namespace}/${name} has no manifest here: what its runtime says of its annotations is unknown`];
   }
 
-  /** Describes the addresses of the pod before the dry run. */
+  /** Describes the addresses that the pod has. */
   async #describeHeld(): Promise<string[]> {
     const { owner } = this.#identity;
-    const held = owner === "" ? [] : await this.#reading.inventory.registry.findOwner(owner);
+    const held = owner === "" ? [] : await this.#ipam.inventory.registry.findOwner(owner);
     return held.map(({ ip, ifName, pool, state }) => `${ifName} has ${formatIp(ip)} of pool "${pool}" (${state})`);
   }
 
@@ -191,57 +184,34 @@ class PodExplainer {
     const foreign = plugins.length > 0 && findBerth(plugins) === undefined;
     if (foreign) return { lines: [], notes: [], record: { ...place, outcome: "foreign", addresses: [], pools: [] } };
     let before: Before | undefined;
-    const startMs = this.#dryRun.waitedMs;
+    const startMs = this.#view.waitedMs;
     try {
       const request = requestOf(this.#identity, nic);
-      before = await this.#prepare(request).catch(() => undefined);
-      const addresses = describeAddresses(await this.#dryRun.add(request, this.#signal), before);
-      const waitedMs = this.#dryRun.waitedMs - startMs;
-      const record: NicRecord = {
-        ...place,
-        ...describeBefore(ifName, before),
-        outcome: "allocated",
-        addresses,
-        waitedMs,
-      };
+      const assigned = await this.#view.add(request, async (selection) => {
+        before ??= { selection, counted: await this.#count(selection) };
+      });
+      const addresses = describeAddresses(assigned, before);
+      const waitedMs = this.#view.waitedMs - startMs;
+      const looked = { ...place, ...this.#describeBefore(ifName, before) };
+      const record: NicRecord = { ...looked, outcome: "allocated", addresses, waitedMs };
       return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
     } catch (error) {
       this.#signal.throwIfAborted();
       const { code, message, details } = this.#deps.toCniError(error);
       const refusal = { code, message, details, addresses: [] };
-      const record: NicRecord = { ...place, ...describeBefore(ifName, before), outcome: "refused", ...refusal };
+      const record: NicRecord = { ...place, ...this.#describeBefore(ifName, before), outcome: "refused", ...refusal };
       return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
     }
   }
 
-  /** The selection of the ADD, and what its pools have free. Rejects with what the ADD is refused with. */
-  async #prepare(request: AttachRequest): Promise<Before> {
-    const ipam = this.#reading;
-    const { ifName, containerId, netns, netConf } = request;
-    const { vendorConf } = ipam.inventory.snapshot;
-    const wanting = {
-      identity: await ipam.identifier.identify(request, this.#signal),
-      ifName,
-      network: netConf.name,
-      ipamConf: decodeIpamConf(netConf.ipam, "CNI configuration, ipam", vendorConf),
-      containerId,
-      netns,
-      main: netConf,
-      requested: requestedIps(request),
-    };
-    const { selection } = await prepareDemand(ipam, wanting, new AddDeadline(ipam.clock, this.#signal));
-    const usage = ipam.inventory.poolCache.copy();
-    return { selection, usage, counted: await this.#count(selection, usage) };
-  }
-
   /** Reads the usage of the candidate pools in the cluster. Returns the names of those that were read. */
-  async #count({ nics }: Selection, usage: PoolCache): Promise<ReadonlySet<string>> {
-    const { registry } = this.#reading.inventory;
+  async #count({ nics }: Selection): Promise<ReadonlySet<string>> {
+    const { registry, poolCache } = this.#ipam.inventory;
     const pools = new Map(nics.flatMap(({ families }) => families.flatMap(poolsOf)).map((pool) => [pool.name, pool]));
     const counted = new Set<string>();
     for (const pool of [...pools.values()].slice(0, MAX_COUNTED_POOLS)) {
       try {
-        await new LiveUsage({ registry, poolCache: usage }).refresh([pool]);
+        await new LiveUsage({ registry, poolCache, keepsEstimates: true }).refresh([pool]);
         counted.add(pool.name);
       } catch (error) {
         if (!(error instanceof RegistryError)) throw error;
@@ -252,15 +222,16 @@ class PodExplainer {
 
   async #linesOf(ifName: string, before: Before | undefined, isOnly: boolean): Promise<string[]> {
     if (before === undefined) return [];
-    const { selection, usage, counted } = before;
+    const { selection, counted } = before;
+    const { poolCache } = this.#ipam.inventory;
     const shown = selection.nics.filter((nic) => isOnly || nic.ifName === ifName);
-    const isComplete = this.#reading.cluster === undefined;
+    const isComplete = this.#ipam.cluster === undefined;
     const room = new Map(
       shown
         .flatMap(({ families }) => families.flatMap(poolsOf))
         .map(({ name }) => {
-          const { free, total } = usage.counts(name) ?? { free: 0n, total: 0n };
-          const source = usage.isEstimate(name) ? ", at the last count of the controller" : "";
+          const { free, total } = poolCache.counts(name) ?? { free: 0n, total: 0n };
+          const source = poolCache.isEstimate(name) ? ", at the last count of the controller" : "";
           const isKnown = isComplete || counted.has(name);
           return [name, `${describeRoom(free, total)}${isKnown ? source : ", as far as this node knows"}`];
         }),
@@ -275,7 +246,7 @@ class PodExplainer {
 
   /** For NICs with generated pools: for whom, out of which Subnet, and why there may be none. */
   async #describeGenerated(nics: readonly NicDemand[]): Promise<string[]> {
-    const { cluster } = this.#reading;
+    const { cluster } = this.#ipam;
     const demands = nics.flatMap(({ ifName, families }) => families.map((demand) => ({ ifName, demand })));
     const lines = demands.map(async ({ ifName, demand }) => {
       const { family, candidates, generated } = demand;
@@ -294,9 +265,22 @@ class PodExplainer {
     return (await Promise.all(lines)).flat();
   }
 
-  /** Returns notes on the facts about the NIC that the dry run lacks. */
+  #describeBefore(ifName: string, before: Before | undefined): Pick<NicRecord, "rule" | "pools"> {
+    const nic = before?.selection.nics.find((each) => each.ifName === ifName);
+    if (nic === undefined) return { pools: [] };
+    const pools = nic.families.flatMap(({ family, candidates }) =>
+      candidates.map(({ name, refusal }): CandidateRecord => {
+        if (refusal !== undefined) return { name, family, refusal };
+        const { free, total } = this.#ipam.inventory.poolCache.counts(name) ?? { free: 0n, total: 0n };
+        return { name, family, free: String(free), total: String(total) };
+      }),
+    );
+    return { rule: nic.rule, pools };
+  }
+
+  /** Returns notes on the facts about the NIC that the view lacks. */
   #notesOf({ ifName, network, plugins, isAsking }: NicNetwork): string[] {
-    const { networks } = this.#reading;
+    const { networks } = this.#ipam;
     const name = network || UNKNOWN_NETWORK;
     const { detectIPConflict, mode } = networks.settingsFor({ ifName, network: name, pod: this.#identity.subject });
     return [
@@ -382,23 +366,6 @@ function describeWithheld(nic: NicDemand, pool: IpPool): string[] {
   return withheldFrom(nic, pool).map(
     ({ ip, why }) => `${nic.ifName} is not given ${formatIp(ip)} of pool "${pool.name}": ${why}`,
   );
-}
-
-function describeBefore(ifName: string, before: Before | undefined): Pick<NicRecord, "rule" | "pools"> {
-  const nic = before?.selection.nics.find((each) => each.ifName === ifName);
-  if (before === undefined || nic === undefined) return { pools: [] };
-  const pools = nic.families.flatMap(({ family, candidates }) =>
-    candidates.map(({ name, pool, refusal }): CandidateRecord => {
-      if (refusal !== undefined) return { name, family, refusal };
-      return { name, family, ...countsOf(before.usage, pool) };
-    }),
-  );
-  return { rule: nic.rule, pools };
-}
-
-function countsOf(usage: PoolCache, { name }: IpPool): { readonly free: string; readonly total: string } {
-  const { free, total } = usage.counts(name) ?? { free: 0n, total: 0n };
-  return { free: String(free), total: String(total) };
 }
 
 /** Whether the pool has room, of a pool that fits: one without may still have an address for this very pod. */

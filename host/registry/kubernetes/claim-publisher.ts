@@ -12,6 +12,7 @@ import { claimAfter, isNewClaim, numberOf, renewClaim } from "../claims.ts";
 import type { Journal } from "../journal.ts";
 import {
   type Allocation,
+  type Bound,
   type Claim,
   type ClaimedPart,
   type ClaimOutcome,
@@ -31,8 +32,6 @@ export const EXPIRE_WAIT_MS = 2_000;
  * @limit
  */
 const CLAIM_PATIENCE_MS = 60_000;
-
-type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
 
 /** One row of a claim, with the outcome of its publication. */
 interface Result {

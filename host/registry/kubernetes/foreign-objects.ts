@@ -45,11 +45,6 @@ export class ForeignObjects {
     this.#options = options;
   }
 
-  /** Remembers what the other one does. */
-  copyFrom(other: ForeignObjects): void {
-    for (const [name, remembered] of other.#remembered.entries()) this.#remembered.set(name, remembered);
-  }
-
   /** Remembers the object, and returns it as a row. */
   remember(object: IpAllocation): Allocation {
     const before = this.#remembered.get(object.name);

@@ -3,7 +3,6 @@
  * makes equal to the row. A claim is answered when both exist; everything else is synced in the background.
  */
 import { mayBeShared } from "../../ipam/retention.ts";
-import { DryRunApi } from "../../kubernetes/dry-run-api.ts";
 import { ApiError, ApiUnavailable, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
 import { waitAtMost } from "../../lib/abort.ts";
@@ -23,7 +22,7 @@ import {
   type Claim,
   type ClaimOutcome,
   type Cooldowns,
-  type CopyOptions,
+  type Foreseen,
   type ListCursor,
   type Quarantine,
   type QuarantineQuery,
@@ -106,18 +105,6 @@ export class KubernetesRegistry implements Registry {
     }
   }
 
-  async copy(copied: CopyOptions): Promise<KubernetesRegistry> {
-    const api = new DryRunApi(this.#options.api);
-    const journal = { ...this.#options.journal, ...copied };
-    const lost = { ...this.#options.lost, onLost: () => {} };
-    const options = { ...this.#options, api, journal, lost, comparison: undefined };
-    const copy = new KubernetesRegistry(await this.#journal.copy(copied), options);
-    copy.#foreign.copyFrom(this.#foreign);
-    copy.objects.copyFrom(this.objects);
-    copy.#owners.copyFrom(this.#owners);
-    return copy;
-  }
-
   /** Waits while rows may be missing that say what the pod has. The address owners are read beside it. */
   async claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
     for (const { workload = claim.workload } of claim.proposals)
@@ -127,6 +114,10 @@ export class KubernetesRegistry implements Registry {
     // The pod may show another owner since it was identified.
     if (outcome.kind === "bound") this.#followOwners(outcome.held);
     return outcome;
+  }
+
+  foresee(row: Allocation, replaces: number | undefined, signal: AbortSignal): Promise<Foreseen> {
+    return orRegistryError(this.objects.foresee(row, { ...FOR_POD, signal }, replaces));
   }
 
   undo(created: readonly Allocation[]): Promise<void> {
@@ -203,7 +194,6 @@ export class KubernetesRegistry implements Registry {
     if (pool === undefined) return own;
     this.#tight.note(pool);
     const foreign = await orRegistryError(this.#foreign.findCooling(spans, pool, FOR_POD));
-    if (own.length + foreign.length === 0) await this.markWanted(pool);
     return [...own, ...foreign].sort((a, b) => a.sinceMs - b.sinceMs).slice(0, limit);
   }
 

@@ -13,8 +13,9 @@ import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import { isSameMember } from "../../resources/member.ts";
+import { claimAfter } from "../claims.ts";
 import type { Journal } from "../journal.ts";
-import { type Allocation, RegistryError, UNNAMED } from "../registry.ts";
+import { type Allocation, type Foreseen, RegistryError, UNNAMED } from "../registry.ts";
 import { AddressStates, isLater, isProber } from "./address-states.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog } from "./backlog.ts";
@@ -194,9 +195,22 @@ export class ObjectSync {
     });
   }
 
-  /** Knows of the objects what the other one does. */
-  copyFrom(other: ObjectSync): void {
-    this.#states.copyFrom(other.#states);
+  /** Returns how {@link publish} would end: it reads the object, and neither writes nor waits. */
+  async foresee(row: Allocation, terms: CallTerms, replaces: number | undefined): Promise<Foreseen> {
+    const publication = {
+      row,
+      replaces: replaces === undefined ? undefined : String(-replaces),
+      onTakeOver: async () => row,
+    };
+    const full = await this.#objects.get(nameOf(row), terms);
+    const object = full === undefined ? "absent" : knownOf(full);
+    const task: SyncTask = { ...this.#startTask(row, terms, publication), full, object };
+    const action = await this.#resolve(decide(this.#inputsOf(row, task)), row, task);
+    if (!isCall(action) && action.kind !== "synced")
+      return { kind: "taken", by: await this.#readTaker(action, row, task) };
+    if (object === "absent") return { kind: "published", isNew: true };
+    const isTakenOver = action.kind === "replace" && isRetained(object, row);
+    return { kind: "published", isNew: false, claim: isTakenOver ? claimAfter(row, object.number) : undefined };
   }
 
   /** Starts to sync the address in the background, and again until it succeeds. */

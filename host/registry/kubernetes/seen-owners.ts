@@ -31,11 +31,6 @@ export class SeenOwners {
     for (const { key, isSeen } of await this.#options.journal.readOwners()) this.#known.set(key, isSeen);
   }
 
-  /** Knows what the other one does. */
-  copyFrom(other: SeenOwners): void {
-    for (const [key, isSeen] of other.#known) this.#known.set(key, isSeen);
-  }
-
   /** The API server's history is another one: it may have those again that were not there. */
   forgetMissing(): void {
     for (const [key, isSeen] of this.#known) if (!isSeen) this.#known.delete(key);

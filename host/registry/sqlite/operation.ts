@@ -41,7 +41,6 @@ const READS: readonly string[] = [
   "findDue",
   "readOwners",
   "readUsed",
-  "readRows",
   "countUsage",
   "list",
 ] satisfies StoreMethod[];

@@ -179,24 +179,17 @@ export function prepareSchema(database: DatabaseSync): void {
 /** A row with all its columns, to be copied. */
 export type RawRow = Readonly<Record<string, null | number | bigint | string | Uint8Array>>;
 
-/** Columns of {@link RawRow} that are of its claim, null without one; absent in rows that were read from damage. */
-const CLAIM_COLUMNS: readonly string[] = ["claim_id", "claim_number", "claim_earlier"];
-
 /** Adds rows of another database of this format, but what no row can be: a damaged page may look like one. */
 export function insertRows(database: DatabaseSync, rows: readonly RawRow[]): void {
   const [first] = rows;
   if (first === undefined) return;
-  const columns = Object.keys(first).filter((column) => !CLAIM_COLUMNS.includes(column));
+  const columns = Object.keys(first);
   const places = columns.map(() => "?").join(", ");
   const insert = database.prepare(`INSERT INTO allocation (${columns.join(", ")}) VALUES (${places})`);
-  const insertClaim = database.prepare(WRITE_CLAIM);
-  const valuesOf = (row: RawRow, of: readonly string[]) => of.map((column) => row[column] ?? null);
   database.exec("BEGIN IMMEDIATE");
   for (const row of rows) {
     try {
-      insert.run(...valuesOf(row, columns));
-      const key = valuesOf(row, ["space", "family", "address", "version"]);
-      if ((row.claim_id ?? null) !== null) insertClaim.run(...key, ...valuesOf(row, CLAIM_COLUMNS));
+      insert.run(...columns.map((column) => row[column] ?? null));
     } catch (error) {
       if (!isConstraint(error)) throw error;
     }

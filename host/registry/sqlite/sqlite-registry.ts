@@ -12,7 +12,6 @@ import {
   type Claim,
   type ClaimOutcome,
   type Cooldowns,
-  type CopyOptions,
   type ListCursor,
   type Quarantine,
   type QuarantineQuery,
@@ -22,14 +21,14 @@ import {
   type UsageCount,
 } from "../registry.ts";
 import type { SqliteJournal } from "./journal.ts";
-import { MemoryStore, openMemoryDatabase } from "./memory-store.ts";
 import type { StoreMethod } from "./operation.ts";
-import { insertRows, type RawRow } from "./schema.ts";
 import type { SessionOptions } from "./session.ts";
 import type { OpenMessage } from "./sqlite-worker.ts";
 import { ring, type StoreAccess, StoreThread, type StoreThreadOptions } from "./store-access.ts";
 
-export interface SqliteRegistryOptions extends Omit<StoreThreadOptions, "isJournal" | "bell"> {
+export interface SqliteRegistryOptions extends Omit<StoreThreadOptions, "bell"> {
+  /** Boot ID of the running kernel: /proc/sys/kernel/random/boot_id. */
+  readonly bootId: string;
   /** Created if missing, mode 0700. */
   readonly directory: string;
   /** Path of the witness, a file in memory; undefined if there is none. */
@@ -99,7 +98,7 @@ async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): P
     await worker.terminate();
     throw new RegistryError(opened.kind === "failed" ? opened.message : "The registry's thread did not start");
   }
-  const thread = new StoreThread(worker, { ...options, isJournal, bell }, opened.loss);
+  const thread = new StoreThread(worker, { ...options, bell }, opened.loss);
   return new SqliteRegistry(thread, options.nowMs);
 }
 
@@ -108,9 +107,6 @@ async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): P
  * second.
  */
 export const PROBE_INTERVAL_MS = 5_000;
-
-/** Most rows that a copy of the registry reads at once. */
-const COPY_PAGE = 1_000;
 
 export class SqliteRegistry implements Journal, RecoverableRegistry {
   readonly #store: StoreAccess;
@@ -146,19 +142,6 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
   async recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void> {
     await this.#call("recover", found, gone, this.#nowMs());
     this.#store.trouble = undefined;
-  }
-
-  async copy({ nowMs, onFreed, cooldowns }: CopyOptions): Promise<SqliteRegistry> {
-    const { isJournal, bootId } = this.#store;
-    const database = openMemoryDatabase();
-    let rows: readonly RawRow[] = [];
-    do {
-      rows = await this.#call("readRows", rows.at(-1), COPY_PAGE);
-      insertRows(database, rows);
-    } while (rows.length === COPY_PAGE);
-    const store = new MemoryStore(database, { isJournal, bootId, cooldowns, onFreed, openedAtMs: nowMs() });
-    store.trouble = this.trouble;
-    return new SqliteRegistry(store, nowMs);
   }
 
   claim(claim: Claim): Promise<ClaimOutcome> {

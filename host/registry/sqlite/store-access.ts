@@ -6,8 +6,6 @@ import type { CallMessage } from "./operation.ts";
 import type { NoticeMessage } from "./sqlite-worker.ts";
 
 export interface StoreAccess {
-  readonly isJournal: boolean;
-  readonly bootId: string;
   /** Why nothing can be recorded at present, a sentence; undefined if no reason is known. */
   trouble: string | undefined;
   /** The store has ended: every call rejects with this. */
@@ -20,9 +18,6 @@ export interface StoreAccess {
 }
 
 export interface StoreThreadOptions {
-  readonly isJournal: boolean;
-  /** Boot ID of the running kernel: /proc/sys/kernel/random/boot_id. */
-  readonly bootId: string;
   /** Rung after calls were sent. */
   readonly bell: Int32Array;
   /** Called with a sentence when files, or rows before the start, were lost and are restored by themselves. */
@@ -47,8 +42,6 @@ export function ring(bell: Int32Array): void {
 
 /** The thread of sqlite-worker.ts, which has opened the database. */
 export class StoreThread implements StoreAccess {
-  readonly isJournal: boolean;
-  readonly bootId: string;
   trouble: string | undefined;
   gone: RegistryError | undefined;
   readonly #worker: Worker;
@@ -58,8 +51,6 @@ export class StoreThread implements StoreAccess {
   #isRinging = false;
 
   constructor(worker: Worker, options: StoreThreadOptions, loss: string | undefined) {
-    this.isJournal = options.isJournal;
-    this.bootId = options.bootId;
     this.trouble = loss;
     this.#worker = worker;
     this.#bell = options.bell;

@@ -6,11 +6,11 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Faults } from "../../lib/fault.ts";
 import { invariant } from "../../lib/invariant.ts";
-import { equalIp, type Ip } from "../../net/ip.ts";
+import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodeAddress, encodeAddress, PackedAddresses } from "../address-bytes.ts";
+import { planClaim } from "../claims.ts";
 import { UNKNOWN_CONTAINER } from "../journal.ts";
-import { isOfOtherNetwork } from "../nic.ts";
 import {
   type AddressSpan,
   type Allocation,
@@ -28,7 +28,7 @@ import {
   type UsageCount,
 } from "../registry.ts";
 import { type RegistryPoint, SqliteIdentity } from "./identity.ts";
-import { COLUMNS, decodeRow, encodeWorkload, type RawRow, type Row } from "./schema.ts";
+import { COLUMNS, decodeRow, encodeWorkload, type Row } from "./schema.ts";
 
 /**
  * Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all.
@@ -225,42 +225,26 @@ export class SqliteStore {
     return this.select(`(space, family, address) > (?, ?, ?) ${order}`, ...keyOf(after.space, after.ip), limit);
   }
 
-  /** Returns rows to copy, sorted by address, from the one after `after` on. */
-  readRows(after: RawRow | undefined, limit: number): readonly RawRow[] {
-    const { space = "", family = 0, address = new Uint8Array() } = after ?? {};
-    const sql = `SELECT allocation.*, claim.id AS claim_id, claim.number AS claim_number, claim.earlier AS claim_earlier
-      FROM allocation LEFT JOIN claim USING (space, family, address, version)
-      WHERE (space, family, address) > (?, ?, ?) ORDER BY space, family, address LIMIT ?`;
-    return this.#prepare(sql).all(space, family, address, limit) as RawRow[];
-  }
-
   claim(claim: Claim, nowMs: number): ClaimOutcome {
-    const own = this.findOwner(claim.owner);
-    const bound = own.filter((each) => each.state === "Bound" && !isOfOtherNetwork(each, claim));
-    const held = bound.filter(({ ifName }) => ifName === claim.ifName);
-    const cooling = own.filter(({ state, ifName }) => state === "Cooling" && ifName === claim.ifName);
-    const offered = new Set(claim.proposals.map(({ replaces }) => replaces));
-    const isMissing = ({ ip }: Allocation): boolean => !held.some((other) => other.ip.family === ip.family);
-    if (!claim.skipOwnCooling && cooling.some((each) => !offered.has(each.version) && isMissing(each))) {
-      return { kind: "cooling", own: cooling };
-    }
-    const others = claim.partial ? held.filter(({ containerId }) => containerId !== claim.containerId) : [];
-    if (others.length > 0) return { kind: "taken", by: others };
-    const unwanted = held.filter((allocation) => isContradicted(allocation, claim));
-    const isServed = ({ ifName, ip }: Proposal): boolean =>
-      bound.some((row) => !unwanted.includes(row) && row.ifName === ifName && row.ip.family === ip.family);
-    const isReplacing = ({ ifName, ip }: Proposal): boolean =>
-      unwanted.some((row) => row.ip.family === ip.family && row.ifName === ifName);
-    const needed = claim.proposals.filter((proposal) => !isServed(proposal) || isReplacing(proposal));
-    const outcome = this.#create(claim, needed, nowMs);
-    if (outcome.kind !== "bound") return outcome;
+    const plan = planClaim(claim, this.findOwner(claim.owner), ({ space, ip }) => this.findAddress(space, ip));
+    if (plan.kind !== "write") return plan;
+    const { needed, wanted, unwanted } = plan;
+    const created = needed.map(({ proposal, idle }) => this.#bind(proposal, idle, claim, nowMs));
     this.undo(unwanted, nowMs);
-    const wanted = held.filter((each) => !unwanted.includes(each));
     const isAhead = claim.containerId === "";
     const attached = claim.partial || isAhead ? wanted : wanted.map((each) => this.#attach(each, claim, nowMs));
     const isMoved = ({ containerId }: Allocation): boolean => containerId !== "" && containerId !== claim.containerId;
     const moved = isAhead ? [] : wanted.filter(isMoved);
-    return { ...outcome, held: [...attached, ...outcome.held], previous: [...moved, ...outcome.previous] };
+    const isOfNic = ({ ifName }: Pick<Allocation, "ifName">): boolean => ifName === claim.ifName;
+    const cooling = needed.flatMap(({ proposal, idle }) =>
+      idle?.state === "Cooling" && isOfNic(proposal) ? [idle] : [],
+    );
+    return {
+      kind: "bound",
+      held: [...attached, ...created.filter(isOfNic)],
+      created,
+      previous: [...moved, ...cooling],
+    };
   }
 
   /**
@@ -433,20 +417,6 @@ export class SqliteStore {
     return ++this.#lastVersion;
   }
 
-  #create(claim: Claim, proposals: readonly Proposal[], nowMs: number): ClaimOutcome {
-    const present = proposals.map((proposal) => this.findAddress(proposal.space, proposal.ip));
-    const taken = present.filter(
-      (found, index) => found !== undefined && !(isIdle(found) && found.version === proposals[index]?.replaces),
-    );
-    if (taken.length > 0) return { kind: "taken", by: taken.filter((found) => found !== undefined) };
-    const created = proposals.map((proposal, index) => this.#bind(proposal, present[index], claim, nowMs));
-    const held = created.filter(({ ifName }) => ifName === claim.ifName);
-    const previous = present.filter(
-      (found, index) => found?.state === "Cooling" && proposals[index]?.ifName === claim.ifName,
-    );
-    return { kind: "bound", held, created, previous: previous.filter((found) => found !== undefined) };
-  }
-
   #bind(proposal: Proposal, idle: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
     const { space, ip, prefixLength, pool, ifName, workload = claim.workload } = proposal;
     const { owner, namespace, pod } = claim;
@@ -596,23 +566,6 @@ const UNATTACHED: Pick<Claim, "containerId" | "network" | "netns" | "netnsCookie
   containerId: "",
   network: "",
 };
-
-/** Returns whether compare-and-swap may give the address to another owner. */
-function isIdle({ state }: Allocation): boolean {
-  return state === "Cooling" || state === "Quarantined";
-}
-
-/**
- * Returns whether the address was claimed with another NIC's ADD, never attached, and the NIC's own ADD now requests
- * another one.
- */
-function isContradicted({ containerId, ifName, ip }: Allocation, { proposals }: Claim): boolean {
-  if (containerId !== "") return false;
-  return proposals.some(
-    (each) =>
-      each.requested === true && each.ifName === ifName && each.ip.family === ip.family && !equalIp(each.ip, ip),
-  );
-}
 
 function firstOf(rows: Iterable<unknown>, limit: number, isWanted: (row: Allocation) => boolean): Allocation[] {
   const found: Allocation[] = [];

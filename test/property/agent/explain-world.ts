@@ -3,7 +3,6 @@
  * cool, are retained, or belong to another node. Each has a question, whose answer must be that of the ADD.
  */
 
-import { DryRunIpam } from "../../../host/agent/cluster/dry-run-ipam.ts";
 import { openClusterIdentifier } from "../../../host/agent/cluster/identity.ts";
 import { ClusterDefinitions } from "../../../host/agent/cluster/networks.ts";
 import { AnsweredAttachments } from "../../../host/agent/detection/answered-attachments.ts";
@@ -16,7 +15,6 @@ import { decodeNetworkList } from "../../../host/config/network-definition.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { ExplanationRecord } from "../../../host/records/explanation-record.ts";
 import { KubernetesRegistry } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
-import type { Registry } from "../../../host/registry/registry.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { TestClock } from "../../world/clock.ts";
 import { clusterIpam } from "../../world/cluster-ipam.ts";
@@ -89,11 +87,10 @@ export class ExplainWorld {
     const { registry } = node;
     if (!(registry instanceof KubernetesRegistry)) return { ...base, detection: silent };
     const identifier = openClusterIdentifier({ api: node.api, snapshot });
-    const gone = { isPodGone: async () => true };
     const cluster = clusterIpam({
       releaseRetained: (retained) => registry.releaseRetained(retained),
       evictPredecessor: (former) => registry.collect(former),
-      forDryRun: (copy: Registry) => new DryRunIpam(cluster, copy as KubernetesRegistry, gone),
+      foreseeEviction: async (former) => ({ ...former, state: "Cooling" }),
     });
     return { ...base, identifier, detection: silent, cluster };
   }
@@ -147,6 +144,8 @@ export class ExplainWorld {
       else if (kind === 3) await this.#release(node);
       else await this.#addSomewhere(node);
     }
+    // The maintenance of each second.
+    for (const each of [this.node, this.#other]) await each?.pass(0);
   }
 
   async #release(node: AnyNode): Promise<void> {
@@ -154,7 +153,7 @@ export class ExplainWorld {
     if (rows.length === 0) return;
     const { containerId, ifName } = this.#random.pick(rows);
     await node.registry.release({ containerId, ifName });
-    if ("idle" in node.registry) await (node.registry as KubernetesRegistry).idle();
+    await node.pass(0);
   }
 
   async #addSomewhere(node: AnyNode): Promise<void> {
@@ -240,6 +239,11 @@ export class ExplainWorld {
     return entry?.split("@")[0]?.split("/").at(-1);
   }
 
+  #counts(): unknown {
+    const { poolCache, snapshot } = this.node;
+    return [...snapshot.pools.keys()].map((name) => [name, poolCache.counts(name)]);
+  }
+
   /** Everything that an explanation must not change. */
   async state(): Promise<unknown> {
     const { node } = this;
@@ -247,9 +251,8 @@ export class ExplainWorld {
     return {
       objects: [...this.#server.collection(ALLOCATIONS).values()],
       rows: await Promise.all(nodes.map(({ registry }) => registry.list(undefined, 10_000))),
-      pools: nodes.map(({ poolCache, snapshot }) =>
-        [...snapshot.pools.keys()].map((name) => [name, poolCache.counts(name)]),
-      ),
+      // In a cluster an explanation lists the pools' addresses, and the cache may learn of some.
+      pools: this.#deps.cluster === undefined ? this.#counts() : [],
       takeOvers: [...node.poolCache.takeOvers],
       clock: node.clock.ms,
       lines: node.lines.length,

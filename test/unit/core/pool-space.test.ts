@@ -70,20 +70,6 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     expect(random.save().length).toBeLessThan(11 * 1024);
   });
 
-  it("clones the whole instance", () => {
-    const space = PoolSpace.open(wasm);
-    const p = space.createPool(shape(["10.0.0.0/30"]));
-    p.claim(ip("10.0.0.0"));
-    const clone = space.clone([p]);
-    const [copy] = clone.pools;
-    p.claim(ip("10.0.0.1"));
-    expect(textOf(copy?.findFreeAscending())).toBe("10.0.0.1");
-    const fresh = clone.space.createPool(shape(["10.0.0.0/8"]));
-    expect(textOf(fresh.findFreeAscending())).toBe("10.0.0.0");
-    expect(textOf(p.findFreeAscending())).toBe("10.0.0.2");
-    expect(clone.space.sizeBytes()).toBeGreaterThan(space.sizeBytes());
-  });
-
   it("ends a pool with its scope", () => {
     const space = PoolSpace.open(wasm);
     const before = space.createPool(shape(["10.0.0.0/8"]));
@@ -139,15 +125,7 @@ describe.each(CORE_BUILDS)("the core out of memory ($build)", ({ wasm }) => {
   });
 });
 
-describe.each(CORE_BUILDS)("bitmaps and copies of a pool ($build)", ({ wasm }) => {
-  it("opens a module that is compiled already, and has its pools in a clone", () => {
-    const core = CoreModule.open(new WebAssembly.Module(new Uint8Array(wasm)));
-    const p = Pool.create(core, shape(["10.0.0.0/24"]));
-    const clone = core.clone();
-    expect(textOf(p.inClone(clone).allocate("ASCENDING"))).toBe("10.0.0.0");
-    expect([p.counts().used, p.inClone(clone).counts().used]).toEqual([0, 1]);
-  });
-
+describe.each(CORE_BUILDS)("bitmaps of a pool ($build)", ({ wasm }) => {
   it("finds the exchange buffer again that the raw exports have moved", () => {
     const core = CoreModule.open(wasm);
     const p = Pool.create(core, shape(["10.0.0.0/24"]));

@@ -50,15 +50,13 @@ describe("the pool cache after a survey", () => {
     poolCache.update([a, b], []);
     expect(poolCache.takeExactly(b, ip("10.6.0.2"))).toBe("claimed");
     expect(poolCache.update([a, wide], []).map(({ name }) => name)).toEqual(["b"]);
-    for (const each of [poolCache, poolCache.copy()]) {
-      const took = [a, b, wide].map((pool) =>
-        range(1, 3)
-          .map((address) => each.takeExactly(pool, ip(address)))
-          .join(),
-      );
-      expect(took).toEqual(["outside,taken,claimed", "outside,taken,taken", "outside,taken,taken"]);
-      expect(each.neighboursOf(wide).map(({ name }) => name)).toEqual(["b", "a"]);
-    }
+    const took = [a, b, wide].map((pool) =>
+      range(1, 3)
+        .map((address) => poolCache.takeExactly(pool, ip(address)))
+        .join(),
+    );
+    expect(took).toEqual(["outside,taken,claimed", "outside,taken,taken", "outside,taken,taken"]);
+    expect(poolCache.neighboursOf(wide).map(({ name }) => name)).toEqual(["b", "a"]);
     poolCache.cancel("", ip("10.6.0.2"));
     expect(poolCache.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
     expect(poolCache.update([pool("a", "10.7.0.0/24"), wide], []).map(({ name }) => name)).toEqual(["a", "b"]);

@@ -25,10 +25,11 @@ export class CoolingAddresses implements AddressSource {
   /** Pool by pool. One for which other nodes may still publish addresses is not passed over for the next. */
   async next(setback: Setback): Promise<boolean> {
     if (setback.kind !== "short") return false;
-    const { registry, poolCache, assignments } = this.#search;
+    const { registry, poolCache, assignments, cluster } = this.#search;
     for (const pool of setback.pools) {
       const limit = poolCache.takeOvers.size + TAKE_OVER_CHOICES * 8;
       const cooling = await registry.findCooling(spansOf(pool), limit, pool.name);
+      if (cooling.length === 0) await cluster?.askForCooling(pool.name);
       const released = this.#takeOvers.usable(cooling, pool, setback.shortage.nic);
       const chosen = this.#takeOvers.choose(released.filter((each) => this.ageOf(each) >= MIN_COOLING_MS));
       if (chosen !== undefined) {

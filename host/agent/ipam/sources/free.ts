@@ -2,14 +2,14 @@
  * Free addresses of the selected pools, as the pool cache knows them. When the cache is wrong, or finds none, it is
  * refreshed first: addresses whose cooldown is over are freed, and the live usage of the pools is read.
  */
-import type { NicDemand } from "../../../ipam/model.ts";
-import { cancelReservations, hashText, type Pick, type Picked, pickAddresses } from "../../../ipam/pick.ts";
+import type { FamilyDemand, NicDemand } from "../../../ipam/model.ts";
+import { cancelReservations, hashText, type Pick, type Picked, pickAddresses, poolsOf } from "../../../ipam/pick.ts";
 import { poolsExhausted } from "../../../ipam/refusal.ts";
 import { maySupply } from "../../../ipam/subnet-capacity.ts";
 import type { ClaimOutcome } from "../../../registry/registry.ts";
 import { memberKey } from "../../../resources/member.ts";
 import { LIVE_USAGE_MISSES, LiveUsage } from "../live-usage.ts";
-import type { AddressDemand, AddressSource, Search, Setback } from "./source.ts";
+import type { AddressDemand, AddressSource, ForeseenRows, Search, Setback } from "./source.ts";
 
 export class FreeAddresses implements AddressSource {
   readonly #search: Search;
@@ -25,7 +25,7 @@ export class FreeAddresses implements AddressSource {
 
   /** Completes the assigned addresses with free ones, and reserves all of them in the cache until {@link cancel}. */
   pick(nics: readonly NicDemand[]): Pick {
-    const { poolCache, demand, assignments } = this.#search;
+    const { poolCache, demand, assignments, view } = this.#search;
     // Pools may have changed while the search waited.
     for (const { requested, pool, ip } of assignments.all)
       if (requested !== true && !poolCache.contains(pool.name, ip, true))
@@ -33,7 +33,8 @@ export class FreeAddresses implements AddressSource {
     const assigned = assignments.all;
     const isSpread = this.#isSpread;
     const seedText = isSpread ? `${demand.seedText}#${this.#usage.misses}` : demand.seedText;
-    this.#reserved = assigned.filter(({ pool, ip }) => poolCache.takeExactly(pool, ip) === "claimed");
+    const foreseen = nics.flatMap(({ families }) => families.flatMap((each) => foreseenIn(each, view)));
+    this.#reserved = [...foreseen, ...assigned].filter(({ pool, ip }) => poolCache.takeExactly(pool, ip) === "claimed");
     const pick = pickAddresses(poolCache, {
       nics,
       seedOf: (ifName, family) => hashText(`${seedTextOf(demand, ifName, seedText)}/${family}`),
@@ -41,6 +42,8 @@ export class FreeAddresses implements AddressSource {
       randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
     });
     if (pick.kind === "picked") this.#reserved.push(...pick.picked.filter((each) => !assigned.includes(each)));
+    // An explanation keeps no address from an ADD.
+    if (view !== undefined) this.cancel();
     return pick;
   }
 
@@ -55,8 +58,8 @@ export class FreeAddresses implements AddressSource {
         : outcome.kind === "taken"
           ? [...outcome.by, ...(outcome.kept?.created ?? [])]
           : [];
-    const { poolCache } = this.#search;
-    for (const each of inUse) {
+    const { poolCache, view } = this.#search;
+    for (const each of inUse.filter((row) => view?.foreseen.includes(row) !== true)) {
       poolCache.mark(each.space, each.ip);
       if (each.version < 0) poolCache.noteRecorded(each);
     }
@@ -93,6 +96,12 @@ export class FreeAddresses implements AddressSource {
   get #isSpread(): boolean {
     return this.#usage.misses >= LIVE_USAGE_MISSES;
   }
+}
+
+/** Returns the foreseen addresses of the demand's pools, as if they were picked. */
+function foreseenIn(demand: FamilyDemand, view: ForeseenRows | undefined): Picked[] {
+  if (view === undefined) return [];
+  return poolsOf(demand).flatMap((pool) => view.foreseen.map(({ ip }) => ({ ifName: "", pool, ip })));
 }
 
 /**

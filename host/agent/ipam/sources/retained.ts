@@ -8,7 +8,7 @@ import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { equalIp, type Family } from "../../../net/ip.ts";
 import { compareRecords, numberOf } from "../../../registry/claims.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
-import type { Allocation } from "../../../registry/registry.ts";
+import type { Allocation, Bound } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
 import { HAND_OVER_WAIT_MS, type Timeout } from "../../request/add-deadline.ts";
 import { awaitsClaim, awaitsNode, livesOn } from "../predecessor.ts";
@@ -18,7 +18,6 @@ import {
   type Address,
   type AddressDemand,
   type AddressSource,
-  type Bound,
   isAt,
   isSameAddress,
   isSameNic,

@@ -9,7 +9,7 @@ import { type Picked, poolsOf, type Shortage } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import type { ClaimMetrics } from "../../../metrics/agent-metrics.ts";
 import { equalIp } from "../../../net/ip.ts";
-import type { AddressSpan, Allocation, Claim, ClaimOutcome, Registry } from "../../../registry/registry.ts";
+import type { AddressSpan, Allocation, Claim, Registry } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import type { Workload } from "../../../resources/member.ts";
 import type { AddDeadline } from "../../request/add-deadline.ts";
@@ -63,14 +63,19 @@ export interface AllocateDeps {
   readonly cluster?: ClusterAddresses | undefined;
   /** Default: claims are not counted. */
   readonly metrics?: ClaimMetrics | undefined;
+  /** Only of an explanation: nothing is kept from ADDs. */
+  readonly view?: ForeseenRows | undefined;
+}
+
+/** What the ADDs of an explanation would have recorded. */
+export interface ForeseenRows {
+  readonly foreseen: readonly Allocation[];
 }
 
 export interface Search extends AllocateDeps {
   readonly demand: AddressDemand;
   readonly assignments: Assignments;
 }
-
-export type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
 
 /** Why a claim did not give the pod all its addresses. */
 export type Setback =

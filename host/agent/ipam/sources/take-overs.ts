@@ -29,7 +29,9 @@ export class TakeOvers {
     // An address that a workload's pod of this node has just released is about to be retained for the next one.
     const isRetained = ({ version, workload }: Allocation): boolean => version >= 0 && workload !== undefined;
     const isChosen = (each: Allocation): boolean =>
-      poolCache.takeOvers.has(each.version) || assignments.at(each) !== undefined;
+      poolCache.takeOvers.has(each.version) ||
+      this.#chosen.includes(each.version) ||
+      assignments.at(each) !== undefined;
     const mayHave = ({ ip }: Allocation): boolean =>
       poolCache.contains(pool.name, ip) && findWithholding(nic, pool, ip) === undefined;
     return found.filter((each) => mayHave(each) && !isChosen(each) && !isRetained(each));
@@ -37,12 +39,12 @@ export class TakeOvers {
 
   /** Among the first few, so that concurrent searches do not all choose the same. */
   choose(ripe: readonly Allocation[]): Allocation | undefined {
-    const { poolCache, demand } = this.#search;
+    const { poolCache, demand, view } = this.#search;
     const choices = ripe.slice(0, TAKE_OVER_CHOICES);
     const chosen = choices[hashText(demand.claimant.owner) % Math.max(1, choices.length)];
     if (chosen === undefined) return undefined;
     this.#chosen.push(chosen.version);
-    poolCache.takeOvers.add(chosen.version);
+    if (view === undefined) poolCache.takeOvers.add(chosen.version);
     return chosen;
   }
 

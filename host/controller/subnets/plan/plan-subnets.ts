@@ -73,7 +73,7 @@ class Draft {
   readonly pools: PlannedPool[];
   /** Pools to delete. */
   readonly remove = new Set<PlannedPool>();
-  /** UIDs of pools that have more than is needed, and of those among them that keep it until SHRINK_AFTER_MS are over. */
+  /** UIDs of pools that have more than is needed, and of those of them that keep it until SHRINK_AFTER_MS are over. */
   readonly excess = new Set<string>();
   readonly postponed = new Set<string>();
   /** Names of pools that wait until an address is released. */

@@ -79,8 +79,14 @@ describe("cooling-visibility: a released address is taken over", () => {
     ["waits for other nodes before the next pool", false, [false, []]],
     ["goes on to the next pool where there are none", true, [true, ["eth0 10.7.0.9 7 cooling"]]],
   ])("%s", async (_, isAlone, wanted) => {
-    const { search, cooling, assigned } = open({ isAlone, cooling: [released("10.7.0.9", 9_000, { pool: "green" })] });
+    const asked: string[] = [];
+    const { search, cooling, assigned } = open({
+      isAlone,
+      cooling: [released("10.7.0.9", 9_000, { pool: "green" })],
+      cluster: { askForCooling: async (pool) => void asked.push(pool) },
+    });
     expect([await cooling.next(shortOf(search, [BLUE, GREEN])), assigned()]).toEqual(wanted);
+    expect(asked).toEqual(isAlone ? [] : ["blue"]);
   });
 });
 

@@ -44,6 +44,20 @@ describe("free addresses", () => {
     expect(isFree("10.6.0.5")).toBe(true);
   });
 
+  it("of an explanation pass over what it has foreseen, and nothing is kept from an ADD", () => {
+    const foreseen = rowOf("10.6.0.1");
+    const { search, free, picked, isFree } = open({ view: { foreseen: [foreseen] } });
+    expect([picked(), isFree("10.6.0.1"), isFree("10.6.0.2")]).toEqual([["10.6.0.2"], true, true]);
+    free.learn({ kind: "bound", held: [], created: [foreseen], previous: [] });
+    free.learn({ kind: "taken", by: [rowOf("10.6.0.2", { version: -7 })] });
+    expect([isFree("10.6.0.1"), isFree("10.6.0.2")]).toEqual([true, false]);
+    const takeOvers = new TakeOvers(search);
+    const released = rowOf("10.6.0.9", { state: "Cooling" });
+    const usable = () => takeOvers.usable([released], BLUE, search.demand.nics[0] ?? NIC).length;
+    expect([usable(), takeOvers.choose([released]), usable()]).toEqual([1, released, 0]);
+    expect(search.poolCache.takeOvers.size).toBe(0);
+  });
+
   it("an assigned one that the pool has lost since is not picked, unless it is requested", () => {
     const { search, picked } = open();
     const assign = (rest: object): void =>

@@ -1,14 +1,14 @@
 /**
- * The store without a thread and without a file, for registries that nothing outlives: copies for dry runs, and tests.
+ * The store without a thread and without a file: the real statements on a database in memory.
  */
 import { DatabaseSync } from "node:sqlite";
-import { type Cooldowns, type FreedObserver, RegistryError } from "../registry.ts";
-import type { RegistryPoint } from "./identity.ts";
-import { SqliteJournal } from "./journal.ts";
-import { type CallMessage, operationOf } from "./operation.ts";
-import { prepareSchema } from "./schema.ts";
-import { SqliteStore } from "./store.ts";
-import type { StoreAccess } from "./store-access.ts";
+import { type Cooldowns, type FreedObserver, RegistryError } from "../../host/registry/registry.ts";
+import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
+import { SqliteJournal } from "../../host/registry/sqlite/journal.ts";
+import { type CallMessage, operationOf } from "../../host/registry/sqlite/operation.ts";
+import { prepareSchema } from "../../host/registry/sqlite/schema.ts";
+import { SqliteStore } from "../../host/registry/sqlite/store.ts";
+import type { StoreAccess } from "../../host/registry/sqlite/store-access.ts";
 
 interface MemoryStoreOptions {
   readonly isJournal: boolean;
@@ -19,6 +19,8 @@ interface MemoryStoreOptions {
   readonly openedAtMs: number;
   /** Of a store that this one replaces; default: there was none. */
   readonly lastVersion?: number | undefined;
+  /** The agent has ended as after `kill -9`: nothing is written and nothing is answered any more. */
+  readonly isDead?: () => boolean;
 }
 
 export function openMemoryDatabase(): DatabaseSync {
@@ -29,29 +31,24 @@ export function openMemoryDatabase(): DatabaseSync {
 
 /** Each call is one transaction, which has ended when {@link send} returns. */
 export class MemoryStore implements StoreAccess {
-  readonly isJournal: boolean;
-  readonly bootId: string;
   trouble: string | undefined;
   gone: RegistryError | undefined;
   readonly pendingCalls = 0;
   readonly #database: DatabaseSync;
   readonly #store: SqliteStore;
-  readonly #onFreed: FreedObserver;
+  readonly #options: MemoryStoreOptions;
 
-  constructor(
-    database: DatabaseSync,
-    { isJournal, bootId, cooldowns, onFreed, openedAtMs, lastVersion }: MemoryStoreOptions,
-  ) {
-    this.isJournal = isJournal;
-    this.bootId = bootId;
+  constructor(database: DatabaseSync, options: MemoryStoreOptions) {
+    const { isJournal, bootId, cooldowns, openedAtMs, lastVersion } = options;
     this.#database = database;
-    this.#onFreed = onFreed;
+    this.#options = options;
     const Store = isJournal ? SqliteJournal : SqliteStore;
     this.#store = new Store(database, { bootId, cooldowns, lastVersion, faults: () => {} });
     this.#transact(() => this.#store.coolDeadBoots(openedAtMs));
   }
 
   async send(method: CallMessage["method"], args: readonly unknown[]): Promise<unknown> {
+    if (this.#options.isDead?.() === true) return new Promise(() => {});
     if (method === "probe") return undefined;
     // A registry that lost rows, or cannot write, records no address.
     if (method === "claim" && this.trouble !== undefined) throw new RegistryError(this.trouble);
@@ -72,7 +69,7 @@ export class MemoryStore implements StoreAccess {
     try {
       const value = run();
       this.#database.exec("COMMIT");
-      for (const { space, ip } of this.#store.takeFreed()) this.#onFreed(space, ip);
+      for (const { space, ip } of this.#store.takeFreed()) this.#options.onFreed(space, ip);
       return value;
     } catch (error) {
       this.#store.takeFreed();

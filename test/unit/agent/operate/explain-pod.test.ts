@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+import { explainPod } from "../../../../host/agent/operate/explain-pod.ts";
+import { toCniError } from "../../../../host/agent/server/answer.ts";
+import type { FirstClaims } from "../../../../host/registry/epoch/registry-epoch.ts";
+import { clusterIpam } from "../../../world/cluster-ipam.ts";
+import { openClusterNode } from "../../../world/node.ts";
+import { pool, snapshotOf } from "../../../world/subjects.ts";
+
+const READY = { readiness: () => ({ ready: true, problems: [] }) };
+const ONE = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1"], default: true });
+
+/** Returns the lines for a pod of namespace shop, and what the agent did meanwhile but to read. */
+async function explain({ isFull = false, epoch }: { readonly isFull?: boolean; readonly epoch?: FirstClaims }) {
+  const node = await openClusterNode({ snapshot: snapshotOf(ONE) });
+  if (isFull) await node.bind("10.6.0.1", "web-1");
+  const asked: string[] = [];
+  const ask = async (name: string) => void asked.push(name);
+  const cluster = clusterIpam({ askForCooling: ask, markWanted: ask, epoch });
+  node.calls.length = 0;
+  const deps = { ipam: node.ipam({ cluster }), backend: READY, toCniError };
+  const { lines } = await explainPod(deps, { namespace: "shop", pod: "web-0" });
+  return { lines, acts: [...asked, ...node.calls.filter((call) => !call.startsWith("GET "))] };
+}
+
+it.each([
+  [false, 'an ADD of eth0 now would get 10.6.0.1 of pool "blue", which is free'],
+  [true, "an ADD of eth0 now would be refused with code 101: No address is free"],
+])("only reads, the pool being full %s, and says when", async (isFull, wanted) => {
+  const { lines, acts } = await explain({ isFull });
+  expect(lines[0]).toContain(wanted);
+  expect(lines.at(-1)).toMatch(/^note: seen at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; another pod may be faster$/);
+  expect(acts).toEqual([]);
+});
+
+it("registry-epoch: says for which nodes first addresses wait", async () => {
+  const { lines } = await explain({ epoch: { isOpen: true, waitsFor: "node n2" } as FirstClaims });
+  expect(lines).toContain("note: the registry is new, and first addresses wait for node n2");
+});
