@@ -39,7 +39,11 @@ export const startSubnets: StartController = (deps) => new SubnetsController(dep
 
 const FOLLOWED = "Generated pools follow the pods of a workload that was created again";
 
-/** How long a pass waits at most for what the last one wrote, in case a watch has broken: milliseconds. */
+/**
+ * How long a pass waits at most until the watches have brought what the last one wrote: milliseconds. It is safe to
+ * begin before, but with watches that are 0.3 s late 243 of 450 writes for 100 new workloads were refused, and the last
+ * pool came 1.2 s later.
+ */
 const WATCHES_BEHIND_MS = 1_000;
 
 const NO_DEMANDS: Demands = { demands: [], faults: [] };

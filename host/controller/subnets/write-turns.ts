@@ -1,8 +1,8 @@
 /**
- * Which of a plan's writes of pools are made now. Each is sent to all nodes (pool-writes.ts): 100 new workloads on
- * 1,000 nodes take 0.4 s of the API server's time, and never wait; 10,000 on 5,000 nodes would hold back the events of
- * all pools for 190 s. Pools that exist and need more addresses come first, and the namespaces take turns. Writes that
- * wait are planned again.
+ * Which of a plan's writes of pools are made now: each is sent to all nodes (pool-writes.ts). Without turns 1,000 new
+ * workloads on 5,000 nodes make the events of all pools 5 s late, as long as an ADD waits for one, in place of 0.2 s
+ * (docs/develop/scale.md); 100 on 1,000 nodes do not need them. Pools that exist and need more addresses come first,
+ * and the namespaces take turns. Writes that wait are planned again.
  */
 import { spansOf, withoutSpans } from "../../core/spans.ts";
 import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";

@@ -20,7 +20,7 @@ import type { CurrentPool, NetworkPlan, PoolTarget, Shortfall, SubnetsPlan, Subn
 import { poolNameOf } from "../pool-object.ts";
 import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
 import { subnetOf } from "./changed-part.ts";
-import { giveBack, type IsBusy } from "./free-spans.ts";
+import { firstOf, giveBack, type IsBusy } from "./free-spans.ts";
 import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
 
@@ -138,7 +138,8 @@ class Draft {
     for (const pool of this.pools) {
       const { addressSpace, family } = pool.spec;
       if (pool.capacity === undefined) continue;
-      for (const { first, last } of joinSpans([...pool.target, ...pool.promised]))
+      // A range that was written by hand may have no end.
+      for (const { first, last } of firstOf(joinSpans([...pool.target, ...pool.promised]), this.view.maxPoolSize))
         for (let address = first; address <= last; address++) {
           const holder = this.view.holderOf(addressSpace, family, address);
           if (holder !== undefined && holder !== pool.name) pool.drop(address);
