@@ -18,9 +18,9 @@ const PLACES: readonly (readonly [path: string, before: RegExp, format?: (versio
   ["rust/Cargo.toml", /^version = "/m],
 ];
 
-/** Returns `1.0.0rc1.dev0` for `1.0.0-rc.1-dev` (PEP 440). */
+/** Returns `1.0.0rc1.dev0`, older than `1.0.0rc1`, for `1.0.0-rc.0.dev` (PEP 440). */
 export function pythonVersion(version: string): string {
-  return version.replace(/-rc\.(\d+)/, "rc$1").replace(/-dev$/, ".dev0");
+  return version.replace(/-rc\.(\d+)(\.dev)?$/, (_, rc, dev) => (dev ? `rc${Number(rc) + 1}.dev0` : `rc${rc}`));
 }
 
 /** Returns the manifests with the version. */

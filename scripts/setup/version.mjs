@@ -1,6 +1,6 @@
 /**
  * The version of a build: the version of package.json, and between releases the number of commits since the last one
- * and the commit, `0.5.0-dev.12+0123456789ab`, with `.dirty` if tracked files differ from the commit.
+ * and the commit, `1.0.0-rc.0.dev.12+0123456789ab`, with `.dirty` if tracked files differ from the commit.
  * Effects: runs git.
  */
 import { spawnSync } from "node:child_process";
@@ -22,12 +22,22 @@ export function readVersion() {
 const readManifestVersion = () => JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
 
 /**
+ * Returns the version in package.json between the release `last` and the release `next`: newer than the one, older than
+ * the other in the order of Semantic Versioning, of Debian and of rpm. `1.0.0-rc.1-dev` would be newer than
+ * `1.0.0-rc.1`, and `1.0.0-dev` older than each of its candidates.
+ */
+export function developmentVersion(next, last = lastRelease.version) {
+  const [number] = next.split("-");
+  return `${last.startsWith(`${number}-rc.`) ? last : `${number}-rc.0`}.dev`;
+}
+
+/**
  * Returns the version of what is built from `directory`. The number of commits is left out if the history does not
  * reach back to the last release (a shallow clone), number and commit if `directory` is no clone, as an unpacked
  * source archive is not.
  */
 export function buildVersion({ version = readManifestVersion(), since = lastRelease.commit, directory = root } = {}) {
-  if (!version.endsWith("-dev")) return version;
+  if (!version.endsWith(".dev")) return version;
   const git = (...args) => {
     const { status, stdout } = spawnSync("git", args, { cwd: directory, encoding: "utf8" });
     return status === 0 ? stdout.trim() : undefined;

@@ -137,6 +137,11 @@ it("lintian and rpm find nothing wrong", async () => {
   const rpm = join(host.release, "first.rpm");
   expect(await requireCommand(["rpm", "--checksig", rpm])).toContain("digests OK");
   expect(await requireCommand(["rpm", "--query", "--info", "--package", rpm])).toContain(packageVersion(facts.version));
+  const builds = ["1.0.0-rc.1", "1.0.0-rc.1.dev.9+ffff", "1.0.0-rc.1.dev.12+0123", "1.0.0-rc.2", "1.0.0"].map(
+    packageVersion,
+  );
+  const order = builds.slice(1).map((newer, at) => `rpm.vercmp('${newer}', '${builds[at]}')`);
+  expect(await requireCommand(["rpm", "--eval", `%{lua:print(${order})}`])).toBe("1\t1\t1\t1\n");
 });
 
 it("has the same bytes when it is built again", () => {

@@ -10,7 +10,7 @@ import { DOCUMENTATION } from "../../../host/lib/documentation.ts";
 import manifest from "../../../package.json" with { type: "json" };
 import lock from "../../../package-lock.json" with { type: "json" };
 import { anchorOf } from "../../../scripts/docs/anchor.ts";
-import { lastRelease } from "../../../scripts/setup/version.mjs";
+import { developmentVersion, lastRelease } from "../../../scripts/setup/version.mjs";
 import { ambiguousNames, ambiguousRights, commandsOf, listTexts } from "./kubectl-lines.ts";
 import { isAlone, readSources, root } from "./sources.ts";
 
@@ -265,7 +265,7 @@ describe("the version", () => {
       "berthctl version": printed.split(/\s+/)[1],
     };
     for (const [where, version] of Object.entries(stated))
-      expect(version, where).toBe(isReleased ? next : `${next}-dev`);
+      expect(version, where).toBe(isReleased ? next : developmentVersion(next));
   });
 
   it("of the last release is the newest in CHANGELOG below the head, and its commit has it", () => {
