@@ -131,6 +131,7 @@ const pod = {
   labels: texts("labels").default({}).meta({ description: "Further labels of the pods." }),
   nodeSelector: texts("labels").default({}).meta({ description: "Nodes to run on, besides Linux." }),
   extraArgs: z.array(text).default([]).meta({ description: "Further options of the program." }),
+  affinity: object("affinity").default({}).meta({ description: "Affinity of the pods." }),
 };
 
 const resources = (cpu: string, request: string, limit: string) =>
@@ -144,7 +145,9 @@ const extensions = await readExtensions();
 const added = await Promise.all(extensions.map(({ readChartValues }) => readChartValues?.()));
 
 export const valuesSchema = z.strictObject({
-  global: object("object").optional().meta({ description: "Ignored; Helm sets it in a subchart." }),
+  global: z
+    .looseObject({ imageRegistry: text.default("").meta({ description: "Replaces that of `image.repository`." }) })
+    .prefault({}),
   nameOverride: text.default("").meta({ description: "Replaces `berth` in the names of all objects." }),
   fullnameOverride: text
     .default("")
@@ -227,6 +230,9 @@ export const valuesSchema = z.strictObject({
     .array(definition)
     .default([])
     .meta({ description: "NetworkAttachmentDefinitions. Multus must be installed." }),
+  serviceAccount: section({
+    annotations: texts("annotations").default({}).meta({ description: "Annotations of all accounts." }),
+  }),
   agent: section({
     ...pod,
     resources: resources("50m", "150Mi", "512Mi"),
@@ -276,6 +282,13 @@ export const valuesSchema = z.strictObject({
     ...pod,
     replicas: z.int().min(0).default(2).meta({ description: "Replicas, each on its own node. One leads." }),
     resources: resources("50m", "192Mi", "1Gi"),
+    affinity: pod.affinity.meta({
+      description: "Affinity of the pods, beside the anti-affinity that keeps replicas on different nodes.",
+    }),
+    topologySpreadConstraints: z
+      .array(object("object"))
+      .default([])
+      .meta({ description: "How replicas are spread; without a `labelSelector` all of them." }),
     tolerations: tolerations
       .default([
         { key: "node-role.kubernetes.io/control-plane", operator: "Exists", effect: "NoSchedule" },

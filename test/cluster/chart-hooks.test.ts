@@ -1,5 +1,5 @@
 /**
- * The hooks of the Helm chart as its Jobs run them, with the rights that the chart gives them, on a real API server;
+ * The hooks of the Helm chart as its pods run them, with the rights that the chart gives them, on a real API server;
  * and a release that a tool deletes object by object, in whatever order and without the hooks, as Argo CD and Flux's
  * Kustomizations do: with `crds.allowDeletion` nothing stays.
  */
@@ -46,7 +46,7 @@ beforeAll(async () => {
   plane = await startControlPlane();
   await applyObject(plane.client, namespaceObject(NAMESPACE) as KubeObject);
   const hooks = objects.filter(isHook);
-  for (const object of hooks.filter(({ kind }) => kind !== "Job")) await applyObject(plane.client, object);
+  for (const object of hooks.filter(({ kind }) => kind !== "Pod")) await applyObject(plane.client, object);
   const { data } = hooks.find(({ kind }) => kind === "ConfigMap") as KubeObject;
   for (const [name, content] of Object.entries(data)) writeFileSync(join(directory, name), String(content));
   kubeconfig = await kubeconfigOf("net-berth-hooks");
@@ -73,10 +73,10 @@ async function tokenOf(account: string): Promise<string> {
 
 const kubeconfigOf = async (account: string) => plane.writeKubeconfig(account, { token: await tokenOf(account) });
 
-/** Runs what the Job's container would run; `more` options count last. */
-function runJob(name: string, ...more: readonly string[]): Promise<CommandOutcome> {
-  const job = objects.find(({ kind, metadata }) => kind === "Job" && metadata.name === `net-berth-${name}`);
-  const [container] = job?.spec.template.spec.containers ?? [];
+/** Runs what the hook's container would run; `more` options count last. */
+function runHook(name: string, ...more: readonly string[]): Promise<CommandOutcome> {
+  const pod = objects.find(({ kind, metadata }) => kind === "Pod" && metadata.name === `net-berth-${name}`);
+  const [container] = pod?.spec.containers ?? [];
   expect(container.command).toEqual(["/usr/bin/berth-controller"]);
   const args = container.args.map((word: string) => word.replace("/hook", directory));
   const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
@@ -129,14 +129,14 @@ describe("pull-image", () => {
 
   it("waits until all nodes have the image", async () => {
     const done = reportDone(PULLER);
-    const { exitCode, stdout, stderr } = await runJob("pull-image");
+    const { exitCode, stdout, stderr } = await runHook("pull-image");
     await done;
     expect([exitCode, stdout, stderr]).toEqual([0, "All nodes have the image\n", ""]);
     expect(await isGone(PULLER)).toBe(true);
   });
 
   it("ends in time when a node does not pull it, and names the node", async () => {
-    const { exitCode, stdout } = await runJob("pull-image", "--limit=2");
+    const { exitCode, stdout } = await runHook("pull-image", "--limit=2");
     expect([exitCode, stdout]).toEqual([0, "Node n9 has not pulled the image in time; going on\n"]);
     expect(await isGone(PULLER)).toBe(true);
   });
@@ -144,7 +144,7 @@ describe("pull-image", () => {
   it("does not wait for a node that is not Ready, and names it", async () => {
     await createDownNode("n9");
     const done = reportDone(PULLER, 1);
-    const { exitCode, stdout } = await runJob("pull-image", "--limit=60");
+    const { exitCode, stdout } = await runHook("pull-image", "--limit=60");
     await done;
     expect([exitCode, stdout]).toEqual([0, "Node n9 is not Ready, and does not have the image; going on\n"]);
     expect(await isGone(PULLER)).toBe(true);
@@ -154,7 +154,7 @@ describe("pull-image", () => {
     for (const name of ["n8", "n9"]) await createDownNode(name);
     const done = reportDone(PULLER, 0);
     const startMs = performance.now();
-    const { exitCode, stdout } = await runJob("pull-image", "--limit=4");
+    const { exitCode, stdout } = await runHook("pull-image", "--limit=4");
     await done;
     expect(performance.now() - startMs).toBeGreaterThan(3_400);
     expect([exitCode, stdout]).toEqual([0, "Node n9 is not Ready, and does not have the image; going on\n"]);
@@ -164,7 +164,7 @@ describe("pull-image", () => {
 
 describe("apply-crds", () => {
   it("installs the definitions, which are then served", async () => {
-    const { exitCode, stderr, stdout } = await runJob("apply-crds");
+    const { exitCode, stderr, stdout } = await runHook("apply-crds");
     expect([exitCode, stderr]).toEqual([0, ""]);
     expect(stdout.split("\n")).toContain("Applied ippools.ipam.vendor.io");
     expect(await names("ippools")).toEqual([]);
@@ -177,7 +177,7 @@ describe("apply-crds", () => {
     version.additionalPrinterColumns = [];
     delete version.schema.openAPIV3Schema.properties.spec.properties.namespaceName;
     await plane.client.patch(path, { spec: { versions: [version] } });
-    expect((await runJob("apply-crds")).exitCode).toBe(0);
+    expect((await runHook("apply-crds")).exitCode).toBe(0);
     expect((await plane.client.get(path)).spec.versions).toEqual(spec.versions);
   });
 
@@ -237,14 +237,14 @@ describe("uninstall", () => {
     const blocks = { "10.6.0.16/28": { pool: "lan", request: "r", since: "2026-01-01T00:00:00Z" } };
     const written = { cluster: "e", token: "t", writes: 1, blocks };
     await plane.client.patch(`${API}/rangemembers/lan.east/status`, { status: written });
-    const { exitCode, stderr } = await runJob("uninstall");
+    const { exitCode, stderr } = await runHook("uninstall");
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('RangeMember "lan.east" has 1 blocks')]);
     expect(await isGone(AGENT)).toBe(false);
     await plane.client.patch(`${API}/rangemembers/lan.east/status`, { status: { blocks: { "10.6.0.16/28": null } } });
   });
 
   it("refuses with a list while addresses are in use, and changes nothing", async () => {
-    const { exitCode, stdout, stderr } = await runJob("uninstall");
+    const { exitCode, stdout, stderr } = await runHook("uninstall");
     expect([exitCode, stdout]).toEqual([1, expect.stringMatching(/^ {2}10\.6\.0\.21, pod shop\/web-0 on node n1$/m)]);
     expect(stdout).not.toContain("10.6.0.22");
     expect(stderr).toContain("Refused, nothing was changed: 1 addresses are in use");
@@ -255,7 +255,7 @@ describe("uninstall", () => {
   it("ends in time when a node is never clean, and names it; keeps the objects with --keep-state", async () => {
     await createSilentPod("cleaner-n9", labelsOf("cleaner.json"));
     const startMs = performance.now();
-    const { exitCode, stdout, stderr } = await runJob("uninstall", "--force", "--keep-state", "--limit=4");
+    const { exitCode, stdout, stderr } = await runHook("uninstall", "--force", "--keep-state", "--limit=4");
     expect([exitCode, stderr]).toEqual([0, ""]);
     expect(performance.now() - startMs).toBeLessThan(20_000);
     expect(stdout).toContain('Node n9 was not cleaned in time; run "berth-agent uninstall" there');
@@ -266,7 +266,7 @@ describe("uninstall", () => {
 
   it("removes all objects past finalizers and policies when the nodes are clean, and can be repeated", async () => {
     const clean = reportDone(CLEANER);
-    const { exitCode, stdout, stderr } = await runJob("uninstall", "--force");
+    const { exitCode, stdout, stderr } = await runHook("uninstall", "--force");
     await clean;
     expect([exitCode, stderr]).toEqual([0, ""]);
     expect(stdout).toContain("All nodes are clean\n");
@@ -283,14 +283,14 @@ describe("uninstall", () => {
       expect(await names(kind), kind).toEqual([]);
     expect(await isGone(CLEANER)).toBe(true);
     const again = reportDone(CLEANER);
-    expect((await runJob("uninstall")).exitCode).toBe(0);
+    expect((await runHook("uninstall")).exitCode).toBe(0);
     await again;
   });
 
   it("delete-crds removes the definitions, also when there are none", async () => {
-    expect((await runJob("delete-crds")).exitCode).toBe(0);
+    expect((await runHook("delete-crds")).exitCode).toBe(0);
     expect(await isGone(`${CRDS}/ippools.ipam.vendor.io`)).toBe(true);
-    expect((await runJob("delete-crds")).exitCode).toBe(0);
+    expect((await runHook("delete-crds")).exitCode).toBe(0);
   });
 });
 
@@ -317,7 +317,7 @@ it("a namespace with a quota of requests and limits admits all pods of the chart
   const used = Object.fromEntries(Object.keys(hard).map((key) => [key, "0"]));
   await plane.client.patch(`${of}/resourcequotas/all/status`, { status: { hard, used } });
   const nested = ["cleaner.json", "puller.json"].map((name) => JSON.parse(hookFile(name)));
-  const templates = [...objects, ...nested].flatMap(({ spec }) => spec?.template ?? []);
+  const templates = [...objects, ...nested].flatMap((each) => each.spec?.template ?? (each.kind === "Pod" ? each : []));
   expect(templates).toHaveLength(8);
   const admit = ({ spec }: KubeObject) => {
     const own = { ...spec, serviceAccountName: "default", restartPolicy: "Always" };
@@ -326,6 +326,12 @@ it("a namespace with a quota of requests and limits admits all pods of the chart
   };
   await expect.poll(() => admit({ spec: { containers: [{ name: "a", image: "a" }] } })).toContain("must specify");
   expect(await Promise.all(templates.map(admit))).toEqual(templates.map(() => ""));
+  // A hook that cannot start ends the installation, and Helm says why.
+  using chart = copyChart();
+  const words = ["--namespace", namespace, "--kubeconfig", plane.kubeconfig, "--timeout", "30s"];
+  const install = () =>
+    runHelm("install", "poor", chart.directory, ...words, "--set-json", 'hooks.resources.limits=null');
+  expect(install).toThrow(/pre-install.*quota: all: must specify limits\.cpu/s);
 });
 
 it("an installation whose hook fails leaves no account of the hooks behind", async () => {
@@ -339,7 +345,7 @@ it("an installation whose hook fails leaves no account of the hooks behind", asy
     "--timeout",
     "3s",
   ];
-  // Nothing runs the Job here.
+  // Nothing runs the pod here.
   expect(() => runHelm("install", "sad", chart.directory, ...words)).toThrow(/pre-install/);
   const rbac = "/apis/rbac.authorization.k8s.io/v1";
   const place = "namespaces/sad-system";
@@ -351,8 +357,8 @@ it("an installation whose hook fails leaves no account of the hooks behind", asy
     `${rbac}/clusterrolebindings/sad-berth-hooks`,
   ])
     expect(await isGone(path), path).toBe(true);
-  const jobs = await plane.client.get(`/apis/batch/v1/${place}/jobs`);
-  expect(jobs.items.map(({ metadata }: KubeObject) => metadata.name)).toEqual(["sad-berth-apply-crds"]);
+  const pods = await plane.client.get(`/api/v1/${place}/pods`);
+  expect(pods.items.map(({ metadata }: KubeObject) => metadata.name)).toEqual(["sad-berth-apply-crds"]);
 }, 60_000);
 
 /** Runs the controller with the options and the account of the release until no pool and no Subnet has a finalizer. */

@@ -1,6 +1,6 @@
 /**
  * The page of the chart: its command with its first values on an API server without nodes, where this test runs what
- * Jobs would run; all its values.
+ * pods of hooks would run; all its values.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,8 +18,8 @@ import type { KubeObject } from "../../lab/kube-client.ts";
 import { executePart, partsAt, Workstation } from "./script.ts";
 
 const NAMESPACE = "kube-system";
-const JOBS = `/apis/batch/v1/namespaces/${NAMESPACE}/jobs`;
 const CORE = `/api/v1/namespaces/${NAMESPACE}`;
+const PODS = `${CORE}/pods`;
 const FACTS = { version: readVersion(), description: "", revision: "", timeSeconds: 1_000_000_000 };
 const PACKAGE = `berth-${tagOf(readVersion())}.tgz`;
 
@@ -45,32 +45,21 @@ afterAll(async () => {
   await plane?.stop();
 });
 
-/**
- * Runs a Job's container with the token of the Job's account, as its pod would, and reports its end as the Job
- * controller does.
- */
-async function runJob({ metadata, spec }: KubeObject): Promise<void> {
-  const { containers, serviceAccountName, volumes } = spec.template.spec;
+/** Runs the container of a hook with the token of its account, and reports its end, as the kubelet does. */
+async function runHook({ metadata, spec }: KubeObject): Promise<void> {
+  const { containers, serviceAccountName, volumes } = spec;
   const { data } = await plane.client.get(`${CORE}/configmaps/${volumes[0].configMap.name}`);
   const directory = inHome(metadata.name);
   mkdirSync(directory);
   for (const [name, content] of Object.entries(data)) writeFileSync(join(directory, name), String(content));
   const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
   const { status } = await plane.client.create(`${CORE}/serviceaccounts/${serviceAccountName}/token`, request);
-  const kubeconfig = await plane.writeKubeconfig("job", { token: status.token });
+  const kubeconfig = await plane.writeKubeconfig("hook", { token: status.token });
   const args = containers[0].args.map((word: string) => word.replace("/hook", directory));
   const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
   const outcome = await runCommand([...program, ...args, "--kubeconfig", kubeconfig]);
   expect(outcome).toMatchObject({ exitCode: 0, stderr: "" });
-  const time = new Date().toISOString();
-  const conditions = ["SuccessCriteriaMet", "Complete"].map((type) => ({
-    ...{ type, status: "True", reason: "CompletionsReached" },
-    ...{ lastProbeTime: time, lastTransitionTime: time },
-  }));
-  const ended = { startTime: time, completionTime: time, succeeded: 1, ready: 0, terminating: 0 };
-  await plane.client.patch(`${JOBS}/${metadata.name}/status`, {
-    status: { ...ended, uncountedTerminatedPods: {}, conditions },
-  });
+  await plane.client.patch(`${PODS}/${metadata.name}/status`, { status: { phase: "Succeeded" } });
 }
 
 it.each(partsAt("helm"))("%s", async (_, part) => {
@@ -78,9 +67,9 @@ it.each(partsAt("helm"))("%s", async (_, part) => {
   const { home, env } = workstation;
   const path = [referenceTool("helm").directory, env.PATH].join(":");
   const page = executePart(part, (argv) => runCommand(argv, { cwd: home, env: { ...env, PATH: path } }));
-  const jobs = async (): Promise<KubeObject[]> => (await plane.client.get(JOBS)).items;
-  await expect.poll(jobs, { timeout: 60_000 }).toHaveLength(1);
-  for (const job of await jobs()) await runJob(job);
+  const hooks = async (): Promise<KubeObject[]> => (await plane.client.get(PODS)).items;
+  await expect.poll(hooks, { timeout: 60_000 }).toHaveLength(1);
+  for (const hook of await hooks()) await runHook(hook);
   expect((await page).stdout).toContain("STATUS: deployed");
   const { spec } = await plane.client.get("/apis/ipam.vendor.io/v1/ippools/lan");
   expect(spec).toMatchObject(parse(EXAMPLES[0] ?? "").ipPools.lan);

@@ -21,6 +21,13 @@ app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
+{{/* Labels of pods. Call like the selector. */}}
+{{- define "berth.podLabels" -}}
+{{- $root := index . 0 -}}
+{{- $own := (get $root.Values (index . 1) | default dict).labels | default dict -}}
+{{ merge (include "berth.selector" . | fromYaml) $own $root.Values.commonLabels | toYaml }}
+{{- end -}}
+
 {{/* Labels and annotations of an object. Call with a dict of root and, where there are such, component, labels, annotations. */}}
 {{- define "berth.metadata" -}}
 {{- $selector := include "berth.selector" (list .root (default "" .component)) | fromYaml -}}
@@ -38,7 +45,11 @@ annotations:
 
 {{- define "berth.image" -}}
 {{- $tag := default (replace "+" "_" .Chart.AppVersion) .Values.image.tag -}}
-{{ .Values.image.repository }}{{ ternary (printf "@%s" .Values.image.digest) (printf ":%s" $tag) (ne .Values.image.digest "") }}
+{{- $repository := .Values.image.repository -}}
+{{- with (.Values.global).imageRegistry -}}
+{{- $repository = printf "%s/%s" . (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $repository "") -}}
+{{- end -}}
+{{ $repository }}{{ ternary (printf "@%s" .Values.image.digest) (printf ":%s" $tag) (ne .Values.image.digest "") }}
 {{- end -}}
 
 {{- define "berth.imagePullSecrets" -}}

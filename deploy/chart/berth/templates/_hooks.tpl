@@ -1,68 +1,62 @@
-{{/* A Job of the controller's image. Call with root, name, events, seconds, args. */}}
-{{- define "berth.hookJob" }}
+{{/* A pod of the controller's image. Call with root, name, events, seconds, args. */}}
+{{- define "berth.hook" }}
 {{- $root := .root }}
-{{- /* Helm 3.18 or newer prints why a hook failed, and what a clean-up could not reach. */}}
-apiVersion: batch/v1
-kind: Job
+{{- /* Not a Job: if a quota or a policy refuses the pod, Helm says so at once. Helm 3.18 or newer prints why it failed, and what a clean-up could not reach. */}}
+apiVersion: v1
+kind: Pod
 metadata:
   name: {{ include "berth.fullname" $root }}-{{ .name }}
   namespace: {{ $root.Release.Namespace }}
   {{- include "berth.metadata" (dict "root" $root "component" "hook" "annotations" (dict "helm.sh/hook" .events "helm.sh/hook-weight" "0" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded" "helm.sh/hook-output-log-policy" "hook-succeeded,hook-failed")) | nindent 2 }}
 spec:
-  backoffLimit: 0
   activeDeadlineSeconds: {{ .seconds }}
-  template:
-    metadata:
-      labels:
-        {{- include "berth.selector" (list $root "hook") | nindent 8 }}
-    spec:
-      serviceAccountName: {{ include "berth.hooks" $root }}
-      {{- with include "berth.imagePullSecrets" $root }}
-      {{- . | nindent 6 }}
+  serviceAccountName: {{ include "berth.hooks" $root }}
+  {{- with include "berth.imagePullSecrets" $root }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  restartPolicy: Never
+  # There may be no network of pods yet, or no longer.
+  hostNetwork: true
+  priorityClassName: {{ $root.Values.controller.priorityClassName }}
+  nodeSelector:
+    kubernetes.io/os: linux
+  {{- with $root.Values.controller.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    runAsGroup: 65532
+    seccompProfile:
+      type: RuntimeDefault
+  containers:
+    - name: {{ .name }}
+      image: {{ include "berth.image" $root | quote }}
+      imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+      command: [/usr/bin/berth-controller]
+      args:
+        {{- toYaml .args | nindent 8 }}
+      {{- with include "berth.apiServer" $root }}
+      env:
+        {{- . | nindent 8 }}
       {{- end }}
-      restartPolicy: Never
-      # There may be no network of pods yet, or no longer.
-      hostNetwork: true
-      priorityClassName: {{ $root.Values.controller.priorityClassName }}
-      nodeSelector:
-        kubernetes.io/os: linux
-      {{- with $root.Values.controller.tolerations }}
-      tolerations:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+      {{- include "berth.hookResources" $root | nindent 6 }}
+      # What a failed pod says remains readable in its status.
+      terminationMessagePolicy: FallbackToLogsOnError
       securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        seccompProfile:
-          type: RuntimeDefault
-      containers:
-        - name: {{ .name }}
-          image: {{ include "berth.image" $root | quote }}
-          imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-          command: [/usr/bin/berth-controller]
-          args:
-            {{- toYaml .args | nindent 12 }}
-          {{- with include "berth.apiServer" $root }}
-          env:
-            {{- . | nindent 12 }}
-          {{- end }}
-          {{- include "berth.hookResources" $root | nindent 10 }}
-          # What a failed pod says remains readable in its status.
-          terminationMessagePolicy: FallbackToLogsOnError
-          securityContext:
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            capabilities:
-              drop: [ALL]
-          volumeMounts:
-            - name: hook
-              mountPath: /hook
-              readOnly: true
-      volumes:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      volumeMounts:
         - name: hook
-          configMap:
-            name: {{ include "berth.hooks" $root }}
+          mountPath: /hook
+          readOnly: true
+  volumes:
+    - name: hook
+      configMap:
+        name: {{ include "berth.hooks" $root }}
 {{- end }}
 
 {{/* The DaemonSet that the uninstall hook creates: its pods are Ready when their node is clean. */}}
@@ -83,7 +77,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- include "berth.selector" (list . "cleaner") | nindent 8 }}
+        {{- include "berth.podLabels" (list . "cleaner") | nindent 8 }}
     spec:
       automountServiceAccountToken: false
       {{- with include "berth.imagePullSecrets" . }}
@@ -171,7 +165,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- include "berth.selector" (list . "puller") | nindent 8 }}
+        {{- include "berth.podLabels" (list . "puller") | nindent 8 }}
     spec:
       automountServiceAccountToken: false
       {{- with include "berth.imagePullSecrets" . }}

@@ -82,6 +82,7 @@ it("editors have a title for every value, and only other programs' objects are o
   visit(valuesSchema, "");
   expect(untitled).toEqual([]);
   expect(open.sort()).toEqual([
+    ...[".agent.affinity", ".controller.affinity", ".controller.topologySpreadConstraints[]"],
     ...[".extraObjects[]", ".global", ".networks[].config", ".networks[].plugin"],
     ...[".primary.config", ".primary.plugin", ".serviceMonitor.tlsConfig"],
   ]);
@@ -108,10 +109,15 @@ describe("every object", () => {
     for (const { metadata } of CRDS) expect(metadata.labels).toMatchObject(recommended("berth"));
   });
 
+  it("that makes pods labels them, too", () => {
+    const made = [...ofKind(all, "Pod"), ...all.flatMap(({ spec }) => spec?.template ?? [])].map((pod) => pod.metadata);
+    expect(made.map(({ labels }) => labels["example.com/cost"])).toEqual(Array(8).fill("net"));
+  });
+
   it("has the annotations of the values beside its own", () => {
     for (const { kind, metadata } of all)
       expect(metadata.annotations, `${kind} ${metadata.name}`).toMatchObject({ "example.com/owner": "net" });
-    expect(find(objects, "Job", /-uninstall$/).metadata.annotations?.["helm.sh/hook"]).toBe("pre-delete");
+    expect(find(objects, "Pod", /-uninstall$/).metadata.annotations?.["helm.sh/hook"]).toBe("pre-delete");
   });
 
   it("selects pods by labels that another version or value leaves as they are", () => {
@@ -175,7 +181,7 @@ describe("another release and namespace", () => {
     const named = objects.filter(({ kind, metadata }) => !ofUsers.includes(kind) && !fixed.includes(metadata.name));
     expect(named.length).toBeGreaterThan(40);
     for (const { metadata } of named) expect(metadata.name).toMatch(/^a-very-long-release-name-of-many-words-t(?:-|$)/);
-    const limited = objects.filter(({ kind }) => ["DaemonSet", "Deployment", "Job"].includes(kind));
+    const limited = objects.filter(({ kind }) => ["DaemonSet", "Deployment", "Pod"].includes(kind));
     for (const { metadata } of limited) expect(metadata.name.length).toBeLessThan(64);
     expect(objectsOf("ports").map(({ metadata }) => metadata.name)).toContain("odd.one-berth-agent");
   });
@@ -344,15 +350,12 @@ describe("values", () => {
     }
   };
 
-  // What Helm sets in a subchart changes nothing, and the map brings metrics along.
+  // The map brings metrics along.
   const names = new Set(sets.flatMap(({ values }) => [...leavesOf(values).keys()]));
-  itLong.each([...names].filter((name) => !/^global|^metrics.enabled/.test(name)))(
-    "%s changes what is rendered",
-    (name) => {
-      const having = sets.filter(({ values }) => leavesOf(values).has(name));
-      expect(having.some((set) => !isDeepStrictEqual(renderWithout(name, set), render(set)))).toBe(true);
-    },
-  );
+  itLong.each([...names].filter((name) => !/^metrics.enabled/.test(name)))("%s changes what is rendered", (name) => {
+    const having = sets.filter(({ values }) => leavesOf(values).has(name));
+    expect(having.some((set) => !isDeepStrictEqual(renderWithout(name, set), render(set)))).toBe(true);
+  });
 
   it("of settings are a vendor-conf that agents accept", () => {
     const { data } = find(objectsOf("full"), "ConfigMap", /^vendor-conf$/);
@@ -372,20 +375,42 @@ it("the rights include the kinds that retain by name", () => {
   ]);
 });
 
+it("pods are placed, and accounts annotated, as the values say; replicas stay apart, and a mirror has the image", () => {
+  const objects = objectsOf("full");
+  const { agent, controller, global, image, serviceAccount } = SETS.full.values;
+  const podOf = (kind: string) => find(objects, kind, /./).spec.template.spec;
+  expect(podOf("DaemonSet").affinity).toEqual(agent.affinity);
+  const { podAntiAffinity, ...affinity } = podOf("Deployment").affinity;
+  expect(affinity).toEqual(controller.affinity);
+  const [{ topologyKey, labelSelector }] = podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution;
+  expect(topologyKey).toBe("kubernetes.io/hostname");
+  const [spread] = controller.topologySpreadConstraints;
+  expect(podOf("Deployment").topologySpreadConstraints).toEqual([{ ...spread, labelSelector }]);
+  for (const { metadata } of ofKind(objects, "ServiceAccount"))
+    expect(metadata.annotations).toMatchObject(serviceAccount.annotations);
+  const images = [...JSON.stringify(objects).matchAll(/"image\\?":\\?"([^"\\]+)/g)].map(([, image]) => image);
+  expect(new Set(images)).toEqual(new Set([`${global.imageRegistry}/net/berth@${image.digest}`]));
+});
+
 describe("least privilege", () => {
   const objects = objectsOf("plain");
   const pods = [find(objects, "DaemonSet", /agent/), find(objects, "Deployment", /./), ...ofHooks(objects)];
-  const jobs = objects.filter(({ kind }) => kind === "Job");
-  const containers = [...pods, ...jobs].flatMap(({ metadata, spec }) =>
-    [...(spec.template.spec.initContainers ?? []), ...spec.template.spec.containers].map((container) => ({
-      ...container,
-      where: `${metadata.name}/${container.name}`,
-      pod: spec.template.spec,
-    })),
-  );
+  const containers = [...pods, ...ofKind(objects, "Pod")].flatMap(({ metadata, spec: { template, ...spec } }) => {
+    const pod: KubernetesObject = template?.spec ?? spec;
+    const all = [...(pod.initContainers ?? []), ...pod.containers];
+    return all.map((container) => ({ ...container, where: `${metadata.name}/${container.name}`, pod }));
+  });
+
+  it("demands and limits processor and memory of each container, as the values say", () => {
+    const values = defaultValues();
+    for (const { where, name, resources } of containers) {
+      expect(resources, where).toEqual(Reflect.get(values, name)?.resources ?? values.hooks.resources);
+      for (const each of [resources.requests, resources.limits]) expect(Object.keys(each)).toEqual(["cpu", "memory"]);
+    }
+  });
 
   it("confines each container", () => {
-    expect(containers.length).toBeGreaterThan(5);
+    expect(containers).toHaveLength(10);
     for (const { where, securityContext, pod } of containers) {
       const { readOnlyRootFilesystem, privileged = false, allowPrivilegeEscalation, capabilities } = securityContext;
       const found = [readOnlyRootFilesystem, privileged, allowPrivilegeEscalation, capabilities.drop];

@@ -22,13 +22,17 @@ const OWN_CONFIG = { cniVersion: "0.4.0", name: "own", type: "macvlan", master: 
 const OWN_LIST = { cniVersion: "1.0.0", name: "x", plugins: [{ type: "macvlan" }] };
 const LABELS = { labels: { release: "prometheus" } };
 
+const TERM = { matchExpressions: [{ key: "rack", operator: "In", values: ["a"] }] };
+const AFFINITY = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [TERM] } } };
+const SPREAD = { maxSkew: 1, topologyKey: "topology.kubernetes.io/zone", whenUnsatisfiable: "ScheduleAnyway" };
+
 /** In `full` and `other` every value is another than its default; two, because some exclude each other. */
 export const SETS = {
   plain: { release: PLAIN_RELEASE, values: {} },
   full: {
     release: ODD,
     values: {
-      global: { imageRegistry: "registry.example.com" },
+      global: { imageRegistry: "mirror.example.com:5000" },
       schedulingGate: { enabled: true },
       hub: { kubeconfigSecret: "hub", member: "east" },
       records: {
@@ -45,6 +49,7 @@ export const SETS = {
         ...{ pullPolicy: "Always", pullSecrets: [{ name: "registry" }] },
       },
       apiServer: { host: "192.0.2.1", port: 7443 },
+      serviceAccount: { annotations: { "example.com/role": "net" } },
       platform: "openshift",
       cni: { binDir: "/usr/lib/cni", confDir: "/etc/own/net.d", aliasesOnly: true },
       primary: {
@@ -81,12 +86,14 @@ export const SETS = {
         hostFiles: ["/etc/systemd/system", "/etc/nftables.conf"],
         seccompProfile: { type: "Localhost", localhostProfile: "berth.json" },
         seLinuxOptions: { type: "own_t" },
+        affinity: AFFINITY,
       },
       controller: {
         ...{ logLevel: "warn", annotations: { "example.com/a": "b" }, labels: { team: "net" } },
         ...{ nodeSelector: { "node-role.kubernetes.io/control-plane": "" }, extraArgs: ["--lease-retry=3"] },
         ...{ replicas: 3, resources: { limits: { memory: "2Gi" } }, tolerations: [] },
         ...{ priorityClassName: "own-priority", hostNetwork: false, port: 9999 },
+        ...{ affinity: AFFINITY, topologySpreadConstraints: [SPREAD] },
       },
       hostAgents: { enabled: true },
       metrics: {
