@@ -42,9 +42,12 @@ function titled(schema: JsonSchema, path: string): JsonSchema {
   };
 }
 
-/** Draft 7 is what every version of Helm 3 knows. Keys with a default need not be given. */
+/** Draft 7 is what every version of Helm 3 knows. Keys with a default need not be given, and all are text. */
 function jsonSchema(): JsonSchema {
-  const schema = z.toJSONSchema(valuesSchema, { io: "input", target: "draft-7" }) as JsonSchema;
+  const override = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+    if (Object.keys(Object(jsonSchema.propertyNames)).join() === "type") delete jsonSchema.propertyNames;
+  };
+  const schema = z.toJSONSchema(valuesSchema, { io: "input", target: "draft-7", override }) as JsonSchema;
   return titled({ title: "Values of Berth's chart", ...schema }, "");
 }
 
