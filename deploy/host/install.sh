@@ -6,18 +6,19 @@
 #   ./install.sh --kubeconfig FILE       cluster mode: FILE is an absolute path that the agent reads
 #   ./install.sh --kubeconfig FILE --renew-token
 #                                        the agent also renews the node-bound token in the tokenFile of FILE
-#   ./install.sh uninstall               refused while addresses are in use
+#   ./install.sh uninstall               refused while addresses are in use; keeps /etc/berth: pools, kubeconfig, options
 #
 #   --dry-run       print what would be done
 #   --root DIR      install below DIR, for images; no service is started
 #   --cni-dir DIR   directory of the CNI plugins (default /opt/cni/bin)
 #   --aliases-only  only berth, berth-coordinator and berth-ifacer, beside another product's coordinator and ifacer
-#   --keep-state    uninstall: keep /etc/berth, /var/lib/berth and logs
+#   --purge         uninstall: remove /etc/berth, too
+#   --keep-state    uninstall: keep /var/lib/berth and logs
 #   --force         uninstall although addresses are in use
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= force= kubeconfig= renew_token= left=
+action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= purge= force= kubeconfig= renew_token= left=
 UNIT=berth-agent.service
 # What users call.
 PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
@@ -43,6 +44,7 @@ while [ $# -gt 0 ]; do
     --renew-token) renew_token=yes ;;
     --aliases-only) aliases_only=yes ;;
     --keep-state) keep_state=yes ;;
+    --purge) purge=yes ;;
     --force) force=yes ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
@@ -111,7 +113,11 @@ remove_pages() {
 # The options of the agent, which an earlier installation or the administrator may have written.
 install_options() {
     target=$root/etc/berth/agent.env
-    [ ! -e "$target" ] || return 0
+    if [ -e "$target" ]; then
+        [ -z "$kubeconfig" ] || grep -qF -e "--kubeconfig $kubeconfig" "$target" ||
+            fail "$target has other options than --kubeconfig $kubeconfig; edit it, or remove it and repeat"
+        return
+    fi
     options="--config /etc/berth/pools.d"
     [ -z "$kubeconfig" ] || options="--kubeconfig $kubeconfig${renew_token:+ --renew-token}"
     echo "write $target: BERTH_AGENT_OPTIONS=$options"
@@ -138,6 +144,8 @@ install_all() {
         run systemctl daemon-reload
         run systemctl enable $UNIT
         run systemctl restart $UNIT
+    elif [ -z "$root" ]; then
+        echo "systemd does not run here, so no agent was started; run /opt/berth/current/bin/berth-agent with the options in /etc/berth/agent.env"
     fi
 }
 
@@ -179,7 +187,12 @@ uninstall_all() {
     remove_pages
     remove /opt/berth
     remove /var/cache/berth
-    [ -n "$keep_state" ] || remove /etc/berth
+    if [ -n "$purge" ]; then
+        remove /etc/berth
+    elif [ -e "$root/etc/berth" ]; then
+        remove /etc/berth/pool.yaml.example
+        echo "kept $root/etc/berth; --purge removes it"
+    fi
     if manages_services; then run systemctl daemon-reload; fi
     [ -z "$left" ] || fail "these were not removed:$left"
 }

@@ -124,7 +124,7 @@ it("leaves the network lists of the host as they are", async () => {
 it("uninstalls everything of its own and leaves another product's plugin", async () => {
   await install();
   writeFileSync(join(host, "opt/cni/bin/macvlan"), "of another product");
-  await install("uninstall");
+  await install("uninstall", "--purge");
   const files = listFiles().filter((path) => statSync(join(host, path)).isFile());
   expect(files).toEqual(["opt/cni/bin/macvlan"]);
 });
@@ -142,7 +142,7 @@ it("uninstalls what runs have left: registry, the coordinator's log, a network l
     writeFileSync(join(host, path), "");
   expect(await install("uninstall", "--dry-run")).toContain(`remove ${host}/var/lib/berth\n`);
   expect(existsSync(join(host, "opt/berth"))).toBe(true);
-  await install("uninstall");
+  await install("uninstall", "--purge");
   expect(listFiles().filter((path) => statSync(join(host, path)).isFile())).toEqual([]);
 });
 
@@ -155,15 +155,32 @@ it("uninstalls from a folder without a change of this machine's kernel", async (
   expect(await netns.ip("rule")).toContain("900:");
 });
 
-it("keeps settings with --keep-state", async () => {
+it("keeps what the administrator wrote when it is uninstalled, and says so, unless with --purge", async () => {
   await install();
-  await install("uninstall", "--keep-state");
-  expect(existsSync(join(host, "etc/berth/agent.env"))).toBe(true);
+  for (const path of ["pools.d/lan.yaml", "kubeconfig"]) writeFileSync(join(host, "etc/berth", path), "");
+  expect(await install("uninstall")).toContain(`kept ${host}/etc/berth; --purge removes it\n`);
+  expect(readdirSync(join(host, "etc/berth")).sort()).toEqual(["agent.env", "kubeconfig", "pools.d"]);
   expect(existsSync(join(host, "opt/berth"))).toBe(false);
+  const { exitCode, stderr } = await runCommand([
+    "sh",
+    script,
+    "--root",
+    host,
+    "--kubeconfig",
+    "/etc/berth/kubeconfig",
+  ]);
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining("agent.env has other options")]);
+  await install("uninstall", "--purge");
+  expect(existsSync(join(host, "etc/berth"))).toBe(false);
+});
+
+it("says where there is no systemd that no agent was started", async () => {
+  const hide = 'mount -t tmpfs none /run && exec sh "$0" --dry-run --cni-dir /run/cni';
+  expect(await requireCommand(["unshare", "--mount", "sh", "-c", hide, script])).toMatch(/no agent was started.*\n$/);
 });
 
 it("refuses an unknown option with its usage", async () => {
-  const { exitCode, stderr } = await runCommand(["sh", script, "--purge"]);
+  const { exitCode, stderr } = await runCommand(["sh", script, "--clean"]);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining("--keep-state")]);
 });
 

@@ -30,7 +30,7 @@ describe("before the installation", () => {
   beforeAll(() => host.require("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "lan"));
 
   it.each(partsAt("new host"))("%s", async (_, part) => {
-    await host.require("sh", INSTALL, "uninstall", "--force");
+    await host.require("sh", INSTALL, "uninstall", "--force", "--purge");
     await execute(part);
     expect(await host.require("find", "/opt", "-name", "*berth*")).toBe("");
   });
@@ -41,6 +41,11 @@ describe("before the installation", () => {
     // Not compressed, which tar sees by itself.
     const archive = `/srv/try/${name}.tar.gz`;
     await host.require("tar", "-C", "/srv", `--transform=s,^release,${name},`, "-cf", archive, "release");
+    // As Debian's podman brings one.
+    const list = { cniVersion: "1.0.0", name: "podman", plugins: [{ type: "bridge", ipam: { type: "host-local" } }] };
+    await host.sh(
+      `rm -r /etc/berth /etc/cni/net.d/*; echo '${JSON.stringify(list)}' > /etc/cni/net.d/87-podman.conflist`,
+    );
     const { stdout } = await execute(part, "/srv/try");
     for (const output of outputsOf(part.page)) expect(stdout).toContain(output);
     expect(await host.require("find", "/opt", "/etc", "/run", "-name", "*berth*", "-o", "-name", "try0")).toBe("");
