@@ -22,6 +22,7 @@ action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= pur
 UNIT=berth-agent.service
 # What users call.
 PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
+COMPLETIONS="bash-completion/completions/berthctl zsh/site-functions/_berthctl fish/vendor_completions.d/berthctl.fish"
 # Where Podman 5 looks for drivers of networks.
 DRIVERS=/usr/local/libexec/netavark
 
@@ -81,7 +82,7 @@ install_version() {
     if [ ! -e "$release/VERSION" ] || ! diff -r "$here/lib" "$release/lib" >/dev/null 2>&1; then
         run rm -rf "$release.berth-new"
         run mkdir -p "$release.berth-new"
-        run cp -R "$here/bin" "$here/lib" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$here/LICENSE" "$here/THIRD_PARTY_LICENSES" "$release.berth-new/"
+        run cp -R "$here/bin" "$here/lib" "$here/share" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$here/LICENSE" "$here/THIRD_PARTY_LICENSES" "$release.berth-new/"
         run rm -rf "$release"
         run mv "$release.berth-new" "$release"
     fi
@@ -90,6 +91,7 @@ install_version() {
         run mv -fT "$root/opt/berth/current.berth-new" "$root/opt/berth/current"
     fi
     for program in $PROGRAMS; do link "/opt/berth/current/bin/$program" "/usr/local/bin/$program"; done
+    for file in $COMPLETIONS; do link "/opt/berth/current/share/$file" "/usr/local/share/$file"; done
     link /opt/berth/current/cni/berth "$DRIVERS/berth"
     remove_pages
 }
@@ -125,7 +127,7 @@ install_options() {
 }
 
 install_all() {
-    for part in bin lib cni systemd VERSION; do
+    for part in bin lib share cni systemd VERSION; do
         [ -e "$here/$part" ] || fail "$here/$part is missing; run install.sh from the unpacked release tarball"
     done
     # First, since it refuses to replace another product's files. Network lists are the administrator's.
@@ -182,6 +184,7 @@ uninstall_all() {
     remove /etc/tmpfiles.d/berth.conf
     remove /etc/logrotate.d/berth
     for program in $PROGRAMS; do remove "/usr/local/bin/$program"; done
+    for file in $COMPLETIONS; do remove "/usr/local/share/$file"; done
     remove "$DRIVERS/berth"
     [ ! -d "$root$DRIVERS" ] || run rmdir --ignore-fail-on-non-empty "$root$DRIVERS"
     remove_pages

@@ -52,6 +52,10 @@ export function packageEntries(host: readonly ArchiveEntry[], facts: Facts): Arc
   return [
     ...below(LIBRARY, host.filter(({ path, content }) => /^(?:bin|lib|cni)\//.test(path) && content).map(asLibrary)),
     ...USER_PROGRAMS.map((name) => ({ path: `usr/bin/${name}`, mode: 0o777, target: `../lib/berth/bin/${name}` })),
+    ...below(
+      "usr",
+      host.filter(({ path, content }) => path.startsWith("share/") && content),
+    ),
     // Where netavark of Podman 5 looks for drivers.
     { path: "usr/lib/netavark/berth", mode: 0o777, target: "../berth/cni/berth" },
     file(
@@ -110,7 +114,7 @@ export function writePackage(
   };
   try {
     const contents = entries.map(({ path, mode, content, target }) => {
-      const dst = `/${path}`;
+      const dst = `/${format === "deb" ? path.replace("zsh/site-functions", "zsh/vendor-completions") : path}`;
       if (target !== undefined) return { src: target, dst, type: "symlink" };
       if (content === undefined) return { dst, type: "dir", file_info: { mode } };
       const type = SETTINGS.has(path)

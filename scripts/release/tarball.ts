@@ -3,6 +3,7 @@
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { SHELL_SCRIPTS, SHELLS } from "../../host/cli/shell-scripts.ts";
 import { root } from "../setup/paths.mjs";
 import { tagOf } from "../setup/version.mjs";
 import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
@@ -30,6 +31,13 @@ const COMPLETION = `#!/bin/sh
 exec "$(dirname "$(readlink -f "$0")")/kubectl-berth" __complete "$@"
 `;
 
+/** Where shells look for them below share. */
+const COMPLETIONS = {
+  bash: "bash-completion/completions/berthctl",
+  zsh: "zsh/site-functions/_berthctl",
+  fish: "fish/vendor_completions.d/berthctl.fish",
+} as const;
+
 /** The Debian packages of which the tarball contains a part. */
 export const TARBALL_PACKAGES = ["libatomic1"];
 
@@ -42,7 +50,7 @@ interface HostOptions {
   readonly notices: Buffer;
 }
 
-/** Returns what deploy/host/install.sh expects around it: bin, lib, cni, systemd, examples, VERSION. */
+/** Returns what deploy/host/install.sh expects around it: bin, lib, share, cni, systemd, examples, VERSION. */
 export function hostEntries({ version, node, libatomic, product, notices }: HostOptions): ArchiveEntry[] {
   const plugins = product.filter(({ path }) => path.startsWith(PLUGINS));
   const libraries = product.filter(({ path }) => !path.startsWith(PLUGINS));
@@ -50,6 +58,9 @@ export function hostEntries({ version, node, libatomic, product, notices }: Host
     ...PROGRAMS.map((name) => ({ path: `bin/${name}`, mode: 0o755, content: Buffer.from(launcher(name)) })),
     { path: "bin/kubectl_complete-berth", mode: 0o755, content: Buffer.from(COMPLETION) },
     ...plugins.map((entry) => ({ ...entry, path: `cni/${entry.path.slice(PLUGINS.length)}` })),
+    ...SHELLS.map((shell) => {
+      return { path: `share/${COMPLETIONS[shell]}`, mode: 0o644, content: Buffer.from(SHELL_SCRIPTS[shell]) };
+    }),
     { path: "lib/node", mode: 0o755, content: node },
     { path: "lib/libatomic.so.1", mode: 0o644, content: libatomic },
     ...below("lib", libraries),

@@ -330,7 +330,7 @@ it("a namespace with a quota of requests and limits admits all pods of the chart
   using chart = copyChart();
   const words = ["--namespace", namespace, "--kubeconfig", plane.kubeconfig, "--timeout", "30s"];
   const install = () =>
-    runHelm("install", "poor", chart.directory, ...words, "--set-json", 'hooks.resources.limits=null');
+    runHelm("install", "poor", chart.directory, ...words, "--set-json", "hooks.resources.limits=null");
   expect(install).toThrow(/pre-install.*quota: all: must specify limits\.cpu/s);
 });
 

@@ -70,6 +70,13 @@ it("links what users call into PATH: berthctl, the plugin of kubectl and its com
     expect(target(`usr/local/bin/${name}`)).toBe(`/opt/berth/current/bin/${name}`);
     expect(existsSync(join(host, target(`usr/local/bin/${name}`)))).toBe(true);
   }
+  // Shells find what completes it.
+  for (const path of [
+    "bash-completion/completions/berthctl",
+    "zsh/site-functions/_berthctl",
+    "fish/vendor_completions.d/berthctl.fish",
+  ])
+    expect(read(target(`usr/local/share/${path}`))).toContain(" __complete ");
   // Podman finds the driver of networks.
   const driver = target("usr/local/libexec/netavark/berth");
   expect(await requireCommand([join(host, driver), "info"])).toContain('"api_version":"1.0.0"');

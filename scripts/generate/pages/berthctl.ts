@@ -140,7 +140,7 @@ export function berthctlPage(): string {
     "| zsh | `source <(berthctl completion zsh)`, after `compinit` |",
     "| fish | `berthctl completion fish \\| source` |",
     "",
-    "For `kubectl berth`, link `kubectl_complete-berth` of the release into `PATH`, too. `install.sh` does.",
+    "`install.sh` and packages do that. `kubectl berth` needs `kubectl_complete-berth` of the release in `PATH`.",
     "",
     "## Environment",
     "",
