@@ -26,6 +26,8 @@ interface NodeWork {
   readonly isComplete: boolean;
   /** Names of the nodes whose pods are not Ready. */
   readonly late: readonly string[];
+  /** A line about nodes without a pod, which a quota or a policy may have refused. */
+  readonly absent: readonly string[];
 }
 
 /**
@@ -46,18 +48,24 @@ export async function runOnNodes(
     const pods = await listObjects(api, collectionPath(PODS, metadata.namespace), labels.join(","));
     return pods.filter((pod) => !isReady(pod)).map((pod) => `${pod.spec?.nodeName}`);
   };
-  let isComplete = false;
+  let missing = undefined as number | undefined;
   await pollUntil(deadlineMs, async () => {
-    const missing = countMissing(await callIfThere(api, { method: "GET", path }));
-    isComplete = missing === 0;
-    if (isComplete || missing === undefined || missing > down.size) return isComplete;
+    missing = countMissing(await callIfThere(api, { method: "GET", path }));
+    if (missing === 0 || missing === undefined || missing > down.size) return missing === 0;
     const late = await listLate();
     // Pods that are not created yet are missing, too.
     return late.length >= missing && late.every((node) => down.has(node));
   });
+  const isComplete = missing === 0;
   const late = isComplete ? [] : await listLate();
+  const absent = (missing ?? 0) - late.length;
+  const why = `kubectl get events -n ${metadata.namespace} --field-selector involvedObject.name=${metadata.name}`;
+  const nodes = absent === 1 ? "1 node" : `${absent} nodes`;
   await callIfThere(api, { method: "DELETE", path, query: { propagationPolicy: "Background" } });
-  return { isComplete, late };
+  return {
+    ...{ isComplete, late },
+    absent: absent > 0 ? [`${nodes} without a pod of DaemonSet "${metadata.name}"; why: ${why}`] : [],
+  };
 }
 
 const progressSchema = z.object({

@@ -20,10 +20,11 @@ export async function pullImage({ api, puller, limitMs, print }: PullOptions): P
   const deadlineMs = performance.now() + limitMs;
   const nodes = await listObjects(api, collectionPath(NODES));
   const down = new Set(nodes.filter((node) => !isReady(node)).map(({ metadata }) => metadata.name));
-  const { isComplete, late } = await runOnNodes(api, puller, deadlineMs, down);
+  const { isComplete, late, absent } = await runOnNodes(api, puller, deadlineMs, down);
   if (isComplete) print("All nodes have the image");
   for (const node of late) {
     const reason = down.has(node) ? "is not Ready, and does not have the image" : "has not pulled the image in time";
     print(`Node ${node} ${reason}; going on`);
   }
+  for (const line of absent) print(line);
 }

@@ -117,9 +117,10 @@ async function stopPods(options: UninstallOptions): Promise<void> {
 
 /** Leaves a quarter of the time for the objects. */
 async function cleanNodes({ api, cleaner, limitMs, print }: UninstallOptions, deadlineMs: number): Promise<void> {
-  const { isComplete, late } = await runOnNodes(api, cleaner, deadlineMs - limitMs / 4);
+  const { isComplete, late, absent } = await runOnNodes(api, cleaner, deadlineMs - limitMs / 4);
   if (isComplete) print("All nodes are clean");
   for (const node of late) print(`Node ${node} was not cleaned in time; run "berth-agent uninstall" there`);
+  for (const line of absent) print(line);
 }
 
 async function deleteAll({ api, print }: UninstallOptions, kind: Resource): Promise<void> {
