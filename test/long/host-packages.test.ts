@@ -56,19 +56,22 @@ const FORMS = {
   deb: {
     install: (name: string) => host.require("dpkg", "--install", `/srv/release/${name}.deb`),
     remove: () => host.require("dpkg", "--remove", "berth"),
+    zsh: "vendor-completions",
   },
   rpm: {
     // Debian's rpm knows none of Debian's packages, so it has no C library.
     install: (name: string) => host.require("rpm", "--upgrade", "--nodeps", `/srv/release/${name}.rpm`),
     remove: () => host.require("rpm", "--erase", "--nodeps", "berth"),
+    zsh: "site-functions",
   },
 } as const;
 
 it.each(FORMATS)(
   "%s: installed, upgraded and removed, while a pod keeps its address and answers",
   async (format) => {
-    const { install, remove } = FORMS[format];
+    const { install, remove, zsh } = FORMS[format];
     await install("first");
+    expect(await isThere(`/usr/share/zsh/${zsh}/_berthctl`)).toBe(true);
     await expect.poll(() => host.show(UNIT, "ActiveState"), { timeout: 30_000 }).toBe("active");
     expect(await host.show(UNIT, "UnitFileState")).toBe("enabled");
     await configure();
