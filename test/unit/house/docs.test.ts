@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { createMarkdownRenderer } from "vitepress";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { VERSION } from "../../../host/bin/version.ts";
@@ -119,6 +120,41 @@ describe("links", () => {
     expect(names.length).toBeGreaterThan(2);
     expect(names.filter((name) => !index.includes(`(${name})`))).toEqual([]);
   });
+});
+
+/** The parser of the site. */
+const markdown = await createMarkdownRenderer(root, { highlight: (code) => code });
+const isTable = (text: string) => markdown.parse(text, {})[0]?.type === "table_open";
+
+/** Tables without rows, rows with another number of cells than their head, and rows that are in no table. */
+function brokenRows({ path, text }: Page): string[] {
+  const lines = text.split("\n").map((line) => line.trim());
+  let delimiters = "";
+  return markdown.parse(text, {}).flatMap(({ type, map, content }) => {
+    const [start, end] = map ?? [0, 0];
+    if (type === "table_open") delimiters = lines[start + 1] ?? "";
+    const isBroken =
+      (type === "table_open" && end - start === 2) ||
+      // A renderer cuts or fills such a row; as a head it would be none.
+      (type === "tr_open" && !isTable(`${lines[start]}\n${delimiters}`)) ||
+      (type === "inline" && map && /^\s*\|/m.test(content));
+    return isBroken ? [`${path}:${start + 1} is not shown as a row: ${lines[start]}`] : [];
+  });
+}
+
+describe("tables", () => {
+  it("have as many cells in each row as in their head", () => expect(pages.flatMap(brokenRows)).toEqual([]));
+
+  it.each<[what: string, row: string, wanted: number]>([
+    ["is as wide as its head, with a pipe in code", "| 1 | `a\\|b` |", 0],
+    ["has an unescaped pipe", "| 1 | `a|b` |", 1],
+    ["lacks a cell", "| 1 |", 1],
+    ["stands behind a blank line", "| 1 | 2 |\n\n| 3 | 4 |", 1],
+    ["is text below the table", "| 1 | 2 |\nText", 1],
+    ["is not there", "", 1],
+  ])("whose row %s", (_what, row, wanted) =>
+    expect(brokenRows({ path: "x.md", text: `# X\n\n| a | b |\n|---|---|\n${row}` })).toHaveLength(wanted),
+  );
 });
 
 describe("ARCHITECTURE.md", () => {
