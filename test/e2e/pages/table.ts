@@ -61,12 +61,12 @@ const CHART_WORDS = {
   "rollback berth ": "rollback odd.one ",
   "history berth ": "history odd.one ",
   "install berth ": "install odd.one ",
-  "berth-system": "strange-place",
+  "kube-system": "strange-place",
 };
 
 /** Parts of one place are executed in this order. */
 export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
-  { page: "README.md", place: "chart", words: { ...CHART_WORDS, "kube-system": "strange-place" } },
+  { page: "README.md", place: "chart", words: CHART_WORDS },
   { page: "docs/air-gapped.md", place: "release folder", words: RELEASE },
   { page: "docs/backup.md", place: "cluster" },
   { page: "docs/backup.md", section: "Restore of the files", place: "empty cluster" },
