@@ -147,7 +147,8 @@ export function formatSection({ figures = [], ...report }: BenchReport, machine:
 export async function writePages(name: string, report: BenchReport, machine: Machine): Promise<void> {
   const { headlines = {}, figures = [] } = report;
   await writeSection(PAGE, name, formatSection(report, machine));
-  for (const [page, text] of Object.entries(headlines)) await writeSection(page, name, text);
+  for (const [page, text] of Object.entries(headlines))
+    await writeSection(page, name, `${text}\n\n${describeMachine(report, machine)}`);
   for (const { path, svg } of figures) await writeFile(join(root, path), svg);
 }
 

@@ -39,26 +39,29 @@ export function describeHeadline({ series }: PeerFigures): string {
   return formatTable(summarizeTimes("ADD of IPAM alone, p50 / p99, milliseconds", series, "add"));
 }
 
-/** The medians of the two peers and of Berth, in a cluster each. */
+/** The medians of the two peers and of Berth, in a cluster each. Of the chains, Berth's has claimed ahead. */
 export function describeMedians({ series, chains }: Pick<PeerFigures, "series" | "chains">): string {
   const [alone, manyAtOnce] = [1, 40].map((atOnce) => series.find((one) => one.atOnce === atOnce)?.all ?? []);
-  const ipams = [WHEREABOUTS, SPIDERPOOL, BERTH_AHEAD];
-  const chainNames = ["macvlan + whereabouts", "macvlan + Spiderpool", "macvlan + berth"];
+  const ipams = [WHEREABOUTS, SPIDERPOOL, BERTH_AHEAD, BERTH_PLAIN];
+  const chainNames = ["macvlan + whereabouts", "macvlan + Spiderpool", "macvlan + berth", "not measured"];
   const row = (
     what: string,
     names: readonly string[],
     samplesOf: (name: string) => readonly Sample[] | undefined,
-  ): string[] => [what, ...names.map((name) => formatFigure(wallMs(samplesOf(name) ?? [], 0.5)))];
+  ): string[] => [
+    what,
+    ...names.map(samplesOf).map((samples) => (samples === undefined ? "–" : formatFigure(wallMs(samples, 0.5)))),
+  ];
   const adds = (all: readonly Measured[] | undefined) => (name: string) => all?.find((each) => each.name === name)?.add;
   const chain = (name: string): Measured | undefined => chains.find((each) => each.name === name);
   return formatTable({
-    title: "Milliseconds, median, on one machine",
-    columns: ["", "whereabouts", "Spiderpool", "Berth"],
+    title: "Milliseconds, median",
+    columns: ["", "whereabouts", "Spiderpool", "Berth, claimed ahead", "Berth, nothing claimed ahead"],
     rows: [
       row("address for a pod, empty /24", ipams, adds(alone)),
       row("the same, 40 pods at once", ipams, adds(manyAtOnce)),
       row("NIC of macvlan until the first ping is answered", chainNames, (name) => chain(name)?.add),
-      row("the same, until it is removed", chainNames, (name) => chain(name)?.del),
+      row("that NIC's removal", chainNames, (name) => chain(name)?.del),
     ],
   });
 }
