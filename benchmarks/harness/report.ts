@@ -112,7 +112,7 @@ export function readMachine(quietness: Quietness): Machine {
   };
 }
 
-function describeMachine({ versions }: BenchReport, machine: Machine): string {
+function describeMachine(versions: BenchReport["versions"], machine: Machine): string {
   const { cpu, cores, memoryGib, kernel, node, commit, day } = machine;
   const compared = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const things = [...compared, `commit ${commit}`, day].join(", ");
@@ -131,14 +131,14 @@ function describeTargets(targets: readonly Target[]): string {
 
 /** Returns what the page, and the terminal, say of a run. */
 export function formatSection({ figures = [], ...report }: BenchReport, machine: Machine): string {
-  const { tables, targets, notes } = report;
+  const { tables, targets, notes, versions } = report;
   const text = [
     describeQuietness(machine.quietness),
     ...tables.map(formatTable),
     ...figures.map(linkFigure),
     targets.length === 0 ? "" : describeTargets(targets),
     notes.map((note) => `* ${note}`).join("\n"),
-    describeMachine(report, machine),
+    describeMachine(versions, machine),
   ];
   return text.filter((part) => part !== "").join("\n\n");
 }
@@ -148,7 +148,7 @@ export async function writePages(name: string, report: BenchReport, machine: Mac
   const { headlines = {}, figures = [] } = report;
   await writeSection(PAGE, name, formatSection(report, machine));
   for (const [page, text] of Object.entries(headlines))
-    await writeSection(page, name, `${text}\n\n${describeMachine(report, machine)}`);
+    await writeSection(page, name, `${text}\n\n${describeMachine({}, machine)}`);
   for (const { path, svg } of figures) await writeFile(join(root, path), svg);
 }
 

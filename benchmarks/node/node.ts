@@ -59,11 +59,10 @@ async function runNode({ quick }: BenchOptions): Promise<BenchReport> {
         }
       }
     }
-    const headline = describeHeadline(cells);
     return {
       tables: tabulate(cells),
       targets: [],
-      headlines: { "README.md": headline, "docs/why-berth.md": headline },
+      headlines: { "README.md": describeHeadline(cells) },
       notes: NOTES,
       versions: {
         "macvlan and host-local": referenceTool("plugins").version,
