@@ -389,7 +389,7 @@ export const valuesSchema = z.strictObject({
   docs: section({
     url: text.default("").meta({
       description:
-        "Where this documentation is served, for `runbook_url` of alerts and the dashboard's links: your copy of the release's [site](release.md#documentation). If empty, the project's.",
+        "Where this documentation is served, for `runbook_url` of alerts and the dashboard's links: your copy of the release's [site](develop/release.md#documentation). If empty, the project's.",
     }),
   }),
   prometheusRule: section({

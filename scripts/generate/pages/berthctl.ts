@@ -119,7 +119,7 @@ export function berthctlPage(): string {
     "and [`test`](diagnostics.md#test) are about a cluster. [Diagnostics](diagnostics.md) has examples.",
     "",
     "On a laptop, `npm install --global berthctl-VERSION.tgz` of a release installs both; `npx --package berthctl-VERSION.tgz",
-    "berthctl` runs it once. For Linux without Node.js there is [one file](release.md#berthctl-alone).",
+    "berthctl` runs it once. For Linux without Node.js there is [one file](develop/release.md#berthctl-alone).",
     "",
     "## Exit codes",
     "",
