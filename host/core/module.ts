@@ -28,10 +28,12 @@ export class CoreModule {
     this.exports = openExports(module);
   }
 
-  /** Compiles and instantiates the module, synchronously. Throws if it is not a core of this ABI. */
-  static open(wasm: Uint8Array | ArrayBuffer): CoreModule {
+  /**
+   * Instantiates the module, synchronously; compiles it first when given bytes. Throws if it is not a core of this ABI.
+   */
+  static open(wasm: Uint8Array | ArrayBuffer | WebAssembly.Module): CoreModule {
     const bytes = wasm instanceof Uint8Array ? new Uint8Array(wasm) : wasm;
-    const core = new CoreModule(new WebAssembly.Module(bytes));
+    const core = new CoreModule(bytes instanceof WebAssembly.Module ? bytes : new WebAssembly.Module(bytes));
     core.reserve(FIRST_EXCHANGE_BYTES);
     return core;
   }
