@@ -6,11 +6,11 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
+import type { ClusterFacts } from "../findings/find-cluster-damage.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
 import { printableLines } from "../lib/printable.ts";
-import type { HostFinding } from "../records/check-record.ts";
-import type { ClusterFacts } from "./check/read-cluster.ts";
+import type { Finding } from "../records/finding.ts";
 import type { ClusterOptions } from "./cluster-agents.ts";
 import type { ClusterSource } from "./cluster-source.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
@@ -72,7 +72,7 @@ interface ClusterCheck {
   /** Added to the command; needs a cluster. */
   readonly option: Option;
   /** `value`: that of the option, if it is given. */
-  readonly find: (api: KubeApi, facts: ClusterFacts, value: string | undefined) => Promise<readonly HostFinding[]>;
+  readonly find: (api: KubeApi, facts: ClusterFacts, value: string | undefined) => Promise<readonly Finding[]>;
 }
 
 /** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */

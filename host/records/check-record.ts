@@ -1,60 +1,9 @@
 /**
- * Findings: disagreements of objects, records, pods, NICs, neighbours, routes and rules, of one node as `GET
- * /v1/check` answers it; and of one or all nodes, with the faults of their hosts, as `berthctl check` prints it and
- * writes it to a report file.
+ * What a check has found: of one node, as `GET /v1/check` answers it; and of one or all nodes, as `berthctl check`
+ * prints it and writes it to a report file.
  */
 import * as z from "zod";
-
-/** The kinds of disagreements. docs/diagnostics.md has a row for each. */
-const DAMAGE_KINDS = [
-  "duplicate",
-  "lost-record",
-  "lost-object",
-  "orphan",
-  "leak",
-  "missing-address",
-  "wrong-pool",
-  "drift",
-  "leftover",
-  "firewall",
-] as const;
-
-/** `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code. */
-const level = z.enum(["error", "warning"]);
-
-const finding = z.object({
-  kind: z.enum(DAMAGE_KINDS),
-  /** Absent: an error. */
-  level: level.exactOptional(),
-  /** `10.0.0.7`, `10.0.0.7/lab`; empty if it is about no address. */
-  address: z.string(),
-  pool: z.string(),
-  /** Empty if no pod is known. */
-  namespace: z.string(),
-  pod: z.string(),
-  interface: z.string(),
-  /** Owner in the address's record: pod UID, or container ID; empty without a record. */
-  owner: z.string(),
-  /** Container in the address's record; empty without one. */
-  container: z.string(),
-  /** The disagreement: a clause. */
-  text: z.string(),
-  /** The remedy: a sentence without a full stop, which ends in a colon if commands follow. */
-  remedy: z.string(),
-  /** For a shell of root on the node, in this order; absent if the remedy needs none. */
-  commands: z.array(z.string()).optional(),
-  /** Whether `berthctl release --from-report` may release the address. */
-  isReleasable: z.boolean(),
-});
-
-/** A finding of berthctl about a host or its agent. */
-const hostFinding = z.object({
-  /** A row of docs/develop/diagnostics.md, such as `plugins`, or `agent`. */
-  check: z.string(),
-  level,
-  text: z.string(),
-  remedy: z.string(),
-});
+import { findingRecord } from "./finding.ts";
 
 /** The operations of `check --repair` on one attachment. */
 const repair = z.object({
@@ -97,11 +46,10 @@ const usedAddress = z.object({
 
 /** The check of one node. */
 export const checkRecord = node.extend({
-  findings: z.array(finding),
+  /** Of `check --record` also those of its host. */
+  findings: z.array(findingRecord),
   /** Only if asked for: to be compared with other nodes. */
   used: z.array(usedAddress).optional(),
-  /** Only of `check --record`. */
-  host: z.array(hostFinding).optional(),
 });
 
 /** The check of one node or a cluster. */
@@ -114,15 +62,11 @@ export const checkReport = z.object({
   nodes: z.array(node),
   /** Nodes that should have been compared as well, with the reason: a clause. */
   notCompared: z.array(z.object({ node: z.string(), reason: z.string(), remedy: z.string().optional() })),
-  /** `kind` is of a disagreement or of a check of the host; `node` is empty if no node is to blame. */
-  findings: z.array(finding.extend({ kind: z.string(), level: level.default("error"), node: z.string() })),
+  findings: z.array(findingRecord),
   /** State of the API server that could not be read: sentences. */
   problems: z.array(z.string()),
 });
 
-export type DamageKind = (typeof DAMAGE_KINDS)[number];
-export type HostFinding = z.output<typeof hostFinding>;
 export type RepairRecord = z.output<typeof repair>;
-export type DamageFinding = z.output<typeof finding>;
 export type CheckRecord = z.output<typeof checkRecord>;
 export type CheckReport = z.output<typeof checkReport>;

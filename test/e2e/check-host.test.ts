@@ -6,8 +6,8 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { mergeFolders } from "../../host/cli/host-checks/ini-file.ts";
 import { readFiles } from "../../host/cli/host-checks/read-host.ts";
+import { mergeFolders } from "../../host/findings/host/ini-file.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type Agent, startAgent } from "../lab/agent.ts";

@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { error, warning } from "../../host/findings/finding.ts";
 import type { CheckRecord, CheckReport } from "../../host/records/check-record.ts";
 import { runKubectlBerth } from "../lab/berthctl.ts";
 
@@ -16,10 +17,10 @@ let server: Server;
 /** Objects by the last part of their collection's path. */
 let objects: Record<string, object[]>;
 
-const LEAK: CheckRecord["findings"][number] = {
-  ...{ kind: "leak", address: "10.6.0.7", pool: "blue", namespace: "shop", pod: "web-0", interface: "eth0" },
-  ...{ owner: "u1", container: "c1", text: "its pod is gone", remedy: "Release it", isReleasable: true },
-};
+const LEAK = error("leak", "its pod is gone", "Release it", {
+  ...{ address: "10.6.0.7", pool: "blue", namespace: "shop", pod: "web-0", interface: "eth0" },
+  ...{ owner: "u1", container: "c1", isReleasable: true },
+});
 
 const record = (node: string, findings: CheckRecord["findings"] = []): CheckRecord => ({
   ...{ node, cluster: "k1", time: new Date().toISOString(), records: 1, nics: 1, objects: 1, attachments: 1 },
@@ -121,10 +122,9 @@ it("asks the agents to repair, and says what each has done", async () => {
 });
 
 it("joins what is wrong on the hosts, where the options say", async () => {
-  const host = (level: "error" | "warning") => [{ check: "sysctls", level, text: "it is so", remedy: "Change it" }];
   const answers = {
-    "agent-a": `test "\${*%check --record --cni-bin-dir=/opt/bin}" != "$*" && ${answer({ ...record("a"), host: host("warning") })}`,
-    "agent-b": answer({ ...record("b"), host: host("error") }),
+    "agent-a": `test "\${*%check --record --cni-bin-dir=/opt/bin}" != "$*" && ${answer(record("a", [warning("sysctls", "it is so", "Change it")]))}`,
+    "agent-b": answer(record("b", [error("sysctls", "it is so", "Change it")])),
   };
   const called = (...pods: string[]) => berth({ pods, answers }, "check", "--cni-bin-dir", "/opt/bin");
   expect(await called(A, B)).toMatchObject({

@@ -3,12 +3,15 @@
  * changes nothing in a namespace that may be another pod's by now.
  * Effects: changes both namespaces, or the node's alone.
  */
+
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import { isRoutable } from "../../coordinator/plan/address-policy.ts";
 import { selectNodeRepairs, selectPodUpdates } from "../../coordinator/plan/node-repairs.ts";
+import { isRetired } from "../../coordinator/plan/own-objects.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { isDifference, isUpgrade } from "../../coordinator/plan-check.ts";
+import type { Comparison } from "../../findings/node/find-drift.ts";
 import { applyOperations } from "../../kernel/apply.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type NamespaceSource, type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
@@ -21,7 +24,6 @@ import { formatOperation } from "../../plan/text.ts";
 import { type AttachContext, type Decision, decide, readOwnFacts, readRegistryFacts, routableOf } from "./decide.ts";
 import { findDetour } from "./find-detour.ts";
 import { addressesOf, requirePrevResult } from "./observe.ts";
-import { isRetired } from "./pair-remover.ts";
 
 /**
  * Restores on the node what the ADD left there, and returns the operations that did it; tells the pod of the node's
@@ -95,14 +97,6 @@ function findMissing(
 ): Ip | undefined {
   const own = addresses.filter(({ link }) => link === ifName);
   return ips.find((ip) => !own.some(({ prefix }) => equalIp(prefix.ip, ip)));
-}
-
-/** The differences between an attachment and the state that its ADD left. */
-export interface Comparison {
-  /** The operations that would restore it. */
-  readonly operations: readonly Operation[];
-  /** A sentence about packets of the node that do not reach the pod, whatever is restored. */
-  readonly detour?: string | undefined;
 }
 
 /**

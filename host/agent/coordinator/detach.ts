@@ -9,7 +9,7 @@ import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "../../coordinator/plan/constants.ts";
 import { planReturn } from "../../coordinator/plan/former-mac.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
-import { hostTablesOf } from "../../coordinator/plan/own-objects.ts";
+import { hostTablesOf, isRetired } from "../../coordinator/plan/own-objects.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
 import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
@@ -26,7 +26,6 @@ import type { Attachment } from "../../registry/registry.ts";
 import { cleanPod, findDetachedPod, findHostEnd, isOfKernel, observePod, openPod } from "./clean-pod.ts";
 import type { NicRemover } from "./nic-remover.ts";
 import { addressesOf, knownAddresses, observeHost } from "./observe.ts";
-import { isRetired } from "./pair-remover.ts";
 import type { CoordinatorDeps } from "./settings.ts";
 
 /** The part of a DEL that is needed; an agent that fences an orphaned pod has no more. */

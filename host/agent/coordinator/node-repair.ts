@@ -15,6 +15,7 @@ import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, NFT_TABLE, SNAT_GROUPS } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
+import { isRetired } from "../../coordinator/plan/own-objects.ts";
 import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
 import { findHostAddresses, isVirtualLink } from "../../coordinator/plan/plan-service-path.ts";
 import { ENOENT, ENOTTY, EPROTONOSUPPORT } from "../../kernel/errno.ts";
@@ -35,7 +36,6 @@ import type { Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { NodeSide } from "./known-attachments.ts";
 import { nameProgram, settingOf } from "./network-programs.ts";
-import { isRetired } from "./pair-remover.ts";
 
 /** Time from the start of the agent to the first comparison of the node: milliseconds. Pods that start come first. */
 const FIRST_REPAIR_MS = 1_000;

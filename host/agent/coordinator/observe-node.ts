@@ -2,6 +2,7 @@
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { PAIR_START } from "../../coordinator/plan/names.ts";
 import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
+import type { ResolvedNeighbour } from "../../findings/node/find-damage.ts";
 import { EPROTONOSUPPORT } from "../../kernel/errno.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { NUD_NOARP, NUD_PERMANENT } from "../../kernel/netlink/neighbour/constants.ts";
@@ -10,19 +11,7 @@ import { listNeighbours } from "../../kernel/netlink/neighbour/requests.ts";
 import { listClosedChains } from "../../kernel/netlink/nftables/requests.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { NamespaceSource } from "../../kernel/open-namespace.ts";
-import type { Ip } from "../../net/ip.ts";
-import type { Mac } from "../../net/mac.ts";
 import type { NamespaceState } from "../../plan/state.ts";
-
-/** A neighbour that the node has resolved. */
-export interface ResolvedNeighbour {
-  /** Index of the node's link. */
-  readonly link: number;
-  readonly ip: Ip;
-  readonly mac: Mac;
-  /** Time since the neighbour last proved to have the MAC address; 0 if the entry is permanent. */
-  readonly confirmedAgoMs: number;
-}
 
 export interface NodeState {
   /** Links, rules, the tables that Berth's rules look up and the one that they should, and permanent neighbours. */

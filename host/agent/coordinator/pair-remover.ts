@@ -6,8 +6,9 @@
  */
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { RETIRED_GROUP } from "../../coordinator/plan/constants.ts";
+import { isRetired } from "../../coordinator/plan/own-objects.ts";
 import { ENODEV } from "../../kernel/errno.ts";
-import { type LinkRemover, REMOVAL_GROUP } from "../../kernel/link-remover.ts";
+import type { LinkRemover } from "../../kernel/link-remover.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
@@ -36,11 +37,6 @@ const REMOVAL_PAUSE_MS = 250;
 
 /** Pause after the kernel refused to delete retired pairs: milliseconds. */
 const RETRY_MS = 5_000;
-
-/** Returns whether links of this group are pairs of detached pods, which are deleted soon. */
-export function isRetired(group: number): boolean {
-  return group === RETIRED_GROUP || group === REMOVAL_GROUP;
-}
 
 interface RetiredPair {
   readonly containerId: string;

@@ -5,6 +5,16 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
 import { decodePodArgs } from "../../cni/request.ts";
+import { keyOf } from "../../findings/finding.ts";
+import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "../../findings/node/find-damage.ts";
+import {
+  type ComparedAttachment,
+  findClosed,
+  findDrift,
+  findLeftovers,
+  type KnownAttachments,
+  keyOfIp,
+} from "../../findings/node/find-drift.ts";
 import type { PodStatus } from "../../ipam/leak.ts";
 import { ApplyError } from "../../kernel/apply.ts";
 import { NetnsError } from "../../kernel/netns.ts";
@@ -14,22 +24,14 @@ import { formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
-import type { CheckRecord, DamageFinding, RepairRecord } from "../../records/check-record.ts";
+import type { CheckRecord, RepairRecord } from "../../records/check-record.ts";
+import type { Finding } from "../../records/finding.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Backend } from "../backend.ts";
 import { readNetnsStatus } from "../netns/pod-netns.ts";
 import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../request/live-namespaces.ts";
-import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
-import {
-  type ComparedAttachment,
-  findClosed,
-  findDrift,
-  findLeftovers,
-  type KnownAttachments,
-  keyOfIp,
-} from "./find-drift.ts";
 import { type CoordinatorState, type DriftDeps, type DriftFacts, listQuestions, readDrift } from "./read-drift.ts";
 
 /** Between the two readings of a check: milliseconds. */
@@ -55,7 +57,7 @@ interface Reading {
   readonly attachments: number;
   /** Containers with an attachment that could not be compared. */
   readonly uncompared: readonly string[];
-  readonly findings: readonly DamageFinding[];
+  readonly findings: readonly Finding[];
   readonly problems: readonly string[];
 }
 
@@ -93,11 +95,6 @@ export async function repairNode(deps: CheckDeps, options: { withUsed?: boolean 
   const { networks, identifier } = deps.backend.ipam;
   const { repaired, unrepaired } = await repairDrift({ coordinator: deps.coordinator, networks, identifier }, facts);
   return { ...(await checkNode(deps, options)), repaired, unrepaired };
-}
-
-/** Two readings of one finding have the same key: what they name, and for findings about no address their text. */
-function keyOf({ kind, address, namespace, pod, interface: ifName, container, text }: DamageFinding): string {
-  return [kind, address, namespace, pod, ifName, ...(address === "" && container === "" ? [text] : [])].join(" ");
 }
 
 async function readFacts({ backend, netnsDirectories }: CheckDeps) {

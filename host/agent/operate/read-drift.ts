@@ -6,14 +6,14 @@
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
+import { isSteady, type RowFacts } from "../../findings/node/find-damage.ts";
+import type { AttachmentDrift, ComparedAttachment } from "../../findings/node/find-drift.ts";
 import { isFinished } from "../../ipam/leak.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { OpenCoordinator } from "../coordinator/plugin.ts";
 import { type RebuildDeps, rebuildRequest } from "../coordinator/rebuild-request.ts";
-import { isSteady, type RowFacts } from "./find-damage.ts";
-import type { AttachmentDrift, ComparedAttachment } from "./find-drift.ts";
 
 /** The coordinator's part of the agent. */
 export type CoordinatorState = Pick<OpenCoordinator, "attachments" | "compare" | "repair" | "observeNode">;

@@ -3,14 +3,16 @@
  * API server show.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { type ClusterFacts, findClusterDamage } from "../../findings/find-cluster-damage.ts";
+import { keyOf, warning } from "../../findings/finding.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decode } from "../../lib/schema.ts";
-import { type CheckRecord, type CheckReport, checkRecord, type HostFinding } from "../../records/check-record.ts";
+import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
+import type { Finding } from "../../records/finding.ts";
 import { type AgentPod, askAgents, type ClusterOptions, isRunning, listAgents } from "../cluster-agents.ts";
-import { nodeOf, ofHost, ofNode } from "./check-node.ts";
-import { type ClusterFinding, findClusterDamage, keyOfFinding } from "./find-cluster-damage.ts";
+import { nodeOf, ofNode } from "./check-node.ts";
 import { findOpen } from "./find-open.ts";
-import { type ClusterFacts, readCluster } from "./read-cluster.ts";
+import { readCluster } from "./read-cluster.ts";
 
 /** Between the two readings of the API server: milliseconds. */
 const CLUSTER_RECHECK_MS = 2_000;
@@ -30,7 +32,7 @@ interface CheckOptions {
   /** More words for the agents' berthctl. */
   readonly words?: readonly string[];
   /** What else is looked for in a whole cluster. */
-  readonly more?: (facts: ClusterFacts) => Promise<readonly HostFinding[]>;
+  readonly more?: (facts: ClusterFacts) => Promise<readonly Finding[]>;
 }
 
 /**
@@ -57,14 +59,14 @@ export async function checkCluster(
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     notCompared: [...notCompared, ...(isWhole ? withoutAgent(facts, named) : [])],
-    findings: [...records.flatMap(ofNode), ...ofCluster, ...ofHost("", [...further, ...open.map(warnOfOpen)])],
+    findings: [...records.flatMap(ofNode), ...ofCluster, ...further, ...open.map(warnOfOpen)],
     problems: [...facts.problems],
   };
 }
 
-function warnOfOpen(text: string): HostFinding {
+function warnOfOpen(text: string): Finding {
   const remedy = 'Set "tenantDefinitions: closed" in vendor-conf if tenants are not trusted with the nodes\' network';
-  return { check: "open", level: "warning", text, remedy };
+  return warning("open", text, remedy);
 }
 
 async function askForRecords(
@@ -113,9 +115,9 @@ interface TwiceOptions {
  * A change during the check is no finding: the API server is read again, and nodes that seem to share an address are
  * asked again.
  */
-async function findTwice({ api, options, agents, facts, records }: TwiceOptions): Promise<ClusterFinding[]> {
+async function findTwice({ api, options, agents, facts, records }: TwiceOptions): Promise<Finding[]> {
   const named = new Set(agents.map(({ node }) => node));
-  const before = new Set(findClusterDamage({ facts, records, agents: named }).map(keyOfFinding));
+  const before = new Set(findClusterDamage({ facts, records, agents: named }).map(keyOf));
   if (before.size === 0) return [];
   await sleep(CLUSTER_RECHECK_MS);
   const shared = sharedNodes(records);
@@ -125,7 +127,7 @@ async function findTwice({ api, options, agents, facts, records }: TwiceOptions)
   );
   const now = [...records.filter(({ node }) => !shared.has(node)), ...again.records];
   const found = findClusterDamage({ facts: await readCluster(api), records: now, agents: named });
-  return found.filter((finding) => before.has(keyOfFinding(finding)));
+  return found.filter((finding) => before.has(keyOf(finding)));
 }
 
 /** Nodes with an address that another node has, too. */

@@ -3,11 +3,12 @@
  * Only the last needs an agent.
  */
 import { hostname } from "node:os";
-import { type CheckRecord, type CheckReport, checkRecord, type HostFinding } from "../../records/check-record.ts";
+import { error } from "../../findings/finding.ts";
+import { checkAgent, SEE_LOG, START_AGENT } from "../../findings/host/check-agent.ts";
+import { diagnoseHost } from "../../findings/host/diagnose.ts";
+import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
+import type { Finding } from "../../records/finding.ts";
 import { AgentError, askForRecord } from "../ask-agent.ts";
-import { checkAgent, SEE_LOG, START_AGENT } from "../host-checks/check-agent.ts";
-import { diagnoseHost } from "../host-checks/diagnose.ts";
-import { hostError } from "../host-checks/finding.ts";
 import type { HostPaths } from "../host-checks/host-paths.ts";
 import { readHost } from "../host-checks/read-host.ts";
 import { readHealth } from "../node-source.ts";
@@ -28,19 +29,19 @@ export interface NodeCheck {
  */
 type NodeAnswer =
   | { readonly record: CheckRecord }
-  | { readonly host: readonly HostFinding[]; readonly failure: AgentError };
+  | { readonly host: readonly Finding[]; readonly failure: AgentError };
 
 /** Returns the findings that need no record, and why there can be none. */
 export async function checkHost({ paths, version }: NodeCheck): Promise<{
-  readonly host: readonly HostFinding[];
+  readonly host: readonly Finding[];
   readonly failure?: AgentError;
 }> {
   const host = diagnoseHost(readHost(paths));
   try {
     return { host: [...host, ...checkAgent(await readHealth(paths.socket), version)] };
-  } catch (error) {
-    if (!(error instanceof AgentError)) throw error;
-    return { host: error.isAnswer ? [...host, hostError("agent", error.message, SEE_LOG)] : host, failure: error };
+  } catch (failure) {
+    if (!(failure instanceof AgentError)) throw failure;
+    return { host: failure.isAnswer ? [...host, error("agent", failure.message, SEE_LOG)] : host, failure };
   }
 }
 
@@ -48,7 +49,8 @@ export async function checkNode(check: NodeCheck): Promise<NodeAnswer> {
   const { host, failure } = await checkHost(check);
   if (failure !== undefined) return { host, failure };
   try {
-    return { record: { ...(await askForCheck(check)), host: [...host] } };
+    const record = await askForCheck(check);
+    return { record: { ...record, findings: [...host, ...record.findings] } };
   } catch (error) {
     if (error instanceof AgentError) return { host, failure: error };
     throw error;
@@ -79,23 +81,17 @@ export function reportOfNode(answer: NodeAnswer): CheckReport {
     time: new Date().toISOString(),
     nodes: [],
     notCompared: [{ node, reason: failure.message, remedy: failure.isAnswer ? SEE_LOG : START_AGENT }],
-    findings: ofHost(node, host),
+    findings: host.map((finding) => ({ ...finding, node })),
     problems: [],
   };
 }
 
 /** Returns what a report says of a node beside its findings. */
-export function nodeOf({ findings: _, host: __, used: ___, ...node }: CheckRecord): CheckReport["nodes"][number] {
+export function nodeOf({ findings: _, used: __, ...node }: CheckRecord): CheckReport["nodes"][number] {
   return node;
 }
 
 /** Returns the findings of one node as those of a report. */
-export function ofNode({ node, host = [], findings }: CheckRecord): CheckReport["findings"] {
-  return [...ofHost(node, host), ...findings.map((finding) => ({ level: "error" as const, ...finding, node }))];
-}
-
-/** Returns findings of a host, or of a cluster, as those of a report. */
-export function ofHost(node: string, host: readonly HostFinding[]): CheckReport["findings"] {
-  const nothing = { address: "", pool: "", namespace: "", pod: "", interface: "", owner: "", container: "" };
-  return host.map(({ check, ...finding }) => ({ kind: check, ...nothing, ...finding, isReleasable: false, node }));
+export function ofNode({ node, findings }: CheckRecord): Finding[] {
+  return findings.map((finding) => ({ ...finding, node }));
 }

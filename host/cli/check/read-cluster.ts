@@ -1,35 +1,15 @@
 /** Reads addresses, pods and nodes from the API server, cut to the parts that a check of the whole cluster compares. */
 import * as z from "zod";
+import type { AddressedPod, ClusterFacts } from "../../findings/find-cluster-damage.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { NODES, PODS } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { type Ip, parseIp } from "../../net/ip.ts";
+import { parseIp } from "../../net/ip.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
-import { decodeIpAllocation, type IpAllocation } from "../../resources/ip-allocation.ts";
-import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
+import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
+import { decodeIpPool } from "../../resources/ip-pool.ts";
 import { CLUSTER_PATIENCE_MS, readObjects, tryTo } from "../cluster-source.ts";
-
-/** A pod whose status shows addresses, and which is neither finished nor being deleted. */
-export interface AddressedPod {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly node: string;
-  readonly ips: readonly Ip[];
-}
-
-export interface ClusterFacts {
-  /** UID of the namespace kube-system. */
-  readonly cluster: string | undefined;
-  /** Undefined if the user may not list them. */
-  readonly nodes: ReadonlySet<string> | undefined;
-  readonly pools: readonly IpPool[];
-  readonly allocations: readonly IpAllocation[];
-  readonly pods: readonly AddressedPod[];
-  /** Objects that could not be read: sentences. */
-  readonly problems: readonly string[];
-}
 
 /**
  * Pods are read before allocations: what a pod's status shows was recorded before. Rejects if allocations or pools

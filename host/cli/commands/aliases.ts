@@ -1,11 +1,11 @@
 /** `berthctl doctor` and `berthctl health`: names that `check` has taken over. They remain for one release. */
 import { type Command, Option } from "commander";
+import { error } from "../../findings/finding.ts";
+import { START_AGENT } from "../../findings/host/check-agent.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
-import { START_AGENT } from "../host-checks/check-agent.ts";
-import { hostError } from "../host-checks/finding.ts";
 import { type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";
 import { readHealth } from "../node-source.ts";
 
@@ -23,10 +23,8 @@ export function addDoctor(cli: CommandLine): void {
         note(`berthctl doctor ${DEPRECATED}`);
         const { checkHost } = await import("../check/check-node.ts");
         const { host, failure } = await checkHost({ paths: hostPaths(socket, flags), version: cli.version });
-        const findings = [
-          ...host,
-          ...(failure === undefined ? [] : [hostError("agent", messageOf(failure), START_AGENT)]),
-        ];
+        const all = failure === undefined ? host : [...host, error("agent", messageOf(failure), START_AGENT)];
+        const findings = all.map(({ kind: check, level, text, remedy }) => ({ check, level, text, remedy }));
         const lines = findings.flatMap(({ check, level, text, remedy }) => [
           `${level}: ${check}: ${text}`,
           `  ${remedy}`,

@@ -1,11 +1,11 @@
 /** `berthctl check`: what is wrong with a node or a cluster, and what to do about it. */
 import { randomBytes } from "node:crypto";
 import { type Command, Option } from "commander";
+import type { ClusterFacts } from "../../findings/find-cluster-damage.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { replaceFile } from "../../lib/replace-file.ts";
 import type { CheckReport } from "../../records/check-record.ts";
 import type { NodeCheck } from "../check/check-node.ts";
-import type { ClusterFacts } from "../check/read-cluster.ts";
 import { type Call, type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 import { givenHostPaths, type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";

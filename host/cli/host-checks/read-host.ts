@@ -5,15 +5,15 @@ import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from "node
 import { release } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { BERTH_PROTOCOL } from "../../coordinator/plan/constants.ts";
+import type { HostFacts, NetworkFacts } from "../../findings/host/diagnose.ts";
+import { FILE_CHECKS } from "../../findings/host/file-checks.ts";
+import type { HostFiles } from "../../findings/host/ini-file.ts";
 import { pluginFileStatus } from "../../install/plugins.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { readText } from "../../lib/regular-file.ts";
 import { tryOr } from "../../lib/try-or.ts";
 import { parseIp } from "../../net/ip.ts";
-import type { HostFacts, NetworkFacts } from "./diagnose.ts";
-import { FILE_CHECKS } from "./file-checks.ts";
 import type { HostPaths } from "./host-paths.ts";
-import type { HostFiles } from "./ini-file.ts";
 
 const PLUGINS = ["berth", "coordinator", "ifacer"];
 

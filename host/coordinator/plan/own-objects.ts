@@ -1,9 +1,10 @@
 /** Finds and builds Berth's own routes and rules, for plans of attachments and detachments. */
+import { REMOVAL_GROUP } from "../../kernel/link-remover.ts";
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL } from "./constants.ts";
+import { BERTH_PROTOCOL, RETIRED_GROUP } from "./constants.ts";
 
 /** Returns each address once, in the order of first occurrence. A pod may have very many. */
 export function uniqueIps(ips: readonly Ip[]): Ip[] {
@@ -38,4 +39,9 @@ export function ruleTablesOf({ rules }: Pick<NamespaceState, "rules">): Set<numb
 /** Returns the same tables and `named`. */
 export function hostTablesOf(host: Pick<NamespaceState, "rules">, named: number): number[] {
   return [...new Set([named, ...ruleTablesOf(host)])];
+}
+
+/** Returns whether links of this group are pairs of detached pods, which are deleted soon. */
+export function isRetired(group: number): boolean {
+  return group === RETIRED_GROUP || group === REMOVAL_GROUP;
 }

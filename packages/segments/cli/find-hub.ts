@@ -3,10 +3,11 @@
  * hub says when it is answered from here.
  */
 
+import { error as errorOf, warning } from "../../../host/findings/finding.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { messageOf } from "../../../host/lib/describe.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
-import type { HostFinding } from "../../../host/records/check-record.ts";
+import type { Finding } from "../../../host/records/finding.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { describeSource, NO_REPORT, type SourceReason } from "../../../host/resources/pool-source.ts";
 import { SourceFailure } from "../blocks/block-source.ts";
@@ -62,7 +63,7 @@ const RECORD_REMEDIES: Readonly<Partial<Record<string, string>>> = {
 } satisfies Partial<Record<SourceReason, string>>;
 
 /** Returns at most two findings for each range or prefix. */
-export async function findHub({ pools, cluster, hub }: HubQuestion): Promise<HostFinding[]> {
+export async function findHub({ pools, cluster, hub }: HubQuestion): Promise<Finding[]> {
   const byRange = Map.groupBy(
     pools.filter(({ source }) => source !== undefined),
     ({ source }) => source?.range ?? "",
@@ -78,11 +79,11 @@ export async function findHub({ pools, cluster, hub }: HubQuestion): Promise<Hos
 
 interface HubAnswer {
   readonly reason: string;
-  readonly finding?: HostFinding;
+  readonly finding?: Finding;
 }
 
 /** What the controller said; undefined if nothing, or if the hub says the same now. */
-function saidOf(pools: readonly IpPool[], answered: HubAnswer | undefined): HostFinding | undefined {
+function saidOf(pools: readonly IpPool[], answered: HubAnswer | undefined): Finding | undefined {
   const told = pools.flatMap(({ source }) => source ?? []).find(({ problem }) => problem !== "");
   if (told === undefined) return undefined;
   const { reason, heard } = told.report ?? NO_REPORT;
@@ -91,12 +92,11 @@ function saidOf(pools: readonly IpPool[], answered: HubAnswer | undefined): Host
   const now = answered?.reason === "" ? "; from here it answers" : "";
   const text = `${describeSource(told)}: ${told.problem}${since}${now}`;
   if (told.prefix === undefined) return findingOf(reason, text);
-  return { ...findingOf(reason, text), check: "records", remedy: RECORD_REMEDIES[reason] ?? UNKNOWN };
+  return { ...findingOf(reason, text), kind: "records", remedy: RECORD_REMEDIES[reason] ?? UNKNOWN };
 }
 
-function findingOf(reason: string, text: string): HostFinding {
-  const level = WARNINGS.includes(reason) ? "warning" : "error";
-  return { check: "hub", level, text, remedy: REMEDIES[reason] ?? UNKNOWN };
+function findingOf(reason: string, text: string): Finding {
+  return (WARNINGS.includes(reason) ? warning : errorOf)("hub", text, REMEDIES[reason] ?? UNKNOWN);
 }
 
 async function askHub(

@@ -20,10 +20,12 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   kernel: "lib net plan",
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
-  agent: "lib net core cni config records resources plan ipam kubernetes metrics registry kernel coordinator ifacer",
+  findings: "lib net config records resources plan ipam registry kernel coordinator",
+  agent:
+    "lib net core cni config records resources plan ipam kubernetes metrics registry kernel coordinator ifacer findings",
   install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core cni config records resources ipam kubernetes metrics registry",
-  cli: "lib net core cni config records resources kubernetes coordinator install",
+  cli: "lib net core cni config records resources kubernetes coordinator install findings",
   "extension.ts": "resources kubernetes metrics agent controller cli",
   bin: "lib core config kernel kubernetes metrics agent install controller cli extension.ts",
 };

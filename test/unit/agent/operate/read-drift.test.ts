@@ -1,11 +1,11 @@
 /** Which attachments are compared, by which request, and what becomes of answers and errors. */
 import { expect, it } from "vitest";
 import { CoordinatedAttachments } from "../../../../host/agent/coordinator/attachments.ts";
-import { type RowFacts, STEADY_MS } from "../../../../host/agent/operate/find-damage.ts";
 import { readDrift } from "../../../../host/agent/operate/read-drift.ts";
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { parseContainerId, parseIfName } from "../../../../host/cni/names.ts";
 import { type AttachRequest, decodePodArgs } from "../../../../host/cni/request.ts";
+import { type RowFacts, STEADY_MS } from "../../../../host/findings/node/find-damage.ts";
 import { NetnsError } from "../../../../host/kernel/netns.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
 import { rowOf } from "../../../world/search.ts";

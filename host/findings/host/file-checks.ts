@@ -6,8 +6,8 @@
 import { compilePattern, isPattern } from "../../config/pattern.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { documentation } from "../../lib/documentation.ts";
-import type { HostFinding } from "../../records/check-record.ts";
-import { hostError, hostWarning } from "./finding.ts";
+import type { Finding } from "../../records/finding.ts";
+import { error, warning } from "../finding.ts";
 import { type Assignment, type HostFiles, mergeFolders, parseIni } from "./ini-file.ts";
 
 /** The directories of a runtime on its node. */
@@ -38,7 +38,7 @@ export const PLATFORMS: Readonly<Record<string, CniDirectories & { readonly mark
 interface FileCheck {
   /** The files to read. The last part may be `*` and an ending: the files of a folder. */
   readonly paths: readonly string[];
-  readonly find: (files: HostFiles, about: CniDirectories) => HostFinding[];
+  readonly find: (files: HostFiles, about: CniDirectories) => Finding[];
 }
 
 /** The node's end of some pod's pair: veth and 11 hexadecimal digits. */
@@ -74,7 +74,7 @@ const NETWORKD = {
   networks: inLayers("systemd/network"),
 };
 
-function findNetworkd(files: HostFiles): HostFinding[] {
+function findNetworkd(files: HostFiles): Finding[] {
   if (!hasAny(files, NETWORKD.marks)) return [];
   const main = NETWORKD.main.find((path) => files.has(path));
   const texts = [
@@ -91,7 +91,7 @@ function findNetworkd(files: HostFiles): HostFinding[] {
     ...(removes.length === 0
       ? []
       : [
-          hostWarning(
+          warning(
             "systemd-networkd",
             `systemd-networkd removes what others have made when it configures a link: ${removes.join(" and ")} of networkd.conf are yes`,
             `Write ${lines} below [Network] into /etc/systemd/networkd.conf.d/50-berth.conf, and restart systemd-networkd: ${PAGE}#systemd-networkd`,
@@ -102,13 +102,13 @@ function findNetworkd(files: HostFiles): HostFinding[] {
 }
 
 /** The first file whose [Match] fits configures the link. */
-function findNetworkOfPairs(files: HostFiles): HostFinding[] {
+function findNetworkOfPairs(files: HostFiles): Finding[] {
   const first = mergeFolders(files, NETWORKD.networks).map(parseIni).find(matchesPairs);
   if (first === undefined) return [];
   const unmanaged = lastOf(first, "Unmanaged");
   if (unmanaged !== undefined && TRUE.test(unmanaged.value)) return [];
   return [
-    hostWarning(
+    warning(
       "systemd-networkd",
       `systemd-networkd configures the pairs of pods (veth…) by ${first[0]?.file}, whose [Match] fits them`,
       `Write [Match] Name=veth* and [Link] Unmanaged=yes into /etc/systemd/network/05-berth.network: ${PAGE}#systemd-networkd`,
@@ -181,13 +181,13 @@ function isUnmanaged(settings: readonly Assignment[]): boolean {
   );
 }
 
-function findNetworkManager(files: HostFiles): HostFinding[] {
+function findNetworkManager(files: HostFiles): Finding[] {
   if (!hasAny(files, enabled("NetworkManager")) || isUnmanaged(nmSettings(files))) return [];
   const rules = NM_RULES.find((path) => files.has(path));
   const isOfUdev = /^[^#\n]*ID_NET_DRIVER\}=="veth".*NM_UNMANAGED\}="1"/m.test(files.get(rules ?? "") ?? "");
   if (isOfUdev) return [];
   return [
-    hostWarning(
+    warning(
       "NetworkManager",
       "NetworkManager may configure the pairs of pods: neither unmanaged-devices nor a udev rule has veth…",
       `Write unmanaged-devices+=interface-name:veth* below [keyfile] into /etc/NetworkManager/conf.d/50-berth.conf, and reload NetworkManager: ${PAGE}#networkmanager`,
@@ -220,12 +220,12 @@ function flushingCommands(files: HostFiles): string[] {
   return [...flushing].map((key) => `${key} of nftables.service`);
 }
 
-function findNftables(files: HostFiles): HostFinding[] {
+function findNftables(files: HostFiles): Finding[] {
   if (!hasAny(files, enabled("nftables"))) return [];
   const flushing = [...NFT_FILES.filter((path) => FLUSH.test(files.get(path) ?? "")), ...flushingCommands(files)];
   if (flushing.length === 0) return [];
   return [
-    hostWarning(
+    warning(
       "nftables.service",
       `nftables.service removes the tables of all programs: "flush ruleset" is in ${flushing.join(", ")}`,
       `Let the file delete its own tables instead, and the unit nothing: ${PAGE}#nftablesservice`,
@@ -238,7 +238,7 @@ function findNftables(files: HostFiles): HostFinding[] {
 const FIREWALLD_CONF = "/etc/firewalld/firewalld.conf";
 const ZONES = ["/etc/firewalld/zones", "/usr/lib/firewalld/zones"];
 
-function findFirewalld(files: HostFiles): HostFinding[] {
+function findFirewalld(files: HostFiles): Finding[] {
   if (!hasAny(files, enabled("firewalld"))) return [];
   const zones = mergeFolders(files, ZONES).map(([, text]) => text.replaceAll(/<!--.*?-->/gs, ""));
   const accepts = zones.some(
@@ -249,7 +249,7 @@ function findFirewalld(files: HostFiles): HostFinding[] {
     ...(accepts
       ? []
       : [
-          hostWarning(
+          warning(
             "firewalld",
             "firewalld rejects what pods send to this node and through it: no zone with target ACCEPT has a source or the interfaces veth+",
             `firewall-cmd --permanent --zone=trusted --add-source=NETWORK for the network of each pool, then firewall-cmd --reload: ${PAGE}#firewalld`,
@@ -257,7 +257,7 @@ function findFirewalld(files: HostFiles): HostFinding[] {
         ]),
     ...(backend?.value === "iptables"
       ? [
-          hostWarning(
+          warning(
             "firewalld",
             `firewalld's backend is iptables (${FIREWALLD_CONF}): each reload removes the rules of all programs in iptables, also kube-proxy's`,
             `Set FirewallBackend=nftables: ${PAGE}#firewalld`,
@@ -305,13 +305,13 @@ function findSetting(settings: readonly SysctlSetting[], path: string): SysctlSe
   );
 }
 
-function findSysctls(files: HostFiles): HostFinding[] {
+function findSysctls(files: HostFiles): Finding[] {
   const settings = sysctlSettings(files);
-  const findFilter = (link: string, text: (value: string) => string, remedy: string): HostFinding[] => {
+  const findFilter = (link: string, text: (value: string) => string, remedy: string): Finding[] => {
     const { file, value = "0" } = findSetting(settings, `net/ipv4/conf/${link}/rp_filter`) ?? {};
     if (!(Number(value) > 0)) return [];
     const other = `or set hostRPFilter: ${PAGE}#sysctls`;
-    return [hostWarning("sysctl.d", `${file} sets ${text(value)} hostRPFilter (default 0)`, `${remedy}; ${other}`)];
+    return [warning("sysctl.d", `${file} sets ${text(value)} hostRPFilter (default 0)`, `${remedy}; ${other}`)];
   };
   const line = (link: string): string =>
     `Write net.ipv4.conf.${link}.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf`;
@@ -330,7 +330,7 @@ const CONTEXT = "/proc/self/attr/current";
 const ENFORCE = "/sys/fs/selinux/enforce";
 
 /** In a pod of the agent, the profile of this process is the agent's. */
-function findConfinement(files: HostFiles): HostFinding[] {
+function findConfinement(files: HostFiles): Finding[] {
   const context = (files.get(CONTEXT) ?? "").replaceAll(/[\0\n]/g, "");
   const profile = /^(.+) \(enforce\)$/.exec(context)?.[1];
   const type = /^[^:]+:[^:]+:(container(?:_init|_kvm|_userns)?_t):/.exec(context)?.[1];
@@ -338,7 +338,7 @@ function findConfinement(files: HostFiles): HostFinding[] {
     ...(profile === undefined
       ? []
       : [
-          hostWarning(
+          warning(
             "AppArmor",
             `AppArmor confines this container by "${profile}": the default profiles of runtimes forbid to write sysctls`,
             `Set appArmorProfile.type of the agent's container to Unconfined, as the chart does: ${PAGE}#selinux-and-apparmor`,
@@ -347,7 +347,7 @@ function findConfinement(files: HostFiles): HostFinding[] {
     ...(type === undefined || files.get(ENFORCE)?.trim() === "0"
       ? []
       : [
-          hostError(
+          error(
             "SELinux",
             `SELinux confines this container as ${type}, which may not write the node's files, nor enter pods' namespaces`,
             `Set the chart's agent.seLinuxOptions to {type: spc_t}: ${PAGE}#selinux-and-apparmor`,
@@ -356,12 +356,12 @@ function findConfinement(files: HostFiles): HostFinding[] {
   ];
 }
 
-function findPlatform(files: HostFiles, { confDirectory, binDirectory }: CniDirectories): HostFinding[] {
+function findPlatform(files: HostFiles, { confDirectory, binDirectory }: CniDirectories): Finding[] {
   return Object.entries(PLATFORMS).flatMap(([name, { mark, ...wanted }]) => {
     if (!files.has(mark)) return [];
     if (confDirectory === wanted.confDirectory && binDirectory === wanted.binDirectory) return [];
     return [
-      hostWarning(
+      warning(
         "platform",
         `The node is one of ${name}, whose runtime reads ${wanted.confDirectory} and ${wanted.binDirectory}; check looked into ${confDirectory} and ${binDirectory}`,
         `Set the chart's value platform to ${name}; on a host use --cni-conf-dir and --cni-bin-dir: ${PAGE}#kubernetes-distributions`,

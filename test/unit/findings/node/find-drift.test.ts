@@ -3,6 +3,11 @@
  * correct state is not.
  */
 import { describe, expect, it } from "vitest";
+import { formatAlias } from "../../../../host/coordinator/plan/alias.ts";
+import { RETIRED_GROUP } from "../../../../host/coordinator/plan/constants.ts";
+import { nameVeth } from "../../../../host/coordinator/plan/names.ts";
+import { ruleTo } from "../../../../host/coordinator/plan/own-objects.ts";
+import { hostRule, routeTo } from "../../../../host/coordinator/plan/plan-service-path.ts";
 import {
   type AttachmentDrift,
   findDrift,
@@ -10,12 +15,7 @@ import {
   type KnownAttachments,
   keyOfIp,
   MAX_DIFFERENCES,
-} from "../../../../host/agent/operate/find-drift.ts";
-import { formatAlias } from "../../../../host/coordinator/plan/alias.ts";
-import { RETIRED_GROUP } from "../../../../host/coordinator/plan/constants.ts";
-import { nameVeth } from "../../../../host/coordinator/plan/names.ts";
-import { ruleTo } from "../../../../host/coordinator/plan/own-objects.ts";
-import { hostRule, routeTo } from "../../../../host/coordinator/plan/plan-service-path.ts";
+} from "../../../../host/findings/node/find-drift.ts";
 import { REMOVAL_GROUP } from "../../../../host/kernel/link-remover.ts";
 import { wholePrefix } from "../../../../host/net/prefix.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";

@@ -1,8 +1,8 @@
 /** Each kind of damage is found, and what is in order or changing is not. */
 import { expect, it } from "vitest";
-import { findDamage, type NodeFacts, STEADY_MS } from "../../../../host/agent/operate/find-damage.ts";
+import { findDamage, type NodeFacts, STEADY_MS } from "../../../../host/findings/node/find-damage.ts";
 import { prefixContains } from "../../../../host/net/prefix.ts";
-import type { DamageFinding } from "../../../../host/records/check-record.ts";
+import type { Finding } from "../../../../host/records/finding.ts";
 import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
@@ -58,7 +58,7 @@ const ELSEWHERE = {
 };
 const TWO_SPACES = { rows: [{ space: "lab" }, YOUNG].map((row) => rowFacts({ state: "Cooling", ...row })) };
 
-function find(changes: Partial<NodeFacts>): DamageFinding[] {
+function find(changes: Partial<NodeFacts>): Finding[] {
   const contains: NodeFacts["contains"] = (name, address) => {
     const found = POOLS.get(name);
     return found !== undefined && prefixContains(found.spec.subnet, address);

@@ -2,14 +2,35 @@
  * Finds faults that only the whole cluster shows: addresses on two nodes, objects of nodes and pools that are gone,
  * pods whose addresses no object explains.
  */
-import { formatIp, type Ip } from "../../net/ip.ts";
-import { formatAddressName } from "../../records/allocation-record.ts";
-import type { CheckRecord, CheckReport, DamageKind } from "../../records/check-record.ts";
-import { type IpAllocation, parseAllocationName } from "../../resources/ip-allocation.ts";
-import { locateAddress } from "../../resources/locate-address.ts";
-import type { AddressedPod, ClusterFacts } from "./read-cluster.ts";
+import { formatIp, type Ip } from "../net/ip.ts";
+import { formatAddressName } from "../records/allocation-record.ts";
+import type { CheckRecord } from "../records/check-record.ts";
+import type { Finding } from "../records/finding.ts";
+import { type IpAllocation, parseAllocationName } from "../resources/ip-allocation.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+import { locateAddress } from "../resources/locate-address.ts";
+import { error } from "./finding.ts";
 
-export type ClusterFinding = CheckReport["findings"][number];
+/** A pod whose status shows addresses, and which is neither finished nor being deleted. */
+export interface AddressedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly node: string;
+  readonly ips: readonly Ip[];
+}
+
+export interface ClusterFacts {
+  /** UID of the namespace kube-system. */
+  readonly cluster: string | undefined;
+  /** Undefined if the user may not list them. */
+  readonly nodes: ReadonlySet<string> | undefined;
+  readonly pools: readonly IpPool[];
+  readonly allocations: readonly IpAllocation[];
+  readonly pods: readonly AddressedPod[];
+  /** Objects that could not be read: sentences. */
+  readonly problems: readonly string[];
+}
 
 interface ClusterState {
   readonly facts: ClusterFacts;
@@ -19,7 +40,7 @@ interface ClusterState {
 }
 
 /** Returns what the agents' own findings do not say already. */
-export function findClusterDamage(state: ClusterState): ClusterFinding[] {
+export function findClusterDamage(state: ClusterState): Finding[] {
   const known = new Set(state.records.flatMap(({ findings }) => findings.map(({ address }) => address)));
   const found = [
     ...findOnTwoNodes(state),
@@ -29,12 +50,7 @@ export function findClusterDamage(state: ClusterState): ClusterFinding[] {
   return found.filter(({ address }) => !known.has(address));
 }
 
-/** A finding of two readings has the same key. */
-export function keyOfFinding({ kind, address, node, namespace, pod }: ClusterFinding): string {
-  return [kind, address, node, namespace, pod].join(" ");
-}
-
-function findOnTwoNodes({ records, facts }: ClusterState): ClusterFinding[] {
+function findOnTwoNodes({ records, facts }: ClusterState): Finding[] {
   const used = records.flatMap(({ node, used = [] }) => used.map((each) => ({ ...each, node })));
   return [...Map.groupBy(used, ({ address }) => address)].flatMap(([address, places]) => {
     const nodes = new Set(places.map(({ node }) => node));
@@ -46,19 +62,13 @@ function findOnTwoNodes({ records, facts }: ClusterState): ClusterFinding[] {
     const owner = object?.spec.holders[0];
     const whose =
       owner === undefined ? "it is allocated to no pod" : `it is allocated to pod ${owner.namespace}/${owner.pod}`;
-    const about = { ...NOTHING, address, pool: object?.spec.pool ?? "" };
-    return [
-      finding(
-        "duplicate",
-        about,
-        `${where} have the address; ${whose}`,
-        "Restart the pod to which it is not allocated",
-      ),
-    ];
+    const about = { address, pool: object?.spec.pool ?? "" };
+    const remedy = "Restart the pod to which it is not allocated";
+    return [error("duplicate", `${where} have the address; ${whose}`, remedy, about)];
   });
 }
 
-function findInObject(allocation: IpAllocation, { facts, agents }: ClusterState): ClusterFinding[] {
+function findInObject(allocation: IpAllocation, { facts, agents }: ClusterState): Finding[] {
   const { spec, deleting } = allocation;
   const { state, node, pool, holders } = spec;
   if (deleting || state === "Cooling") return [];
@@ -72,23 +82,23 @@ function findInObject(allocation: IpAllocation, { facts, agents }: ClusterState)
     interface: holder?.ifName ?? "",
     owner: holder?.podUid ?? "",
   };
-  const found: ClusterFinding[] = [];
+  const found: Finding[] = [];
   if (state === "Bound" && facts.nodes?.has(node) === false) {
     const text = `the API server has an IPAllocation of it for node ${node}, which does not exist`;
     const remedy = "The controller releases it some time after the node is gone; if it does not, see its log";
-    found.push(finding("orphan", about, text, remedy));
+    found.push(error("orphan", text, remedy, about));
   } else if (state === "Bound" && !agents.has(node)) {
     const text = `the API server has an IPAllocation of it for node ${node}, on which no agent runs`;
-    found.push(finding("orphan", about, text, "Run the agent on that node, or remove the node from the cluster"));
+    found.push(error("orphan", text, "Run the agent on that node, or remove the node from the cluster", about));
   }
   if (!facts.pools.some(({ name }) => name === pool)) {
     const text = `its IPAllocation is ${state} and names pool "${pool}", which does not exist`;
-    found.push(finding("wrong-pool", about, text, "Restore the pool, or restart the pod, which gets another address"));
+    found.push(error("wrong-pool", text, "Restore the pool, or restart the pod, which gets another address", about));
   }
   return found;
 }
 
-function findPods({ facts, agents }: ClusterState): ClusterFinding[] {
+function findPods({ facts, agents }: ClusterState): Finding[] {
   const byName = new Map(facts.allocations.map((allocation) => [nameOf(allocation), allocation]));
   return facts.pods.flatMap((pod) =>
     pod.ips.flatMap((ip) => (agents.has(pod.node) ? findPod(pod, ip, facts, byName) : [])),
@@ -100,7 +110,7 @@ function findPod(
   ip: Ip,
   { pools }: ClusterFacts,
   byName: ReadonlyMap<string, IpAllocation>,
-): ClusterFinding[] {
+): Finding[] {
   const places = locateAddress(ip, pools, []).filter(({ excluded }) => excluded === undefined);
   const [place] = places;
   if (place === undefined) return [];
@@ -109,7 +119,6 @@ function findPod(
   if (holders.some((holder) => holder.namespace === pod.namespace && holder.pod === pod.name)) return [];
   const [other] = holders;
   const about = {
-    ...NOTHING,
     address: formatAddressName(formatIp(ip), place.addressSpace),
     pool: place.pool,
     node: pod.node,
@@ -120,23 +129,16 @@ function findPod(
   const restart = "Restart this pod, which gets another address";
   if (other !== undefined) {
     const text = `${shown}, which is allocated to pod ${other.namespace}/${other.pod} on node ${other.node}`;
-    return [finding("duplicate", about, text, restart)];
+    return [error("duplicate", text, restart, about)];
   }
   const [object] = objects;
   const what =
     object === undefined ? "the API server has no IPAllocation of it" : `its IPAllocation is ${object.spec.state}`;
-  return [finding("lost-record", about, `${shown}, and ${what}`, restart)];
+  return [error("lost-record", `${shown}, and ${what}`, restart, about)];
 }
 
 /** The form of findings: `10.0.0.7/lab`. */
 function nameOf({ name, spec }: IpAllocation): string {
   const { ip, addressSpace } = parseAllocationName(name) ?? spec;
   return formatAddressName(formatIp(ip), addressSpace);
-}
-
-const NOTHING = { address: "", pool: "", node: "", namespace: "", pod: "", interface: "", owner: "" };
-
-/** Findings by the API server's objects alone are not releasable: agents release by their records. */
-function finding(kind: DamageKind, about: typeof NOTHING, text: string, remedy: string): ClusterFinding {
-  return { kind, level: "error", ...about, container: "", text, remedy, isReleasable: false };
 }

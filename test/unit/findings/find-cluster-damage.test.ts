@@ -1,12 +1,12 @@
 /** Damage that only a whole cluster shows is found; damage that its nodes report already, and correct state, is not. */
 import { expect, it } from "vitest";
-import { findClusterDamage } from "../../../../host/cli/check/find-cluster-damage.ts";
-import type { ClusterFacts } from "../../../../host/cli/check/read-cluster.ts";
-import type { CheckRecord } from "../../../../host/records/check-record.ts";
-import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
-import { cases } from "../../../world/rows.ts";
-import { HOLDER, ipAllocation, pool } from "../../../world/subjects.ts";
-import { ip } from "../../../world/values.ts";
+import type { ClusterFacts } from "../../../host/findings/find-cluster-damage.ts";
+import { findClusterDamage } from "../../../host/findings/find-cluster-damage.ts";
+import type { CheckRecord } from "../../../host/records/check-record.ts";
+import type { IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
+import { cases } from "../../world/rows.ts";
+import { HOLDER, ipAllocation, pool } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
 
 type State = Parameters<typeof findClusterDamage>[0];
 

@@ -1,8 +1,8 @@
 /** Finds the faults of a host on which Berth is to run, with a remedy for each. The facts are read by read-host.ts. */
 import { documentation } from "../../lib/documentation.ts";
-import type { HostFinding } from "../../records/check-record.ts";
+import type { Finding } from "../../records/finding.ts";
+import { error, warning } from "../finding.ts";
 import { FILE_CHECKS } from "./file-checks.ts";
-import { hostError, hostWarning } from "./finding.ts";
 import type { HostFiles } from "./ini-file.ts";
 
 /** One network of the CNI directory. */
@@ -98,7 +98,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
 const META = /^multus(?:-shim|-cni)?$/;
 
 /** Returns the findings in the order of the checks; none: all is well. */
-export function diagnoseHost(facts: HostFacts): HostFinding[] {
+export function diagnoseHost(facts: HostFacts): Finding[] {
   return [
     ...checkProcess(facts),
     ...checkFiles(facts),
@@ -111,34 +111,33 @@ export function diagnoseHost(facts: HostFacts): HostFinding[] {
   ];
 }
 
-function checkProcess({ isRoot, timeS }: HostFacts): HostFinding[] {
+function checkProcess({ isRoot, timeS }: HostFacts): Finding[] {
   const clock = `The clock says ${new Date(timeS * 1_000).toISOString()}`;
   return [
     ...(isRoot
       ? []
-      : [hostWarning("permissions", "berthctl does not run as root: some checks see nothing", "Run it as root")]),
+      : [warning("permissions", "berthctl does not run as root: some checks see nothing", "Run it as root")]),
     ...(timeS >= EARLIEST_TIME_S
       ? []
-      : [hostError("clock", clock, "Set the clock, for example with chrony: certificates are not valid yet")]),
+      : [error("clock", clock, "Set the clock, for example with chrony: certificates are not valid yet")]),
   ];
 }
 
 /** A user with the right to write them decides which address a pod gets, or executes programs as root. */
-function checkFiles({ files }: HostFacts): HostFinding[] {
+function checkFiles({ files }: HostFacts): Finding[] {
   return files.flatMap(({ path, uid, mode, isPrivate }) => {
     const octal = mode.toString(8).padStart(4, "0");
-    if (uid !== 0)
-      return [hostError("permissions", `${path} belongs to user ${uid}, not to root`, `chown root ${path}`)];
+    if (uid !== 0) return [error("permissions", `${path} belongs to user ${uid}, not to root`, `chown root ${path}`)];
     // A directory for all, such as /tmp, has the sticky bit.
     if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0)
-      return [hostError("permissions", `${path} has mode ${octal}: others may write it`, `chmod go-w ${path}`)];
+      return [error("permissions", `${path} has mode ${octal}: others may write it`, `chmod go-w ${path}`)];
     if (isPrivate && (mode & 0o044) !== 0)
-      return [hostWarning("permissions", `${path} has mode ${octal}: others may read it`, `chmod go-r ${path}`)];
+      return [warning("permissions", `${path} has mode ${octal}: others may read it`, `chmod go-r ${path}`)];
     return [];
   });
 }
 
-function checkKernel({ kernel, modules, networks = [] }: HostFacts): HostFinding[] {
+function checkKernel({ kernel, modules, networks = [] }: HostFacts): Finding[] {
   const [major = 0, minor = 0] = kernel.split(".").map((part) => Number.parseInt(part, 10));
   const isOld = major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]);
   const needed = new Set(
@@ -146,11 +145,9 @@ function checkKernel({ kernel, modules, networks = [] }: HostFacts): HostFinding
   );
   const missing = [...needed].filter((name) => modules !== undefined && !modules.has(name));
   return [
-    ...(isOld
-      ? [hostWarning("kernel", `The kernel is ${kernel}`, `Update to ${OLDEST_KERNEL.join(".")} or newer`)]
-      : []),
+    ...(isOld ? [warning("kernel", `The kernel is ${kernel}`, `Update to ${OLDEST_KERNEL.join(".")} or newer`)] : []),
     ...missing.map((name) =>
-      hostError(
+      error(
         "kernel",
         `The kernel has no module ${name}, which a network definition needs`,
         `Install the kernel's extra modules, or load ${name}`,
@@ -161,18 +158,17 @@ function checkKernel({ kernel, modules, networks = [] }: HostFacts): HostFinding
 
 const isOurs = ({ plugins }: NetworkFacts): boolean => plugins.some(({ ipam }) => ipam === "berth");
 
-function checkPlugins({ plugins: all, binDirectory, networks = [] }: HostFacts): HostFinding[] {
+function checkPlugins({ plugins: all, binDirectory, networks = [] }: HostFacts): Finding[] {
   const named = networks.filter(isOurs).flatMap(({ plugins }) => plugins.map(({ type }) => type));
   return all.flatMap(({ name, kind, hasAlias, mode }) => {
     const path = `${binDirectory}/${name}`;
     const isNeeded = !hasAlias || named.includes(name);
     if (kind === "own" && (mode & 0o111) === 0)
-      return [hostError("plugins", `${path} is not executable`, `Install it again with "berth-agent install"`)];
+      return [error("plugins", `${path} is not executable`, `Install it again with "berth-agent install"`)];
     if (kind === "own" || (kind === "absent" && !isNeeded)) return [];
-    if (kind === "absent")
-      return [hostError("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
+    if (kind === "absent") return [error("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
     return [
-      (isNeeded ? hostError : hostWarning)(
+      (isNeeded ? error : warning)(
         "plugins",
         `${path} is not Berth's: another project installed it`,
         `Uninstall the other project; or name berth-${name} in network definitions (${documentation("install-host.html")})`,
@@ -181,11 +177,11 @@ function checkPlugins({ plugins: all, binDirectory, networks = [] }: HostFacts):
   });
 }
 
-function checkNetworks(facts: HostFacts): HostFinding[] {
+function checkNetworks(facts: HostFacts): Finding[] {
   const { networks, confDirectory, unreadable } = facts;
   if (networks === undefined) {
     return [
-      hostError(
+      error(
         "networks",
         `${confDirectory} does not exist`,
         "Create it with a network definition: berthctl network NAME --conflist",
@@ -196,10 +192,10 @@ function checkNetworks(facts: HostFacts): HostFinding[] {
   const isMeta = first?.plugins.some(({ type }) => META.test(type)) === true;
   const later = networks.find(isOurs);
   return [
-    ...unreadable.map((text) => hostError("networks", text, "Correct or remove the file")),
+    ...unreadable.map((text) => error("networks", text, "Correct or remove the file")),
     ...(first === undefined
       ? [
-          hostError(
+          error(
             "networks",
             `${confDirectory} has no network definition`,
             "Create one: berthctl network NAME --conflist",
@@ -208,7 +204,7 @@ function checkNetworks(facts: HostFacts): HostFinding[] {
       : []),
     ...(first !== undefined && later !== undefined && later !== first && !isMeta
       ? [
-          hostWarning(
+          warning(
             "networks",
             `${first.file} comes before ${later.file}: pods get network "${first.name}", not "${later.name}"`,
             `Rename ${later.file} so that its name sorts first, unless another network is to be the default`,
@@ -220,14 +216,14 @@ function checkNetworks(facts: HostFacts): HostFinding[] {
 }
 
 /** ifacer makes the device of the main plugin, and coordinator needs its NIC. */
-function checkOrder({ file, plugins }: NetworkFacts): HostFinding[] {
+function checkOrder({ file, plugins }: NetworkFacts): Finding[] {
   const types = plugins.map(({ type }) => type.replace(/^berth-/, ""));
   const main = plugins.findIndex(({ ipam }) => ipam !== "");
   const [coordinator, ifacer] = [types.indexOf("coordinator"), types.indexOf("ifacer")];
   return [
     ...(coordinator >= 0 && main >= 0 && coordinator < main
       ? [
-          hostError(
+          error(
             "networks",
             `${file}: coordinator comes before ${types[main]}`,
             "Move coordinator behind the main plugin",
@@ -236,7 +232,7 @@ function checkOrder({ file, plugins }: NetworkFacts): HostFinding[] {
       : []),
     ...(ifacer >= 0 && main >= 0 && ifacer > main
       ? [
-          hostError(
+          error(
             "networks",
             `${file}: ifacer comes after ${types[main]}, whose device it makes`,
             "Move ifacer to the front",
@@ -246,14 +242,14 @@ function checkOrder({ file, plugins }: NetworkFacts): HostFinding[] {
   ];
 }
 
-function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFacts): HostFinding[] {
+function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFacts): Finding[] {
   const hasIfacer = plugins.some(({ type }) => /^(berth-)?ifacer$/.test(type));
   return plugins.flatMap(({ master, mtu: wanted }) => {
     const mtu = mtus.get(master);
     if (master === "" || (mtu === undefined && hasIfacer)) return [];
     if (mtu === undefined)
       return [
-        hostError(
+        error(
           "networks",
           `${file}: the node has no interface "${master}"`,
           "Correct master, or add ifacer, which makes it",
@@ -261,7 +257,7 @@ function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFact
       ];
     if (mtu < MIN_MTU)
       return [
-        hostError(
+        error(
           "mtu",
           `Interface ${master} has MTU ${mtu}, too small for IPv6`,
           `Set at least ${MIN_MTU}: ip link set ${master} mtu 1500`,
@@ -269,7 +265,7 @@ function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFact
       ];
     if (wanted > mtu)
       return [
-        hostError(
+        error(
           "mtu",
           `${file}: mtu is ${wanted}, and interface ${master} has MTU ${mtu}: the main plugin refuses it`,
           `Remove mtu, or enlarge that of the interface: ip link set ${master} mtu ${wanted}`,
@@ -278,7 +274,7 @@ function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFact
     const small = (lowers.get(master) ?? []).find((lower) => (mtus.get(lower) ?? mtu) < mtu);
     if (small === undefined) return [];
     return [
-      hostWarning(
+      warning(
         "mtu",
         `Interface ${master} has MTU ${mtu}, and ${small} below it ${mtus.get(small)}: large packets are dropped`,
         `Set the same on both: ip link set ${master} mtu ${mtus.get(small)}`,
@@ -287,7 +283,7 @@ function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFact
   });
 }
 
-function checkSysctls({ sysctls }: HostFacts): HostFinding[] {
+function checkSysctls({ sysctls }: HostFacts): Finding[] {
   const wanted: [name: string, why: string][] = [
     ["net/ipv4/ip_forward", "pods of overlay networks and services are not reached"],
     ["net/ipv6/conf/all/forwarding", "the same for IPv6"],
@@ -295,11 +291,11 @@ function checkSysctls({ sysctls }: HostFacts): HostFinding[] {
   return wanted.flatMap(([name, why]) => {
     if (sysctls.get(name) !== "0") return [];
     const dotted = name.replaceAll("/", ".");
-    return [hostWarning("sysctls", `${dotted} is 0: ${why}`, `sysctl -w ${dotted}=1, and a file in /etc/sysctl.d`)];
+    return [warning("sysctls", `${dotted} is 0: ${why}`, `sysctl -w ${dotted}=1, and a file in /etc/sysctl.d`)];
   });
 }
 
-function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory }: HostFacts): HostFinding[] {
+function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory }: HostFacts): Finding[] {
   const used = new Set(networks.flatMap(({ plugins }) => plugins.flatMap(({ type, ipam }) => [type, ipam])));
   const ours = new Set(networks.filter(isOurs).map(({ name }) => name));
   const routes = `Routing table 500 has ${foreignRoutes.length} routes that are not Berth's, such as "${foreignRoutes[0]}": Spiderpool's coordinator uses this table, too`;
@@ -307,7 +303,7 @@ function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory
     ...(foreignRoutes.length === 0
       ? []
       : [
-          hostWarning(
+          warning(
             "leftovers",
             routes,
             "After its pods are gone, remove these routes; or set hostRuleTable of the Coordinator to another table",
@@ -317,7 +313,7 @@ function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory
       const both = [...addresses].filter(([network, count]) => ours.has(network) && count > 0);
       if (both.length > 0)
         return both.map(([network, count]) =>
-          hostWarning(
+          warning(
             "leftovers",
             `${path}/${network} has ${count} addresses that ${ipam} gave to containers of network "${network}", whose IPAM is Berth now`,
             "If such containers still run, exclude their addresses with a ReservedIP or excludeIPs; then remove the directory",
@@ -325,7 +321,7 @@ function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory
         );
       if (addresses.size > 0 || used.has(ipam)) return [];
       return [
-        hostWarning(
+        warning(
           "leftovers",
           `${path} is ${ipam}'s, and no network definition in ${confDirectory} uses it`,
           `If no NetworkAttachmentDefinition does either, uninstall ${ipam}`,

@@ -7,7 +7,7 @@
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
-import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
+import { isRetired, ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { listSome } from "../../lib/describe.ts";
 import { documentation } from "../../lib/documentation.ts";
@@ -18,11 +18,10 @@ import { formatCommand } from "../../plan/command.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { NamespaceState, RuleState } from "../../plan/state.ts";
 import { formatNeighbour, formatOperation, formatRoute, formatRule } from "../../plan/text.ts";
-import { formatAddressName } from "../../records/allocation-record.ts";
-import type { DamageFinding } from "../../records/check-record.ts";
+import type { About, Finding } from "../../records/finding.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { Comparison } from "../coordinator/compare.ts";
-import { isRetired } from "../coordinator/pair-remover.ts";
+import { error, warning } from "../finding.ts";
+import { subjectOf } from "./find-damage.ts";
 
 /** Most differences that a finding without commands names. */
 export const MAX_DIFFERENCES = 5;
@@ -42,20 +41,23 @@ export interface ComparedAttachment {
 }
 
 /** The differences between an attachment and the state that its ADD left. */
+export interface Comparison {
+  /** The operations that would restore it. */
+  readonly operations: readonly Operation[];
+  /** A sentence about packets of the node that do not reach the pod, whatever is restored. */
+  readonly detour?: string | undefined;
+}
+
 export interface AttachmentDrift extends Comparison {
   readonly attachment: ComparedAttachment;
 }
 
 /** Returns one finding for each attachment, and one for each object of the node that concerns several of them. */
-export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
+export function findDrift(drifts: readonly AttachmentDrift[]): Finding[] {
   const operations = drifts.flatMap((drift) => drift.operations.filter(isShared));
   const shared = new Map(operations.map((operation) => [describe(operation), operation]));
   const ofNode = [...shared].map(([text, operation]) =>
-    aboutNode(
-      "drift",
-      `the node lacks what its attachments need; restoring it requires "${text}"`,
-      repairBy([operation], ""),
-    ),
+    drift(`the node lacks what its attachments need; restoring it requires "${text}"`, repairBy([operation], "")),
   );
   return [...ofNode, ...drifts.flatMap(findOwnDrift)];
 }
@@ -83,18 +85,15 @@ function isShared(operation: Operation): boolean {
   return kind === "add-rule" || kind === "delete-rule" || kind === "add-table" || kind === "delete-table";
 }
 
-function findOwnDrift({ attachment, operations, detour }: AttachmentDrift): DamageFinding[] {
+function findOwnDrift({ attachment, operations, detour }: AttachmentDrift): Finding[] {
   const { row, ifName, netns, containerId } = attachment;
   const own = operations.filter((operation) => !isShared(operation));
   if (own.length === 0 && detour === undefined) return [];
   const remedy = detour === undefined ? repairBy(own, netns) : { remedy: DETOUR_REMEDY };
   const why = remedy.commands === undefined ? `; restoring it requires ${describeSome(own)}` : "";
   const text = detour ?? `interface ${ifName} in ${netns} is not as ADD left it${why}`;
-  const about = aboutNode("drift", text, remedy);
-  if (row === undefined) return [{ ...about, interface: ifName, container: containerId }];
-  const { ip, space, pool, namespace, pod, owner } = row;
-  const address = formatAddressName(formatIp(ip), space);
-  return [{ ...about, address, pool, namespace, pod, interface: ifName, owner, container: containerId }];
+  const about = row === undefined ? {} : subjectOf(row);
+  return [drift(text, remedy, { ...about, interface: ifName, container: containerId })];
 }
 
 function describeSome(operations: readonly Operation[]): string {
@@ -102,27 +101,22 @@ function describeSome(operations: readonly Operation[]): string {
   return listSome([...all], MAX_DIFFERENCES);
 }
 
-type Remedy = Pick<DamageFinding, "remedy" | "commands">;
+type Remedy = Pick<Finding, "remedy" | "commands">;
 
-function aboutNode(kind: "drift" | "leftover" | "firewall", text: string, remedy: Remedy): DamageFinding {
-  const nothing = { address: "", pool: "", namespace: "", pod: "", interface: "", owner: "", container: "" };
-  return { kind, ...nothing, text, ...remedy, isReleasable: false };
+function drift(text: string, { remedy, ...commands }: Remedy, about: About = {}): Finding {
+  return error("drift", text, remedy, { ...about, ...commands });
 }
 
 /** About what belongs to no attachment. `deletion`: undefined without a command. */
-function leftover(text: string, deletion: string | undefined): DamageFinding {
-  return aboutNode("leftover", text, {
-    remedy: "Delete it:",
-    ...(deletion === undefined ? {} : { commands: [deletion] }),
-  });
+function leftover(text: string, deletion: string | undefined): Finding {
+  return error("leftover", text, "Delete it:", deletion === undefined ? {} : { commands: [deletion] });
 }
 
 /** Returns one finding for each chain. */
-export function findClosed(chains: readonly string[]): DamageFinding[] {
+export function findClosed(chains: readonly string[]): Finding[] {
   return chains.map((chain) => {
     const text = `chain ${chain} drops what no rule accepts, and no rule is about the links of pods: they may reach no services on other nodes`;
-    const remedy = `Accept the pairs: ${documentation("host.html#forward-policies")}`;
-    return { ...aboutNode("firewall", text, { remedy }), level: "warning" };
+    return warning("firewall", text, `Accept the pairs: ${documentation("host.html#forward-policies")}`);
   });
 }
 
@@ -145,7 +139,7 @@ export function keyOfIp({ family, value }: Ip): string {
  * Returns what the node has that carries Berth's mark and belongs to no attachment, and what diverts the traffic of
  * pods.
  */
-export function findLeftovers(host: NamespaceState, known: KnownAttachments): DamageFinding[] {
+export function findLeftovers(host: NamespaceState, known: KnownAttachments): Finding[] {
   return [
     ...findPairs(host, known),
     ...findRoutes(host, known),
@@ -165,7 +159,7 @@ function ownTables(host: NamespaceState): ReadonlySet<number> {
  * A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace, the agent retired
  * ones.
  */
-function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttachments): DamageFinding[] {
+function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttachments): Finding[] {
   return links.flatMap(({ name, kind, alias, group }) => {
     const owner = kind === "veth" && !isRetired(group) ? parseAlias(alias) : undefined;
     if (owner === undefined || containerIds.has(owner.containerId)) return [];
@@ -179,7 +173,7 @@ function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttac
   });
 }
 
-function findRoutes(host: NamespaceState, { ips }: KnownAttachments): DamageFinding[] {
+function findRoutes(host: NamespaceState, { ips }: KnownAttachments): Finding[] {
   const tables = ownTables(host);
   return host.routes.flatMap((route) => {
     const { table, protocol, destination } = route;
@@ -192,7 +186,7 @@ function findRoutes(host: NamespaceState, { ips }: KnownAttachments): DamageFind
   });
 }
 
-function findRules(host: NamespaceState, { recorded }: KnownAttachments): DamageFinding[] {
+function findRules(host: NamespaceState, { recorded }: KnownAttachments): Finding[] {
   const tables = ownTables(host);
   return host.rules.flatMap((rule) => {
     const why = describeStrayRule(rule, tables, recorded);
@@ -227,7 +221,7 @@ function describeStrayRule(
 const isWhole = ({ ip, length }: Prefix): boolean => length === bitsOf(ip.family);
 
 /** Permanent neighbours on pairs; those of attachments are compared with their plan. */
-function findNeighbours({ links, neighbours }: NamespaceState, { ips }: KnownAttachments): DamageFinding[] {
+function findNeighbours({ links, neighbours }: NamespaceState, { ips }: KnownAttachments): Finding[] {
   const pairs = new Set(links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name));
   return neighbours
     .filter(({ link, ip }) => pairs.has(link) && !ips.has(keyOfIp(ip)))

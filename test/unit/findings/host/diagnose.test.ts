@@ -1,8 +1,8 @@
 /** Each defect of a host is found with a remedy, and a host without defects has no finding. */
 import { expect, it } from "vitest";
-import { checkAgent } from "../../../../host/cli/host-checks/check-agent.ts";
-import { diagnoseHost, type HostFacts, type NetworkFacts } from "../../../../host/cli/host-checks/diagnose.ts";
-import type { HostFinding } from "../../../../host/records/check-record.ts";
+import { checkAgent } from "../../../../host/findings/host/check-agent.ts";
+import { diagnoseHost, type HostFacts, type NetworkFacts } from "../../../../host/findings/host/diagnose.ts";
+import type { Finding } from "../../../../host/records/finding.ts";
 import type { HealthRecord } from "../../../../host/records/health-record.ts";
 import { cases } from "../../../world/rows.ts";
 
@@ -99,9 +99,9 @@ const rows = cases<Partial<HostFacts>>`
   nothing of whereabouts that a network uses ${{ ...leftover("whereabouts"), networks: [LAN, WHEREABOUTS] }} => nothing
 `;
 
-function expectFindings(findings: readonly HostFinding[], found: string): void {
+function expectFindings(findings: readonly Finding[], found: string): void {
   const patterns = found === "nothing" ? [] : found.split(" & ").map((text) => new RegExp(text));
-  expect(findings.map(({ check, level, text }) => `${level} ${check}: ${text}`)).toEqual(
+  expect(findings.map(({ kind, level, text }) => `${level} ${kind}: ${text}`)).toEqual(
     patterns.map((text) => expect.stringMatching(text)),
   );
   for (const { remedy } of findings) expect(remedy.length).toBeGreaterThan(10);

@@ -3,7 +3,7 @@
  * are not.
  */
 import { expect, it } from "vitest";
-import { findRivals, PROXY_ADDRESSES, STEADY_MS } from "../../../../host/agent/operate/find-damage.ts";
+import { findRivals, PROXY_ADDRESSES, STEADY_MS } from "../../../../host/findings/node/find-damage.ts";
 import type { LinkState } from "../../../../host/plan/state.ts";
 import { rowOf } from "../../../world/search.ts";
 import { pool, poolsByName } from "../../../world/subjects.ts";

@@ -5,13 +5,13 @@ import type { Mac } from "../../net/mac.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { LinkState } from "../../plan/state.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
-import type { DamageFinding, DamageKind } from "../../records/check-record.ts";
+import type { About, Finding } from "../../records/finding.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { isAdopted } from "../../registry/nic.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import type { ResolvedNeighbour } from "../coordinator/observe-node.ts";
+import { error } from "../finding.ts";
 
 /** A record that changed less than so long ago may be ahead of its NIC, or behind it: milliseconds. */
 export const STEADY_MS = 30_000;
@@ -53,7 +53,7 @@ export interface NodeFacts {
 }
 
 /** Returns one finding for each address and kind. */
-export function findDamage(facts: NodeFacts): DamageFinding[] {
+export function findDamage(facts: NodeFacts): Finding[] {
   return [
     ...facts.nics.flatMap((nic) => findOnNic(nic, facts)),
     ...facts.rows.flatMap((each) => findInRow(each, facts)),
@@ -62,7 +62,7 @@ export function findDamage(facts: NodeFacts): DamageFinding[] {
 }
 
 /** Addresses on NICs that no record explains. */
-function findOnNic(nic: NicAddress, facts: NodeFacts): DamageFinding[] {
+function findOnNic(nic: NicAddress, facts: NodeFacts): Finding[] {
   const { ip, ifName, netns } = nic;
   const own = facts.rows.filter(({ row }) => equalIp(row.ip, ip));
   if (own.some((each) => isOf(each, nic))) return [];
@@ -70,7 +70,7 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): DamageFinding[] {
   const other = facts.nics.find((each) => equalIp(each.ip, ip) && each.netns !== netns);
   if (other !== undefined) {
     const text = `interface ${ifName} in ${netns} and interface ${other.ifName} in ${other.netns} have the address`;
-    return [finding("duplicate", about, text, "Restart the pod whose record is missing")];
+    return [error("duplicate", text, "Restart the pod whose record is missing", subjectOf(about))];
   }
   const pool = [...facts.pools.values()].find(({ name }) => facts.contains(name, ip));
   if (pool === undefined) return [];
@@ -79,13 +79,15 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): DamageFinding[] {
   const holder = facts.objects?.get(allocationName(ip, spec.addressSpace))?.spec.holders[0];
   if (holder !== undefined && own.length === 0) {
     const text = `interface ${ifName} in ${netns} has the address, which is allocated to pod ${holder.namespace}/${holder.pod} on node ${holder.node}`;
-    return [finding("duplicate", located, text, "Restart the pod of that namespace, which gets another address")];
+    return [
+      error("duplicate", text, "Restart the pod of that namespace, which gets another address", subjectOf(located)),
+    ];
   }
   // A DEL records the release before the runtime removes the NIC.
   if (own.some(({ row }) => !isSteady(row, facts))) return [];
   const text = `interface ${ifName} in ${netns} has the address, and no record says so`;
   const remedy = facts.objects === undefined ? 'Run "berthctl recover"' : "Restart the pod of that namespace";
-  return [finding("lost-record", located, text, remedy)];
+  return [error("lost-record", text, remedy, subjectOf(located))];
 }
 
 /**
@@ -103,13 +105,13 @@ export function isSteady({ sinceMs }: Allocation, { nowMs }: Pick<NodeFacts, "no
   return nowMs - sinceMs >= STEADY_MS;
 }
 
-function findInRow(each: RowFacts, facts: NodeFacts): DamageFinding[] {
+function findInRow(each: RowFacts, facts: NodeFacts): Finding[] {
   const { row, netns } = each;
   if (row.state !== "Bound" || row.containerId === "" || !isSteady(row, facts)) return [];
   if (isLeak(each, facts)) {
     const text = netns === "inUse" ? "its pod is gone, and its NIC still has the address" : "its pod is gone";
     const remedy = "Garbage collection releases it; if it does not, see the agent's log, or release it";
-    return [{ ...finding("leak", row, text, remedy), isReleasable: netns !== "inUse" }];
+    return [error("leak", text, remedy, { ...subjectOf(row), isReleasable: netns !== "inUse" })];
   }
   return [...findMissing(each), ...findObjectOf(row, facts), ...findPoolOf(row, facts)];
 }
@@ -122,30 +124,35 @@ function isLeak({ row, pod, netns }: RowFacts, { objects }: NodeFacts): boolean 
   return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
 }
 
-function findMissing({ row, netns }: RowFacts): DamageFinding[] {
+function findMissing({ row, netns }: RowFacts): Finding[] {
   if (netns !== "there") return [];
   const text = `interface ${row.ifName} in ${row.netns} does not have the address: it was taken off, or the interface has gone with the node's interface under it`;
   return [
-    finding("missing-address", row, text, "Delete the pod, or restart the container: it then gets a new interface"),
+    error(
+      "missing-address",
+      text,
+      "Delete the pod, or restart the container: it then gets a new interface",
+      subjectOf(row),
+    ),
   ];
 }
 
-function findObjectOf(row: Allocation, { objects, node }: NodeFacts): DamageFinding[] {
+function findObjectOf(row: Allocation, { objects, node }: NodeFacts): Finding[] {
   if (objects === undefined || row.isConfirmed !== true) return [];
   const object = objects.get(allocationName(row.ip, row.space));
   const agentHelps = "The agent creates it again within minutes; if it does not, see its log";
   if (object === undefined)
-    return [finding("lost-object", row, "the API server has no IPAllocation of it", agentHelps)];
+    return [error("lost-object", "the API server has no IPAllocation of it", agentHelps, subjectOf(row))];
   const { state, holders } = object.spec;
   if (holders.some(({ podUid }) => podUid === row.owner)) return [];
   const [holder] = holders;
   const owner = holder === undefined ? state : `allocated to pod ${holder.namespace}/${holder.pod}`;
   if (row.containerId === UNKNOWN_CONTAINER && object.spec.node !== node) return [];
   const text = `this node's record says it is this pod's, the API server says it is ${owner} on node ${object.spec.node}`;
-  return [finding("duplicate", row, text, "Restart this pod, which gets another address")];
+  return [error("duplicate", text, "Restart this pod, which gets another address", subjectOf(row))];
 }
 
-function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): DamageFinding[] {
+function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): Finding[] {
   const { pool, ip, space } = row;
   const found = pools.get(pool);
   const isInside = found !== undefined && found.spec.addressSpace === space && contains(pool, ip);
@@ -153,11 +160,18 @@ function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): DamageFind
   const isOfSubnet = found !== undefined && found.spec.addressSpace === space && prefixContains(found.spec.subnet, ip);
   if (isInside || (isAdopted(row) && isOfSubnet)) return [];
   const text = found === undefined ? `pool "${pool}" does not exist` : `pool "${pool}" may not allocate it`;
-  return [finding("wrong-pool", row, text, "Restore the pool's addresses, or restart the pod, which gets another one")];
+  return [
+    error(
+      "wrong-pool",
+      text,
+      "Restore the pool's addresses, or restart the pod, which gets another one",
+      subjectOf(row),
+    ),
+  ];
 }
 
 /** Objects of this node without a record. */
-function findOrphans({ objects, node, rows }: NodeFacts): DamageFinding[] {
+function findOrphans({ objects, node, rows }: NodeFacts): Finding[] {
   const orphans = [...(objects?.values() ?? [])].filter(({ deleting, spec }) => {
     const isRecorded = rows.some(({ row }) => row.space === spec.addressSpace && equalIp(row.ip, spec.ip));
     return spec.node === node && spec.state === "Bound" && !deleting && !isRecorded;
@@ -167,28 +181,29 @@ function findOrphans({ objects, node, rows }: NodeFacts): DamageFinding[] {
     const { namespace = "", pod = "", ifName = "" } = holders[0] ?? {};
     const about = { ip, space, pool, namespace, pod, ifName };
     const text = "the API server has an IPAllocation of it for this node, which has no record";
-    return finding(
-      "orphan",
-      about,
-      text,
-      "The agent adopts or releases it within minutes; if it does not, see its log",
-    );
+    const remedy = "The agent adopts or releases it within minutes; if it does not, see its log";
+    return error("orphan", text, remedy, subjectOf(about));
   });
 }
 
 /** The subject of a finding: a row has all of it. */
-type About = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" | "ifName"> &
+type RowAbout = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" | "ifName"> &
   Partial<Pick<Allocation, "owner" | "containerId">>;
 
-function finding(
-  kind: DamageKind,
-  { ip, space, pool, namespace, pod, ifName, owner = "", containerId = "" }: About,
-  text: string,
-  remedy: string,
-): DamageFinding {
+/** Returns the subject of a finding about a record, or about what has none. */
+export function subjectOf({ ip, space, pool, namespace, pod, ifName, owner = "", containerId = "" }: RowAbout): About {
   const address = formatAddressName(formatIp(ip), space);
-  const about = { address, pool, namespace, pod, interface: ifName, owner, container: containerId };
-  return { kind, ...about, text, remedy, isReleasable: false };
+  return { address, pool, namespace, pod, interface: ifName, owner, container: containerId };
+}
+
+/** A neighbour on one of the node's links, of which the node knows the MAC address. */
+export interface ResolvedNeighbour {
+  /** Index of the node's link. */
+  readonly link: number;
+  readonly ip: Ip;
+  readonly mac: Mac;
+  /** Time since the neighbour last proved to have the MAC address; 0 if the entry is permanent. */
+  readonly confirmedAgoMs: number;
 }
 
 /** A MAC address with so many addresses on one link answers for others, as routers with proxy ARP do. */
@@ -201,7 +216,7 @@ interface RivalFacts extends Pick<NodeFacts, "nowMs" | "rows" | "nics" | "object
 }
 
 /** Returns one finding for each address that another machine has proved to have since it is the pod's. */
-export function findRivals(facts: RivalFacts): DamageFinding[] {
+export function findRivals(facts: RivalFacts): Finding[] {
   return facts.rows.flatMap((each) => {
     const { row } = each;
     if (each.netns !== "inUse" || !isSteady(row, facts) || isShared(each, facts)) return [];
@@ -211,7 +226,7 @@ export function findRivals(facts: RivalFacts): DamageFinding[] {
     const link = facts.links.find(({ index }) => index === rival.link)?.name ?? rival.link;
     const text = `a machine with the MAC address ${rival.mac} on ${link} has it too, says the node's neighbour table`;
     const remedy = "Find that machine and give it another address, or restart the pod with detectIPConflict";
-    return [finding("duplicate", row, text, remedy)];
+    return [error("duplicate", text, remedy, subjectOf(row))];
   });
 }
 

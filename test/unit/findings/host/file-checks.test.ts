@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { FILE_CHECKS, PLATFORMS } from "../../../../host/cli/host-checks/file-checks.ts";
 import { MAX_HOST_FILE_BYTES, readFiles } from "../../../../host/cli/host-checks/read-host.ts";
+import { FILE_CHECKS, PLATFORMS } from "../../../../host/findings/host/file-checks.ts";
 import { anchorOf } from "../../../../scripts/docs/anchor.ts";
 import { root } from "../../../../scripts/setup/paths.mjs";
 import { readFilesOfPage } from "../../../e2e/pages/script.ts";
@@ -41,7 +41,7 @@ const read = (folder: string) => readFiles(folder, PATHS);
 function findings(tree: Tree, own: Tree = {}, about = STANDARD): string[] {
   const files = new Map([...withTree(tree, read), ...Object.entries(own)]);
   return FILE_CHECKS.flatMap(({ find }) => find(files, about)).map(
-    ({ level, check, text, remedy }) => `${level}: ${check}: ${text} | ${remedy}`,
+    ({ level, kind, text, remedy }) => `${level}: ${kind}: ${text} | ${remedy}`,
   );
 }
 
