@@ -17,8 +17,8 @@ import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
-import { type Finding, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
-import { type Contested, type Findings, planFindings } from "./plan-findings.ts";
+import { type Decision, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
+import { type Contested, type Decisions, planDecisions } from "./plan-decisions.ts";
 import { planSupplied } from "./plan-supplied.ts";
 import { SubnetUse } from "./subnet-use.ts";
 
@@ -101,11 +101,11 @@ class ConditionsController implements Controller {
     const refusals = new RefusalsOf();
     for (const kind of KINDS) {
       if (kind.cache === "reserved") continue;
-      for (const [name, finding] of supply[kind.cache]) {
+      for (const [name, decision] of supply[kind.cache]) {
         if (clock.nowMs() - beganMs > CONDITIONS_WRITING_MS) return 0;
         const object = caches[kind.cache].items.get(name);
-        if (object !== undefined && isOtherThan(finding, object.conditions))
-          await refusals.attempt(() => this.#sync(kind, object, [finding]));
+        if (object !== undefined && isOtherThan(decision, object.conditions))
+          await refusals.attempt(() => this.#sync(kind, object, [decision]));
       }
     }
     return refusals.require();
@@ -143,7 +143,7 @@ class ConditionsController implements Controller {
   async #reconcile(): Promise<number | undefined> {
     const { clock } = this.#deps;
     const beganMs = clock.nowMs();
-    const findings = this.#planFindings();
+    const decisions = this.#planDecisions();
     let nextMs: number | undefined;
     const seen = new Set<string>();
     const refusals = new RefusalsOf();
@@ -151,7 +151,7 @@ class ConditionsController implements Controller {
       for (const object of this.#deps.caches[kind.cache].items.values()) {
         if (clock.nowMs() - beganMs > CONDITIONS_WRITING_MS) return 0;
         seen.add(object.uid);
-        const found = findings[kind.cache].get(object.name) ?? [];
+        const found = decisions[kind.cache].get(object.name) ?? [];
         const dueMs = await refusals.attempt(() => this.#sync(kind, object, found));
         if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
       }
@@ -160,31 +160,31 @@ class ConditionsController implements Controller {
     return refusals.require(nextMs);
   }
 
-  #planFindings(): Findings {
+  #planDecisions(): Decisions {
     const { caches, clock, log } = this.#deps;
     const beganMs = clock.nowMs();
     const { occupied, claimants } = namedClaims(caches);
-    const findings = planFindings({
+    const decisions = planDecisions({
       ...{ ...this.#supplyView(), occupied },
       allocations: caches.allocations.items.values(),
     });
-    this.#tellClaimants(findings.contested, claimants);
+    this.#tellClaimants(decisions.contested, claimants);
     this.#tookMs = clock.nowMs() - beganMs;
-    for (const problem of findings.problems) if (!this.#problems.includes(problem)) log.warn(problem);
-    this.#problems = findings.problems;
-    return findings;
+    for (const problem of decisions.problems) if (!this.#problems.includes(problem)) log.warn(problem);
+    this.#problems = decisions.problems;
+    return decisions;
   }
 
   /** Returns when a message that is too recent may be written: milliseconds; undefined if nothing is left to write. */
-  async #sync(kind: Kind, object: Controlled<unknown>, findings: readonly Finding[]): Promise<number | undefined> {
+  async #sync(kind: Kind, object: Controlled<unknown>, decisions: readonly Decision[]): Promise<number | undefined> {
     const { clock } = this.#deps;
     const wrote = this.#wrote.get(object.uid);
     // The watch has not brought the last write yet; its event starts the next pass. If another writer was faster, the
     // object is compared anew.
-    if (findings.length === 0 || wrote?.upon === object.resourceVersion) return undefined;
+    if (decisions.length === 0 || wrote?.upon === object.resourceVersion) return undefined;
     const { conditions, observedGeneration, turnedBad, dueMs } = planConditions({
       object,
-      findings,
+      decisions,
       now: formatSecond(clock.now()),
       sinceMs: clock.nowMs() - (wrote?.atMs ?? Number.NEGATIVE_INFINITY),
     });
@@ -222,7 +222,7 @@ class ConditionsController implements Controller {
     }
   }
 
-  #sendEvent({ kind }: Kind, { name, uid }: Controlled<unknown>, { type, reason, message }: Finding): void {
+  #sendEvent({ kind }: Kind, { name, uid }: Controlled<unknown>, { type, reason, message }: Decision): void {
     this.#deps.events.emit({
       regarding: { kind, apiVersion: API_VERSION, namespace: "", name, uid },
       reason: type === "Ready" ? reason : type,

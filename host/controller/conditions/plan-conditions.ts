@@ -1,5 +1,4 @@
-/** Compares the findings about an object with its conditions: which conditions to write, and what has turned bad. */
-import { SharedValues } from "../../lib/shared-values.ts";
+/** Compares the decisions about an object with its conditions: which conditions to write, and what has turned bad. */
 import type { Condition, ControlledMetadata } from "../objects.ts";
 
 /**
@@ -8,27 +7,31 @@ import type { Condition, ControlledMetadata } from "../objects.ts";
  */
 const CONDITION_MESSAGE_MS = 60_000;
 
+/** The reasons of conditions that are false because nothing is wrong. */
+const WELL = {
+  Stalled: "NotStalled",
+  InvalidValues: "AllValid",
+  Overlap: "NoOverlap",
+  OutsideSubnet: "Inside",
+  InUseOutsideRange: "AllInside",
+  InUseElsewhere: "NoneElsewhere",
+  OtherMask: "SameMask",
+  DeletedWithHolders: "NoHolders",
+  ProxyArpSuspected: "NoProxyArp",
+  ReservedInUse: "NoneInUse",
+  Full: "NobodyWaits",
+} as const;
+
+const TYPES = Object.keys(WELL) as (keyof typeof WELL)[];
+
 /** The types of conditions that the controller writes. */
-export type ConditionType =
-  | "Ready"
-  | "Stalled"
-  | "InvalidValues"
-  | "Overlap"
-  | "OutsideSubnet"
-  | "InUseOutsideRange"
-  | "InUseElsewhere"
-  | "OtherMask"
-  | "DeletedWithHolders"
-  | "ProxyArpSuspected"
-  | "ReservedInUse"
-  | "Supplied"
-  | "Full";
+export type ConditionType = "Ready" | "Supplied" | keyof typeof WELL;
 
 /** Conditions that are good when they are true. */
 const GOOD: ReadonlySet<ConditionType> = new Set(["Ready", "Supplied"]);
 
 /** A condition as it should be. `isTrue` is bad for all types but `Ready` and `Supplied`. */
-export interface Finding {
+export interface Decision {
   readonly type: ConditionType;
   readonly isTrue: boolean;
   /** One word for programs. */
@@ -41,26 +44,21 @@ export interface Finding {
   readonly isPassing?: boolean;
 }
 
-/**
- * Returns the finding that nothing is wrong, which is held once: ten thousand pools have seven of them each while their
- * conditions are written.
- */
-export function absent(type: ConditionType, reason: string): Finding {
-  return ABSENT.of(`${type} ${reason}`, () => ({ type, isTrue: false, reason, message: "" }));
+/** Returns the decision that nothing is wrong. */
+export function absent(type: keyof typeof WELL): Decision {
+  return { type, isTrue: false, reason: WELL[type], message: "" };
 }
 
-const ABSENT = new SharedValues<Finding>();
-
-/** The finding that an object is as it should be. */
-export const READY: Finding = { type: "Ready", isTrue: true, reason: "Ready", message: "" };
+/** The decision about an object that is as it should be. */
+export const READY: Decision = { type: "Ready", isTrue: true, reason: "Ready", message: "" };
 
 /**
  * Returns `Stalled` beside `Ready`: a program that waits for the object, such as Flux, is told that waiting is in vain
  * (kstatus of kubernetes-sigs/cli-utils).
  */
-function stalledOf(ready: Finding): Finding {
-  if (ready.isTrue || ready.isWanted || ready.isPassing) return absent("Stalled", "NotStalled");
-  return { ...ready, type: "Stalled", isTrue: true, isWanted: true };
+function stalledOf(ready: Decision): Decision[] {
+  const isPassing = ready.isTrue || ready.isWanted || ready.isPassing;
+  return isPassing ? [] : [{ ...ready, type: "Stalled", isTrue: true, isWanted: true }];
 }
 
 /** Returns the text of a time in a condition: RFC 3339, in whole seconds. */
@@ -71,10 +69,10 @@ export function formatSecond(time: Date): string {
 interface ConditionsPlan {
   /** All conditions of the object as they should be; undefined if nothing has to be written. */
   readonly conditions: readonly Condition[] | undefined;
-  /** The generation that all of them are about; undefined unless `Ready` is among the findings. */
+  /** The generation that all of them are about; undefined unless `Ready` is among the decisions. */
   readonly observedGeneration: number | undefined;
-  /** Findings that were good or unknown, and are bad now. */
-  readonly turnedBad: readonly Finding[];
+  /** Decisions that were good or unknown, and are bad now. */
+  readonly turnedBad: readonly Decision[];
   /** After how long a change of the message alone may be written: milliseconds; undefined if there is none. */
   readonly dueMs: number | undefined;
 }
@@ -83,7 +81,7 @@ interface ConditionsView {
   readonly object: Pick<ControlledMetadata, "conditions" | "generation"> & {
     readonly status?: { readonly observedGeneration?: unknown };
   };
-  readonly findings: readonly Finding[];
+  readonly decisions: readonly Decision[];
   /** RFC 3339 */
   readonly now: string;
   /** Time since this process wrote the object's conditions; infinite if it never did. */
@@ -91,18 +89,23 @@ interface ConditionsView {
 }
 
 /**
- * A condition that never was bad is not written; one that was bad stays and says that it no longer is. `Ready` is
- * always present. A status without `observedGeneration` is written with the next change: the kind may not have it yet.
+ * A condition that never was bad is not written; one that was bad stays and says that it no longer is: a decision about
+ * `Ready` comes with all others that are bad. `Ready` is always present. A status without `observedGeneration` is
+ * written with the next change: the kind may not have it yet.
  */
-export function planConditions({ object, findings: found, now, sinceMs }: ConditionsView): ConditionsPlan {
-  const ready = found.find(({ type }) => type === "Ready");
-  const findings = ready === undefined ? found : [...found, stalledOf(ready)];
+export function planConditions({ object, decisions: given, now, sinceMs }: ConditionsView): ConditionsPlan {
+  const ready = given.find(({ type }) => type === "Ready");
   const known = new Map(object.conditions.map((condition) => [condition.type, condition]));
-  const wanted = findings.filter((each) => isTrouble(each) || each.type === "Ready" || known.has(each.type));
-  const planned = wanted.map((finding) => conditionOf(finding, known.get(finding.type), object.generation, now));
+  const bad = ready === undefined ? given : [...given, ...stalledOf(ready)];
+  const passed = TYPES.filter((type) => known.has(type) && !bad.some((decision) => decision.type === type));
+  const decisions = ready === undefined ? bad : [...bad, ...passed.map(absent)];
+  const wanted = decisions.filter((each) => isTrouble(each) || each.type === "Ready" || known.has(each.type));
+  const planned = wanted.map((decision) => conditionOf(decision, known.get(decision.type), object.generation, now));
   const own = new Set<string>(wanted.map(({ type }) => type));
   const foreign = object.conditions.filter(({ type }) => !own.has(type));
-  const turnedBad = wanted.filter((finding) => isBad(finding) && known.get(finding.type)?.status !== statusOf(finding));
+  const turnedBad = wanted.filter(
+    (decision) => isBad(decision) && known.get(decision.type)?.status !== statusOf(decision),
+  );
   const changes = planned.map((condition) => changeOf(condition, known.get(condition.type)));
   const conditions = [...planned, ...foreign];
   const observedGeneration = ready && object.generation;
@@ -116,37 +119,37 @@ export function planConditions({ object, findings: found, now, sinceMs }: Condit
   return dueMs > 0 ? { ...nothing, dueMs } : all;
 }
 
-function statusOf({ isTrue }: Finding): Condition["status"] {
+function statusOf({ isTrue }: Decision): Condition["status"] {
   return isTrue ? "True" : "False";
 }
 
-function isTrouble({ type, isTrue }: Finding): boolean {
+function isTrouble({ type, isTrue }: Decision): boolean {
   return isTrue !== GOOD.has(type);
 }
 
-function isBad(finding: Finding): boolean {
-  return isTrouble(finding) && finding.isWanted !== true;
+function isBad(decision: Decision): boolean {
+  return isTrouble(decision) && decision.isWanted !== true;
 }
 
 /**
- * Returns whether the finding is worth a write of its own: its status or reason differ, or it is a problem that has
+ * Returns whether the decision is worth a write of its own: its status or reason differ, or it is a problem that has
  * no condition yet.
  */
-export function isOtherThan(finding: Finding, conditions: readonly Condition[]): boolean {
-  const known = conditions.find(({ type }) => type === finding.type);
-  if (known === undefined) return isTrouble(finding);
-  return known.status !== statusOf(finding) || known.reason !== finding.reason;
+export function isOtherThan(decision: Decision, conditions: readonly Condition[]): boolean {
+  const known = conditions.find(({ type }) => type === decision.type);
+  if (known === undefined) return isTrouble(decision);
+  return known.status !== statusOf(decision) || known.reason !== decision.reason;
 }
 
 function conditionOf(
-  finding: Finding,
+  decision: Decision,
   before: Condition | undefined,
   observedGeneration: number,
   now: string,
 ): Condition {
-  const status = statusOf(finding);
+  const status = statusOf(decision);
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : now;
-  const { type, reason, message } = finding;
+  const { type, reason, message } = decision;
   return { type, status, observedGeneration, lastTransitionTime, reason, message };
 }
 

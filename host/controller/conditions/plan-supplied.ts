@@ -14,7 +14,7 @@ import { addresses, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { REFUSED } from "../send-refusal.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";
-import { absent, type Finding } from "./plan-conditions.ts";
+import { absent, type Decision } from "./plan-conditions.ts";
 import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
 
 export interface SuppliedView {
@@ -26,11 +26,11 @@ export interface SuppliedView {
   readonly refusalOf?: ((pool: string) => string | undefined) | undefined;
 }
 
-export interface SuppliedFindings {
+export interface SuppliedDecisions {
   /** By name. Without pools made by hand, and those that are about to get what they need. */
-  readonly pools: ReadonlyMap<string, Finding>;
+  readonly pools: ReadonlyMap<string, Decision>;
   /** All Subnets by name. */
-  readonly subnets: ReadonlyMap<string, Finding>;
+  readonly subnets: ReadonlyMap<string, Decision>;
 }
 
 /** A generated pool and how many addresses it has. */
@@ -41,7 +41,7 @@ interface SizedPool {
   readonly has: number;
 }
 
-export function planSupplied(view: SuppliedView): SuppliedFindings {
+export function planSupplied(view: SuppliedView): SuppliedDecisions {
   const { pools, subnets, reserved, settings, refusalOf = () => undefined } = view;
   const known = pools.flatMap(({ value }) => value ?? []);
   const use = new SubnetUse({
@@ -51,19 +51,19 @@ export function planSupplied(view: SuppliedView): SuppliedFindings {
   });
   const generated = known.flatMap((pool) => suppliedOf(pool, use));
   const world: SuppliedContext = { settings, use, refusalOf, byNamespace: sumByNamespace(generated) };
-  const findings = new Map<string, Finding>();
+  const decisions = new Map<string, Decision>();
   const waiting = new Map<string, SizedPool[]>();
   for (const pool of generated) {
     if (pool.deleting) continue;
-    const finding = pool.has < pool.generated.wanted ? notSupplied(pool, world) : supplied(pool);
-    if (finding === undefined) continue;
-    findings.set(pool.name, finding);
-    if (finding.reason === "SubnetFull") note(waiting, pool);
+    const decision = pool.has < pool.generated.wanted ? notSupplied(pool, world) : supplied(pool);
+    if (decision === undefined) continue;
+    decisions.set(pool.name, decision);
+    if (decision.reason === "SubnetFull") note(waiting, pool);
   }
   for (const { name, deleting, source } of known)
-    if (source !== undefined && !deleting) findings.set(name, leased(source));
+    if (source !== undefined && !deleting) decisions.set(name, leased(source));
   const full = subnets.map((subnet) => [subnet.name, fullness(subnet, use, waiting.get(subnet.name))] as const);
-  return { pools: findings, subnets: new Map(full) };
+  return { pools: decisions, subnets: new Map(full) };
 }
 
 interface SuppliedContext extends Pick<SuppliedView, "settings"> {
@@ -94,12 +94,12 @@ function note(waiting: Map<string, SizedPool[]>, pool: SizedPool): void {
   waiting.set(subnet, pools);
 }
 
-function supplied({ generated: { wanted, reason }, has }: SizedPool): Finding {
+function supplied({ generated: { wanted, reason }, has }: SizedPool): Decision {
   const what = has === wanted ? `has the ${addresses(wanted)} wanted` : `has ${addresses(has)}, ${wanted} wanted`;
   return { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
 }
 
-function leased(source: PoolSource): Finding {
+function leased(source: PoolSource): Decision {
   const { blocks, problem, report } = source;
   const reason = report?.reason || "NoMoreBlocks";
   if (problem !== "") return { type: "Supplied", isTrue: false, reason, message: problem };
@@ -110,7 +110,7 @@ function leased(source: PoolSource): Finding {
 }
 
 /** Returns undefined if nothing prevents the pool from getting what it needs. */
-function notSupplied(pool: SizedPool, world: SuppliedContext): Finding | undefined {
+function notSupplied(pool: SizedPool, world: SuppliedContext): Decision | undefined {
   const found = obstacle(pool, world);
   if (found === undefined) return undefined;
   const { wanted, reason } = pool.generated;
@@ -168,9 +168,9 @@ function describeNumbers({ total, free, assigned, pools, withheld }: SubnetNumbe
   return `has ${free} free of ${total}, ${assigned} assigned to ${pools} ${pools === 1 ? "pool" : "pools"}${others}`;
 }
 
-function fullness(subnet: ControlledSubnet, use: SubnetUse, waiting: readonly SizedPool[] = []): Finding {
+function fullness(subnet: ControlledSubnet, use: SubnetUse, waiting: readonly SizedPool[] = []): Decision {
   const numbers = waiting.length === 0 ? undefined : use.numbersOf(subnet);
-  if (numbers === undefined) return absent("Full", "NobodyWaits");
+  if (numbers === undefined) return absent("Full");
   const lacking = waiting.reduce((sum, { generated, has }) => sum + generated.wanted - has, 0);
   const names = waiting
     .toSorted(byName)

@@ -106,7 +106,7 @@ async function write(
   const { name, uid, resourceVersion } = coordinator;
   const { conditions, observedGeneration } = planConditions({
     object: coordinator,
-    findings: [ready],
+    decisions: [ready],
     now: formatSecond(clock.now()),
     sinceMs: Number.POSITIVE_INFINITY,
   });

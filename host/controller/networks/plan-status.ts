@@ -1,6 +1,6 @@
 /** The status of the Coordinator, from its specification and the sources of the cluster's networks. */
 import { formatPrefix, type Prefix, parsePrefixOrIp } from "../../net/prefix.ts";
-import { type Finding, READY } from "../conditions/plan-conditions.ts";
+import { type Decision, READY } from "../conditions/plan-conditions.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import { agree, firstOf, foundIn, type NetworkFinding, unite } from "./finding.ts";
 import type { SourceStates } from "./sources.ts";
@@ -19,7 +19,7 @@ interface NetworksStatus {
 
 export interface PlannedStatus {
   readonly networks: NetworksStatus;
-  readonly ready: Finding;
+  readonly ready: Decision;
 }
 
 type Key = "overlayPodCIDR" | "serviceCIDR";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   absent,
-  type Finding,
+  type Decision,
   isOtherThan,
   planConditions,
 } from "../../../../host/controller/conditions/plan-conditions.ts";
@@ -9,25 +9,25 @@ import type { Condition } from "../../../../host/controller/objects.ts";
 
 const NOW = "2026-11-20T05:00:00Z";
 const BEFORE = "2026-11-20T04:00:00Z";
-const bad: Finding = { type: "Overlap", isTrue: true, reason: "SharedAddresses", message: "2 addresses" };
-const refused: Finding = { type: "Ready", isTrue: false, reason: "Refused", message: "is refused" };
-const ready: Finding = { type: "Ready", isTrue: true, reason: "Ready", message: "" };
+const bad: Decision = { type: "Overlap", isTrue: true, reason: "SharedAddresses", message: "2 addresses" };
+const refused: Decision = { type: "Ready", isTrue: false, reason: "Refused", message: "is refused" };
+const ready: Decision = { type: "Ready", isTrue: true, reason: "Ready", message: "" };
 
 const NOTHING = { conditions: undefined, turnedBad: [] };
 
-function had(finding: Finding, change: Partial<Condition> = {}): Condition {
+function had(finding: Decision, change: Partial<Condition> = {}): Condition {
   const { type, reason, message, isTrue } = finding;
   const status = isTrue ? "True" : "False";
   return { type, status, observedGeneration: 3, lastTransitionTime: BEFORE, reason, message, ...change };
 }
 
-function plan(conditions: readonly Condition[], findings: readonly Finding[], sinceMs = Number.POSITIVE_INFINITY) {
-  return planConditions({ object: { conditions, generation: 3 }, findings, now: NOW, sinceMs });
+function plan(conditions: readonly Condition[], findings: readonly Decision[], sinceMs = Number.POSITIVE_INFINITY) {
+  return planConditions({ object: { conditions, generation: 3 }, decisions: findings, now: NOW, sinceMs });
 }
 
 describe("conditions", () => {
   it("that never held are not written, but for Ready", () => {
-    const { conditions, turnedBad } = plan([], [ready, absent("Overlap", "NoOverlap")]);
+    const { conditions, turnedBad } = plan([], [ready, absent("Full")]);
     expect(conditions).toEqual([had(ready, { lastTransitionTime: NOW })]);
     expect(turnedBad).toEqual([]);
   });
@@ -38,13 +38,15 @@ describe("conditions", () => {
     expect(plan([had(ready), had(bad)], [ready, bad])).toEqual({ ...NOTHING, dueMs: undefined });
   });
   const other = { ...bad, reason: "SubnetsOverlap", message: "other" };
-  it.each<[string, Finding, Partial<Condition>]>([
-    ["that hold no more stay, and say so since now", absent("Overlap", "NoOverlap"), { lastTransitionTime: NOW }],
-    ["keep the time of their transition while only the reason or the message is another one", other, {}],
-  ])("%s", (_, finding, change) => {
-    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, finding]);
-    expect([conditions?.[1], turnedBad]).toEqual([had(finding, change), []]);
+  it.each<[string, Decision[], Condition]>([
+    ["that hold no more stay, and say so since now", [], had(absent("Overlap"), { lastTransitionTime: NOW })],
+    ["keep the time of their transition while only the reason or the message is another one", [other], had(other)],
+  ])("%s", (_, others, wanted) => {
+    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, ...others]);
+    expect([conditions?.[1], turnedBad]).toEqual([wanted, []]);
   });
+  it("are left while Ready is not judged", () =>
+    expect(plan([had(ready), had(bad)], [absent("Full")]).conditions).toBeUndefined());
   it("whose status was edited by hand are written again", () => {
     const edited = had(bad, { status: "False" });
     expect(plan([had(ready), edited], [ready, bad]).conditions?.[1]).toEqual(had(bad, { lastTransitionTime: NOW }));
@@ -69,7 +71,7 @@ describe("conditions", () => {
 });
 
 describe("what waits for an object", () => {
-  const statusOf = (findings: readonly Finding[], known: readonly Condition[] = []) =>
+  const statusOf = (findings: readonly Decision[], known: readonly Condition[] = []) =>
     plan(known, findings).conditions?.map(({ type, status, reason, message }) => [type, status, reason, message]);
 
   const isRefused = ["Ready", "False", "Refused", "is refused"];
@@ -88,8 +90,8 @@ describe("what waits for an object", () => {
   });
   it("finds the generation that was checked, when Ready was", () => {
     const sinceMs = Number.POSITIVE_INFINITY;
-    const planOf = (findings: readonly Finding[], status: object, conditions = [had(ready)]) =>
-      planConditions({ object: { conditions, generation: 3, status }, findings, now: NOW, sinceMs });
+    const planOf = (findings: readonly Decision[], status: object, conditions = [had(ready)]) =>
+      planConditions({ object: { conditions, generation: 3, status }, decisions: findings, now: NOW, sinceMs });
     expect(planOf([ready], { observedGeneration: 3 }).conditions).toBeUndefined();
     expect(planOf([ready], { observedGeneration: 3 }, []).observedGeneration).toBe(3);
     // A controller before 0.5 has written the conditions, not this.
@@ -102,8 +104,13 @@ describe("what waits for an object", () => {
 });
 
 describe("Supplied, which is good when it holds", () => {
-  const yes: Finding = { type: "Supplied", isTrue: true, reason: "Supplied", message: "has the 3 addresses wanted" };
-  const no: Finding = { type: "Supplied", isTrue: false, reason: "SubnetFull", message: "has 1 of 3 addresses wanted" };
+  const yes: Decision = { type: "Supplied", isTrue: true, reason: "Supplied", message: "has the 3 addresses wanted" };
+  const no: Decision = {
+    type: "Supplied",
+    isTrue: false,
+    reason: "SubnetFull",
+    message: "has 1 of 3 addresses wanted",
+  };
   it("is not written while it never was bad", () =>
     expect([plan([had(ready)], [ready, yes]).conditions, isOtherThan(yes, [had(ready)])]).toEqual([undefined, false]));
   it("that turns false is written and reported, once", () => {

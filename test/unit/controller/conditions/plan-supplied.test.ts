@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
+import type { Decision } from "../../../../host/controller/conditions/plan-conditions.ts";
 import { planSupplied, type SuppliedView } from "../../../../host/controller/conditions/plan-supplied.ts";
 import type { ControlledSubnet } from "../../../../host/controller/objects.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/status.ts";
@@ -23,7 +23,7 @@ const DB = { name: "db", ips: ["10.6.0.4-10.6.0.20"] };
 const FULL = blue(20, [OWN, DB]);
 const MANY = Array.from({ length: MAX_POOLS_OF_SUBNET }, (_, index) => ({ name: `p${index}` }));
 
-function check(name: string, view: Partial<SuppliedView>, wanted: Omit<Finding, "type"> | undefined): void {
+function check(name: string, view: Partial<SuppliedView>, wanted: Omit<Decision, "type"> | undefined): void {
   it(name, () => {
     const found = plan(view).pools.get("web");
     expect(found).toEqual(wanted === undefined ? undefined : { type: "Supplied", ...wanted });

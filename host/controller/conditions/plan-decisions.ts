@@ -1,6 +1,6 @@
 /**
- * The findings about every pool, Subnet and ReservedIP: allocations that are where they should not be, pools outside
- * their Subnets, and what the planners beside this file find.
+ * The decisions about every pool, Subnet and ReservedIP: allocations that are where they should not be, pools outside
+ * their Subnets, and what the planners beside this file say.
  */
 import { joinRanges, joinSpans, rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
@@ -20,11 +20,11 @@ import type { CachedAllocation } from "../cached-allocation.ts";
 import { addresses, describe, Examples, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { SpacesIndex } from "../usage/range-search.ts";
-import { absent, type Finding, READY } from "./plan-conditions.ts";
+import { type ConditionType, type Decision, READY } from "./plan-conditions.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
-import { planSupplied, type SuppliedFindings, type SuppliedView } from "./plan-supplied.ts";
+import { planSupplied, type SuppliedDecisions, type SuppliedView } from "./plan-supplied.ts";
 
-export interface FindingsInput extends Pick<SuppliedView, "settings"> {
+export interface DecisionsInput extends Pick<SuppliedView, "settings"> {
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
@@ -40,16 +40,16 @@ export interface Contested {
 }
 
 /** By the object's name. */
-export interface Findings {
-  readonly pools: ReadonlyMap<string, readonly Finding[]>;
-  readonly subnets: ReadonlyMap<string, readonly Finding[]>;
-  readonly reserved: ReadonlyMap<string, readonly Finding[]>;
+export interface Decisions {
+  readonly pools: ReadonlyMap<string, readonly Decision[]>;
+  readonly subnets: ReadonlyMap<string, readonly Decision[]>;
+  readonly reserved: ReadonlyMap<string, readonly Decision[]>;
   readonly contested: readonly Contested[];
   /** Problems without an object that could have a condition: sentences. */
   readonly problems: readonly string[];
 }
 
-export function planFindings(world: FindingsInput): Findings {
+export function planDecisions(world: DecisionsInput): Decisions {
   const { pools, subnets, reserved, allocations, occupied = NONE_OCCUPIED } = world;
   // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort(byName);
@@ -65,9 +65,9 @@ export function planFindings(world: FindingsInput): Findings {
   };
   const sharedSubnets = planOverlap(valuesOf(subnets).map(rangeOwnerOf));
   return {
-    pools: new Map(pools.map((pool) => [pool.name, findingsOfPool(pool, about)])),
-    subnets: new Map(subnets.map((subnet) => [subnet.name, findingsOfSubnet(subnet, sharedSubnets, supply)])),
-    reserved: new Map(reserved.map((one) => [one.name, findingsOfReservation(one, inUse)])),
+    pools: new Map(pools.map((pool) => [pool.name, [...decidePool(pool, about)]])),
+    subnets: new Map(subnets.map((subnet) => [subnet.name, [...decideSubnet(subnet, sharedSubnets, supply)]])),
+    reserved: new Map(reserved.map((one) => [one.name, [...decideReservation(one, inUse)]])),
     contested: [...inUse.pools.values()].flatMap(({ contested }) => contested),
     problems: vanished(pools, inUse),
   };
@@ -82,50 +82,51 @@ function rangeOwnerOf({ name, spec: { addressSpace, family, ranges } }: IpPool |
 }
 
 interface About {
-  readonly supply: SuppliedFindings;
+  readonly supply: SuppliedDecisions;
   readonly refused: ReadonlyMap<string, string>;
   readonly inUse: InUse;
   readonly sharing: ReadonlyMap<string, Sharing>;
   readonly subnets: readonly Subnet[];
 }
 
-function findingsOfPool(pool: ControlledPool, { refused, inUse, sharing, subnets, supply }: About): Finding[] {
-  const used = inUse.pools.get(pool.name);
-  const reason = refused.get(pool.name);
-  const supplied = supply.pools.get(pool.name);
-  if (supplied === undefined && isInTheMaking(pool)) return [];
-  return [
-    ...(supplied === undefined ? [] : [supplied]),
-    readyPool(pool, reason),
-    invalidValues(pool),
-    isClash(pool, reason) ? clash(pool.name, reason) : shared("IPPools", sharing.get(pool.name)),
-    outsideSubnet(pool.value, subnets),
-    outsideRange(used),
-    inUseElsewhere(used),
-    otherMask(pool.value, used),
-    deletedWithHolders(pool, used),
-    suspectedProxy(used),
-  ];
+function* decidePool(pool: ControlledPool, { refused, inUse, sharing, subnets, supply }: About): Iterable<Decision> {
+  const { name, value, deleting } = pool;
+  const supplied = supply.pools.get(name);
+  // A pool that was generated a moment ago has no addresses yet.
+  const isInTheMaking = !deleting && value?.spec.generated !== undefined && value.spec.ranges.length === 0;
+  if (supplied === undefined && isInTheMaking) return;
+  const refusal = refused.get(name);
+  if (supplied !== undefined) yield supplied;
+  yield readyPool(pool, refusal);
+  yield* decideValues(pool);
+  const isClash = refusal !== undefined && value !== undefined && refuseFaulty(value) === undefined;
+  if (isClash) yield bad("Overlap", "SubnetsOverlap", `IPPool "${name}" ${refusal}`);
+  else yield* decideSharing("IPPools", sharing.get(name));
+  if (value !== undefined) yield* decidePlace(value, subnets);
+  yield* decideUse(pool, inUse.pools.get(name));
 }
 
-/** A pool that was generated a moment ago has no addresses yet, and no findings. */
-function isInTheMaking({ value, deleting }: ControlledPool): boolean {
-  return !deleting && value?.spec.generated !== undefined && value.spec.ranges.length === 0;
-}
+const bad = (type: ConditionType, reason: string, message: string): Decision => ({
+  type,
+  isTrue: true,
+  reason,
+  message,
+});
 
-function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
-  const no = (reason: string, message: string, isWanted = false): Finding => {
-    return { type: "Ready", isTrue: false, reason, message, isWanted };
-  };
-  if (pool.value === undefined) return invalid(pool);
-  if (pool.deleting) return no("Terminating", "The pool is being deleted and gives out no addresses", true);
-  if (refusal !== undefined) return no("Refused", `IPPool "${pool.name}" ${refusal}`);
+function readyPool(pool: ControlledPool, refusal: string | undefined): Decision {
+  const { name, value, deleting } = pool;
+  if (value === undefined) return ready(pool);
+  if (deleting) return notReady("Terminating", "The pool is being deleted and gives out no addresses", true);
+  if (refusal !== undefined) return notReady("Refused", `IPPool "${name}" ${refusal}`);
   // As it should be: nothing is to be waited for.
-  if (pool.value.spec.disable)
+  if (value.spec.disable)
     return { ...READY, reason: "Disabled", message: "spec.disable is true: the pool gives out no addresses" };
-  if (poolShape(pool.value, []).ranges.length === 0)
-    return { ...READY, reason: "Empty", message: describeEmpty(pool.value) };
+  if (poolShape(value, []).ranges.length === 0) return { ...READY, reason: "Empty", message: describeEmpty(value) };
   return READY;
+}
+
+function notReady(reason: string, message: string, isWanted = false): Decision {
+  return { type: "Ready", isTrue: false, reason, message, isWanted };
 }
 
 function describeEmpty({ source }: IpPool): string {
@@ -134,104 +135,76 @@ function describeEmpty({ source }: IpPool): string {
     : `No block of ${describeSource(source)} is leased yet that gives addresses`;
 }
 
-function invalid({ fault }: Controlled<unknown>): Finding {
-  const message = `The specification is invalid: ${fault ?? "it cannot be decoded"}`;
-  return { type: "Ready", isTrue: false, reason: "InvalidSpecification", message };
+function ready({ value, fault, deleting }: Controlled<unknown>): Decision {
+  const why = fault ?? "it cannot be decoded";
+  if (value === undefined) return notReady("InvalidSpecification", `The specification is invalid: ${why}`);
+  return deleting ? notReady("Terminating", "", true) : READY;
 }
 
 /** Not invalid as a whole: what the values leave is served. */
-function invalidValues({ value }: Controlled<IpPool | Subnet>): Finding {
+function* decideValues({ value }: Controlled<IpPool | Subnet>): Iterable<Decision> {
   const faults = value && describeFaults(value.spec);
-  if (faults === undefined) return absent("InvalidValues", "AllValid");
   const message = `The specification has values that new objects cannot have: ${faults}`;
-  return { type: "InvalidValues", isTrue: true, reason: "AcceptedBefore", message };
+  if (faults !== undefined) yield bad("InvalidValues", "AcceptedBefore", message);
 }
 
-function isClash({ value }: ControlledPool, reason: string | undefined): reason is string {
-  return reason !== undefined && value !== undefined && refuseFaulty(value) === undefined;
-}
-
-function clash(name: string, reason: string): Finding {
-  return { type: "Overlap", isTrue: true, reason: "SubnetsOverlap", message: `IPPool "${name}" ${reason}` };
-}
-
-function shared(kind: string, sharing: Sharing | undefined): Finding {
-  if (sharing === undefined) return absent("Overlap", "NoOverlap");
+function* decideSharing(kind: string, sharing: Sharing | undefined): Iterable<Decision> {
+  if (sharing === undefined) return;
   const { count, first, others, hasMore } = sharing;
   const names = `${others.map((name) => `"${name}"`).join(", ")}${hasMore ? " and others" : ""}`;
   const end = kind === "IPPools" ? "; each address is still given out once" : "";
   const message = `${addresses(count)}, from ${first} on, ${count === 1n ? "is" : "are"} also in ${kind} ${names}${end}`;
-  return { type: "Overlap", isTrue: true, reason: "SharedAddresses", message };
+  yield bad("Overlap", "SharedAddresses", message);
 }
 
-function outsideSubnet(pool: IpPool | undefined, subnets: readonly Subnet[]): Finding {
-  const found = pool === undefined ? undefined : planOutside(pool, subnets);
-  if (found === undefined) return absent("OutsideSubnet", "NoSubnet");
-  const { count, total, first } = found;
-  if (first === undefined) return absent("OutsideSubnet", "Inside");
-  const names = found.subnets.slice(0, MAX_EXAMPLES).map((name) => `"${name}"`);
-  const message = `${count} of ${addresses(total)}, from ${formatIp(first)} on, are not in Subnet ${listed(names, found.subnets.length)}, whose network the pool's overlaps`;
-  return { type: "OutsideSubnet", isTrue: true, reason: count === total ? "NotInside" : "PartlyInside", message };
+function* decidePlace(pool: IpPool, all: readonly Subnet[]): Iterable<Decision> {
+  const found = planOutside(pool, all);
+  if (found?.first === undefined) return;
+  const { subnets, count, total, first } = found;
+  const names = subnets.slice(0, MAX_EXAMPLES).map((name) => `"${name}"`);
+  const message = `${count} of ${addresses(total)}, from ${formatIp(first)} on, are not in Subnet ${listed(names, subnets.length)}, whose network the pool's overlaps`;
+  yield bad("OutsideSubnet", count === total ? "NotInside" : "PartlyInside", message);
 }
 
-function outsideRange(used: PoolInUse | undefined): Finding {
-  const found = used?.outside;
-  if (found === undefined || found.count === 0) return absent("InUseOutsideRange", "AllInside");
-  const message = `${addresses(found.count)} of the pool ${found.count === 1 ? "is" : "are"} in use and not among those that it gives out now: ${found}; each goes when it is released`;
-  return { type: "InUseOutsideRange", isTrue: true, reason: "AddressesOutside", message };
-}
-
-function inUseElsewhere({ contested }: Pick<PoolInUse, "contested"> = { contested: [] }): Finding {
-  if (contested.length === 0) return absent("InUseElsewhere", "NoneElsewhere");
-  const named = contested.slice(0, MAX_EXAMPLES).map(({ spec, why }) => `${describe(spec)}: ${why} as well`);
-  const message = `Other machines say that they have ${addresses(contested.length)} in use: ${listed(named, contested.length)}; each stays with its pod`;
-  return { type: "InUseElsewhere", isTrue: true, reason: "OthersClaimThem", message };
-}
-
-/** Their pods have started before the pool's subnet was widened. */
-function otherMask(pool: IpPool | undefined, used: PoolInUse | undefined): Finding {
-  const found = used?.otherMask;
-  if (pool === undefined || found === undefined || found.count === 0) return absent("OtherMask", "SameMask");
-  const message = `${addresses(found.count)} of the pool ${found.count === 1 ? "has" : "have"} another mask than /${pool.spec.subnet.length}: ${found}; each pod gets it when it starts the next time`;
-  return { type: "OtherMask", isTrue: true, reason: "PodsWithOtherMask", message };
-}
-
-function deletedWithHolders({ deleting }: ControlledPool, used: PoolInUse | undefined): Finding {
-  if (!deleting) return absent("DeletedWithHolders", "NotDeleted");
-  if (used === undefined) return absent("DeletedWithHolders", "NoHolders");
-  const message = `The pool goes when ${used.all.count === 1 ? "its last address is" : `${used.all.count} addresses are`} free: ${used.all}`;
-  return { type: "DeletedWithHolders", isTrue: true, reason: "HoldersRemain", message };
-}
-
-function suspectedProxy(used: PoolInUse | undefined): Finding {
-  const proxy = used === undefined ? undefined : findProxy(used);
-  if (proxy === undefined) return absent("ProxyArpSuspected", "NoProxyArp");
+function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undefined): Iterable<Decision> {
+  if (used === undefined) return;
+  const { all, outside, contested, otherMask } = used;
+  if (outside.count > 0) {
+    const message = `${addresses(outside.count)} of the pool ${outside.count === 1 ? "is" : "are"} in use and not among those that it gives out now: ${outside}; each goes when it is released`;
+    yield bad("InUseOutsideRange", "AddressesOutside", message);
+  }
+  if (contested.length > 0) {
+    const named = contested.slice(0, MAX_EXAMPLES).map(({ spec, why }) => `${describe(spec)}: ${why} as well`);
+    const message = `Other machines say that they have ${addresses(contested.length)} in use: ${listed(named, contested.length)}; each stays with its pod`;
+    yield bad("InUseElsewhere", "OthersClaimThem", message);
+  }
+  // Their pods have started before the pool's subnet was widened.
+  if (otherMask.count > 0) {
+    const message = `${addresses(otherMask.count)} of the pool ${otherMask.count === 1 ? "has" : "have"} another mask than /${value?.spec.subnet.length}: ${otherMask}; each pod gets it when it starts the next time`;
+    yield bad("OtherMask", "PodsWithOtherMask", message);
+  }
+  const rest = all.count === 1 ? "its last address is" : `${all.count} addresses are`;
+  if (deleting) yield bad("DeletedWithHolders", "HoldersRemain", `The pool goes when ${rest} free: ${all}`);
+  const proxy = findProxy(used);
+  if (proxy === undefined) return;
   const message = `The machine ${proxy.mac} answers for ${addresses(proxy.found.count)} of the pool: ${proxy.found}; it may be a switch or router with proxy ARP`;
-  return { type: "ProxyArpSuspected", isTrue: true, reason: "SameMachineAnswers", message };
+  yield bad("ProxyArpSuspected", "SameMachineAnswers", message);
 }
 
-function findingsOfSubnet(
-  subnet: ControlledSubnet,
-  sharing: ReadonlyMap<string, Sharing>,
-  supply: SuppliedFindings,
-): Finding[] {
+function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sharing>, supply: SuppliedDecisions) {
   const full = supply.subnets.get(subnet.name);
-  return [ready(subnet), invalidValues(subnet), shared("Subnets", sharing.get(subnet.name)), full].flatMap(
-    (finding) => finding ?? [],
-  );
+  yield ready(subnet);
+  yield* decideValues(subnet);
+  yield* decideSharing("Subnets", sharing.get(subnet.name));
+  if (full !== undefined) yield full;
 }
 
-function findingsOfReservation(reserved: ControlledReservation, { reserved: held }: InUse): Finding[] {
+function* decideReservation(reserved: ControlledReservation, { reserved: held }: InUse): Iterable<Decision> {
+  yield ready(reserved);
   const found = held.get(reserved.name);
-  if (found === undefined) return [ready(reserved), absent("ReservedInUse", "NoneInUse")];
+  if (found === undefined) return;
   const message = `Pods hold ${addresses(found.count)} of these: ${found}; each stays until it is released, and is not given out again`;
-  return [ready(reserved), { type: "ReservedInUse", isTrue: true, reason: "AddressesInUse", message }];
-}
-
-function ready(object: Controlled<unknown>): Finding {
-  if (object.value === undefined) return invalid(object);
-  if (object.deleting) return { ...absent("Ready", "Terminating"), isWanted: true };
-  return READY;
+  yield bad("ReservedInUse", "AddressesInUse", message);
 }
 
 /** Allocations of deleted pools: legal, and reported nowhere else (pool-changes). */
@@ -265,7 +238,7 @@ interface InUse {
   readonly reserved: ReadonlyMap<string, Examples>;
 }
 
-interface InUseView extends Required<Pick<FindingsInput, "occupied">> {
+interface InUseView extends Required<Pick<DecisionsInput, "occupied">> {
   readonly pools: readonly IpPool[];
   readonly reserved: readonly ReservedIp[];
   readonly allocations: Iterable<CachedAllocation>;

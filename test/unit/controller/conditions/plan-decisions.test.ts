@@ -1,29 +1,29 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
-import type { ConditionType, Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
-import { type FindingsInput, planFindings } from "../../../../host/controller/conditions/plan-findings.ts";
+import type { ConditionType, Decision } from "../../../../host/controller/conditions/plan-conditions.ts";
+import { type DecisionsInput, planDecisions } from "../../../../host/controller/conditions/plan-decisions.ts";
 import type { AllocationState } from "../../../../host/resources/ip-allocation.ts";
 import { cases } from "../../../world/rows.ts";
 import { allocation, DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
 
-type Findings = readonly Finding[] | undefined;
+type Decisions = readonly Decision[] | undefined;
 
-function look(world: Partial<FindingsInput>): ReturnType<typeof planFindings> {
+function look(world: Partial<DecisionsInput>): ReturnType<typeof planDecisions> {
   const settings = DEFAULT_VENDOR_CONF;
-  return planFindings({ pools: [], subnets: [], reserved: [], allocations: [], settings, ...world });
+  return planDecisions({ pools: [], subnets: [], reserved: [], allocations: [], settings, ...world });
 }
 
-const find = (findings: Findings, type: ConditionType) =>
-  findings?.find((each) => each.type === type) ?? expect.fail(`Nothing is said about ${type}`);
+const find = (decisions: Decisions, type: ConditionType) =>
+  decisions?.find((each) => each.type === type) ?? { isTrue: undefined, isWanted: undefined, reason: "", message: "" };
 
-/** `+Reason message` of what holds, `-Reason message` of what does not. */
-function of(findings: Findings, type: ConditionType): string {
-  const { isTrue, reason, message } = find(findings, type);
-  return `${isTrue ? "+" : "-"}${reason} ${message}`.trimEnd();
+/** `+Reason message` of what holds, `-Reason message` of what does not, `nothing` where all is well. */
+function of(decisions: Decisions, type: ConditionType): string {
+  const { isTrue, reason, message } = find(decisions, type);
+  return isTrue === undefined ? "nothing" : `${isTrue ? "+" : "-"}${reason} ${message}`.trimEnd();
 }
 
 /** What is said of the first pool of the world. */
-const ofPool = (type: ConditionType, world: Partial<FindingsInput>) =>
+const ofPool = (type: ConditionType, world: Partial<DecisionsInput>) =>
   of(look(world).pools.get(world.pools?.[0]?.name ?? ""), type);
 const ofSubnet = (type: ConditionType, ...subnets: ReturnType<typeof subnet>[]) =>
   of(look({ subnets }).subnets.get(subnets[0]?.name ?? ""), type);
@@ -40,15 +40,6 @@ const ips = (name: string, ...list: string[]) => pool(name, { subnet: NET, ips: 
 const blue = ips("blue", "10.6.0.10-10.6.0.19");
 const bad = ips("bad", "10.6.0.9-10.6.0.1");
 const range = (name: string, ...list: string[]) => subnet(name, { subnet: NET, ips: list });
-
-it("all kinds of findings are judged, and no others", () => {
-  const { pools, subnets } = look({ pools: [blue], subnets: [subnet("s", { subnet: NET })] });
-  const kinds = (findings: Findings) => findings?.map(({ type, isTrue }) => `${isTrue ? "+" : "-"}${type}`).join(" ");
-  expect([kinds(pools.get("blue")), kinds(subnets.get("s"))]).toEqual([
-    "+Ready -InvalidValues -Overlap -OutsideSubnet -InUseOutsideRange -InUseElsewhere -OtherMask -DeletedWithHolders -ProxyArpSuspected",
-    "+Ready -InvalidValues -Overlap -Full",
-  ]);
-});
 
 it.each(cases`
   gives out addresses ${blue} => +Ready
@@ -85,9 +76,9 @@ describe("InvalidValues", () => {
     const { pools } = look({ pools: [pool("loop", { subnet: "127.0.0.0/8" }), pool("wide", { subnet: "0.0.0.0/0" })] });
     const refusal = '-Refused IPPool "loop" is refused: field "spec.subnet": found "127.0.0.0/8", want unicast…';
     check(of(pools.get("loop"), "Ready"), refusal);
-    expect(find(pools.get("loop"), "Overlap").isTrue).toBe(false);
-    const ofWide = (["Ready", "InvalidValues"] as const).map((type) => find(pools.get("wide"), type).isTrue);
-    expect(ofWide).toEqual([true, false]);
+    expect(of(pools.get("loop"), "Overlap")).toBe("nothing");
+    const ofWide = (["Ready", "InvalidValues"] as const).map((type) => of(pools.get("wide"), type));
+    expect(ofWide).toEqual(["+Ready", "nothing"]);
   });
 });
 
@@ -95,8 +86,8 @@ describe("Overlap of pools", () => {
   const parts = ["c", "a", "b"].map((name, at) => ips(name, `10.6.0.${at + 1}0`));
   const many = Array.from({ length: 9 }, (_, index) => pool(`p${index}`, { subnet: NET }));
   it.each(cases`
-    ranges that do not meet ${[blue, ips("far", "10.6.0.20")]} => -NoOverlap
-    the same ranges in another address space ${[blue, pool("lab", { subnet: NET, addressSpace: "lab" })]} => -NoOverlap
+    ranges that do not meet ${[blue, ips("far", "10.6.0.20")]} => nothing
+    the same ranges in another address space ${[blue, pool("lab", { subnet: NET, addressSpace: "lab" })]} => nothing
     how many addresses are shared, from where on, and with whom ${[blue, ips("other", "10.6.0.18-10.6.0.30")]}
       => +SharedAddresses 2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once
     others by name, wherever they begin ${[pool("whole", { subnet: NET }), ...parts]}
@@ -116,7 +107,7 @@ describe("Overlap of pools", () => {
     expect(of(pools.get("wide"), "Overlap")).toBe(`+SubnetsOverlap ${message}`);
     expect(of(pools.get("wide"), "Ready")).toBe(`-Refused ${message}`);
     const ofOther = (["Overlap", "Ready"] as const).map((type) => of(pools.get(other.name), type));
-    expect(ofOther).toEqual(["-NoOverlap", "+Ready"]);
+    expect(ofOther).toEqual(["nothing", "+Ready"]);
   });
 
   it("of 1,000 pools that all overlap is found within two seconds", () => {
@@ -135,7 +126,7 @@ it("Overlap of Subnets says what they share, and not of one that cannot be used,
   const part = (subnetOf: string) => subnet("part", { subnet: subnetOf });
   const shared = '+SharedAddresses 256 addresses, from 10.7.3.0 on, are also in Subnets "wide"';
   expect(ofSubnet("Overlap", part("10.7.3.0/24"), wide)).toBe(shared);
-  expect(ofSubnet("Overlap", wide, part("10.8.3.0/24"))).toBe("-NoOverlap");
+  expect(ofSubnet("Overlap", wide, part("10.8.3.0/24"))).toBe("nothing");
   expect(ofSubnet("Ready", wide, part("10.8.3.0/24"))).toBe("+Ready");
   check(ofSubnet("Ready", range("bad", "10.6.0.9-10.6.0.1")), "-InvalidSpecification…");
 });
@@ -146,19 +137,19 @@ describe("OutsideSubnet", () => {
   const excluding = subnet("s", { subnet: NET, ips: ["10.6.0.1-10.6.0.16"], excludeIPs: ["10.6.0.12"] });
   const other = subnet("other", { subnet: NET });
   it.each(cases<[pool: typeof blue, ...subnets: ReturnType<typeof subnet>[]]>`
-    where no Subnet covers the pool's network ${[blue, subnet("s", { subnet: "10.9.0.0/16" })]} => -NoSubnet
-    where that is of another space ${[blue, subnet("s", { subnet: NET, addressSpace: "lab" })]} => -NoSubnet
-    where the pool lies inside ${[blue, range("s", "10.6.0.1-10.6.0.99")]} => -Inside
+    where no Subnet covers the pool's network ${[blue, subnet("s", { subnet: "10.9.0.0/16" })]} => nothing
+    where that is of another space ${[blue, subnet("s", { subnet: NET, addressSpace: "lab" })]} => nothing
+    where the pool lies inside ${[blue, range("s", "10.6.0.1-10.6.0.99")]} => nothing
     where some addresses lie outside ${[blue, excluding]}
       => +PartlyInside 4 of 10 addresses, from 10.6.0.12 on, are not in Subnet "s", whose network the pool's overlaps
     where all do ${[blue, range("s", "10.6.0.1")]} => +NotInside…
-    of a pool that cannot be used ${[bad, subnet("s", { subnet: NET })]} => -NoSubnet
+    of a pool that cannot be used ${[bad, subnet("s", { subnet: NET })]} => nothing
     of many Subnets, by name ${[blue, ...some]}
       => +NotInside 10 of 10 addresses, from 10.6.0.10 on, are not in Subnet "a", "b", "c" and 1 more, whose network the pool's overlaps…
     of a generated pool, whatever others of the network have ${[made, range("blue", "10.6.0.1-10.6.0.16"), other]}
       => +PartlyInside 3 of 10 addresses, from 10.6.0.17 on, are not in Subnet "blue", whose network the pool's overlaps
-    of one that is inside of its own ${[made, subnet("blue", { subnet: NET })]} => -Inside
-    of one whose own is gone ${[made, other]} => -NoSubnet
+    of one that is inside of its own ${[made, subnet("blue", { subnet: NET })]} => nothing
+    of one whose own is gone ${[made, other]} => nothing
   `)("%s", (_, [one, ...subnets], wanted) => check(ofPool("OutsideSubnet", { pools: [one], subnets }), wanted));
 });
 
@@ -166,7 +157,7 @@ it("a generated pool in the making is judged when something is in the way, nothi
   const making = (has: string[], wanted: number, extra = {}) => generatedPool("web", { ips: has, wanted }, extra);
   const findings = (one: typeof blue, extra = {}) =>
     look({ pools: [one], subnets: [subnet("blue", { subnet: NET }, extra)] }).pools.get("web");
-  const reasonOf = (found: Findings, type: ConditionType) => find(found, type).reason;
+  const reasonOf = (found: Decisions, type: ConditionType) => find(found, type).reason;
   expect(findings(making([], 10))).toEqual([]);
   expect(of(findings(making(["10.6.0.1"], 10)), "Ready")).toBe("+Ready");
   const lacking = findings(making([], 10), DELETED);
@@ -183,7 +174,7 @@ const lab = { addressSpace: "lab" };
 describe("pool-changes: InUseOutsideRange", () => {
   const gated = pool("blue", { subnet: NET, gateway: "10.6.0.1", excludeIPs: ["10.6.0.5"] });
   it.each(cases<[pool: typeof blue, ...allocations: ReturnType<typeof allocation>[]]>`
-    is false while all is inside, and for what is about to be free ${[blue, at(10), at(99, "Cooling")]} => -AllInside
+    is false while all is inside, and for what is about to be free ${[blue, at(10), at(99, "Cooling")]} => nothing
     names addresses and their pods, the lowest first ${[blue, ...[99, 98, 97, 96, 10].map((last) => at(last)), at(30, "Quarantined")]}
       => +AddressesOutside 5 addresses of the pool are in use and not among those that it gives out now: 10.6.0.30 (in quarantine), 10.6.0.96 (pod shop/web-96), 10.6.0.97 (pod shop/web-97) and 2 more; each goes when it is released
     counts an address of another space than the pool has now ${[blue, at(10, "Bound", lab)]}
@@ -198,8 +189,8 @@ describe("pool-changes: DeletedWithHolders", () => {
   const gone = pool("blue", { subnet: NET }, DELETED);
   const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w", member: "db-0" };
   it.each(cases<[pool: typeof blue, ...allocations: ReturnType<typeof allocation>[]]>`
-    is false for a pool that is not being deleted ${[blue, at(10)]} => -NotDeleted
-    is false for one without holders ${[gone]} => -NoHolders
+    is false for a pool that is not being deleted ${[blue, at(10)]} => nothing
+    is false for one without holders ${[gone]} => nothing
     names who holds the pool, in every state ${[gone, at(10), at(9, "Cooling"), at(11, "Kept", { workload })]}
       => +HoldersRemain The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet db, db-0)
     waits for the last address in the singular ${[gone, at(10)]}
@@ -225,10 +216,10 @@ describe("conflict: ProxyArpSuspected", () => {
   const three = [12, 11, 10].map((last) => answered(last));
   const late = [13, 14, 15];
   it.each(cases<ReturnType<typeof allocation>[]>`
-    two addresses of one machine, and one of another's ${[...three.slice(1), answered(12, "02:00:00:00:00:02")]} => -NoProxyArp
-    three that no machine is named for ${late.map((last) => answered(last, ""))} => -NoProxyArp
-    lost nodes ${late.map((last) => answered(last, ONE, "Quarantined", "NodeLost"))} => -NoProxyArp
-    addresses that pods have got all the same ${late.map((last) => answered(last, ONE, "Bound"))} => -NoProxyArp
+    two addresses of one machine, and one of another's ${[...three.slice(1), answered(12, "02:00:00:00:00:02")]} => nothing
+    three that no machine is named for ${late.map((last) => answered(last, ""))} => nothing
+    lost nodes ${late.map((last) => answered(last, ONE, "Quarantined", "NodeLost"))} => nothing
+    addresses that pods have got all the same ${late.map((last) => answered(last, ONE, "Bound"))} => nothing
     two machines: the first by its address is named ${[...late.map((last) => answered(last, "02:00:00:00:00:02")), ...three]}
       => +SameMachineAnswers The machine 02:00:00:00:00:01 answers for 3 addresses…
     one machine that answers for three ${three}
@@ -242,7 +233,7 @@ describe("ReservedInUse", () => {
     of(look({ pools: [blue], reserved: [ten], allocations }).reserved.get("ten"), "ReservedInUse");
   it("is false for addresses without a pod, of another space, or about to be free", () => {
     for (const one of [at(13), at(10, "Bound", lab), at(10, "Cooling"), at(10, "Quarantined")])
-      check(held(one), "-NoneInUse");
+      check(held(one), "nothing");
   });
   it("says how many are in use, and names pods", () => {
     const names = "10.6.0.10 (pod shop/web-10), 10.6.0.12 (pod shop/web-12)";
