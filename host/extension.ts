@@ -12,6 +12,7 @@ import type { CommandLine } from "./cli/command-line.ts";
 import type { OpenCaches } from "./controller/caches.ts";
 import type { Controllers } from "./controller/leadership.ts";
 import type { Measurements } from "./controller/types.ts";
+import type { Problem } from "./findings/problem.ts";
 import type { KubeApi } from "./kubernetes/kube-api.ts";
 import type { MetricSet } from "./metrics/metric.ts";
 import type { CustomKind } from "./resources/custom-kind.ts";
@@ -54,6 +55,8 @@ export interface AgentExtension {
 export interface Extension {
   /** The kinds whose definitions are generated. */
   readonly readKinds?: () => Promise<readonly CustomKind[]>;
+  /** What its searches of `check` can find: docs/findings.md is generated from it. */
+  readonly readProblems?: () => Promise<readonly Problem[]>;
   /** Sections of the chart's values; its templates work without them. */
   readonly readChartValues?: () => Promise<z.ZodRawShape>;
   /** Adds commands to berthctl and kubectl berth, behind those of the house in the help, and searches to `check`. */

@@ -10,18 +10,8 @@ import { formatMismatches } from "../lib/schema.ts";
 import { type Coordinator, decodeCoordinator } from "../resources/coordinator.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
+import { type Condition, condition } from "../resources/status.ts";
 import { decodeSubnet, type Subnet } from "../resources/subnet.ts";
-
-/** A condition in the API server (meta/v1 Condition). */
-export interface Condition {
-  readonly type: string;
-  readonly status: "True" | "False" | "Unknown";
-  readonly observedGeneration?: number | undefined;
-  /** RFC 3339. */
-  readonly lastTransitionTime: string;
-  readonly reason: string;
-  readonly message: string;
-}
 
 /** The fields that all of these objects have. */
 export interface ControlledMetadata {
@@ -46,15 +36,6 @@ export type ControlledPool = Controlled<IpPool>;
 export type ControlledSubnet = Controlled<Subnet>;
 export type ControlledReservation = Controlled<ReservedIp>;
 export type ControlledCoordinator = Controlled<Coordinator>;
-
-const condition = z.object({
-  type: z.string(),
-  status: z.enum(["True", "False", "Unknown"]),
-  observedGeneration: z.number().optional(),
-  lastTransitionTime: z.string(),
-  reason: z.string(),
-  message: z.string(),
-});
 
 const frame = z.object({
   metadata: z.object({

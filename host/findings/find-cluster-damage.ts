@@ -9,7 +9,7 @@ import type { Finding } from "../records/finding.ts";
 import { type IpAllocation, parseAllocationName } from "../resources/ip-allocation.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { locateAddress } from "../resources/locate-address.ts";
-import { error } from "./finding.ts";
+import { error } from "./problem.ts";
 
 /** A pod whose status shows addresses, and which is neither finished nor being deleted. */
 export interface AddressedPod {
@@ -28,6 +28,8 @@ export interface ClusterFacts {
   readonly pools: readonly IpPool[];
   readonly allocations: readonly IpAllocation[];
   readonly pods: readonly AddressedPod[];
+  /** What the conditions of the objects say is wrong. */
+  readonly stated: readonly Finding[];
   /** Objects that could not be read: sentences. */
   readonly problems: readonly string[];
 }
@@ -39,12 +41,40 @@ interface ClusterState {
   readonly agents: ReadonlySet<string>;
 }
 
+const RESTART = "Restart this pod, which gets another address";
+
+/** What can be wrong with addresses, and only the whole cluster shows it. */
+export const CLUSTER_PROBLEMS = {
+  onTwoNodes: error("duplicate", "{places} have the address; {owner}", "Restart the pod to which it is not allocated"),
+  ofAnotherPod: error(
+    "duplicate",
+    "the pod's status shows the address, which is allocated to pod {holder} on node {node}",
+    RESTART,
+  ),
+  unrecorded: error("lost-record", "the pod's status shows the address, and {state}", RESTART),
+  nodeGone: error(
+    "orphan",
+    "the API server has an IPAllocation of it for node {node}, which does not exist",
+    "The controller releases it some time after the node is gone; if it does not, see its log",
+  ),
+  noAgent: error(
+    "orphan",
+    "the API server has an IPAllocation of it for node {node}, on which no agent runs",
+    "Run the agent on that node, or remove the node from the cluster",
+  ),
+  noPool: error(
+    "wrong-pool",
+    'its IPAllocation is {state} and names pool "{pool}", which does not exist',
+    "Restore the pool, or restart the pod, which gets another address",
+  ),
+};
+
 /** Returns what the agents' own findings do not say already. */
 export function findClusterDamage(state: ClusterState): Finding[] {
   const known = new Set(state.records.flatMap(({ findings }) => findings.map(({ address }) => address)));
   const found = [
     ...findOnTwoNodes(state),
-    ...state.facts.allocations.flatMap((allocation) => findInObject(allocation, state)),
+    ...state.facts.allocations.flatMap((allocation) => [...findInObject(allocation, state)]),
     ...findPods(state),
   ];
   return found.filter(({ address }) => !known.has(address));
@@ -63,15 +93,14 @@ function findOnTwoNodes({ records, facts }: ClusterState): Finding[] {
     const whose =
       owner === undefined ? "it is allocated to no pod" : `it is allocated to pod ${owner.namespace}/${owner.pod}`;
     const about = { address, pool: object?.spec.pool ?? "" };
-    const remedy = "Restart the pod to which it is not allocated";
-    return [error("duplicate", `${where} have the address; ${whose}`, remedy, about)];
+    return [CLUSTER_PROBLEMS.onTwoNodes({ places: where, owner: whose }, about)];
   });
 }
 
-function findInObject(allocation: IpAllocation, { facts, agents }: ClusterState): Finding[] {
+function* findInObject(allocation: IpAllocation, { facts, agents }: ClusterState): Iterable<Finding> {
   const { spec, deleting } = allocation;
   const { state, node, pool, holders } = spec;
-  if (deleting || state === "Cooling") return [];
+  if (deleting || state === "Cooling") return;
   const [holder] = holders;
   const about = {
     address: nameOf(allocation),
@@ -82,20 +111,10 @@ function findInObject(allocation: IpAllocation, { facts, agents }: ClusterState)
     interface: holder?.ifName ?? "",
     owner: holder?.podUid ?? "",
   };
-  const found: Finding[] = [];
-  if (state === "Bound" && facts.nodes?.has(node) === false) {
-    const text = `the API server has an IPAllocation of it for node ${node}, which does not exist`;
-    const remedy = "The controller releases it some time after the node is gone; if it does not, see its log";
-    found.push(error("orphan", text, remedy, about));
-  } else if (state === "Bound" && !agents.has(node)) {
-    const text = `the API server has an IPAllocation of it for node ${node}, on which no agent runs`;
-    found.push(error("orphan", text, "Run the agent on that node, or remove the node from the cluster", about));
-  }
-  if (!facts.pools.some(({ name }) => name === pool)) {
-    const text = `its IPAllocation is ${state} and names pool "${pool}", which does not exist`;
-    found.push(error("wrong-pool", text, "Restore the pool, or restart the pod, which gets another address", about));
-  }
-  return found;
+  const isGone = facts.nodes?.has(node) === false;
+  if (state === "Bound" && isGone) yield CLUSTER_PROBLEMS.nodeGone({ node }, about);
+  else if (state === "Bound" && !agents.has(node)) yield CLUSTER_PROBLEMS.noAgent({ node }, about);
+  if (!facts.pools.some(({ name }) => name === pool)) yield CLUSTER_PROBLEMS.noPool({ state, pool }, about);
 }
 
 function findPods({ facts, agents }: ClusterState): Finding[] {
@@ -125,16 +144,14 @@ function findPod(
     namespace: pod.namespace,
     pod: pod.name,
   };
-  const shown = "the pod's status shows the address";
-  const restart = "Restart this pod, which gets another address";
   if (other !== undefined) {
-    const text = `${shown}, which is allocated to pod ${other.namespace}/${other.pod} on node ${other.node}`;
-    return [error("duplicate", text, restart, about)];
+    const values = { holder: `${other.namespace}/${other.pod}`, node: other.node };
+    return [CLUSTER_PROBLEMS.ofAnotherPod(values, about)];
   }
   const [object] = objects;
   const what =
     object === undefined ? "the API server has no IPAllocation of it" : `its IPAllocation is ${object.spec.state}`;
-  return [error("lost-record", `${shown}, and ${what}`, restart, about)];
+  return [CLUSTER_PROBLEMS.unrecorded({ state: what }, about)];
 }
 
 /** The form of findings: `10.0.0.7/lab`. */

@@ -6,6 +6,8 @@ export const findingRecord = z.object({
   kind: z.string(),
   /** `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code. */
   level: z.enum(["error", "warning"]).default("error"),
+  /** `IPPool blue`, if the API server's object itself is wrong; else empty. */
+  object: z.string().default(""),
   /** Empty if no node is to blame. */
   node: z.string().default(""),
   /** `10.0.0.7`, `10.0.0.7/lab`; empty if it is about no address. */
@@ -30,6 +32,3 @@ export const findingRecord = z.object({
 });
 
 export type Finding = z.output<typeof findingRecord>;
-
-/** The subject of a finding, and what is seldom so. */
-export type About = Partial<Omit<Finding, "kind" | "level" | "text" | "remedy">>;

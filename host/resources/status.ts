@@ -14,7 +14,7 @@ export const MAX_FULL_NAMESPACES = 1_024;
  */
 export const MAX_OCCUPIED = 2_048;
 
-const condition = z.object({
+export const condition = z.object({
   type: z.string().max(316).meta({ description: "Type of the condition." }),
   status: z.enum(["True", "False", "Unknown"]).meta({ description: "Whether the condition holds." }),
   observedGeneration: z
@@ -26,6 +26,9 @@ const condition = z.object({
   reason: z.string().max(1_024).meta({ description: "Reason in one word, for programs." }),
   message: z.string().max(32_768).meta({ description: "Details, for people." }),
 });
+
+/** A condition in the API server (meta/v1 Condition). */
+export type Condition = Readonly<z.output<typeof condition>>;
 
 /** What Argo CD, Flux and `kubectl wait` read. */
 const health = {

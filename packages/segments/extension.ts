@@ -5,6 +5,10 @@ import type { SegmentFlags } from "./options.ts";
 export default {
   readChartValues: async () => (await import("./chart-values.ts")).CHART_VALUES,
   readKinds: async () => (await import("./kinds.ts")).KINDS,
+  readProblems: async () => [
+    ...(await import("./cli/find-hub.ts")).BLOCK_PROBLEMS,
+    (await import("./cli/find-records.ts")).RECORD_PROBLEM,
+  ],
   addCommands: async (cli) => (await import("./cli/add-commands.ts")).addCommands(cli),
   addControllerOptions: async (program) => (await import("./options.ts")).addSegmentOptions(program),
   openControllers: async (flags: SegmentFlags, refuse) =>

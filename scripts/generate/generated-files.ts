@@ -14,6 +14,7 @@ import { annotationsPage } from "./pages/annotations.ts";
 import { auditLogTables } from "./pages/audit-log.ts";
 import { berthctlPage } from "./pages/berthctl.ts";
 import { collectionTable } from "./pages/collection-table.ts";
+import { findingsPage } from "./pages/findings.ts";
 import { limitsPage } from "./pages/limits.ts";
 import { innerMetricsPage, metricsTable } from "./pages/metrics.ts";
 import { resourcesPage, writtenResourcesPage } from "./pages/resources.ts";
@@ -26,6 +27,7 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
     ...crdFiles().map((file) => withHeader("the schemas in host/resources", file)),
     withHeader("the commands in host/cli", { path: "docs/berthctl.md", text: berthctlPage() }),
     withHeader("host/config/annotation-schemas.ts", { path: "docs/annotations.md", text: annotationsPage() }),
+    withHeader("the tables of problems in host/findings", { path: "docs/findings.md", text: findingsPage() }),
     withHeader("the constants marked @limit", limits),
     withHeader("host/metrics", { path: "docs/develop/metrics.md", text: innerMetricsPage() }),
     withHeader("the schemas in host/resources and host/config", { path: "docs/resources.md", text: resourcesPage() }),

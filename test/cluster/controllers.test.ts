@@ -7,13 +7,13 @@ import { startConditions } from "../../host/controller/conditions/conditions-con
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
 import { startNetworks } from "../../host/controller/networks/networks-controller.ts";
-import type { Condition } from "../../host/controller/objects.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import { startShares } from "../../host/controller/usage/full-namespaces.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import type { IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
+import type { Condition } from "../../host/resources/status.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
 import { ALLOCATIONS, COORDINATORS, createPod, NAMESPACES, POOLS, SYSTEM } from "../lab/cluster/objects.ts";

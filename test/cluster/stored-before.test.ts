@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
-import type { Condition } from "../../host/controller/objects.ts";
+import type { Condition } from "../../host/resources/status.ts";
 import { BERTH } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { openEtcd } from "../lab/history/etcd.ts";

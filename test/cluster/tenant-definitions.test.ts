@@ -87,7 +87,7 @@ it("is open again at once, and check says what is", async () => {
   });
   expect(await findOpen(api, SYSTEM)).toEqual([]);
   await world.settings({ enableIPv6: false });
-  expect(await findOpen(api, SYSTEM)).toEqual([
+  expect((await findOpen(api, SYSTEM)).map(({ text }) => text)).toEqual([
     'network definitions outside namespace "kube-system" use the plugin "ifacer" (shop/ifacer), "logOptions.logFile" (shop/log), "hostRuleTable" (shop/table)',
     "Subnets that name no namespaces serve all: all",
   ]);

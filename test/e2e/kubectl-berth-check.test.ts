@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
-import { error, warning } from "../../host/findings/finding.ts";
+import { error, warning } from "../../host/findings/problem.ts";
 import type { CheckRecord, CheckReport } from "../../host/records/check-record.ts";
 import { runKubectlBerth } from "../lab/berthctl.ts";
 
@@ -17,10 +17,11 @@ let server: Server;
 /** Objects by the last part of their collection's path. */
 let objects: Record<string, object[]>;
 
-const LEAK = error("leak", "its pod is gone", "Release it", {
+const LEAK = {
+  ...error("leak", "its pod is gone", "Release it")({}),
   ...{ address: "10.6.0.7", pool: "blue", namespace: "shop", pod: "web-0", interface: "eth0" },
   ...{ owner: "u1", container: "c1", isReleasable: true },
-});
+};
 
 const record = (node: string, findings: CheckRecord["findings"] = []): CheckRecord => ({
   ...{ node, cluster: "k1", time: new Date().toISOString(), records: 1, nics: 1, objects: 1, attachments: 1 },
@@ -123,8 +124,8 @@ it("asks the agents to repair, and says what each has done", async () => {
 
 it("joins what is wrong on the hosts, where the options say", async () => {
   const answers = {
-    "agent-a": `test "\${*%check --record --cni-bin-dir=/opt/bin}" != "$*" && ${answer(record("a", [warning("sysctls", "it is so", "Change it")]))}`,
-    "agent-b": answer(record("b", [error("sysctls", "it is so", "Change it")])),
+    "agent-a": `test "\${*%check --record --cni-bin-dir=/opt/bin}" != "$*" && ${answer(record("a", [warning("sysctls", "it is so", "Change it")({})]))}`,
+    "agent-b": answer(record("b", [error("sysctls", "it is so", "Change it")({})])),
   };
   const called = (...pods: string[]) => berth({ pods, answers }, "check", "--cni-bin-dir", "/opt/bin");
   expect(await called(A, B)).toMatchObject({
@@ -134,6 +135,19 @@ it("joins what is wrong on the hosts, where the options say", async () => {
     ),
   });
   expect((await called(A)).code).toBe(0);
+});
+
+it("says once what the conditions of a pool say, with their id, and not of one node", async () => {
+  const message = 'IPPool "wide" is refused: its subnet overlaps';
+  const conditions = [{ type: "Ready", status: "False", reason: "Refused", message, lastTransitionTime: "" }];
+  objects.ippools = [{ metadata: { name: "wide" }, spec: {}, status: { conditions } }];
+  const answers = { "agent-a": answer(record("a", [error("agent", message, "See it")({})])) };
+  const { code, out } = await berth({ pods: [A], answers }, "check");
+  expect([code, out.replace(/;.*/, "")]).toEqual([
+    1,
+    expect.stringMatching(/^node a: 1 finding\nRefused: IPPool wide: .* its subnet overlaps\n {2}See .*#conditions\n$/),
+  ]);
+  expect((await berth({ pods: [A], answers }, "--node", "a", "check")).out).toContain(`\nagent: ${message}\n`);
 });
 
 it.each<[what: string, pods: string[], answers: Record<string, string>, code: number, line: string]>([

@@ -5,7 +5,6 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
 import { decodePodArgs } from "../../cni/request.ts";
-import { keyOf } from "../../findings/finding.ts";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "../../findings/node/find-damage.ts";
 import {
   type ComparedAttachment,
@@ -15,6 +14,7 @@ import {
   type KnownAttachments,
   keyOfIp,
 } from "../../findings/node/find-drift.ts";
+import { keyOf } from "../../findings/problem.ts";
 import type { PodStatus } from "../../ipam/leak.ts";
 import { ApplyError } from "../../kernel/apply.ts";
 import { NetnsError } from "../../kernel/netns.ts";
@@ -25,7 +25,6 @@ import type { Mac } from "../../net/mac.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { CheckRecord, RepairRecord } from "../../records/check-record.ts";
-import type { Finding } from "../../records/finding.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
@@ -48,17 +47,6 @@ interface CheckDeps {
   readonly coordinator: CoordinatorState;
   /** Directories in which runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
-}
-
-/** The findings of one reading. */
-interface Reading {
-  readonly facts: NodeFacts;
-  /** Number of attachments that were to be compared. */
-  readonly attachments: number;
-  /** Containers with an attachment that could not be compared. */
-  readonly uncompared: readonly string[];
-  readonly findings: readonly Finding[];
-  readonly problems: readonly string[];
 }
 
 /**
@@ -122,7 +110,8 @@ async function readFacts({ backend, netnsDirectories }: CheckDeps) {
   return { facts, macs, problems };
 }
 
-async function readNode(deps: CheckDeps, isWanted: (attachment: ComparedAttachment) => boolean): Promise<Reading> {
+/** `uncompared`: containers with an attachment that could not be compared. */
+async function readNode(deps: CheckDeps, isWanted: (attachment: ComparedAttachment) => boolean) {
   const { coordinator } = deps;
   const { networks, identifier } = deps.backend.ipam;
   const { facts, macs, problems } = await readFacts(deps);

@@ -6,7 +6,7 @@
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
-import { isSteady, type RowFacts } from "../../findings/node/find-damage.ts";
+import { isSteady, type NodeFacts, type RowFacts } from "../../findings/node/find-damage.ts";
 import type { AttachmentDrift, ComparedAttachment } from "../../findings/node/find-drift.ts";
 import { isFinished } from "../../ipam/leak.ts";
 import { NetnsError } from "../../kernel/netns.ts";
@@ -23,10 +23,7 @@ export interface DriftDeps extends RebuildDeps {
 }
 
 /** The registry's facts at one moment. */
-export interface DriftFacts {
-  readonly rows: readonly RowFacts[];
-  readonly nowMs: number;
-}
+export type DriftFacts = Pick<NodeFacts, "rows" | "nowMs">;
 
 interface Question {
   readonly attachment: ComparedAttachment;

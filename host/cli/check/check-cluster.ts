@@ -4,12 +4,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ClusterFacts, findClusterDamage } from "../../findings/find-cluster-damage.ts";
-import { keyOf, warning } from "../../findings/finding.ts";
+import { keyOf } from "../../findings/problem.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decode } from "../../lib/schema.ts";
 import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
 import type { Finding } from "../../records/finding.ts";
 import { type AgentPod, askAgents, type ClusterOptions, isRunning, listAgents } from "../cluster-agents.ts";
+import { tryTo } from "../cluster-source.ts";
 import { nodeOf, ofNode } from "./check-node.ts";
 import { findOpen } from "./find-open.ts";
 import { readCluster } from "./read-cluster.ts";
@@ -21,11 +22,6 @@ const CLUSTER_RECHECK_MS = 2_000;
 export const RECORD_WORDS = ["check", "--record"];
 
 type NotCompared = CheckReport["notCompared"][number];
-
-interface Answers {
-  readonly records: readonly CheckRecord[];
-  readonly notCompared: readonly NotCompared[];
-}
 
 interface CheckOptions {
   readonly isRepair?: boolean;
@@ -48,32 +44,35 @@ export async function checkCluster(
   const words = [...RECORD_WORDS, ...given, ...(isRepair ? ["--repair"] : [])];
   const { records, notCompared } = await askForRecords(agents, options, words);
   const facts = await readCluster(api);
-  const named = new Set(agents.map(({ node }) => node));
-  const isWhole = options.node === undefined;
-  const ofCluster = isWhole ? await findTwice({ api, options, agents, facts, records }) : [];
-  const home = agents[0]?.namespace;
-  const further = isWhole ? await more(facts) : [];
-  const open = isWhole && home !== undefined ? await findOpen(api, home) : [];
+  const { cluster, problems } = facts;
+  const ofNodes = records.flatMap(ofNode);
+  const [home] = agents;
+  const ofCluster =
+    options.node === undefined && home !== undefined
+      ? [
+          ...facts.stated,
+          ...(await findTwice({ api, options, agents, facts, records })),
+          ...(await more(facts)),
+          ...(await findOpen(api, home.namespace)),
+        ]
+      : [];
+  // Each agent says of a pool that it refuses the same as the pool's condition.
+  const texts = new Set(ofCluster.map(({ text }) => text));
   return {
     time: new Date().toISOString(),
-    cluster: facts.cluster,
+    cluster,
     nodes: records.map(nodeOf),
-    notCompared: [...notCompared, ...(isWhole ? withoutAgent(facts, named) : [])],
-    findings: [...records.flatMap(ofNode), ...ofCluster, ...further, ...open.map(warnOfOpen)],
-    problems: [...facts.problems],
+    notCompared: [...notCompared],
+    findings: [...ofNodes.filter(({ text }) => !texts.has(text)), ...ofCluster],
+    problems: [...problems],
   };
-}
-
-function warnOfOpen(text: string): Finding {
-  const remedy = 'Set "tenantDefinitions: closed" in vendor-conf if tenants are not trusted with the nodes\' network';
-  return warning("open", text, remedy);
 }
 
 async function askForRecords(
   agents: readonly AgentPod[],
   options: ClusterOptions,
   words: readonly string[] = RECORD_WORDS,
-): Promise<Answers> {
+) {
   const records: CheckRecord[] = [];
   const notCompared: NotCompared[] = agents
     .filter((agent) => !isRunning(agent))
@@ -88,19 +87,8 @@ async function askForRecords(
 }
 
 function decodeRecord(text: string): CheckRecord | undefined {
-  try {
-    const decoded = decode(checkRecord, JSON.parse(text));
-    return decoded.ok ? decoded.value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Nodes with addresses in use, or at least with pods' addresses, on which no agent runs. */
-function withoutAgent({ nodes, allocations }: ClusterFacts, agents: ReadonlySet<string>): NotCompared[] {
-  const inUse = allocations.filter(({ spec }) => spec.state === "Bound").map(({ spec }) => spec.node);
-  const missing = [...new Set(inUse)].filter((node) => !agents.has(node) && nodes?.has(node) !== false);
-  return missing.sort().map((node) => ({ node, reason: "no agent runs there, and it has addresses" }));
+  const decoded = tryTo(() => decode(checkRecord, JSON.parse(text)));
+  return decoded?.ok ? decoded.value : undefined;
 }
 
 interface TwiceOptions {

@@ -3,8 +3,7 @@
  * Only the last needs an agent.
  */
 import { hostname } from "node:os";
-import { error } from "../../findings/finding.ts";
-import { checkAgent, SEE_LOG, START_AGENT } from "../../findings/host/check-agent.ts";
+import { AGENT_PROBLEMS, checkAgent, SEE_LOG, START_AGENT } from "../../findings/host/check-agent.ts";
 import { diagnoseHost } from "../../findings/host/diagnose.ts";
 import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
 import type { Finding } from "../../records/finding.ts";
@@ -23,25 +22,23 @@ export interface NodeCheck {
   readonly withUsed?: boolean;
 }
 
-/**
- * The answer of this node: its agent's record with the findings of its host, or only these, and the reason why the
- * agent gives no record.
- */
-type NodeAnswer =
-  | { readonly record: CheckRecord }
-  | { readonly host: readonly Finding[]; readonly failure: AgentError };
-
-/** Returns the findings that need no record, and why there can be none. */
-export async function checkHost({ paths, version }: NodeCheck): Promise<{
+interface NodeAnswer {
+  /** The findings that need no record. */
   readonly host: readonly Finding[];
+  /** Of the agent, with all findings. */
+  readonly record?: CheckRecord;
+  /** Why there is no record. */
   readonly failure?: AgentError;
-}> {
+}
+
+export async function checkHost({ paths, version }: NodeCheck): Promise<NodeAnswer> {
   const host = diagnoseHost(readHost(paths));
   try {
     return { host: [...host, ...checkAgent(await readHealth(paths.socket), version)] };
   } catch (failure) {
     if (!(failure instanceof AgentError)) throw failure;
-    return { host: failure.isAnswer ? [...host, error("agent", failure.message, SEE_LOG)] : host, failure };
+    const { message: answer, isAnswer } = failure;
+    return { host: isAnswer ? [...host, AGENT_PROBLEMS.refuses({ answer })] : host, failure };
   }
 }
 
@@ -50,7 +47,7 @@ export async function checkNode(check: NodeCheck): Promise<NodeAnswer> {
   if (failure !== undefined) return { host, failure };
   try {
     const record = await askForCheck(check);
-    return { record: { ...record, findings: [...host, ...record.findings] } };
+    return { host, record: { ...record, findings: [...host, ...record.findings] } };
   } catch (error) {
     if (error instanceof AgentError) return { host, failure: error };
     throw error;
@@ -63,25 +60,15 @@ function askForCheck({ paths: { socket }, isRepair = false, withUsed = false }: 
 }
 
 /** Returns the report of one node. */
-export function reportOfNode(answer: NodeAnswer): CheckReport {
-  if ("record" in answer) {
-    const { time, cluster } = answer.record;
-    return {
-      time,
-      cluster,
-      nodes: [nodeOf(answer.record)],
-      notCompared: [],
-      findings: ofNode(answer.record),
-      problems: [],
-    };
-  }
-  const { host, failure } = answer;
+export function reportOfNode({ host, record, failure }: NodeAnswer): CheckReport {
   const node = hostname();
+  const silent = failure && { node, reason: failure.message, remedy: failure.isAnswer ? SEE_LOG : START_AGENT };
   return {
-    time: new Date().toISOString(),
-    nodes: [],
-    notCompared: [{ node, reason: failure.message, remedy: failure.isAnswer ? SEE_LOG : START_AGENT }],
-    findings: host.map((finding) => ({ ...finding, node })),
+    time: record?.time ?? new Date().toISOString(),
+    cluster: record?.cluster,
+    nodes: record === undefined ? [] : [nodeOf(record)],
+    notCompared: silent === undefined ? [] : [silent],
+    findings: ofNode(record ?? { node, findings: host }),
     problems: [],
   };
 }
@@ -92,6 +79,12 @@ export function nodeOf({ findings: _, used: __, ...node }: CheckRecord): CheckRe
 }
 
 /** Returns the findings of one node as those of a report. */
-export function ofNode({ node, findings }: CheckRecord): Finding[] {
+export function ofNode({
+  node,
+  findings,
+}: {
+  readonly node: string;
+  readonly findings: readonly Finding[];
+}): Finding[] {
   return findings.map((finding) => ({ ...finding, node }));
 }

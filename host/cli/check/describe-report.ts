@@ -4,22 +4,11 @@ import { ExitCode } from "../exit-code.ts";
 import type { Line } from "../output.ts";
 
 export function describeReport({ nodes, notCompared, findings, problems }: CheckReport): Line[] {
-  const sum = (of: (node: CheckReport["nodes"][number]) => number): number =>
-    nodes.reduce((total, node) => total + of(node), 0);
-  const objects = nodes.every((node) => node.objects === undefined)
-    ? ""
-    : `, ${count(
-        sum((node) => node.objects ?? 0),
-        "object",
-      )}`;
-  const addresses = `${count(
-    sum(({ records }) => records),
-    "record",
-  )} and ${sum(({ nics }) => nics)} addresses on NICs`;
-  const routes = `the routes of ${count(
-    sum(({ attachments }) => attachments),
-    "interface",
-  )}`;
+  const sum = (key: "records" | "nics" | "objects" | "attachments"): number =>
+    nodes.reduce((total, node) => total + (node[key] ?? 0), 0);
+  const objects = nodes.some((node) => node.objects !== undefined) ? `, ${count(sum("objects"), "object")}` : "";
+  const addresses = `${count(sum("records"), "record")} and ${sum("nics")} addresses on NICs`;
+  const routes = `the routes of ${count(sum("attachments"), "interface")}`;
   const compared = nodes.length === 0 ? "nothing" : `${addresses}${objects}, ${routes}`;
   const named = [...nodes, ...findings].map(({ node }) => node).filter((name) => name !== "");
   const isOne = nodes.length <= 1 && new Set(named).size <= 1;
@@ -53,11 +42,12 @@ function count(number: number, what: string): string {
 }
 
 function describeFinding(finding: CheckReport["findings"][number], isOne: boolean): Line[] {
-  const { kind, level, address, pool, namespace, pod, interface: ifName, node, text, remedy, commands = [] } = finding;
+  const { kind, level, object, address, pool, namespace, pod, interface: ifName, node } = finding;
+  const { text, remedy, commands = [] } = finding;
   const whose = pod === "" ? "" : ` of pod ${namespace}/${pod}${ifName === "" ? "" : `, ${ifName}`}`;
   const place = pool === "" ? "" : ` of pool ${pool}`;
   const on = isOne || node === "" ? "" : ` on node ${node}`;
-  const subject = `${address}${place}${whose}${on}`.trim();
+  const subject = `${object}${address}${place}${whose}${on}`.trim();
   const words = [...(level === "warning" ? [level] : []), kind, ...(subject === "" ? [] : [subject]), text];
   const line: Line = { text: words.join(": "), style: level === "warning" ? "yellow" : "red" };
   return [line, `  ${remedy}`, ...commands.map((command) => `    ${command}`)];

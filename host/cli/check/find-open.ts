@@ -1,10 +1,12 @@
 /** Names what is open to tenants: what `tenantDefinitions: closed` of vendor-conf would deny to their objects. */
 import { decodeAttachedNetwork, type PlacedEntry } from "../../config/network-definition.ts";
 import { usesOf } from "../../config/tenant-uses.ts";
+import { warning } from "../../findings/problem.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
 import { CONFIG_MAPS, NETWORK_DEFINITIONS, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import { listSome } from "../../lib/describe.ts";
+import type { Finding } from "../../records/finding.ts";
 import { SUBNETS } from "../../resources/collections.ts";
 import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
 import { decodeSubnet } from "../../resources/subnet.ts";
@@ -14,11 +16,15 @@ import { CLUSTER_PATIENCE_MS, readObjects, tryTo } from "../cluster-source.ts";
 /** Most objects that a sentence names. */
 const MAX_EXAMPLES = 5;
 
-/**
- * Returns sentences without a full stop; none while nothing is open, and about objects that the user may not read.
- * `home`: the namespace of vendor-conf.
- */
-export async function findOpen(api: KubeApi, home: string): Promise<readonly string[]> {
+const REMEDY = 'Set "tenantDefinitions: closed" in vendor-conf if tenants are not trusted with the nodes\' network';
+
+export const OPEN_PROBLEMS = {
+  definitions: warning("open", 'network definitions outside namespace "{home}" use {uses}', REMEDY),
+  subnets: warning("open", "Subnets that name no namespaces serve all: {names}", REMEDY),
+};
+
+/** Returns nothing about objects that the user may not read. `home`: the namespace of vendor-conf. */
+export async function findOpen(api: KubeApi, home: string): Promise<readonly Finding[]> {
   const name = { namespace: home, name: "vendor-conf" };
   const call = { method: "GET", path: objectPath(CONFIG_MAPS, name), patienceMs: CLUSTER_PATIENCE_MS } as const;
   const map = await api.call(call).catch(() => undefined);
@@ -28,12 +34,11 @@ export async function findOpen(api: KubeApi, home: string): Promise<readonly str
     const { name, spec } = decodeSubnet(object, describeObject(object));
     return spec.namespaceName.length === 0 && spec.namespaceAffinity === undefined ? [name] : [];
   });
-  return [
-    ...(definitions.length === 0
-      ? []
-      : [`network definitions outside namespace "${home}" use ${listSome(definitions, MAX_EXAMPLES)}`]),
-    ...(subnets.length === 0 ? [] : [`Subnets that name no namespaces serve all: ${listSome(subnets, MAX_EXAMPLES)}`]),
-  ];
+  const [uses, names] = [listSome(definitions, MAX_EXAMPLES), listSome(subnets, MAX_EXAMPLES)];
+  const found: Finding[] = [];
+  if (definitions.length > 0) found.push(OPEN_PROBLEMS.definitions({ home, uses }));
+  if (subnets.length > 0) found.push(OPEN_PROBLEMS.subnets({ names }));
+  return found;
 }
 
 function usesOfDefinition(object: KubeObject, home: string): readonly string[] {

@@ -1,15 +1,17 @@
 /** Reads addresses, pods and nodes from the API server, cut to the parts that a check of the whole cluster compares. */
 import * as z from "zod";
+import { findInConditions } from "../../findings/conditions.ts";
 import type { AddressedPod, ClusterFacts } from "../../findings/find-cluster-damage.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { NODES, PODS } from "../../kubernetes/paths.ts";
-import { messageOf } from "../../lib/describe.ts";
 import { parseIp } from "../../net/ip.ts";
-import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
+import type { Finding } from "../../records/finding.ts";
+import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
 import { decodeIpPool } from "../../resources/ip-pool.ts";
-import { CLUSTER_PATIENCE_MS, readObjects, tryTo } from "../cluster-source.ts";
+import { condition } from "../../resources/status.ts";
+import { CLUSTER_PATIENCE_MS, orNote, readObjects, tryTo } from "../cluster-source.ts";
 
 /**
  * Pods are read before allocations: what a pod's status shows was recorded before. Rejects if allocations or pools
@@ -17,22 +19,43 @@ import { CLUSTER_PATIENCE_MS, readObjects, tryTo } from "../cluster-source.ts";
  */
 export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
   const problems: string[] = [];
-  const orNothing = async <T>(what: string, read: Promise<T>): Promise<T | undefined> =>
-    read.catch((error: unknown) => {
-      problems.push(`${what} cannot be read: ${messageOf(error)}`);
-      return undefined;
-    });
-  const pods = await orNothing("Pods", readObjects(api, { resource: PODS }, podOf));
+  const pods = await orNote(problems, "Pods", readObjects(api, { resource: PODS }, podOf));
   const allocations = await readObjects(api, { resource: IP_ALLOCATIONS }, (object) =>
     tryTo(() => decodeIpAllocation(object, "")),
   );
-  const pools = await readObjects(api, { resource: IP_POOLS }, (object) => tryTo(() => decodeIpPool(object, "")));
-  const nodes = await orNothing(
+  const pools = await readObjects(api, { resource: IP_POOLS }, (object) => ({
+    pool: tryTo(() => decodeIpPool(object, "")),
+    stated: findingsIn("IPPool", object),
+  }));
+  // Who may not read them is told less.
+  const others = Object.entries({ Subnet: SUBNETS, ReservedIP: RESERVED_IPS, Coordinator: COORDINATORS }).map((each) =>
+    readObjects(api, { resource: each[1] }, (object) => ({ stated: findingsIn(each[0], object) })).catch(() => []),
+  );
+  const nodes = await orNote(
+    problems,
     "Nodes",
     readObjects(api, { resource: NODES }, (object) => meta.safeParse(object).data?.metadata.name),
   );
-  const cluster = await orNothing("Namespace kube-system", readClusterId(api, CLUSTER_PATIENCE_MS));
-  return { cluster, nodes: nodes && new Set(nodes), pools, allocations, pods: pods ?? [], problems };
+  const cluster = await orNote(problems, "Namespace kube-system", readClusterId(api, CLUSTER_PATIENCE_MS));
+  return {
+    ...{ cluster, nodes: nodes && new Set(nodes), allocations, pods: pods ?? [], problems },
+    pools: pools.flatMap(({ pool }) => pool ?? []),
+    stated: [...pools, ...(await Promise.all(others)).flat()].flatMap(({ stated }) => stated),
+  };
+}
+
+const stating = z.object({
+  metadata: z.object({ name: z.string() }),
+  spec: z.object({ source: z.unknown().optional() }).optional(),
+  status: z.object({ conditions: z.array(condition) }),
+});
+
+/** What a source of blocks says, the package finds that has it. */
+function findingsIn(kind: string, object: KubeObject): Finding[] {
+  const { metadata, spec, status } = stating.safeParse(object).data ?? {};
+  const conditions = status?.conditions ?? [];
+  const own = spec?.source === undefined ? conditions : conditions.filter(({ type }) => type !== "Supplied");
+  return findInConditions(`${kind} ${metadata?.name}`, own);
 }
 
 const meta = z.object({ metadata: z.object({ name: z.string() }) });

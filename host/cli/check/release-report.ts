@@ -103,11 +103,8 @@ export async function releaseInCluster(
     );
     codes.push(ExitCode.NoAnswer);
   }
-  return codes.includes(ExitCode.NoAnswer)
-    ? ExitCode.NoAnswer
-    : codes.includes(ExitCode.Problem)
-      ? ExitCode.Problem
-      : ExitCode.Success;
+  const worst = [ExitCode.NoAnswer, ExitCode.Problem].find((code) => codes.includes(code));
+  return worst ?? ExitCode.Success;
 }
 
 async function requireCluster(cli: CommandLine, { cluster }: CheckReport): Promise<void> {

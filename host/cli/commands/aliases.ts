@@ -1,7 +1,6 @@
 /** `berthctl doctor` and `berthctl health`: names that `check` has taken over. They remain for one release. */
 import { type Command, Option } from "commander";
-import { error } from "../../findings/finding.ts";
-import { START_AGENT } from "../../findings/host/check-agent.ts";
+import { AGENT_PROBLEMS, START_AGENT } from "../../findings/host/check-agent.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
@@ -23,12 +22,10 @@ export function addDoctor(cli: CommandLine): void {
         note(`berthctl doctor ${DEPRECATED}`);
         const { checkHost } = await import("../check/check-node.ts");
         const { host, failure } = await checkHost({ paths: hostPaths(socket, flags), version: cli.version });
-        const all = failure === undefined ? host : [...host, error("agent", messageOf(failure), START_AGENT)];
+        const refusal = failure && AGENT_PROBLEMS.refuses({ answer: messageOf(failure) }, { remedy: START_AGENT });
+        const all = refusal === undefined ? host : [...host, refusal];
         const findings = all.map(({ kind: check, level, text, remedy }) => ({ check, level, text, remedy }));
-        const lines = findings.flatMap(({ check, level, text, remedy }) => [
-          `${level}: ${check}: ${text}`,
-          `  ${remedy}`,
-        ]);
+        const lines = all.flatMap(({ kind, level, text, remedy }) => [`${level}: ${kind}: ${text}`, `  ${remedy}`]);
         await out.report(lines.length === 0 ? ["Nothing is wrong"] : lines, { findings });
         return findings.some(({ level }) => level === "error") ? ExitCode.Problem : ExitCode.Success;
       }),

@@ -61,9 +61,9 @@ function nodeCheck(cli: CommandLine, flags: CheckFlags): NodeCheck {
 
 async function printRecord(check: NodeCheck, { out }: Call): Promise<ExitCode> {
   const { checkNode } = await import("../check/check-node.ts");
-  const answer = await checkNode({ ...check, withUsed: true });
-  if (!("record" in answer)) throw answer.failure;
-  await out.value(answer.record);
+  const { record, failure } = await checkNode({ ...check, withUsed: true });
+  if (record === undefined) throw failure;
+  await out.value(record);
   return ExitCode.Success;
 }
 

@@ -6,10 +6,9 @@ import * as z from "zod";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { callIfThere } from "../../kubernetes/kube-api.ts";
 import { LEASES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
-import { messageOf } from "../../lib/describe.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
-import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects } from "../cluster-source.ts";
+import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects, orNote } from "../cluster-source.ts";
 import { AGENT_LABELS } from "../labels.ts";
 import type { VersionRecord } from "../source.ts";
 import { type BerthPod, readBerthPods } from "../support/cluster-files.ts";
@@ -71,34 +70,32 @@ const RESTORE = "Restore";
 /** Rejects if the API server does not answer. */
 export async function readStatus({ api, source, now }: StatusDeps): Promise<StatusRecord> {
   const problems: string[] = [];
-  const orNothing = async <T>(what: string, read: Promise<T>): Promise<T | undefined> =>
-    read.catch((error: unknown) => {
-      problems.push(`${what} cannot be read: ${messageOf(error)}`);
-      return undefined;
-    });
   const pods = await readBerthPods(api);
   const agents = agentsOf(
     pods,
-    await orNothing(
+    await orNote(
+      problems,
       "The agents' DaemonSet",
       listObjects(api, { resource: DAEMON_SETS, query: { labelSelector: AGENT_LABELS } }),
     ),
   );
   const controllerPods = pods.filter(({ component }) => component === "controller");
   const namespaces = [...new Set(controllerPods.map(({ namespace }) => namespace))];
-  const leases = await orNothing(
+  const leases = await orNote(
+    problems,
     "The controllers' Lease",
     Promise.all(namespaces.map((namespace) => listObjects(api, { resource: LEASES, namespace }))),
   );
   const leader = leases && leaderOf(leases.flat(), now);
   const [versions, pools] = [await source.versions(), poolsWorstFirst(await source.pools())];
-  const events = await orNothing(
+  const events = await orNote(
+    problems,
     "Events",
     listObjects(api, { resource: CORE_EVENTS, query: { fieldSelector: "source=berth-agent" } }),
   );
   const incidents = (events ?? []).flatMap((object) => incidentOf(object) ?? []);
   const refused = newestOfEach(incidents.filter(({ kind, type }) => kind === "Pod" && type === "Warning"));
-  const waiting = await orNothing("Pods", stillWaiting(api, refused.slice(0, MAX_WAITING)));
+  const waiting = await orNote(problems, "Pods", stillWaiting(api, refused.slice(0, MAX_WAITING)));
   const controllers = {
     wanted: controllerPods.length,
     ready: controllerPods.filter(({ isReady }) => isReady).length,

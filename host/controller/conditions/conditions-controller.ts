@@ -57,7 +57,6 @@ class ConditionsController implements Controller {
   readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
   #tookMs = 0;
   #suppliedTookMs = 0;
-  #problems: readonly string[] = [];
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
@@ -81,7 +80,7 @@ class ConditionsController implements Controller {
   }
 
   get problems(): readonly string[] {
-    return [...this.#loop.problems, ...this.#suppliedLoop.problems, ...this.#problems];
+    return [...this.#loop.problems, ...this.#suppliedLoop.problems];
   }
 
   get measurements(): Measurements {
@@ -161,7 +160,7 @@ class ConditionsController implements Controller {
   }
 
   #planDecisions(): Decisions {
-    const { caches, clock, log } = this.#deps;
+    const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
     const { occupied, claimants } = namedClaims(caches);
     const decisions = planDecisions({
@@ -170,8 +169,6 @@ class ConditionsController implements Controller {
     });
     this.#tellClaimants(decisions.contested, claimants);
     this.#tookMs = clock.nowMs() - beganMs;
-    for (const problem of decisions.problems) if (!this.#problems.includes(problem)) log.warn(problem);
-    this.#problems = decisions.problems;
     return decisions;
   }
 

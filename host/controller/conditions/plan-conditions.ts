@@ -1,5 +1,7 @@
 /** Compares the decisions about an object with its conditions: which conditions to write, and what has turned bad. */
-import type { Condition, ControlledMetadata } from "../objects.ts";
+import { GOOD, WELL } from "../../findings/conditions.ts";
+import type { Condition } from "../../resources/status.ts";
+import type { ControlledMetadata } from "../objects.ts";
 
 /**
  * Shortest interval at which a condition is written if only its message changes: milliseconds. All agents watch the
@@ -7,28 +9,10 @@ import type { Condition, ControlledMetadata } from "../objects.ts";
  */
 const CONDITION_MESSAGE_MS = 60_000;
 
-/** The reasons of conditions that are false because nothing is wrong. */
-const WELL = {
-  Stalled: "NotStalled",
-  InvalidValues: "AllValid",
-  Overlap: "NoOverlap",
-  OutsideSubnet: "Inside",
-  InUseOutsideRange: "AllInside",
-  InUseElsewhere: "NoneElsewhere",
-  OtherMask: "SameMask",
-  DeletedWithHolders: "NoHolders",
-  ProxyArpSuspected: "NoProxyArp",
-  ReservedInUse: "NoneInUse",
-  Full: "NobodyWaits",
-} as const;
-
 const TYPES = Object.keys(WELL) as (keyof typeof WELL)[];
 
 /** The types of conditions that the controller writes. */
 export type ConditionType = "Ready" | "Supplied" | keyof typeof WELL;
-
-/** Conditions that are good when they are true. */
-const GOOD: ReadonlySet<ConditionType> = new Set(["Ready", "Supplied"]);
 
 /** A condition as it should be. `isTrue` is bad for all types but `Ready` and `Supplied`. */
 export interface Decision {
@@ -104,7 +88,7 @@ export function planConditions({ object, decisions: given, now, sinceMs }: Condi
   const own = new Set<string>(wanted.map(({ type }) => type));
   const foreign = object.conditions.filter(({ type }) => !own.has(type));
   const turnedBad = wanted.filter(
-    (decision) => isBad(decision) && known.get(decision.type)?.status !== statusOf(decision),
+    (decision) => isTrouble(decision) && !decision.isWanted && known.get(decision.type)?.status !== statusOf(decision),
   );
   const changes = planned.map((condition) => changeOf(condition, known.get(condition.type)));
   const conditions = [...planned, ...foreign];
@@ -125,10 +109,6 @@ function statusOf({ isTrue }: Decision): Condition["status"] {
 
 function isTrouble({ type, isTrue }: Decision): boolean {
   return isTrue !== GOOD.has(type);
-}
-
-function isBad(decision: Decision): boolean {
-  return isTrouble(decision) && decision.isWanted !== true;
 }
 
 /**

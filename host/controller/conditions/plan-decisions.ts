@@ -45,8 +45,6 @@ export interface Decisions {
   readonly subnets: ReadonlyMap<string, readonly Decision[]>;
   readonly reserved: ReadonlyMap<string, readonly Decision[]>;
   readonly contested: readonly Contested[];
-  /** Problems without an object that could have a condition: sentences. */
-  readonly problems: readonly string[];
 }
 
 export function planDecisions(world: DecisionsInput): Decisions {
@@ -69,7 +67,6 @@ export function planDecisions(world: DecisionsInput): Decisions {
     subnets: new Map(subnets.map((subnet) => [subnet.name, [...decideSubnet(subnet, sharedSubnets, supply)]])),
     reserved: new Map(reserved.map((one) => [one.name, [...decideReservation(one, inUse)]])),
     contested: [...inUse.pools.values()].flatMap(({ contested }) => contested),
-    problems: vanished(pools, inUse),
   };
 }
 
@@ -205,18 +202,6 @@ function* decideReservation(reserved: ControlledReservation, { reserved: held }:
   if (found === undefined) return;
   const message = `Pods hold ${addresses(found.count)} of these: ${found}; each stays until it is released, and is not given out again`;
   yield bad("ReservedInUse", "AddressesInUse", message);
-}
-
-/** Allocations of deleted pools: legal, and reported nowhere else (pool-changes). */
-function vanished(pools: readonly ControlledPool[], { pools: used }: InUse): string[] {
-  const names = new Set(pools.map(({ name }) => name));
-  const gone = [...used].filter(([name]) => !names.has(name)).sort(([a], [b]) => compareText(a, b));
-  const shown = gone.slice(0, MAX_EXAMPLES).map(([name, { all }]) => {
-    return `There is no IPPool "${name}", but ${addresses(all.count)} of it ${all.count === 1 ? "is" : "are"} in use: ${all}`;
-  });
-  return gone.length > shown.length
-    ? [...shown, `There are ${gone.length - shown.length} more pools that are gone and have addresses in use`]
-    : shown;
 }
 
 interface PoolInUse {

@@ -2,38 +2,33 @@
 import { documentation } from "../../lib/documentation.ts";
 import type { Finding } from "../../records/finding.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
-import { error, warning } from "../finding.ts";
+import { error, warning } from "../problem.ts";
 
 export const START_AGENT = "Start it; its log says why it ended: journalctl -u berth-agent";
 export const SEE_LOG = "Its log says more: journalctl -u berth-agent";
 
-/** `version`: of berthctl. */
-export function checkAgent({ status, problems, spool, ...agent }: HealthRecord, version: string): Finding[] {
-  return [
-    ...(status === "ready"
-      ? []
-      : [error("agent", `The agent is ${status}`, `The other findings about it say why. ${SEE_LOG}`)]),
-    ...problems.map((problem) => error("agent", problem, `See ${documentation("troubleshooting.html")}`)),
-    ...(agent.version === version
-      ? []
-      : [
-          warning(
-            "agent",
-            `The agent has version ${agent.version}, berthctl ${version}`,
-            "Restart the agent, or update berthctl",
-          ),
-        ]),
-    ...(spool.waiting > 0
-      ? [warning("agent", `${spool.waiting} DELs wait in the spool`, `The agent repeats them. ${SEE_LOG}`)]
-      : []),
-    ...(spool.rejected > 0
-      ? [
-          error(
-            "agent",
-            `${spool.rejected} spooled requests could not be read`,
-            `Remove the files *.rejected in the spool directory /var/lib/berth/spool: ${documentation("develop/shim-protocol.html#spool")}`,
-          ),
-        ]
-      : []),
-  ];
+export const AGENT_PROBLEMS = {
+  notReady: error("agent", "The agent is {status}", `The other findings about it say why. ${SEE_LOG}`),
+  problem: error("agent", "{problem}", `See ${documentation("troubleshooting.html")}`),
+  otherVersion: warning(
+    "agent",
+    "The agent has version {agent}, berthctl {berthctl}",
+    "Restart the agent, or update berthctl",
+  ),
+  spoolWaits: warning("agent", "{waiting} DELs wait in the spool", `The agent repeats them. ${SEE_LOG}`),
+  spoolRejected: error(
+    "agent",
+    "{rejected} spooled requests could not be read",
+    `Remove the files *.rejected in the spool directory /var/lib/berth/spool: ${documentation("develop/shim-protocol.html#spool")}`,
+  ),
+  refuses: error("agent", "{answer}", SEE_LOG),
+};
+
+/** `berthctl`: its version. */
+export function* checkAgent({ status, problems, spool, version }: HealthRecord, berthctl: string): Iterable<Finding> {
+  if (status !== "ready") yield AGENT_PROBLEMS.notReady({ status });
+  for (const problem of problems) yield AGENT_PROBLEMS.problem({ problem });
+  if (version !== berthctl) yield AGENT_PROBLEMS.otherVersion({ agent: version, berthctl });
+  if (spool.waiting > 0) yield AGENT_PROBLEMS.spoolWaits({ waiting: spool.waiting });
+  if (spool.rejected > 0) yield AGENT_PROBLEMS.spoolRejected({ rejected: spool.rejected });
 }

@@ -1,7 +1,7 @@
 /** Finds the faults of a host on which Berth is to run, with a remedy for each. The facts are read by read-host.ts. */
 import { documentation } from "../../lib/documentation.ts";
 import type { Finding } from "../../records/finding.ts";
-import { error, warning } from "../finding.ts";
+import { error, warning } from "../problem.ts";
 import { FILE_CHECKS } from "./file-checks.ts";
 import type { HostFiles } from "./ini-file.ts";
 
@@ -97,236 +97,207 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
 /** Meta plugins that call the networks of pods, and therefore have to come first. */
 const META = /^multus(?:-shim|-cni)?$/;
 
+/** What can be wrong with a host, but for {@link FILE_CHECKS}. */
+export const HOST_PROBLEMS = {
+  notRoot: warning("permissions", "berthctl does not run as root: some checks see nothing", "Run it as root"),
+  clock: error(
+    "clock",
+    "The clock says {time}",
+    "Set the clock, for example with chrony: certificates are not valid yet",
+  ),
+  foreignOwner: error("permissions", "{path} belongs to user {uid}, not to root", "chown root {path}"),
+  writable: error("permissions", "{path} has mode {octal}: others may write it", "chmod go-w {path}"),
+  readable: warning("permissions", "{path} has mode {octal}: others may read it", "chmod go-r {path}"),
+  oldKernel: warning("kernel", "The kernel is {kernel}", `Update to ${OLDEST_KERNEL.join(".")} or newer`),
+  noModule: error(
+    "kernel",
+    "The kernel has no module {name}, which a network definition needs",
+    "Install the kernel's extra modules, or load {name}",
+  ),
+  notExecutable: error("plugins", "{path} is not executable", 'Install it again with "berth-agent install"'),
+  noPlugin: error("plugins", "{path} does not exist", 'Install it with "berth-agent install"'),
+  foreignPlugin: error(
+    "plugins",
+    "{path} is not Berth's: another project installed it",
+    `Uninstall the other project; or name berth-{name} in network definitions (${documentation("install-host.html")})`,
+  ),
+  noDirectory: error(
+    "networks",
+    "{directory} does not exist",
+    "Create it with a network definition: berthctl network NAME --conflist",
+  ),
+  unreadable: error("networks", "{problem}", "Correct or remove the file"),
+  noDefinition: error(
+    "networks",
+    "{directory} has no network definition",
+    "Create one: berthctl network NAME --conflist",
+  ),
+  notFirst: warning(
+    "networks",
+    '{first} comes before {own}: pods get network "{firstName}", not "{ownName}"',
+    "Rename {own} so that its name sorts first, unless another network is to be the default",
+  ),
+  coordinatorFirst: error(
+    "networks",
+    "{file}: coordinator comes before {main}",
+    "Move coordinator behind the main plugin",
+  ),
+  ifacerLast: error("networks", "{file}: ifacer comes after {main}, whose device it makes", "Move ifacer to the front"),
+  noMaster: error(
+    "networks",
+    '{file}: the node has no interface "{master}"',
+    "Correct master, or add ifacer, which makes it",
+  ),
+  smallMtu: error(
+    "mtu",
+    "Interface {master} has MTU {mtu}, too small for IPv6",
+    `Set at least ${MIN_MTU}: ip link set {master} mtu 1500`,
+  ),
+  refusedMtu: error(
+    "mtu",
+    "{file}: mtu is {wanted}, and interface {master} has MTU {mtu}: the main plugin refuses it",
+    "Remove mtu, or enlarge that of the interface: ip link set {master} mtu {wanted}",
+  ),
+  mtuBelow: warning(
+    "mtu",
+    "Interface {master} has MTU {mtu}, and {lower} below it {below}: large packets are dropped",
+    "Set the same on both: ip link set {master} mtu {below}",
+  ),
+  noForwarding: warning("sysctls", "{name} is 0: {why}", "sysctl -w {name}=1, and a file in /etc/sysctl.d"),
+  foreignRoutes: warning(
+    "leftovers",
+    `Routing table 500 has {count} routes that are not Berth's, such as "{route}": Spiderpool's coordinator uses this table, too`,
+    "After its pods are gone, remove these routes; or set hostRuleTable of the Coordinator to another table",
+  ),
+  otherAddresses: warning(
+    "leftovers",
+    '{path}/{network} has {count} addresses that {ipam} gave to containers of network "{network}", whose IPAM is Berth now',
+    "If such containers still run, exclude their addresses with a ReservedIP or excludeIPs; then remove the directory",
+  ),
+  otherIpam: warning(
+    "leftovers",
+    "{path} is {ipam}'s, and no network definition in {directory} uses it",
+    "If no NetworkAttachmentDefinition does either, uninstall {ipam}",
+  ),
+};
+
+const CHECKS: readonly ((facts: HostFacts) => Iterable<Finding>)[] = [
+  checkProcess,
+  checkFiles,
+  checkKernel,
+  checkPlugins,
+  checkNetworks,
+  checkSysctls,
+  checkLeftovers,
+  ({ hostFiles, ...about }) => FILE_CHECKS.flatMap(({ find }) => [...find(hostFiles, about)]),
+];
+
 /** Returns the findings in the order of the checks; none: all is well. */
 export function diagnoseHost(facts: HostFacts): Finding[] {
-  return [
-    ...checkProcess(facts),
-    ...checkFiles(facts),
-    ...checkKernel(facts),
-    ...checkPlugins(facts),
-    ...checkNetworks(facts),
-    ...checkSysctls(facts),
-    ...checkLeftovers(facts),
-    ...FILE_CHECKS.flatMap(({ find }) => find(facts.hostFiles, facts)),
-  ];
+  return CHECKS.flatMap((check) => [...check(facts)]);
 }
 
-function checkProcess({ isRoot, timeS }: HostFacts): Finding[] {
-  const clock = `The clock says ${new Date(timeS * 1_000).toISOString()}`;
-  return [
-    ...(isRoot
-      ? []
-      : [warning("permissions", "berthctl does not run as root: some checks see nothing", "Run it as root")]),
-    ...(timeS >= EARLIEST_TIME_S
-      ? []
-      : [error("clock", clock, "Set the clock, for example with chrony: certificates are not valid yet")]),
-  ];
+function* checkProcess({ isRoot, timeS }: HostFacts): Iterable<Finding> {
+  if (!isRoot) yield HOST_PROBLEMS.notRoot({});
+  if (timeS < EARLIEST_TIME_S) yield HOST_PROBLEMS.clock({ time: new Date(timeS * 1_000).toISOString() });
 }
 
 /** A user with the right to write them decides which address a pod gets, or executes programs as root. */
-function checkFiles({ files }: HostFacts): Finding[] {
-  return files.flatMap(({ path, uid, mode, isPrivate }) => {
+function* checkFiles({ files }: HostFacts): Iterable<Finding> {
+  for (const { path, uid, mode, isPrivate } of files) {
     const octal = mode.toString(8).padStart(4, "0");
-    if (uid !== 0) return [error("permissions", `${path} belongs to user ${uid}, not to root`, `chown root ${path}`)];
+    if (uid !== 0) yield HOST_PROBLEMS.foreignOwner({ path, uid });
     // A directory for all, such as /tmp, has the sticky bit.
-    if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0)
-      return [error("permissions", `${path} has mode ${octal}: others may write it`, `chmod go-w ${path}`)];
-    if (isPrivate && (mode & 0o044) !== 0)
-      return [warning("permissions", `${path} has mode ${octal}: others may read it`, `chmod go-r ${path}`)];
-    return [];
-  });
+    else if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) yield HOST_PROBLEMS.writable({ path, octal });
+    else if (isPrivate && (mode & 0o044) !== 0) yield HOST_PROBLEMS.readable({ path, octal });
+  }
 }
 
-function checkKernel({ kernel, modules, networks = [] }: HostFacts): Finding[] {
+function* checkKernel({ kernel, modules, networks = [] }: HostFacts): Iterable<Finding> {
   const [major = 0, minor = 0] = kernel.split(".").map((part) => Number.parseInt(part, 10));
-  const isOld = major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]);
-  const needed = new Set(
-    networks.flatMap(({ plugins }) => plugins.flatMap(({ type }) => MODULES[type.replace(/^berth-/, "")] ?? [])),
-  );
-  const missing = [...needed].filter((name) => modules !== undefined && !modules.has(name));
-  return [
-    ...(isOld ? [warning("kernel", `The kernel is ${kernel}`, `Update to ${OLDEST_KERNEL.join(".")} or newer`)] : []),
-    ...missing.map((name) =>
-      error(
-        "kernel",
-        `The kernel has no module ${name}, which a network definition needs`,
-        `Install the kernel's extra modules, or load ${name}`,
-      ),
-    ),
-  ];
+  if (major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]))
+    yield HOST_PROBLEMS.oldKernel({ kernel });
+  const needed = networks.flatMap(({ plugins }) => plugins.flatMap(({ type }) => MODULES[bareType(type)] ?? []));
+  for (const name of new Set(needed)) if (modules?.has(name) === false) yield HOST_PROBLEMS.noModule({ name });
 }
+
+const bareType = (type: string): string => type.replace(/^berth-/, "");
 
 const isOurs = ({ plugins }: NetworkFacts): boolean => plugins.some(({ ipam }) => ipam === "berth");
 
-function checkPlugins({ plugins: all, binDirectory, networks = [] }: HostFacts): Finding[] {
+function* checkPlugins({ plugins: all, binDirectory, networks = [] }: HostFacts): Iterable<Finding> {
   const named = networks.filter(isOurs).flatMap(({ plugins }) => plugins.map(({ type }) => type));
-  return all.flatMap(({ name, kind, hasAlias, mode }) => {
+  for (const { name, kind, hasAlias, mode } of all) {
     const path = `${binDirectory}/${name}`;
     const isNeeded = !hasAlias || named.includes(name);
-    if (kind === "own" && (mode & 0o111) === 0)
-      return [error("plugins", `${path} is not executable`, `Install it again with "berth-agent install"`)];
-    if (kind === "own" || (kind === "absent" && !isNeeded)) return [];
-    if (kind === "absent") return [error("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
-    return [
-      (isNeeded ? error : warning)(
-        "plugins",
-        `${path} is not Berth's: another project installed it`,
-        `Uninstall the other project; or name berth-${name} in network definitions (${documentation("install-host.html")})`,
-      ),
-    ];
-  });
+    if (kind === "own" && (mode & 0o111) === 0) yield HOST_PROBLEMS.notExecutable({ path });
+    if (kind === "absent" && isNeeded) yield HOST_PROBLEMS.noPlugin({ path });
+    if (kind === "foreign") yield HOST_PROBLEMS.foreignPlugin({ path, name }, isNeeded ? {} : { level: "warning" });
+  }
 }
 
-function checkNetworks(facts: HostFacts): Finding[] {
-  const { networks, confDirectory, unreadable } = facts;
+function* checkNetworks(facts: HostFacts): Iterable<Finding> {
+  const { networks, confDirectory: directory, unreadable } = facts;
   if (networks === undefined) {
-    return [
-      error(
-        "networks",
-        `${confDirectory} does not exist`,
-        "Create it with a network definition: berthctl network NAME --conflist",
-      ),
-    ];
+    yield HOST_PROBLEMS.noDirectory({ directory });
+    return;
   }
   const [first] = networks;
-  const isMeta = first?.plugins.some(({ type }) => META.test(type)) === true;
-  const later = networks.find(isOurs);
-  return [
-    ...unreadable.map((text) => error("networks", text, "Correct or remove the file")),
-    ...(first === undefined
-      ? [
-          error(
-            "networks",
-            `${confDirectory} has no network definition`,
-            "Create one: berthctl network NAME --conflist",
-          ),
-        ]
-      : []),
-    ...(first !== undefined && later !== undefined && later !== first && !isMeta
-      ? [
-          warning(
-            "networks",
-            `${first.file} comes before ${later.file}: pods get network "${first.name}", not "${later.name}"`,
-            `Rename ${later.file} so that its name sorts first, unless another network is to be the default`,
-          ),
-        ]
-      : []),
-    ...networks.flatMap((network) => [...checkOrder(network), ...checkMaster(network, facts)]),
-  ];
+  const own = networks.find(isOurs);
+  for (const problem of unreadable) yield HOST_PROBLEMS.unreadable({ problem });
+  if (first === undefined) yield HOST_PROBLEMS.noDefinition({ directory });
+  else if (own !== undefined && own !== first && !first.plugins.some(({ type }) => META.test(type)))
+    yield HOST_PROBLEMS.notFirst({ first: first.file, own: own.file, firstName: first.name, ownName: own.name });
+  for (const network of networks) {
+    yield* checkOrder(network);
+    yield* checkMaster(network, facts);
+  }
 }
 
 /** ifacer makes the device of the main plugin, and coordinator needs its NIC. */
-function checkOrder({ file, plugins }: NetworkFacts): Finding[] {
-  const types = plugins.map(({ type }) => type.replace(/^berth-/, ""));
-  const main = plugins.findIndex(({ ipam }) => ipam !== "");
-  const [coordinator, ifacer] = [types.indexOf("coordinator"), types.indexOf("ifacer")];
-  return [
-    ...(coordinator >= 0 && main >= 0 && coordinator < main
-      ? [
-          error(
-            "networks",
-            `${file}: coordinator comes before ${types[main]}`,
-            "Move coordinator behind the main plugin",
-          ),
-        ]
-      : []),
-    ...(ifacer >= 0 && main >= 0 && ifacer > main
-      ? [
-          error(
-            "networks",
-            `${file}: ifacer comes after ${types[main]}, whose device it makes`,
-            "Move ifacer to the front",
-          ),
-        ]
-      : []),
-  ];
+function* checkOrder({ file, plugins }: NetworkFacts): Iterable<Finding> {
+  const types = plugins.map(({ type }) => bareType(type));
+  const at = plugins.findIndex(({ ipam }) => ipam !== "");
+  if (at < 0) return;
+  const [coordinator, ifacer, main = ""] = [types.indexOf("coordinator"), types.indexOf("ifacer"), types[at]];
+  if (coordinator >= 0 && coordinator < at) yield HOST_PROBLEMS.coordinatorFirst({ file, main });
+  if (ifacer > at) yield HOST_PROBLEMS.ifacerLast({ file, main });
 }
 
-function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFacts): Finding[] {
-  const hasIfacer = plugins.some(({ type }) => /^(berth-)?ifacer$/.test(type));
-  return plugins.flatMap(({ master, mtu: wanted }) => {
+function* checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFacts): Iterable<Finding> {
+  const hasIfacer = plugins.some(({ type }) => bareType(type) === "ifacer");
+  for (const { master, mtu: wanted } of plugins) {
     const mtu = mtus.get(master);
-    if (master === "" || (mtu === undefined && hasIfacer)) return [];
-    if (mtu === undefined)
-      return [
-        error(
-          "networks",
-          `${file}: the node has no interface "${master}"`,
-          "Correct master, or add ifacer, which makes it",
-        ),
-      ];
-    if (mtu < MIN_MTU)
-      return [
-        error(
-          "mtu",
-          `Interface ${master} has MTU ${mtu}, too small for IPv6`,
-          `Set at least ${MIN_MTU}: ip link set ${master} mtu 1500`,
-        ),
-      ];
-    if (wanted > mtu)
-      return [
-        error(
-          "mtu",
-          `${file}: mtu is ${wanted}, and interface ${master} has MTU ${mtu}: the main plugin refuses it`,
-          `Remove mtu, or enlarge that of the interface: ip link set ${master} mtu ${wanted}`,
-        ),
-      ];
-    const small = (lowers.get(master) ?? []).find((lower) => (mtus.get(lower) ?? mtu) < mtu);
-    if (small === undefined) return [];
-    return [
-      warning(
-        "mtu",
-        `Interface ${master} has MTU ${mtu}, and ${small} below it ${mtus.get(small)}: large packets are dropped`,
-        `Set the same on both: ip link set ${master} mtu ${mtus.get(small)}`,
-      ),
-    ];
-  });
+    if (master === "" || (mtu === undefined && hasIfacer)) continue;
+    if (mtu === undefined) yield HOST_PROBLEMS.noMaster({ file, master });
+    else if (mtu < MIN_MTU) yield HOST_PROBLEMS.smallMtu({ master, mtu });
+    else if (wanted > mtu) yield HOST_PROBLEMS.refusedMtu({ file, wanted, master, mtu });
+    else {
+      const lower = (lowers.get(master) ?? []).find((each) => (mtus.get(each) ?? mtu) < mtu);
+      const below = mtus.get(lower ?? "") ?? 0;
+      if (lower !== undefined) yield HOST_PROBLEMS.mtuBelow({ master, mtu, lower, below });
+    }
+  }
 }
 
-function checkSysctls({ sysctls }: HostFacts): Finding[] {
+function* checkSysctls({ sysctls }: HostFacts): Iterable<Finding> {
   const wanted: [name: string, why: string][] = [
     ["net/ipv4/ip_forward", "pods of overlay networks and services are not reached"],
     ["net/ipv6/conf/all/forwarding", "the same for IPv6"],
   ];
-  return wanted.flatMap(([name, why]) => {
-    if (sysctls.get(name) !== "0") return [];
-    const dotted = name.replaceAll("/", ".");
-    return [warning("sysctls", `${dotted} is 0: ${why}`, `sysctl -w ${dotted}=1, and a file in /etc/sysctl.d`)];
-  });
+  for (const [name, why] of wanted)
+    if (sysctls.get(name) === "0") yield HOST_PROBLEMS.noForwarding({ name: name.replaceAll("/", "."), why });
 }
 
-function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory }: HostFacts): Finding[] {
+function* checkLeftovers(facts: HostFacts): Iterable<Finding> {
+  const { foreignRoutes, leftovers, networks = [], confDirectory: directory } = facts;
   const used = new Set(networks.flatMap(({ plugins }) => plugins.flatMap(({ type, ipam }) => [type, ipam])));
   const ours = new Set(networks.filter(isOurs).map(({ name }) => name));
-  const routes = `Routing table 500 has ${foreignRoutes.length} routes that are not Berth's, such as "${foreignRoutes[0]}": Spiderpool's coordinator uses this table, too`;
-  return [
-    ...(foreignRoutes.length === 0
-      ? []
-      : [
-          warning(
-            "leftovers",
-            routes,
-            "After its pods are gone, remove these routes; or set hostRuleTable of the Coordinator to another table",
-          ),
-        ]),
-    ...leftovers.flatMap(({ path, ipam, addresses }) => {
-      const both = [...addresses].filter(([network, count]) => ours.has(network) && count > 0);
-      if (both.length > 0)
-        return both.map(([network, count]) =>
-          warning(
-            "leftovers",
-            `${path}/${network} has ${count} addresses that ${ipam} gave to containers of network "${network}", whose IPAM is Berth now`,
-            "If such containers still run, exclude their addresses with a ReservedIP or excludeIPs; then remove the directory",
-          ),
-        );
-      if (addresses.size > 0 || used.has(ipam)) return [];
-      return [
-        warning(
-          "leftovers",
-          `${path} is ${ipam}'s, and no network definition in ${confDirectory} uses it`,
-          `If no NetworkAttachmentDefinition does either, uninstall ${ipam}`,
-        ),
-      ];
-    }),
-  ];
+  const [route] = foreignRoutes;
+  if (route !== undefined) yield HOST_PROBLEMS.foreignRoutes({ count: foreignRoutes.length, route });
+  for (const { path, ipam, addresses } of leftovers) {
+    for (const [network, count] of addresses)
+      if (ours.has(network) && count > 0) yield HOST_PROBLEMS.otherAddresses({ path, network, count, ipam });
+    if (addresses.size === 0 && !used.has(ipam)) yield HOST_PROBLEMS.otherIpam({ path, ipam, directory });
+  }
 }

@@ -7,7 +7,7 @@ import { compilePattern, isPattern } from "../../config/pattern.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { documentation } from "../../lib/documentation.ts";
 import type { Finding } from "../../records/finding.ts";
-import { error, warning } from "../finding.ts";
+import { error, warning } from "../problem.ts";
 import { type Assignment, type HostFiles, mergeFolders, parseIni } from "./ini-file.ts";
 
 /** The directories of a runtime on its node. */
@@ -38,13 +38,78 @@ export const PLATFORMS: Readonly<Record<string, CniDirectories & { readonly mark
 interface FileCheck {
   /** The files to read. The last part may be `*` and an ending: the files of a folder. */
   readonly paths: readonly string[];
-  readonly find: (files: HostFiles, about: CniDirectories) => Finding[];
+  readonly find: (files: HostFiles, about: CniDirectories) => Iterable<Finding>;
 }
 
 /** The node's end of some pod's pair: veth and 11 hexadecimal digits. */
 const PAIR = nameVeth("").host.name;
 
 const PAGE = documentation("host.html");
+const FIREWALLD_CONF = "/etc/firewalld/firewalld.conf";
+
+/** What can be wrong with other programs of a host. */
+export const FILE_PROBLEMS = {
+  networkdRemoves: warning(
+    "systemd-networkd",
+    "systemd-networkd removes what others have made when it configures a link: {keys} of networkd.conf are yes",
+    `Write {lines} below [Network] into /etc/systemd/networkd.conf.d/50-berth.conf, and restart systemd-networkd: ${PAGE}#systemd-networkd`,
+  ),
+  networkdConfigures: warning(
+    "systemd-networkd",
+    "systemd-networkd configures the pairs of pods (veth…) by {file}, whose [Match] fits them",
+    `Write [Match] Name=veth* and [Link] Unmanaged=yes into /etc/systemd/network/05-berth.network: ${PAGE}#systemd-networkd`,
+  ),
+  networkManager: warning(
+    "NetworkManager",
+    "NetworkManager may configure the pairs of pods: neither unmanaged-devices nor a udev rule has veth…",
+    `Write unmanaged-devices+=interface-name:veth* below [keyfile] into /etc/NetworkManager/conf.d/50-berth.conf, and reload NetworkManager: ${PAGE}#networkmanager`,
+  ),
+  firewalldRejects: warning(
+    "firewalld",
+    "firewalld rejects what pods send to this node and through it: no zone with target ACCEPT has a source or the interfaces veth+",
+    `firewall-cmd --permanent --zone=trusted --add-source=NETWORK for the network of each pool, then firewall-cmd --reload: ${PAGE}#firewalld`,
+  ),
+  firewalldReloads: warning(
+    "firewalld",
+    `firewalld's backend is iptables (${FIREWALLD_CONF}): each reload removes the rules of all programs in iptables, also kube-proxy's`,
+    `Set FirewallBackend=nftables: ${PAGE}#firewalld`,
+  ),
+  nftables: warning(
+    "nftables.service",
+    'nftables.service removes the tables of all programs: "flush ruleset" is in {places}',
+    `Let the file delete its own tables instead, and the unit nothing: ${PAGE}#nftablesservice`,
+  ),
+  filterOfAll: warning(
+    "sysctl.d",
+    "{file} sets net.ipv4.conf.all.rp_filter to {value}, which overrides a smaller hostRPFilter (default 0)",
+    filterRemedy("all", ", and run sysctl --system"),
+  ),
+  filterOfNew: warning(
+    "sysctl.d",
+    "{file} sets rp_filter of each new link to {value}: udev writes it to the pairs of pods, over hostRPFilter (default 0)",
+    filterRemedy("veth*", ""),
+  ),
+  appArmor: warning(
+    "AppArmor",
+    'AppArmor confines this container by "{profile}": the default profiles of runtimes forbid to write sysctls',
+    `Set appArmorProfile.type of the agent's container to Unconfined, as the chart does: ${PAGE}#selinux-and-apparmor`,
+  ),
+  seLinux: error(
+    "SELinux",
+    "SELinux confines this container as {type}, which may not write the node's files, nor enter pods' namespaces",
+    `Set the chart's agent.seLinuxOptions to {type: spc_t}: ${PAGE}#selinux-and-apparmor`,
+  ),
+  platform: warning(
+    "platform",
+    "The node is one of {name}, whose runtime reads {conf} and {bin}; check looked into {ownConf} and {ownBin}",
+    `Set the chart's value platform to {name}; on a host use --cni-conf-dir and --cni-bin-dir: ${PAGE}#kubernetes-distributions`,
+  ),
+};
+
+function filterRemedy(link: string, more: string): string {
+  const line = `Write net.ipv4.conf.${link}.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf`;
+  return `${line}${more}; or set hostRPFilter: ${PAGE}#sysctls`;
+}
 
 /** Directories of the configuration of systemd's programs: the first wins. */
 const LAYERS = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
@@ -74,8 +139,8 @@ const NETWORKD = {
   networks: inLayers("systemd/network"),
 };
 
-function findNetworkd(files: HostFiles): Finding[] {
-  if (!hasAny(files, NETWORKD.marks)) return [];
+function* findNetworkd(files: HostFiles): Iterable<Finding> {
+  if (!hasAny(files, NETWORKD.marks)) return;
   const main = NETWORKD.main.find((path) => files.has(path));
   const texts = [
     ...(main === undefined ? [] : [[main, files.get(main) ?? ""] as const]),
@@ -87,33 +152,12 @@ function findNetworkd(files: HostFiles): Finding[] {
     return set === undefined || TRUE.test(set.value);
   });
   const lines = removes.map((key) => `${key}=no`).join(" and ");
-  return [
-    ...(removes.length === 0
-      ? []
-      : [
-          warning(
-            "systemd-networkd",
-            `systemd-networkd removes what others have made when it configures a link: ${removes.join(" and ")} of networkd.conf are yes`,
-            `Write ${lines} below [Network] into /etc/systemd/networkd.conf.d/50-berth.conf, and restart systemd-networkd: ${PAGE}#systemd-networkd`,
-          ),
-        ]),
-    ...findNetworkOfPairs(files),
-  ];
-}
-
-/** The first file whose [Match] fits configures the link. */
-function findNetworkOfPairs(files: HostFiles): Finding[] {
+  if (removes.length > 0) yield FILE_PROBLEMS.networkdRemoves({ keys: removes.join(" and "), lines });
+  // The first file whose [Match] fits configures the link.
   const first = mergeFolders(files, NETWORKD.networks).map(parseIni).find(matchesPairs);
-  if (first === undefined) return [];
-  const unmanaged = lastOf(first, "Unmanaged");
-  if (unmanaged !== undefined && TRUE.test(unmanaged.value)) return [];
-  return [
-    warning(
-      "systemd-networkd",
-      `systemd-networkd configures the pairs of pods (veth…) by ${first[0]?.file}, whose [Match] fits them`,
-      `Write [Match] Name=veth* and [Link] Unmanaged=yes into /etc/systemd/network/05-berth.network: ${PAGE}#systemd-networkd`,
-    ),
-  ];
+  const unmanaged = lastOf(first ?? [], "Unmanaged");
+  if (first !== undefined && !(unmanaged !== undefined && TRUE.test(unmanaged.value)))
+    yield FILE_PROBLEMS.networkdConfigures({ file: first[0]?.file ?? "" });
 }
 
 /** Keys of [Match] that are known of a pair's end; any other one does not fit. */
@@ -181,18 +225,11 @@ function isUnmanaged(settings: readonly Assignment[]): boolean {
   );
 }
 
-function findNetworkManager(files: HostFiles): Finding[] {
-  if (!hasAny(files, enabled("NetworkManager")) || isUnmanaged(nmSettings(files))) return [];
+function* findNetworkManager(files: HostFiles): Iterable<Finding> {
+  if (!hasAny(files, enabled("NetworkManager")) || isUnmanaged(nmSettings(files))) return;
   const rules = NM_RULES.find((path) => files.has(path));
   const isOfUdev = /^[^#\n]*ID_NET_DRIVER\}=="veth".*NM_UNMANAGED\}="1"/m.test(files.get(rules ?? "") ?? "");
-  if (isOfUdev) return [];
-  return [
-    warning(
-      "NetworkManager",
-      "NetworkManager may configure the pairs of pods: neither unmanaged-devices nor a udev rule has veth…",
-      `Write unmanaged-devices+=interface-name:veth* below [keyfile] into /etc/NetworkManager/conf.d/50-berth.conf, and reload NetworkManager: ${PAGE}#networkmanager`,
-    ),
-  ];
+  if (!isOfUdev) yield FILE_PROBLEMS.networkManager({});
 }
 
 // nftables.service: nft(8)
@@ -220,51 +257,25 @@ function flushingCommands(files: HostFiles): string[] {
   return [...flushing].map((key) => `${key} of nftables.service`);
 }
 
-function findNftables(files: HostFiles): Finding[] {
-  if (!hasAny(files, enabled("nftables"))) return [];
+function* findNftables(files: HostFiles): Iterable<Finding> {
+  if (!hasAny(files, enabled("nftables"))) return;
   const flushing = [...NFT_FILES.filter((path) => FLUSH.test(files.get(path) ?? "")), ...flushingCommands(files)];
-  if (flushing.length === 0) return [];
-  return [
-    warning(
-      "nftables.service",
-      `nftables.service removes the tables of all programs: "flush ruleset" is in ${flushing.join(", ")}`,
-      `Let the file delete its own tables instead, and the unit nothing: ${PAGE}#nftablesservice`,
-    ),
-  ];
+  if (flushing.length > 0) yield FILE_PROBLEMS.nftables({ places: flushing.join(", ") });
 }
 
 // firewalld: firewalld.conf(5), firewalld.zone(5)
 
-const FIREWALLD_CONF = "/etc/firewalld/firewalld.conf";
 const ZONES = ["/etc/firewalld/zones", "/usr/lib/firewalld/zones"];
 
-function findFirewalld(files: HostFiles): Finding[] {
-  if (!hasAny(files, enabled("firewalld"))) return [];
+function* findFirewalld(files: HostFiles): Iterable<Finding> {
+  if (!hasAny(files, enabled("firewalld"))) return;
   const zones = mergeFolders(files, ZONES).map(([, text]) => text.replaceAll(/<!--.*?-->/gs, ""));
   const accepts = zones.some(
     (text) => /<zone\b[^>]*\btarget="ACCEPT"/.test(text) && /<source\b|<interface\s+name="veth\+"/.test(text),
   );
+  if (!accepts) yield FILE_PROBLEMS.firewalldRejects({});
   const backend = lastOf(parseIni([FIREWALLD_CONF, files.get(FIREWALLD_CONF) ?? ""]), "FirewallBackend");
-  return [
-    ...(accepts
-      ? []
-      : [
-          warning(
-            "firewalld",
-            "firewalld rejects what pods send to this node and through it: no zone with target ACCEPT has a source or the interfaces veth+",
-            `firewall-cmd --permanent --zone=trusted --add-source=NETWORK for the network of each pool, then firewall-cmd --reload: ${PAGE}#firewalld`,
-          ),
-        ]),
-    ...(backend?.value === "iptables"
-      ? [
-          warning(
-            "firewalld",
-            `firewalld's backend is iptables (${FIREWALLD_CONF}): each reload removes the rules of all programs in iptables, also kube-proxy's`,
-            `Set FirewallBackend=nftables: ${PAGE}#firewalld`,
-          ),
-        ]
-      : []),
-  ];
+  if (backend?.value === "iptables") yield FILE_PROBLEMS.firewalldReloads({});
 }
 
 // sysctl.d(5)
@@ -305,23 +316,15 @@ function findSetting(settings: readonly SysctlSetting[], path: string): SysctlSe
   );
 }
 
-function findSysctls(files: HostFiles): Finding[] {
+function* findSysctls(files: HostFiles): Iterable<Finding> {
   const settings = sysctlSettings(files);
-  const findFilter = (link: string, text: (value: string) => string, remedy: string): Finding[] => {
-    const { file, value = "0" } = findSetting(settings, `net/ipv4/conf/${link}/rp_filter`) ?? {};
-    if (!(Number(value) > 0)) return [];
-    const other = `or set hostRPFilter: ${PAGE}#sysctls`;
-    return [warning("sysctl.d", `${file} sets ${text(value)} hostRPFilter (default 0)`, `${remedy}; ${other}`)];
-  };
-  const line = (link: string): string =>
-    `Write net.ipv4.conf.${link}.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf`;
-  const ofAll = (value: string): string => `net.ipv4.conf.all.rp_filter to ${value}, which overrides a smaller`;
-  const ofNew = (value: string): string =>
-    `rp_filter of each new link to ${value}: udev writes it to the pairs of pods, over`;
-  return [
-    ...findFilter("all", ofAll, `${line("all")}, and run sysctl --system`),
-    ...findFilter(PAIR, ofNew, line("veth*")),
-  ];
+  for (const [link, problem] of [
+    ["all", FILE_PROBLEMS.filterOfAll],
+    [PAIR, FILE_PROBLEMS.filterOfNew],
+  ] as const) {
+    const { file = "", value = "0" } = findSetting(settings, `net/ipv4/conf/${link}/rp_filter`) ?? {};
+    if (Number(value) > 0) yield problem({ file, value });
+  }
 }
 
 // SELinux, AppArmor
@@ -330,70 +333,37 @@ const CONTEXT = "/proc/self/attr/current";
 const ENFORCE = "/sys/fs/selinux/enforce";
 
 /** In a pod of the agent, the profile of this process is the agent's. */
-function findConfinement(files: HostFiles): Finding[] {
+function* findConfinement(files: HostFiles): Iterable<Finding> {
   const context = (files.get(CONTEXT) ?? "").replaceAll(/[\0\n]/g, "");
   const profile = /^(.+) \(enforce\)$/.exec(context)?.[1];
   const type = /^[^:]+:[^:]+:(container(?:_init|_kvm|_userns)?_t):/.exec(context)?.[1];
-  return [
-    ...(profile === undefined
-      ? []
-      : [
-          warning(
-            "AppArmor",
-            `AppArmor confines this container by "${profile}": the default profiles of runtimes forbid to write sysctls`,
-            `Set appArmorProfile.type of the agent's container to Unconfined, as the chart does: ${PAGE}#selinux-and-apparmor`,
-          ),
-        ]),
-    ...(type === undefined || files.get(ENFORCE)?.trim() === "0"
-      ? []
-      : [
-          error(
-            "SELinux",
-            `SELinux confines this container as ${type}, which may not write the node's files, nor enter pods' namespaces`,
-            `Set the chart's agent.seLinuxOptions to {type: spc_t}: ${PAGE}#selinux-and-apparmor`,
-          ),
-        ]),
-  ];
+  if (profile !== undefined) yield FILE_PROBLEMS.appArmor({ profile });
+  if (type !== undefined && files.get(ENFORCE)?.trim() !== "0") yield FILE_PROBLEMS.seLinux({ type });
 }
 
-function findPlatform(files: HostFiles, { confDirectory, binDirectory }: CniDirectories): Finding[] {
-  return Object.entries(PLATFORMS).flatMap(([name, { mark, ...wanted }]) => {
-    if (!files.has(mark)) return [];
-    if (confDirectory === wanted.confDirectory && binDirectory === wanted.binDirectory) return [];
-    return [
-      warning(
-        "platform",
-        `The node is one of ${name}, whose runtime reads ${wanted.confDirectory} and ${wanted.binDirectory}; check looked into ${confDirectory} and ${binDirectory}`,
-        `Set the chart's value platform to ${name}; on a host use --cni-conf-dir and --cni-bin-dir: ${PAGE}#kubernetes-distributions`,
-      ),
-    ];
-  });
+function* findPlatform(files: HostFiles, own: CniDirectories): Iterable<Finding> {
+  const { confDirectory: ownConf, binDirectory: ownBin } = own;
+  for (const [name, { mark, confDirectory: conf, binDirectory: bin }] of Object.entries(PLATFORMS))
+    if (files.has(mark) && (ownConf !== conf || ownBin !== bin))
+      yield FILE_PROBLEMS.platform({ name, conf, bin, ownConf, ownBin });
 }
+
+const filesIn = (folders: readonly string[], ending = "conf"): string[] =>
+  folders.map((folder) => `${folder}/*.${ending}`);
 
 /** Every program, in the order of the page. */
 export const FILE_CHECKS: readonly FileCheck[] = [
   {
     paths: [
-      ...NETWORKD.marks,
-      ...NETWORKD.main,
-      ...NETWORKD.dropIns.map((folder) => `${folder}/*.conf`),
-      ...NETWORKD.networks.map((folder) => `${folder}/*.network`),
+      ...[...NETWORKD.marks, ...NETWORKD.main, ...filesIn(NETWORKD.dropIns)],
+      ...filesIn(NETWORKD.networks, "network"),
     ],
     find: findNetworkd,
   },
-  {
-    paths: [...enabled("NetworkManager"), NM_MAIN, ...NM_FOLDERS.map((folder) => `${folder}/*.conf`), ...NM_RULES],
-    find: findNetworkManager,
-  },
-  {
-    paths: [...enabled("firewalld"), FIREWALLD_CONF, ...ZONES.map((folder) => `${folder}/*.xml`)],
-    find: findFirewalld,
-  },
-  {
-    paths: [...enabled("nftables"), ...NFT_FILES, ...NFT_UNITS, ...NFT_DROP_INS.map((folder) => `${folder}/*.conf`)],
-    find: findNftables,
-  },
-  { paths: SYSCTL_FOLDERS.map((folder) => `${folder}/*.conf`), find: findSysctls },
+  { paths: [...enabled("NetworkManager"), NM_MAIN, ...filesIn(NM_FOLDERS), ...NM_RULES], find: findNetworkManager },
+  { paths: [...enabled("firewalld"), FIREWALLD_CONF, ...filesIn(ZONES, "xml")], find: findFirewalld },
+  { paths: [...enabled("nftables"), ...NFT_FILES, ...NFT_UNITS, ...filesIn(NFT_DROP_INS)], find: findNftables },
+  { paths: filesIn(SYSCTL_FOLDERS), find: findSysctls },
   { paths: [CONTEXT, ENFORCE], find: findConfinement },
   { paths: Object.values(PLATFORMS).map(({ mark }) => mark), find: findPlatform },
 ];

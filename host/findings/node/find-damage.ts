@@ -5,13 +5,13 @@ import type { Mac } from "../../net/mac.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { LinkState } from "../../plan/state.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
-import type { About, Finding } from "../../records/finding.ts";
+import type { Finding } from "../../records/finding.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { isAdopted } from "../../registry/nic.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { error } from "../finding.ts";
+import { error } from "../problem.ts";
 
 /** A record that changed less than so long ago may be ahead of its NIC, or behind it: milliseconds. */
 export const STEADY_MS = 30_000;
@@ -52,6 +52,56 @@ export interface NodeFacts {
   readonly contains: (pool: string, ip: Ip) => boolean;
 }
 
+const AGENT_HELPS = "if it does not, see its log";
+const UNRECORDED = "interface {ifName} in {netns} has the address, and no record says so";
+const RESTORE = "Restore the pool's addresses, or restart the pod, which gets another one";
+const COLLECTED = "Garbage collection releases it; if it does not, see the agent's log, or release it";
+
+/** What can be wrong with the addresses of a node. */
+export const ADDRESS_PROBLEMS = {
+  onTwoNics: error(
+    "duplicate",
+    "interface {ifName} in {netns} and interface {otherIfName} in {otherNetns} have the address",
+    "Restart the pod whose record is missing",
+  ),
+  ofAnotherPod: error(
+    "duplicate",
+    "interface {ifName} in {netns} has the address, which is allocated to pod {holder} on node {node}",
+    "Restart the pod of that namespace, which gets another address",
+  ),
+  recordedTwice: error(
+    "duplicate",
+    "this node's record says it is this pod's, the API server says it is {owner} on node {node}",
+    "Restart this pod, which gets another address",
+  ),
+  rival: error(
+    "duplicate",
+    "a machine with the MAC address {mac} on {link} has it too, says the node's neighbour table",
+    "Find that machine and give it another address, or restart the pod with detectIPConflict",
+  ),
+  unrecorded: error("lost-record", UNRECORDED, "Restart the pod of that namespace"),
+  unrecordedAlone: error("lost-record", UNRECORDED, 'Run "berthctl recover"'),
+  leak: error("leak", "its pod is gone", COLLECTED),
+  leakWithNic: error("leak", "its pod is gone, and its NIC still has the address", COLLECTED),
+  missing: error(
+    "missing-address",
+    "interface {ifName} in {netns} does not have the address: it was taken off, or the interface has gone with the node's interface under it",
+    "Delete the pod, or restart the container: it then gets a new interface",
+  ),
+  lostObject: error(
+    "lost-object",
+    "the API server has no IPAllocation of it",
+    `The agent creates it again within minutes; ${AGENT_HELPS}`,
+  ),
+  orphan: error(
+    "orphan",
+    "the API server has an IPAllocation of it for this node, which has no record",
+    `The agent adopts or releases it within minutes; ${AGENT_HELPS}`,
+  ),
+  noPool: error("wrong-pool", 'pool "{pool}" does not exist', RESTORE),
+  wrongPool: error("wrong-pool", 'pool "{pool}" may not allocate it', RESTORE),
+};
+
 /** Returns one finding for each address and kind. */
 export function findDamage(facts: NodeFacts): Finding[] {
   return [
@@ -69,25 +119,22 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): Finding[] {
   const about = { ip, space: "", pool: "", namespace: "", pod: "", ifName };
   const other = facts.nics.find((each) => equalIp(each.ip, ip) && each.netns !== netns);
   if (other !== undefined) {
-    const text = `interface ${ifName} in ${netns} and interface ${other.ifName} in ${other.netns} have the address`;
-    return [error("duplicate", text, "Restart the pod whose record is missing", subjectOf(about))];
+    const values = { ifName, netns, otherIfName: other.ifName, otherNetns: other.netns };
+    return [ADDRESS_PROBLEMS.onTwoNics(values, subjectOf(about))];
   }
   const pool = [...facts.pools.values()].find(({ name }) => facts.contains(name, ip));
   if (pool === undefined) return [];
   const { name, spec } = pool;
-  const located = { ...about, space: spec.addressSpace, pool: name };
+  const located = subjectOf({ ...about, space: spec.addressSpace, pool: name });
   const holder = facts.objects?.get(allocationName(ip, spec.addressSpace))?.spec.holders[0];
   if (holder !== undefined && own.length === 0) {
-    const text = `interface ${ifName} in ${netns} has the address, which is allocated to pod ${holder.namespace}/${holder.pod} on node ${holder.node}`;
-    return [
-      error("duplicate", text, "Restart the pod of that namespace, which gets another address", subjectOf(located)),
-    ];
+    const values = { ifName, netns, holder: `${holder.namespace}/${holder.pod}`, node: holder.node };
+    return [ADDRESS_PROBLEMS.ofAnotherPod(values, located)];
   }
   // A DEL records the release before the runtime removes the NIC.
   if (own.some(({ row }) => !isSteady(row, facts))) return [];
-  const text = `interface ${ifName} in ${netns} has the address, and no record says so`;
-  const remedy = facts.objects === undefined ? 'Run "berthctl recover"' : "Restart the pod of that namespace";
-  return [error("lost-record", text, remedy, subjectOf(located))];
+  const { unrecorded, unrecordedAlone } = ADDRESS_PROBLEMS;
+  return [(facts.objects === undefined ? unrecordedAlone : unrecorded)({ ifName, netns }, located)];
 }
 
 /**
@@ -109,9 +156,8 @@ function findInRow(each: RowFacts, facts: NodeFacts): Finding[] {
   const { row, netns } = each;
   if (row.state !== "Bound" || row.containerId === "" || !isSteady(row, facts)) return [];
   if (isLeak(each, facts)) {
-    const text = netns === "inUse" ? "its pod is gone, and its NIC still has the address" : "its pod is gone";
-    const remedy = "Garbage collection releases it; if it does not, see the agent's log, or release it";
-    return [error("leak", text, remedy, { ...subjectOf(row), isReleasable: netns !== "inUse" })];
+    if (netns === "inUse") return [ADDRESS_PROBLEMS.leakWithNic({}, subjectOf(row))];
+    return [ADDRESS_PROBLEMS.leak({}, { ...subjectOf(row), isReleasable: true })];
   }
   return [...findMissing(each), ...findObjectOf(row, facts), ...findPoolOf(row, facts)];
 }
@@ -126,30 +172,19 @@ function isLeak({ row, pod, netns }: RowFacts, { objects }: NodeFacts): boolean 
 
 function findMissing({ row, netns }: RowFacts): Finding[] {
   if (netns !== "there") return [];
-  const text = `interface ${row.ifName} in ${row.netns} does not have the address: it was taken off, or the interface has gone with the node's interface under it`;
-  return [
-    error(
-      "missing-address",
-      text,
-      "Delete the pod, or restart the container: it then gets a new interface",
-      subjectOf(row),
-    ),
-  ];
+  return [ADDRESS_PROBLEMS.missing({ ifName: row.ifName, netns: row.netns ?? "" }, subjectOf(row))];
 }
 
 function findObjectOf(row: Allocation, { objects, node }: NodeFacts): Finding[] {
   if (objects === undefined || row.isConfirmed !== true) return [];
   const object = objects.get(allocationName(row.ip, row.space));
-  const agentHelps = "The agent creates it again within minutes; if it does not, see its log";
-  if (object === undefined)
-    return [error("lost-object", "the API server has no IPAllocation of it", agentHelps, subjectOf(row))];
+  if (object === undefined) return [ADDRESS_PROBLEMS.lostObject({}, subjectOf(row))];
   const { state, holders } = object.spec;
   if (holders.some(({ podUid }) => podUid === row.owner)) return [];
   const [holder] = holders;
   const owner = holder === undefined ? state : `allocated to pod ${holder.namespace}/${holder.pod}`;
   if (row.containerId === UNKNOWN_CONTAINER && object.spec.node !== node) return [];
-  const text = `this node's record says it is this pod's, the API server says it is ${owner} on node ${object.spec.node}`;
-  return [error("duplicate", text, "Restart this pod, which gets another address", subjectOf(row))];
+  return [ADDRESS_PROBLEMS.recordedTwice({ owner, node: object.spec.node }, subjectOf(row))];
 }
 
 function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): Finding[] {
@@ -159,15 +194,8 @@ function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): Finding[] 
   // The other IPAM allocated it, from ranges of its own.
   const isOfSubnet = found !== undefined && found.spec.addressSpace === space && prefixContains(found.spec.subnet, ip);
   if (isInside || (isAdopted(row) && isOfSubnet)) return [];
-  const text = found === undefined ? `pool "${pool}" does not exist` : `pool "${pool}" may not allocate it`;
-  return [
-    error(
-      "wrong-pool",
-      text,
-      "Restore the pool's addresses, or restart the pod, which gets another one",
-      subjectOf(row),
-    ),
-  ];
+  const { noPool, wrongPool } = ADDRESS_PROBLEMS;
+  return [(found === undefined ? noPool : wrongPool)({ pool }, subjectOf(row))];
 }
 
 /** Objects of this node without a record. */
@@ -179,10 +207,7 @@ function findOrphans({ objects, node, rows }: NodeFacts): Finding[] {
   return orphans.map(({ spec }) => {
     const { ip, addressSpace: space, pool, holders } = spec;
     const { namespace = "", pod = "", ifName = "" } = holders[0] ?? {};
-    const about = { ip, space, pool, namespace, pod, ifName };
-    const text = "the API server has an IPAllocation of it for this node, which has no record";
-    const remedy = "The agent adopts or releases it within minutes; if it does not, see its log";
-    return error("orphan", text, remedy, subjectOf(about));
+    return ADDRESS_PROBLEMS.orphan({}, subjectOf({ ip, space, pool, namespace, pod, ifName }));
   });
 }
 
@@ -191,7 +216,7 @@ type RowAbout = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" |
   Partial<Pick<Allocation, "owner" | "containerId">>;
 
 /** Returns the subject of a finding about a record, or about what has none. */
-export function subjectOf({ ip, space, pool, namespace, pod, ifName, owner = "", containerId = "" }: RowAbout): About {
+export function subjectOf({ ip, space, pool, namespace, pod, ifName, owner = "", containerId = "" }: RowAbout) {
   const address = formatAddressName(formatIp(ip), space);
   return { address, pool, namespace, pod, interface: ifName, owner, container: containerId };
 }
@@ -224,9 +249,7 @@ export function findRivals(facts: RivalFacts): Finding[] {
     const rival = nic && findRival(nic, facts.nowMs - row.sinceMs, facts);
     if (rival === undefined) return [];
     const link = facts.links.find(({ index }) => index === rival.link)?.name ?? rival.link;
-    const text = `a machine with the MAC address ${rival.mac} on ${link} has it too, says the node's neighbour table`;
-    const remedy = "Find that machine and give it another address, or restart the pod with detectIPConflict";
-    return [error("duplicate", text, remedy, subjectOf(row))];
+    return [ADDRESS_PROBLEMS.rival({ mac: rival.mac, link }, subjectOf(row))];
   });
 }
 

@@ -18,18 +18,41 @@ import { formatCommand } from "../../plan/command.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { NamespaceState, RuleState } from "../../plan/state.ts";
 import { formatNeighbour, formatOperation, formatRoute, formatRule } from "../../plan/text.ts";
-import type { About, Finding } from "../../records/finding.ts";
+import type { Finding } from "../../records/finding.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import { error, warning } from "../finding.ts";
+import { error, warning } from "../problem.ts";
 import { subjectOf } from "./find-damage.ts";
 
 /** Most differences that a finding without commands names. */
 export const MAX_DIFFERENCES = 5;
 
 const REPAIR = 'Run "berthctl check --repair"';
+const DELETE = "Delete it:";
 
-const DETOUR_REMEDY =
-  'Find it with "ip rule" and "ip route show table local", and delete it or give it a preference above 1';
+/** What can be wrong with the links, routes and rules of a node. */
+export const DRIFT_PROBLEMS = {
+  ofNode: error("drift", 'the node lacks what its attachments need; restoring it requires "{operation}"', REPAIR),
+  ofPod: error("drift", "interface {ifName} in {netns} is not as ADD left it{lacks}", REPAIR),
+  detour: error(
+    "drift",
+    "{detour}",
+    'Find it with "ip rule" and "ip route show table local", and delete it or give it a preference above 1',
+  ),
+  pair: error("leftover", "link {link} was made for {owner}, which is not on this node", DELETE),
+  route: error("leftover", 'route "{route}" leads to an address that no pod of this node has', DELETE),
+  foreignRoute: error(
+    "leftover",
+    'route "{route}" of other software is in a table that Berth\'s rule sends all traffic of the node to',
+    DELETE,
+  ),
+  rule: error("leftover", 'rule "{rule}" {why}', DELETE),
+  neighbour: error("leftover", 'neighbour "{neighbour}" has an address that no pod of this node has', DELETE),
+  closed: warning(
+    "firewall",
+    "chain {chain} drops what no rule accepts, and no rule is about the links of pods: they may reach no services on other nodes",
+    `Accept the pairs: ${documentation("host.html#forward-policies")}`,
+  ),
+};
 
 /** An attachment of the coordinator. */
 export interface ComparedAttachment {
@@ -57,7 +80,7 @@ export function findDrift(drifts: readonly AttachmentDrift[]): Finding[] {
   const operations = drifts.flatMap((drift) => drift.operations.filter(isShared));
   const shared = new Map(operations.map((operation) => [describe(operation), operation]));
   const ofNode = [...shared].map(([text, operation]) =>
-    drift(`the node lacks what its attachments need; restoring it requires "${text}"`, repairBy([operation], "")),
+    DRIFT_PROBLEMS.ofNode({ operation: text }, repairBy([operation], "")),
   );
   return [...ofNode, ...drifts.flatMap(findOwnDrift)];
 }
@@ -72,7 +95,7 @@ function describe(operation: Operation): string {
 }
 
 /** Returns what to do about a difference; without commands if one of the operations has none. */
-function repairBy(operations: readonly Operation[], netns: string): Remedy {
+function repairBy(operations: readonly Operation[], netns: string): Pick<Finding, "remedy" | "commands"> {
   const commands = operations.map((operation) => formatCommand(operation, netns));
   const isComplete = commands.every((command) => command !== undefined);
   return isComplete ? { remedy: `${REPAIR}, or on the node:`, commands } : { remedy: REPAIR };
@@ -89,11 +112,11 @@ function findOwnDrift({ attachment, operations, detour }: AttachmentDrift): Find
   const { row, ifName, netns, containerId } = attachment;
   const own = operations.filter((operation) => !isShared(operation));
   if (own.length === 0 && detour === undefined) return [];
-  const remedy = detour === undefined ? repairBy(own, netns) : { remedy: DETOUR_REMEDY };
-  const why = remedy.commands === undefined ? `; restoring it requires ${describeSome(own)}` : "";
-  const text = detour ?? `interface ${ifName} in ${netns} is not as ADD left it${why}`;
-  const about = row === undefined ? {} : subjectOf(row);
-  return [drift(text, remedy, { ...about, interface: ifName, container: containerId })];
+  const about = { ...(row && subjectOf(row)), interface: ifName, container: containerId };
+  if (detour !== undefined) return [DRIFT_PROBLEMS.detour({ detour }, about)];
+  const remedy = repairBy(own, netns);
+  const lacks = remedy.commands === undefined ? `; restoring it requires ${describeSome(own)}` : "";
+  return [DRIFT_PROBLEMS.ofPod({ ifName, netns, lacks }, { ...about, ...remedy })];
 }
 
 function describeSome(operations: readonly Operation[]): string {
@@ -101,23 +124,9 @@ function describeSome(operations: readonly Operation[]): string {
   return listSome([...all], MAX_DIFFERENCES);
 }
 
-type Remedy = Pick<Finding, "remedy" | "commands">;
-
-function drift(text: string, { remedy, ...commands }: Remedy, about: About = {}): Finding {
-  return error("drift", text, remedy, { ...about, ...commands });
-}
-
-/** About what belongs to no attachment. `deletion`: undefined without a command. */
-function leftover(text: string, deletion: string | undefined): Finding {
-  return error("leftover", text, "Delete it:", deletion === undefined ? {} : { commands: [deletion] });
-}
-
 /** Returns one finding for each chain. */
 export function findClosed(chains: readonly string[]): Finding[] {
-  return chains.map((chain) => {
-    const text = `chain ${chain} drops what no rule accepts, and no rule is about the links of pods: they may reach no services on other nodes`;
-    return warning("firewall", text, `Accept the pairs: ${documentation("host.html#forward-policies")}`);
-  });
+  return chains.map((chain) => DRIFT_PROBLEMS.closed({ chain }));
 }
 
 /** The known state of the attachments of this node. */
@@ -151,6 +160,12 @@ export function findLeftovers(host: NamespaceState, known: KnownAttachments): Fi
 /** RT_TABLE_DEFAULT, RT_TABLE_MAIN, RT_TABLE_LOCAL: never Berth's alone, whatever its rules look up. */
 const KERNEL_TABLES: ReadonlySet<number> = new Set([253, RT_TABLE_MAIN, RT_TABLE_LOCAL]);
 
+/** Returns the command that deletes something of the node; none if the operation has none. */
+function deletionBy(operation: Operation): Pick<Finding, "commands"> {
+  const command = formatCommand(operation, "");
+  return command === undefined ? {} : { commands: [command] };
+}
+
 function ownTables(host: NamespaceState): ReadonlySet<number> {
   return ruleTablesOf(host).difference(KERNEL_TABLES);
 }
@@ -166,10 +181,8 @@ function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttac
     const pair = nameVeth(owner.containerId);
     if (macs.has(pair.pod.mac)) return [];
     const whose = owner.pod === "" ? `container ${owner.containerId}` : `pod ${owner.pod}`;
-    const text = `link ${name} was made for ${whose}, which is not on this node`;
-    return [
-      leftover(text, formatCommand({ kind: "delete-veth", veth: { ...pair, host: { ...pair.host, name } } }, "")),
-    ];
+    const operation = { kind: "delete-veth", veth: { ...pair, host: { ...pair.host, name } } } as const;
+    return [DRIFT_PROBLEMS.pair({ link: name, owner: whose }, deletionBy(operation))];
   });
 }
 
@@ -179,10 +192,8 @@ function findRoutes(host: NamespaceState, { ips }: KnownAttachments): Finding[] 
     const { table, protocol, destination } = route;
     const isOurs = protocol === BERTH_PROTOCOL && !KERNEL_TABLES.has(table);
     if (isOurs ? ips.has(keyOfIp(destination.ip)) : !tables.has(table)) return [];
-    const text = isOurs
-      ? `route "${formatRoute(route)}" leads to an address that no pod of this node has`
-      : `route "${formatRoute(route)}" of other software is in a table that Berth's rule sends all traffic of the node to`;
-    return [leftover(text, formatCommand({ kind: "delete-route", place: "host", route }, ""))];
+    const problem = isOurs ? DRIFT_PROBLEMS.route : DRIFT_PROBLEMS.foreignRoute;
+    return [problem({ route: formatRoute(route) }, deletionBy({ kind: "delete-route", place: "host", route }))];
   });
 }
 
@@ -191,8 +202,8 @@ function findRules(host: NamespaceState, { recorded }: KnownAttachments): Findin
   return host.rules.flatMap((rule) => {
     const why = describeStrayRule(rule, tables, recorded);
     if (why === undefined) return [];
-    const deletion = formatCommand({ kind: "delete-rule", place: "host", rule }, "");
-    return [leftover(`rule "${formatRule(rule)}" ${why}`, deletion)];
+    const deletion = deletionBy({ kind: "delete-rule", place: "host", rule });
+    return [DRIFT_PROBLEMS.rule({ rule: formatRule(rule), why }, deletion)];
   });
 }
 
@@ -226,7 +237,7 @@ function findNeighbours({ links, neighbours }: NamespaceState, { ips }: KnownAtt
   return neighbours
     .filter(({ link, ip }) => pairs.has(link) && !ips.has(keyOfIp(ip)))
     .map((neighbour) => {
-      const text = `neighbour "${formatNeighbour(neighbour)}" has an address that no pod of this node has`;
-      return leftover(text, formatCommand({ kind: "delete-neighbour", place: "host", neighbour }, ""));
+      const deletion = deletionBy({ kind: "delete-neighbour", place: "host", neighbour });
+      return DRIFT_PROBLEMS.neighbour({ neighbour: formatNeighbour(neighbour) }, deletion);
     });
 }

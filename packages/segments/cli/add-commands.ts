@@ -1,7 +1,6 @@
 /** The commands of this package, and what `check` of a cluster looks for, too. */
 import { Option } from "commander";
 import type { CommandLine } from "../../../host/cli/command-line.ts";
-import { warning } from "../../../host/findings/finding.ts";
 import { addBlocks } from "./blocks-command.ts";
 import { addExport } from "./export-command.ts";
 
@@ -15,9 +14,7 @@ export function addCommands(cli: CommandLine): void {
       const opened = file === undefined ? undefined : await cli.openCluster(file);
       try {
         const hub = file === undefined || opened === undefined ? undefined : { api: opened.api, file };
-        const remedy = "See docs/runbooks.md, BerthRecordsBehind and BerthRecordsForeign";
-        const unrecorded = await findRecords(api, Date.now());
-        return [...(await findHub({ ...facts, hub })), ...unrecorded.map((text) => warning("records", text, remedy))];
+        return [...(await findHub({ ...facts, hub })), ...(await findRecords(api, Date.now()))];
       } finally {
         await opened?.close();
       }

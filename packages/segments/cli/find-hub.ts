@@ -3,7 +3,7 @@
  * hub says when it is answered from here.
  */
 
-import { error as errorOf, warning } from "../../../host/findings/finding.ts";
+import { error as fault, warning } from "../../../host/findings/problem.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { messageOf } from "../../../host/lib/describe.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
@@ -62,6 +62,15 @@ const RECORD_REMEDIES: Readonly<Partial<Record<string, string>>> = {
   RangeUsedUp: "Make room in the prefix, or see who has the blocks: kubectl berth blocks",
 } satisfies Partial<Record<SourceReason, string>>;
 
+function blockProblem(reason: string, remedy = UNKNOWN) {
+  return (WARNINGS.includes(reason) ? warning : fault)(reason, "{text}", remedy);
+}
+
+/** What can keep a cluster from leasing blocks. Its ids are the reasons of the pools' condition Supplied. */
+export const BLOCK_PROBLEMS = [...Object.entries(REMEDIES), ...Object.entries(RECORD_REMEDIES)].map((each) =>
+  blockProblem(...each),
+);
+
 /** Returns at most two findings for each range or prefix. */
 export async function findHub({ pools, cluster, hub }: HubQuestion): Promise<Finding[]> {
   const byRange = Map.groupBy(
@@ -91,12 +100,7 @@ function saidOf(pools: readonly IpPool[], answered: HubAnswer | undefined): Find
   const since = heard === "" ? "" : `; it answered last at ${heard}`;
   const now = answered?.reason === "" ? "; from here it answers" : "";
   const text = `${describeSource(told)}: ${told.problem}${since}${now}`;
-  if (told.prefix === undefined) return findingOf(reason, text);
-  return { ...findingOf(reason, text), kind: "records", remedy: RECORD_REMEDIES[reason] ?? UNKNOWN };
-}
-
-function findingOf(reason: string, text: string): Finding {
-  return (WARNINGS.includes(reason) ? warning : errorOf)("hub", text, REMEDIES[reason] ?? UNKNOWN);
+  return blockProblem(reason, (told.prefix === undefined ? REMEDIES : RECORD_REMEDIES)[reason])({ text });
 }
 
 async function askHub(
@@ -109,13 +113,13 @@ async function askHub(
   try {
     const found = await readShared(api, range);
     const { reason, text } = problemAt(found, pools, cluster) ?? { reason: "" };
-    return reason === "" ? { reason } : { reason, finding: findingOf(reason, `${about}: ${text}`) };
+    return reason === ""
+      ? { reason }
+      : { reason, finding: blockProblem(reason, REMEDIES[reason])({ text: `${about}: ${text}` }) };
   } catch (error) {
     const reason = error instanceof SourceFailure ? error.reason : "Failed";
-    return {
-      reason,
-      finding: findingOf(reason, `${about}: ${describeOutage(reason, { range })}: ${messageOf(error)}`),
-    };
+    const text = `${about}: ${describeOutage(reason, { range })}: ${messageOf(error)}`;
+    return { reason, finding: blockProblem(reason, REMEDIES[reason])({ text }) };
   }
 }
 

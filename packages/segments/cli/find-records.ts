@@ -1,8 +1,10 @@
 /** What keeps addresses of pods from the IPAM of record: the controller's events about it. */
 import * as z from "zod";
 import { listObjects } from "../../../host/cli/cluster-source.ts";
+import { warning } from "../../../host/findings/problem.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { EVENTS } from "../../../host/kubernetes/paths.ts";
+import type { Finding } from "../../../host/records/finding.ts";
 
 /** The controller repeats an event that is still true within so long: milliseconds. */
 const FRESH_MS = 900_000;
@@ -17,11 +19,17 @@ const event = z.object({
   series: z.object({ lastObservedTime: z.string() }).nullish(),
 });
 
-/** Returns clauses, by address; none if the user may not list events. */
-export async function findRecords(api: KubeApi, nowMs: number): Promise<readonly string[]> {
+export const RECORD_PROBLEM = warning(
+  "AddressNotRecorded",
+  "{text}",
+  "See docs/runbooks.md, BerthRecordsBehind and BerthRecordsForeign",
+);
+
+/** Returns a finding for each address; none if the user may not list events. */
+export async function findRecords(api: KubeApi, nowMs: number): Promise<readonly Finding[]> {
   const query = { fieldSelector: "reason=AddressNotRecorded" };
   const found = await listObjects(api, { resource: EVENTS, namespace: NAMESPACE, query }).catch(() => []);
-  return [...new Set(found.flatMap((item) => clauseOf(item, nowMs)))].sort();
+  return [...new Set(found.flatMap((item) => clauseOf(item, nowMs)))].sort().map((text) => RECORD_PROBLEM({ text }));
 }
 
 function clauseOf(item: unknown, nowMs: number): readonly string[] {

@@ -37,6 +37,7 @@ function check({ facts, ...changes }: Changes): string[] {
       pools: [pool("blue", "10.6.0.0/24"), pool("lab", "10.7.0.0/24", { addressSpace: "lab" })],
       allocations: [object()],
       pods: [POD],
+      stated: [],
       problems: [],
       ...facts,
     },

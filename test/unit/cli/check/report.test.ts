@@ -15,7 +15,7 @@ function finding(changes: Partial<CheckReport["findings"][number]> = {}): CheckR
   return {
     ...{ kind: "leak", address: "10.6.0.7", pool: "blue", namespace: "shop", pod: "web-0", interface: "eth0" },
     ...{ owner: "u1", container: "c1", text: "its pod is gone", remedy: "Release it", isReleasable: true },
-    ...{ node: "n1", level: "error" },
+    ...{ node: "n1", level: "error", object: "" },
     ...changes,
   };
 }

@@ -5,7 +5,7 @@ import {
   isOtherThan,
   planConditions,
 } from "../../../../host/controller/conditions/plan-conditions.ts";
-import type { Condition } from "../../../../host/controller/objects.ts";
+import type { Condition } from "../../../../host/resources/status.ts";
 
 const NOW = "2026-11-20T05:00:00Z";
 const BEFORE = "2026-11-20T04:00:00Z";

@@ -198,15 +198,6 @@ describe("pool-changes: DeletedWithHolders", () => {
   `)("%s", (_, [one, ...allocations], wanted) =>
     check(ofPool("DeletedWithHolders", { pools: [one], allocations }), wanted),
   );
-
-  it("only pools that are gone are reported, by name, each with its addresses", () => {
-    const allocations = ["z", "blue", "a", "m", "z"].map((name, last) => allocation(`10.6.0.${last + 10}`, name));
-    expect(look({ pools: [blue], allocations }).problems).toEqual([
-      'There is no IPPool "a", but 1 address of it is in use: 10.6.0.12 (pod shop/web-12)',
-      'There is no IPPool "m", but 1 address of it is in use: 10.6.0.13 (pod shop/web-13)',
-      'There is no IPPool "z", but 2 addresses of it are in use: 10.6.0.10 (pod shop/web-10), 10.6.0.14 (pod shop/web-14)',
-    ]);
-  });
 });
 
 describe("conflict: ProxyArpSuspected", () => {

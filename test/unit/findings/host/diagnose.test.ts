@@ -120,5 +120,5 @@ it.each(cases<Partial<HealthRecord>>`
   with a spool ${{ spool: { waiting: 2, rejected: 1 } }}
     => ^warning agent: 2 DELs wait in the spool & ^error agent: 1 spooled requests could not be read
 `)("finds what an agent says of itself: one %s", (_what, changes, found) =>
-  expectFindings(checkAgent({ ...READY, ...changes }, "1.0.0"), found),
+  expectFindings([...checkAgent({ ...READY, ...changes }, "1.0.0")], found),
 );

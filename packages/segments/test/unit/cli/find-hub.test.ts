@@ -1,6 +1,6 @@
 /** What keeps a cluster from leasing: its controller's last word in pools, and a hub that answers here. */
 import { expect, it } from "vitest";
-import { error } from "../../../../../host/findings/finding.ts";
+import { error } from "../../../../../host/findings/problem.ts";
 import { ApiError, ApiUnavailable, type KubeObject } from "../../../../../host/kubernetes/kube-api.ts";
 import type { IpPool } from "../../../../../host/resources/ip-pool.ts";
 import { NO_REPORT } from "../../../../../host/resources/pool-source.ts";
@@ -110,6 +110,6 @@ it("what is in the way of a prefix is a finding of its own, and no hub is asked 
   const hub = answers(new Error("asked"));
   const remedy = "Put a token into the Secret records.tokenSecret that may view, add, change and delete prefixes";
   expect(await findHub({ pools, cluster: OWN, hub })).toEqual([
-    error("records", "prefix 10.6.0.0/24: it refuses", remedy),
+    error("Forbidden", "prefix 10.6.0.0/24: it refuses", remedy)({}),
   ]);
 });

@@ -27,7 +27,7 @@ it("lists what keeps addresses from the IPAM of record, without what is over", a
     calls.push(call);
     return { metadata: { resourceVersion: "1" }, items };
   });
-  expect(await findRecords(api, NOW_MS)).toEqual([
+  expect((await findRecords(api, NOW_MS)).map(({ text }) => text)).toEqual([
     "10.6.0.7: The address is not recorded: an entry of others",
     "10.6.0.7: long ago, and again",
     "Addresses of pods are not recorded: no answer",

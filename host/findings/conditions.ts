@@ -1,0 +1,42 @@
+/**
+ * The conditions of pools, Subnets, ReservedIPs and the Coordinator, and the findings in them. The controller writes
+ * what it finds as a condition; the finding's id is its reason.
+ */
+import { documentation } from "../lib/documentation.ts";
+import type { Finding } from "../records/finding.ts";
+import type { Condition } from "../resources/status.ts";
+import { error, warning } from "./problem.ts";
+
+/** The reasons of conditions that are false because nothing is wrong. */
+export const WELL = {
+  Stalled: "NotStalled",
+  InvalidValues: "AllValid",
+  Overlap: "NoOverlap",
+  OutsideSubnet: "Inside",
+  InUseOutsideRange: "AllInside",
+  InUseElsewhere: "NoneElsewhere",
+  OtherMask: "SameMask",
+  DeletedWithHolders: "NoHolders",
+  ProxyArpSuspected: "NoProxyArp",
+  ReservedInUse: "NoneInUse",
+  Full: "NobodyWaits",
+} as const;
+
+/** Conditions that are good when they are true. */
+export const GOOD: ReadonlySet<string> = new Set(["Ready", "Supplied"]);
+
+/** Pods get no address, or share one with others. */
+const ERRORS: readonly string[] = [...GOOD, "Full", "InUseElsewhere"];
+
+/** Returns one finding for each message. `object`: `IPPool blue`. */
+export function findInConditions(object: string, conditions: readonly Condition[]): Finding[] {
+  const wrong = conditions.filter(({ type, status, reason }) => {
+    if (type === "Stalled" || reason === "Terminating") return false;
+    return GOOD.has(type) ? status === "False" : status === "True" && type in WELL;
+  });
+  const once = wrong.filter((each, at) => wrong.findIndex(({ message }) => message === each.message) === at);
+  return once.map(({ type, reason, message }) => {
+    const problem = ERRORS.includes(type) ? error : warning;
+    return problem(reason, "{message}", `See ${documentation("pool-status.html#conditions")}`)({ message }, { object });
+  });
+}
