@@ -116,7 +116,8 @@ export function checkPools(pools: readonly IpPool[]): PoolCheck {
       problems.push(`IPPool "${pool.name}" ${reason}`);
     } else {
       const faults = describeFaults(pool.spec);
-      if (faults !== undefined) problems.push(`IPPool "${pool.name}" has values that new pools cannot have: ${faults}`);
+      if (faults !== undefined)
+        problems.push(`IPPool "${pool.name}" has values that new IPPools cannot have: ${faults}`);
       fitting.add(pool);
       names.add(pool.name);
     }

@@ -76,9 +76,9 @@ it("the agent serves what is left, names the fields, and refuses a pool that has
   await expect
     .poll(problems, { timeout: 30_000 })
     .toEqual([
-      `IPPool "edge" has values that new pools cannot have: field "spec.gateway": found "10.77.0.255", ${NO_EDGE}`,
+      `IPPool "edge" has values that new IPPools cannot have: field "spec.gateway": found "10.77.0.255", ${NO_EDGE}`,
       `IPPool "loop" is refused: field "spec.subnet": found "127.10.0.0/24", ${SPECIAL}`,
-      `IPPool "mixed" has values that new pools cannot have: field "spec.ips[0]": found "223.255.255.254-224.0.0.9", ${SPECIAL}`,
+      `IPPool "mixed" has values that new IPPools cannot have: field "spec.ips[0]": found "223.255.255.254-224.0.0.9", ${SPECIAL}`,
     ]);
   const add = async (name: string, pool: string) => {
     const pod = await world.createPod({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });

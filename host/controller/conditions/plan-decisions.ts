@@ -95,7 +95,7 @@ function* decidePool(pool: ControlledPool, { refused, inUse, sharing, subnets, s
   const refusal = refused.get(name);
   if (supplied !== undefined) yield supplied;
   yield readyPool(pool, refusal);
-  yield* decideValues(pool);
+  yield* decideValues("IPPool", pool);
   const isClash = refusal !== undefined && value !== undefined && refuseFaulty(value) === undefined;
   if (isClash) yield bad("Overlap", "SubnetsOverlap", `IPPool "${name}" ${refusal}`);
   else yield* decideSharing("IPPools", sharing.get(name));
@@ -139,9 +139,9 @@ function ready({ value, fault, deleting }: Controlled<unknown>): Decision {
 }
 
 /** Not invalid as a whole: what the values leave is served. */
-function* decideValues({ value }: Controlled<IpPool | Subnet>): Iterable<Decision> {
+function* decideValues(kind: string, { name, value }: Controlled<IpPool | Subnet>): Iterable<Decision> {
   const faults = value && describeFaults(value.spec);
-  const message = `The specification has values that new objects cannot have: ${faults}`;
+  const message = `${kind} "${name}" has values that new ${kind}s cannot have: ${faults}`;
   if (faults !== undefined) yield bad("InvalidValues", "AcceptedBefore", message);
 }
 
@@ -191,7 +191,7 @@ function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undef
 function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sharing>, supply: SuppliedDecisions) {
   const full = supply.subnets.get(subnet.name);
   yield ready(subnet);
-  yield* decideValues(subnet);
+  yield* decideValues("Subnet", subnet);
   yield* decideSharing("Subnets", sharing.get(subnet.name));
   if (full !== undefined) yield full;
 }

@@ -63,12 +63,13 @@ describe("InvalidValues", () => {
   it("names what a pool or a Subnet has had since an earlier release, which is ready", () => {
     const edge = { subnet: "10.7.0.0/24", gateway: "10.7.0.255" };
     const { pools, subnets } = look({ pools: [pool("edge", edge)], subnets: [subnet("edge", edge)] });
-    for (const findings of [pools.get("edge"), subnets.get("edge")]) {
-      expect(of(findings, "InvalidValues")).toBe(
-        '+AcceptedBefore The specification has values that new objects cannot have: field "spec.gateway": found "10.7.0.255", ' +
-          "want another address than the first and the last one of 10.7.0.0/24",
-      );
-      expect(find(findings, "Ready").isTrue).toBe(true);
+    for (const [kind, all] of Object.entries({ IPPool: pools, Subnet: subnets })) {
+      const start = `+AcceptedBefore ${kind} "edge" has values that new ${kind}s cannot have: field "spec.gateway": found`;
+      const end = '"10.7.0.255", want another address than the first and the last one of 10.7.0.0/24';
+      expect([of(all.get("edge"), "InvalidValues"), of(all.get("edge"), "Ready")]).toEqual([
+        `${start} ${end}`,
+        "+Ready",
+      ]);
     }
   });
 
