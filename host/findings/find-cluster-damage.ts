@@ -2,6 +2,7 @@
  * Finds faults that only the whole cluster shows: addresses on two nodes, objects of nodes and pools that are gone,
  * pods whose addresses no object explains.
  */
+import { documentation } from "../lib/documentation.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import { formatAddressName } from "../records/allocation-record.ts";
 import type { CheckRecord } from "../records/check-record.ts";
@@ -60,7 +61,7 @@ export const CLUSTER_PROBLEMS = {
   noAgent: error(
     "orphan",
     "the API server has an IPAllocation of it for node {node}, on which no agent runs",
-    "Run the agent on that node, or remove the node from the cluster",
+    `Run the agent on that node; of one that is lost: ${documentation("garbage-collection.html#a-lost-node")}`,
   ),
   noPool: error(
     "wrong-pool",
