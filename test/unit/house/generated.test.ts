@@ -12,8 +12,8 @@ const texts = await generatedTexts();
 const json = generatedJson();
 const sections = generatedSections();
 
-const PART = "deploy/crds/addressranges.yaml";
-const tracked = listTracked().filter((path) => !(isAlone && path === PART));
+const PARTS = ["addressranges", "rangemembers"].map((name) => `deploy/crds/${name}.yaml`);
+const tracked = listTracked().filter((path) => !(isAlone && PARTS.includes(path)));
 
 const attributed = readFileSync(join(root, ".gitattributes"), "utf8")
   .split("\n")
