@@ -28,6 +28,9 @@ export const GOOD: ReadonlySet<string> = new Set(["Ready", "Supplied"]);
 /** Pods get no address, or share one with others. */
 const ERRORS: readonly string[] = [...GOOD, "Full", "InUseElsewhere"];
 
+/** Of the Coordinator: pods get addresses nevertheless. */
+const NETWORKS_UNKNOWN = "NetworksUnknown";
+
 /** Returns one finding for each message. `object`: `IPPool blue`. */
 export function findInConditions(object: string, conditions: readonly Condition[]): Finding[] {
   const wrong = conditions.filter(({ type, status, reason }) => {
@@ -36,7 +39,7 @@ export function findInConditions(object: string, conditions: readonly Condition[
   });
   const once = wrong.filter((each, at) => wrong.findIndex(({ message }) => message === each.message) === at);
   return once.map(({ type, reason, message }) => {
-    const problem = ERRORS.includes(type) ? error : warning;
+    const problem = ERRORS.includes(type) && reason !== NETWORKS_UNKNOWN ? error : warning;
     return problem(reason, "{message}", `See ${documentation("pool-status.html#conditions")}`)({ message }, { object });
   });
 }

@@ -10,6 +10,7 @@ it.each(cases<string[]>`
   the controller of others ${["Synced False Failed no"]} => nothing
   pods get no address ${["Supplied False SubnetFull it is full"]} => error SubnetFull IPPool blue: it is full
   a Subnet lacks addresses ${["Full True PoolsWait two wait"]} => error PoolsWait IPPool blue: two wait
+  service networks are unknown ${["Ready False NetworksUnknown of none"]} => warning NetworksUnknown IPPool blue: of none
   its addresses are shared ${["Overlap True SharedAddresses by two"]} => warning SharedAddresses IPPool blue: by two
   agents refuse it, which three conditions say ${["Ready False Refused why", "Stalled True Refused why", "Overlap True SubnetsOverlap why"]}
     => error Refused IPPool blue: why
