@@ -2,7 +2,7 @@
  * What each namespace has, and what it retains against what it runs: one StatefulSet of a million replicas, whose pods
  * are made by hand one after the other, or as many IPAMClaims, fill no pool.
  */
-import type { Change } from "../kubernetes/mirror.ts";
+import { type Change, valueAfter } from "../kubernetes/mirror.ts";
 import { byName } from "../lib/order.ts";
 import { type CachedAllocation, countedFor } from "./cached-allocation.ts";
 
@@ -41,7 +41,7 @@ export class NamespaceShares {
   /** Returns the name of what is retained beyond the limit since the change, if something is. */
   apply(change: Change<CachedAllocation>): string | undefined {
     const { before } = change;
-    const now = change.kind === "set" ? change.value : undefined;
+    const now = valueAfter(change);
     const isKept = now?.spec.state === "Kept";
     if (isKept && before?.spec.state === "Kept") return undefined;
     if (before !== undefined) this.#count(before, -1);

@@ -409,18 +409,19 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   );
   later.allocations = allocations;
   const closing = new AbortController();
+  const { watches } = resources;
   const epoch = new RegistryEpoch({
     ...{ known: knownEpoch, random, log },
     line: {
-      isWatching: () => resources.epochWatch.isWatching && api.confirming === undefined,
+      isWatching: () => watches.epoch.isWatching && api.confirming === undefined,
       watching: async (signal) => {
-        await resources.epochWatch.watching(signal);
+        await watches.epoch.watching(signal);
         // The first answer may have raised a suspicion.
         await api.confirming;
       },
-      session: () => resources.epochWatch.stats.watches,
-      silence: () => resources.epochWatch.silence,
-      othersRestMs: () => resources.epochWatch.answeredMs + OTHERS_LOOK_MS - Date.now(),
+      session: () => watches.epoch.stats.watches,
+      silence: () => watches.epoch.silence,
+      othersRestMs: () => watches.epoch.answeredMs + OTHERS_LOOK_MS - Date.now(),
     },
     port: new KubernetesEpoch({
       ...{ api, node },
@@ -437,7 +438,6 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   });
   poolCache.followRegistry(() => ({ epoch: epoch.inForce, sinceMs: resources.heardSinceMs }));
   later.epoch = epoch;
-  const { watches } = resources;
   followEpoch(watches, (record) => {
     epoch.follow(record);
     // Blocks may count as confirmed now.

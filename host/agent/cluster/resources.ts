@@ -126,11 +126,6 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     return this.watches.pods.isSynced && this.watches.pods.problems.length === 0;
   }
 
-  /** The watch of the registry's epoch. */
-  get epochWatch(): Pick<Watches["epoch"], "isWatching" | "answeredMs" | "watching" | "silence" | "stats"> {
-    return this.watches.epoch;
-  }
-
   /** Since when changes of pools have been heard of, as {@link Reflector.heardSinceMs}. */
   get heardSinceMs(): number {
     return this.watches.pools.heardSinceMs;

@@ -10,6 +10,7 @@ import type { Finding } from "../../records/finding.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
 import { decodeIpPool } from "../../resources/ip-pool.ts";
+import { readNetworkStatus } from "../../resources/network-status.ts";
 import { condition } from "../../resources/status.ts";
 import { CLUSTER_PATIENCE_MS, orNote, readObjects, tryTo } from "../cluster-source.ts";
 
@@ -75,11 +76,6 @@ const podSchema = z.object({
   }),
 });
 
-/** The annotation by which Multus shows the addresses of all NICs. */
-const NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status";
-
-const networkStatus = z.array(z.object({ ips: z.array(z.string()).optional() }));
-
 function podOf(object: KubeObject): AddressedPod | undefined {
   const { data } = podSchema.safeParse(object);
   if (data === undefined) return undefined;
@@ -87,8 +83,8 @@ function podOf(object: KubeObject): AddressedPod | undefined {
   const { namespace, name, uid, annotations } = metadata;
   const isFinished = status.phase === "Succeeded" || status.phase === "Failed";
   if (spec.hostNetwork === true || metadata.deletionTimestamp !== undefined || isFinished) return undefined;
-  const shown = tryTo(() => networkStatus.parse(JSON.parse(annotations?.[NETWORK_STATUS] ?? "[]"))) ?? [];
-  const texts = new Set([...(status.podIPs ?? []).map(({ ip }) => ip), ...shown.flatMap(({ ips = [] }) => ips)]);
+  const shown = readNetworkStatus(annotations).flatMap(({ ips }) => ips);
+  const texts = new Set([...(status.podIPs ?? []).map(({ ip }) => ip), ...shown]);
   const ips = [...texts].flatMap((text) => parseIp(text) ?? []);
   return ips.length === 0 ? undefined : { namespace, name, uid, node: spec.nodeName ?? "", ips };
 }

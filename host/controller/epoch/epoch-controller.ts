@@ -6,6 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { isConflict } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
+import { valueAfter } from "../../kubernetes/mirror.ts";
 import { CONFIG_MAPS, collectionPath, NODES, objectPath } from "../../kubernetes/paths.ts";
 import { KubernetesEpoch } from "../../registry/epoch/kubernetes-epoch.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
@@ -65,7 +66,7 @@ export const startEpoch: StartController = (deps) => {
       caches.epoch.subscribe(wake),
       caches.vendorConf.subscribe(wake),
       caches.nodes.subscribe((change) => {
-        const [now, before] = [change.kind === "set" ? change.value : undefined, change.before];
+        const [now, before] = [valueAfter(change), change.before];
         if (nodeStatus(now) === "ready") state.since.delete(`node ${change.key}`);
         if (markedAs(now) !== markedAs(before) || nodeStatus(now) !== nodeStatus(before)) wake();
       }),

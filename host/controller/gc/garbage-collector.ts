@@ -10,6 +10,7 @@ import { ConfigError } from "../../config/config-error.ts";
 import type { PodFacts } from "../../ipam/leak.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
+import { valueAfter } from "../../kubernetes/mirror.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
 import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
@@ -95,7 +96,7 @@ class Collector implements GarbageCollector {
     this.#sweepDueMs = deps.clock.nowMs();
     this.#unsubscribe = [
       deps.caches.nodes.subscribe((change) => {
-        const node = change.kind === "set" ? change.value : undefined;
+        const node = valueAfter(change);
         if (this.#nodeChanges.update(change.key, nodeStatus(node), node?.machine) === "back")
           this.#observations.forgetNode(change.key);
       }),

@@ -6,6 +6,7 @@
 import { ConfigError } from "../../config/config-error.ts";
 import { describeFailure, pause, pauseMs } from "../../kubernetes/http/retry.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
+import { valueAfter } from "../../kubernetes/mirror.ts";
 import { objectPath, PODS } from "../../kubernetes/paths.ts";
 import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { decodePod } from "../../resources/pod.ts";
@@ -33,7 +34,7 @@ class NoticeController implements Controller {
     this.#deps = deps;
     this.#signal = AbortSignal.any([deps.leading, this.#closing.signal]);
     this.#unsubscribe = deps.caches.allocations.subscribe((change) => {
-      const after = change.kind === "set" ? change.value : undefined;
+      const after = valueAfter(change);
       for (const suspicion of planNotices(change.before, after)) this.#suspect(change.key, suspicion);
     });
   }

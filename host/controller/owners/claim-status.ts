@@ -5,6 +5,7 @@
 
 import { ConfigError } from "../../config/config-error.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
+import { valueAfter } from "../../kubernetes/mirror.ts";
 import { IPAM_CLAIMS, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
@@ -41,7 +42,7 @@ class ClaimStatusController {
       restMs: () => CLAIM_STATUS_REST_MS,
       follow: (wake) => [
         caches.allocations.subscribe((change) => {
-          const isOurs = this.#note(change.key, change.kind === "set" ? change.value : undefined, change.before);
+          const isOurs = this.#note(change.key, valueAfter(change), change.before);
           if (isOurs) wake();
         }),
       ],

@@ -1,7 +1,7 @@
 /** The workloads that name Subnets (docs/subnets.md), as the controller follows them. */
 import { isDeepStrictEqual } from "node:util";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
-import type { Change } from "../../kubernetes/mirror.ts";
+import { type Change, valueAfter } from "../../kubernetes/mirror.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, NETWORK_DEFINITIONS, PODS } from "../../kubernetes/paths.ts";
 import type { Reflector, ReflectorOptions } from "../../kubernetes/reflector.ts";
@@ -63,7 +63,7 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
   const follow = ({ kind, read, ...own }: Followed): Reflector<TrackedObject> => {
     const onChange = (change?: Change<TrackedObject>): void => {
       if (change === undefined || isSame(change)) return;
-      const now = change.kind === "set" ? change.value : undefined;
+      const now = valueAfter(change);
       if (now?.isEnding !== change.before?.isEnding) noteEnding(change.key, now?.isEnding === true);
       owners.update(`${kind} ${change.key}`, change.before, now);
       listeners.tell();

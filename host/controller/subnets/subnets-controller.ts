@@ -4,7 +4,7 @@
  */
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { ApiError, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
-import type { Change } from "../../kubernetes/mirror.ts";
+import { type Change, valueAfter } from "../../kubernetes/mirror.ts";
 import { objectPath } from "../../kubernetes/paths.ts";
 import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
@@ -138,7 +138,7 @@ class SubnetsController implements Controller {
   /** A status is written often, and planning reads nothing of it. */
   #onPool(change: Change<ControlledPool>): void {
     const { before } = change;
-    const now = change.kind === "set" ? change.value : undefined;
+    const now = valueAfter(change);
     if (before !== undefined && now?.uid !== before.uid) this.#reserved.delete(before.uid);
     const names = [before, now].flatMap((pool) => (pool === undefined ? [] : [pool.value?.spec.generated?.subnet]));
     const isSame = before !== undefined && now !== undefined && isSamePool(before, now);
@@ -154,7 +154,7 @@ class SubnetsController implements Controller {
 
   #onAllocation(change: Change<CachedAllocation>): void {
     const { kind, before } = change;
-    const states = [before, kind === "set" ? change.value : undefined];
+    const states = [before, valueAfter(change)];
     const strays = states.flatMap((each) => (each !== undefined && this.#isStray(each) ? each : []));
     for (const stray of strays) this.#changeAround(stray);
     const isFreed = kind === "gone" && this.#waiting.has(before.spec.pool);

@@ -7,6 +7,7 @@ import type { ControlledPool } from "../../../host/controller/objects.ts";
 import { patchIfSame } from "../../../host/controller/patch.ts";
 import { startReconciling } from "../../../host/controller/reconcile-loop.ts";
 import type { Controller } from "../../../host/controller/types.ts";
+import { valueAfter } from "../../../host/kubernetes/mirror.ts";
 import { statusPath } from "../../../host/kubernetes/paths.ts";
 import { messageOf } from "../../../host/lib/describe.ts";
 import { inParallel } from "../../../host/lib/in-parallel.ts";
@@ -57,7 +58,7 @@ export function startBlocks(deps: BlocksDeps): Controller {
     restMs: () => BLOCKS_REST_MS,
     follow: (wake) => [
       caches.pools.subscribe((change) => {
-        const now = change.kind === "set" ? change.value : undefined;
+        const now = valueAfter(change);
         if (sourceOf(now) === undefined && sourceOf(change.before) === undefined) return;
         const isMarked = now?.value?.wanted !== change.before?.value?.wanted;
         if (isMarked && now?.value !== undefined) blocks.noteWaiting(now.value);

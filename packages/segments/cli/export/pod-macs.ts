@@ -3,16 +3,13 @@ import * as z from "zod";
 import { listObjects } from "../../../../host/cli/cluster-source.ts";
 import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { PODS } from "../../../../host/kubernetes/paths.ts";
-import { tryOr } from "../../../../host/lib/try-or.ts";
 import { formatIp, parseIp } from "../../../../host/net/ip.ts";
 import type { AllocationRecord } from "../../../../host/records/allocation-record.ts";
-
-const NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status";
+import { readNetworkStatus } from "../../../../host/resources/network-status.ts";
 
 const podSchema = z.object({
   metadata: z.object({ namespace: z.string(), name: z.string(), annotations: z.record(z.string(), z.string()) }),
 });
-const nicsSchema = z.array(z.object({ mac: z.string().optional(), ips: z.array(z.string()).default([]) }));
 
 /** Returns the records with the MAC addresses that are known; as they are if the account may not list pods. */
 export async function withMacs(api: KubeApi, records: readonly AllocationRecord[]) {
@@ -31,8 +28,7 @@ function macsOf(pod: unknown): [string, string][] {
   const { data } = podSchema.safeParse(pod);
   if (data === undefined) return [];
   const { namespace, name, annotations } = data.metadata;
-  const nics = nicsSchema.safeParse(tryOr(() => JSON.parse(annotations[NETWORK_STATUS] ?? "[]"), [])).data ?? [];
-  return nics.flatMap(({ mac, ips }) =>
+  return readNetworkStatus(annotations).flatMap(({ mac, ips }) =>
     mac === undefined ? [] : ips.map((address): [string, string] => [keyOf({ namespace, pod: name, address }), mac]),
   );
 }
