@@ -2,7 +2,7 @@
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
  *   node scripts/setup.mjs [product] [reference] [demo] [test] [cluster] [chart] [docs] [nodes] [versions] [podman]
- *     [nautobot] [embeddings] [release] [last-release-product] [last-release] [bench] [allocators] [peers]
+ *     [nautobot] [embeddings] [release] [last-release-product] [last-release] [bench] [peers]
  *                                                                                            default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
@@ -59,7 +59,6 @@ const targets = {
   "last-release-product": { steps: lastReleaseProductSteps },
   "last-release": { steps: lastReleaseSteps },
   bench: { steps: () => [...benchPrograms(), goProgramStep("bench/caller", "benchmarks/node/caller")] },
-  allocators: { steps: () => [goProgramStep("bench/allocators", "benchmarks/core/peers")] },
   peers: { tools: ["whereabouts", "spiderpool"] },
 };
 

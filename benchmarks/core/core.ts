@@ -1,16 +1,10 @@
-/**
- * The benchmark `core`: what an address taken and given back costs in the core, as the agent calls it, and in the
- * allocators of Cilium and host-local, on the same pools.
- * Effects: set-up; child processes, one at a time.
- */
-import { execFileSync } from "node:child_process";
+/** The benchmark `core`: what an address taken and given back costs in the core, as the agent calls it. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pool } from "../../host/core/pool.ts";
 import { PoolSpace } from "../../host/core/pool-space.ts";
-import { formatIp, type Ip } from "../../host/net/ip.ts";
+import type { Ip } from "../../host/net/ip.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { percentile, type Table } from "../../test/lab/statistics.ts";
 import type { Bench, BenchOptions, BenchReport, Target } from "../harness/report.ts";
 import { tableOf } from "../harness/table.ts";
@@ -37,13 +31,8 @@ const POOLS: readonly BenchPool[] = [
   { name: "/16 99 % packed", bits: 16, fill: 0.99, pattern: "packed" },
 ];
 
-const PEERS = ["cilium", "host-local"] as const;
-
-type Contestant = "core" | (typeof PEERS)[number];
-
 /** Nanoseconds of one turn on one pool. */
 interface Figure {
-  readonly contestant: Contestant;
   readonly pool: string;
   readonly ns: number;
 }
@@ -51,19 +40,11 @@ interface Figure {
 export const coreBench: Bench = { name: "core", run: async (options) => runCore(options) };
 
 function runCore({ quick }: BenchOptions): BenchReport {
-  runSetup("allocators");
   const wasm = readFileSync(join(root, "dist", "core", "berth-core.wasm"));
-  const figures: Figure[] = [];
-  const versions: Record<string, string> = {};
-  for (let turn = 0; turn < (quick ? 1 : TURNS); turn++) {
-    for (const pool of POOLS) figures.push({ contestant: "core", pool: pool.name, ns: timeCore(wasm, pool) });
-    for (const peer of PEERS) {
-      const { version, figures: ofPeer } = playPeer(peer);
-      versions[peer] = version;
-      figures.push(...ofPeer);
-    }
-  }
-  return { tables: [tabulate(figures)], targets: [sizeTarget(wasm)], notes: NOTES, versions };
+  const turns = Array.from({ length: quick ? 1 : TURNS }, () =>
+    POOLS.map((pool) => ({ pool: pool.name, ns: timeCore(wasm, pool) })),
+  );
+  return { tables: [tabulate(turns.flat())], targets: [sizeTarget(wasm)], notes: NOTES, versions: {} };
 }
 
 const MOST_BYTES = 16 * 1024;
@@ -73,10 +54,7 @@ function sizeTarget({ length }: Uint8Array): Target {
   return { what: "the core's module", wanted: `≤ ${MOST_BYTES} bytes`, measured: `${length} bytes`, isMet };
 }
 
-const NOTES = [
-  "Cilium's is the bitmap of its service addresses, searched bit by bit from a random one on; host-local's the iterator, over a store in memory instead of its files.",
-  "The core takes addresses in turn (ROUND_ROBIN), called from Node.js as the agent calls it.",
-];
+const NOTES = ["The core takes addresses in turn (ROUND_ROBIN), called from Node.js as the agent calls it."];
 
 /** Returns nanoseconds per address taken and given back: the median of the samples. */
 function timeCore(wasm: Uint8Array, shape: BenchPool): number {
@@ -106,19 +84,10 @@ function sample(pool: Pool, leastMs: number): number {
   }
 }
 
-function playPeer(peer: (typeof PEERS)[number]): { readonly version: string; readonly figures: Figure[] } {
-  const output = execFileSync(join(root, "dist", "bench", "allocators"), [peer], {
-    input: JSON.stringify(POOLS.map(describePool)),
-    encoding: "utf8",
-  });
-  const { version, pools } = JSON.parse(output) as { version: string; pools: { name: string; ns: number }[] };
-  return { version, figures: pools.map(({ name, ns }) => ({ contestant: peer, pool: name, ns })) };
-}
-
 /** The median of the turns. */
 function tabulate(figures: readonly Figure[]): Table {
-  const medianOf = (contestant: Contestant) => (pool: string) => {
-    const own = figures.filter((figure) => figure.pool === pool && figure.contestant === contestant);
+  const medianOf = (pool: string) => {
+    const own = figures.filter((figure) => figure.pool === pool);
     return percentile(
       own.map(({ ns }) => ns),
       0.5,
@@ -128,11 +97,9 @@ function tabulate(figures: readonly Figure[]): Table {
     "Take the next free address and give it back, ns",
     [
       ["pool", (pool) => pool],
-      ["Berth's core", medianOf("core")],
-      ["Cilium", medianOf("cilium")],
-      ["host-local", medianOf("host-local")],
+      ["Berth's core", medianOf],
     ],
-    [...new Set(figures.map(({ pool }) => pool))],
+    POOLS.map(({ name }) => name),
   );
 }
 
@@ -141,8 +108,7 @@ function addressAt(ordinal: number): Ip {
 }
 
 /**
- * Returns the used ordinals, ascending, without the network and the broadcast address, which every allocator keeps to
- * itself.
+ * Returns the used ordinals, ascending, without the network and the broadcast address, which are masked.
  */
 function usedOrdinals({ bits, fill, pattern }: BenchPool): number[] {
   const size = 2 ** bits;
@@ -162,10 +128,4 @@ function nextSeed(seed: number): number {
   x ^= x >>> 17;
   x ^= x << 5;
   return x >>> 0;
-}
-
-/** The pool as the peers' program reads it. */
-function describePool(pool: BenchPool): { name: string; prefix: string; used: string[] } {
-  const used = usedOrdinals(pool).map((ordinal) => formatIp(addressAt(ordinal)));
-  return { name: pool.name, prefix: `${formatIp(addressAt(0))}/${32 - pool.bits}`, used };
 }
