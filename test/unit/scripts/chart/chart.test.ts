@@ -73,7 +73,8 @@ it("editors have a title for every value, and only other programs' objects are o
       if (value.title === undefined) untitled.push(`${path}.${key}`);
       visit(value, `${path}.${key}`);
     }
-    for (const each of [place.items, place.additionalProperties, ...(place.anyOf ?? [])])
+    const shared = Object.values<KubernetesObject>(place.definitions ?? {});
+    for (const each of [place.items, place.additionalProperties, ...(place.anyOf ?? []), ...shared])
       if (typeof each === "object") visit(each, `${path}[]`);
     const rest = place.additionalProperties;
     const isOpen = typeof rest === "object" && Object.keys(rest).every((key) => key === "title");
