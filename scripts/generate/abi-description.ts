@@ -26,4 +26,17 @@ export interface AbiDescription {
   readonly exports: readonly AbiExport[];
 }
 
-export const ABI = JSON.parse(readFileSync(join(root, "assembly", "abi.json"), "utf8")) as AbiDescription;
+interface Written extends Omit<AbiDescription, "exports"> {
+  /** What each parameter is, by its name, in order. */
+  readonly exports: readonly (Omit<AbiExport, "params"> & { readonly params: Readonly<Record<string, string>> })[];
+}
+
+const written: Written = JSON.parse(readFileSync(join(root, "assembly", "abi.json"), "utf8"));
+
+export const ABI: AbiDescription = {
+  ...written,
+  exports: written.exports.map(({ params, ...rest }) => ({
+    ...rest,
+    params: Object.entries(params).map(([name, is]) => ({ name, is })),
+  })),
+};
