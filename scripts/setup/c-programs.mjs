@@ -6,7 +6,7 @@
 import { mkdirSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { run } from "./command.mjs";
-import { requireGo } from "./go.mjs";
+import { moduleFolder } from "./go.mjs";
 import { referenceTool, root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
@@ -33,14 +33,11 @@ export function pauseStep() {
 
 /** CRI-O's program in C that makes the namespaces of pods, from its module. */
 export function pinnsStep() {
-  const { source: cwd } = referenceTool("crio");
-  const sourcesOf = () => {
-    const list = ["list", "-mod=readonly", "-f", "{{.Module.Dir}}", "github.com/cri-o/cri-o/cmd/crio"];
-    const folder = run(requireGo(), list, { cwd }).trim();
-    return ["pinns.c", "sysctl.c"].map((name) => join(folder, "pinns", "src", name));
-  };
+  const { source, copied } = referenceTool("crio");
+  const sourcesOf = () =>
+    ["pinns.c", "sysctl.c"].map((name) => join(moduleFolder(copied, source), "pinns", "src", name));
   const flags = ["-std=c99", "-Os", ...STATIC];
-  return compileStep("nodes/pinns", { compiler: "gcc", flags, inputs: [join(cwd, "go.mod")], sourcesOf });
+  return compileStep("nodes/pinns", { compiler: "gcc", flags, inputs: [join(source, "go.mod")], sourcesOf });
 }
 
 function compileStep(program, { compiler, flags, inputs, sourcesOf = () => inputs }) {

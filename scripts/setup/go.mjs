@@ -54,9 +54,11 @@ async function buildTools(tools, options) {
   for (const { directory } of tools) removeAbandoned(directory);
   const temporary = mkdtempSync(`${tools[0].directory}.`);
   try {
-    const [{ source, flags, env }] = tools;
+    const [{ source, flags, env, copied }] = tools;
+    const cwd = copied === undefined ? source : join(temporary, ".module");
+    if (copied !== undefined) run("cp", ["-r", "--no-preserve=mode", moduleFolder(copied, source), cwd]);
     const packages = tools.flatMap((tool) => [...tool.packages.values()].map(({ path }) => path));
-    await goBuild([...flags, "-o", `${temporary}/`, ...packages], { cwd: source, env, ...options });
+    await goBuild([...flags, "-o", `${temporary}/`, ...packages], { cwd, env, ...options });
     for (const { name, packages, directory } of tools) {
       const folder = join(temporary, `.${name}`);
       mkdirSync(folder);
@@ -66,6 +68,11 @@ async function buildTools(tools, options) {
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
+}
+
+/** Returns the folder of a module, which the go.sum of `source` verifies, in Go's cache. */
+export function moduleFolder(module, source) {
+  return JSON.parse(run(requireGo(), ["mod", "download", "-json", module], { cwd: source })).Dir;
 }
 
 /** The step that builds dist/<program> from the module in the folder `source` of the repository. */

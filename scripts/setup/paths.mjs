@@ -33,7 +33,8 @@ const EXECUTABLES = { server: "etcd", cmd: "whereabouts" };
 /**
  * The tools by the names of their folders in the cache: the module that has a tool's version, and which programs it
  * is, unless it is all of that module, or the one of its own name. `in`: the folder of scripts/reference with the
- * go.mod, where it is not the common one; `tags` and `env` are those of a build.
+ * go.mod, where it is not the common one; `isCopied`: it is built in a copy of its module, by the go.mod and the go.sum
+ * there; `tags` and `env` are those of a build.
  */
 const tools = {
   cnitool: { module: "github.com/containernetworking/cni" },
@@ -49,23 +50,26 @@ const tools = {
   modzip: { module: "golang.org/x/mod" },
   whereabouts: { module: "github.com/k8snetworkplumbingwg/whereabouts" },
   "kubernetes-1.31": { module: "k8s.io/kubernetes", in: "kubernetes-1.31" },
-  spiderpool: { module: "github.com/spidernet-io/spiderpool", in: "spiderpool" },
+  spiderpool: { module: "github.com/spidernet-io/spiderpool", in: "spiderpool", isCopied: true },
   // Without the snapshotters and the tracer that the lab does not use.
   containerd: {
     module: "github.com/containerd/containerd/v2",
     in: "containerd",
+    isCopied: true,
     tags: ["no_btrfs", "no_zfs", "no_devmapper", "no_tracing"],
   },
   // With the C library, which its store needs; without optional libraries of Debian. Podman likewise.
   crio: {
     module: "github.com/cri-o/cri-o",
     in: "crio",
+    isCopied: true,
     tags: ["containers_image_ostree_stub", "containers_image_openpgp", "exclude_graphdriver_btrfs", "btrfs_noversion"],
     env: { CGO_ENABLED: "1" },
   },
   podman: {
     module: "github.com/containers/podman/v5",
     in: "podman",
+    isCopied: true,
     tags: ["containers_image_openpgp", "exclude_graphdriver_btrfs", "btrfs_noversion"],
     env: { CGO_ENABLED: "1" },
   },
@@ -76,12 +80,12 @@ export const GO_FLAGS = ["-trimpath", "-gcflags=all=-dwarf=false"];
 
 /**
  * A tool: the folder of its go.mod and the version that this asks for, its packages there by the names of their
- * executables, what `go build` is called with, and the folder in the cache where they are. That has a hash of all these
- * in its name: what is there is current.
+ * executables, what `go build` is called with, the module in a copy of which it is built, if any, and the folder in the
+ * cache where they are. That has a hash of all these in its name: what is there is current.
  */
 export function referenceTool(tool) {
   if (!(tool in tools)) throw new Error(`There is no reference tool "${tool}"`);
-  const { module, programs, in: folder = "", tags = [], env = {} } = tools[tool];
+  const { module, programs, in: folder = "", isCopied = false, tags = [], env = {} } = tools[tool];
   const source = join(root, "scripts", "reference", folder);
   const files = ["go.mod", "go.sum", join(tool, "main.go")].map((name) => join(source, name));
   const text = readFileSync(files[0], "utf8");
@@ -102,7 +106,8 @@ export function referenceTool(tool) {
   const hash = createHash("sha256").update(JSON.stringify([process.arch, flags, env]));
   for (const file of files) if (existsSync(file)) hash.update(readFileSync(file));
   const name = `${tool.replace(/-[\d.]+$/, "")}-${version}-${hash.digest("hex").slice(0, 12)}`;
-  return { source, version, packages, flags, env, directory: join(cacheDir(), name) };
+  const copied = isCopied ? `${module}@v${version}` : undefined;
+  return { source, version, packages, flags, env, copied, directory: join(cacheDir(), name) };
 }
 
 /**
