@@ -5,22 +5,41 @@
 import { type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { SourceName } from "../records/audit-line.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import type { Workload } from "../resources/member.ts";
 import { countBlockStates, type PoolSource } from "../resources/pool-source.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
 import type { PoolCache } from "./pool-cache.ts";
 import { findWithholding, withheldFrom } from "./withheld.ts";
 
-/** An address of a pool for a NIC. `replaces` is the version of the allocation to take over; `requested`: by name. */
-export interface Picked {
-  readonly ifName: string;
-  readonly pool: IpPool;
+/** An address of a pool to claim for a NIC. */
+export interface Proposal {
+  readonly space: string;
   readonly ip: Ip;
+  /** Of the pool's subnet. */
+  readonly prefixLength: number;
+  /** Name of the pool. */
+  readonly pool: string;
+  readonly ifName: string;
+  /** Version of the Cooling or Quarantined allocation to take over. Default: the address must be free. */
   readonly replaces?: number;
+  /** By name: an address that was claimed for the NIC and never attached gives way to it. */
   readonly requested?: boolean;
-  /** Must be probed before use: a pod on a lost node may still answer for it. */
+  /**
+   * A pod on a lost node may still answer for the address: it is Bound as if it came from quarantine ({@link
+   * Allocation.quarantine}).
+   */
   readonly needsProbe?: boolean;
   /** Default: it was free, or requested. */
   readonly source?: SourceName;
+  /** The address owner, in place of the claim's. */
+  readonly workload?: Workload | undefined;
+}
+
+export function proposalOf(
+  { name: pool, spec }: IpPool,
+  nic: Pick<Proposal, "ifName" | "ip"> & Partial<Proposal>,
+): Proposal {
+  return { ...nic, space: spec.addressSpace, prefixLength: spec.subnet.length, pool };
 }
 
 /** A family of a NIC for which no pool has a free address, with the reason by pool name. */
@@ -30,8 +49,8 @@ export interface Shortage {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-export type Pick =
-  | { readonly kind: "picked"; readonly picked: readonly Picked[] }
+export type Picked =
+  | { readonly kind: "picked"; readonly picked: readonly Proposal[] }
   | { readonly kind: "short"; readonly shortage: Shortage };
 
 interface PickOptions {
@@ -39,14 +58,14 @@ interface PickOptions {
   /** Returns where the search in a pool starts: a hash of the pod, so that nodes do not collide. */
   readonly seedOf: (ifName: string, family: Family) => number;
   /** Addresses that were chosen before: requested, or to be taken over. */
-  readonly assigned: readonly Picked[];
+  readonly assigned: readonly Proposal[];
   /** Returns whether the pool is searched from the seed even if its selection is ascending. Default: false. */
   readonly randomize?: ((pool: string) => boolean) | undefined;
 }
 
 /** An `assigned` address counts as picked for its NIC and family. */
-export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, randomize }: PickOptions): Pick {
-  const picked: Picked[] = [];
+export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, randomize }: PickOptions): Picked {
+  const picked: Proposal[] = [];
   for (const nic of nics) {
     for (const demand of nic.families) {
       const given = assigned.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
@@ -64,8 +83,8 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
   return { kind: "picked", picked };
 }
 
-export function cancelReservations(poolCache: PoolCache, picked: readonly Picked[]): void {
-  for (const { pool, ip } of picked) poolCache.cancel(pool.spec.addressSpace, ip);
+export function cancelReservations(poolCache: PoolCache, picked: readonly Proposal[]): void {
+  for (const { space, ip } of picked) poolCache.cancel(space, ip);
 }
 
 function pickOne(
@@ -73,10 +92,10 @@ function pickOne(
   nic: NicDemand,
   demand: FamilyDemand,
   { seed, randomize }: { seed: number; randomize: PickOptions["randomize"] },
-): Picked | undefined {
+): Proposal | undefined {
   for (const pool of poolsOf(demand)) {
     const ip = takeFor(poolCache, nic, pool, () => poolCache.take(pool, seed, randomize?.(pool.name)));
-    if (ip !== undefined) return { ifName: nic.ifName, pool, ip };
+    if (ip !== undefined) return proposalOf(pool, { ifName: nic.ifName, ip });
   }
   return undefined;
 }

@@ -188,6 +188,10 @@ export class PoolCache {
     return network;
   }
 
+  find(poolName: string): IpPool | undefined {
+    return this.#entries.get(poolName)?.pool;
+  }
+
   get occupied(): OccupiedIps {
     return this.#occupied;
   }

@@ -6,7 +6,7 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import { NOT_IN_RANGES } from "../resources/locate-address.ts";
 import { type Candidate, familyName, type NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
-import { type Picked, poolsOf } from "./pick.ts";
+import { type Proposal, poolsOf, proposalOf } from "./pick.ts";
 import type { PoolCache } from "./pool-cache.ts";
 import { noPoolMatches } from "./refusal.ts";
 import { findWithholding } from "./withheld.ts";
@@ -46,7 +46,7 @@ export function assignRequested(
   nic: NicDemand,
   requested: readonly RequestedIp[],
   held: readonly Ip[] = [],
-): Picked[] {
+): Proposal[] {
   const byFamily = new Map<Family, Ip>();
   return requested.map(({ ip, length, source }) => {
     const first = byFamily.get(ip.family);
@@ -70,7 +70,7 @@ export function assignRequested(
       const text = `${formatIp(ip)}/${length}: the subnet of pool "${found.pool.name}" has length ${subnet.length}`;
       throw refuseRequested(ErrorCode.InvalidNetworkConfig, source, text);
     }
-    return { ifName: nic.ifName, pool: found.pool, ip, requested: true };
+    return proposalOf(found.pool, { ifName: nic.ifName, ip, requested: true });
   });
 }
 

@@ -2,10 +2,11 @@
  * The claims by which NICs have addresses, and which of several addresses of one member, NIC and family is the member's
  * (docs/decisions/0049).
  */
+import type { Proposal } from "../ipam/pick.ts";
 import { compareText } from "../lib/order.ts";
 import { equalIp } from "../net/ip.ts";
 import { isOfOtherNetwork } from "./nic.ts";
-import { type Allocation, type Claim, type ClaimName, type Proposal, UNNAMED } from "./registry.ts";
+import { type Allocation, type Claim, type ClaimName, UNNAMED } from "./registry.ts";
 
 /** Most earlier claims that are remembered of one address. Of older ones the pods decide. */
 const MAX_EARLIER_CLAIMS = 8;

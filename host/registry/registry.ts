@@ -3,6 +3,7 @@
  * free. Implementations: SqliteRegistry (embedded), KubernetesRegistry (cluster).
  */
 
+import type { Proposal } from "../ipam/pick.ts";
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import type { AllocationState } from "../resources/ip-allocation.ts";
@@ -98,21 +99,6 @@ export interface Allocation {
    * version, negative (cluster only).
    */
   readonly version: number;
-}
-
-/** An address to claim for one NIC. */
-export interface Proposal extends Pick<Allocation, "space" | "ip" | "prefixLength" | "pool" | "ifName"> {
-  /** Version of the Cooling or Quarantined allocation to take over. Default: the address must be free. */
-  readonly replaces?: number;
-  /** The caller requested this address: an address that was claimed for the NIC and never attached gives way to it. */
-  readonly requested?: boolean;
-  /**
-   * Another machine may answer for the address: it is Bound as if it came from quarantine ({@link
-   * Allocation.quarantine}).
-   */
-  readonly needsProbe?: boolean;
-  /** The address owner, in place of the claim's. */
-  readonly workload?: Workload;
 }
 
 /** The part of a row that describes the NIC of its ADD. */

@@ -17,6 +17,7 @@ import { cooldownsOf, PoolInventory } from "../../host/agent/ipam/pool-inventory
 import type { AddressDemand } from "../../host/agent/ipam/sources/source.ts";
 import { AddDeadline } from "../../host/agent/request/add-deadline.ts";
 import { type AttachRequest, decodeRequest } from "../../host/cni/request.ts";
+import type { Proposal } from "../../host/ipam/pick.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
@@ -26,7 +27,7 @@ import type { Journal } from "../../host/registry/journal.ts";
 import type { LiveStatus } from "../../host/registry/kubernetes/decide.ts";
 import { KubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { LostObserver } from "../../host/registry/kubernetes/object-sync.ts";
-import type { Allocation, Claim, Proposal, Registry } from "../../host/registry/registry.ts";
+import type { Allocation, Claim, Registry } from "../../host/registry/registry.ts";
 import type { SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";

@@ -31,7 +31,7 @@ import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
 import { isUnsaid } from "./occupied-addresses.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
-import { type AddressDemand, type ForeseenRows, isAt, isSameAddress } from "./sources/source.ts";
+import { type AddressDemand, type ForeseenRows, isSameAddress } from "./sources/source.ts";
 import { firstNicOf } from "./subject.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
@@ -143,7 +143,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   };
   try {
     const isRetained = (row: Allocation) =>
-      claimed.picked.some((each) => each.source === "retained" && isAt(each, row));
+      claimed.picked.some((each) => each.source === "retained" && isSameAddress(each, row));
     if (isLeasing)
       await requireLeased(cluster, {
         held,
@@ -173,7 +173,7 @@ function sourcesOf({ held, created, picked }: Claimed, ahead: readonly Allocatio
   return held.map((each) => {
     if (ahead.some((row) => isSameAddress(row, each))) return "prefetched";
     if (!created.some((row) => isSameAddress(row, each))) return "own";
-    const pick = picked.find((candidate) => isAt(candidate, each));
+    const pick = picked.find((candidate) => isSameAddress(candidate, each));
     return pick?.requested === true ? "requested" : (pick?.source ?? "free");
   });
 }

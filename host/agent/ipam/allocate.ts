@@ -5,11 +5,11 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { NicDemand } from "../../ipam/model.ts";
-import type { Pick, Picked } from "../../ipam/pick.ts";
+import type { Picked, Proposal } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { numberOf } from "../../registry/claims.ts";
-import type { Allocation, Bound, ClaimedPart, ClaimOutcome, Proposal } from "../../registry/registry.ts";
+import type { Allocation, Bound, ClaimedPart, ClaimOutcome } from "../../registry/registry.ts";
 import { CoolingAddresses } from "./sources/cooling.ts";
 import { FreeAddresses } from "./sources/free.ts";
 import { OthersCooling } from "./sources/others-cooling.ts";
@@ -42,7 +42,7 @@ export interface Claimed {
   /** As in {@link ClaimOutcome}. */
   readonly previous: readonly Allocation[];
   /** The proposed addresses with their sources. */
-  readonly picked: readonly Picked[];
+  readonly picked: readonly Proposal[];
 }
 
 /** Throws CniError 100, 101, 11 or 7 when the demand cannot be met; then nothing of it is kept. */
@@ -69,7 +69,7 @@ class AddressAllocator {
   /** The NIC has some of the families and lacks others. */
   #isPartial = false;
   /** The results of the claims so far, which are claimed no more. */
-  #kept: Required<ClaimedPart> & { readonly picked: readonly Picked[] } = NOTHING;
+  #kept: Required<ClaimedPart> & { readonly picked: readonly Proposal[] } = NOTHING;
 
   constructor(deps: AllocateDeps, demand: AddressDemand) {
     const search: Search = { ...deps, demand, assignments: new Assignments() };
@@ -161,10 +161,12 @@ class AddressAllocator {
     };
   }
 
-  async #claim(picked: readonly Picked[]): Promise<ClaimOutcome> {
+  async #claim(picked: readonly Proposal[]): Promise<ClaimOutcome> {
     const { registry, demand, metrics } = this.#search;
     await demand.admit?.(picked);
-    const proposals = picked.map((each) => proposalOf(each, demand));
+    const { workloads } = demand;
+    const proposals =
+      workloads === undefined ? picked : picked.map((each) => ({ ...each, workload: workloads.get(each.ifName) }));
     const partial = this.#hasKept ? { partial: true } : {};
     const { skipCooling: skipOwnCooling } = this.#own;
     const number = this.#retained.nextNumber;
@@ -182,7 +184,7 @@ class AddressAllocator {
   }
 
   /** Returns undefined if nothing is in the way of the next claim. */
-  #setbackOf(outcome: ClaimOutcome, pick: Pick, nics: readonly NicDemand[]): Setback | undefined {
+  #setbackOf(outcome: ClaimOutcome, pick: Picked, nics: readonly NicDemand[]): Setback | undefined {
     if (outcome.kind === "cooling") return outcome;
     if (outcome.kind === "taken") return { ...outcome, nics, picked: pick.kind === "picked" ? pick.picked : [] };
     if (pick.kind === "picked") return undefined;
@@ -210,7 +212,7 @@ class AddressAllocator {
   }
 
   /** Assigned addresses that other owners have are taken over, awaited, or dropped. */
-  async #replaceTaken(by: readonly Allocation[], picked: readonly Picked[]): Promise<void> {
+  async #replaceTaken(by: readonly Allocation[], picked: readonly Proposal[]): Promise<void> {
     for (const holder of by) {
       if (this.#own.renew(holder) || (await this.#retained.replace(holder, picked))) continue;
       if (!(await this.#requested.replace(holder))) this.#search.assignments.drop(holder);
@@ -221,7 +223,7 @@ class AddressAllocator {
    * Retained addresses are the pod's in any case. One that its owner did not have before is refused while its namespace
    * has its share, and is retained from now on.
    */
-  async #accept(bound: Bound, picked: readonly Picked[]): Promise<Claimed> {
+  async #accept(bound: Bound, picked: readonly Proposal[]): Promise<Claimed> {
     const { demand, registry } = this.#search;
     const { added = [], open = [] } = bound;
     try {
@@ -253,22 +255,4 @@ class AddressAllocator {
     invariant(nic !== undefined, "Selection demands something for the NIC of the request");
     return nic;
   }
-}
-
-function proposalOf(
-  { ifName, pool, ip, replaces, requested, needsProbe }: Picked,
-  { workloads }: AddressDemand,
-): Proposal {
-  const workload = workloads?.get(ifName);
-  return {
-    ...(workload === undefined ? {} : { workload }),
-    space: pool.spec.addressSpace,
-    ip,
-    prefixLength: pool.spec.subnet.length,
-    pool: pool.name,
-    ifName,
-    ...(replaces === undefined ? {} : { replaces }),
-    ...(requested === undefined ? {} : { requested }),
-    ...(needsProbe === true ? { needsProbe } : {}),
-  };
 }

@@ -4,7 +4,7 @@
  * that the hub has not confirmed nothing is given.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { Picked } from "../../ipam/pick.ts";
+import type { Proposal } from "../../ipam/pick.ts";
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -22,7 +22,7 @@ const EPOCH_WAIT_MS = 5_000;
 interface ClaimFirstDeps {
   readonly epoch: FirstClaims | undefined;
   readonly registry: Pick<Registry, "findOwner" | "undo">;
-  readonly poolCache: Pick<PoolCache, "findDoubt" | "findDoubtOf">;
+  readonly poolCache: Pick<PoolCache, "find" | "findDoubt" | "findDoubtOf">;
   /** Absent ahead of the ADD: nothing is claimed while the epoch is open. */
   readonly stage?: Pick<EarlyStage, "ask"> | undefined;
 }
@@ -67,7 +67,7 @@ class Probation {
     this.#deps = deps;
   }
 
-  async admit(picked: readonly Picked[]): Promise<void> {
+  async admit(picked: readonly Proposal[]): Promise<void> {
     const { epoch, stage, demand, claiming } = this.#deps;
     const isFirst = async (isUnheard: boolean) => (await this.#findFirst(picked, isUnheard)).length > 0;
     if (!epoch.line.isUp() && (await isFirst(true))) await this.#hear();
@@ -140,7 +140,7 @@ class Probation {
    * Returns the addresses that the claim would give to the pod for the first time as far as the journal knows.
    * `isUnheard`: as if the epoch were open, and without an address where none was found.
    */
-  async #findFirst(picked: readonly Picked[], isUnheard: boolean): Promise<readonly FirstAddress[]> {
+  async #findFirst(picked: readonly Proposal[], isUnheard: boolean): Promise<readonly FirstAddress[]> {
     const { epoch, poolCache, registry, demand } = this.#deps;
     const { nics, claimant } = demand;
     const isOpen = isUnheard || epoch.isOpen;
@@ -163,11 +163,13 @@ class Probation {
   }
 
   /** Also of one that cools here as the pod's: nothing has kept others from it since its sandbox ended. */
-  #firstOf({ ip, ifName, pool }: Picked, isOpen: boolean): readonly FirstAddress[] {
-    const doubt = this.#deps.poolCache.findDoubt(pool);
+  #firstOf(picked: Proposal, isOpen: boolean): readonly FirstAddress[] {
+    const { ip, ifName, pool } = picked;
+    const { poolCache } = this.#deps;
+    const found = poolCache.find(pool);
+    const doubt = found && poolCache.findDoubt(found);
     if (!isOpen && doubt === undefined) return [];
-    const name = nameOf({ space: pool.spec.addressSpace, ip });
-    return [{ ip, ifName, name, doubt: doubt && `pool "${pool.name}" gives none ${doubt}` }];
+    return [{ ip, ifName, name: nameOf(picked), doubt: doubt && `pool "${pool}" gives none ${doubt}` }];
   }
 }
 

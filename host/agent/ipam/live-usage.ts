@@ -4,7 +4,7 @@
  * is small. The embedded registry is always up to date and costs nothing here.
  */
 
-import type { Picked } from "../../ipam/pick.ts";
+import type { Proposal } from "../../ipam/pick.ts";
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { firstIp, lastIp } from "../../net/prefix.ts";
 import { type AddressSpan, type Registry, RegistryError } from "../../registry/registry.ts";
@@ -64,10 +64,10 @@ export class LiveUsage {
    * Another owner has a picked address. After LIVE_USAGE_MISSES the small pools among these are listed, and the
    * summaries of the large ones are read; after LIVE_USAGE_MISSES_LARGE more the large ones are listed as well.
    */
-  async miss(picked: readonly Picked[]): Promise<void> {
+  async miss(picked: readonly Proposal[]): Promise<void> {
     this.#misses++;
     if (this.#misses < LIVE_USAGE_MISSES) return;
-    const pools = picked.map(({ pool }) => pool);
+    const pools = picked.flatMap(({ pool }) => this.#deps.poolCache.find(pool) ?? []);
     try {
       for (const pool of pools) await this.#readSummary(pool);
       await this.refresh(

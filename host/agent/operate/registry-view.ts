@@ -2,6 +2,7 @@
  * The registry as an explanation sees it: what is read comes from the registry itself, and what the explanation's ADDs
  * would write is known here alone.
  */
+import type { Proposal } from "../../ipam/pick.ts";
 import { claimOver, numberOf, planClaim } from "../../registry/claims.ts";
 import { nameOf, PROBE_FIRST } from "../../registry/kubernetes/known-object.ts";
 import {
@@ -9,7 +10,6 @@ import {
   type Claim,
   type ClaimOutcome,
   type Foreseen,
-  type Proposal,
   type Registry,
   RegistryError,
 } from "../../registry/registry.ts";

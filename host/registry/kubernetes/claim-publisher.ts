@@ -3,6 +3,7 @@
  * or fails, all are undone.
  */
 import { randomUUID } from "node:crypto";
+import type { Proposal } from "../../ipam/pick.ts";
 import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -16,7 +17,6 @@ import {
   type Claim,
   type ClaimedPart,
   type ClaimOutcome,
-  type Proposal,
   RegistryError,
 } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";

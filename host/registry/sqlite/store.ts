@@ -4,6 +4,7 @@
  */
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Proposal } from "../../ipam/pick.ts";
 import type { Faults } from "../../lib/fault.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Ip } from "../../net/ip.ts";
@@ -21,7 +22,6 @@ import {
   cooldownOf,
   isInSpan,
   type ListCursor,
-  type Proposal,
   type Quarantine,
   type QuarantineQuery,
   type Recovered,

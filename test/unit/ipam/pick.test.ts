@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Candidate, NicDemand } from "../../../host/ipam/model.ts";
-import { type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
+import { type Picked, pickAddresses, proposalOf } from "../../../host/ipam/pick.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { findUnservable, MAX_DETAIL_LINES, noPoolMatches } from "../../../host/ipam/refusal.ts";
 import type { PoolShortage } from "../../../host/ipam/subnet-capacity.ts";
@@ -28,11 +28,11 @@ function nic(ifName: string, ...families: (readonly IpPool[])[]): NicDemand {
   };
 }
 
-function pick(poolCache: PoolCache, ...nics: NicDemand[]): Pick {
+function pick(poolCache: PoolCache, ...nics: NicDemand[]): Picked {
   return pickAddresses(poolCache, { nics, seedOf: () => 0, assigned: [] });
 }
 
-function addresses(picked: Pick): string[] {
+function addresses(picked: Picked): string[] {
   if (picked.kind === "short") throw new Error("nothing was picked");
   return picked.picked.map((each) => `${each.ifName}=${formatIp(each.ip)}`);
 }
@@ -102,7 +102,7 @@ describe("pick", () => {
 
   it("keeps what is assigned for its NIC and family alone", () => {
     const poolCache = cacheOf(four, six);
-    const own = { ifName: "net1", pool: four, ip: ip("10.0.0.2") };
+    const own = proposalOf(four, { ifName: "net1", ip: ip("10.0.0.2") });
     poolCache.takeExactly(four, own.ip);
     const nics = [nic("eth0", [four], [six]), nic("net1", [six], [four])];
     const picked = pickAddresses(poolCache, { nics, seedOf: () => 0, assigned: [own] });
@@ -111,7 +111,7 @@ describe("pick", () => {
 
   it("does not give back what was assigned when another NIC falls short", () => {
     const poolCache = cacheOf(four, none);
-    const assigned = [{ ifName: "eth0", pool: four, ip: ip("10.0.0.2") }];
+    const assigned = [proposalOf(four, { ifName: "eth0", ip: ip("10.0.0.2") })];
     poolCache.takeExactly(four, ip("10.0.0.2"));
     const nics = [nic("eth0", [four]), nic("net1", [none])];
     expect(pickAddresses(poolCache, { nics, seedOf: () => 0, assigned }).kind).toBe("short");

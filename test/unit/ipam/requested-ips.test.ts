@@ -29,7 +29,7 @@ function assign(
   const nic = { ...demanded, families };
   const ips = requested.map(({ address, length }): RequestedIp => ({ ip: ip(address), length, source: SOURCE }));
   return assignRequested(poolCache, nic, ips).map(
-    (each) => `${each.ifName} ${formatIp(each.ip)} of ${each.pool.name}, requested: ${each.requested}`,
+    (each) => `${each.ifName} ${formatIp(each.ip)} of ${each.pool}, requested: ${each.requested}`,
   );
 }
 

@@ -1,8 +1,9 @@
 /** Duties of every registry about addresses that another machine answers for; part of registry-suite.ts. */
 
 import { describe, expect, it } from "vitest";
+import type { Proposal } from "../../../host/ipam/pick.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import type { Allocation, Claim, Proposal, Quarantine, Registry } from "../../../host/registry/registry.ts";
+import type { Allocation, Claim, Quarantine, Registry } from "../../../host/registry/registry.ts";
 import { claim, proposal } from "../../world/subjects.ts";
 import { ip, mac, RIVAL } from "../../world/values.ts";
 import { bound, COOLDOWN_MS, cooled, held, type SuiteWorld, spanOfTen, TWO_NICS } from "./registry-suite.ts";

@@ -2,6 +2,7 @@
  * Released addresses that still cool, of this node and as far as they are published of other nodes: taken over when
  * nothing is free, the longest released first.
  */
+import { proposalOf } from "../../../ipam/pick.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS, type Timeout } from "../../request/add-deadline.ts";
 import type { OthersCooling } from "./others-cooling.ts";
@@ -35,7 +36,7 @@ export class CoolingAddresses implements AddressSource {
       if (chosen !== undefined) {
         const { ip, version: replaces } = chosen;
         const source = replaces < 0 ? "others-cooling" : "cooling";
-        assignments.assign([{ ifName: setback.shortage.nic.ifName, pool, ip, replaces, source }]);
+        assignments.assign([proposalOf(pool, { ifName: setback.shortage.nic.ifName, ip, replaces, source })]);
         return true;
       }
       const [oldest] = released;

@@ -4,18 +4,19 @@
  */
 import { CniError, ErrorCode } from "../../../cni/error.ts";
 import type { NicDemand } from "../../../ipam/model.ts";
-import type { Picked } from "../../../ipam/pick.ts";
+import { type Proposal, proposalOf } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
 import { formatIp } from "../../../net/ip.ts";
 import { compareRecords, isUnused, numberOf } from "../../../registry/claims.ts";
 import type { Allocation } from "../../../registry/registry.ts";
+import type { IpPool } from "../../../resources/ip-pool.ts";
 import { type AddressDemand, isSameNic, type Search, workloadOf } from "./source.ts";
 
 /** A retained address, or one that an earlier pod of the member has, and the NICs of the demand that may have it. */
 export interface Retained {
   readonly kept: Allocation;
-  readonly picks: readonly Picked[];
+  readonly picks: readonly Proposal[];
 }
 
 /** What the API server has for the members of a demand. */
@@ -64,19 +65,20 @@ export function isFor(nic: NicDemand, ifName: string): boolean {
 }
 
 /** The NICs that may have it: an object that was retained by an older agent does not say of which NIC it was. */
-function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocation): Picked[] {
+function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocation): Proposal[] {
   return nics
     .filter((nic) => isFor(nic, kept.ifName))
     .flatMap((nic) => {
       const pool = findPool(poolCache, nic, kept);
       if (pool === undefined) return [];
       const probe = kept.quarantine === undefined ? {} : { needsProbe: true };
-      return [{ ifName: nic.ifName, pool, ip: kept.ip, replaces: kept.version, source: "retained", ...probe }];
+      const { ip, version: replaces } = kept;
+      return [proposalOf(pool, { ifName: nic.ifName, ip, replaces, source: "retained", ...probe })];
     });
 }
 
 /** Returns the selected pool of the NIC that has the address. */
-export function findPool(poolCache: PoolCache, nic: NicDemand, { space, ip }: Allocation): Picked["pool"] | undefined {
+export function findPool(poolCache: PoolCache, nic: NicDemand, { space, ip }: Allocation): IpPool | undefined {
   const found = findPoolOfRequested(poolCache, nic, ip, true);
   return found.kind === "pool" && found.pool.spec.addressSpace === space ? found.pool : undefined;
 }

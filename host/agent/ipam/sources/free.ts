@@ -3,7 +3,15 @@
  * refreshed first: addresses whose cooldown is over are freed, and the live usage of the pools is read.
  */
 import type { FamilyDemand, NicDemand } from "../../../ipam/model.ts";
-import { cancelReservations, hashText, type Pick, type Picked, pickAddresses, poolsOf } from "../../../ipam/pick.ts";
+import {
+  cancelReservations,
+  hashText,
+  type Picked,
+  type Proposal,
+  pickAddresses,
+  poolsOf,
+  proposalOf,
+} from "../../../ipam/pick.ts";
 import { poolsExhausted } from "../../../ipam/refusal.ts";
 import { maySupply } from "../../../ipam/subnet-capacity.ts";
 import type { ClaimOutcome } from "../../../registry/registry.ts";
@@ -15,7 +23,7 @@ export class FreeAddresses implements AddressSource {
   readonly #search: Search;
   readonly #usage: LiveUsage;
   /** Reserved in the cache by the claim in progress. */
-  #reserved: Picked[] = [];
+  #reserved: Proposal[] = [];
   #hasExpired = false;
 
   constructor(search: Search) {
@@ -24,17 +32,19 @@ export class FreeAddresses implements AddressSource {
   }
 
   /** Completes the assigned addresses with free ones, and reserves all of them in the cache until {@link cancel}. */
-  pick(nics: readonly NicDemand[]): Pick {
+  pick(nics: readonly NicDemand[]): Picked {
     const { poolCache, demand, assignments, view } = this.#search;
     // Pools may have changed while the search waited.
-    for (const { requested, pool, ip } of assignments.all)
-      if (requested !== true && !poolCache.contains(pool.name, ip, true))
-        assignments.drop({ space: pool.spec.addressSpace, ip });
+    for (const each of assignments.all)
+      if (each.requested !== true && !poolCache.contains(each.pool, each.ip, true)) assignments.drop(each);
     const assigned = assignments.all;
     const isSpread = this.#isSpread;
     const seedText = isSpread ? `${demand.seedText}#${this.#usage.misses}` : demand.seedText;
     const foreseen = nics.flatMap(({ families }) => families.flatMap((each) => foreseenIn(each, view)));
-    this.#reserved = [...foreseen, ...assigned].filter(({ pool, ip }) => poolCache.takeExactly(pool, ip) === "claimed");
+    this.#reserved = [...foreseen, ...assigned].filter(({ pool: name, ip }) => {
+      const pool = poolCache.find(name);
+      return pool !== undefined && poolCache.takeExactly(pool, ip) === "claimed";
+    });
     const pick = pickAddresses(poolCache, {
       nics,
       seedOf: (ifName, family) => hashText(`${seedTextOf(demand, ifName, seedText)}/${family}`),
@@ -99,9 +109,9 @@ export class FreeAddresses implements AddressSource {
 }
 
 /** Returns the foreseen addresses of the demand's pools, as if they were picked. */
-function foreseenIn(demand: FamilyDemand, view: ForeseenRows | undefined): Picked[] {
+function foreseenIn(demand: FamilyDemand, view: ForeseenRows | undefined): Proposal[] {
   if (view === undefined) return [];
-  return poolsOf(demand).flatMap((pool) => view.foreseen.map(({ ip }) => ({ ifName: "", pool, ip })));
+  return poolsOf(demand).flatMap((pool) => view.foreseen.map(({ ip }) => proposalOf(pool, { ifName: "", ip })));
 }
 
 /**

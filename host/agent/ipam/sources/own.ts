@@ -2,11 +2,12 @@
  * The pod's own addresses: those that are bound to its NICs need no claim, and those that still cool are its own again.
  */
 import type { NicDemand } from "../../../ipam/model.ts";
+import { proposalOf } from "../../../ipam/pick.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
 import { equalIp, type Family } from "../../../net/ip.ts";
 import { isOfOtherNetwork } from "../../../registry/nic.ts";
 import type { Allocation } from "../../../registry/registry.ts";
-import { type AddressSource, isAt, type Search, type Setback } from "./source.ts";
+import { type AddressSource, isSameAddress, type Search, type Setback } from "./source.ts";
 
 export class OwnAddresses implements AddressSource {
   readonly #search: Search;
@@ -72,9 +73,9 @@ export class OwnAddresses implements AddressSource {
       const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, ip, true);
       if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;
       const assigned = assignments.find({ ifName, ip });
-      if (assigned !== undefined && !isAt(assigned, { space, ip })) continue;
-      if (assignments.all.some((other) => other.ifName !== ifName && isAt(other, { space, ip }))) continue;
-      assignments.assign([{ ...assigned, ifName, pool: found.pool, ip, replaces: version, source: "own" }]);
+      if (assigned !== undefined && !isSameAddress(assigned, { space, ip })) continue;
+      if (assignments.all.some((other) => other.ifName !== ifName && isSameAddress(other, { space, ip }))) continue;
+      assignments.assign([proposalOf(found.pool, { ...assigned, ifName, ip, replaces: version, source: "own" })]);
     }
   }
 }

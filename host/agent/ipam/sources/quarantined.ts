@@ -2,6 +2,7 @@
  * Addresses that have been in quarantine for long: the last resort, for a NIC on which they can be probed before they
  * are used (conflict).
  */
+import { proposalOf } from "../../../ipam/pick.ts";
 import { type AddressSource, type Search, type Setback, spansOf } from "./source.ts";
 import { TAKE_OVER_CHOICES, type TakeOvers } from "./take-overs.ts";
 
@@ -31,7 +32,8 @@ export class QuarantinedAddresses implements AddressSource {
       const usable = this.#takeOvers.usable(found, pool, setback.shortage.nic);
       const chosen = usable.length > 0 && demand.canProbe() ? this.#takeOvers.choose(usable) : undefined;
       if (chosen === undefined) continue;
-      assignments.assign([{ ifName, pool, ip: chosen.ip, replaces: chosen.version, source: "quarantined" }]);
+      const { ip, version: replaces } = chosen;
+      assignments.assign([proposalOf(pool, { ifName, ip, replaces, source: "quarantined" })]);
       return true;
     }
     return false;

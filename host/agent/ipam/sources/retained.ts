@@ -3,7 +3,7 @@
  * The search for a free address starts where the member's last one was found, so most pods never need the lookup.
  */
 import type { NicDemand } from "../../../ipam/model.ts";
-import type { Picked } from "../../../ipam/pick.ts";
+import type { Proposal } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { equalIp, type Family } from "../../../net/ip.ts";
 import { compareRecords, numberOf } from "../../../registry/claims.ts";
@@ -15,10 +15,8 @@ import { awaitsClaim, awaitsNode, livesOn } from "../predecessor.ts";
 import { findPool, findRetained, isFor, mayHave, type Records, type Retained } from "./find-retained.ts";
 import type { OwnAddresses } from "./own.ts";
 import {
-  type Address,
   type AddressDemand,
   type AddressSource,
-  isAt,
   isSameAddress,
   isSameNic,
   type Search,
@@ -29,7 +27,7 @@ import {
 /** Interval at which an ADD checks whether another pod's claim of its retained address has ended: milliseconds. */
 export const CLAIM_POLL_MS = 100;
 
-type IsWanted = (pick: Picked, retained: Retained) => boolean;
+type IsWanted = (pick: Proposal, retained: Retained) => boolean;
 
 export class RetainedAddresses implements AddressSource {
   readonly #search: Search;
@@ -37,7 +35,7 @@ export class RetainedAddresses implements AddressSource {
   /** Undefined until they are looked up, and when one of them has changed since. */
   #found: Records | undefined;
   /** Versions of the addresses that were found and that the pod cannot have. */
-  readonly #refused = new Set<Picked["replaces"]>();
+  readonly #refused = new Set<Proposal["replaces"]>();
   /** For other nodes that take addresses off the NICs of earlier pods. */
   #handOver: Timeout | undefined;
 
@@ -65,7 +63,8 @@ export class RetainedAddresses implements AddressSource {
   async cover(nics: readonly NicDemand[]): Promise<boolean> {
     const { assignments } = this.#search;
     await this.#assignFound(nics);
-    const isOwn = (pick: Picked): boolean => pick.source === "own" || this.#isFound(({ kept }) => isAt(pick, kept));
+    const isOwn = (pick: Proposal): boolean =>
+      pick.source === "own" || this.#isFound(({ kept }) => isSameAddress(pick, kept));
     const lacks = (ifName: string, family: Family): boolean =>
       !assignments.all.some((each) => each.ifName === ifName && each.ip.family === family && isOwn(each));
     return !nics.some(({ ifName, families }) => families.some(({ family }) => lacks(ifName, family)));
@@ -87,8 +86,8 @@ export class RetainedAddresses implements AddressSource {
     const isMissing: IsWanted = ({ ifName, ip }) =>
       nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
     // An address that the pod had without a record was never the member's.
-    const isOpen = (to?: Picked): boolean =>
-      to === undefined || (to.source === "own" && !own.some((row) => isAt(to, row)));
+    const isOpen = (to?: Proposal): boolean =>
+      to === undefined || (to.source === "own" && !own.some((row) => isSameAddress(to, row)));
     const chosen = this.#choose((pick, each) => isMissing(pick, each) && isOpen(assignments.find(pick)));
     assignments.assign(chosen);
     // Another NIC may be short of an address that a NIC of the pod has no use for.
@@ -101,14 +100,16 @@ export class RetainedAddresses implements AddressSource {
    * released it. Returns false if retention says nothing about the holder. Throws CniError 11 while the earlier pod
    * keeps the address.
    */
-  async replace(holder: Allocation, picked: readonly Picked[]): Promise<boolean> {
+  async replace(holder: Allocation, picked: readonly Proposal[]): Promise<boolean> {
     const { demand, assignments } = this.#search;
     if (holder.predecessorNode !== undefined) {
       await this.#awaitNode(holder);
       return true;
     }
     // Each NIC retains its own: the address of another NIC of the member belongs to another owner.
-    const pick = picked.find((each) => isAt(each, holder) && (holder.ifName === "" || holder.ifName === each.ifName));
+    const pick = picked.find(
+      (each) => isSameAddress(each, holder) && (holder.ifName === "" || holder.ifName === each.ifName),
+    );
     if (pick !== undefined && isOfOtherPod(demand, holder)) {
       if (isReplaceable(holder)) {
         await this.#succeed(holder, pick);
@@ -141,7 +142,7 @@ export class RetainedAddresses implements AddressSource {
    * Whether the claimed addresses are undone in favour of retained ones. If not, the surplus of what is retained is
    * released. Rejects, with the claim undone, when the lookup fails.
    */
-  async prefer(bound: Bound, picked: readonly Picked[]): Promise<boolean> {
+  async prefer(bound: Bound, picked: readonly Proposal[]): Promise<boolean> {
     const { registry, assignments, demand } = this.#search;
     const { held, created, open = [] } = bound;
     try {
@@ -151,15 +152,15 @@ export class RetainedAddresses implements AddressSource {
       // An address that was met by chance may be the lesser of two.
       const wanted = [...open, ...created].filter((row) => !this.#isRequested(row));
       const isOther = ({ kept }: Retained): boolean => ![...held, ...created].some((own) => isSameAddress(own, kept));
-      const isBetter = (pick: Picked, { kept }: Retained): boolean =>
+      const isBetter = (pick: Proposal, { kept }: Retained): boolean =>
         wanted.some((row) => isSameNic(row, pick) && compareRecords(kept, this.#recordOf(row)) < 0);
       const chosen = this.#choose((pick, each) => isOther(each) && isBetter(pick, each));
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained
         // again.
         const rest = created.flatMap(({ workload, ...row }) => {
-          const found = picked.filter((each) => isAt(each, row)).map(({ replaces: _, ...each }) => each);
-          return workload === undefined ? found : found.map((each): Picked => ({ ...each, source: "retained" }));
+          const found = picked.filter((each) => isSameAddress(each, row)).map(({ replaces: _, ...each }) => each);
+          return workload === undefined ? found : found.map((each): Proposal => ({ ...each, source: "retained" }));
         });
         assignments.assign(rest);
         assignments.assign(chosen);
@@ -194,10 +195,10 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  #choose(isWanted: IsWanted): readonly Picked[] {
+  #choose(isWanted: IsWanted): readonly Proposal[] {
     const { poolCache } = this.#search;
     const usable = (this.#found?.retained ?? []).filter(({ kept }) => !this.#refused.has(kept.version));
-    const isThere = ({ pool, ip }: Picked): boolean => poolCache.contains(pool.name, ip, true);
+    const isThere = ({ pool, ip }: Proposal): boolean => poolCache.contains(pool, ip, true);
     return choosePicks(usable, (pick, each) => isWanted(pick, each) && isThere(pick));
   }
 
@@ -205,7 +206,7 @@ export class RetainedAddresses implements AddressSource {
    * The retained addresses cannot be claimed; look them up again. The pod may have given up its own for it, which
    * cools.
    */
-  #forget({ replaces }: Pick<Picked, "replaces">): void {
+  #forget({ replaces }: Pick<Proposal, "replaces">): void {
     this.#found = undefined;
     this.#refused.add(replaces);
     this.#own.skipCooling = false;
@@ -260,9 +261,9 @@ export class RetainedAddresses implements AddressSource {
    * An earlier pod of the same member has the picked address on this node, or had it until just now; or on a node
    * that is lost.
    */
-  async #succeed(former: Allocation, { ifName, pool, ip }: Picked): Promise<void> {
+  async #succeed(former: Allocation, { space, ip, prefixLength, pool, ifName }: Proposal): Promise<void> {
     const { demand, assignments, cluster } = this.#search;
-    const pick = { ifName, pool, ip, source: "retained" } as const;
+    const pick = { space, ip, prefixLength, pool, ifName, source: "retained" } as const;
     if (former.version < 0) {
       assignments.drop(former);
       if (mayHave(demand, former)) assignments.assign([{ ...pick, replaces: former.version, needsProbe: true }]);
@@ -281,7 +282,7 @@ export class RetainedAddresses implements AddressSource {
 function givenBack(
   created: readonly Allocation[],
   open: readonly Allocation[],
-  chosen: readonly Picked[],
+  chosen: readonly Proposal[],
 ): readonly Allocation[] {
   const replaced = open.filter((row) => chosen.some((pick) => isSameNic(pick, row)));
   const others = created.filter((row) => !replaced.some((each) => isSameAddress(each, row)));
@@ -289,10 +290,10 @@ function givenBack(
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */
-function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonly Picked[] {
-  const chosen: Picked[] = [];
-  const isFree = (pick: Picked): boolean =>
-    !chosen.some((each) => isSameNic(each, pick) || isSameAddress(addressOf(each), addressOf(pick)));
+function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonly Proposal[] {
+  const chosen: Proposal[] = [];
+  const isFree = (pick: Proposal): boolean =>
+    !chosen.some((each) => isSameNic(each, pick) || isSameAddress(each, pick));
   for (const each of retained) {
     const pick = each.picks.find((one) => isWanted(one, each) && isFree(one));
     if (pick !== undefined) chosen.push(pick);
@@ -344,8 +345,4 @@ function isReplaceable({ version, quarantine }: Allocation): boolean {
 /** Returns whether a claim of another pod of this node is under way. */
 function isUndecided({ version, state, isConfirmed }: Allocation): boolean {
   return version >= 0 && state === "Bound" && isConfirmed !== true;
-}
-
-function addressOf({ pool, ip }: Picked): Address {
-  return { space: pool.spec.addressSpace, ip };
 }

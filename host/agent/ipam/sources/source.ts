@@ -5,7 +5,7 @@
 
 import type { RequestedIp } from "../../../cni/request.ts";
 import type { FamilyDemand, NicDemand } from "../../../ipam/model.ts";
-import { type Picked, poolsOf, type Shortage } from "../../../ipam/pick.ts";
+import { type Proposal, poolsOf, type Shortage } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import type { ClaimMetrics } from "../../../metrics/agent-metrics.ts";
 import { equalIp } from "../../../net/ip.ts";
@@ -52,7 +52,7 @@ export interface AddressDemand {
    * Ends before each attempt to record these addresses; rejects if none may be recorded now (registry-epoch). Default:
    * any may.
    */
-  readonly admit?: ((picked: readonly Picked[]) => Promise<void>) | undefined;
+  readonly admit?: ((picked: readonly Proposal[]) => Promise<void>) | undefined;
   readonly deadline: AddDeadline;
 }
 
@@ -85,7 +85,7 @@ export type Setback =
   | {
       readonly kind: "taken";
       readonly by: readonly Allocation[];
-      readonly picked: readonly Picked[];
+      readonly picked: readonly Proposal[];
       readonly nics: readonly NicDemand[];
     }
   /** No pool has a free address for one of the demands, as far as the cache knows. */
@@ -107,39 +107,35 @@ export interface AddressSource {
 
 /** The addresses that the next claim proposes whatever the pools have free: at most one for each NIC and family. */
 export class Assignments {
-  #all: readonly Picked[] = [];
+  #all: readonly Proposal[] = [];
 
-  get all(): readonly Picked[] {
+  get all(): readonly Proposal[] {
     return this.#all;
   }
 
   /** Replaces what is assigned to the same NICs and families. */
-  assign(picked: readonly Picked[]): void {
-    const isReplaced = (old: Picked): boolean => picked.some((each) => isSameNic(each, old));
+  assign(picked: readonly Proposal[]): void {
+    const isReplaced = (old: Proposal): boolean => picked.some((each) => isSameNic(each, old));
     this.#all = [...this.#all.filter((old) => !isReplaced(old)), ...picked];
   }
 
   /** Drops what is assigned at the address. */
   drop(address: Address): void {
-    this.#all = this.#all.filter((each) => !isAt(each, address));
+    this.#all = this.#all.filter((each) => !isSameAddress(each, address));
   }
 
-  find(nic: NicAndFamily): Picked | undefined {
+  find(nic: NicAndFamily): Proposal | undefined {
     return this.#all.find((each) => isSameNic(each, nic));
   }
 
-  at(address: Address): Picked | undefined {
-    return this.#all.find((each) => isAt(each, address));
+  at(address: Address): Proposal | undefined {
+    return this.#all.find((each) => isSameAddress(each, address));
   }
 }
 
-export type Address = Pick<Allocation, "space" | "ip">;
+type Address = Pick<Allocation, "space" | "ip">;
 
-type NicAndFamily = Pick<Picked, "ifName" | "ip">;
-
-export function isAt({ pool, ip }: Picked, address: Address): boolean {
-  return pool.spec.addressSpace === address.space && equalIp(ip, address.ip);
-}
+type NicAndFamily = Pick<Proposal, "ifName" | "ip">;
 
 export function isSameAddress(a: Address, b: Address): boolean {
   return a.space === b.space && equalIp(a.ip, b.ip);

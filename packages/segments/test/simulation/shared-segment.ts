@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto";
 import { openCaches } from "../../../../host/controller/caches.ts";
 import { PoolWrites } from "../../../../host/controller/pool-writes.ts";
 import { PoolSpace } from "../../../../host/core/pool-space.ts";
-import { type Picked, pickAddresses } from "../../../../host/ipam/pick.ts";
+import { type Proposal, pickAddresses } from "../../../../host/ipam/pick.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { encodeIp } from "../../../../host/kernel/netlink/ip-bytes.ts";
 import { ApiError, ApiUnavailable, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
@@ -583,7 +583,7 @@ class Agent {
     return pick !== undefined && (await this.#take(pod, pick));
   }
 
-  async #take(pod: Pod, { ip }: Picked): Promise<boolean> {
+  async #take(pod: Pod, { ip }: Proposal): Promise<boolean> {
     const { segment } = this.#cluster;
     const address = formatIp(ip);
     const isNew = this.#cache.blockStateOf({ space: "", ip }) === "New";

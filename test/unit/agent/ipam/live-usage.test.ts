@@ -12,7 +12,7 @@ import { encodeIpPoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
 import { cases } from "../../../world/rows.ts";
-import { openCore, pool, snapshotOf } from "../../../world/subjects.ts";
+import { openCore, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
 const USAGES = "/apis/ipam.vendor.io/v1/ippoolusages";
@@ -164,7 +164,7 @@ it("exhaustion: in a search that goes on a small pool is listed again each time 
   };
   const usage = new LiveUsage({ registry, poolCache: cache });
   await usage.refresh([blue]);
-  const picked = [{ ifName: "eth0", pool: blue, ip: ip("10.6.0.1") }];
+  const picked = [proposal("10.6.0.1")];
   for (let miss = 0; miss < MAX_CLAIM_ATTEMPTS; miss++) {
     await usage.miss(picked);
     await usage.refresh([blue]);

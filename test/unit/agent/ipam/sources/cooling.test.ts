@@ -8,7 +8,7 @@ import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS } from "../../../../../host/agen
 import type { Mac } from "../../../../../host/net/mac.ts";
 import type { Allocation, QuarantineQuery } from "../../../../../host/registry/registry.ts";
 import { assignedOf, CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
-import { pool } from "../../../../world/subjects.ts";
+import { pool, proposal } from "../../../../world/subjects.ts";
 import { ip, mac } from "../../../../world/values.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24");
@@ -158,7 +158,7 @@ describe("a requested address that another owner has", () => {
   const replace = (holder: Allocation, isRequested = true, isAlone = true) => {
     const opened = open({ demand: { requested: isRequested ? [REQUEST] : [] }, isAlone });
     const source = new RequestedAddresses(opened.search, opened.cooling);
-    const pick = { ifName: "eth0", pool: BLUE, ip: REQUEST.ip, ...(isRequested ? { requested: true } : {}) };
+    const pick = proposal("10.6.0.9", isRequested ? { requested: true } : {});
     opened.search.assignments.assign([pick]);
     return { opened, answer: source.replace(holder) };
   };
@@ -176,8 +176,7 @@ describe("a requested address that another owner has", () => {
 
   it("in another space is no matter of the request: another NIC has that one", async () => {
     const { search, cooling } = open({ demand: { requested: [REQUEST] } });
-    const lab = pool("lab", "10.6.0.0/24", { addressSpace: "lab" });
-    search.assignments.assign([{ ifName: "net1", pool: lab, ip: REQUEST.ip, source: "cooling" }]);
+    search.assignments.assign([proposal("10.6.0.9", { ifName: "net1", space: "lab", source: "cooling" })]);
     const source = new RequestedAddresses(search, cooling);
     expect(await source.replace(rowOf("10.6.0.9", { owner: "u9", space: "lab" }))).toBe(false);
   });
@@ -200,7 +199,7 @@ describe("a requested address that another owner has", () => {
   ])("and which Berth alone has named for the claim gives way if it is %s", async (_, holder, isDropped) => {
     const request = { ...REQUEST, isPreference: true };
     const { search, cooling } = open({ demand: { requested: [request], workloads: new Map([["eth0", CLAIM]]) } });
-    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: REQUEST.ip, requested: true }]);
+    search.assignments.assign([proposal("10.6.0.9", { requested: true })]);
     const answer = new RequestedAddresses(search, cooling).replace(holder);
     if (isDropped) expect(await answer).toBe(false);
     else await expect(answer).rejects.toMatchObject({ code: 101 });

@@ -6,7 +6,7 @@ import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sou
 import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { CLAIMANT, openSearch, rowOf, shortOf, WEB } from "../../../../world/search.ts";
-import { pool } from "../../../../world/subjects.ts";
+import { pool, proposal } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24", { selection: "ascending" });
@@ -37,7 +37,7 @@ describe("free addresses", () => {
     expect(isFree(first)).toBe(false);
     free.cancel();
     expect(isFree(first)).toBe(true);
-    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5") }]);
+    search.assignments.assign([proposal("10.6.0.5")]);
     expect([picked(), isFree("10.6.0.5")]).toEqual([["10.6.0.5"], false]);
     free.cancel();
     free.cancel();
@@ -60,8 +60,7 @@ describe("free addresses", () => {
 
   it("an assigned one that the pool has lost since is not picked, unless it is requested", () => {
     const { search, picked } = open();
-    const assign = (rest: object): void =>
-      search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), ...rest }]);
+    const assign = (rest: object): void => search.assignments.assign([proposal("10.6.0.5", rest)]);
     assign({ source: "retained", replaces: -5 });
     search.poolCache.update([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.7-10.6.0.9"] })], []);
     expect([picked(), search.assignments.all]).toEqual([["10.6.0.7"], []]);
@@ -81,7 +80,7 @@ describe("free addresses", () => {
   it("an assigned one that is in use already is still in use afterwards", () => {
     const { search, free, picked, isFree } = open();
     search.poolCache.mark("", ip("10.6.0.5"));
-    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), replaces: 3 }]);
+    search.assignments.assign([proposal("10.6.0.5", { replaces: 3 })]);
     picked();
     free.cancel();
     expect(isFree("10.6.0.5")).toBe(false);
@@ -90,7 +89,7 @@ describe("free addresses", () => {
   it("an assigned one that another search has reserved stays reserved", () => {
     const { search, free, picked, isFree } = open();
     expect(search.poolCache.takeExactly(BLUE, ip("10.6.0.5"))).toBe("claimed");
-    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), requested: true }]);
+    search.assignments.assign([proposal("10.6.0.5", { requested: true })]);
     expect(picked()).toEqual(["10.6.0.5"]);
     free.cancel();
     expect(isFree("10.6.0.5")).toBe(false);
@@ -158,7 +157,7 @@ describe("a search for free addresses", () => {
     const registry = { expire: async () => 0, listUsed: async () => void listed++ };
     const { search, free } = open({ registry: registry as never });
     const by = versions.map((version) => rowOf("10.6.0.1", { version }));
-    const picked = [{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.1") }];
+    const picked = [proposal("10.6.0.1")];
     const taken: Setback = { kind: "taken", by, picked, nics: search.demand.nics };
     for (let miss = 0; miss < LIVE_USAGE_MISSES; miss++) {
       expect(listed).toBe(0);

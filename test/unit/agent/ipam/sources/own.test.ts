@@ -3,7 +3,7 @@ import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { cases } from "../../../../world/rows.ts";
 import { assignedOf, BLUE, openSearch, rowOf, SIX, shortOf, TWO_NICS, WEB } from "../../../../world/search.ts";
-import { pool } from "../../../../world/subjects.ts";
+import { pool, proposal } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
 const LAB = pool("lab", "10.7.0.0/24", { addressSpace: "lab" });
@@ -55,7 +55,7 @@ describe("the pod's own addresses that cool", () => {
 
   it("give way to another address that is assigned to the NIC; the same one is taken with its version", async () => {
     const { search, own } = open();
-    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), requested: true }]);
+    search.assignments.assign([proposal("10.6.0.5", { requested: true })]);
     await own.next({ kind: "cooling", own: [cooling("10.6.0.9")] });
     expect(assignedOf(search)).toEqual(["eth0 10.6.0.5 undefined undefined"]);
     await own.next({ kind: "cooling", own: [cooling("10.6.0.5", { version: 4 })] });
@@ -64,7 +64,7 @@ describe("the pod's own addresses that cool", () => {
 
   it("are not taken from another NIC of the pod to which they are assigned", async () => {
     const { search, own } = open();
-    search.assignments.assign([{ ifName: "net1", pool: BLUE, ip: ip("10.6.0.5") }]);
+    search.assignments.assign([proposal("10.6.0.5", { ifName: "net1" })]);
     await own.next({ kind: "cooling", own: [cooling("10.6.0.5")] });
     expect(assignedOf(search)).toEqual(["net1 10.6.0.5 undefined undefined"]);
   });
@@ -87,7 +87,7 @@ describe("the pod's own addresses that cool", () => {
 
   it("that are assigned as another source's are not renewed", () => {
     const { search, own } = open();
-    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.9"), replaces: 3, source: "retained" }]);
+    search.assignments.assign([proposal("10.6.0.9", { replaces: 3, source: "retained" })]);
     expect(own.renew(cooling("10.6.0.9", { version: 8 }))).toBe(false);
   });
 });

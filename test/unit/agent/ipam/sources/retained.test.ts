@@ -3,7 +3,7 @@ import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
 import { CLAIM_POLL_MS, RetainedAddresses } from "../../../../../host/agent/ipam/sources/retained.ts";
 import type { AddressDemand, Setback } from "../../../../../host/agent/ipam/sources/source.ts";
 import { HAND_OVER_WAIT_MS } from "../../../../../host/agent/request/add-deadline.ts";
-import type { Picked } from "../../../../../host/ipam/pick.ts";
+import type { Proposal } from "../../../../../host/ipam/pick.ts";
 import type { SubnetPoolRequest } from "../../../../../host/ipam/subnet-pools.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
@@ -21,8 +21,7 @@ import {
   TWO_NICS,
   WEB,
 } from "../../../../world/search.ts";
-import { type NicRequest, pool } from "../../../../world/subjects.ts";
-import { ip } from "../../../../world/values.ts";
+import { type NicRequest, pool, proposal } from "../../../../world/subjects.ts";
 
 const LAB = pool("lab", "10.6.0.0/24", { addressSpace: "lab" });
 const LAB_NIC = [
@@ -40,7 +39,7 @@ interface Options {
   readonly hasChanged?: boolean;
   readonly isAlone?: boolean;
   /** Assigned before the search. */
-  readonly before?: readonly Picked[];
+  readonly before?: readonly Proposal[];
 }
 
 function open(options: Options = {}) {
@@ -90,17 +89,13 @@ const kept = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { state: "Kept", owner: "", containerId: "", workload: WEB, version: -5, ...rest });
 const earlier = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { owner: "u0", workload: WEB, version: -5, ...rest });
-const pick = (address: string, rest: Partial<Picked> = {}): Picked => ({
-  ...{ ifName: "eth0", pool: BLUE, ip: ip(address) },
-  ...rest,
-});
 
 describe("retention: a search that is short takes what is retained", () => {
   const claim = { ...WEB, kind: "IPAMClaim", name: "disk", member: "disk" };
   const net1 = { ifName: "net1" };
   /** What only the API server knows as the pod's own. */
   const orphan = earlier("10.6.0.8", { owner: "u1", version: -9 });
-  const had = { ifName: "eth0", pool: BLUE, ip: ip("10.6.0.7"), replaces: 4, source: "own" } as const;
+  const had = proposal("10.6.0.7", { replaces: 4, source: "own" });
   it.each(cases<Options>`
     for the NIC ${{ retained: [kept("10.6.0.9")] }} => eth0 10.6.0.9 -5 retained
     for each NIC and family ${{ retained: [kept("10.6.0.9"), kept("10.6.0.8", net1), kept("fd00:6::9")] }}
@@ -139,9 +134,9 @@ describe("retention: a search that is short takes what is retained", () => {
 
   describe("covers what the NICs lack", () => {
     const all = [kept("10.6.0.9"), kept("fd00:6::9"), kept("10.6.0.8", { ifName: "net1" })];
-    const freePick = pick("10.6.0.5", { ifName: "net1" });
-    const ownPick = pick("10.6.0.7", { source: "own" });
-    it.each<[string, boolean, readonly Allocation[], readonly Picked[]]>([
+    const freePick = proposal("10.6.0.5", { ifName: "net1" });
+    const ownPick = proposal("10.6.0.7", { source: "own" });
+    it.each<[string, boolean, readonly Allocation[], readonly Proposal[]]>([
       ["if each family of each NIC has some", true, all, []],
       ["not if a NIC has none", false, all.slice(0, 2), []],
       ["not if another NIC has none", false, all.slice(2), []],
@@ -189,7 +184,7 @@ describe("retention: a search that is short takes what is retained", () => {
     const { source, short, assigned, search } = open({
       retained: [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" })],
     });
-    search.assignments.assign([pick("10.6.0.1")]);
+    search.assignments.assign([proposal("10.6.0.1")]);
     const nics = search.demand.nics.map((nic) => (nic.ifName === "net1" ? { ...nic, families: [] } : nic));
     expect(await source.next({ ...short, nics } as Setback)).toBe(false);
     expect(assigned()).toEqual(["eth0 10.6.0.1 undefined undefined"]);
@@ -262,7 +257,7 @@ describe("retention: a search that is short takes what is retained", () => {
 });
 
 describe("retention: another owner has the address", () => {
-  const PICKED = [pick("10.6.0.9"), pick("10.6.0.5", { ifName: "net1" })];
+  const PICKED = [proposal("10.6.0.9"), proposal("10.6.0.5", { ifName: "net1" })];
 
   it("an earlier pod on another node: its agent takes it off the NIC, and what is retained is looked up again", async () => {
     const { source, short, said } = await searched({ retained: [kept("10.6.0.9")] });
@@ -302,11 +297,11 @@ describe("retention: another owner has the address", () => {
     ["the pod itself, on another machine", earlier("10.6.0.9", { owner: "u1", quarantine: PROBE_FIRST })],
   ])("node-lost: %s: the address is probed, or another one is looked for", async (_, holder) => {
     const probing = open({ demand: { canProbe: () => true } });
-    probing.search.assignments.assign([pick("10.6.0.9", { source: "retained" })]);
+    probing.search.assignments.assign([proposal("10.6.0.9", { source: "retained" })]);
     expect(await probing.source.replace(holder, PICKED)).toBe(true);
     expect(probing.search.assignments.all).toMatchObject([{ replaces: -5, needsProbe: true }]);
     const never = open({ demand: { canProbe: () => false } });
-    never.search.assignments.assign([pick("10.6.0.9", { source: "retained" })]);
+    never.search.assignments.assign([proposal("10.6.0.9", { source: "retained" })]);
     never.own.skipCooling = true;
     expect([await never.source.replace(holder, PICKED), never.assigned()]).toEqual([true, []]);
     // The pod may have given up its own address for it.
@@ -338,7 +333,7 @@ describe("retention: another owner has the address", () => {
     ["that is this one", rowOf("10.6.0.9", { state: "Cooling", workload: WEB })],
   ])("is no matter of retention: a pod %s", async (_, holder) => {
     const { source, search, short, said } = open();
-    search.assignments.assign([pick("10.6.0.9", { source: "cooling" })]);
+    search.assignments.assign([proposal("10.6.0.9", { source: "cooling" })]);
     expect(await source.replace(holder, PICKED)).toBe(false);
     await source.next(short);
     expect([await source.replace(holder, PICKED), await source.next(short), said]).toEqual([false, false, ["lookup"]]);
@@ -353,7 +348,7 @@ describe("retention: another owner has the address", () => {
     ["the member's pod has had", { source: "own", replaces: 3 }],
   ] as const)("another pod's claim of what %s is waited for, for five seconds in all", async (_, what) => {
     const { source, search, clock } = open();
-    search.assignments.assign([pick("10.6.0.9", what)]);
+    search.assignments.assign([proposal("10.6.0.9", what)]);
     const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: false, version: 0 });
     const beganMs = clock.ms;
     expect([await source.replace(holder, PICKED), clock.ms - beganMs]).toEqual([true, CLAIM_POLL_MS]);
@@ -364,7 +359,7 @@ describe("retention: another owner has the address", () => {
 
   it("another pod's claim of what a pod has had that is no member is not waited for", async () => {
     const { source, search, clock } = open({ demand: { claimant: CLAIMANT } });
-    search.assignments.assign([pick("10.6.0.9", { source: "own", replaces: 3 })]);
+    search.assignments.assign([proposal("10.6.0.9", { source: "own", replaces: 3 })]);
     const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: false, version: 4 });
     const beganMs = clock.ms;
     expect([await source.replace(holder, PICKED), clock.ms - beganMs]).toEqual([false, 0]);
@@ -372,7 +367,7 @@ describe("retention: another owner has the address", () => {
 
   it("what the member's pod has had is lost to it: what is retained is looked up", async () => {
     const { source, short, search, assigned } = await searched({ retained: [kept("10.6.0.8", { version: -9 })] });
-    search.assignments.assign([pick("10.6.0.9", { source: "own", replaces: 3 })]);
+    search.assignments.assign([proposal("10.6.0.9", { source: "own", replaces: 3 })]);
     const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: true, version: 4 });
     expect(await source.replace(holder, PICKED)).toBe(false);
     search.assignments.drop(holder);
