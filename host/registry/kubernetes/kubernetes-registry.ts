@@ -8,7 +8,6 @@ import { LIST_PAGE } from "../../kubernetes/list.ts";
 import { waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Ip } from "../../net/ip.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/ip-pool-usage.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
@@ -21,14 +20,10 @@ import {
   type Attachment,
   type Claim,
   type ClaimOutcome,
-  type Cooldowns,
   type Foreseen,
-  type ListCursor,
   type Quarantine,
-  type QuarantineQuery,
   type Registry,
   RegistryError,
-  type UsageCount,
 } from "../registry.ts";
 import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/sqlite-registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
@@ -120,9 +115,7 @@ export class KubernetesRegistry implements Registry {
     return orRegistryError(this.objects.foresee(row, { ...FOR_POD, signal }, replaces));
   }
 
-  undo(created: readonly Allocation[]): Promise<void> {
-    return this.#claims.undo(created);
-  }
+  readonly undo: Registry["undo"] = (created) => this.#claims.undo(created);
 
   async retain(claimed: readonly Allocation[]): Promise<void> {
     await this.#journal.retain(claimed);
@@ -131,9 +124,9 @@ export class KubernetesRegistry implements Registry {
     this.#syncLater(claimed.filter((row) => numberOf(row) > 1));
   }
 
-  async release(attachment: Attachment): Promise<readonly Allocation[]> {
-    return this.#syncLater(await this.#journal.release(attachment));
-  }
+  readonly release: Registry["release"] = async (of) => this.#syncLater(await this.#journal.release(of));
+  readonly releaseUnattached: Registry["releaseUnattached"] = async (beforeMs) =>
+    this.#syncLater(await this.#journal.releaseUnattached(beforeMs));
 
   /** Releases an address only if its pod is gone; the caller's list of attachments is not proof (late-del). */
   async releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]> {
@@ -151,10 +144,6 @@ export class KubernetesRegistry implements Registry {
         released.push(row);
     }
     return released;
-  }
-
-  async releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
-    return this.#syncLater(await this.#journal.releaseUnattached(beforeMs));
   }
 
   async expire(): Promise<number> {
@@ -175,17 +164,22 @@ export class KubernetesRegistry implements Registry {
     if (isKnown) await this.#syncDue();
   }
 
-  findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
-    return this.#journal.findAttachment(attachment);
-  }
-
-  findAddress(space: string, ip: Ip): Promise<Allocation | undefined> {
-    return this.#journal.findAddress(space, ip);
-  }
-
-  findOwner(owner: string): Promise<readonly Allocation[]> {
-    return this.#journal.findOwner(owner);
-  }
+  readonly findAttachment: Registry["findAttachment"] = (attachment) => this.#journal.findAttachment(attachment);
+  readonly findAddress: Registry["findAddress"] = (...of) => this.#journal.findAddress(...of);
+  readonly findOwner: Registry["findOwner"] = (owner) => this.#journal.findOwner(owner);
+  readonly findQuarantined: Registry["findQuarantined"] = (query) => this.#journal.findQuarantined(query);
+  readonly postponeProbe: Registry["postponeProbe"] = (...of) => this.#journal.postponeProbe(...of);
+  readonly readUsed: Registry["readUsed"] = (span) => this.#journal.readUsed(span);
+  readonly countUsage: Registry["countUsage"] = () => this.#journal.countUsage();
+  readonly list: Registry["list"] = (...of) => this.#journal.list(...of);
+  readonly probe: Registry["probe"] = () => this.#journal.probe();
+  readonly setCooldowns: Registry["setCooldowns"] = (cooldowns) => this.#journal.setCooldowns(cooldowns);
+  readonly trust: Registry["trust"] = (allocation) => this.#claims.trust(allocation);
+  /**
+   * Says which machine this is. What the journal has of another one, but addresses that are Bound here since, is
+   * forgotten. Returns of how many addresses.
+   */
+  readonly noteMachine: Journal["noteMachine"] = (machine) => this.#journal.noteMachine(machine);
 
   async findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]> {
     const all = await this.#journal.findCooling(spans, limit);
@@ -209,25 +203,9 @@ export class KubernetesRegistry implements Registry {
     return found;
   }
 
-  findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]> {
-    return this.#journal.findQuarantined(query);
-  }
-
-  postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void> {
-    return this.#journal.postponeProbe(allocation, nextProbeAtMs);
-  }
-
   async endQuarantine(allocation: Allocation): Promise<void> {
     await this.#journal.endQuarantine(allocation);
     this.#syncLater([allocation]);
-  }
-
-  trust(allocation: Allocation): Promise<Allocation | undefined> {
-    return this.#claims.trust(allocation);
-  }
-
-  readUsed(span: AddressSpan): Promise<Uint8Array> {
-    return this.#journal.readUsed(span);
   }
 
   async listUsed(
@@ -311,28 +289,12 @@ export class KubernetesRegistry implements Registry {
     return { ...found, claim: { ...claim, number: Math.max(claim.number, numberOf(row)) } };
   }
 
-  countUsage(): Promise<readonly UsageCount[]> {
-    return this.#journal.countUsage();
-  }
-
-  list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
-    return this.#journal.list(after, limit);
-  }
-
   get trouble(): string | undefined {
     return this.#journal.trouble;
   }
 
   get pendingCalls(): number | undefined {
     return this.#journal.pendingCalls;
-  }
-
-  probe(): Promise<void> {
-    return this.#journal.probe();
-  }
-
-  setCooldowns(cooldowns: Cooldowns): void {
-    this.#journal.setCooldowns(cooldowns);
   }
 
   async close(): Promise<void> {
@@ -433,14 +395,6 @@ export class KubernetesRegistry implements Registry {
     } catch (error) {
       this.#options.log.warn({ err: error, pool }, "Marking a pool as wanted failed");
     }
-  }
-
-  /**
-   * Says which machine this is. What the journal has of another one, but addresses that are Bound here since, is
-   * forgotten. Returns of how many addresses.
-   */
-  async noteMachine(machine: string): Promise<number> {
-    return this.#journal.noteMachine(machine);
   }
 
   /** Resolves when nothing runs in the background. */

@@ -3,23 +3,8 @@
 import { chmodSync, mkdirSync, statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import type { FaultPlan } from "../../lib/fault.ts";
-import type { Ip } from "../../net/ip.ts";
-import type { Adoption, Journal, SeenOwner } from "../journal.ts";
-import {
-  type AddressSpan,
-  type Allocation,
-  type Attachment,
-  type Claim,
-  type ClaimOutcome,
-  type Cooldowns,
-  type ListCursor,
-  type Quarantine,
-  type QuarantineQuery,
-  type RecoverableRegistry,
-  type Recovered,
-  RegistryError,
-  type UsageCount,
-} from "../registry.ts";
+import type { Journal } from "../journal.ts";
+import { type Cooldowns, type RecoverableRegistry, RegistryError } from "../registry.ts";
 import type { SqliteJournal } from "./journal.ts";
 import type { StoreMethod } from "./operation.ts";
 import type { SessionOptions } from "./session.ts";
@@ -139,34 +124,18 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     }
   }
 
-  async recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void> {
-    await this.#call("recover", found, gone, this.#nowMs());
+  async recover(...of: Parameters<RecoverableRegistry["recover"]>): Promise<void> {
+    await this.#call("recover", ...of, this.#nowMs());
     this.#store.trouble = undefined;
   }
 
-  claim(claim: Claim): Promise<ClaimOutcome> {
-    return this.#call("claim", claim, this.#nowMs());
-  }
-
-  undo(created: readonly Allocation[]): Promise<void> {
-    return this.#call("undo", created, this.#nowMs());
-  }
-
-  retain(claimed: readonly Allocation[]): Promise<void> {
-    return this.#call("retain", claimed);
-  }
-
-  release(attachment: Attachment): Promise<readonly Allocation[]> {
-    return this.#call("release", attachment, this.#nowMs());
-  }
-
-  releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]> {
-    return this.#call("releaseOthers", network, valid, beforeMs, this.#nowMs());
-  }
-
-  releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
-    return this.#call("releaseUnattached", beforeMs, this.#nowMs());
-  }
+  readonly claim: Journal["claim"] = (claim) => this.#call("claim", claim, this.#nowMs());
+  readonly undo: Journal["undo"] = (created) => this.#call("undo", created, this.#nowMs());
+  readonly retain: Journal["retain"] = (claimed) => this.#call("retain", claimed);
+  readonly release: Journal["release"] = (attachment) => this.#call("release", attachment, this.#nowMs());
+  readonly releaseOthers: Journal["releaseOthers"] = (...of) => this.#call("releaseOthers", ...of, this.#nowMs());
+  readonly releaseUnattached: Journal["releaseUnattached"] = (beforeMs) =>
+    this.#call("releaseUnattached", beforeMs, this.#nowMs());
 
   async expire(): Promise<number> {
     for (;;) {
@@ -175,101 +144,30 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     }
   }
 
-  findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
-    return this.#call("findAttachment", attachment);
-  }
-
-  findAddress(space: string, ip: Ip): Promise<Allocation | undefined> {
-    return this.#call("findAddress", space, ip);
-  }
-
-  findOwner(owner: string): Promise<readonly Allocation[]> {
-    return this.#call("findOwner", owner);
-  }
-
-  findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]> {
-    return this.#call("findCooling", spans, limit);
-  }
-
-  quarantine(
-    allocation: Allocation,
-    quarantine: Quarantine,
-    created: readonly Allocation[] = [],
-  ): Promise<Allocation | undefined> {
-    return this.#call("quarantineAndUndo", { allocation, quarantine, created }, this.#nowMs());
-  }
-
-  findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]> {
-    return this.#call("findQuarantined", query);
-  }
-
-  postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void> {
-    return this.#call("postponeProbe", allocation, nextProbeAtMs);
-  }
-
-  endQuarantine(allocation: Allocation): Promise<void> {
-    return this.#call("endQuarantine", allocation, this.#nowMs());
-  }
-
-  trust(allocation: Allocation): Promise<Allocation | undefined> {
-    return this.#call("trust", allocation);
-  }
-
-  readUsed(span: AddressSpan): Promise<Uint8Array> {
-    return this.#call("readUsed", span);
-  }
-
-  async listUsed(): Promise<undefined> {
-    return undefined;
-  }
-
-  async readUsageSummary(): Promise<undefined> {
-    return undefined;
-  }
-
-  async findRetained(): Promise<readonly Allocation[]> {
-    return [];
-  }
-
-  countUsage(): Promise<readonly UsageCount[]> {
-    return this.#call("countUsage");
-  }
-
-  list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
-    return this.#call("list", after, limit);
-  }
-
-  findDue(limit: number): Promise<readonly Allocation[]> {
-    return this.#call("findDue", limit, this.#nowMs());
-  }
-
-  record(rows: readonly Allocation[]): Promise<readonly Allocation[]> {
-    return this.#call("record", rows);
-  }
-
-  forget(allocation: Allocation, isTaken = false): Promise<boolean> {
-    return this.#call("forget", allocation, isTaken);
-  }
-
-  readOwners(): Promise<readonly SeenOwner[]> {
-    return this.#call("readOwners");
-  }
-
-  noteOwner(key: string, isSeen: boolean): Promise<void> {
-    return this.#call("noteOwner", key, isSeen);
-  }
-
-  noteMachine(machine: string): Promise<number> {
-    return this.#call("noteMachine", machine);
-  }
-
-  adopt(adoption: Adoption): Promise<Allocation | undefined> {
-    return this.#call("adopt", adoption, this.#nowMs());
-  }
-
-  collect(allocation: Allocation): Promise<Allocation | undefined> {
-    return this.#call("collect", allocation, this.#nowMs());
-  }
+  readonly findAttachment: Journal["findAttachment"] = (attachment) => this.#call("findAttachment", attachment);
+  readonly findAddress: Journal["findAddress"] = (...of) => this.#call("findAddress", ...of);
+  readonly findOwner: Journal["findOwner"] = (owner) => this.#call("findOwner", owner);
+  readonly findCooling: Journal["findCooling"] = (spans, limit) => this.#call("findCooling", spans, limit);
+  readonly quarantine: Journal["quarantine"] = (allocation, quarantine, created = []) =>
+    this.#call("quarantineAndUndo", { allocation, quarantine, created }, this.#nowMs());
+  readonly findQuarantined: Journal["findQuarantined"] = (query) => this.#call("findQuarantined", query);
+  readonly postponeProbe: Journal["postponeProbe"] = (...of) => this.#call("postponeProbe", ...of);
+  readonly endQuarantine: Journal["endQuarantine"] = (row) => this.#call("endQuarantine", row, this.#nowMs());
+  readonly trust: Journal["trust"] = (allocation) => this.#call("trust", allocation);
+  readonly readUsed: Journal["readUsed"] = (span) => this.#call("readUsed", span);
+  readonly listUsed: Journal["listUsed"] = async () => undefined;
+  readonly readUsageSummary: Journal["readUsageSummary"] = async () => undefined;
+  readonly findRetained: Journal["findRetained"] = async () => [];
+  readonly countUsage: Journal["countUsage"] = () => this.#call("countUsage");
+  readonly list: Journal["list"] = (...of) => this.#call("list", ...of);
+  readonly findDue: Journal["findDue"] = (limit) => this.#call("findDue", limit, this.#nowMs());
+  readonly record: Journal["record"] = (rows) => this.#call("record", rows);
+  readonly forget: Journal["forget"] = (allocation, isTaken = false) => this.#call("forget", allocation, isTaken);
+  readonly readOwners: Journal["readOwners"] = () => this.#call("readOwners");
+  readonly noteOwner: Journal["noteOwner"] = (...of) => this.#call("noteOwner", ...of);
+  readonly noteMachine: Journal["noteMachine"] = (machine) => this.#call("noteMachine", machine);
+  readonly adopt: Journal["adopt"] = (adoption) => this.#call("adopt", adoption, this.#nowMs());
+  readonly collect: Journal["collect"] = (allocation) => this.#call("collect", allocation, this.#nowMs());
 
   setCooldowns(cooldowns: Cooldowns): void {
     this.#call("setCooldowns", cooldowns).catch(() => {

@@ -62,10 +62,20 @@ function withDecision(
   return replace<typeof Decide>(DECIDE, { decide: (decide) => (inputs) => change(decide(inputs), inputs) });
 }
 
-type Journal = typeof SqliteRegistry.SqliteRegistry;
+type Journal = SqliteRegistry.SqliteRegistry;
 
-function withJournal(change: (journal: Journal) => Journal): ReplacedModule {
-  return replace<typeof SqliteRegistry>("host/registry/sqlite/sqlite-registry.ts", { SqliteRegistry: change });
+/** `change` returns the methods that are others. */
+function withJournal(change: (journal: Pick<Journal, "claim" | "release">) => Partial<Journal>): ReplacedModule {
+  return replace<typeof SqliteRegistry>("host/registry/sqlite/sqlite-registry.ts", {
+    SqliteRegistry: (Original) =>
+      class extends Original {
+        constructor(...given: ConstructorParameters<typeof Original>) {
+          super(...given);
+          const { claim, release } = this;
+          Object.assign(this, change({ claim, release }));
+        }
+      },
+  });
 }
 
 const noticed = (profile: ProfileName, violation: string, limit: number): Omit<Fault, "replaced"> => ({
@@ -123,25 +133,13 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "a DEL is ignored": {
     ...noticed("scarce", "out of use", 200_000),
-    replaced: withJournal(
-      (SqliteRegistry) =>
-        class extends SqliteRegistry {
-          override async release() {
-            return [];
-          }
-        },
-    ),
+    replaced: withJournal(() => ({ release: async () => [] })),
   },
   "a DEL of another network releases": {
     ...noticed("runtimes", "its record is ", 60_000),
-    replaced: withJournal(
-      (SqliteRegistry) =>
-        class extends SqliteRegistry {
-          override release({ containerId, ifName }: Parameters<InstanceType<typeof SqliteRegistry>["release"]>[0]) {
-            return super.release({ containerId, ifName });
-          }
-        },
-    ),
+    replaced: withJournal(({ release }) => ({
+      release: ({ containerId, ifName }) => release({ containerId, ifName }),
+    })),
   },
   "a GC releases what its list lacks, whether the pod is gone or not": {
     ...noticed("runtimes", "its record is ", 60_000),
@@ -152,14 +150,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "addresses of a NIC that never comes stay": {
     ...noticed("runtimes", "is still Bound", 100_000),
-    replaced: withJournal(
-      (SqliteRegistry) =>
-        class extends SqliteRegistry {
-          override async releaseUnattached() {
-            return [];
-          }
-        },
-    ),
+    replaced: withJournal(() => ({ releaseUnattached: async () => [] })),
   },
   "leaked addresses are not collected": {
     ...noticed("faults", "s after the last fault: ", 200_000),
@@ -218,20 +209,18 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "a full disk refuses ADDs for good": {
     ...noticed("faults", " addresses on ", 300_000),
-    replaced: withJournal(
-      (SqliteRegistry) =>
-        class extends SqliteRegistry {
-          #failure: unknown;
-
-          override async claim(claim: Parameters<InstanceType<typeof SqliteRegistry>["claim"]>[0]) {
-            if (this.#failure !== undefined) throw this.#failure;
-            return super.claim(claim).catch((error: unknown) => {
-              this.#failure = error;
-              throw error;
-            });
-          }
+    replaced: withJournal(({ claim }) => {
+      let failure: unknown;
+      return {
+        claim: async (wanted) => {
+          if (failure !== undefined) throw failure;
+          return claim(wanted).catch((error: unknown) => {
+            failure = error;
+            throw error;
+          });
         },
-    ),
+      };
+    }),
   },
   "a cooling address is taken over at once": {
     ...noticed("scarce", " ms after ", 60_000),
@@ -251,12 +240,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "a quarantine does not end": {
     ...noticed("conflicts", "is still Quarantined", 100_000),
-    replaced: withJournal(
-      (SqliteRegistry) =>
-        class extends SqliteRegistry {
-          override async endQuarantine(): Promise<void> {}
-        },
-    ),
+    replaced: withJournal(() => ({ endQuarantine: async () => {} })),
   },
   "an edit of a pool is ignored": {
     ...noticed("pools", "which no pool gives to pods", 200_000),
@@ -320,7 +304,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     replaced: replace<typeof TenantLimits>("host/agent/ipam/tenant-limits.ts", {
       limitsFor:
         (limits) =>
-        (...question) => ({ ...limits(...question), full: undefined }),
+        (...question) => {
+          const found = limits(...question);
+          return found && { ...found, full: undefined };
+        },
     }),
   },
   "a record's time has another form than its kind wants": {
