@@ -192,6 +192,11 @@ export class PoolCache {
     return this.#entries.get(poolName)?.pool;
   }
 
+  /** Whether any pool leases blocks. */
+  get isLeasing(): boolean {
+    return this.#entries.values().some(({ pool }) => pool.source !== undefined);
+  }
+
   get occupied(): OccupiedIps {
     return this.#occupied;
   }

@@ -28,7 +28,7 @@ export const ANY = "any address";
 /** An epoch that is settled, in which first claims are probed. */
 const PROBED: FirstClaims = {
   ...{ isOpen: false, isProbed: true, inForce: "e1", waitsFor: "" },
-  ...{ isUnverified: () => false, verified: () => {} },
+  ...{ hasUnverified: false, isUnverified: () => false, verified: () => {} },
   line: { isUp: () => true, silence: () => "", up: async () => {} },
   claiming: () => ({ isOutdated: () => false, settled: async () => {}, end: () => {} }),
 };

@@ -56,7 +56,7 @@ interface ClaimedAddresses {
   readonly wherePossible?: readonly Allocation[];
 }
 
-export type EarlyDetection =
+type EarlyDetection =
   /** Not probed: probing is off or impossible, or the NIC has the addresses already. */
   | { readonly kind: "unasked" }
   | { readonly kind: "silent"; readonly addresses: readonly Allocation[] }
@@ -72,6 +72,10 @@ export class EarlyStage {
   constructor(deps: EarlyStageDeps, options: EarlyStageOptions) {
     this.#deps = deps;
     this.#options = options;
+  }
+
+  get onConflict(): CoordinatorConf["detectOptions"]["onConflict"] {
+    return this.#options.settings.detectOptions.onConflict;
   }
 
   /** Returns whether the settings ask for a probe of every address. */

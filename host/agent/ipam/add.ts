@@ -133,7 +133,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   if (deps.onSelected !== undefined) await deps.onSelected(selection);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
   const claiming = { registry, poolCache, networks, detection, cluster, metrics, view, isBlind };
-  const isLeasing = cluster !== undefined && mayBeLeased(demand);
+  const isLeasing = cluster !== undefined && poolCache.isLeasing && mayBeLeased(demand);
   const attached = isLeasing ? await registry.findAttachment(demand.claimant) : [];
   const claimed = await claimVerified(claiming, { ...demand, skipIfFull });
   const { held, created } = claimed;

@@ -22,6 +22,7 @@ import {
   type AddressSource,
   type AllocateDeps,
   Assignments,
+  hasMember,
   isSameAddress,
   type Search,
   type Setback,
@@ -29,7 +30,7 @@ import {
   workloadOf,
 } from "./sources/source.ts";
 import { TakeOvers } from "./sources/take-overs.ts";
-import { type FullNamespace, namespaceFull, refuseNew, requireWithinLimits } from "./tenant-limits.ts";
+import { type FullNamespace, namespaceFull, requireWithinLimits } from "./tenant-limits.ts";
 
 /** Most addresses that one ADD tries to claim. @limit */
 export const MAX_CLAIM_ATTEMPTS = 64;
@@ -57,41 +58,45 @@ export async function allocateAddresses(deps: AllocateDeps, demand: AddressDeman
 
 const NOTHING = { created: [], previous: [], added: [], open: [], picked: [] };
 
+/** What a pod needs that has more than a free address to ask for, or does not get one at once. */
+function openSources(search: Search, free: FreeAddresses) {
+  const takeOvers = new TakeOvers(search);
+  const othersCooling = new OthersCooling(search);
+  const cooling = new CoolingAddresses(search, takeOvers, othersCooling);
+  const own = new OwnAddresses(search);
+  const retained = new RetainedAddresses(search, own);
+  const inOrder: readonly AddressSource[] = [
+    ...[own, retained, free, cooling, othersCooling],
+    new QuarantinedAddresses(search, takeOvers),
+  ];
+  return { own, retained, requested: new RequestedAddresses(search, cooling), takeOvers, inOrder };
+}
+
 class AddressAllocator {
   readonly #search: Search;
-  readonly #own: OwnAddresses;
-  readonly #requested: RequestedAddresses;
-  readonly #retained: RetainedAddresses;
   readonly #free: FreeAddresses;
-  readonly #takeOvers: TakeOvers;
-  /** In the order in which they are asked. */
-  readonly #sources: readonly AddressSource[];
+  #opened: ReturnType<typeof openSources> | undefined;
   /** The NIC has some of the families and lacks others. */
   #isPartial = false;
   /** The results of the claims so far, which are claimed no more. */
   #kept: Required<ClaimedPart> & { readonly picked: readonly Proposal[] } = NOTHING;
 
   constructor(deps: AllocateDeps, demand: AddressDemand) {
-    const search: Search = { ...deps, demand, assignments: new Assignments() };
-    this.#search = search;
-    this.#takeOvers = new TakeOvers(search);
-    const othersCooling = new OthersCooling(search);
-    const cooling = new CoolingAddresses(search, this.#takeOvers, othersCooling);
-    const quarantined = new QuarantinedAddresses(search, this.#takeOvers);
-    this.#own = new OwnAddresses(search);
-    this.#requested = new RequestedAddresses(search, cooling);
-    this.#retained = new RetainedAddresses(search, this.#own);
-    this.#free = new FreeAddresses(search);
-    this.#sources = [this.#own, this.#retained, this.#free, cooling, othersCooling, quarantined];
+    this.#search = { ...deps, demand, assignments: new Assignments() };
+    this.#free = new FreeAddresses(this.#search);
+  }
+
+  get #sources(): ReturnType<typeof openSources> {
+    this.#opened ??= openSources(this.#search, this.#free);
+    return this.#opened;
   }
 
   async run(): Promise<Claimed> {
     const { registry, demand } = this.#search;
-    const { claimant, workloads } = demand;
-    const mayHaveRetained = claimant.workload !== undefined || (workloads?.size ?? 0) > 0;
-    await requireWithinLimits(registry, demand, mayHaveRetained);
-    await this.#requested.assign(this.#nic);
-    if (demand.limits?.full !== undefined) await this.#requireRetained(demand.limits.full);
+    const { claimant, limits, requested } = demand;
+    if (limits !== undefined) await requireWithinLimits(registry, demand, hasMember(demand));
+    if (requested.length > 0) await this.#sources.requested.assign(this.#nic);
+    if (limits?.full !== undefined) await this.#requireRetained(limits.full);
     try {
       for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
         if (attempt > 0) this.#search.metrics?.claimRetries.inc();
@@ -114,18 +119,20 @@ class AddressAllocator {
    * would be recorded before it is refused.
    */
   async #requireRetained(full: FullNamespace): Promise<void> {
-    const missing = (await this.#own.findMissing(true)).filter(({ families }) => families.length > 0);
-    if (missing.length > 0 && !(await this.#retained.cover(missing))) throw namespaceFull(full);
+    const missing = (await this.#sources.own.findMissing()).filter(({ families }) => families.length > 0);
+    if (missing.length > 0 && !(await this.#sources.retained.cover(missing))) throw namespaceFull(full);
   }
 
   /** Gives back what the search has reserved in memory. */
   end(): void {
     this.#free.cancel();
-    this.#takeOvers.end();
+    this.#opened?.takeOvers.end();
   }
 
   async #attempt(): Promise<Claimed | undefined> {
-    const nics = await this.#own.findMissing(this.#isPartial || this.#hasKept);
+    const { demand } = this.#search;
+    const mayHave = demand.nics.length > 1 || demand.ownFirst === true || this.#isPartial || this.#hasKept;
+    const nics = mayHave ? await this.#sources.own.findMissing() : demand.nics;
     const pick = this.#free.pick(nics);
     const picked = pick.kind === "picked" ? pick.picked : [];
     const outcome = await this.#claim(picked);
@@ -134,7 +141,8 @@ class AddressAllocator {
       const all = [...this.#kept.picked, ...picked];
       const bound = { ...outcome, ...this.#withKept(outcome) };
       this.#kept = NOTHING;
-      return (await this.#retained.prefer(bound, all)) ? undefined : this.#accept(bound, all);
+      const isOther = hasMember(demand) && (await this.#sources.retained.prefer(bound, all));
+      return isOther ? undefined : this.#accept(bound, all);
     }
     if (outcome.kind === "taken" && outcome.kept !== undefined)
       this.#kept = { ...this.#withKept(outcome.kept), picked: [...this.#kept.picked, ...picked] };
@@ -168,9 +176,9 @@ class AddressAllocator {
     const proposals =
       workloads === undefined ? picked : picked.map((each) => ({ ...each, workload: workloads.get(each.ifName) }));
     const partial = this.#hasKept ? { partial: true } : {};
-    const { skipCooling: skipOwnCooling } = this.#own;
-    const number = this.#retained.nextNumber;
-    const claim = { ...demand.claimant, ...partial, keepsRest: true, proposals, skipOwnCooling, number };
+    const { own, retained } = this.#opened ?? {};
+    const known = { skipOwnCooling: own?.skipCooling === true, number: retained?.nextNumber };
+    const claim = { ...demand.claimant, ...partial, ...known, keepsRest: true, proposals };
     const startedMs = performance.now();
     let outcome: ClaimOutcome["kind"] | "failed" = "failed";
     try {
@@ -205,7 +213,7 @@ class AddressAllocator {
     if (setback.kind === "taken") await this.#replaceTaken(setback.by, setback.picked);
     const unservable = setback.kind === "short" ? findUnservable(nics) : undefined;
     if (unservable !== undefined) throw noPoolMatches({ nics, ...unservable });
-    for (const source of this.#sources) if (await source.next(setback)) return;
+    for (const source of this.#sources.inOrder) if (await source.next(setback)) return;
     invariant(setback.kind === "short", "Only a shortage outlasts the sources");
     const { nic, demand, reasons } = setback.shortage;
     throw poolsExhausted({ nics, nic, demand, shortages: reasons });
@@ -214,8 +222,9 @@ class AddressAllocator {
   /** Assigned addresses that other owners have are taken over, awaited, or dropped. */
   async #replaceTaken(by: readonly Allocation[], picked: readonly Proposal[]): Promise<void> {
     for (const holder of by) {
-      if (this.#own.renew(holder) || (await this.#retained.replace(holder, picked))) continue;
-      if (!(await this.#requested.replace(holder))) this.#search.assignments.drop(holder);
+      const { own, retained, requested } = this.#sources;
+      if (own.renew(holder) || (await retained.replace(holder, picked))) continue;
+      if (!(await requested.replace(holder))) this.#search.assignments.drop(holder);
     }
   }
 
@@ -226,9 +235,10 @@ class AddressAllocator {
   async #accept(bound: Bound, picked: readonly Proposal[]): Promise<Claimed> {
     const { demand, registry } = this.#search;
     const { added = [], open = [] } = bound;
+    const { full } = demand.limits ?? {};
     try {
-      const refusal = refuseNew(demand, [...added, ...open.filter(({ workload }) => workload === undefined)]);
-      if (refusal !== undefined) throw refusal;
+      const isNew = full !== undefined && (added.length > 0 || open.some(({ workload }) => workload === undefined));
+      if (isNew) throw namespaceFull(full);
       if (open.length > 0) await registry.retain(open.map((row) => this.#retainedRow(row)));
       return { ...bound, picked };
     } catch (error) {
@@ -240,7 +250,7 @@ class AddressAllocator {
   /** The row is the owner's, and comes before all that the owner's member had. */
   #retainedRow(row: Allocation): Allocation {
     const { workload = workloadOf(this.#search.demand, row.ifName), claim } = row;
-    const number = Math.max(numberOf(row), this.#retained.nextNumber ?? 1);
+    const number = Math.max(numberOf(row), this.#opened?.retained.nextNumber ?? 1);
     return { ...row, workload, ...(claim === undefined ? {} : { claim: { ...claim, number } }) };
   }
 

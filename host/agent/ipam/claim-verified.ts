@@ -1,12 +1,11 @@
 /** Claims addresses and probes them on the NIC before the ADD is answered: the early stage of conflict detection. */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { refuseRequested } from "../../ipam/requested-ips.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Detection } from "../detection/open-detection.ts";
-import { type EarlyDetection, EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
+import { EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
 import type { NicReference, NicSettings } from "../request/nic-definition.ts";
 import { allocateAddresses, type Claimed } from "./allocate.ts";
 import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
@@ -39,22 +38,14 @@ export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): 
   const nic = demand.nic ?? { ifName, network, pod: undefined };
   const settings = networks.settingsFor(nic);
   const stage = new EarlyStage(detection, { netns, ifName, settings, isCoordinated: networks.isCoordinated(nic) });
-  return claimFirst({ epoch: cluster?.epoch, registry, poolCache, stage }, demand, (admitted) =>
-    claimAndVerify(deps, admitted, { settings, stage }),
+  if (cluster?.epoch === undefined) return claimAndVerify(deps, demand, stage);
+  return claimFirst({ epoch: cluster.epoch, registry, poolCache, stage }, demand, (admitted) =>
+    claimAndVerify(deps, admitted, stage),
   );
 }
 
-interface Stage {
-  readonly settings: CoordinatorConf;
-  readonly stage: EarlyStage;
-}
-
-async function claimAndVerify(
-  deps: ClaimVerifiedDeps,
-  demand: AddressDemand,
-  { settings, stage }: Stage,
-): Promise<Claimed> {
-  const { detection } = deps;
+async function claimAndVerify(deps: ClaimVerifiedDeps, demand: AddressDemand, stage: EarlyStage): Promise<Claimed> {
+  const { detection, poolCache } = deps;
   const { claimant } = demand;
   const seedText = `${demand.seedText}${detection.prober.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
@@ -68,22 +59,24 @@ async function claimAndVerify(
   };
   let claimed = await allocateAddresses(deps, first);
   try {
-    compareRequested(demand, claimed.held);
-    const shared = await findShared(deps, claimed.held, demand.deadline.signal);
+    if (demand.requested.length > 0) compareRequested(demand, claimed.held);
+    const shared = deps.cluster !== undefined ? await findShared(deps, claimed.held, demand.deadline.signal) : [];
     for (let candidates = 1; ; candidates++) {
       const alone = claimed.held.filter((each) => !shared.includes(each));
-      const inNewBlocks = alone.filter((each) => deps.poolCache.blockStateOf(each) === "New");
+      const isInNewBlock = (each: Allocation): boolean => poolCache.blockStateOf(each) === "New";
+      const inNewBlocks = poolCache.isLeasing ? alone.filter(isInNewBlock) : [];
       const wherePossible = deps.isBlind || deps.cluster?.epoch?.isProbed === true ? claimed.created : [];
       const question = { ...claimed, held: alone, inNewBlocks, wherePossible };
       const detected = await stage.verify(question, demand.deadline.signal);
-      if (detected.kind !== "conflict") return await accept(deps, claimed, detected);
+      if (detected.kind === "unasked") return claimed;
+      if (detected.kind === "silent") return await accept(deps, claimed, detected.addresses);
       const { allocation, mac } = detected;
       // A machine that answers for the address of an earlier pod on a lost node is taken for that pod. The row gets an
       // owner when the address is silent.
       if (allocation.predecessorNode !== undefined)
         throw awaitsLostNode({ ...allocation, workload: workloadOf(demand, allocation.ifName) }, mac);
       const source = bindingRequests(demand).find(({ ip }) => equalIp(ip, allocation.ip))?.source;
-      const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
+      const isNextWanted = stage.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
       const action = await detection.prober.conflict({ allocation, mac, parent: stage.findParentName(), created });
@@ -141,20 +134,22 @@ async function findShared(
  * Remembers what was found silent, and trusts what came out of quarantine. Throws CniError 11 when a DEL or GC of the
  * attachment came during the probe, so that no address is answered that is no longer held.
  */
-async function accept(deps: ClaimVerifiedDeps, claimed: Claimed, detected: EarlyDetection): Promise<Claimed> {
-  if (detected.kind !== "silent") return claimed;
-  const { registry, detection } = deps;
+async function accept(
+  { registry, detection }: ClaimVerifiedDeps,
+  claimed: Claimed,
+  addresses: readonly Allocation[],
+): Promise<Claimed> {
   await requireHeld(registry, claimed.held);
   let accepted = claimed;
-  for (const each of detected.addresses.filter(({ quarantine }) => quarantine !== undefined)) {
+  for (const each of addresses.filter(({ quarantine }) => quarantine !== undefined)) {
     const trusted = await registry.trust(each);
     if (trusted !== undefined) accepted = replace(accepted, trusted);
   }
-  const [first] = detected.addresses;
+  const [first] = addresses;
   if (first !== undefined)
     detection.answered.add(
       first,
-      detected.addresses.map(({ ip }) => ip),
+      addresses.map(({ ip }) => ip),
     );
   return accepted;
 }

@@ -20,9 +20,9 @@ import type { AddressDemand } from "./sources/source.ts";
 const EPOCH_WAIT_MS = 5_000;
 
 interface ClaimFirstDeps {
-  readonly epoch: FirstClaims | undefined;
+  readonly epoch: FirstClaims;
   readonly registry: Pick<Registry, "findOwner" | "undo">;
-  readonly poolCache: Pick<PoolCache, "find" | "findDoubt" | "findDoubtOf">;
+  readonly poolCache: Pick<PoolCache, "find" | "findDoubt" | "findDoubtOf" | "isLeasing">;
   /** Absent ahead of the ADD: nothing is claimed while the epoch is open. */
   readonly stage?: Pick<EarlyStage, "ask"> | undefined;
 }
@@ -32,21 +32,29 @@ interface ClaimFirstDeps {
  * found to be another one is undone. Throws CniError 11.
  */
 export async function claimFirst(
-  { epoch, ...deps }: ClaimFirstDeps,
+  deps: ClaimFirstDeps,
   demand: AddressDemand,
   claim: (demand: AddressDemand) => Promise<Claimed>,
 ): Promise<Claimed> {
-  if (epoch === undefined) return claim(demand);
+  const { epoch } = deps;
   const claiming = epoch.claiming();
+  const isSure = (): boolean => epoch.line.isUp() && !claiming.isOutdated();
+  const isPlain = (): boolean => isSure() && !epoch.isOpen && !epoch.hasUnverified && !deps.poolCache.isLeasing;
+  let probation: Probation | undefined;
+  const probe = (): Probation => {
+    probation ??= new Probation({ ...deps, demand, claiming });
+    return probation;
+  };
   try {
-    const probation = new Probation({ epoch, ...deps, demand, claiming });
     const claimed = await claim({
       ...demand,
       // Another address in its place may not be recorded now.
       ownFirst: epoch.isOpen,
-      admit: (picked) => probation.admit(picked),
+      admit: async (picked) => {
+        if (!isPlain()) await probe().admit(picked);
+      },
     });
-    if (claimed.created.length > 0) await probation.confirm(claimed.created);
+    if (claimed.created.length > 0 && !isSure()) await probe().confirm(claimed.created);
     return claimed;
   } finally {
     claiming.end();
@@ -54,7 +62,6 @@ export async function claimFirst(
 }
 
 interface ProbationDeps extends ClaimFirstDeps {
-  readonly epoch: FirstClaims;
   readonly demand: AddressDemand;
   readonly claiming: Claiming;
 }

@@ -6,7 +6,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { VendorConf } from "../../config/vendor-conf.ts";
 import type { NicDemand } from "../../ipam/model.ts";
-import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 
 /** A namespace that has at least `limit` addresses. */
@@ -23,18 +23,20 @@ export interface TenantLimits {
   readonly full: FullNamespace | undefined;
 }
 
-/** `most`: how many addresses the pod can have with all NICs that it announces or demands now. */
+/**
+ * Returns undefined if there is no limit that the pod could reach. `most`: how many addresses the pod can have with all
+ * NICs that it announces or demands now.
+ */
 export function limitsFor(
   { vendorConf, coordinator }: Pick<Snapshot, "vendorConf" | "coordinator">,
   namespace: string,
   most: number,
-): TenantLimits {
-  const { maxAddressesPerPod: perPod, maxAddressesPerNamespace: limit }: VendorConf = vendorConf;
+): TenantLimits | undefined {
+  const { maxAddressesPerPod, maxAddressesPerNamespace: limit }: VendorConf = vendorConf;
   const addresses = coordinator?.fullNamespaces?.get(namespace) ?? 0;
-  return {
-    perPod: perPod === 0 || most <= perPod ? undefined : perPod,
-    full: limit === 0 || addresses < limit ? undefined : { namespace, addresses, limit },
-  };
+  const perPod = maxAddressesPerPod === 0 || most <= maxAddressesPerPod ? undefined : maxAddressesPerPod;
+  const full = limit === 0 || addresses < limit ? undefined : { namespace, addresses, limit };
+  return perPod === undefined && full === undefined ? undefined : { perPod, full };
 }
 
 interface LimitedDemand {
@@ -53,7 +55,6 @@ export async function requireWithinLimits(
   mayHaveRetained: boolean,
 ): Promise<void> {
   const { perPod, full } = limits ?? {};
-  if (perPod === undefined && full === undefined) return;
   const own = (await registry.findOwner(claimant.owner)).filter(({ state }) => state === "Bound");
   const has = (ifName: string, family: number): boolean =>
     own.some((each) => each.ifName === ifName && each.ip.family === family);
@@ -64,14 +65,6 @@ export async function requireWithinLimits(
     throw new CniError(ErrorCode.PoolExhausted, text);
   }
   if (full !== undefined && !mayHaveRetained) throw namespaceFull(full);
-}
-
-/** Returns CniError 101 if there are addresses that had no owner before, and the namespace has reached its limit. */
-export function refuseNew(
-  { limits }: Pick<LimitedDemand, "limits">,
-  added: readonly Allocation[],
-): CniError | undefined {
-  return limits?.full === undefined || added.length === 0 ? undefined : namespaceFull(limits.full);
 }
 
 export function namespaceFull({ namespace, addresses, limit }: FullNamespace): CniError {

@@ -12,7 +12,7 @@
  * | a pool that was created just before the ADD | NEW_POOL_WAIT_MS | each selection |
  * | a generated pool, or an address in it | POOL_WAIT_MS | the first attempt that found none |
  * | a block of a pool that leases its addresses | BLOCK_WAIT_MS | the first attempt that found none |
- * | other nodes that publish their cooling addresses | OTHERS_COOLING_WAIT_MS | the begin of the search |
+ * | other nodes that publish their cooling addresses | OTHERS_COOLING_WAIT_MS | the search's first claim that failed |
  * | an address that was released only just now | MIN_COOLING_MS | the end of the wait for other nodes |
  * | another node that takes the address off the former NIC | HAND_OVER_WAIT_MS | the first such address of the search |
  * | an answer of the API server to a claim | CLAIM_PATIENCE_MS (registry/kubernetes) | each claim |

@@ -298,6 +298,11 @@ export class RegistryEpoch {
     return this.#journal === "whole" && !(this.#hasWritten && this.line.isUp());
   }
 
+  /** Whether there is such an address: {@link isUnverified}. */
+  get hasUnverified(): boolean {
+    return this.#deps.known.state.unverified.length > 0;
+  }
+
   /** Whether the address was taken in after the history went back, and has not been found silent since. */
   isUnverified(address: string): boolean {
     return this.#deps.known.state.unverified.includes(address);
@@ -441,5 +446,5 @@ export class RegistryEpoch {
 /** The epoch as claims need it. */
 export type FirstClaims = Pick<
   RegistryEpoch,
-  "isOpen" | "isProbed" | "inForce" | "waitsFor" | "line" | "claiming" | "isUnverified" | "verified"
+  "isOpen" | "isProbed" | "inForce" | "waitsFor" | "line" | "claiming" | "hasUnverified" | "isUnverified" | "verified"
 >;

@@ -251,3 +251,15 @@ it("what one space's pod has does not keep the other space's address away for ev
   await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
   expect(used("a", "b")).toEqual([1, 0]);
 });
+
+it("a plain pod's ADD asks the registry one thing", async () => {
+  const metadata = { namespace: "shop", name: "web-0", uid: "uid-1" };
+  await open({ apiVersion: "v1", kind: "Pod", metadata }, [ipPool("blue", "10.6.0.0/30", { default: true })]);
+  const methods: string[] = [];
+  node.around = (method, _args, run) => {
+    methods.push(method);
+    return run();
+  };
+  await add("eth0");
+  expect(methods).toEqual(["claim"]);
+});

@@ -96,11 +96,12 @@ async function claimMissing(
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
   const allocating = { registry, poolCache, cluster, metrics };
-  const { created } = await claimFirst(
-    { epoch: cluster?.epoch, registry, poolCache },
-    { ...demand, nics: wanted },
-    (admitted) => allocateAddresses(allocating, admitted),
-  );
+  const claim = (admitted: AddressDemand) => allocateAddresses(allocating, admitted);
+  const lacking = { ...demand, nics: wanted };
+  const epoch = cluster?.epoch;
+  const { created } = await (epoch === undefined
+    ? claim(lacking)
+    : claimFirst({ epoch, registry, poolCache }, lacking, claim));
   return { claimed: groupByNic(created), found, attached };
 }
 

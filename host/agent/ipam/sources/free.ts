@@ -17,18 +17,18 @@ import { maySupply } from "../../../ipam/subnet-capacity.ts";
 import type { ClaimOutcome } from "../../../registry/registry.ts";
 import { memberKey } from "../../../resources/member.ts";
 import { LIVE_USAGE_MISSES, LiveUsage } from "../live-usage.ts";
-import type { AddressDemand, AddressSource, ForeseenRows, Search, Setback } from "./source.ts";
+import type { AddressSource, ForeseenRows, Search, Setback } from "./source.ts";
 
 export class FreeAddresses implements AddressSource {
   readonly #search: Search;
-  readonly #usage: LiveUsage;
+  /** Of pools that are not what the cache says. */
+  #usage: LiveUsage | undefined;
   /** Reserved in the cache by the claim in progress. */
   #reserved: Proposal[] = [];
   #hasExpired = false;
 
   constructor(search: Search) {
     this.#search = search;
-    this.#usage = new LiveUsage(search);
   }
 
   /** Completes the assigned addresses with free ones, and reserves all of them in the cache until {@link cancel}. */
@@ -38,16 +38,23 @@ export class FreeAddresses implements AddressSource {
     for (const each of assignments.all)
       if (each.requested !== true && !poolCache.contains(each.pool, each.ip, true)) assignments.drop(each);
     const assigned = assignments.all;
-    const isSpread = this.#isSpread;
-    const seedText = isSpread ? `${demand.seedText}#${this.#usage.misses}` : demand.seedText;
-    const foreseen = nics.flatMap(({ families }) => families.flatMap((each) => foreseenIn(each, view)));
+    const misses = this.#usage?.misses ?? 0;
+    // Nodes that look for free addresses from one place would meet again and again.
+    const isSpread = misses >= LIVE_USAGE_MISSES;
+    const seedText = isSpread ? `${demand.seedText}#${misses}` : demand.seedText;
+    const foreseen =
+      view === undefined ? [] : nics.flatMap(({ families }) => families.flatMap((each) => foreseenIn(each, view)));
     this.#reserved = [...foreseen, ...assigned].filter(({ pool: name, ip }) => {
       const pool = poolCache.find(name);
       return pool !== undefined && poolCache.takeExactly(pool, ip) === "claimed";
     });
     const pick = pickAddresses(poolCache, {
       nics,
-      seedOf: (ifName, family) => hashText(`${seedTextOf(demand, ifName, seedText)}/${family}`),
+      // A NIC with an address owner of its own starts at a place of its own (retention).
+      seedOf: (ifName, family) => {
+        const own = demand.workloads?.get(ifName);
+        return hashText(`${own === undefined ? seedText : memberKey(own)}/${ifName}/${family}`);
+      },
       assigned,
       randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
     });
@@ -86,7 +93,7 @@ export class FreeAddresses implements AddressSource {
   async next(setback: Setback): Promise<boolean> {
     if (setback.kind === "cooling") return false;
     if (setback.kind === "taken") {
-      if (setback.by.some(({ version }) => version < 0)) await this.#usage.miss(setback.picked);
+      if (setback.by.some(({ version }) => version < 0)) await this.#live.miss(setback.picked);
       return true;
     }
     const { shortage, pools } = setback;
@@ -99,26 +106,16 @@ export class FreeAddresses implements AddressSource {
       await registry.expire();
       return true;
     }
-    return this.#usage.refresh(pools);
+    return this.#live.refresh(pools);
   }
 
-  /** Nodes that look for free addresses from one place would meet again and again. */
-  get #isSpread(): boolean {
-    return this.#usage.misses >= LIVE_USAGE_MISSES;
+  get #live(): LiveUsage {
+    this.#usage ??= new LiveUsage(this.#search);
+    return this.#usage;
   }
 }
 
 /** Returns the foreseen addresses of the demand's pools, as if they were picked. */
-function foreseenIn(demand: FamilyDemand, view: ForeseenRows | undefined): Proposal[] {
-  if (view === undefined) return [];
+function foreseenIn(demand: FamilyDemand, view: ForeseenRows): Proposal[] {
   return poolsOf(demand).flatMap((pool) => view.foreseen.map(({ ip }) => proposalOf(pool, { ifName: "", ip })));
-}
-
-/**
- * Returns the seed of the place where the search for a NIC's addresses starts; a NIC with an address owner of its own
- * starts at a place of its own (retention).
- */
-function seedTextOf({ workloads }: AddressDemand, ifName: string, seedText: string): string {
-  const own = workloads?.get(ifName);
-  return `${own === undefined ? seedText : memberKey(own)}/${ifName}`;
 }

@@ -38,10 +38,9 @@ export class OwnAddresses implements AddressSource {
   }
 
   /** Returns the demand without what the pod has already: the full pool of another NIC is no obstacle to this one. */
-  async findMissing(isPartial: boolean): Promise<readonly NicDemand[]> {
+  async findMissing(): Promise<readonly NicDemand[]> {
     const { registry, demand } = this.#search;
-    const { nics, claimant, ownFirst = false } = demand;
-    if (nics.length < 2 && !isPartial && !ownFirst) return nics;
+    const { nics, claimant } = demand;
     const rows = await registry.findOwner(claimant.owner);
     const own = rows.filter((each) => !isOfOtherNetwork(each, claimant) || each.state === "Cooling");
     if (!this.skipCooling) this.#assignCooling(own.filter(({ state }) => state === "Cooling"));

@@ -152,6 +152,11 @@ export function workloadOf(
   return workloads?.get(ifName) ?? claimant.workload;
 }
 
+/** Whether addresses may be retained for the pod, or one of its NICs. */
+export function hasMember({ claimant, workloads }: Pick<AddressDemand, "claimant" | "workloads">): boolean {
+  return claimant.workload !== undefined || (workloads?.size ?? 0) > 0;
+}
+
 /** The pools of the demand that can hand out addresses at all. */
 export function usablePools(poolCache: PoolCache, demand: FamilyDemand): IpPool[] {
   return poolsOf(demand).filter(({ name }) => (poolCache.counts(name)?.total ?? 0n) > 0n);

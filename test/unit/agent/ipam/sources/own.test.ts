@@ -93,16 +93,10 @@ describe("the pod's own addresses that cool", () => {
 });
 
 describe("what a pod has already", () => {
-  const missing = async (opened: ReturnType<typeof open>, isPartial = false) =>
-    (await opened.own.findMissing(isPartial)).map(
+  const missing = async (opened: ReturnType<typeof open>) =>
+    (await opened.own.findMissing()).map(
       ({ ifName, families }) => `${ifName} ${families.map(({ family }) => family).join()}`,
     );
-
-  it("is not asked for where one NIC is demanded as a whole", async () => {
-    const opened = open([rowOf("10.6.0.9")], { nics: [{ ifName: "eth0", pools: [["blue"]] }] });
-    expect([await missing(opened), opened.reads()]).toEqual([["eth0 4"], 0]);
-    expect([await missing(opened, true), opened.reads()]).toEqual([["eth0 "], 1]);
-  });
 
   const ALL = ["eth0 4,6", "net1 4"];
   it.each<[what: string, rows: readonly Allocation[], left: string[], assigned: string[]]>([
