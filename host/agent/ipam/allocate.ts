@@ -10,11 +10,9 @@ import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusa
 import { invariant } from "../../lib/invariant.ts";
 import { numberOf } from "../../registry/claims.ts";
 import type { Allocation, Bound, ClaimedPart, ClaimOutcome } from "../../registry/registry.ts";
-import { CoolingAddresses } from "./sources/cooling.ts";
 import { FreeAddresses } from "./sources/free.ts";
-import { OthersCooling } from "./sources/others-cooling.ts";
 import { OwnAddresses } from "./sources/own.ts";
-import { QuarantinedAddresses } from "./sources/quarantined.ts";
+import { ReleasedAddresses } from "./sources/released.ts";
 import { RequestedAddresses } from "./sources/requested.ts";
 import { RetainedAddresses } from "./sources/retained.ts";
 import {
@@ -29,7 +27,6 @@ import {
   usablePools,
   workloadOf,
 } from "./sources/source.ts";
-import { TakeOvers } from "./sources/take-overs.ts";
 import { type FullNamespace, namespaceFull, requireWithinLimits } from "./tenant-limits.ts";
 
 /** Most addresses that one ADD tries to claim. @limit */
@@ -60,16 +57,11 @@ const NOTHING = { created: [], previous: [], added: [], open: [], picked: [] };
 
 /** What a pod needs that has more than a free address to ask for, or does not get one at once. */
 function openSources(search: Search, free: FreeAddresses) {
-  const takeOvers = new TakeOvers(search);
-  const othersCooling = new OthersCooling(search);
-  const cooling = new CoolingAddresses(search, takeOvers, othersCooling);
   const own = new OwnAddresses(search);
   const retained = new RetainedAddresses(search, own);
-  const inOrder: readonly AddressSource[] = [
-    ...[own, retained, free, cooling, othersCooling],
-    new QuarantinedAddresses(search, takeOvers),
-  ];
-  return { own, retained, requested: new RequestedAddresses(search, cooling), takeOvers, inOrder };
+  const released = new ReleasedAddresses(search);
+  const inOrder: readonly AddressSource[] = [own, retained, free, released];
+  return { own, retained, requested: new RequestedAddresses(search, released), released, inOrder };
 }
 
 class AddressAllocator {
@@ -126,7 +118,7 @@ class AddressAllocator {
   /** Gives back what the search has reserved in memory. */
   end(): void {
     this.#free.cancel();
-    this.#opened?.takeOvers.end();
+    this.#opened?.released.end();
   }
 
   async #attempt(): Promise<Claimed | undefined> {

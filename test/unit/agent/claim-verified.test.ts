@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { MAX_PROXY_ARP_SUSPECTS } from "../../../host/agent/detection/quarantine-prober.ts";
 import { MAX_CONFLICT_CANDIDATES } from "../../../host/agent/ipam/claim-verified.ts";
-import { QUARANTINE_MAX_MS } from "../../../host/agent/ipam/sources/quarantined.ts";
+import { QUARANTINE_MAX_MS } from "../../../host/agent/ipam/sources/released.ts";
 import { MIN_COOLING_MS } from "../../../host/agent/request/add-deadline.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";

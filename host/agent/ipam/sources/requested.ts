@@ -6,17 +6,17 @@ import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
 import { MIN_COOLING_MS } from "../../request/add-deadline.ts";
-import type { CoolingAddresses } from "./cooling.ts";
 import { findRetained } from "./find-retained.ts";
+import type { ReleasedAddresses } from "./released.ts";
 import { type Search, workloadOf } from "./source.ts";
 
 export class RequestedAddresses {
   readonly #search: Search;
-  readonly #cooling: CoolingAddresses;
+  readonly #released: ReleasedAddresses;
 
-  constructor(search: Search, cooling: CoolingAddresses) {
+  constructor(search: Search, released: ReleasedAddresses) {
     this.#search = search;
-    this.#cooling = cooling;
+    this.#released = released;
   }
 
   /**
@@ -50,8 +50,8 @@ export class RequestedAddresses {
       const { text, forLog } = describeHolder(holder, demand.claimant.namespace);
       throw refuseRequested(ErrorCode.PoolExhausted, source, `${address}: ${text}`, `${address}: ${forLog}`);
     }
-    await this.#cooling.waitFor(holder);
-    if (this.#cooling.ageOf(holder) < MIN_COOLING_MS) {
+    await this.#released.waitFor(holder);
+    if (this.#released.ageOf(holder) < MIN_COOLING_MS) {
       throw refuseRequested(ErrorCode.TryAgainLater, source, `${address} was released only just now`);
     }
     assignments.assign([{ ...assigned, replaces: holder.version }]);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { LIVE_USAGE_MISSES } from "../../../../../host/agent/ipam/live-usage.ts";
 import { FreeAddresses } from "../../../../../host/agent/ipam/sources/free.ts";
+import { ReleasedAddresses, TAKE_OVER_CHOICES } from "../../../../../host/agent/ipam/sources/released.ts";
 import type { Setback } from "../../../../../host/agent/ipam/sources/source.ts";
-import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { CLAIMANT, openSearch, rowOf, shortOf, WEB } from "../../../../world/search.ts";
@@ -51,10 +51,10 @@ describe("free addresses", () => {
     free.learn({ kind: "bound", held: [], created: [foreseen], previous: [] });
     free.learn({ kind: "taken", by: [rowOf("10.6.0.2", { version: -7 })] });
     expect([isFree("10.6.0.1"), isFree("10.6.0.2")]).toEqual([true, false]);
-    const takeOvers = new TakeOvers(search);
+    const source = new ReleasedAddresses(search);
     const released = rowOf("10.6.0.9", { state: "Cooling" });
-    const usable = () => takeOvers.usable([released], BLUE, search.demand.nics[0] ?? NIC).length;
-    expect([usable(), takeOvers.choose([released]), usable()]).toEqual([1, released, 0]);
+    const usable = () => source.usable([released], BLUE, search.demand.nics[0] ?? NIC).length;
+    expect([usable(), source.choose([released]), usable()]).toEqual([1, released, 0]);
     expect(search.poolCache.takeOvers.size).toBe(0);
   });
 
@@ -189,7 +189,7 @@ describe("addresses that searches take over", () => {
 
   it("are passed over by other searches until this one ends", () => {
     const { search } = open();
-    const [one, other] = [new TakeOvers(search), new TakeOvers(search)];
+    const [one, other] = [new ReleasedAddresses(search), new ReleasedAddresses(search)];
     const row = released(9);
     expect([one.usable([row], BLUE, NIC), one.choose([row])]).toEqual([[row], row]);
     expect(other.usable([row], BLUE, NIC)).toEqual([]);
@@ -201,16 +201,16 @@ describe("addresses that searches take over", () => {
   });
 
   it("are not those that are about to be retained on this node; another node's are", () => {
-    const takeOvers = new TakeOvers(open().search);
+    const source = new ReleasedAddresses(open().search);
     const rows = [9, 0, -4].map((version) => released(9, { version, workload: WEB }));
-    expect(takeOvers.usable(rows, BLUE, NIC).map(({ version }) => version)).toEqual([-4]);
+    expect(source.usable(rows, BLUE, NIC).map(({ version }) => version)).toEqual([-4]);
   });
 
   it("are among the first eight, not the same for all owners", () => {
     const rows = Array.from({ length: TAKE_OVER_CHOICES + 4 }, (_, index) => released(index + 1));
     const chosen = Array.from({ length: 60 }, (_, at) => {
       const { search } = open({ demand: { claimant: { ...CLAIMANT, owner: `owner-${at}` } } });
-      return new TakeOvers(search).choose(rows)?.version;
+      return new ReleasedAddresses(search).choose(rows)?.version;
     });
     expect(new Set(chosen)).toEqual(new Set(rows.slice(0, TAKE_OVER_CHOICES).map(({ version }) => version)));
   });

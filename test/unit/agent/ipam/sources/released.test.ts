@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { CoolingAddresses } from "../../../../../host/agent/ipam/sources/cooling.ts";
-import { OTHERS_COOLING_POLL_MS, OthersCooling } from "../../../../../host/agent/ipam/sources/others-cooling.ts";
-import { QUARANTINE_MAX_MS, QuarantinedAddresses } from "../../../../../host/agent/ipam/sources/quarantined.ts";
+import {
+  OTHERS_COOLING_POLL_MS,
+  QUARANTINE_MAX_MS,
+  ReleasedAddresses,
+  TAKE_OVER_CHOICES,
+} from "../../../../../host/agent/ipam/sources/released.ts";
 import { RequestedAddresses } from "../../../../../host/agent/ipam/sources/requested.ts";
-import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
 import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS } from "../../../../../host/agent/request/add-deadline.ts";
 import type { Mac } from "../../../../../host/net/mac.ts";
 import type { Allocation, QuarantineQuery } from "../../../../../host/registry/registry.ts";
@@ -24,10 +26,7 @@ function open(options: Partial<Parameters<typeof openSearch>[0]> & { readonly co
     return (options.cooling ?? []).filter((each) => each.pool === name);
   };
   const { search, clock } = openSearch({ pools: [BLUE, GREEN], registry: { findCooling }, ...options });
-  const takeOvers = new TakeOvers(search);
-  const others = new OthersCooling(search);
-  const cooling = new CoolingAddresses(search, takeOvers, others);
-  return { search, clock, takeOvers, others, cooling, assigned: () => assignedOf(search), limits };
+  return { search, clock, cooling: new ReleasedAddresses(search), assigned: () => assignedOf(search), limits };
 }
 
 const released = (address: string, agoMs: number, rest: Partial<Allocation> = {}) =>
@@ -76,7 +75,7 @@ describe("cooling-visibility: a released address is taken over", () => {
   });
 
   it.each([
-    ["waits for other nodes before the next pool", false, [false, []]],
+    ["waits for other nodes before the next pool", false, [true, []]],
     ["goes on to the next pool where there are none", true, [true, ["eth0 10.7.0.9 7 cooling"]]],
   ])("%s", async (_, isAlone, wanted) => {
     const asked: string[] = [];
@@ -92,30 +91,31 @@ describe("cooling-visibility: a released address is taken over", () => {
 
 describe("cooling-visibility: addresses that other nodes are to publish are waited for", () => {
   it("in short steps, until two seconds are over", async () => {
-    const { search, others, clock } = open();
+    const { search, cooling, clock } = open();
     const waits: number[] = [];
-    while (others.expect(BLUE)) {
-      const beganMs = clock.ms;
-      expect(await others.next(shortOf(search, [BLUE]))).toBe(true);
+    for (let beganMs = clock.ms; await cooling.next(shortOf(search, [BLUE])); beganMs = clock.ms)
       waits.push(clock.ms - beganMs);
-    }
     expect(waits).toEqual(Array(OTHERS_COOLING_WAIT_MS / OTHERS_COOLING_POLL_MS).fill(OTHERS_COOLING_POLL_MS));
-    expect(await others.next(shortOf(search, [BLUE]))).toBe(false);
   });
 
-  it("only after a search has found none, once, and for no other setback", async () => {
-    const { search, others, clock } = open();
-    expect(await others.next(shortOf(search, [BLUE]))).toBe(false);
-    expect(others.expect(BLUE)).toBe(true);
-    expect(await others.next({ kind: "cooling", own: [] })).toBe(false);
+  it("not longer, and for no other setback", async () => {
+    const { search, cooling, clock } = open();
     clock.jump(OTHERS_COOLING_WAIT_MS - 100);
-    expect([await others.next(shortOf(search, [BLUE])), clock.ms]).toEqual([true, NOW_MS + OTHERS_COOLING_WAIT_MS]);
-    expect(await others.next(shortOf(search, [BLUE]))).toBe(false);
+    expect(await cooling.next({ kind: "cooling", own: [] })).toBe(false);
+    expect([await cooling.next(shortOf(search, [BLUE])), clock.ms]).toEqual([true, NOW_MS + OTHERS_COOLING_WAIT_MS]);
+    expect([await cooling.next(shortOf(search, [BLUE])), clock.ms]).toEqual([false, NOW_MS + OTHERS_COOLING_WAIT_MS]);
   });
 
-  it("not for a generated pool, whose changes the ADD awaits, and not on a node that is alone", () => {
-    expect(open().others.expect({ ...BLUE, spec: { ...BLUE.spec, generated: GENERATED } })).toBe(false);
-    expect(open({ isAlone: true }).others.expect(BLUE)).toBe(false);
+  it.each([
+    [
+      "for a generated pool, whose changes the ADD awaits",
+      { ...BLUE, spec: { ...BLUE.spec, generated: GENERATED } },
+      false,
+    ],
+    ["on a node that is alone", BLUE, true],
+  ])("not %s", async (_, each, isAlone) => {
+    const { search, cooling, clock } = open({ isAlone });
+    expect([await cooling.next(shortOf(search, [each])), clock.ms]).toEqual([false, NOW_MS]);
   });
 });
 
@@ -128,9 +128,9 @@ describe("conflict: an address that has been in quarantine for an hour", () => {
       queries.push(query);
       return rows;
     };
-    const { search, takeOvers, assigned } = open({ registry: { findQuarantined }, demand });
-    const source = new QuarantinedAddresses(search, takeOvers);
-    const isFound = await source.next(kind === undefined ? shortOf(search, [BLUE]) : { kind, own: [] });
+    const registry = { findCooling: async () => [], findQuarantined };
+    const { search, cooling, assigned } = open({ registry, demand, isAlone: true });
+    const isFound = await cooling.next(kind === undefined ? shortOf(search, [BLUE]) : { kind, own: [] });
     return { isFound, assigned: assigned(), queries };
   };
 
