@@ -154,10 +154,10 @@ export class ClaimPublisher {
     const untilMs = performance.now() + CLAIM_PATIENCE_MS;
     const outcome = await this.#journal.claim(claim);
     if (outcome.kind !== "bound") return outcome;
-    await this.#syncReplaced(claim);
+    if (claim.proposals.some(({ requested }) => requested === true)) await this.#syncReplaced(claim);
     const isUnpublished = (row: Allocation): boolean =>
       row.isConfirmed !== true || this.#lost.isLost?.(row) === true || this.#objectSync.isSent(row);
-    const left = outcome.held.filter((row) => isUnpublished(row) && !outcome.created.includes(row));
+    const left = outcome.held.filter((row) => !outcome.created.includes(row) && isUnpublished(row));
     this.#noteToProbe(claim, outcome);
     const rows = [...outcome.created, ...left].filter((row) => this.#findToProbe(row) === undefined);
     const open = { claim, outcome, untilMs };
@@ -214,6 +214,7 @@ export class ClaimPublisher {
 
   /** A claim of an address that an earlier pod on a lost node has is not published before the address was probed. */
   #noteToProbe(claim: Claim, { created }: Bound): void {
+    if (this.#toProbe.size === 0 && !claim.proposals.some(({ needsProbe }) => needsProbe === true)) return;
     for (const row of created) {
       const { needsProbe, replaces } = findProposal(claim, row) ?? {};
       const node = this.#objectSync.findPredecessorNode(row);
@@ -229,6 +230,7 @@ export class ClaimPublisher {
   }
 
   #withPredecessors(outcome: Bound): Bound {
+    if (this.#toProbe.size === 0) return outcome;
     const withNode = (row: Allocation): Allocation => {
       const toProbe = this.#findToProbe(row);
       return toProbe === undefined ? row : { ...row, predecessorNode: toProbe.node };
@@ -237,41 +239,43 @@ export class ClaimPublisher {
   }
 
   /** Syncs the addresses that were claimed ahead of the ADD and gave way to requested ones. */
-  async #syncReplaced({ owner, proposals }: Claim): Promise<void> {
-    if (!proposals.some(({ requested }) => requested === true)) return;
+  async #syncReplaced({ owner }: Claim): Promise<void> {
     const own = await this.#journal.findOwner(owner);
     for (const row of own.filter(({ state }) => state === "Cooling")) this.#objectSync.syncLater(row);
   }
 
   async #conclude(open: JournalClaim, results: readonly Result[]): Promise<ClaimOutcome> {
     const { claim, outcome } = open;
-    const failed = results.map((each) => each.outcome).find((each) => each.kind === "failed");
-    const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
-    const isWhole = failed === undefined && by.length === 0;
     const published = results.filter((each) => each.outcome.kind === "published");
-    const isTaken = failed === undefined && by.length > 0;
-    const isKept = isWhole || (claim.keepsRest === true && isTaken && published.length > 0);
-    const isConfirmed = isKept && (await this.#confirm(published, results));
-    if (isConfirmed && isWhole) return this.#withPredecessors(complete(open, published));
+    const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
+    const isWhole = published.length === results.length;
+    const hasFailed = published.length + by.length < results.length;
+    const isKept = isWhole || (claim.keepsRest === true && !hasFailed && published.length > 0);
+    const confirmed = isKept ? await this.#confirm(published, results) : undefined;
+    if (confirmed !== undefined && isWhole) return this.#withPredecessors(complete(open, confirmed));
     await this.#undoAll(
-      isConfirmed ? results.filter((each) => !published.includes(each)) : results,
-      failed === undefined,
+      confirmed === undefined ? results : results.filter((each) => !published.includes(each)),
+      !hasFailed,
     );
     await this.undo(outcome.created.filter((row) => this.#findToProbe(row) !== undefined));
-    if (failed !== undefined) throw failureOf(failed.error);
-    if (isConfirmed) return { kind: "taken", by, kept: partOf(complete(open, published), published) };
+    for (const each of results) if (each.outcome.kind === "failed") throw failureOf(each.outcome.error);
+    if (confirmed !== undefined) return { kind: "taken", by, kept: partOf(complete(open, confirmed), confirmed) };
     if (by.length > 0) return { kind: "taken", by };
     throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`);
   }
 
   /**
-   * Precedes the answer: a row that is not confirmed was answered to no ADD, and may be undone. Returns whether all
-   * rows still are as the claim wrote them: no DEL, no sweep and no undo has come meanwhile.
+   * Precedes the answer: a row that is not confirmed was answered to no ADD, and may be undone. Returns what was
+   * published as it is recorded then; undefined if a row is not as the claim wrote it, because a DEL, a sweep or an
+   * undo has come meanwhile.
    */
-  async #confirm(published: readonly Result[], results: readonly Result[]): Promise<boolean> {
-    const rows = published.map(({ row, isOpen }) => ({ ...row, isConfirmed: isOpen ? row.isConfirmed : true }));
+  async #confirm(published: readonly Result[], results: readonly Result[]): Promise<readonly Result[] | undefined> {
+    const confirmed = published.map((each) =>
+      each.isOpen ? each : { ...each, row: { ...each.row, isConfirmed: true } },
+    );
     try {
-      return (await this.#journal.record(rows)).length === rows.length;
+      const recorded = await this.#journal.record(confirmed.map(({ row }) => row));
+      return recorded.length === confirmed.length ? confirmed : undefined;
     } catch (error) {
       await this.#undoAll(results, false);
       throw error;
@@ -314,29 +318,25 @@ export class ClaimPublisher {
  * like those that this claim wrote.
  */
 function complete({ claim, outcome }: JournalClaim, published: readonly Result[]): Bound {
-  const find = (row: Allocation): Result | undefined => published.find((each) => nameOf(each.row) === nameOf(row));
-  const withResult = (row: Allocation): Allocation => {
-    const { row: written = row, isOpen = true } = find(row) ?? {};
-    return isOpen ? written : { ...written, isConfirmed: true };
-  };
+  const results = new Map(published.map((each) => [nameOf(each.row), each]));
+  const written = (row: Allocation): Allocation => results.get(nameOf(row))?.row ?? row;
   const isCreated = (row: Allocation): boolean => outcome.created.some((each) => nameOf(each) === nameOf(row));
+  const unanswered = published.filter(({ row, isOpen }) => isOpen && row.isConfirmed !== true && !isCreated(row));
+  const created = [...outcome.created.map(written), ...unanswered.map(({ row }) => row)];
+  const held = outcome.held.map(written);
+  const added = published.filter(isNewObject).map(({ row }) => row);
   // A row that is to be probed first is not the owner's yet.
   const isOpenRow = (row: Allocation): boolean =>
-    find(row)?.isOpen ?? (!isCreated(row) && isOpen(row, findOwner(claim, row)));
-  const unanswered = published.filter(({ row, isOpen }) => isOpen && row.isConfirmed !== true && !isCreated(row));
-  const all = [...outcome.created, ...unanswered.map(({ row }) => row)].map(withResult);
-  const held = outcome.held.map(withResult);
-  const others = all.filter((row) => !held.some((each) => nameOf(each) === nameOf(row)));
-  const added = published.filter(isNewObject).map(({ row }) => row);
-  return { ...outcome, held, created: all, added, open: [...held, ...others].filter(isOpenRow) };
+    results.get(nameOf(row))?.isOpen ?? (!isCreated(row) && isOpen(row, findOwner(claim, row)));
+  const rows = new Map([...held, ...created].map((row) => [nameOf(row), row]));
+  return { ...outcome, held, created, added, open: [...rows.values()].filter(isOpenRow) };
 }
 
 /** All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered. */
-function partOf({ created, previous, added = [], open = [] }: Bound, published: readonly Result[]): ClaimedPart {
-  const find = (row: Allocation, all: readonly Allocation[]): Allocation | undefined =>
-    all.find((each) => nameOf(each) === nameOf(row));
-  const kept = published.map(({ row }) => find(row, created) ?? row);
-  return { created: kept, previous, added, open: open.filter((row) => find(row, kept) !== undefined) };
+function partOf({ previous, added = [], open = [] }: Bound, published: readonly Result[]): ClaimedPart {
+  const created = published.map(({ row }) => row);
+  const isKept = (row: Allocation): boolean => created.some((each) => nameOf(each) === nameOf(row));
+  return { created, previous, added, open: open.filter(isKept) };
 }
 
 function termsUntil(untilMs: number, signal: AbortSignal | undefined): CallTerms {
