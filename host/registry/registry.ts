@@ -7,7 +7,6 @@ import type { Proposal } from "../ipam/pick.ts";
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import type { AllocationState } from "../resources/ip-allocation.ts";
-import type { PoolUsage } from "../resources/ip-pool-usage.ts";
 import type { Workload } from "../resources/member.ts";
 
 /** Why an address must not be used, and when it is probed again (conflict). */
@@ -64,8 +63,8 @@ export interface Allocation {
   readonly mac?: Mac | undefined;
   /**
    * Set if the address is Quarantined, or Bound although it is in quarantine: then it must be probed before it is
-   * used. {@link Registry.trust} says that the probe found it silent; whatever else ends the binding returns it to
-   * quarantine.
+   * used. {@link Registry.endQuarantine} says that the probe found it silent; whatever else ends the binding returns
+   * it to quarantine.
    */
   readonly quarantine?: Quarantine | undefined;
   /**
@@ -75,13 +74,13 @@ export interface Allocation {
   readonly workload?: Workload | undefined;
   /**
    * Node of an earlier pod of the same member (retention). If the address is another node's, that node's agent has
-   * yet to take it off the earlier pod's NIC. If it is Bound here, the node is lost, and {@link Registry.trust} makes
-   * the address this pod's.
+   * yet to take it off the earlier pod's NIC. If it is Bound here, the node is lost, and {@link Registry.endQuarantine}
+   * makes the address this pod's.
    */
   readonly predecessorNode?: string | undefined;
   /**
    * Whether a pod of another node has it that has not ended: of several that are found for one NIC of a machine
-   * ({@link Registry.findRetained}).
+   * (`findRetained`).
    */
   readonly isInUse?: boolean | undefined;
   /** Cluster only; undefined in rows and objects of older releases. */
@@ -250,11 +249,6 @@ export interface Registry {
   /** `signal` ends the wait for an API server; the claim is then undone. */
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
   /**
-   * Returns how the API server would answer the claim of this row now, with `replaces` as in {@link Proposal}. It only
-   * reads, and another pod may be faster. Absent in the embedded registry, of which the rows say all.
-   */
-  foresee?(row: Allocation, replaces: number | undefined, signal: AbortSignal): Promise<Foreseen>;
-  /**
    * Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time,
    * the others become free.
    */
@@ -299,38 +293,13 @@ export interface Registry {
   findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]>;
   /** The address was probed and is still in use. Does nothing if the record has changed. */
   postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void>;
-  /** Quarantined → free, if unchanged. */
-  endQuarantine(allocation: Allocation): Promise<void>;
   /**
-   * A Bound address from quarantine was found silent, and is Bound like any other now. Returns undefined if the
-   * record has changed.
+   * The address was found silent, or nobody is to be asked: Quarantined → free. One that is Bound from quarantine is
+   * Bound like any other now, and returned. Does nothing, and returns undefined, if the record has changed.
    */
-  trust(allocation: Allocation): Promise<Allocation | undefined>;
+  endQuarantine(allocation: Allocation): Promise<Allocation | undefined>;
   /** Returns all addresses of the span that this node's records have in use, 4 or 16 big-endian bytes each, sorted. */
   readUsed(span: AddressSpan): Promise<Uint8Array>;
-  /**
-   * Returns all addresses of the span that any node has in use, in the same form, as of a moment after the call.
-   * Undefined if {@link readUsed} is already complete, or if the list would be too long. `pools`: the names of all
-   * pools in the span; `others`: of pools that had some of the addresses, which are left out if the list would be too
-   * long with them.
-   */
-  listUsed(span: AddressSpan, pools: readonly string[], others?: readonly string[]): Promise<Uint8Array | undefined>;
-  /**
-   * Returns the controller's count of the pool's usage, if it is newer than what is known; otherwise undefined. A
-   * hint, which may be wrong: it says where to search first, and nothing is refused because of it. Never rejects.
-   */
-  readUsageSummary(pool: string): Promise<PoolUsage | undefined>;
-  /**
-   * Returns the addresses that are retained for this member of the workload, or that an earlier pod of it has, on any
-   * node (retention). The caller proposes those in the selected pools with `replaces`, and {@link claim} decides.
-   * `target`: the pod to which the member, a machine, migrates; only for that {@link Allocation.isInUse} is found
-   * out. Empty in the embedded registry.
-   */
-  findRetained(
-    workload: Workload,
-    target?: Pick<Claim, "namespace" | "pod">,
-    signal?: AbortSignal,
-  ): Promise<readonly Allocation[]>;
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;

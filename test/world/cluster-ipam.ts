@@ -1,5 +1,16 @@
 /** A cluster in which no other node and no earlier pod has anything, unless a test says otherwise. */
-import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
+import type { ClusterIpam, SharedRecords } from "../../host/agent/ipam/cluster-ipam.ts";
+
+/** No node has recorded anything. */
+export const RECORDS: SharedRecords = {
+  findRetained: async () => [],
+  foresee: async () => ({ kind: "published", isNew: false }),
+  listUsed: async () => undefined,
+  readUsageSummary: async () => undefined,
+  releaseRetained: async () => {},
+  markWanted: async () => {},
+  awaitChange: async () => false,
+};
 
 export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
   return {
@@ -8,11 +19,9 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     readSubnet: async () => ({ kind: "absent" }),
     forgetPoolOwners: () => {},
     markWanted: async () => {},
-    releaseRetained: async () => {},
+    records: RECORDS,
     evictPredecessor: async () => undefined,
     foreseeEviction: async () => undefined,
-    askForCooling: async () => {},
-    awaitChange: async () => false,
     isShared: async () => false,
     reportRefusal: () => {},
     reportIgnored: () => {},

@@ -21,7 +21,7 @@ import { subnetStatus } from "../../resources/status.ts";
 import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
 import type { Collector } from "../gc/collector.ts";
 import type { LostAddresses } from "../gc/lost-addresses.ts";
-import type { ClusterAddresses, ClusterIpam, PoolChanges } from "../ipam/cluster-ipam.ts";
+import type { ClusterAddresses, ClusterIpam, PoolChanges, SharedRecords } from "../ipam/cluster-ipam.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
 import type { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
 import { POOL_READ_MS, SUBNET_READ_MS } from "../request/add-deadline.ts";
@@ -46,6 +46,7 @@ export class KubernetesIpam implements ClusterIpam {
   readonly prefetched: Prefetcher;
   readonly poolChanges: PoolChanges;
   readonly epoch: FirstClaims;
+  readonly records: SharedRecords;
   readonly #deps: KubernetesIpamDeps;
   readonly #waiting: WaitingPods;
 
@@ -53,12 +54,9 @@ export class KubernetesIpam implements ClusterIpam {
     this.#deps = deps;
     this.poolChanges = deps.resources;
     this.epoch = deps.epoch;
+    this.records = deps.registry;
     this.#waiting = new WaitingPods((pool, waiting) => deps.registry.markWanted(pool, waiting));
     this.prefetched = openPrefetcher(this);
-  }
-
-  releaseRetained(retained: readonly Allocation[]): Promise<void> {
-    return this.#deps.registry.releaseRetained(retained);
   }
 
   evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined> {
@@ -72,14 +70,6 @@ export class KubernetesIpam implements ClusterIpam {
     const registry = { collect: async (row: Allocation): Promise<Allocation> => ({ ...row, state: "Cooling" }) };
     const isPodGone = (row: Allocation): Promise<boolean> => this.#deps.collector.isPodGone(row);
     return evictPredecessor({ registry, isPodGone, endOrphan: async () => undefined }, former, claimant);
-  }
-
-  askForCooling(pool: string): Promise<void> {
-    return this.#deps.registry.markWanted(pool);
-  }
-
-  awaitChange(holder: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
-    return this.#deps.registry.awaitChange(holder, withinMs, signal);
   }
 
   async isShared(row: Allocation, signal: AbortSignal): Promise<boolean> {

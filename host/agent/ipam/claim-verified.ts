@@ -142,7 +142,7 @@ async function accept(
   await requireHeld(registry, claimed.held);
   let accepted = claimed;
   for (const each of addresses.filter(({ quarantine }) => quarantine !== undefined)) {
-    const trusted = await registry.trust(each);
+    const trusted = await registry.endQuarantine(each);
     if (trusted !== undefined) accepted = replace(accepted, trusted);
   }
   const [first] = addresses;

@@ -3,16 +3,22 @@
  */
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
+import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Attachment, Claim } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PodIdentity } from "./pod-identity.ts";
+
+/** What the API server has of all nodes. */
+export type SharedRecords = Pick<
+  KubernetesRegistry,
+  "awaitChange" | "findRetained" | "foresee" | "listUsed" | "markWanted" | "readUsageSummary" | "releaseRetained"
+>;
 
 /** Addresses that other nodes and other pods of the same member have. */
 export interface ClusterAddresses {
   /** Absent on a view, which records nothing. */
   readonly epoch?: FirstClaims | undefined;
-  /** Releases retained addresses that their member can no longer get. */
-  releaseRetained(retained: readonly Allocation[]): Promise<void>;
+  readonly records: SharedRecords;
   /**
    * Takes the address from the member's earlier pod on this node, which the kubelet has not detached. Returns the
    * cooling allocation; undefined if it has changed meanwhile. Rejects with CniError 11 if that pod is alive.
@@ -20,10 +26,6 @@ export interface ClusterAddresses {
   evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined>;
   /** Returns what {@link evictPredecessor} would, and rejects like it; the pod keeps the address. */
   foreseeEviction(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined>;
-  /** Asks the other nodes to show their addresses of the pool that cool (cooling-visibility). Never rejects. */
-  askForCooling(pool: string): Promise<void>;
-  /** Waits until another node's allocation changes. Returns whether it did within so many milliseconds. */
-  awaitChange(holder: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean>;
 }
 
 /** Changes of pools and settings, and addresses that become free on this node. */

@@ -1,7 +1,7 @@
 /**
  * Refreshes the pool cache from the live usage of a pool: before the pool is treated as full, and after misses
  * (exhaustion), in one search again only after twice as many. For a large pool the usage summary is read first, which
- * is small. The embedded registry is always up to date and costs nothing here.
+ * is small. Only in a cluster: the embedded registry is always up to date.
  */
 
 import type { Proposal } from "../../ipam/pick.ts";
@@ -9,6 +9,7 @@ import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { firstIp, lastIp } from "../../net/prefix.ts";
 import { type AddressSpan, type Registry, RegistryError } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
+import type { SharedRecords } from "./cluster-ipam.ts";
 
 /**
  * Misses in a row (picked addresses that were others') after which a small pool's live usage is listed (exhaustion).
@@ -27,7 +28,8 @@ const SMALL_POOL_ADDRESSES = 4_096;
 const LIVE_USAGE_MISSES_LARGE = 8;
 
 interface LiveUsageDeps {
-  readonly registry: Pick<Registry, "listUsed" | "readUsageSummary" | "readUsed">;
+  readonly registry: Pick<Registry, "readUsed">;
+  readonly records: Pick<SharedRecords, "listUsed" | "readUsageSummary">;
   readonly poolCache: PoolCache;
   /** Only to show what is known: an estimate is better than nothing. Default: no search is to rely on it. */
   readonly keepsEstimates?: true;
@@ -88,8 +90,8 @@ export class LiveUsage {
   async #readSummary(pool: IpPool): Promise<boolean> {
     if (this.#isSmall(pool) || this.#summarized.has(pool.name)) return false;
     this.#summarized.set(pool.name, 0);
-    const { registry, poolCache } = this.#deps;
-    const { bitmap, rangesHash = "" } = (await registry.readUsageSummary(pool.name)) ?? {};
+    const { registry, records, poolCache } = this.#deps;
+    const { bitmap, rangesHash = "" } = (await records.readUsageSummary(pool.name)) ?? {};
     if (bitmap === undefined) return false;
     const own = await registry.readUsed(spanOf(pool));
     if (!poolCache.loadEstimate(pool, { rangesHash, bitmap }, own)) return false;
@@ -118,12 +120,12 @@ export class LiveUsage {
   }
 
   async #list(pool: IpPool): Promise<boolean> {
-    const { registry, poolCache } = this.#deps;
+    const { records, poolCache } = this.#deps;
     const neighbours = poolCache.neighboursOf(pool);
     const names = neighbours.map(({ name }) => name);
     const others = this.#otherNamesOf(pool);
     for (const name of [pool.name, ...names, ...others]) this.#listed.set(name, this.#misses);
-    const used = await registry.listUsed(spanOf(pool), names, others);
+    const used = await records.listUsed(spanOf(pool), names, others);
     if (used === undefined) return this.#deps.keepsEstimates !== true && this.#dropEstimates(neighbours);
     for (const neighbour of neighbours) poolCache.replaceUsed(neighbour, used);
     return true;

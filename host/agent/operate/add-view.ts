@@ -26,7 +26,7 @@ export class AddView {
 
   constructor(ipam: AddDeps, signal: AbortSignal) {
     const { poolCache, registry, snapshot, refused } = ipam.inventory;
-    const view = new RegistryView(registry, signal);
+    const view = new RegistryView(registry, ipam.cluster?.records, signal);
     this.#signal = signal;
     this.#deps = {
       ...ipam,
@@ -80,7 +80,7 @@ function silent(detection: Detection, hasNic: boolean): Detection {
 
 /** The cluster's part reads the same objects; it asks no other node, marks no pool and reports nothing. */
 function clusterOn(view: RegistryView, cluster: ClusterIpam): ClusterIpam {
-  const { prefetched } = cluster;
+  const { prefetched, records } = cluster;
   return {
     prefetched: {
       waitForClaim: async () => {},
@@ -97,10 +97,16 @@ function clusterOn(view: RegistryView, cluster: ClusterIpam): ClusterIpam {
       if (cooling !== undefined) view.note(cooling);
       return cooling;
     },
-    releaseRetained: async () => {},
-    askForCooling: async () => {},
     markWanted: async () => {},
-    awaitChange: async () => false,
+    records: {
+      findRetained: (...of) => records.findRetained(...of),
+      foresee: (...of) => records.foresee(...of),
+      listUsed: (...of) => records.listUsed(...of),
+      readUsageSummary: (pool) => records.readUsageSummary(pool),
+      releaseRetained: async () => {},
+      markWanted: async () => {},
+      awaitChange: async () => false,
+    },
     forgetPoolOwners: () => {},
     reportRefusal: () => {},
     reportIgnored: () => {},

@@ -207,11 +207,13 @@ class PodExplainer {
   /** Reads the usage of the candidate pools in the cluster. Returns the names of those that were read. */
   async #count({ nics }: Selection): Promise<ReadonlySet<string>> {
     const { registry, poolCache } = this.#ipam.inventory;
+    const { records } = this.#ipam.cluster ?? {};
+    if (records === undefined) return new Set();
     const pools = new Map(nics.flatMap(({ families }) => families.flatMap(poolsOf)).map((pool) => [pool.name, pool]));
     const counted = new Set<string>();
     for (const pool of [...pools.values()].slice(0, MAX_COUNTED_POOLS)) {
       try {
-        await new LiveUsage({ registry, poolCache, keepsEstimates: true }).refresh([pool]);
+        await new LiveUsage({ registry, records, poolCache, keepsEstimates: true }).refresh([pool]);
         counted.add(pool.name);
       } catch (error) {
         if (!(error instanceof RegistryError)) throw error;

@@ -14,6 +14,7 @@ import {
   RegistryError,
 } from "../../registry/registry.ts";
 import { isSameMember } from "../../resources/member.ts";
+import type { SharedRecords } from "../ipam/cluster-ipam.ts";
 import type { ForeseenRows } from "../ipam/sources/source.ts";
 
 /** Versions of rows that only the view has begin here: no store counts as far. */
@@ -23,13 +24,16 @@ const refuse = (): Promise<never> => Promise.reject(new Error("A view of the reg
 
 export class RegistryView implements Registry, ForeseenRows {
   readonly #live: Registry;
+  readonly #records: Pick<SharedRecords, "foresee"> | undefined;
   readonly #signal: AbortSignal;
   /** By address: the rows that would be other ones; undefined for those that would be gone. */
   readonly #changed = new Map<string, Allocation | undefined>();
   #lastVersion = FIRST_VERSION;
 
-  constructor(live: Registry, signal: AbortSignal) {
+  /** `records`: in a cluster. */
+  constructor(live: Registry, records: Pick<SharedRecords, "foresee"> | undefined, signal: AbortSignal) {
     this.#live = live;
+    this.#records = records;
     this.#signal = signal;
   }
 
@@ -80,7 +84,7 @@ export class RegistryView implements Registry, ForeseenRows {
   async retain(): Promise<void> {}
 
   /** The row would be as it is. */
-  async trust(): Promise<undefined> {}
+  async endQuarantine(): Promise<undefined> {}
 
   /** The registry does this by itself, each second. */
   async expire(): Promise<number> {
@@ -104,17 +108,13 @@ export class RegistryView implements Registry, ForeseenRows {
 
   readonly findCooling: Registry["findCooling"] = (...of) => this.#unchanged(this.#live.findCooling(...of));
   readonly findQuarantined: Registry["findQuarantined"] = (of) => this.#unchanged(this.#live.findQuarantined(of));
-  readonly findRetained: Registry["findRetained"] = (...of) => this.#live.findRetained(...of);
   readonly readUsed: Registry["readUsed"] = (span) => this.#live.readUsed(span);
-  readonly listUsed: Registry["listUsed"] = (...of) => this.#live.listUsed(...of);
-  readonly readUsageSummary: Registry["readUsageSummary"] = (pool) => this.#live.readUsageSummary(pool);
 
   readonly release = refuse;
   readonly releaseOthers = refuse;
   readonly releaseUnattached = refuse;
   readonly quarantine = refuse;
   readonly postponeProbe = refuse;
-  readonly endQuarantine = refuse;
   readonly countUsage = refuse;
   readonly list = refuse;
   readonly probe = refuse;
@@ -139,7 +139,7 @@ export class RegistryView implements Registry, ForeseenRows {
     };
     const row = { ...blank, claim: claimOver(blank, idle, { number, id: "" }) };
     const published: Foreseen = { kind: "published", isNew: false };
-    const outcome = (await this.#live.foresee?.({ ...row, workload }, replaces, this.#signal)) ?? published;
+    const outcome = (await this.#records?.foresee({ ...row, workload }, replaces, this.#signal)) ?? published;
     const taken = outcome.kind === "published" && outcome.claim !== undefined ? { workload, claim: outcome.claim } : {};
     return { row: { ...row, ...taken }, workload, outcome };
   }

@@ -97,10 +97,10 @@ export class ClaimPublisher {
    */
   async trust(row: Allocation): Promise<Allocation | undefined> {
     const toProbe = this.#findToProbe(row);
-    if (toProbe === undefined) return this.#journal.trust(row);
+    if (toProbe === undefined) return this.#journal.endQuarantine(row);
     const { workload, replaces } = toProbe;
     await this.#journal.record([{ ...row, workload }]);
-    const trusted = await this.#journal.trust(row);
+    const trusted = await this.#journal.endQuarantine(row);
     if (trusted === undefined) return undefined;
     this.#toProbe.delete(nameOf(row));
     try {

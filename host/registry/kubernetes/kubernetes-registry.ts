@@ -111,6 +111,10 @@ export class KubernetesRegistry implements Registry {
     return outcome;
   }
 
+  /**
+   * Returns how the API server would answer the claim of this row now, with `replaces` as in {@link Proposal}. It only
+   * reads, and another pod may be faster.
+   */
   foresee(row: Allocation, replaces: number | undefined, signal: AbortSignal): Promise<Foreseen> {
     return orRegistryError(this.objects.foresee(row, { ...FOR_POD, signal }, replaces));
   }
@@ -174,7 +178,6 @@ export class KubernetesRegistry implements Registry {
   readonly list: Registry["list"] = (...of) => this.#journal.list(...of);
   readonly probe: Registry["probe"] = () => this.#journal.probe();
   readonly setCooldowns: Registry["setCooldowns"] = (cooldowns) => this.#journal.setCooldowns(cooldowns);
-  readonly trust: Registry["trust"] = (allocation) => this.#claims.trust(allocation);
   /**
    * Says which machine this is. What the journal has of another one, but addresses that are Bound here since, is
    * forgotten. Returns of how many addresses.
@@ -203,11 +206,18 @@ export class KubernetesRegistry implements Registry {
     return found;
   }
 
-  async endQuarantine(allocation: Allocation): Promise<void> {
+  async endQuarantine(allocation: Allocation): Promise<Allocation | undefined> {
+    if (allocation.state === "Bound") return this.#claims.trust(allocation);
     await this.#journal.endQuarantine(allocation);
     this.#syncLater([allocation]);
+    return undefined;
   }
 
+  /**
+   * Returns all addresses of the span that any node has in use, 4 or 16 big-endian bytes each, sorted, as of a moment
+   * after the call; undefined if the list would be too long. `pools`: the names of all pools in the span; `others`: of
+   * pools that had some of the addresses, which are left out if the list would be too long with them.
+   */
   async listUsed(
     span: AddressSpan,
     pools: readonly string[],
@@ -228,12 +238,21 @@ export class KubernetesRegistry implements Registry {
     return packUsed(span, names.concat(further.flat()), await this.#journal.readUsed(span));
   }
 
+  /**
+   * Returns the controller's count of the pool's usage, if it is newer than what is known; otherwise undefined. A
+   * hint, which may be wrong: it says where to search first, and nothing is refused because of it. Never rejects.
+   */
   async readUsageSummary(pool: string): Promise<PoolUsage | undefined> {
     const usage = await this.#usage.readNew(pool);
     if (usage !== undefined && usage.total - usage.free >= usage.total * TIGHT_SHARE) this.#tight.note(pool);
     return usage;
   }
 
+  /**
+   * Returns the addresses that are retained for this member of the workload, or that an earlier pod of it has, on any
+   * node (retention). The caller proposes those in the selected pools with `replaces`, and {@link claim} decides.
+   * `target`: the pod to which the member, a machine, migrates; only for that {@link Allocation.isInUse} is found out.
+   */
   async findRetained(
     workload: Workload,
     target?: Pick<Claim, "namespace" | "pod">,

@@ -153,11 +153,7 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
   readonly findQuarantined: Journal["findQuarantined"] = (query) => this.#call("findQuarantined", query);
   readonly postponeProbe: Journal["postponeProbe"] = (...of) => this.#call("postponeProbe", ...of);
   readonly endQuarantine: Journal["endQuarantine"] = (row) => this.#call("endQuarantine", row, this.#nowMs());
-  readonly trust: Journal["trust"] = (allocation) => this.#call("trust", allocation);
   readonly readUsed: Journal["readUsed"] = (span) => this.#call("readUsed", span);
-  readonly listUsed: Journal["listUsed"] = async () => undefined;
-  readonly readUsageSummary: Journal["readUsageSummary"] = async () => undefined;
-  readonly findRetained: Journal["findRetained"] = async () => [];
   readonly countUsage: Journal["countUsage"] = () => this.#call("countUsage");
   readonly list: Journal["list"] = (...of) => this.#call("list", ...of);
   readonly findDue: Journal["findDue"] = (limit) => this.#call("findDue", limit, this.#nowMs());

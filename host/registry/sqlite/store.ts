@@ -342,18 +342,16 @@ export class SqliteStore {
     );
   }
 
-  endQuarantine({ space, ip, version }: Allocation, nowMs: number): void {
-    const found = this.findAddress(space, ip);
-    if (found?.version === version && found.state === "Quarantined") this.drop(found, nowMs);
-  }
-
-  trust({ space, ip, version }: Allocation): Allocation | undefined {
+  endQuarantine({ space, ip, version }: Allocation, nowMs: number): Allocation | undefined {
     const changes = this.write(
       `UPDATE allocation SET reason = '', foreign_mac = '', parent = '', probe_at = 0, version = ?
        WHERE ${UNCHANGED} AND state = 'Bound'`,
       ...[this.nextVersion(), ...keyOf(space, ip), version],
     );
-    return changes === 0 ? undefined : this.findAddress(space, ip);
+    const found = this.findAddress(space, ip);
+    if (changes > 0) return found;
+    if (found?.version === version && found.state === "Quarantined") this.drop(found, nowMs);
+    return undefined;
   }
 
   /** Bound → Cooling, or back to quarantine if the address was Bound without having been probed. */
@@ -515,8 +513,8 @@ export class SqliteStore {
   }
 
   /**
-   * Marks a row that this transaction binds as if it came from quarantine: whatever ends it but {@link trust} returns
-   * it there.
+   * Marks a row that this transaction binds as if it came from quarantine: whatever ends it but {@link endQuarantine}
+   * returns it there.
    */
   #requireProbe({ space, ip }: Pick<Allocation, "space" | "ip">, nowMs: number): Quarantine {
     this.write(`UPDATE allocation SET reason = 'Conflict', probe_at = ? WHERE ${KEY}`, nowMs, ...keyOf(space, ip));

@@ -88,7 +88,7 @@ export class ExplainWorld {
     if (!(registry instanceof KubernetesRegistry)) return { ...base, detection: silent };
     const identifier = openClusterIdentifier({ api: node.api, snapshot });
     const cluster = clusterIpam({
-      releaseRetained: (retained) => registry.releaseRetained(retained),
+      records: registry,
       evictPredecessor: (former) => registry.collect(former),
       foreseeEviction: async (former) => ({ ...former, state: "Cooling" }),
     });

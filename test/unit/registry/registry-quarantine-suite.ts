@@ -53,7 +53,7 @@ export function describeQuarantine(
     check("node-lost: bound in doubt: trusted when it was asked for, else in quarantine", async ({ registry }) => {
       const inDoubt = (of: string, at: string) => bind(registry, claim(of, [proposal(at, { needsProbe: true })]));
       const row = await inDoubt("a", "10.0.0.1");
-      expect([row.quarantine?.parent, (await registry.trust(row))?.quarantine]).toEqual(["", undefined]);
+      expect([row.quarantine?.parent, (await registry.endQuarantine(row))?.quarantine]).toEqual(["", undefined]);
       await inDoubt("b", "10.0.0.2");
       await registry.release({ containerId: "c-b", ifName: "eth0" });
       expect(await registry.findAddress("", ip("10.0.0.2"))).toMatchObject({ state: "Quarantined" });
@@ -165,9 +165,9 @@ export function describeQuarantine(
 
     check("is Bound like any other once it was found silent", async ({ registry }) => {
       const row = await takeOver(registry);
-      const trusted = await registry.trust(row);
+      const trusted = await registry.endQuarantine(row);
       expect(trusted).toMatchObject({ state: "Bound", owner: "b", quarantine: undefined });
-      expect(await registry.trust(row)).toBeUndefined();
+      expect(await registry.endQuarantine(row)).toBeUndefined();
       await registry.release({ containerId: "c-b", ifName: "eth0" });
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling" });
     });
@@ -191,7 +191,7 @@ export function describeQuarantine(
         const again = proposal("10.0.0.1", { replaces: (await cooled(registry)).version });
         const found = await registry.quarantine(await bind(registry, claim("b", [again])), CONFLICT);
         const taken = await bind(registry, claim("c", [proposal("10.0.0.1", { replaces: found?.version ?? 0 })]));
-        const trusted = await registry.trust(taken);
+        const trusted = await registry.endQuarantine(taken);
         await registry.undo([trusted ?? expect.fail("the row was changed")]);
         expect(freed).toEqual(["10.0.0.1"]);
       },

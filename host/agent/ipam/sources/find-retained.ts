@@ -33,7 +33,7 @@ export interface Records {
  * Reads one list of the API server for each workload of the demand. Throws CniError 11 where an address must be probed
  * and there is no NIC yet.
  */
-export async function findRetained({ registry, poolCache, demand }: Search): Promise<Records> {
+export async function findRetained({ registry, poolCache, demand, cluster }: Search): Promise<Records> {
   const { claimant, nics, deadline } = demand;
   // The addresses of a migration's target are not for the pod from which the machine migrates to it.
   const target = claimant.isMigrationTarget === true ? claimant : undefined;
@@ -41,7 +41,7 @@ export async function findRetained({ registry, poolCache, demand }: Search): Pro
   let highest = 0;
   for (const member of new Set(nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []))) {
     const ofMember = nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
-    const all = await registry.findRetained(member, target, deadline.signal);
+    const all = (await cluster?.records.findRetained(member, target, deadline.signal)) ?? [];
     const ofNics = all.filter(({ ifName }) => ofMember.some((nic) => isFor(nic, ifName)));
     highest = Math.max(highest, ...ofNics.map((each) => numberOf(each) || Number(each.owner !== claimant.owner)));
     for (const kept of all.filter((each) => mayHave(demand, each))) {

@@ -93,7 +93,7 @@ export class FreeAddresses implements AddressSource {
   async next(setback: Setback): Promise<boolean> {
     if (setback.kind === "cooling") return false;
     if (setback.kind === "taken") {
-      if (setback.by.some(({ version }) => version < 0)) await this.#live.miss(setback.picked);
+      if (setback.by.some(({ version }) => version < 0)) await this.#live?.miss(setback.picked);
       return true;
     }
     const { shortage, pools } = setback;
@@ -106,11 +106,12 @@ export class FreeAddresses implements AddressSource {
       await registry.expire();
       return true;
     }
-    return this.#live.refresh(pools);
+    return (await this.#live?.refresh(pools)) === true;
   }
 
-  get #live(): LiveUsage {
-    this.#usage ??= new LiveUsage(this.#search);
+  get #live(): LiveUsage | undefined {
+    const { registry, poolCache, cluster } = this.#search;
+    this.#usage ??= cluster && new LiveUsage({ registry, poolCache, records: cluster.records });
     return this.#usage;
   }
 }

@@ -47,7 +47,7 @@ export class ReleasedAddresses implements AddressSource {
     const { registry, cluster, demand } = this.#search;
     for (const pool of pools) {
       const cooling = await registry.findCooling(spansOf(pool), this.#limit, pool.name);
-      if (cooling.length === 0) await cluster?.askForCooling(pool.name);
+      if (cooling.length === 0) await cluster?.records.markWanted(pool.name);
       const released = this.usable(cooling, pool, nic);
       const chosen = this.choose(released.filter((each) => this.ageOf(each) >= MIN_COOLING_MS));
       if (chosen !== undefined)

@@ -231,7 +231,7 @@ export class RetainedAddresses implements AddressSource {
       row.claim?.number !== 0;
     const rows = [...claimed, ...own.filter(isMembers)];
     const surplus = surplusOf(retained, poolCache, demand, rows);
-    if (surplus.length > 0) await cluster?.releaseRetained(surplus);
+    if (surplus.length > 0) await cluster?.records.releaseRetained(surplus);
   }
 
   /**
@@ -242,7 +242,8 @@ export class RetainedAddresses implements AddressSource {
     const { demand, cluster } = this.#search;
     this.#handOver ??= demand.deadline.begin(HAND_OVER_WAIT_MS);
     const { leftMs } = this.#handOver;
-    if (leftMs <= 0 || !(await cluster?.awaitChange(holder, leftMs, demand.deadline.signal))) throw awaitsNode(holder);
+    if (leftMs <= 0 || !(await cluster?.records.awaitChange(holder, leftMs, demand.deadline.signal)))
+      throw awaitsNode(holder);
     this.#found = undefined;
   }
 

@@ -53,7 +53,7 @@ async function lost(earlier: HolderStatus): Promise<ClusterNode> {
 
 const add = (node: ClusterNode) =>
   allocateAddresses(
-    { registry: node.registry, poolCache: node.poolCache, cluster: clusterIpam({}) },
+    { registry: node.registry, poolCache: node.poolCache, cluster: clusterIpam({ records: node.registry }) },
     node.demand("db-0", [{ ifName: "eth0", pools: [["blue"]] }], { workload: DB }),
   );
 

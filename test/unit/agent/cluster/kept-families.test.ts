@@ -2,9 +2,12 @@
  * Partial claims: the part that an ADD has got stays claimed if other pods have the rest, and is undone if nothing
  * replaces the rest.
  */
+
 import { expect, it } from "vitest";
 import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
+import { TestClock } from "../../../world/clock.ts";
+import { clusterIpam } from "../../../world/cluster-ipam.ts";
 import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
 import { claim, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
 
@@ -16,7 +19,7 @@ const DB = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", mem
 const NIC = [{ ifName: "eth0", pools: [["blue"], ["six"]] }];
 const attempt = (node: ClusterNode, workload?: typeof DB, signal?: AbortSignal) =>
   allocateAddresses(
-    { registry: node.registry, poolCache: node.poolCache },
+    { registry: node.registry, poolCache: node.poolCache, cluster: clusterIpam({ records: node.registry }) },
     node.demand("db-0", NIC, { workload, ...(signal === undefined ? {} : { signal }) }),
   );
 
@@ -32,7 +35,8 @@ async function nodes(): Promise<{ readonly node: ClusterNode; readonly calls: st
   for (const address of ALL.filter((each) => each !== left))
     await other.registry.claim(claim(`other ${address}`, [proposal(address, { prefixLength: 64, pool: "six" })]));
   const calls: string[] = [];
-  const node = await openClusterNode({ server: other.server, snapshot });
+  const clock = new TestClock({ isHasty: true });
+  const node = await openClusterNode({ server: other.server, snapshot, clock });
   node.gate = async (call, commit) => {
     const name = String(Object(call.body).metadata?.name ?? call.path.replace(/.*\//, ""));
     if (call.method !== "GET" && name.startsWith("10.6.")) calls.push(call.method);

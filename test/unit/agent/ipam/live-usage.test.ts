@@ -10,6 +10,8 @@ import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../../host/resources/ip-pool-shape.ts";
 import { encodeIpPoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { TestClock } from "../../../world/clock.ts";
+import { clusterIpam } from "../../../world/cluster-ipam.ts";
 import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
 import { cases } from "../../../world/rows.ts";
 import { openCore, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
@@ -70,7 +72,8 @@ async function search({ pools = [SMALL], taken = {}, own = [], marked = [], usag
     const { rangesHash } = usage === "of other ranges" ? { rangesHash: "0".repeat(16) } : told;
     server.put(USAGES, first.name, encodeIpPoolUsage({ ...told, rangesHash }, { name: first.name, poolUid: "u" }));
   }
-  const node = await openClusterNode({ server, snapshot: snapshotOf(...pools) });
+  const clock = new TestClock({ isHasty: true });
+  const node = await openClusterNode({ server, clock, snapshot: snapshotOf(...pools) });
   for (const address of own) await node.bind(address, `p-${address}`);
   for (const address of marked) node.poolCache.mark("", ip(address));
   node.calls.length = 0;
@@ -82,7 +85,10 @@ async function search({ pools = [SMALL], taken = {}, own = [], marked = [], usag
     return commit();
   };
   const nics = [{ ifName: "eth0", pools: [pools.map(({ name }) => name)] }];
-  const outcome = await allocateAddresses(node, node.demand("far from there", nics)).then(
+  const outcome = await allocateAddresses(
+    { registry: node.registry, poolCache: node.poolCache, cluster: clusterIpam({ records: node.registry }) },
+    node.demand("far from there", nics),
+  ).then(
     ({ held }) => held.map((row) => formatIp(row.ip)).join(),
     (error: unknown) => String(error),
   );
@@ -142,7 +148,8 @@ describe("exhaustion: a search in a pool of which the node knows little", () => 
   it("a pool too large for a list is shown by its usage object, also a second time", async () => {
     const vaster = pool("blue", "10.4.0.0/14");
     const { registry, poolCache } = (await search({ pools: [vaster], usage: range(1, 9) })).node;
-    const show = () => new LiveUsage({ registry, poolCache, keepsEstimates: true }).refresh([vaster]);
+    const show = () =>
+      new LiveUsage({ registry, records: registry, poolCache, keepsEstimates: true }).refresh([vaster]);
     expect([await show(), await show(), poolCache.isEstimate("blue")]).toEqual([true, false, true]);
   });
 
@@ -162,7 +169,7 @@ it("exhaustion: in a search that goes on a small pool is listed again each time 
     readUsageSummary: async () => undefined,
     readUsed: async () => new Uint8Array(),
   };
-  const usage = new LiveUsage({ registry, poolCache: cache });
+  const usage = new LiveUsage({ registry, records: registry, poolCache: cache });
   await usage.refresh([blue]);
   const picked = [proposal("10.6.0.1")];
   for (let miss = 0; miss < MAX_CLAIM_ATTEMPTS; miss++) {

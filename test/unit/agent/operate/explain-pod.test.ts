@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { explainPod } from "../../../../host/agent/operate/explain-pod.ts";
 import { toCniError } from "../../../../host/agent/server/answer.ts";
 import type { FirstClaims } from "../../../../host/registry/epoch/registry-epoch.ts";
-import { clusterIpam } from "../../../world/cluster-ipam.ts";
+import { clusterIpam, RECORDS } from "../../../world/cluster-ipam.ts";
 import { openClusterNode } from "../../../world/node.ts";
 import { pool, snapshotOf } from "../../../world/subjects.ts";
 
@@ -15,7 +15,7 @@ async function explain({ isFull = false, epoch }: { readonly isFull?: boolean; r
   if (isFull) await node.bind("10.6.0.1", "web-1");
   const asked: string[] = [];
   const ask = async (name: string) => void asked.push(name);
-  const cluster = clusterIpam({ askForCooling: ask, markWanted: ask, epoch });
+  const cluster = clusterIpam({ records: { ...RECORDS, markWanted: ask }, markWanted: ask, epoch });
   node.calls.length = 0;
   const deps = { ipam: node.ipam({ cluster }), backend: READY, toCniError };
   const { lines } = await explainPod(deps, { namespace: "shop", pod: "web-0" });

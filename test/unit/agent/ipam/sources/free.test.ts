@@ -5,6 +5,7 @@ import { ReleasedAddresses, TAKE_OVER_CHOICES } from "../../../../../host/agent/
 import type { Setback } from "../../../../../host/agent/ipam/sources/source.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
+import { RECORDS } from "../../../../world/cluster-ipam.ts";
 import { CLAIMANT, openSearch, rowOf, shortOf, WEB } from "../../../../world/search.ts";
 import { pool, proposal } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
@@ -15,7 +16,7 @@ const APPLICATION = { apiVersion: "apps/v1", kind: "Deployment", namespace: "sho
 
 function open(options: Partial<Parameters<typeof openSearch>[0]> = {}) {
   let expired = 0;
-  const registry = { expire: async () => ++expired, listUsed: async () => undefined };
+  const registry = { expire: async () => ++expired };
   const { search } = openSearch({ pools: [BLUE], registry, ...options });
   const free = new FreeAddresses(search);
   const picked = (): string[] => {
@@ -154,8 +155,8 @@ describe("a search for free addresses", () => {
     ["of this node", [0, 4], 0],
   ])("has the pool's use listed after two misses in a row, if the owner is one %s", async (_, versions, lists) => {
     let listed = 0;
-    const registry = { expire: async () => 0, listUsed: async () => void listed++ };
-    const { search, free } = open({ registry: registry as never });
+    const records = { ...RECORDS, listUsed: async () => void listed++ };
+    const { search, free } = open({ cluster: { records: records as never } });
     const by = versions.map((version) => rowOf("10.6.0.1", { version }));
     const picked = [proposal("10.6.0.1")];
     const taken: Setback = { kind: "taken", by, picked, nics: search.demand.nics };

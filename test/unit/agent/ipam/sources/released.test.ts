@@ -9,6 +9,7 @@ import { RequestedAddresses } from "../../../../../host/agent/ipam/sources/reque
 import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS } from "../../../../../host/agent/request/add-deadline.ts";
 import type { Mac } from "../../../../../host/net/mac.ts";
 import type { Allocation, QuarantineQuery } from "../../../../../host/registry/registry.ts";
+import { RECORDS } from "../../../../world/cluster-ipam.ts";
 import { assignedOf, CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { pool, proposal } from "../../../../world/subjects.ts";
 import { ip, mac } from "../../../../world/values.ts";
@@ -82,7 +83,7 @@ describe("cooling-visibility: a released address is taken over", () => {
     const { search, cooling, assigned } = open({
       isAlone,
       cooling: [released("10.7.0.9", 9_000, { pool: "green" })],
-      cluster: { askForCooling: async (pool) => void asked.push(pool) },
+      cluster: { records: { ...RECORDS, markWanted: async (pool) => void asked.push(pool) } },
     });
     expect([await cooling.next(shortOf(search, [BLUE, GREEN])), assigned()]).toEqual(wanted);
     expect(asked).toEqual(isAlone ? [] : ["blue"]);

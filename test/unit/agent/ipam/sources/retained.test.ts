@@ -9,6 +9,7 @@ import { formatIp } from "../../../../../host/net/ip.ts";
 import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { isSameMember } from "../../../../../host/resources/member.ts";
+import { RECORDS } from "../../../../world/cluster-ipam.ts";
 import { cases } from "../../../../world/rows.ts";
 import {
   assignedOf,
@@ -49,24 +50,27 @@ function open(options: Options = {}) {
   const { search, clock } = openSearch({
     ...{ pools: [BLUE, SIX, LAB], nics, isAlone },
     registry: {
-      findRetained: async (member, target) => {
-        said.push(target === undefined ? "lookup" : `lookup for ${target.pod}`);
-        return retained.filter(({ workload }) => workload !== undefined && isSameMember(member, workload));
-      },
       findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
       findOwner: async () => [...rows],
       undo: async (all) => void said.push(`undo ${texts(all)}`),
     },
     cluster: {
-      releaseRetained: async (all) => void said.push(`release ${texts(all)}`),
+      records: {
+        ...RECORDS,
+        findRetained: async (member, target) => {
+          said.push(target === undefined ? "lookup" : `lookup for ${target.pod}`);
+          return retained.filter(({ workload }) => workload !== undefined && isSameMember(member, workload));
+        },
+        releaseRetained: async (all) => void said.push(`release ${texts(all)}`),
+        awaitChange: async (_holder, withinMs) => {
+          said.push(`await ${withinMs}`);
+          clock.jump(1_000);
+          return hasChanged;
+        },
+      },
       evictPredecessor: async (former) => {
         said.push(`evict ${texts([former])}`);
         return evicted;
-      },
-      awaitChange: async (_holder, withinMs) => {
-        said.push(`await ${withinMs}`);
-        clock.jump(1_000);
-        return hasChanged;
       },
     },
     demand: { claimant: { ...CLAIMANT, workload: WEB }, ...options.demand },
