@@ -161,9 +161,17 @@ export type ClaimOutcome =
    */
   | { readonly kind: "taken"; readonly by: readonly Allocation[]; readonly kept?: ClaimedPart };
 
-/** `claim`: by which the row takes over what its member had. */
-export type Foreseen =
-  | { readonly kind: "published"; readonly isNew: boolean; readonly claim?: ClaimName | undefined }
+/**
+ * `isNew`: the claim created the object, or tried to. `isShared`: another pod has the address, too; default: none.
+ * `claim`: by which the row takes over what its member had, where that is foreseen.
+ */
+export type PublishOutcome =
+  | {
+      readonly kind: "published";
+      readonly isNew: boolean;
+      readonly isShared?: boolean;
+      readonly claim?: ClaimName | undefined;
+    }
   | { readonly kind: "taken"; readonly by: Allocation };
 
 export interface Attachment {

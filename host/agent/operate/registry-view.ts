@@ -9,7 +9,7 @@ import {
   type Allocation,
   type Claim,
   type ClaimOutcome,
-  type Foreseen,
+  type PublishOutcome,
   type Registry,
   RegistryError,
 } from "../../registry/registry.ts";
@@ -138,7 +138,7 @@ export class RegistryView implements Registry, ForeseenRows {
       quarantine: needsProbe === true ? PROBE_FIRST : idle?.quarantine,
     };
     const row = { ...blank, claim: claimOver(blank, idle, { number, id: "" }) };
-    const published: Foreseen = { kind: "published", isNew: false };
+    const published: PublishOutcome = { kind: "published", isNew: false };
     const outcome = (await this.#records?.foresee({ ...row, workload }, replaces, this.#signal)) ?? published;
     const taken = outcome.kind === "published" && outcome.claim !== undefined ? { workload, claim: outcome.claim } : {};
     return { row: { ...row, ...taken }, workload, outcome };

@@ -17,11 +17,12 @@ import {
   type Claim,
   type ClaimedPart,
   type ClaimOutcome,
+  type PublishOutcome,
   RegistryError,
 } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
 import { nameOf } from "./known-object.ts";
-import type { LostObserver, ObjectSync, PublishOutcome } from "./object-sync.ts";
+import type { LostObserver, ObjectSync } from "./object-sync.ts";
 
 /** Time for which maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
 export const EXPIRE_WAIT_MS = 2_000;
@@ -177,7 +178,7 @@ export class ClaimPublisher {
         row = taken;
       });
       const outcome = await (signal === undefined ? publishing : untilAborted(publishing, signal));
-      const isShared = outcome.kind === "published" && outcome.isShared;
+      const isShared = outcome.kind === "published" && outcome.isShared === true;
       const mayComeLater = claim.isMigrationTarget === true && !isShared && row.isConfirmed !== true;
       return { row, replaces, isOpen: isOpen(row, owner) || (owner !== undefined && mayComeLater), outcome };
     } catch (error) {

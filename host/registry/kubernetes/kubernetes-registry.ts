@@ -20,7 +20,7 @@ import {
   type Attachment,
   type Claim,
   type ClaimOutcome,
-  type Foreseen,
+  type PublishOutcome,
   type Quarantine,
   type Registry,
   RegistryError,
@@ -115,9 +115,8 @@ export class KubernetesRegistry implements Registry {
    * Returns how the API server would answer the claim of this row now, with `replaces` as in {@link Proposal}. It only
    * reads, and another pod may be faster.
    */
-  foresee(row: Allocation, replaces: number | undefined, signal: AbortSignal): Promise<Foreseen> {
-    return orRegistryError(this.objects.foresee(row, { ...FOR_POD, signal }, replaces));
-  }
+  readonly foresee = (row: Allocation, replaces: number | undefined, signal: AbortSignal): Promise<PublishOutcome> =>
+    orRegistryError(this.objects.foresee(row, { ...FOR_POD, signal }, replaces));
 
   readonly undo: Registry["undo"] = (created) => this.#claims.undo(created);
 
@@ -384,17 +383,15 @@ export class KubernetesRegistry implements Registry {
   }
 
   /** Reads whether another pod has the address, too, because a machine migrates. Rejects with RegistryError. */
-  isShared({ space, ip }: Allocation, signal: AbortSignal): Promise<boolean> {
-    return orRegistryError(this.#foreign.isShared({ space, ip }, { ...FOR_POD, signal }));
-  }
+  readonly isShared = ({ space, ip }: Allocation, signal: AbortSignal): Promise<boolean> =>
+    orRegistryError(this.#foreign.isShared({ space, ip }, { ...FOR_POD, signal }));
 
   /**
    * Waits until the object of another node's address changes. Returns false if it has not changed after so many
    * milliseconds. Rejects with the signal's reason, and with RegistryError.
    */
-  awaitChange(row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
-    return orRegistryError(this.#foreign.awaitChange(row, withinMs, { ...FOR_POD, signal }));
-  }
+  readonly awaitChange = (row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> =>
+    orRegistryError(this.#foreign.awaitChange(row, withinMs, { ...FOR_POD, signal }));
 
   /** The pool is marked as wanted: shows its addresses that cool here to the other nodes. */
   async publishCooling(pool: string): Promise<void> {
@@ -417,9 +414,7 @@ export class KubernetesRegistry implements Registry {
   }
 
   /** Resolves when nothing runs in the background. */
-  idle(): Promise<void> {
-    return this.objects.idle();
-  }
+  readonly idle = (): Promise<void> => this.objects.idle();
 
   /** Syncs all rows that are due. A failure stays in the backlog. */
   async #syncDue(): Promise<void> {

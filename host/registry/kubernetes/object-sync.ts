@@ -15,7 +15,7 @@ import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../reso
 import { isSameMember } from "../../resources/member.ts";
 import { claimAfter } from "../claims.ts";
 import type { Journal } from "../journal.ts";
-import { type Allocation, type Foreseen, RegistryError, UNNAMED } from "../registry.ts";
+import { type Allocation, type PublishOutcome, RegistryError, UNNAMED } from "../registry.ts";
 import { AddressStates, isLater, isProber } from "./address-states.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog } from "./backlog.ts";
@@ -96,11 +96,6 @@ interface ObjectSyncOptions {
   readonly random: () => number;
   readonly log: Log;
 }
-
-export type PublishOutcome =
-  /** `isNew`: the claim created the object, or tried to. `isShared`: another pod has the address, too. */
-  | { readonly kind: "published"; readonly isNew: boolean; readonly isShared: boolean }
-  | { readonly kind: "taken"; readonly by: Allocation };
 
 /** A row that is published for its claim, which is not read again meanwhile. */
 interface Publication {
@@ -196,7 +191,7 @@ export class ObjectSync {
   }
 
   /** Returns how {@link publish} would end: it reads the object, and neither writes nor waits. */
-  async foresee(row: Allocation, terms: CallTerms, replaces: number | undefined): Promise<Foreseen> {
+  async foresee(row: Allocation, terms: CallTerms, replaces: number | undefined): Promise<PublishOutcome> {
     const publication = {
       row,
       replaces: replaces === undefined ? undefined : String(-replaces),

@@ -171,9 +171,7 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     });
   }
 
-  close(): Promise<void> {
-    return this.#store.close();
-  }
+  readonly close: Journal["close"] = () => this.#store.close();
 
   #call<M extends StoreMethod>(
     method: M,
