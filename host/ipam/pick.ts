@@ -94,7 +94,8 @@ function pickOne(
   { seed, randomize }: { seed: number; randomize: PickOptions["randomize"] },
 ): Proposal | undefined {
   for (const pool of poolsOf(demand)) {
-    const ip = takeFor(poolCache, nic, pool, () => poolCache.take(pool, seed, randomize?.(pool.name)));
+    const isSpread = pool.spec.selection === "ascending" && randomize?.(pool.name) === true;
+    const ip = takeFor(poolCache, nic, pool, () => poolCache.take(pool, seed, isSpread));
     if (ip !== undefined) return proposalOf(pool, { ifName: nic.ifName, ip });
   }
   return undefined;

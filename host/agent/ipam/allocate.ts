@@ -131,7 +131,7 @@ class AddressAllocator {
     this.#free.learn(outcome);
     if (outcome.kind === "bound" && this.#isComplete(outcome.held)) {
       const all = [...this.#kept.picked, ...picked];
-      const bound = { ...outcome, ...this.#withKept(outcome) };
+      const bound = this.#hasKept ? { ...outcome, ...this.#withKept(outcome) } : outcome;
       this.#kept = NOTHING;
       const isOther = hasMember(demand) && (await this.#sources.retained.prefer(bound, all));
       return isOther ? undefined : this.#accept(bound, all);

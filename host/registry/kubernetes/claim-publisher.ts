@@ -329,8 +329,9 @@ function complete({ claim, outcome }: JournalClaim, published: readonly Result[]
   // A row that is to be probed first is not the owner's yet.
   const isOpenRow = (row: Allocation): boolean =>
     results.get(nameOf(row))?.isOpen ?? (!isCreated(row) && isOpen(row, findOwner(claim, row)));
-  const rows = new Map([...held, ...created].map((row) => [nameOf(row), row]));
-  return { ...outcome, held, created, added, open: [...rows.values()].filter(isOpenRow) };
+  const hasOwner = claim.workload !== undefined || claim.proposals.some(({ workload }) => workload !== undefined);
+  const rows = hasOwner ? new Map([...held, ...created].map((row) => [nameOf(row), row])) : undefined;
+  return { ...outcome, held, created, added, open: [...(rows?.values() ?? [])].filter(isOpenRow) };
 }
 
 /** All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered. */
