@@ -1,5 +1,8 @@
-/** Addresses and pods as arguments. */
+/** Addresses, pods and files as arguments. */
+import { readFileSync } from "node:fs";
 import { isDnsLabel } from "../config/fields/names.ts";
+import { messageOf } from "../lib/describe.ts";
+import { readText } from "../lib/regular-file.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatAddressName } from "../records/allocation-record.ts";
 import { UsageError } from "./exit-code.ts";
@@ -53,4 +56,19 @@ export function parsePod(text: string, given: string | undefined): PodName {
 /** For an option or argument that may be repeated: its values may be lists with commas. */
 export function splitList(text: string, before: readonly string[] | undefined): readonly string[] {
   return [...(before ?? []), ...text.split(",")];
+}
+
+/** Name of the file that means the standard input. */
+export const STANDARD_INPUT = "-";
+
+/** Longest file that an option names: bytes. */
+const MAX_GIVEN_BYTES = 64 * 1024 * 1024;
+
+/** Returns the text of the file that the option names. Throws UsageError. */
+export function readGiven(option: string, path: string): string {
+  try {
+    return path === STANDARD_INPUT ? readFileSync(0, "utf8") : readText(path, MAX_GIVEN_BYTES);
+  } catch (error) {
+    throw new UsageError(`Option ${option}: ${messageOf(error)}`);
+  }
 }

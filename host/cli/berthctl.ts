@@ -30,6 +30,7 @@ import { addNetwork } from "./commands/network.ts";
 import { addPools } from "./commands/pools.ts";
 import { addRecover } from "./commands/recover.ts";
 import { addQuarantine, addRelease } from "./commands/release.ts";
+import { addReserve } from "./commands/reserve.ts";
 import { addStatus } from "./commands/status.ts";
 import { addSupportBundle } from "./commands/support-bundle.ts";
 import { addTest } from "./commands/test.ts";
@@ -48,6 +49,7 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addExplain,
   addSupportBundle,
   addHistory,
+  addReserve,
   addRelease,
   addQuarantine,
   addRecover,

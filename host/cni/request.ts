@@ -75,7 +75,15 @@ interface PodArgs {
 export interface RequestedIp {
   readonly ip: Ip;
   readonly length?: number | undefined;
-  readonly source: "runtimeConfig.ips" | "args.cni.ips" | "CNI_ARGS IP" | `IPAMClaim ${string}`;
+  readonly source:
+    | "runtimeConfig.ips"
+    | "args.cni.ips"
+    | "CNI_ARGS IP"
+    | `annotation ${string}`
+    | `IPAMClaim ${string}`
+    | `ReservedIP ${string}`;
+  /** A ReservedIP has it for the pod, which keeps it from all others. */
+  readonly isReserved?: boolean;
   /** Another address will do if another owner has this one: it was not requested. */
   readonly isPreference?: boolean;
 }

@@ -1,10 +1,11 @@
 /** The schema of each annotation under `ipam.vendor.io/`, for decoding and for the reference page. */
 import * as z from "zod";
-import { parsedText } from "../lib/schema.ts";
+import { listOr, parsedText } from "../lib/schema.ts";
+import type { Family } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { boundedList, refuseRepeated } from "./fields/lists.ts";
 import { isDnsLabel, isDnsSubdomain, nameOrPattern, objectName } from "./fields/names.ts";
-import { ifName, route } from "./fields/network.ts";
+import { ifName, MAX_ADDRESS_LENGTH, parseAddress, route } from "./fields/network.ts";
 import { LABEL_SELECTOR_FORM, parseLabelSelector } from "./label-selector.ts";
 import { isPattern } from "./pattern.ts";
 import { POOL_NUMBER_FORM, parsePoolNumber } from "./pool-number.ts";
@@ -75,6 +76,39 @@ const routes = boundedList(route, MAX_POD_ROUTES, "routes").check(
   refuseRepeated((entry) => formatPrefix(entry.dst), "dst"),
 );
 
+/** Most pods that one annotation names. @limit */
+const MAX_NAMED_PODS = 256;
+
+const addressOf = (family: Family) =>
+  parsedText(
+    (text) => {
+      const ip = parseAddress(text);
+      return ip?.family === family ? ip : undefined;
+    },
+    `an IPv${family} address`,
+    MAX_ADDRESS_LENGTH,
+  ).optional();
+
+const nicAddresses = boundedList(
+  z
+    .strictObject({ interface: ifName.optional(), ipv4: addressOf(4), ipv6: addressOf(6) })
+    .refine(({ ipv4, ipv6 }) => ipv4 !== undefined || ipv6 !== undefined, {
+      error: "ipv4, ipv6, or both",
+      params: { got: "neither" },
+    }),
+  MAX_POD_NICS,
+  "NICs",
+).check(refuseRepeated((entry) => entry.interface ?? "", "interface"));
+
+const podAddresses = z.record(z.string(), nicAddresses).transform((value, { issues }) => {
+  const byPod = new Map(Object.entries(value));
+  const refuse = (path: readonly string[], got: string, message: string) =>
+    issues.push({ code: "custom", path: [...path], message, params: { got }, input: value });
+  if (byPod.size > MAX_NAMED_PODS) refuse([], `${byPod.size} pods`, `at most ${MAX_NAMED_PODS}`);
+  for (const name of byPod.keys()) if (!isDnsSubdomain(name)) refuse([name], "a key", "the name of a pod as the key");
+  return byPod;
+});
+
 /** `format` is "JSON" if the annotation holds JSON text. */
 export interface AnnotationSchema {
   readonly format: "JSON" | "text";
@@ -92,6 +126,12 @@ export const POD_ANNOTATIONS = {
   subnets: { format: "JSON", schema: nicSubnets, meaning: "The same, NIC by NIC." },
   ippool: { format: "JSON", schema: z.strictObject(poolFamilies), meaning: "Pools, for every NIC of the pod." },
   ippools: { format: "JSON", schema: nicPools, meaning: "The same, NIC by NIC." },
+  ips: {
+    format: "JSON",
+    schema: listOr(nicAddresses, podAddresses),
+    meaning:
+      'The [very addresses](fixed-addresses.md) of NICs, out of the selected pools: `[{"interface": "net1", "ipv4": "10.6.0.50", "ipv6": "fd00::50"}]`, without `interface` of the first NIC. In the template of several pods: an object of such lists by the pods\' names.',
+  },
   routes: {
     format: "JSON",
     schema: routes,

@@ -50,6 +50,8 @@ export interface PodAnnotations {
   readonly subnets?: readonly NicSubnets[] | undefined;
   readonly ippool?: FamilyNames | undefined;
   readonly ippools?: readonly NicPools[] | undefined;
+  /** For the pod, or by the names of pods of its template. */
+  readonly ips?: PodAnnotation<"ips"> | undefined;
   readonly routes?: readonly AnnotatedRoute[] | undefined;
   readonly defaultRouteNic?: PodAnnotation<"default-route-nic"> | undefined;
   readonly ippoolIpNumber?: PodAnnotation<"ippool-ip-number"> | undefined;
@@ -175,6 +177,7 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
     subnets: ofSubnets("subnets", () => readNames("subnets"), []),
     ippool: readNames("ippool"),
     ippools: readNames("ippools"),
+    ips: read("ips"),
     routes: read("routes"),
     defaultRouteNic: read("default-route-nic"),
     ippoolIpNumber: ofSubnets("ippool-ip-number", () => read("ippool-ip-number")),

@@ -16,7 +16,7 @@ import { formatRangesHash } from "../resources/ip-pool-usage.ts";
 import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
 import { type BlockState, findDoubt, type SeenRegistry } from "../resources/pool-source.ts";
-import type { ReservedIp } from "../resources/reserved-ip.ts";
+import { findReserved, type ReservedIp } from "../resources/reserved-ip.ts";
 
 /** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. */
 export const MAX_OTHER_NAMES = 8;
@@ -362,9 +362,9 @@ export class PoolCache {
   }
 
   /** Returns why the pool never hands the address out, a clause; undefined if it may, or if there is no such pool. */
-  findExclusion(poolName: string, ip: Ip): string | undefined {
+  findExclusion(poolName: string, ip: Ip, isBrief?: boolean): string | undefined {
     const pool = this.#entries.get(poolName)?.pool;
-    return pool && findExclusion(ip, pool, this.#around(pool));
+    return pool && findExclusion(ip, pool, this.#around(pool), isBrief);
   }
 
   #around(pool: IpPool): PoolSurroundings {
@@ -373,13 +373,21 @@ export class PoolCache {
 
   /**
    * Returns whether the pool can hand the address out: in its ranges, neither excluded, nor reserved, nor a router's
-   * or another machine's. `isHeld`: its owner had it before; what Nodes and Services say does not take it away.
+   * or another machine's. `isHeld`: its owner had it before; what Nodes and Services say, and a reservation for
+   * another owner, do not take it away. `isReserved`: it is its owner's that it is reserved for.
    */
-  contains(poolName: string, ip: Ip, isHeld = false): boolean {
+  contains(poolName: string, ip: Ip, isHeld = false, isReserved = false): boolean {
     const entry = this.#entries.get(poolName);
     if (entry === undefined || entry.bits.contains(ip)) return entry !== undefined;
-    if (!isHeld || this.#occupied.find(ip)?.isClaimed !== true) return false;
-    return findExclusion(ip, entry.pool, { ...this.#around(entry.pool), occupied: NONE_OCCUPIED }) === undefined;
+    if (!isHeld && !isReserved) return false;
+    const { addressSpace: space } = entry.pool.spec;
+    const { occupied, reserved, siblings } = this.#around(entry.pool);
+    const surroundings = {
+      occupied: isHeld && occupied.find(ip)?.isClaimed === true ? NONE_OCCUPIED : occupied,
+      reserved: findReserved(reserved, { space, ip })?.spec.owner === undefined ? reserved : [],
+      siblings,
+    };
+    return findExclusion(ip, entry.pool, surroundings) === undefined;
   }
 
   /** Blocks that are not confirmed have no addresses. */

@@ -1,9 +1,11 @@
 /** Addresses that an annotation, an IPAMClaim or the runtime requests by name: honoured or refused, never replaced. */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { RequestedIp } from "../cni/request.ts";
+import type { PodAnnotations } from "../config/annotations.ts";
 import { equalIp, type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { NOT_IN_RANGES } from "../resources/locate-address.ts";
+import { isReservedFor, type OwnNames, type ReservedIp } from "../resources/reserved-ip.ts";
 import { type Candidate, familyName, type NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
 import { type Proposal, poolsOf, proposalOf } from "./pick.ts";
@@ -15,25 +17,82 @@ type RequestedPool =
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "none"; readonly reason: string; readonly forLog: string };
 
-/** Returns the candidate pool that can hand out a requested address. `isHeld`: its owner had it before. */
-export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip, isHeld = false): RequestedPool {
+/** A pod and one of its NICs, for which addresses may be requested by name. */
+interface NamedNic {
+  readonly own: OwnNames;
+  readonly ifName: string;
+  /** Name of the pod's first NIC, which is meant where none is named. */
+  readonly firstNic: string;
+}
+
+/** Returns what the annotation `ips` requests for the NIC. */
+export function requestedByAnnotation(ips: PodAnnotations["ips"], { own, ifName, firstNic }: NamedNic): RequestedIp[] {
+  const listed = ips instanceof Map ? own.names.flatMap((name) => ips.get(name) ?? []) : ips;
+  const nic = listed?.find((entry) => (entry.interface ?? firstNic) === ifName);
+  const source = 'annotation "ipam.vendor.io/ips"' as const;
+  return [nic?.ipv4, nic?.ipv6].flatMap((ip) => (ip === undefined ? [] : [{ ip, source }]));
+}
+
+/** Returns what is reserved for the NIC. */
+export function requestedByReservation(
+  reserved: readonly ReservedIp[],
+  { own, ifName, firstNic }: NamedNic,
+): RequestedIp[] {
+  const ofPod = reserved.filter((each) => isReservedFor(each, own));
+  const ofNic = ofPod.filter(({ spec: { owner } }) => (owner?.interface ?? firstNic) === ifName);
+  return ofNic.flatMap(({ name, spec: { ranges } }) =>
+    ranges.map(({ first: ip }) => ({ ip, source: `ReservedIP "${name}"`, isReserved: true }) as const),
+  );
+}
+
+/**
+ * Adds what is reserved to the requests, which come first: a reservation counts where nobody insists on another
+ * address of its family.
+ */
+export function withReserved(requests: readonly RequestedIp[], reserved: readonly RequestedIp[]): RequestedIp[] {
+  const find = (ip: Ip): RequestedIp | undefined => reserved.find((each) => equalIp(each.ip, ip));
+  const has = (all: readonly RequestedIp[], { family }: Ip): boolean => all.some(({ ip }) => ip.family === family);
+  const kept = requests.flatMap((request) => {
+    if (find(request.ip) !== undefined) return [{ ...request, isReserved: true, isPreference: false }];
+    return request.isPreference === true && has(reserved, request.ip) ? [] : [request];
+  });
+  return [...kept, ...reserved.filter(({ ip }) => !has(kept, ip))];
+}
+
+/**
+ * Returns the candidate pool that can hand out a requested address. `isHeld`: its owner had it before. `isReserved`: a
+ * ReservedIP has it for its owner.
+ */
+export function findPoolOfRequested(
+  poolCache: PoolCache,
+  nic: NicDemand,
+  ip: Ip,
+  isHeld = false,
+  isReserved = false,
+): RequestedPool {
   const demand = nic.families.find(({ family }) => family === ip.family);
   if (demand === undefined) {
     const reason = `${nic.rule} names no ${familyName(ip.family)} pool`;
     return { kind: "none", reason, forLog: reason };
   }
   const mayHave = (pool: IpPool): boolean =>
-    poolCache.contains(pool.name, ip, isHeld) && findWithholding(nic, pool, ip) === undefined;
+    poolCache.contains(pool.name, ip, isHeld, isReserved) && findWithholding(nic, pool, ip) === undefined;
   const pool = poolsOf(demand).find(mayHave);
   if (pool !== undefined) return { kind: "pool", pool };
   const shortReasonOf = (): string => `may not hand out ${formatIp(ip)}`;
-  const reasonOf = (candidate: Candidate): string => {
-    const excluded = poolCache.findExclusion(candidate.name, ip);
-    const why = excluded ?? (candidate.pool && findWithholding(nic, candidate.pool, ip));
-    return why === undefined || why === NOT_IN_RANGES ? shortReasonOf() : `${shortReasonOf()}: ${why}`;
-  };
+  const reasonFor =
+    (reader: Reader) =>
+    (candidate: Candidate): string => {
+      const excluded = poolCache.findExclusion(candidate.name, ip, reader === "owner");
+      const why = excluded ?? (candidate.pool && findWithholding(nic, candidate.pool, ip));
+      return why === undefined || why === NOT_IN_RANGES ? shortReasonOf() : `${shortReasonOf()}: ${why}`;
+    };
   const textFor = (reader: Reader): string =>
-    describePassedOver(demand.candidates, reader, { reasonOf, shortReasonOf, separator: " " }).join("; ");
+    describePassedOver(demand.candidates, reader, {
+      reasonOf: reasonFor(reader),
+      shortReasonOf,
+      separator: " ",
+    }).join("; ");
   return { kind: "none", reason: textFor("owner"), forLog: textFor("administrator") };
 }
 
@@ -48,7 +107,7 @@ export function assignRequested(
   held: readonly Ip[] = [],
 ): Proposal[] {
   const byFamily = new Map<Family, Ip>();
-  return requested.map(({ ip, length, source }) => {
+  return requested.map(({ ip, length, source, isReserved }) => {
     const first = byFamily.get(ip.family);
     if (first !== undefined) {
       const text = `${formatIp(first)} and ${formatIp(ip)}: a NIC gets one ${familyName(ip.family)} address`;
@@ -60,7 +119,7 @@ export function assignRequested(
       throw noPoolMatches({ nics: [nic], nic, demand });
     // The coordinator may accept now an address that it refused before, and there is no other address to try.
     const isHeld = held.some((each) => equalIp(each, ip));
-    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, isHeld);
+    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, isHeld, isReserved);
     if (found.kind === "none") {
       const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);
       throw refuseRequested(ErrorCode.NoPoolMatches, source, text ?? "", forLog);

@@ -145,6 +145,16 @@ export function orAbsent<S extends z.ZodType>(schema: S) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
+/** Returns the schema that decodes a list by `list`, and any other value by `other`. */
+export function listOr<L extends z.ZodType, O extends z.ZodType>(list: L, other: O) {
+  return z.unknown().transform((value, context): z.output<L> | z.output<O> => {
+    const { data, error } = (Array.isArray(value) ? list : other).safeParse(value, { error: messageOf });
+    if (error === undefined) return data as z.output<L> | z.output<O>;
+    context.issues.push(...error.issues.map((issue) => ({ ...issue, input: value }) as z.core.$ZodRawIssue));
+    return z.NEVER;
+  });
+}
+
 /**
  * Returns the schema of an object with any keys and text values. Unlike `z.record` it refuses the key `__proto__`
  * instead of dropping it.

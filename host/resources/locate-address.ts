@@ -9,7 +9,7 @@ import type { IpPool } from "./ip-pool.ts";
 import { routersOf } from "./ip-pool-shape.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "./occupied-ips.ts";
 import { describeSource, otherMemberOf } from "./pool-source.ts";
-import type { ReservedIp } from "./reserved-ip.ts";
+import { findReserved, type ReservedIp } from "./reserved-ip.ts";
 
 /** Why a pool whose `ips` lack the address does not allocate it. */
 export const NOT_IN_RANGES = "spec.ips does not have it";
@@ -69,12 +69,13 @@ export interface PoolSurroundings {
 
 /**
  * Returns why the pool never allocates the address, a clause; undefined if it may. The same addresses are masked as
- * by ip-pool-shape.ts.
+ * by ip-pool-shape.ts. `isBrief`: without the name of a reservation's owner.
  */
 export function findExclusion(
   ip: Ip,
   { spec, source }: IpPool,
   { reserved, occupied, siblings }: PoolSurroundings,
+  isBrief = false,
 ): string | undefined {
   const { subnet, gateway, ranges, excluded, addressSpace } = spec;
   if (gateway !== undefined && equalIp(gateway, ip)) return "it is the gateway";
@@ -83,10 +84,10 @@ export function findExclusion(
   if (broadcast !== undefined && equalIp(broadcast, ip)) return "it is the broadcast address of the subnet";
   if (isSpecial(ip)) return "no pod can have it: it is not a unicast address of a machine";
   if (excluded.some((range) => rangeContains(range, ip))) return "spec.excludeIPs has it";
-  const by = reserved.find(
-    (each) => each.spec.addressSpace === addressSpace && each.spec.ranges.some((range) => rangeContains(range, ip)),
-  );
-  if (by !== undefined) return `ReservedIP "${by.name}" has it`;
+  const by = findReserved(reserved, { space: addressSpace, ip });
+  const { owner } = by?.spec ?? {};
+  if (by !== undefined)
+    return `ReservedIP "${by.name}" has it${owner && !isBrief ? ` for ${owner.namespace}/${owner.name}` : ""}`;
   if (routersOf(spec).some((router) => equalIp(router, ip))) return "it is a next hop of spec.routes";
   for (const { name, spec: other } of siblings) {
     if (other.addressSpace !== addressSpace) continue;

@@ -1,16 +1,29 @@
-/** The kind ReservedIP: addresses that no pool of an address space allocates. */
+/** The kind ReservedIP: addresses that no pool of an address space allocates, but to their owner if they have one. */
 import * as z from "zod";
+import { namespaceName, objectName } from "../config/fields/names.ts";
+import { ifName } from "../config/fields/network.ts";
 import { cel } from "../lib/cel.ts";
-import type { Family } from "../net/ip.ts";
-import type { Range } from "../net/range.ts";
+import { equalIp, type Family, type Ip } from "../net/ip.ts";
+import { type Range, rangeContains } from "../net/range.ts";
 import { addressSpace, ipVersion, ranges } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
+
+/** The pod that gets a reserved address, by name: it need not exist yet (docs/decisions/0065). */
+interface ReservationOwner {
+  readonly namespace: string;
+  /** Of the pod, of the machine or IPAMClaim that it runs for, or of its Deployment. */
+  readonly name: string;
+  /** Undefined: the pod's first NIC. */
+  readonly interface?: string | undefined;
+}
 
 interface ReservedIpSpec {
   readonly family: Family;
   readonly ranges: readonly Range[];
   /** "" is the default space. */
   readonly addressSpace: string;
+  /** With one address only. */
+  readonly owner?: ReservationOwner | undefined;
 }
 
 export interface ReservedIp {
@@ -18,6 +31,8 @@ export interface ReservedIp {
   readonly name: string;
   readonly spec: ReservedIpSpec;
 }
+
+const ONE_ADDRESS = "one address, as it has an owner";
 
 const spec = z
   .strictObject({
@@ -28,6 +43,16 @@ const spec = z
     addressSpace: addressSpace.meta({
       description: "Address space whose pools do not allocate these addresses. Immutable.",
     }),
+    owner: z
+      .strictObject({
+        namespace: namespaceName.meta({ description: "The pod's namespace." }),
+        name: objectName.meta({
+          description: "Name of the pod, of its virtual machine or IPAMClaim, or of its Deployment.",
+        }),
+        interface: ifName.optional().meta({ description: "Its NIC. Default: its first." }),
+      })
+      .optional()
+      .meta({ description: "The only pod that gets the address, which may come later. With one address in `ips`." }),
   })
   .meta(
     cel(
@@ -43,9 +68,14 @@ const spec = z
         messageExpression: `(self.ips[0].contains(':') ? '6' : '4') + ', the family of "ips"'`,
         fieldPath: ".ipVersion",
       },
+      {
+        rule: "!has(self.owner) || self.ips.size() == 1 && !self.ips[0].contains('-')",
+        message: ONE_ADDRESS,
+        fieldPath: ".ips",
+      },
     ),
   )
-  .transform(({ ipVersion, ips, addressSpace }, context): ReservedIpSpec => {
+  .transform(({ ipVersion, ips, addressSpace, owner }, context): ReservedIpSpec => {
     const family = ips[0]?.first.family ?? 4;
     const otherFamily = ips.findIndex(({ first }) => first.family !== family);
     if (otherFamily >= 0) {
@@ -58,7 +88,9 @@ const spec = z
     if ((ipVersion ?? family) !== family) {
       context.addIssue({ code: "custom", path: ["ipVersion"], message: `${family}, the family of "ips"` });
     }
-    return { family, ranges: ips, addressSpace };
+    if (owner !== undefined && !(ips.length === 1 && ips.every(({ first, last }) => equalIp(first, last))))
+      context.addIssue({ code: "custom", path: ["ips"], message: ONE_ADDRESS });
+    return { family, ranges: ips, addressSpace, ...(owner === undefined ? {} : { owner }) };
   });
 
 export const reservedIpSchema = berthObject("ReservedIP", spec);
@@ -67,4 +99,34 @@ export const reservedIpSchema = berthObject("ReservedIP", spec);
 export function decodeReservedIp(value: unknown, source: string): ReservedIp {
   const { kind, metadata, spec } = decodeBerth(reservedIpSchema, value, source);
   return { kind, name: metadata.name, spec };
+}
+
+/** The names by which an address can be reserved for a pod, in its namespace. */
+export interface OwnNames {
+  readonly namespace: string;
+  readonly names: readonly string[];
+}
+
+/** The ending that a ReplicaSet and its Deployment give to a pod's name (SafeEncodeString of k8s.io/apimachinery). */
+const GENERATED_ENDING = /-[bcdfghjklmnpqrstvwxz2456789]{1,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
+
+/** Returns the names of the pod, of its Deployment, and of its workload's `member`: a machine, or an IPAMClaim. */
+export function ownNames(namespace: string, pod: string, member: string = pod): OwnNames {
+  return { namespace, names: [...new Set([pod, member, pod.replace(GENERATED_ENDING, "")])] };
+}
+
+/** Returns whether the reservation is for a NIC of this pod. */
+export function isReservedFor({ spec: { owner } }: ReservedIp, { namespace, names }: OwnNames): boolean {
+  return owner !== undefined && owner.namespace === namespace && names.includes(owner.name);
+}
+
+/** Returns what reserves the address: one with an owner before others. */
+export function findReserved(
+  reserved: readonly ReservedIp[],
+  { space, ip }: { readonly space: string; readonly ip: Ip },
+): ReservedIp | undefined {
+  const all = reserved.filter(
+    ({ spec }) => spec.addressSpace === space && spec.ranges.some((range) => rangeContains(range, ip)),
+  );
+  return all.find(({ spec }) => spec.owner !== undefined) ?? all[0];
 }

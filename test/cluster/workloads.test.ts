@@ -22,6 +22,8 @@ import { add, openAgents, QUICK } from "./workloads.ts";
 
 const LISTED = { apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet" };
 const LISTED_SETS = "/apis/apps.kruise.io/v1beta1/namespaces/shop/statefulsets";
+const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
+const RESERVED_IP = { apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP" };
 const NET1 = { ifName: "net1", network: "lan" };
 
 let world: World;
@@ -108,6 +110,25 @@ describe("retention: a pod", () => {
     await world.endPod(again);
     await world.client.delete(`${LISTED_SETS}/web`);
     await untilStates();
+  });
+
+  it("gets what is reserved for its name, and no other pod does; what it had until then is released", async () => {
+    const uid = await createSet(1);
+    const first = await member(0, "n1", uid);
+    const before = await only(first);
+    await world.endPod(first);
+    await untilStates(`${before} Kept n1`);
+    const owner = { namespace: "shop", name: "web-0" };
+    const spec = { ips: ["10.6.0.50"], owner };
+    await world.client.create(RESERVED, { ...RESERVED_IP, metadata: { name: "10.6.0.50" }, spec });
+    const isKnown = (name: string): boolean => world.agent(name).snapshot.reserved.length > 0;
+    await until("the agents know the reservation", () => ["n1", "n2"].every(isKnown));
+    const thief = await world.createPod({ name: "thief", node: "n2", annotations: { ips: [{ ipv4: "10.6.0.50" }] } });
+    const text = 'pool "blue" may not hand out 10.6.0.50: ReservedIP "10.6.0.50" has it';
+    await expect(add(world, thief)).rejects.toMatchObject({ code: 100, message: expect.stringContaining(text) });
+    expect(await only(await member(0, "n2", uid))).toBe("10.6.0.50");
+    await untilStates("10.6.0.50 Bound n2 web-0@n2");
+    await world.client.delete(`${RESERVED}/10.6.0.50`);
   });
 
   it("with an IPAMClaim keeps it for the claim, whose status says so", async () => {

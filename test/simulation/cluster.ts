@@ -907,12 +907,16 @@ export class Cluster {
       .catch(() => {});
   }
 
-  /** No pod gets any of them until `isOver`. */
-  reserve(numbers: readonly number[], isOver: boolean): void {
+  /** No pod but the owner, whose address is the first, gets any of them until `isOver`. */
+  reserve(numbers: readonly number[], isOver: boolean, owner?: string): void {
     for (const family of FAMILIES) {
       const ips = numbers.map((each) => addressAt(family, each));
-      if (isOver) this.server.remove(`reserved-${family}`, RESERVED);
-      else this.server.put(RESERVED, `reserved-${family}`, { metadata: { generation: 1 }, spec: { ips } });
+      const put = (name: string, spec: object) =>
+        this.server.put(RESERVED, name, { metadata: { generation: 1 }, spec });
+      if (isOver) for (const name of ["reserved", "owned"]) this.server.remove(`${name}-${family}`, RESERVED);
+      else put(`reserved-${family}`, { ips });
+      if (owner !== undefined)
+        put(`owned-${family}`, { ips: ips.slice(0, 1), owner: { namespace: "shop", name: owner } });
     }
   }
 
@@ -1408,7 +1412,7 @@ function versionOf(pod: StoredObject): number {
 
 /** Tells whether all pods may use the pool. */
 function isShared(name: string): boolean {
-  return /^(?:blue|six|reserved)(?:-|$)/.test(name);
+  return /^(?:blue|six|reserved|owned)(?:-|$)/.test(name);
 }
 
 /** The network of the Subnet with this place in the list; a name that ends with 6 is of IPv6. */

@@ -292,7 +292,9 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   reserve: action("addresses are reserved", 2, (cluster, random, time) => {
     const numbers = Array.from({ length: 4 }, () => 1 + random.below(cluster.poolSize));
-    cluster.reserve([...new Set(numbers)], false);
+    const { expected } = cluster;
+    const owner = expected.length > 0 && random.chance(0.5) ? random.pick(expected).name : undefined;
+    cluster.reserve([...new Set(numbers)], false, owner);
     time.schedule(6_000, "nothing is reserved", time.current, () => cluster.reserve([], true));
   }),
   scaleRival: action("a user of a Subnet is scaled", 12, (cluster, random) => {

@@ -6,6 +6,7 @@ import type { IpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics, claimedWith, faultOfNic } from "../../ipam/announced-nics.ts";
 import type { NicDemand, PodSubject, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
+import { requestedByAnnotation, requestedByReservation, withReserved } from "../../ipam/requested-ips.ts";
 import { refuseClaim, requestedByClaim, workloadOfClaim } from "../../ipam/retention.ts";
 import { selectPools } from "../../ipam/selection.ts";
 import { takesFirstAddress } from "../../ipam/withheld.ts";
@@ -14,6 +15,7 @@ import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { NicOfRow } from "../../registry/registry.ts";
 import { memberKey, type Workload } from "../../resources/member.ts";
+import { ownNames, type ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { type AddDeadline, NEW_POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
 import { type NicReference, type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
@@ -59,9 +61,15 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const fault = faultOfNic(annotations, ifName, subject.firstNic);
   if (fault !== undefined) throw fault;
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
-  const nics = selection.nics.filter((each) => isClaimed(each.ifName) && !isLeftToItsAdd(nic, each.ifName));
+  const { reserved } = deps.inventory.snapshot;
+  const namedFor = (each: string, requests?: readonly RequestedIp[]): RequestedIp[] =>
+    requestedByName({ identity, reserved, firstNic: subject.firstNic }, each, requests);
+  // Only the ADD of another NIC has all requests for it.
+  const isLeftToItsAdd = (other: string): boolean => other !== ifName && namedFor(other).length > 0;
+  const nics = selection.nics.filter((each) => isClaimed(each.ifName) && !isLeftToItsAdd(each.ifName));
   requireFamilies(nics);
-  const { workloads, requested } = followClaims(deps, nic, nics);
+  const workloads = followClaims(deps, nic, nics);
+  const requested = namedFor(ifName, nic.requested);
   const { owner, namespace, name, workload, isMigrationTarget } = identity;
   // Two families for each NIC that it announces, and what is demanded now.
   const most =
@@ -116,22 +124,38 @@ function findNetwork({ nicsOf }: NicSettings, pod: PodSubject | undefined, ifNam
   return pod && nicsOf(pod).find((nic) => nic.ifName === ifName)?.network;
 }
 
-/** Returns whether the IPAMClaim of another NIC requests addresses: only that NIC's ADD has all requests for it. */
-function isLeftToItsAdd({ identity: { claims }, ifName }: WantingNic, other: string): boolean {
-  const claim = other === ifName ? undefined : claims?.get(other)?.claim;
-  return claim !== undefined && requestedByClaim(claim).length > 0;
+interface NamedSubject extends Pick<WantingNic, "identity"> {
+  readonly reserved: readonly ReservedIp[];
+  readonly firstNic: string;
+}
+
+/** Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. */
+function requestedByName(
+  { identity, reserved, firstNic }: NamedSubject,
+  ifName: string,
+  requests: readonly RequestedIp[] = [],
+): RequestedIp[] {
+  const { namespace, name: pod, subject, claims, workload } = identity;
+  const named = claims?.get(ifName);
+  const nic = { own: ownNames(namespace, pod, named?.name ?? workload?.member), ifName, firstNic };
+  const byAnnotation = requestedByAnnotation(subject?.annotations.ips, nic);
+  const byClaim = named?.claim === undefined ? [] : requestedByClaim(named.claim);
+  const all: RequestedIp[] = [];
+  for (const each of [...requests, ...byAnnotation, ...byClaim])
+    if (!all.some(({ ip }) => equalIp(ip, each.ip))) all.push(each);
+  return withReserved(all, requestedByReservation(reserved, nic));
 }
 
 /**
- * The IPAMClaims of the demanded NICs retain their addresses, and may request some. Throws CniError 11 when one does
- * not exist, and 102 when one is for another NIC than refers to it.
+ * Returns the IPAMClaims of the demanded NICs, which retain their addresses. Throws CniError 11 when one does not
+ * exist, and 102 when one is for another NIC than refers to it.
  */
 function followClaims(
   deps: DemandDeps,
-  { identity: { claims, subject }, ifName, network, requested }: WantingNic,
+  { identity: { claims, subject }, ifName, network }: WantingNic,
   nics: readonly NicDemand[],
-): { readonly workloads: ReadonlyMap<string, Workload> | undefined; readonly requested: readonly RequestedIp[] } {
-  if (claims === undefined || claims.size === 0) return { workloads: undefined, requested };
+): ReadonlyMap<string, Workload> | undefined {
+  if (claims === undefined || claims.size === 0) return undefined;
   const workloads = new Map<string, Workload>();
   for (const nic of nics) {
     const named = claims.get(nic.ifName);
@@ -145,10 +169,7 @@ function followClaims(
     const refusal = refuseClaim(claim, ifName, names);
     if (refusal !== undefined) throw new CniError(ErrorCode.InvalidAnnotation, `${source} cannot serve it: ${refusal}`);
   }
-  const claim = claims.get(ifName)?.claim;
-  const byClaim = claim === undefined ? [] : requestedByClaim(claim);
-  const isNew = ({ ip }: RequestedIp): boolean => !requested.some((other) => equalIp(other.ip, ip));
-  return { workloads, requested: [...requested, ...byClaim.filter(isNew)] };
+  return workloads;
 }
 
 /**

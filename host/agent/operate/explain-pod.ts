@@ -342,7 +342,7 @@ function describeAddresses({ allocations, sources, rule }: Assigned, before: Bef
 const SOURCE_CLAUSES: Readonly<Record<SourceName, string>> = {
   own: "which it has already, or had until just now",
   prefetched: "which was claimed ahead of the ADD",
-  requested: "which is requested",
+  requested: "which its annotation, its IPAMClaim, a ReservedIP or the runtime names",
   retained: "which is retained for its workload",
   free: "which is free",
   cooling: "which was released on this node a short while ago, because nothing else is free",

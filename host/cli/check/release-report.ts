@@ -2,26 +2,19 @@
  * `release --from-report`: on this node through the agent, which judges each address again, or in a cluster through
  * berthctl in the pods of the nodes' agents. Releasing what is released already changes nothing and is no failure.
  */
-import { readFileSync } from "node:fs";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { readText } from "../../lib/regular-file.ts";
 import { decode } from "../../lib/schema.ts";
 import { type CheckReport, checkReport } from "../../records/check-record.ts";
 import { healthRecord } from "../../records/health-record.ts";
 import { operationRecord } from "../../records/operation-record.ts";
+import { readGiven, STANDARD_INPUT } from "../arguments.ts";
 import { askAgent, askForRecord, refusalOf } from "../ask-agent.ts";
 import { askAgents, isRunning, listAgents } from "../cluster-agents.ts";
 import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
 import type { Output } from "../output.ts";
-
-/** Name of the file that means the standard input. */
-const STANDARD_INPUT = "-";
-
-/** Longest report that is read: bytes. */
-const MAX_REPORT_BYTES = 64 * 1024 * 1024;
 
 interface ReleaseOptions {
   readonly isDryRun: boolean;
@@ -33,8 +26,9 @@ interface ReleaseOptions {
 export function readReport(path: string): CheckReport {
   let value: unknown;
   try {
-    value = JSON.parse(path === STANDARD_INPUT ? readFileSync(0, "utf8") : readText(path, MAX_REPORT_BYTES));
+    value = JSON.parse(readGiven("--from-report", path));
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     throw new UsageError(`Option --from-report: ${messageOf(error)}`);
   }
   const decoded = decode(checkReport, value);

@@ -14,7 +14,7 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import { NONE_OCCUPIED, type OccupiedIps } from "../../resources/occupied-ips.ts";
 import { describeSource } from "../../resources/pool-source.ts";
-import type { ReservedIp } from "../../resources/reserved-ip.ts";
+import { isReservedFor, type OwnNames, ownNames, type ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { addresses, describe, Examples, MAX_EXAMPLES } from "../examples.ts";
@@ -237,10 +237,10 @@ function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse
     }),
   );
   const index = new SpacesIndex(
-    reserved.map(({ name, spec }) => ({
-      space: spec.addressSpace,
-      value: name,
-      ranges: joinRanges(spec.ranges, spec.family),
+    reserved.map((value) => ({
+      space: value.spec.addressSpace,
+      value,
+      ranges: joinRanges(value.spec.ranges, value.spec.family),
     })),
   );
   const inPools = new Map<string, PoolInUse>();
@@ -256,9 +256,16 @@ function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse
     if (spec.state === "Quarantined") continue;
     const why = occupied.find(spec.ip)?.why;
     if (why !== undefined) found.contested.push({ spec, why });
-    for (const name of index.find(spec.addressSpace, spec.ip)) noteIn(inReserved, name, spec);
+    const reservations = index.find(spec.addressSpace, spec.ip);
+    if (!reservations.some((each) => isReservedFor(each, namesOfHolder(spec))))
+      for (const { name } of reservations) noteIn(inReserved, name, spec);
   }
   return { pools: inPools, reserved: inReserved };
+}
+
+function namesOfHolder({ holders: [holder], workload }: CachedAllocation["spec"]): OwnNames {
+  const { namespace = "", pod = "" } = holder ?? { ...workload, pod: workload?.member };
+  return ownNames(namespace, pod, workload?.member);
 }
 
 function noneInUse(): PoolInUse {

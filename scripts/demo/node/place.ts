@@ -15,7 +15,7 @@ import { pipeline } from "node:stream/promises";
 import { segmentAddress, segmentSubnet } from "../../../test/lab/addressing.ts";
 import type { Agent } from "../../../test/lab/agent.ts";
 import { berthBin, type PluginOutcome, requireSuccess } from "../../../test/lab/cnitool.ts";
-import { ipPool, macvlan, podManifest, vendorConf } from "../../../test/lab/manifests.ts";
+import { ipPool, macvlan, manifest, podManifest, vendorConf } from "../../../test/lab/manifests.ts";
 import type { Fabric } from "../../../test/lab/netns/fabric.ts";
 import { addressesOf, type LabPod, NetnsWorld } from "../../../test/lab/netns/world.ts";
 import type { Netns } from "../../../test/lab/netns.ts";
@@ -33,6 +33,9 @@ export const pools = {
   tiny: { subnet: "10.10.0.0/24", ips: ["10.10.0.5"], gateway: "10.10.0.1" },
   desk: { ...lan, ips: ["10.60.0.120-10.60.0.129"], selection: "ascending" },
 } as const;
+
+/** In pool blue, for the pod till-0. */
+export const KEPT = "10.10.0.200";
 
 /** A released address rests for two seconds, so that the story need not wait for the default 30. */
 const settings = vendorConf({ allowSingleFamily: true, allocationCooldown: "2s" });
@@ -72,6 +75,7 @@ export async function open(stack: AsyncDisposableStack): Promise<Place> {
   const mapSocket = join(tmpdir(), `berth-demo-${process.pid}.sock`);
   stack.defer(() => rm(mapSocket, { force: true }));
   const texts = Object.entries(pools).map(([name, { subnet, ...spec }]) => ipPool(name, subnet, spec));
+  texts.push(manifest("ReservedIP", "till", { ips: [KEPT], owner: { namespace: "shop", name: "till-0" } }));
   const config = { "pools.yaml": texts.join("---\n"), "settings.yaml": settings };
   const args = hasMap ? ["--map-listen", `unix:${mapSocket}`] : [];
   const { agent } = await world.addNode(fabric.node1, config, { args });

@@ -9,6 +9,7 @@ import {
   countUsed,
   createPod,
   hasMap,
+  KEPT,
   open,
   type Place,
   type Pod,
@@ -58,6 +59,10 @@ const attachScene: Scene<Place> = {
     const seen = claimed.map(({ address }) => address).join(", ");
     narrator.claim("the second NIC's addresses are claimed before it exists", claimed.length === 2, seen);
     await gw0.attach(narrator, "lan", "net1");
+    narrator.remark(`A ReservedIP has kept ${KEPT} of pool blue for till-0 since before that pod existed:`);
+    const till = await createPod(place, "till-0", BLUE);
+    await till.attach(narrator, "bridge");
+    narrator.claim("till-0 has the address that is kept for it", till.addresses.includes(KEPT), `${till.addresses}`);
     await showAll(place, narrator);
     await claimRecords(place, narrator, "the records are exactly what the pods carry");
   },

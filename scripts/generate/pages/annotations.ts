@@ -33,7 +33,7 @@ Berth ignores them. A pod that it serves and that has some, but none of Berth's,
 | Spiderpool | \`ipam.spidernet.io/subnet\`, \`subnets\`, \`ippool-ip-number\`, \`ippool-reclaim\` | \`ipam.vendor.io/subnet\` and the others of its name: [subnets](subnets.md) |
 | Spiderpool | \`ipam.spidernet.io/routes\` | \`ipam.vendor.io/routes\` |
 | Calico | \`cni.projectcalico.org/ipv4pools\`, \`ipv6pools\` | \`ipam.vendor.io/ippool\`, with names of pools in place of networks |
-| Calico | \`cni.projectcalico.org/ipAddrs\`, \`ipAddrsNoIpam\` | \`ips\` of the network in \`k8s.v1.cni.cncf.io/networks\`, or an [IPAMClaim](workloads.md#ipamclaim) |
+| Calico | \`cni.projectcalico.org/ipAddrs\`, \`ipAddrsNoIpam\` | [\`ipam.vendor.io/ips\`](fixed-addresses.md) |
 | Whereabouts | \`whereabouts.cni.cncf.io/…\` | \`ipam.vendor.io/ippool\` |
 
 Calico's are reported for the pod's first NIC only: beside Calico they concern another NIC.`;

@@ -140,6 +140,8 @@ export const POOL_ROWS: readonly Row[] = [
   form({ cooldown: `${"0".repeat(32)}s` }, "cooldown"),
 ];
 
+const OWNER = { namespace: "shop", name: "db-0" };
+
 /** Reserved addresses are of no subnet. */
 export const RESERVED_ROWS: readonly Row[] = [
   accept("ReservedIP", { ips: ["10.0.0.1", "10.0.0.5-10.0.0.9", "192.168.0.1"] }),
@@ -147,6 +149,13 @@ export const RESERVED_ROWS: readonly Row[] = [
   accept("ReservedIP", { ips: times(1_024, (i) => `10.0.${i >> 8}.${i & 255}`), ipVersion: 4 }),
   // What lies in several lists or twice in one is reserved all the same.
   accept("ReservedIP", { ips: ["10.0.0.1-10.0.0.9", "10.0.0.5"] }),
+  accept("ReservedIP", { ips: ["10.0.0.1"], owner: { namespace: "shop", name: "db-0", interface: "net1" } }),
+  refuse("ReservedIP", { ips: ["10.0.0.1", "10.0.0.2"], owner: OWNER }, "spec.ips"),
+  refuse("ReservedIP", { ips: ["10.0.0.1-10.0.0.2"], owner: OWNER }, "spec.ips"),
+  refuse("ReservedIP", { ips: ["10.0.0.1"], owner: { ...OWNER, namespace: "Shop" } }, "spec.owner.namespace"),
+  refuse("ReservedIP", { ips: ["10.0.0.1"], owner: { ...OWNER, name: "db 0" } }, "spec.owner.name"),
+  refuse("ReservedIP", { ips: ["10.0.0.1"], owner: { ...OWNER, interface: "a/b" } }, "spec.owner.interface"),
+  refuseForm("ReservedIP", { ips: ["10.0.0.1"], owner: { name: "db-0" } }, "spec.owner.namespace"),
   refuseForm("ReservedIP", {}, "spec.ips"),
   refuseForm("ReservedIP", { ips: [] }, "spec.ips"),
   refuseForm("ReservedIP", { ips: times(1_025, (i) => `10.0.${i >> 8}.${i & 255}`) }, "spec.ips"),

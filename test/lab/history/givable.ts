@@ -3,26 +3,31 @@ import { formatIp, type Ip } from "../../../host/net/ip.ts";
 import { type Range, rangeContains, rangeOfPrefix, rangesOverlap } from "../../../host/net/range.ts";
 import type { IpAllocation } from "../../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
-import type { ReservedIp } from "../../../host/resources/reserved-ip.ts";
+import { findReserved, isReservedFor, ownNames, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
 
 export class Givable {
   readonly size: bigint;
   readonly #space: string;
   readonly #ranges: readonly Range[];
+  readonly #reserved: readonly ReservedIp[];
 
   /** `occupied`: addresses of machines that are no pods. */
   constructor({ spec }: IpPool, reserved: Iterable<ReservedIp>, occupied: readonly Ip[]) {
     const { ranges, excluded, subnet, gateway, addressSpace } = spec;
     const { first, last } = rangeOfPrefix(subnet);
     const single = [first, last, ...(gateway === undefined ? [] : [gateway]), ...occupied];
-    const ofOthers = [...reserved].flatMap((each) => (each.spec.addressSpace === addressSpace ? each.spec.ranges : []));
+    this.#reserved = [...reserved].filter((each) => each.spec.addressSpace === addressSpace);
+    const ofOthers = this.#reserved.flatMap((each) => each.spec.ranges);
     const holes = [...excluded, ...ofOthers, ...single.map((ip) => ({ first: ip, last: ip }))];
     this.#space = addressSpace;
     this.#ranges = holes.reduce((left: readonly Range[], hole) => left.flatMap((each) => without(each, hole)), ranges);
     this.size = this.#ranges.reduce((sum, range) => sum + range.last.value - range.first.value + 1n, 0n);
   }
 
-  has({ spec: { ip, addressSpace } }: IpAllocation): boolean {
+  has({ spec: { ip, addressSpace, holders, workload } }: IpAllocation): boolean {
+    const { namespace = "", pod = "" } = holders[0] ?? {};
+    const owned = findReserved(this.#reserved, { space: addressSpace, ip });
+    if (owned?.spec.owner !== undefined) return isReservedFor(owned, ownNames(namespace, pod, workload?.member));
     return addressSpace === this.#space && this.#ranges.some((range) => rangeContains(range, ip));
   }
 

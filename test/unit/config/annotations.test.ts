@@ -36,6 +36,12 @@ describe("decodePodAnnotations accepts", () => {
       '[{"dst":"10.0.0.0/8","gw":"10.6.0.1"},{"dst":"::/0","gw":"fd00::1"}]',
       { routes: [route("10.0.0.0/8", "10.6.0.1"), route("::/0", "fd00::1")] },
     ],
+    [
+      "ips",
+      '[{"ipv4":"10.6.0.50","ipv6":"FD00::50"},{"interface":"net1","ipv4":"10.7.0.50"}]',
+      { ips: [{ ipv4: parseIp("10.6.0.50"), ipv6: parseIp("fd00::50") }, { interface: "net1", ipv4: parseIp("10.7.0.50") }] }, // biome-ignore format: one row
+    ],
+    ["ips", '{"db-0":[{"ipv4":"10.6.0.50"}]}', { ips: new Map([["db-0", [{ ipv4: parseIp("10.6.0.50") }]]]) }],
     ["default-route-nic", "net1", { defaultRouteNic: "net1" }],
     ["ippool-ip-number", "+2", { ippoolIpNumber: { kind: "flexible", count: 2 } }],
     ["ippool-reclaim", "false", { ippoolReclaim: false }],
@@ -70,6 +76,13 @@ describe("decodePodAnnotations refuses", () => {
       => field "[0].interface": found nothing, want an interface in every entry, as entry [1] has one, or in none
     ippools [{"interface":"a"},{"interface":"b"},{"interface":"a"}]
       => field "[2].interface": found "a", want a value other than that of entry [0]
+    ips [{"interface":"eth0"}] => field "[0]": found neither, want ipv4, ipv6, or both
+    ips {"db-0":[{"ipv4":"fd00::1"}]} => field "db-0[0].ipv4": found "fd00::1", want an IPv4 address
+    ips {"db-0":[{"ipv4":"10.6.0.5","mac":"x"}]} => field "db-0[0].mac": found an unknown key, want one of the keys
+    ips {"db 0":[{"ipv4":"10.6.0.5"}]} => found a key, want the name of a pod as the key
+    ips [{"ipv4":"10.6.0.5"},{"ipv4":"10.6.0.6"}] => field "[1].interface": found nothing, want a value other than
+    ips {"db-0":[]} => field "db-0": found an empty list, want a list of at least one entry
+    ips "10.6.0.5" => found "10.6.0.5", want an object
     routes [{"dst":"10.0.0.0/8"}] => field "[0].gw": found nothing, want an IPv4 or IPv6 address
     routes [{"dst":"10.0.0.0","gw":"10.0.0.1"}] => field "[0].dst": found "10.0.0.0", want a network in CIDR form
     routes [{"dst":"10.0.0.1/8","gw":"10.0.0.1"}] => found "10.0.0.1/8" (that is "10.0.0.0/8"), want its canonical form

@@ -1,10 +1,18 @@
 import { describe, expect, it } from "vitest";
+import type { IfName } from "../../../host/cni/names.ts";
 import type { RequestedIp } from "../../../host/cni/request.ts";
 import type { FamilyDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
-import { assignRequested, refuseRequested } from "../../../host/ipam/requested-ips.ts";
+import {
+  assignRequested,
+  refuseRequested,
+  requestedByAnnotation,
+  requestedByReservation,
+  withReserved,
+} from "../../../host/ipam/requested-ips.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { decodeReservedIp, ownNames } from "../../../host/resources/reserved-ip.ts";
 import { demandOf, openCore, pool, poolsByName } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -77,5 +85,52 @@ describe("a requested address", () => {
     const texts = [refused("10.6.0.1: it is used"), refused("10.6.0.1: pod lab/x has it")];
     expect([error.message, error.forLog]).toEqual(texts);
     expect(refuseRequested(100, SOURCE, "10.6.0.1: it is used").forLog).toBeUndefined();
+  });
+});
+
+function reservedIp(address: string, owner?: object) {
+  const metadata = { name: address.replaceAll(":", "-") };
+  return decodeReservedIp({ apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP", metadata, spec: { ips: [address], owner } }, "test"); // biome-ignore format: one object
+}
+
+describe("an address is named for a NIC", () => {
+  const nicOf = (pod: string, ifName = "eth0", member?: string) => ({
+    ...{ own: ownNames("shop", pod, member), ifName, firstNic: "eth0" },
+  });
+  const texts = (found: readonly RequestedIp[]) => found.map(({ ip }) => formatIp(ip)).join(" ");
+
+  it.each([
+    ["of the pod", "db-0", nicOf("db-0"), "10.6.0.5"],
+    ["of another pod", "db-0", nicOf("db-1"), ""],
+    ["of another NIC", "db-0", nicOf("db-0", "net1"), ""],
+    ["of the machine", "vm", nicOf("virt-launcher-vm-x", "eth0", "vm"), "10.6.0.5"],
+    ["of the Deployment", "web", nicOf("web-6d4cf56db6-x7k2p"), "10.6.0.5"],
+    ["of a set whose pods have other endings", "web", nicOf("web-0"), ""],
+  ] as const)("by a ReservedIP %s", (_, name, nic, expected) => {
+    const elsewhere = reservedIp("10.6.0.6", { namespace: "lab", name });
+    const mine = reservedIp("10.6.0.5", { namespace: "shop", name });
+    expect(texts(requestedByReservation([elsewhere, mine, reservedIp("10.6.0.7")], nic))).toBe(expected);
+  });
+
+  it("by the annotation, for all pods or by name", () => {
+    const [five, six] = [
+      { ipv4: ip("10.6.0.5"), ipv6: ip("fd00::5") },
+      { interface: "net1" as IfName, ipv4: ip("10.6.0.6") },
+    ];
+    expect(texts(requestedByAnnotation([five, six], nicOf("a")))).toBe("10.6.0.5 fd00::5");
+    expect(texts(requestedByAnnotation([five, six], nicOf("a", "net1")))).toBe("10.6.0.6");
+    const byPod = new Map([["a", [five]]]);
+    expect(texts(requestedByAnnotation(byPod, nicOf("a")))).toBe("10.6.0.5 fd00::5");
+    for (const pod of ["b", "constructor"]) expect(texts(requestedByAnnotation(byPod, nicOf(pod)))).toBe("");
+  });
+
+  it("and a reservation counts in each family that nobody insists on", () => {
+    const named = (address: string, more: object = {}): RequestedIp => ({ ip: ip(address), source: SOURCE, ...more });
+    const reserved = [named("10.6.0.5", { isReserved: true }), named("fd00::5", { isReserved: true })];
+    expect(texts(withReserved([named("10.6.0.9")], reserved))).toBe("10.6.0.9 fd00::5");
+    expect(texts(withReserved([named("10.6.0.9", { isPreference: true })], reserved))).toBe("10.6.0.5 fd00::5");
+    expect(withReserved([named("10.6.0.5", { isPreference: true })], reserved)[0]).toMatchObject({
+      ...{ isReserved: true, isPreference: false },
+    });
   });
 });

@@ -232,6 +232,14 @@ describe("ReservedInUse", () => {
     const message = `Pods hold 2 addresses of these: ${names}; each stays until it is released, and is not given out again`;
     expect(held(at(12), at(10))).toBe(`+AddressesInUse ${message}`);
   });
+  it("is false while its owner has the address", () => {
+    const mine = reserved("mine", { ips: ["10.6.0.10"], owner: { namespace: "shop", name: "web-10" } });
+    const found = look({ pools: [blue], reserved: [ten, mine], allocations: [at(10)] }).reserved;
+    for (const name of ["ten", "mine"]) check(of(found.get(name), "ReservedInUse"), "nothing");
+    const other = reserved("mine", { ips: ["10.6.0.10"], owner: { namespace: "shop", name: "web-11" } });
+    const contested = look({ pools: [blue], reserved: [other], allocations: [at(10)] }).reserved;
+    check(of(contested.get("mine"), "ReservedInUse"), "+AddressesInUse Pods hold 1 address of these: …");
+  });
   it("of a reservation that cannot be used is not reported; the fault is", () => {
     const faulty = reserved("bad", { ips: ["10.6.0.9-10.6.0.1"] });
     check(of(look({ reserved: [faulty] }).reserved.get("bad"), "Ready"), "-InvalidSpecification…");

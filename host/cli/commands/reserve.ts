@@ -1,0 +1,136 @@
+/**
+ * `berthctl reserve`: prints ReservedIPs with owners, for addresses that are theirs or nobody's. Writes nothing: what
+ * it prints is applied, or kept in a repository.
+ */
+import { ConfigError } from "../../config/config-error.ts";
+import { documentation } from "../../lib/documentation.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
+import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
+import { allocationName } from "../../resources/ip-allocation.ts";
+import { decodeReservedIp, ownNames } from "../../resources/reserved-ip.ts";
+import { describeOwner } from "../allocation-table.ts";
+import { parseAddress, parsePod, readGiven } from "../arguments.ts";
+import type { CommandLine } from "../command-line.ts";
+import { ExitCode, UsageError } from "../exit-code.ts";
+import type { Source } from "../source.ts";
+
+/** Most addresses that are looked up at once. */
+const MOST_QUESTIONS = 8;
+
+interface ReserveFlags {
+  readonly for?: string;
+  readonly interface?: string;
+  readonly addressSpace?: string;
+  readonly file?: string;
+}
+
+interface Wanted {
+  readonly ip: Ip;
+  readonly space: string;
+  readonly owner: { readonly namespace: string; readonly name: string; readonly interface?: string };
+}
+
+export function addReserve(cli: CommandLine): void {
+  cli
+    .command("reserve", "Print ReservedIPs that keep addresses for pods or machines, which need not exist yet")
+    .argument("[address]", "the address")
+    .option("--for <owner>", "namespace/name of the pod, virtual machine, IPAMClaim or Deployment")
+    .option("--interface <name>", "NIC of the pod; default: its first")
+    .option("--address-space <name>", "address space of the pool")
+    .option("--file <csv>", "lines of address, owner, and if need be interface and address space (-: standard input)")
+    .addHelpText("after", `\nCreate what it prints: … | kubectl create -f - (${documentation("fixed-addresses.html")})`)
+    .action((address: string | undefined, flags: ReserveFlags) =>
+      cli.run({}, async ({ source, out, note }) => {
+        const wanted = wantedOf(address, flags);
+        const opened = await source();
+        const refusals = await inParallel(wanted, MOST_QUESTIONS, (each) => refuse(opened, each));
+        const found = refusals.flatMap((refusal) => refusal ?? []);
+        for (const refusal of found) note(refusal);
+        if (found.length > 0) return ExitCode.Problem;
+        const { stringify } = await import("yaml");
+        out.text(wanted.map((each) => stringify(reservedIp(each))).join("---\n"));
+        return ExitCode.Success;
+      }),
+    );
+}
+
+/** Throws UsageError. */
+function wantedOf(address: string | undefined, { file, ...flags }: ReserveFlags): readonly Wanted[] {
+  if (file === undefined) {
+    if (address === undefined || flags.for === undefined) throw new UsageError("Give an address and --for, or --file");
+    return [readWanted([address, flags.for, flags.interface, flags.addressSpace])];
+  }
+  if (address !== undefined || Object.values(flags).some((value) => value !== undefined))
+    throw new UsageError("Give an address with its options, or --file, not both");
+  const lines = readGiven("--file", file)
+    .split("\n")
+    .map((line) => line.trim());
+  const rows = lines.flatMap((line, index) => (line === "" || line.startsWith("#") ? [] : [{ line, at: index + 1 }]));
+  const seen = new Map<string, number>();
+  return rows.flatMap(({ line, at }, index) => {
+    const cells = line.split(/[,;\t]/).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1"));
+    if (index === 0 && cells[0]?.toLowerCase() === "address") return [];
+    try {
+      const wanted = readWanted(cells);
+      const name = allocationName(wanted.ip, wanted.space);
+      const before = seen.get(name);
+      if (before !== undefined) throw new UsageError(`found ${name}, want another address than line ${before} has`);
+      seen.set(name, at);
+      return [wanted];
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      throw new UsageError(`${file}, line ${at}: ${error.message}`);
+    }
+  });
+}
+
+/** Takes address, owner, interface and address space. Throws UsageError. */
+function readWanted([text = "", owner = "", ifName = "", space = "", ...rest]: readonly (
+  | string
+  | undefined
+)[]): Wanted {
+  if (rest.length > 0) throw new UsageError(`found ${rest.length + 4} cells, want at most 4`);
+  const ip = parseIp(parseAddress(text));
+  if (ip === undefined || !owner.includes("/"))
+    throw new UsageError(`Expected an owner as namespace/name, found ${JSON.stringify(owner)}`);
+  const wanted = {
+    ip,
+    space,
+    owner: { ...parsePod(owner, undefined), ...(ifName === "" ? {} : { interface: ifName }) },
+  };
+  try {
+    decodeReservedIp(reservedIp(wanted), "The reservation");
+    return wanted;
+  } catch (error) {
+    throw error instanceof ConfigError ? new UsageError(error.message) : error;
+  }
+}
+
+function reservedIp({ ip, space, owner }: Wanted): object {
+  return {
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "ReservedIP",
+    metadata: { name: allocationName(ip, space) },
+    spec: { ips: [formatIp(ip)], ...(space === "" ? {} : { addressSpace: space }), owner },
+  };
+}
+
+/** Returns why the address cannot be kept for its owner; undefined if it can. */
+async function refuse(source: Source, { ip, space, owner }: Wanted): Promise<string | undefined> {
+  const address = formatIp(ip);
+  const { places, allocations } = await source.address(address);
+  const inSpace = places.filter(({ addressSpace }) => addressSpace === space);
+  const whose = `${owner.namespace}/${owner.name}`;
+  // A reservation without an owner gives way to one with.
+  const isKept = ({ excluded }: (typeof places)[number]): boolean =>
+    excluded !== undefined && !excluded.endsWith(`" has it for ${whose}`) && !/^ReservedIP ".*" has it$/.test(excluded);
+  const [place] = inSpace;
+  if (place === undefined) return `${address}: no pool has it in its subnet`;
+  if (inSpace.every(isKept)) return `${address}: pool ${place.pool} never gives it to ${whose}: ${place.excluded}`;
+  const record = allocations.find(({ addressSpace }) => addressSpace === space);
+  if (record === undefined) return undefined;
+  const { namespace = record.namespace, member } = record.workload ?? {};
+  const own = ownNames(namespace, record.pod, member);
+  if (own.namespace === owner.namespace && own.names.includes(owner.name)) return undefined;
+  return `${address}: it is ${record.state} to ${describeOwner(record)}, not to ${whose}, and stays until it is released`;
+}
