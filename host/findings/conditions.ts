@@ -12,6 +12,7 @@ export const WELL = {
   Stalled: "NotStalled",
   InvalidValues: "AllValid",
   Overlap: "NoOverlap",
+  OverlapsOthers: "NoOthers",
   OutsideSubnet: "Inside",
   InUseOutsideRange: "AllInside",
   InUseElsewhere: "NoneElsewhere",

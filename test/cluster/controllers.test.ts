@@ -221,6 +221,23 @@ it("the Coordinator is made, and follows the cluster's networks, also of a kind 
   }
 });
 
+it("a pool says which of its addresses another allocator may give to Services, in any version, until they are excluded", async () => {
+  await lead();
+  await world.pool("lb", { subnet: "10.38.0.0/24", ips: ["10.38.0.10-10.38.0.99"] });
+  const [group, version, plural] = ["cilium.io", "v2alpha1", "ciliumloadbalancerippools"];
+  const kind = "CiliumLoadBalancerIPPool";
+  await applyKinds(world.client, [{ group, version, plural, kind, scope: "Cluster" }]);
+  const object = { apiVersion: `${group}/${version}`, kind, metadata: { name: "lan" } };
+  await world.client.create(`/apis/${group}/${version}/${plural}`, { ...object, spec: { blocks: [{ cidr: "10.38.0.0/28" }] } }); // biome-ignore format: one call
+  const condition = () => conditionOf("ippools", "lb", "OverlapsOthers");
+  const message =
+    "6 addresses, from 10.38.0.10 on, are also in CiliumLoadBalancerIPPool lan; exclude them here or there";
+  await expect.poll(condition, { timeout: 60_000 }).toMatchObject({ status: "True", message });
+  await world.client.patch(`${POOLS}/lb`, { spec: { excludeIPs: ["10.38.0.10-10.38.0.15"] } });
+  await expect.poll(condition, { timeout: 30_000 }).toMatchObject({ status: "False", reason: "NoOthers" });
+  await world.client.delete(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.${group}`);
+});
+
 it("the Coordinator lists namespaces at their limit of addresses, beside its other status", async () => {
   await world.settings({ maxAddressesPerNamespace: 2 });
   await world.pool("share", { subnet: "10.39.0.0/24" });

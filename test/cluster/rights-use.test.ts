@@ -54,6 +54,8 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "get kubevirt.io/virtualmachines": "the same",
     "get ipam.vendor.io/ippoolusages": "when another writer has created one",
     "watch cilium.io/ciliumpodippools": "where Cilium is: controllers.test.ts",
+    "watch cilium.io/ciliumloadbalancerippools": "the same",
+    "watch metallb.io/ipaddresspools": "where MetalLB is",
     "watch crd.projectcalico.org/ippools": "where Calico is",
     "watch projectcalico.org/ippools": "where Calico's own API server is",
     "patch events.k8s.io/events": EVENT_COUNTS,

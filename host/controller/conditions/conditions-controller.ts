@@ -17,6 +17,7 @@ import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
+import { openOtherAllocators } from "./other-allocators.ts";
 import { type Decision, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Contested, type Decisions, planDecisions } from "./plan-decisions.ts";
 import { planSupplied } from "./plan-supplied.ts";
@@ -55,12 +56,14 @@ class ConditionsController implements Controller {
   readonly #suppliedLoop: PeriodicWorker;
   /** By UID: when this process wrote last, and the version that it replaced. */
   readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
+  readonly #others: ReturnType<typeof openOtherAllocators>;
   #tookMs = 0;
   #suppliedTookMs = 0;
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
     const { caches, refused } = deps;
+    this.#others = openOtherAllocators(deps, () => this.#loop.wake());
     const changed = [caches.pools, caches.subnets, caches.reserved];
     this.#loop = startReconciling(deps, {
       failure: "Writing the conditions of pools failed",
@@ -80,7 +83,7 @@ class ConditionsController implements Controller {
   }
 
   get problems(): readonly string[] {
-    return [...this.#loop.problems, ...this.#suppliedLoop.problems];
+    return [...this.#loop.problems, ...this.#suppliedLoop.problems, ...this.#others.problems];
   }
 
   get measurements(): Measurements {
@@ -88,7 +91,7 @@ class ConditionsController implements Controller {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#loop.close(), this.#suppliedLoop.close()]);
+    await Promise.all([this.#loop.close(), this.#suppliedLoop.close(), this.#others.close()]);
   }
 
   /** Writes only conditions that have changed; the other loop writes the rest. */
@@ -164,7 +167,7 @@ class ConditionsController implements Controller {
     const beganMs = clock.nowMs();
     const { occupied, claimants } = namedClaims(caches);
     const decisions = planDecisions({
-      ...{ ...this.#supplyView(), occupied },
+      ...{ ...this.#supplyView(), occupied, others: this.#others.ranges },
       allocations: caches.allocations.items.values(),
     });
     this.#tellClaimants(decisions.contested, claimants);

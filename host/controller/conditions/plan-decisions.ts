@@ -20,6 +20,7 @@ import type { CachedAllocation } from "../cached-allocation.ts";
 import { addresses, describe, Examples, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { SpacesIndex } from "../usage/range-search.ts";
+import { describeShared, type OtherRanges } from "./other-allocators.ts";
 import { type ConditionType, type Decision, READY } from "./plan-conditions.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
 import { planSupplied, type SuppliedDecisions, type SuppliedView } from "./plan-supplied.ts";
@@ -31,6 +32,7 @@ export interface DecisionsInput extends Pick<SuppliedView, "settings"> {
   readonly allocations: Iterable<CachedAllocation>;
   /** Addresses that other machines have. Default: none. */
   readonly occupied?: OccupiedIps;
+  readonly others?: readonly OtherRanges[];
 }
 
 /** A pod has the address, or it is retained, and another machine says that it has it. */
@@ -48,7 +50,7 @@ export interface Decisions {
 }
 
 export function planDecisions(world: DecisionsInput): Decisions {
-  const { pools, subnets, reserved, allocations, occupied = NONE_OCCUPIED } = world;
+  const { pools, subnets, reserved, allocations, occupied = NONE_OCCUPIED, others = [] } = world;
   // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
@@ -60,6 +62,7 @@ export function planDecisions(world: DecisionsInput): Decisions {
     supply,
     subnets: valuesOf(subnets).sort(byName),
     sharing: planOverlap(accepted.map(rangeOwnerOf)),
+    sharedWith: (pool: IpPool) => describeShared(pool, valuesOf(reserved), others),
   };
   const sharedSubnets = planOverlap(valuesOf(subnets).map(rangeOwnerOf));
   return {
@@ -83,10 +86,12 @@ interface About {
   readonly refused: ReadonlyMap<string, string>;
   readonly inUse: InUse;
   readonly sharing: ReadonlyMap<string, Sharing>;
+  readonly sharedWith: (pool: IpPool) => readonly string[];
   readonly subnets: readonly Subnet[];
 }
 
-function* decidePool(pool: ControlledPool, { refused, inUse, sharing, subnets, supply }: About): Iterable<Decision> {
+function* decidePool(pool: ControlledPool, about: About): Iterable<Decision> {
+  const { refused, inUse, sharing, sharedWith, subnets, supply } = about;
   const { name, value, deleting } = pool;
   const supplied = supply.pools.get(name);
   // A pool that was generated a moment ago has no addresses yet.
@@ -100,6 +105,11 @@ function* decidePool(pool: ControlledPool, { refused, inUse, sharing, subnets, s
   if (isClash) yield bad("Overlap", "SubnetsOverlap", `IPPool "${name}" ${refusal}`);
   else yield* decideSharing("IPPools", sharing.get(name));
   if (value !== undefined) yield* decidePlace(value, subnets);
+  const shared = value === undefined ? [] : sharedWith(value);
+  if (shared.length > 0) {
+    const message = `${listed(shared.slice(0, MAX_EXAMPLES), shared.length)}; exclude them here or there`;
+    yield bad("OverlapsOthers", "OtherAllocators", message);
+  }
   yield* decideUse(pool, inUse.pools.get(name));
 }
 

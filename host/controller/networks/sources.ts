@@ -4,7 +4,8 @@
  */
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
-import { callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { inAnyVersion } from "../../kubernetes/any-version.ts";
+import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { CONFIG_MAPS, collectionPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import type { Reflector } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -153,36 +154,6 @@ export function openSources({ api, nodes, log, random, onChange }: SourcesOption
       leave();
       await Promise.all(all.map(({ reflector }) => reflector.close()));
     },
-  };
-}
-
-const groupSchema = z.object({ versions: z.array(z.object({ groupVersion: z.string() })) });
-const versionSchema = z.object({ resources: z.array(z.object({ name: z.string() })) });
-
-/** Reads a kind in the version that the server has, if it has another one than was known when Berth was released. */
-function inAnyVersion(api: KubeApi, { apiVersion, plural }: Resource): KubeApi {
-  let served = apiVersion;
-  const at = <T extends { readonly path: string }>(request: T): T => {
-    return { ...request, path: request.path.replace(`/${apiVersion}/`, `/${served}/`) };
-  };
-  const findServed = async (call: KubeCall): Promise<string | undefined> => {
-    const read = (name = "") => callIfThere(api, { ...call, path: `/apis/${name}`, query: {} });
-    const { versions = [] } = groupSchema.safeParse(await read(apiVersion.split("/")[0])).data ?? {};
-    for (const { groupVersion } of versions) {
-      const { resources = [] } = versionSchema.safeParse(await read(groupVersion)).data ?? {};
-      if (resources.some(({ name }) => name === plural)) return groupVersion;
-    }
-    return undefined;
-  };
-  return {
-    call: async (call) => {
-      const found = await callIfThere(api, at(call));
-      if (found !== undefined) return found;
-      served = (await findServed(call)) ?? apiVersion;
-      return api.call(at(call));
-    },
-    watch: (watch) => api.watch(at(watch)),
-    close: () => api.close(),
   };
 }
 
