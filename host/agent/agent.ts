@@ -15,7 +15,6 @@ import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
 import type { Registry } from "../registry/registry.ts";
-import type { OccupiedIp } from "../resources/occupied-ips.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/plugin.ts";
@@ -90,8 +89,6 @@ interface Agent {
   /** Waits for requests in progress; what is recorded stays. */
   stop(): Promise<void>;
 }
-
-const NONE: readonly OccupiedIp[] = [];
 
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
@@ -183,11 +180,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     metrics: set.metrics,
   });
   closers.push(() => coordinator.close());
-  const occupied = new OccupiedAddresses({
-    node: coordinator.readOccupied,
-    cluster: () => resources.state.snapshot.coordinator?.occupied ?? NONE,
-    log,
-  });
+  const occupied = new OccupiedAddresses(coordinator.readOccupied, log);
   ipam.inventory.followOccupied(() => occupied.read());
   backend.fenceWith?.((attachment) => coordinator.withdraw(attachment));
   ifacer = await openIfacer({

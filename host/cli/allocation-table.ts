@@ -1,5 +1,6 @@
 /** The columns of allocations. */
 import type { AllocationRecord } from "../records/allocation-record.ts";
+import { describeWorkload } from "../resources/member.ts";
 import type { Table } from "./output.ts";
 import type { Style } from "./text.ts";
 
@@ -26,7 +27,8 @@ export const ALLOCATION_TABLE: Table<AllocationRecord> = {
 export function describeOwner({ namespace, pod, second, workload, quarantine, state }: AllocationRecord): string {
   const pods = [{ namespace, pod }, ...(second === undefined ? [] : [second])];
   if (pod !== "") return pods.map((each) => `${each.namespace}/${each.pod}`).join(", ");
-  if (state === "Kept" && workload !== undefined) return `(${workload.kind} ${workload.namespace}/${workload.member})`;
+  if (state === "Kept" && workload !== undefined)
+    return `(${describeWorkload({ ...workload, name: workload.member })})`;
   if (quarantine === undefined) return "";
   const { reason, mac, parent } = quarantine;
   if (reason === "NodeLost") return "(node lost)";

@@ -23,8 +23,7 @@ import { type AllocationRecord, formatAddressName } from "../records/allocation-
 import type { PodRecord } from "../records/pod-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
 import { checkPools } from "../resources/check-pools.ts";
-import { COORDINATORS, IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
-import { COORDINATOR_NAME, occupiedOf } from "../resources/coordinator.ts";
+import { IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
 import { describeSource } from "../resources/describe-source.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import { allocationName, decodeIpAllocation, type IpAllocation } from "../resources/ip-allocation.ts";
@@ -32,7 +31,6 @@ import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../resources/ip-pool-usage.ts";
 import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
-import { OccupiedIps } from "../resources/occupied-ips.ts";
 import { decodePod } from "../resources/pod.ts";
 import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
 import { BERTH_LABELS } from "./labels.ts";
@@ -103,12 +101,8 @@ export class ClusterSource implements Source {
   async address(address: string): Promise<AddressRecord> {
     const ip = parseIp(address);
     if (ip === undefined) return { address, places: [], allocations: [] };
-    const [pools, reserved, coordinators] = await Promise.all([
-      this.#objects(IP_POOLS),
-      this.#objects(RESERVED_IPS),
-      this.#objects(COORDINATORS),
-    ]);
-    const places = placesOf(ip, { pools, reserved, coordinators });
+    const [pools, reserved] = await Promise.all([this.#objects(IP_POOLS), this.#objects(RESERVED_IPS)]);
+    const places = placesOf(ip, { pools, reserved });
     const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
     const objects = await Promise.all(
       [...spaces].map((space) => this.#find(IP_ALLOCATIONS, { name: allocationName(ip, space) })),
@@ -291,17 +285,14 @@ function poolRecordOf(
 }
 
 /**
- * Pools and ReservedIPs that cannot be decoded are left out, as agents do. `coordinators`: the one that counts has
- * what machines of the cluster have.
+ * Pools and ReservedIPs that cannot be decoded are left out, as agents do.
  */
 function placesOf(
   ip: Ip,
-  { pools, reserved, coordinators }: Readonly<Record<"pools" | "reserved" | "coordinators", readonly KubeObject[]>>,
+  { pools, reserved }: Readonly<Record<"pools" | "reserved", readonly KubeObject[]>>,
 ): AddressPlace[] {
   const decoded = pools.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
-  const taken = reservedOf(reserved);
-  const status = coordinators.find((object) => nameOf(object) === COORDINATOR_NAME)?.status;
-  return locateAddress(ip, decoded, taken, new OccupiedIps(occupiedOf(status)));
+  return locateAddress(ip, decoded, reservedOf(reserved));
 }
 
 /** Those that cannot be decoded are left out. */

@@ -12,6 +12,7 @@ import {
   type Holder,
   type IpAllocation,
   type IpAllocationSpec,
+  NO_NODE,
 } from "../resources/ip-allocation.ts";
 import type { Workload } from "../resources/member.ts";
 
@@ -50,9 +51,10 @@ type CachedSpec = CachedAllocation["spec"];
 
 /**
  * Returns the namespace for which the address counts, and the pod that shows it, if it exists: an agent may name any.
- * Undefined for a cooling address. Both holders of a migrating machine are in one namespace.
+ * Undefined for a cooling address, and a Service's. Both holders of a migrating machine are in one namespace.
  */
-export function countedFor({ spec: { holders, workload, quarantine } }: Pick<CachedAllocation, "spec">) {
+export function countedFor({ spec: { node, holders, workload, quarantine } }: Pick<CachedAllocation, "spec">) {
+  if (node === NO_NODE) return undefined;
   const { namespace = workload?.namespace, pod } = holders[0] ?? quarantine?.holder ?? {};
   return namespace ? { namespace, pod } : undefined;
 }

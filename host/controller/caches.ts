@@ -6,7 +6,7 @@
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
 import { describeObject, keyOf } from "../kubernetes/object-key.ts";
-import { CONFIG_MAPS, collectionPath, NAMESPACES, NODES, SERVICES } from "../kubernetes/paths.ts";
+import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, NAMESPACES, NODES, SERVICES } from "../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
 import type { Log } from "../lib/log.ts";
 import { ObjectBudget, type ObjectBudgetOptions } from "../lib/object-budget.ts";
@@ -17,7 +17,7 @@ import { decodeNode } from "../resources/node.ts";
 import { decodeEpochRecord, EPOCH_MAP } from "../resources/registry-epoch.ts";
 import { decodeVendorConfMap, settingsInForce } from "../resources/vendor-conf-map.ts";
 import { openCachedDecoder } from "./cached-allocation.ts";
-import { readService } from "./claimants.ts";
+import { readControlPlane, readEndpoints, readService } from "./claimants.ts";
 import {
   decodeControlledCoordinator,
   decodeControlledPool,
@@ -63,7 +63,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
   const follow = <T>(
     name: string,
     decode: ReflectorOptions<T>["decode"],
-    own: Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "budgeted" | "keepsLast">,
+    own: Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "labelSelector" | "budgeted" | "keepsLast">,
   ): Reflector<T> => new Reflector<T>({ api, log, random, keyOf, name, decode, ...own });
   const settings = collectionPath(CONFIG_MAPS, configNamespace);
   const caches = {
@@ -88,10 +88,22 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
       fieldSelector: `metadata.name=${EPOCH_MAP}`,
     }),
   };
+  const apiServer = [
+    follow("the API server's EndpointSlices", readEndpoints, {
+      path: collectionPath(ENDPOINT_SLICES, "default"),
+      labelSelector: "kubernetes.io/service-name=kubernetes",
+    }),
+    follow("ConfigMap kube-system/kubeadm-config", readControlPlane, {
+      path: collectionPath(CONFIG_MAPS, "kube-system"),
+      fieldSelector: "metadata.name=kubeadm-config",
+    }),
+  ];
   const all: [string, AnyReflector][] = Object.entries(caches);
-  for (const [, reflector] of all) reflector.start();
+  const started: readonly AnyReflector[] = [...Object.values(caches), ...apiServer];
+  for (const reflector of started) reflector.start();
   return {
     ...caches,
+    apiServer,
     budget,
     configNamespace,
     synced: async (signal) => void (await Promise.all(all.map(([, reflector]) => reflector.synced(signal)))),
@@ -99,13 +111,13 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
       return all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
     },
     get problems() {
-      return [...all.flatMap(([, { problems }]) => problems), ...budget.problems];
+      return [...started.flatMap(({ problems }) => problems), ...budget.problems];
     },
     get stats() {
       return Object.fromEntries(all.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
     },
     close: async () => {
-      await Promise.all(all.map(([, reflector]) => reflector.close()));
+      await Promise.all(started.map((reflector) => reflector.close()));
     },
   };
 }

@@ -1,15 +1,22 @@
 /**
- * Nodes and Services, which say which addresses they have: how many of these are believed, and whose one is. What a
- * tenant writes into a Service by itself (`externalIPs`, `loadBalancerIP`) is no evidence (docs/decisions/0060).
+ * Nodes, the API server and Services, which say which addresses they have: how many of these count, and which
+ * records they lack. What a tenant writes into a Service by itself (`externalIPs`, `loadBalancerIP`) is no evidence
+ * (docs/decisions/0060).
  */
 import * as z from "zod";
-import { joinRanges, rangesContain } from "../core/spans.ts";
+import { parseYaml } from "../config/yaml.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
-import { compareIp, FAMILIES, formatIp, type Ip, parseIp } from "../net/ip.ts";
-import type { Range } from "../net/range.ts";
-import { COORDINATOR_NAME, occupiedOf } from "../resources/coordinator.ts";
-import { OccupiedIps } from "../resources/occupied-ips.ts";
-import { MAX_OCCUPIED } from "../resources/status.ts";
+import { type Change, valueAfter } from "../kubernetes/mirror.ts";
+import { byName } from "../lib/order.ts";
+import { compareIp, equalIp, type Ip, parseIp } from "../net/ip.ts";
+import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+import { findExclusion } from "../resources/locate-address.ts";
+import { describeWorkload } from "../resources/member.ts";
+import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
+import { findReserved } from "../resources/reserved-ip.ts";
+import type { CachedAllocation } from "./cached-allocation.ts";
+import { SpacesIndex } from "./range-search.ts";
 import type { Caches, Claimant } from "./types.ts";
 
 /** Most addresses of pools that one Node keeps out of them: its kubelet names them itself. */
@@ -21,84 +28,217 @@ export const MAX_SERVICE_ADDRESSES = 32;
 /** Most sentences about owners with more. */
 const MAX_SENTENCES = 20;
 
+type ClaimCaches = Pick<Caches, "nodes" | "services" | "apiServer" | "pools" | "reserved" | "allocations">;
+
+const addresses = z.array(z.string()).catch([]);
+
 const service = z.object({
   metadata: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
-  status: z.object({ loadBalancer: z.object({ ingress: z.array(z.object({ ip: z.string().optional() })) }) }),
+  status: z
+    .object({ loadBalancer: z.object({ ingress: z.array(z.object({ ip: z.string().optional() })) }) })
+    .optional()
+    .catch(undefined),
 });
 
-/** Reads a Service: the addresses that a load balancer answers for in its place. Undefined if it has none. */
-export function readService(object: KubeObject): Claimant | undefined {
-  const { metadata, status } = service.safeParse(object).data ?? {};
-  const addresses = (status?.loadBalancer.ingress ?? []).flatMap(({ ip }) => ip ?? []);
-  return metadata === undefined || addresses.length === 0 ? undefined : { kind: "Service", ...metadata, addresses };
-}
+type Named = Pick<Claimant, "kind" | "namespace" | "name">;
 
-export function claimantsOf({ nodes, services }: Pick<Caches, "nodes" | "services">): Claimant[] {
-  const own = [...nodes.items.values()].map((node): Claimant => ({ ...node, namespace: "" }));
-  return [...own, ...services.items.values()];
-}
-
-/** Returns the published addresses with the names of their claimants, and these by address. */
-export function namedClaims(caches: Pick<Caches, "nodes" | "services" | "coordinators">) {
-  const occupied = occupiedOf(caches.coordinators.items.get(COORDINATOR_NAME)?.status);
-  const claimants = new Map<string, Claimant>();
-  for (const each of occupied.length > 0 ? claimantsOf(caches) : [])
-    for (const text of inOrder(each.addresses)) claimants.set(text, each);
-  const named = occupied.map((each) => {
-    const { kind, namespace, name } = claimants.get(formatIp(each.ip)) ?? {};
-    const path = namespace === "" ? name : `${namespace}/${name}`;
-    return kind === undefined ? each : { ...each, why: `${kind} ${path} has it` };
-  });
-  return { occupied: new OccupiedIps(named), claimants };
-}
-
-/** Returns the addresses, each once; `isWanted`: default all. */
-function inOrder(texts: readonly string[], isWanted: (ip: Ip) => boolean = () => true): readonly string[] {
-  const found = texts.flatMap((text) => parseIp(text) ?? []).filter(isWanted);
-  return [...new Set(found.toSorted(compareIp).map(formatIp))];
-}
-
-type OccupiedStatus = Readonly<Record<"nodes" | "apiServer" | "services", readonly string[]>>;
+/** Its Service stands for the API server, whose addresses are in other objects. */
+const isApiServer = ({ kind, namespace, name }: { readonly [key in keyof Named]: string }): boolean =>
+  kind === "Service" && namespace === "default" && name === "kubernetes";
 
 /**
- * Returns what is published, and sentences about what is not. `ranges` are those of all pools and Subnets. Lists are
- * ascending; an address is in the first list that has it. `apiServer`: as text.
+ * Reads a Service: the addresses that a load balancer answers for in its place. Undefined if it has none, unless it is
+ * the API server's.
  */
-export function planOccupied(
-  { claimants, apiServer }: { readonly claimants: readonly Claimant[]; readonly apiServer: readonly string[] },
-  ranges: readonly Range[],
-): { readonly occupied: OccupiedStatus; readonly problems: readonly string[] } {
-  const joined = FAMILIES.map((family) => {
-    const own = ranges.filter(({ first }) => first.family === family);
-    return joinRanges(own, family);
-  });
-  const isInPool = (ip: Ip): boolean => joined.some((each) => rangesContain(each, ip));
-  const seen = new Set<string>();
-  const inPools = (texts: readonly string[]) => inOrder(texts, isInPool).filter((text) => !seen.has(text));
+export function readService(object: KubeObject): Claimant | undefined {
+  const { metadata, status } = service.safeParse(object).data ?? {};
+  if (metadata === undefined) return undefined;
+  const found = (status?.loadBalancer.ingress ?? []).flatMap(({ ip }) => ip ?? []);
+  const claimant = { kind: "Service", ...metadata, addresses: found } as const;
+  return found.length > 0 || isApiServer(claimant) ? claimant : undefined;
+}
+
+const slice = z.object({ endpoints: z.array(z.object({ addresses })).catch([]) });
+
+/** Reads one of the API server's own EndpointSlices: the machines that run it. */
+export function readEndpoints(object: KubeObject): readonly string[] {
+  return slice.parse(object).endpoints.flatMap(({ addresses }) => addresses);
+}
+
+const KEY = "ClusterConfiguration";
+
+const kubeadmMap = z.object({ data: z.object({ [KEY]: z.string() }) });
+
+const configuration = z.object({ controlPlaneEndpoint: z.string() });
+
+/**
+ * Reads the ConfigMap kubeadm-config: the host of `controlPlaneEndpoint`, which is a virtual address of the API
+ * server or a name.
+ */
+export function readControlPlane(object: KubeObject): readonly string[] {
+  const text = kubeadmMap.safeParse(object).data?.data[KEY];
+  if (text === undefined) return [];
+  const endpoint = configuration.safeParse(parseYaml(text, KEY)[0]?.value).data?.controlPlaneEndpoint;
+  const host = /^(?:\[(?<six>[^\]]*)\]|(?<four>[^:]*))(?::\d+)?$/.exec(endpoint ?? "")?.groups;
+  return [host?.six ?? host?.four ?? ""];
+}
+
+/** Adds what other objects say that the claimant has. */
+function completed(claimant: Claimant, { apiServer }: Pick<Caches, "apiServer">): Claimant {
+  if (!isApiServer(claimant)) return claimant;
+  const others = apiServer.flatMap(({ items }) => [...items.values()].flat());
+  return { ...claimant, addresses: [...claimant.addresses, ...others] };
+}
+
+export function claimantsOf(caches: Pick<Caches, "nodes" | "services" | "apiServer">): Claimant[] {
+  const own = [...caches.nodes.items.values()].map((node): Claimant => ({ ...node, namespace: "" }));
+  return [...own, ...[...caches.services.items.values()].map((each) => completed(each, caches))];
+}
+
+/** Whether it says since the change that it has others. */
+export function haveOtherAddresses(change: Change<Pick<Claimant, "addresses">>): boolean {
+  return (valueAfter(change)?.addresses ?? []).join() !== (change.before?.addresses ?? []).join();
+}
+
+/**
+ * Returns whether the claimant, as it was read now, has the address, and whether its pool could give it; "unknown"
+ * while the API server's other objects were not read. `found`: undefined if there is none.
+ */
+export function decideRecord(
+  caches: ClaimCaches,
+  { pool, ip, addressSpace, workload }: CachedAllocation["spec"],
+  found: Claimant | undefined,
+): "alive" | "gone" | "unknown" {
+  const own = caches.pools.items.get(pool);
+  const isOffered = own?.value?.spec.addressSpace === addressSpace && !own.deleting && mayGive(caches)(own.value, ip);
+  if (!isOffered || found === undefined || found.uid !== workload?.uid) return "gone";
+  const isIts = completed(found, caches).addresses.some((text) => isText(text, ip));
+  if (isIts) return "alive";
+  return isApiServer(found) && !areRead(caches) ? "unknown" : "gone";
+}
+
+const areRead = ({ apiServer }: Pick<Caches, "apiServer">): boolean => apiServer.every(({ isSynced }) => isSynced);
+
+function isText(text: string, ip: Ip): boolean {
+  const parsed = parseIp(text);
+  return parsed !== undefined && equalIp(parsed, ip);
+}
+
+/** Whether a pool would give an address to a pod if it were free, also to one alone. */
+function mayGive({ reserved }: Pick<Caches, "reserved">): (pool: IpPool, ip: Ip) => boolean {
+  const known = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
+  return (pool, ip) => {
+    const isOwned = findReserved(known, { space: pool.spec.addressSpace, ip })?.spec.owner !== undefined;
+    const around = { reserved: isOwned ? [] : known, occupied: NONE_OCCUPIED, siblings: [] };
+    return findExclusion(ip, pool, around) === undefined;
+  };
+}
+
+/** Returns a function that returns of each address space the first pool that could give an address. */
+function openOffers({ pools, reserved }: ClaimCaches): (ip: Ip) => readonly IpPool[] {
+  const offering = [...pools.items.values()].flatMap(({ value, deleting }) => (deleting ? [] : (value ?? [])));
+  const entries = offering.map((value) => ({ space: value.spec.addressSpace, ranges: value.spec.ranges, value }));
+  const spaces = new Set(entries.map(({ space }) => space));
+  const index = new SpacesIndex(entries);
+  const gives = mayGive({ reserved });
+  const inSpace = (space: string, ip: Ip) => index.find(space, ip).toSorted(byName);
+  return (ip) => [...spaces].flatMap((space) => inSpace(space, ip).find((pool) => gives(pool, ip)) ?? []);
+}
+
+interface Claim {
+  readonly claimant: Claimant;
+  readonly spec: IpAllocationSpec;
+}
+
+function claimOf(claimant: Claimant, ip: Ip, { name: pool, spec: { addressSpace, subnet } }: IpPool): Claim {
+  const { kind, namespace, name, uid } = claimant;
+  const workload = { kind, namespace, name, uid, member: name };
+  const frame = { ip, addressSpace, prefixLength: subnet.length, pool, node: NO_NODE };
+  return { claimant, spec: { ...frame, state: "Kept", holders: [], workload } };
+}
+
+const nameOf = ({ spec }: Claim): string => allocationName(spec.ip, spec.addressSpace);
+
+interface RecordsPlan {
+  /** The names of all records that there should be. */
+  readonly wanted: ReadonlySet<string>;
+  /** Records to write: the name is free, or what has it cools, or is of a claimant that says so no longer. */
+  readonly missing: readonly Claim[];
+  /** Who claims what is another's, by the allocation's name. The older record stays. */
+  readonly contested: ReadonlyMap<string, Claimant>;
+  /** Sentences about claims beyond a limit. */
+  readonly problems: readonly string[];
+}
+
+export function planRecords(caches: ClaimCaches): RecordsPlan {
+  const { wanted, problems } = countedClaims(caches);
+  const missing: Claim[] = [];
+  const contested = new Map<string, Claimant>();
+  for (const [name, claims] of wanted) {
+    const due = dueFor(caches.allocations.items.get(name), claims, areRead(caches));
+    if (due === "contested") contested.set(name, claims[0].claimant);
+    else if (due !== undefined) missing.push(due);
+  }
+  return { wanted: new Set(wanted.keys()), missing, contested, problems };
+}
+
+type Claims = readonly [Claim, ...Claim[]];
+
+/** Returns the claims that count, by the name of their record; what is recorded comes before what is not. */
+function countedClaims(caches: ClaimCaches) {
+  const offers = openOffers(caches);
+  const { items } = caches.allocations;
+  const wanted = new Map<string, Claims>();
   const problems: string[] = [];
-  const countedOf = (kind: Claimant["kind"], most: number): string[] => {
-    const own = claimants.filter((each) => each.kind === kind);
-    const byOwner = Map.groupBy(own, ({ namespace, name }) => namespace || name);
-    return [...byOwner].flatMap(([owner, all]) => {
-      const found = inPools(all.flatMap(({ addresses }) => addresses));
-      const whose = kind === "Node" ? `Node "${owner}" has` : `Services of namespace "${owner}" have`;
-      if (found.length > most && problems.length < MAX_SENTENCES)
-        problems.push(`${whose} ${found.length} addresses of pools; only the lowest ${most} are kept from pods`);
-      return found.slice(0, most);
-    });
-  };
-  let leftOut = 0;
-  const listOf = (addresses: readonly string[]): readonly string[] => {
-    const list = inPools(addresses);
-    for (const text of list) seen.add(text);
-    leftOut += Math.max(0, list.length - MAX_OCCUPIED);
-    return list.slice(0, MAX_OCCUPIED);
-  };
-  const occupied = {
-    nodes: listOf(countedOf("Node", MAX_NODE_ADDRESSES)),
-    apiServer: listOf(apiServer),
-    services: listOf(countedOf("Service", MAX_SERVICE_ADDRESSES)),
-  };
-  if (leftOut > 0) problems.push(`${leftOut} more addresses of pools that machines have are not kept from pods`);
-  return { occupied, problems };
+  const isRecorded = (claim: Claim): boolean => isSameOwner(items.get(nameOf(claim))?.spec, claim);
+  for (const [, all] of Map.groupBy(claimantsOf(caches), groupOf)) {
+    const claims = all.flatMap((claimant) =>
+      claimant.addresses.flatMap((text) => {
+        const ip = parseIp(text);
+        return ip === undefined ? [] : offers(ip).map((pool) => claimOf(claimant, ip, pool));
+      }),
+    );
+    claims.sort((a, b) => Number(isRecorded(b)) - Number(isRecorded(a)) || compareIp(a.spec.ip, b.spec.ip));
+    const own = [...Map.groupBy(claims, nameOf)];
+    const [first] = all;
+    const most = first === undefined ? 0 : mostOf(first);
+    if (first !== undefined && own.length > most && problems.length < MAX_SENTENCES)
+      problems.push(`${whoseOf(first)} ${own.length} addresses of pools; only ${most} are kept from pods`);
+    for (const [name, [one, ...others]] of own.slice(0, most))
+      if (one !== undefined) wanted.set(name, [...(wanted.get(name) ?? []), one, ...others] as unknown as Claims);
+  }
+  return { wanted, problems };
+}
+
+function groupOf(claimant: Claimant): string {
+  return claimant.kind === "Node" || isApiServer(claimant) ? describeWorkload(claimant) : claimant.namespace;
+}
+
+function mostOf(claimant: Claimant): number {
+  if (isApiServer(claimant)) return Number.POSITIVE_INFINITY;
+  return claimant.kind === "Node" ? MAX_NODE_ADDRESSES : MAX_SERVICE_ADDRESSES;
+}
+
+function whoseOf({ kind, namespace, name }: Claimant): string {
+  return kind === "Node" ? `Node "${name}" has` : `Services of namespace "${namespace}" have`;
+}
+
+function isSameOwner(record: Pick<CachedAllocation["spec"], "node" | "workload"> | undefined, { claimant }: Claim) {
+  const { kind, uid } = record?.workload ?? {};
+  return record?.node === NO_NODE && kind === claimant.kind && uid === claimant.uid;
+}
+
+/** Returns which claim is to be written; undefined if none is now. `found`: the object of that name, or none. */
+export function dueFor(
+  found: Pick<CachedAllocation, "deleting" | "spec"> | undefined,
+  claims: Claims,
+  isComplete = true,
+): Claim | "contested" | undefined {
+  if (found?.deleting === true) return undefined;
+  if (found === undefined || found.spec.state === "Cooling") return claims[0];
+  const { node, state, pool, prefixLength, workload } = found.spec;
+  if (node !== NO_NODE) return state === "Quarantined" ? undefined : "contested";
+  const own = claims.find((claim) => isSameOwner(found.spec, claim));
+  if (own === undefined) return !isComplete && workload !== undefined && isApiServer(workload) ? undefined : claims[0];
+  return own.spec.pool === pool && own.spec.prefixLength === prefixLength ? undefined : own;
 }

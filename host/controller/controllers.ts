@@ -7,8 +7,8 @@ import { startLettingGo } from "./finalizers/let-go-controller.ts";
 import { startGates } from "./gates/gates-controller.ts";
 import { startGarbage } from "./gc/garbage-collector.ts";
 import type { Controllers } from "./leadership.ts";
+import { startMachines } from "./networks/machines-controller.ts";
 import { startNetworks } from "./networks/networks-controller.ts";
-import { startOccupied } from "./networks/occupied-controller.ts";
 import { startNotices } from "./notices/notice-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
 import { startPolicies } from "./policies-controller.ts";
@@ -20,7 +20,7 @@ import { startUsage } from "./usage/usage-controller.ts";
 export const CONTROLLERS: Controllers = {
   epoch: startEpoch,
   networks: startNetworks,
-  occupied: startOccupied,
+  machines: startMachines,
   subnets: startSubnets,
   usage: startUsage,
   shares: startShares,

@@ -1,6 +1,7 @@
 /** A count with a few examples: always the lowest addresses, so that repeated messages name the same ones. */
 import { listed } from "../lib/describe.ts";
 import { compareIp, formatIp } from "../net/ip.ts";
+import { describeMember } from "../resources/member.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
 
 /** Most examples that a message names: addresses, pools, pods. */
@@ -38,8 +39,7 @@ function isBefore(a: CachedAllocation["spec"], b: CachedAllocation["spec"]): boo
 export function describe({ ip, state, holders: [holder], workload }: CachedAllocation["spec"]): string {
   const address = formatIp(ip);
   if (state === "Bound" && holder !== undefined) return `${address} (pod ${holder.namespace}/${holder.pod})`;
-  if (state === "Kept" && workload !== undefined)
-    return `${address} (kept for ${workload.kind} ${workload.name}, ${workload.member})`;
+  if (state === "Kept" && workload !== undefined) return `${address} (kept for ${describeMember(workload)})`;
   return `${address} (${{ Bound: "in use", Kept: "kept", Cooling: "cooling", Quarantined: "in quarantine" }[state]})`;
 }
 

@@ -34,12 +34,8 @@ export interface Cache<T> {
 }
 
 /** Says that it has addresses. */
-export interface Claimant {
+export interface Claimant extends Pick<Workload, "namespace" | "name" | "uid"> {
   readonly kind: "Node" | "Service";
-  /** "" of a Node. */
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
   /** As text; other text is ignored. */
   readonly addresses: readonly string[];
 }
@@ -55,8 +51,10 @@ export interface Caches {
   readonly allocations: Cache<CachedAllocation>;
   readonly coordinators: Cache<ControlledCoordinator>;
   readonly nodes: Cache<Node>;
-  /** Those that have addresses of load balancers. */
+  /** Those that have addresses of load balancers, and the API server's. */
   readonly services: Cache<Claimant>;
+  /** The addresses of the machines that run the API server. They may be read later than all others. */
+  readonly apiServer: readonly (Cache<readonly string[]> & { readonly isSynced: boolean })[];
   /** Names and labels. */
   readonly namespaces: Cache<Namespace>;
   /** The one ConfigMap, under any key; empty if there is none. */

@@ -373,21 +373,17 @@ export class PoolCache {
 
   /**
    * Returns whether the pool can hand the address out: in its ranges, neither excluded, nor reserved, nor a router's
-   * or another machine's. `isHeld`: its owner had it before; what Nodes and Services say, and a reservation for
-   * another owner, do not take it away. `isReserved`: it is its owner's that it is reserved for.
+   * or this node's. `isHeld`: its owner had it before, or a ReservedIP has it for that: a ReservedIP for another owner
+   * does not take it away.
    */
-  contains(poolName: string, ip: Ip, isHeld = false, isReserved = false): boolean {
+  contains(poolName: string, ip: Ip, isHeld = false): boolean {
     const entry = this.#entries.get(poolName);
     if (entry === undefined || entry.bits.contains(ip)) return entry !== undefined;
-    if (!isHeld && !isReserved) return false;
-    const { addressSpace: space } = entry.pool.spec;
-    const { occupied, reserved, siblings } = this.#around(entry.pool);
-    const surroundings = {
-      occupied: isHeld && occupied.find(ip)?.isClaimed === true ? NONE_OCCUPIED : occupied,
-      reserved: findReserved(reserved, { space, ip })?.spec.owner === undefined ? reserved : [],
-      siblings,
-    };
-    return findExclusion(ip, entry.pool, surroundings) === undefined;
+    if (!isHeld) return false;
+    const around = this.#around(entry.pool);
+    const found = findReserved(around.reserved, { space: entry.pool.spec.addressSpace, ip });
+    if (found?.spec.owner === undefined) return false;
+    return findExclusion(ip, entry.pool, { ...around, reserved: [] }) === undefined;
   }
 
   /** Blocks that are not confirmed have no addresses. */

@@ -59,24 +59,15 @@ export function withReserved(requests: readonly RequestedIp[], reserved: readonl
   return [...kept, ...reserved.filter(({ ip }) => !has(kept, ip))];
 }
 
-/**
- * Returns the candidate pool that can hand out a requested address. `isHeld`: its owner had it before. `isReserved`: a
- * ReservedIP has it for its owner.
- */
-export function findPoolOfRequested(
-  poolCache: PoolCache,
-  nic: NicDemand,
-  ip: Ip,
-  isHeld = false,
-  isReserved = false,
-): RequestedPool {
+/** Returns the candidate pool that can hand out a requested address. `isHeld` as in {@link PoolCache.contains}. */
+export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip, isHeld = false): RequestedPool {
   const demand = nic.families.find(({ family }) => family === ip.family);
   if (demand === undefined) {
     const reason = `${nic.rule} names no ${familyName(ip.family)} pool`;
     return { kind: "none", reason, forLog: reason };
   }
   const mayHave = (pool: IpPool): boolean =>
-    poolCache.contains(pool.name, ip, isHeld, isReserved) && findWithholding(nic, pool, ip) === undefined;
+    poolCache.contains(pool.name, ip, isHeld) && findWithholding(nic, pool, ip) === undefined;
   const pool = poolsOf(demand).find(mayHave);
   if (pool !== undefined) return { kind: "pool", pool };
   const shortReasonOf = (): string => `may not hand out ${formatIp(ip)}`;
@@ -98,14 +89,9 @@ export function findPoolOfRequested(
 
 /**
  * Returns all requested addresses with their pools. Throws CniError 100 or 7 if no pool can hand one out,
- * PoolShortage if the pool has not been generated yet. `held`: addresses that the pod had before.
+ * PoolShortage if the pool has not been generated yet.
  */
-export function assignRequested(
-  poolCache: PoolCache,
-  nic: NicDemand,
-  requested: readonly RequestedIp[],
-  held: readonly Ip[] = [],
-): Proposal[] {
+export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Proposal[] {
   const byFamily = new Map<Family, Ip>();
   return requested.map(({ ip, length, source, isReserved }) => {
     const first = byFamily.get(ip.family);
@@ -118,8 +104,7 @@ export function assignRequested(
     if (demand?.generated !== undefined && demand.candidates.length === 0)
       throw noPoolMatches({ nics: [nic], nic, demand });
     // The coordinator may accept now an address that it refused before, and there is no other address to try.
-    const isHeld = held.some((each) => equalIp(each, ip));
-    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, isHeld, isReserved);
+    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, isReserved);
     if (found.kind === "none") {
       const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);
       throw refuseRequested(ErrorCode.NoPoolMatches, source, text ?? "", forLog);

@@ -11,10 +11,8 @@ import {
 import { COLLECTED_KEYS, type CoordinatorSettings } from "../config/coordinator-settings.ts";
 import { prefixOrIp } from "../config/fields/network.ts";
 import { cel } from "../lib/cel.ts";
-import { parseIp } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
-import type { OccupiedIp } from "./occupied-ips.ts";
 
 const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
 
@@ -36,8 +34,6 @@ export interface Coordinator {
   readonly collected?: CollectedNetworks | undefined;
   /** Namespaces that have reached their limit, with their number of addresses. Undefined in the embedded mode. */
   readonly fullNamespaces?: ReadonlyMap<string, number> | undefined;
-  /** Addresses of pools that machines of the cluster have. Undefined in the embedded mode. */
-  readonly occupied?: readonly OccupiedIp[] | undefined;
 }
 
 interface CollectedNetworks {
@@ -88,25 +84,7 @@ export function decodeServedCoordinator(value: unknown, source: string, before?:
     ...decodeCoordinator(value, source),
     collected: collectedSchema.safeParse(status).data ?? before?.collected,
     fullNamespaces: said.fullNamespaces === undefined ? before?.fullNamespaces : fullNamespacesOf(status),
-    occupied: said.occupied === undefined ? before?.occupied : occupiedOf(status),
   };
-}
-
-const occupiedList = z.array(z.string().transform((text) => parseIp(text))).catch([]);
-
-const occupiedSchema = z.object({
-  occupied: z.object({ nodes: occupiedList, apiServer: occupiedList, services: occupiedList }),
-});
-
-/** Returns the published addresses from a status; none if the status lacks them or is malformed. */
-export function occupiedOf(status: unknown): readonly OccupiedIp[] {
-  const { nodes = [], apiServer = [], services = [] } = occupiedSchema.safeParse(status).data?.occupied ?? {};
-  const all = [
-    [nodes, "a Node of the cluster has it"],
-    [apiServer, "the API server has it"],
-    [services, "a Service has it as its external address"],
-  ] as const;
-  return all.flatMap(([ips, why]) => ips.flatMap((ip) => (ip === undefined ? [] : [{ ip, why, isClaimed: true }])));
 }
 
 const fullSchema = z.object({ fullNamespaces: z.array(z.object({ name: z.string(), addresses: z.number() })) });

@@ -130,6 +130,12 @@ const MAX_CLAIM_NUMBER = 2_147_483_647;
 /** Most holders of one address: two while a virtual machine migrates. */
 export const MAX_HOLDERS = 2;
 
+/**
+ * The node of a record of a Node's, the API server's or a Service's address: no agent's, since no Node can have this
+ * name. Only the controller may write it (deploy/policies.yaml).
+ */
+export const NO_NODE = "-";
+
 /** The states of docs/develop/allocation.md; an absent object is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
 
@@ -263,7 +269,7 @@ function decodeHolder({ podUID, interface: ifName, ...names }: z.output<typeof h
 const workload = z.object({
   kind: text.meta({
     description:
-      "`StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`; `KIND.GROUP` if `retainByName` of vendor-conf lists it.",
+      "`StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`; `KIND.GROUP` if `retainByName` of vendor-conf lists it; `Node` or `Service` if that has the address itself.",
   }),
   namespace: name.optional().meta({ description: "Its namespace." }),
   name: text.meta({ description: "Its name." }),
@@ -301,7 +307,10 @@ const spec = z
       description:
         "`Bound`: in use by a pod. `Cooling`: released, free after the cooldown. `Kept`: retained for a workload without a pod at the moment. `Quarantined`: must not be used.",
     }),
-    node: name.meta({ description: "The node whose agent is responsible for the object." }),
+    node: name.meta({
+      description:
+        "The node whose agent is responsible for the object. `-`: none, as a Node or a Service has the address.",
+    }),
     holders: z.array(holder).max(MAX_HOLDERS).default([]).meta({
       description: "The NICs that have a Bound address: one, or two while a virtual machine migrates.",
     }),

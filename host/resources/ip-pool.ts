@@ -85,6 +85,8 @@ export interface IpPool {
   readonly shortfall?: string | undefined;
   /** Whether the controller has found it as it should be: its condition `Ready`. Default: it has not. */
   readonly isReady?: boolean;
+  /** Whether the controller has looked at what it says now, and recorded its machines' addresses. Default: no. */
+  readonly isSaid?: boolean;
   /** The blocks that it has leased. Undefined without `spec.source`. */
   readonly source?: PoolSource | undefined;
 }
@@ -239,7 +241,7 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
   const { wanted, waiting, conditions, source: leases } = readStatus.parse(status);
   const leased = spec.source && decodePoolSource(spec.source, leases, spec.subnet);
   const conditionOf = (wanted: string) => conditions.find((condition) => condition?.type === wanted);
-  const supplied = conditionOf("Supplied");
+  const [supplied, ready] = [conditionOf("Supplied"), conditionOf("Ready")];
   return {
     kind,
     name: metadata.name as PoolName,
@@ -251,7 +253,8 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
     wanted,
     waiting,
     shortfall: supplied?.status === "False" ? supplied.message : undefined,
-    ...(conditionOf("Ready")?.status === "True" && { isReady: true }),
+    ...(ready?.status === "True" && { isReady: true }),
+    ...(ready !== undefined && ready.observedGeneration === metadata.generation && { isSaid: true }),
   };
 }
 
@@ -259,14 +262,17 @@ function withBlocks(spec: IpPoolSpec, source: PoolSource): IpPoolSpec {
   return { ...spec, ranges: rangesOfSource(source, spec.subnet), excluded: [...spec.excluded, ...source.excluded] };
 }
 
+const readCondition = z.object({
+  ...{ type: z.string(), status: z.string(), message: z.string() },
+  observedGeneration: z.number().optional(),
+});
+
 /** A malformed status does not make the pool unreadable: its fields are then undefined. */
 const readStatus = z
   .object({
     wanted: z.string().optional().catch(undefined),
     waiting: z.int().min(0).optional().catch(undefined),
     source: z.unknown().optional(),
-    conditions: z
-      .array(z.object({ type: z.string(), status: z.string(), message: z.string() }).optional().catch(undefined))
-      .catch([]),
+    conditions: z.array(readCondition.optional().catch(undefined)).catch([]),
   })
   .catch({ wanted: undefined, waiting: undefined, source: undefined, conditions: [] });

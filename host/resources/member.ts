@@ -5,11 +5,14 @@
 
 /** An owner of retained addresses: it outlives its pods (retention in docs/develop/allocation.md). */
 export interface Workload {
-  /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`; or {@link listedKind listed} */
+  /**
+   * `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`, or {@link listedKind listed}; `Node` or
+   * `Service` if it has the address itself.
+   */
   readonly kind: string;
   /**
-   * Namespace of the workload and its pods. "" in a Kept object of an older agent: such a workload cannot be
-   * identified and has no member.
+   * Namespace of the workload and its pods. "" of a Node, and in a Kept object of an older agent: such a workload has
+   * no member.
    */
   readonly namespace: string;
   readonly name: string;
@@ -21,6 +24,17 @@ export interface Workload {
    * agents.
    */
   readonly ifName?: string | undefined;
+}
+
+/** `Node n1`, `Service shop/web` */
+export function describeWorkload({ kind, namespace, name }: Pick<Workload, "kind" | "namespace" | "name">): string {
+  return `${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`;
+}
+
+/** The same with the member, if that is not all of it: `StatefulSet shop/web, member web-0`. */
+export function describeMember(workload: Pick<Workload, "kind" | "namespace" | "name" | "member">): string {
+  const { name, member } = workload;
+  return `${describeWorkload(workload)}${member === name ? "" : `, member ${member}`}`;
 }
 
 interface Kind {

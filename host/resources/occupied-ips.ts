@@ -7,8 +7,6 @@ export interface OccupiedIp {
   readonly ip: Ip;
   /** A clause: `the node has it on "eth0"`. */
   readonly why: string;
-  /** A Node, a Service or the API server says so; nothing shows it on this node. */
-  readonly isClaimed?: boolean;
 }
 
 export class OccupiedIps {

@@ -9,11 +9,6 @@ export const MAX_POOLS_OF_SUBNET = 2_048;
 /** Most namespaces that the controller reports as having reached `maxAddressesPerNamespace`. */
 export const MAX_FULL_NAMESPACES = 1_024;
 
-/**
- * Most addresses of pools of each kind (Nodes, API server, Services) that the controller tells the agents of. @limit
- */
-export const MAX_OCCUPIED = 2_048;
-
 export const condition = z.object({
   type: z.string().max(316).meta({ description: "Type of the condition." }),
   status: z.enum(["True", "False", "Unknown"]).meta({ description: "Whether the condition holds." }),
@@ -80,9 +75,6 @@ export const reservedIpStatus = z.object(health);
 
 const networks = (description: string) => z.array(z.string().max(80)).max(1_024).optional().meta({ description });
 
-const occupied = (description: string) =>
-  z.array(z.string().max(45)).max(MAX_OCCUPIED).optional().meta({ description });
-
 export const coordinatorStatus = z.object({
   ...health,
   phase: z.enum(["Synced", "NotReady"]).optional().meta({ description: "Whether the networks are known." }),
@@ -99,12 +91,4 @@ export const coordinatorStatus = z.object({
     .max(MAX_FULL_NAMESPACES)
     .optional()
     .meta({ description: "Namespaces that have reached `maxAddressesPerNamespace`." }),
-  occupied: z
-    .object({
-      nodes: occupied("Of Nodes."),
-      apiServer: occupied("Of the API server, also virtual ones."),
-      services: occupied("Of Services, by their load balancers."),
-    })
-    .optional()
-    .meta({ description: "Addresses of pools that machines of the cluster have; no pod gets them." }),
 });

@@ -23,6 +23,8 @@ const KIND = `${objects.CRDS}/ipallocations.ipam.vendor.io`;
 const ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
 /** Of n1's first pod. */
 const FIRST = "10.6.0.3";
+/** The pool's first address. */
+const OF_A_NODE = "10.6.0.1";
 const PATHS: Readonly<Record<string, string>> = {
   "vendor-conf": objects.SETTINGS,
   "berth-registry": REGISTRY,
@@ -30,6 +32,7 @@ const PATHS: Readonly<Record<string, string>> = {
   IPPool: `${objects.POOLS}/blue`,
   ReservedIP: `${objects.BERTH}/reservedips/router`,
   IPAllocation: `${objects.ALLOCATIONS}/${FIRST}`,
+  "record of a Node": `${objects.ALLOCATIONS}/${OF_A_NODE}`,
   definition: "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions/evil",
   Node: `${objects.NODES}/n1`,
   Lease: `/apis/coordination.k8s.io/v1/namespaces/${objects.SYSTEM}/leases/berth-controller`,
@@ -38,8 +41,6 @@ const PATHS: Readonly<Record<string, string>> = {
   binding: `${ADMISSION}ybindings/berth-agent-changes`,
   kind: KIND,
 };
-/** The pool's first address. */
-const OF_A_NODE = "10.6.0.1";
 const RESERVED = "10.6.0.2";
 const SAID = { enableIPv6: false, tenantDefinitions: "closed" };
 const TENANT = { type: "coordinator", hostRuleTable: 700 };
@@ -78,8 +79,10 @@ async function open(never?: string): Promise<void> {
   await Promise.all(["n1", "n2"].map((name) => world.addNode(name)));
   if (never !== undefined) return;
   await lead();
-  const occupied = async () => (await world.read("coordinators", "default"))?.status?.occupied?.nodes;
-  await until("the Node's address is published", async () => (await occupied())?.join() === OF_A_NODE);
+  await until(
+    "the Node's address is recorded",
+    async () => (await world.read("ipallocations", OF_A_NODE)) !== undefined,
+  );
   await until("the settings are kept", async () => (await settings()).includes("closed"));
   expect(await attach("n1")).toBe(FIRST);
   for (const path of Object.values(PATHS)) firsts.set(path, await world.client.get(path));
@@ -166,6 +169,8 @@ const CELLS = rows`
   Coordinator, made by the chart over the controller's => nothing
   berth-registry, made by the chart over the controller's => berth-registry is missing or empty
   policy, deleted => berth-agent-creates is not in force
+  record of a Node, deleted => nothing
+  record of a Node, restored => nothing
   IPPool, emptied => refused
   IPPool, without status => nothing
   IPPool, malformed status => refused

@@ -50,9 +50,9 @@ describe("node-rights: the agent of a node", () => {
 });
 
 describe("the controller", () => {
-  it("makes no allocation, and deletes them one by one", async () => {
+  it("makes no allocation of a pod, and deletes them one by one", async () => {
     const made = controller.create(ALLOCATIONS, objectOf("10.6.0.50", { node: "a" }));
-    expect(await outcomeOf(made)).toMatch(/^403 .*cannot create resource/);
+    expect(await outcomeOf(made)).toMatch(/^403 .*would go from absent to Bound/);
     expect(await outcomeOf(controller.delete(ALLOCATIONS))).toMatch(/^403 .*cannot deletecollection resource/);
   });
 

@@ -29,6 +29,8 @@ export const WORKLOAD = {
   member: "db-0",
   ifName: "eth0",
 };
+/** Of a Service, which has an address itself. */
+export const FRONT = { kind: "Service", namespace: "shop", name: "front", uid: "front", member: "front" };
 export const OTHER_WORKLOAD = { ...WORKLOAD, uid: "another", member: "other-0" };
 
 export const holderOn = (node: string, podUID = "u1"): KubeObject => ({
@@ -86,6 +88,7 @@ export const OBJECTS = {
     workload: WORKLOAD,
     quarantine: { reason: "NodeLost", holder: holderOn("b") },
   },
+  "10.6.0.20": { state: "Kept", node: "-", holders: [], workload: FRONT },
 } as const;
 
 export type Address = keyof typeof OBJECTS;

@@ -2,7 +2,7 @@
 import { vi } from "vitest";
 import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 
-const MALFORMED = { occupied: { nodes: "none" }, conditions: 7, allocations: [], pools: 7, leases: 7, members: [] };
+const MALFORMED = { conditions: 7, allocations: [], pools: 7, leases: 7, members: [] };
 
 /** What a file of it, or a backup, has. */
 export const copyOf = ({ metadata, status: _, ...object }: KubeObject): KubeObject => {

@@ -45,10 +45,10 @@ import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
-import { isUnsaid } from "../ipam/occupied-addresses.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
+import { findUnsaid } from "../ipam/said-pools.ts";
 import { readNodeStatus } from "../liveness/live-status.ts";
 import { openNoticeTerm } from "../liveness/notice-term.ts";
 import { OwnMachine } from "../liveness/own-machine.ts";
@@ -256,12 +256,15 @@ export class ClusterBackend implements Backend {
   }
 
   #problems(): readonly string[] {
+    const unsaid = findUnsaid(this.resources.state.snapshot);
     const unread = this.resources.unread.join(", ") || "allocations of this node";
     return [
       ...(this.#options.connection?.problems ?? []),
       ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.epoch.problems,
-      ...(isUnsaid(this.resources.state.snapshot) ? ["No controller has said yet what Nodes and Services have"] : []),
+      ...(unsaid === undefined
+        ? []
+        : [`No controller has looked at IPPool "${unsaid}" yet: what Nodes and Services have of it may lack a record`]),
       ...this.allocations.problems,
       ...this.#parts.machine.problems,
       ...this.collector.problems,

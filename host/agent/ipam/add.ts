@@ -19,7 +19,7 @@ import type { Allocation, Attachment } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Detection } from "../detection/open-detection.ts";
-import { AddDeadline, type Clock, SAID_WAIT_MS } from "../request/add-deadline.ts";
+import { AddDeadline, type Clock } from "../request/add-deadline.ts";
 import type { NicSettings } from "../request/nic-definition.ts";
 import type { Addition } from "../request/plugin.ts";
 import type { Claimed } from "./allocate.ts";
@@ -28,9 +28,9 @@ import { claimVerified } from "./claim-verified.ts";
 import type { ClusterIpam, Prefetched } from "./cluster-ipam.ts";
 import { prepareDemand, type WantingNic } from "./demand.ts";
 import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
-import { isUnsaid } from "./occupied-addresses.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
+import { isUnsaid, untilSaid } from "./said-pools.ts";
 import { type AddressDemand, type ForeseenRows, isSameAddress } from "./sources/source.ts";
 import { firstNicOf } from "./subject.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
@@ -77,12 +77,7 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const { identifier, cluster, clock } = deps;
   const deadline = new AddDeadline(clock, signal);
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
-  let identity = await identifier.identify(request, signal);
-  if (isUnsaid(deps.inventory.snapshot)) {
-    await untilSaid(deps, identity.owner, deadline);
-    // The pod may have another address owner by now.
-    identity = await identifier.identify(request, signal);
-  }
+  const identity = await identifier.identify(request, signal);
   reportForeign(deps, identity, ifName);
   const netnsCookie = deps.netns?.readCookie(netns);
   deps.netns?.fences?.attaching(request);
@@ -96,16 +91,6 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   } catch (error) {
     if (!signal.aborted) cluster?.reportRefusal(identity, error);
     throw error;
-  }
-}
-
-/** For a pod without an address, and not for ever: a controller of an earlier version says nothing of none. */
-async function untilSaid({ cluster, inventory }: AddDeps, owner: string, deadline: AddDeadline): Promise<void> {
-  const timeout = deadline.begin(SAID_WAIT_MS);
-  let changes = (await inventory.registry.findOwner(owner)).length > 0 ? undefined : cluster?.poolChanges;
-  while (changes !== undefined && isUnsaid(inventory.snapshot)) {
-    const wait = { since: changes.changeCount, withinMs: timeout.leftMs };
-    if (!(await changes.changed(deadline.signal, wait))) changes = undefined;
   }
 }
 
@@ -128,8 +113,13 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   const { inventory, networks, detection, cluster, view } = deps;
   const { registry, poolCache, metrics } = inventory;
   const { identity, ifName, containerId } = nic;
-  const isBlind = cluster !== undefined && isUnsaid(inventory.snapshot);
-  const { subject, selection, demand } = await prepareDemand(deps, nic, deadline);
+  let prepared = await prepareDemand(deps, nic, deadline);
+  if (cluster !== undefined && isUnsaid(inventory.snapshot, prepared.demand)) {
+    await untilSaid({ inventory, poolChanges: cluster.poolChanges }, prepared.demand, deadline);
+    prepared = await prepareDemand(deps, nic, deadline);
+  }
+  const { subject, selection, demand } = prepared;
+  const isBlind = cluster !== undefined && isUnsaid(inventory.snapshot, demand);
   if (deps.onSelected !== undefined) await deps.onSelected(selection);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
   const claiming = { registry, poolCache, networks, detection, cluster, metrics, view, isBlind };

@@ -87,7 +87,7 @@ class AddressAllocator {
     const { registry, demand } = this.#search;
     const { claimant, limits, requested } = demand;
     if (limits !== undefined) await requireWithinLimits(registry, demand, hasMember(demand));
-    if (requested.length > 0) await this.#sources.requested.assign(this.#nic);
+    if (requested.length > 0) this.#sources.requested.assign(this.#nic);
     if (limits?.full !== undefined) await this.#requireRetained(limits.full);
     try {
       for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {

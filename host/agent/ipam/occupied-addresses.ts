@@ -1,57 +1,33 @@
-/**
- * The addresses that machines other than pods have now, of all that can tell: the node itself, and in a cluster what
- * the controller publishes.
- */
+/** The addresses that this node and its routers have now. */
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import type { NodeMirror } from "../../kernel/node-mirror.ts";
 import type { Log } from "../../lib/log.ts";
 import { SERVICES_LINK } from "../../plan/state.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "../../resources/occupied-ips.ts";
-import type { Snapshot } from "../../resources/snapshot.ts";
-
-/** Whether no controller has said yet what machines have: that is not none (rule known-stays). */
-export const isUnsaid = ({ coordinator }: Pick<Snapshot, "coordinator">): boolean =>
-  coordinator !== undefined && coordinator.occupied === undefined;
-
-/** Returns the same list while nothing has changed. */
-type ReadList = () => readonly OccupiedIp[];
-
-interface OccupiedSources {
-  /** May throw NetlinkError: then what it returned before counts. */
-  readonly node: ReadList;
-  readonly cluster: ReadList;
-  readonly log: Log;
-}
 
 export class OccupiedAddresses {
-  readonly #sources: OccupiedSources;
+  readonly #readNode: () => readonly OccupiedIp[];
+  readonly #log: Log;
   #node: readonly OccupiedIp[] = [];
-  #cluster: readonly OccupiedIp[] = [];
   #all = NONE_OCCUPIED;
 
-  constructor(sources: OccupiedSources) {
-    this.#sources = sources;
+  /** `readNode`: returns the same list while nothing has changed; on a NetlinkError what it returned before counts. */
+  constructor(readNode: () => readonly OccupiedIp[], log: Log) {
+    this.#readNode = readNode;
+    this.#log = log;
   }
 
   /** Returns the same value while nothing has changed. Each ADD calls it. */
   read(): OccupiedIps {
-    const [node, cluster] = [this.#readNode(), this.#sources.cluster()];
-    if (node !== this.#node || cluster !== this.#cluster) {
-      this.#node = node;
-      this.#cluster = cluster;
-      this.#all = new OccupiedIps([...node, ...cluster]);
-    }
-    return this.#all;
-  }
-
-  #readNode(): readonly OccupiedIp[] {
     try {
-      return this.#sources.node();
+      const node = this.#readNode();
+      if (node !== this.#node) this.#all = new OccupiedIps(node);
+      this.#node = node;
     } catch (error) {
       if (!(error instanceof NetlinkError)) throw error;
-      this.#sources.log.warn({ err: error }, "Reading the node's addresses failed; those known before are passed over");
-      return this.#node;
+      this.#log.warn({ err: error }, "Reading the node's addresses failed; those known before are passed over");
     }
+    return this.#all;
   }
 }
 

@@ -1,6 +1,7 @@
 /** `berthctl ip` and `berthctl pod`: which pod has an address, and which addresses a pod has. */
 import type { AddressRecord } from "../../records/address-record.ts";
 import type { AllocationRecord } from "../../records/allocation-record.ts";
+import { describeMember } from "../../resources/member.ts";
 import { ALLOCATION_TABLE, describeOwner } from "../allocation-table.ts";
 import { parseAddress, parsePod } from "../arguments.ts";
 import { type CommandLine, type OutputFlags, withOutput, withRecordOutput } from "../command-line.ts";
@@ -74,7 +75,7 @@ function describeRecord(record: AllocationRecord): string[] {
     ["owner", owner],
     ["since", since],
     ["quarantine", quarantine?.reason],
-    ["workload", workload && `${workload.kind} ${workload.namespace}/${workload.name}, member ${workload.member}`],
+    ["workload", workload && describeMember(workload)],
   ];
   const shown = facts.filter(([, value]) => value !== undefined && value !== "");
   return [`${cursor}: ${state}`, ...shown.map(([title = "", value]) => `  ${title.padEnd(10)}  ${value}`)];

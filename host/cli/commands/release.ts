@@ -6,6 +6,7 @@ import { documentation } from "../../lib/documentation.ts";
 import { decode } from "../../lib/schema.ts";
 import { parseIp } from "../../net/ip.ts";
 import { type OperationRecord, operationRecord } from "../../records/operation-record.ts";
+import { describeMember } from "../../resources/member.ts";
 import { parseAddressName, parsePod } from "../arguments.ts";
 import { askAgent, refusalOf } from "../ask-agent.ts";
 import type { Call, CommandLine } from "../command-line.ts";
@@ -148,8 +149,7 @@ async function nodeOf(call: Call, target: string, path: string): Promise<string>
   const kept = records.find(({ state }) => state === "Kept");
   if (path === "/v1/release" && kept !== undefined && kept.workload !== undefined)
     throw new ProblemError(
-      `${kept.cursor} is retained for ${kept.workload.kind} ${kept.workload.namespace}/${kept.workload.name}, member ` +
-        `${kept.workload.member}; the controller releases it when that is gone (${documentation("garbage-collection.html")})`,
+      `${kept.cursor} is retained for ${describeMember(kept.workload)}; the controller releases it when that is gone (${documentation("garbage-collection.html")})`,
     );
   const nodes = new Set(records.flatMap(({ node }) => node ?? []));
   const [node] = nodes;

@@ -8,15 +8,14 @@ import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import { formatIp } from "../../net/ip.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
-import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import { settingsOf } from "../caches.ts";
-import { namedClaims } from "../claimants.ts";
+import { haveOtherAddresses, planRecords } from "../claimants.ts";
 import type { Controlled } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
-import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
+import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { openOtherAllocators } from "./other-allocators.ts";
 import { type Decision, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Contested, type Decisions, planDecisions } from "./plan-decisions.ts";
@@ -71,7 +70,8 @@ class ConditionsController implements Controller {
       restMs: () => Math.max(CONDITIONS_REST_MS, CONDITIONS_REST_FACTOR * this.#tookMs),
       follow: (wake) => [
         ...[...changed, caches.allocations].map((cache) => cache.subscribe(wake)),
-        caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
+        caches.services.subscribe(wake),
+        caches.nodes.subscribe((change) => haveOtherAddresses(change) && wake()),
       ],
     });
     this.#suppliedLoop = startReconciling(deps, {
@@ -165,12 +165,13 @@ class ConditionsController implements Controller {
   #planDecisions(): Decisions {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
-    const { occupied, claimants } = namedClaims(caches);
+    const { missing, contested } = planRecords(caches);
+    const unrecorded = new Set(missing.map(({ spec }) => spec.pool));
     const decisions = planDecisions({
-      ...{ ...this.#supplyView(), occupied, others: this.#others.ranges },
+      ...{ ...this.#supplyView(), contested, unrecorded, others: this.#others.ranges },
       allocations: caches.allocations.items.values(),
     });
-    this.#tellClaimants(decisions.contested, claimants);
+    this.#tellClaimants(decisions.contested);
     this.#tookMs = clock.nowMs() - beganMs;
     return decisions;
   }
@@ -209,10 +210,8 @@ class ConditionsController implements Controller {
   }
 
   /** Whose pod it is, the pool's condition tells: Services are tenants'. */
-  #tellClaimants(contested: readonly Contested[], claimants: ReadonlyMap<string, Claimant>): void {
-    for (const { spec } of contested.slice(0, MAX_TOLD)) {
-      const claimant = claimants.get(formatIp(spec.ip));
-      if (claimant === undefined) continue;
+  #tellClaimants(contested: readonly Contested[]): void {
+    for (const { spec, claimant } of contested.slice(0, MAX_TOLD)) {
       const { kind, namespace, name, uid } = claimant;
       this.#deps.events.emit({
         regarding: { kind, apiVersion: "v1", namespace, name, uid },

@@ -10,16 +10,18 @@ import { formatIp, type Ip } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
 import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
 import { describeFaults } from "../../resources/fields/address-spec.ts";
+import { NO_NODE } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
-import { NONE_OCCUPIED, type OccupiedIps } from "../../resources/occupied-ips.ts";
+import { describeWorkload } from "../../resources/member.ts";
 import { describeSource } from "../../resources/pool-source.ts";
 import { isReservedFor, type OwnNames, ownNames, type ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { addresses, describe, Examples, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
-import { SpacesIndex } from "../usage/range-search.ts";
+import { SpacesIndex } from "../range-search.ts";
+import type { Claimant } from "../types.ts";
 import { describeShared, type OtherRanges } from "./other-allocators.ts";
 import { type ConditionType, type Decision, READY } from "./plan-conditions.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
@@ -30,16 +32,20 @@ export interface DecisionsInput extends Pick<SuppliedView, "settings"> {
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
   readonly allocations: Iterable<CachedAllocation>;
-  /** Addresses that other machines have. Default: none. */
-  readonly occupied?: OccupiedIps;
+  /** What pods have or retain, and a Node or a Service says that it has; by the allocation's name. Default: none. */
+  readonly contested?: ReadonlyMap<string, Claimant>;
+  /** Pools that a machine has addresses of without a record yet. Default: none. */
+  readonly unrecorded?: ReadonlySet<string>;
+  /** What other allocators give to Services. Default: nothing. */
   readonly others?: readonly OtherRanges[];
 }
 
-/** A pod has the address, or it is retained, and another machine says that it has it. */
 export interface Contested {
   readonly spec: CachedAllocation["spec"];
-  readonly why: string;
+  readonly claimant: Claimant;
 }
+
+const NONE_CONTESTED: ReadonlyMap<string, Claimant> = new Map();
 
 /** By the object's name. */
 export interface Decisions {
@@ -50,11 +56,11 @@ export interface Decisions {
 }
 
 export function planDecisions(world: DecisionsInput): Decisions {
-  const { pools, subnets, reserved, allocations, occupied = NONE_OCCUPIED, others = [] } = world;
+  const { pools, subnets, reserved, allocations, contested = NONE_CONTESTED, unrecorded, others = [] } = world;
   // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
-  const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations, occupied });
+  const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations, contested });
   const supply = planSupplied(world);
   const about = {
     refused,
@@ -64,9 +70,13 @@ export function planDecisions(world: DecisionsInput): Decisions {
     sharing: planOverlap(accepted.map(rangeOwnerOf)),
     sharedWith: (pool: IpPool) => describeShared(pool, valuesOf(reserved), others),
   };
+  // Agents take it for looked at when this generation has the condition Ready.
+  const isDue = ({ name, generation, conditions }: ControlledPool): boolean =>
+    unrecorded?.has(name) !== true ||
+    conditions.some(({ type, observedGeneration }) => type === "Ready" && observedGeneration === generation);
   const sharedSubnets = planOverlap(valuesOf(subnets).map(rangeOwnerOf));
   return {
-    pools: new Map(pools.map((pool) => [pool.name, [...decidePool(pool, about)]])),
+    pools: new Map(pools.filter(isDue).map((pool) => [pool.name, [...decidePool(pool, about)]])),
     subnets: new Map(subnets.map((subnet) => [subnet.name, [...decideSubnet(subnet, sharedSubnets, supply)]])),
     reserved: new Map(reserved.map((one) => [one.name, [...decideReservation(one, inUse)]])),
     contested: [...inUse.pools.values()].flatMap(({ contested }) => contested),
@@ -181,7 +191,9 @@ function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undef
     yield bad("InUseOutsideRange", "AddressesOutside", message);
   }
   if (contested.length > 0) {
-    const named = contested.slice(0, MAX_EXAMPLES).map(({ spec, why }) => `${describe(spec)}: ${why} as well`);
+    const named = contested
+      .slice(0, MAX_EXAMPLES)
+      .map(({ spec, claimant }) => `${describe(spec)}: ${describeWorkload(claimant)} has it as well`);
     const message = `Other machines say that they have ${addresses(contested.length)} in use: ${listed(named, contested.length)}; each stays with its pod`;
     yield bad("InUseElsewhere", "OthersClaimThem", message);
   }
@@ -233,13 +245,13 @@ interface InUse {
   readonly reserved: ReadonlyMap<string, Examples>;
 }
 
-interface InUseView extends Required<Pick<DecisionsInput, "occupied">> {
+interface InUseView extends Required<Pick<DecisionsInput, "contested">> {
   readonly pools: readonly IpPool[];
   readonly reserved: readonly ReservedIp[];
   readonly allocations: Iterable<CachedAllocation>;
 }
 
-function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse {
+function planInUse({ pools, reserved, allocations, contested }: InUseView): InUse {
   const shapes = new Map(
     pools.map(({ name, spec }) => {
       const shape = poolShape({ spec }, []);
@@ -255,7 +267,7 @@ function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse
   );
   const inPools = new Map<string, PoolInUse>();
   const inReserved = new Map<string, Examples>();
-  for (const { spec } of allocations) {
+  for (const { name, spec } of allocations) {
     const found = inPools.getOrInsertComputed(spec.pool, () => noneInUse());
     found.all.add(spec);
     noteMac(found, spec);
@@ -264,8 +276,9 @@ function planInUse({ pools, reserved, allocations, occupied }: InUseView): InUse
     if (shape !== undefined && !isHandedOut(shape, spec)) found.outside.add(spec);
     if (shape !== undefined && spec.state === "Bound" && spec.prefixLength !== shape.length) found.otherMask.add(spec);
     if (spec.state === "Quarantined") continue;
-    const why = occupied.find(spec.ip)?.why;
-    if (why !== undefined) found.contested.push({ spec, why });
+    const claimant = contested.get(name);
+    if (claimant !== undefined) found.contested.push({ spec, claimant });
+    if (spec.node === NO_NODE) continue;
     const reservations = index.find(spec.addressSpace, spec.ip);
     if (!reservations.some((each) => isReservedFor(each, namesOfHolder(spec))))
       for (const { name } of reservations) noteIn(inReserved, name, spec);

@@ -14,11 +14,10 @@ import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { ADDRESS_CONDITION } from "../../resources/address-gate.ts";
-import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
+import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { memberKey } from "../../resources/member.ts";
 import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
-import { OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import { followObjects } from "../follow-objects.ts";
@@ -178,9 +177,8 @@ class GatesController implements Controller {
     }
     const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
     const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
-    const occupied = new OccupiedIps(occupiedOf(coordinator?.status ?? {}));
     const named = [...pools.values()].filter(({ spec }) => spec.generated === undefined);
-    this.#counter.follow(named, reserved, caches.allocations.items.values(), occupied);
+    this.#counter.follow(named, reserved, caches.allocations.items.values());
     return {
       ...{ pools, refused },
       namespaces: caches.namespaces.items,

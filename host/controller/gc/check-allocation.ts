@@ -4,16 +4,20 @@
  */
 
 import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import { NODES, SERVICES } from "../../kubernetes/paths.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { AuditLine, AuditName } from "../../records/audit-line.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import { cooldownOf } from "../../registry/registry.ts";
-import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import { type Holder, type IpAllocation, NO_NODE } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/member.ts";
+import { decodeNode } from "../../resources/node.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
+import { decideRecord, readService } from "../claimants.ts";
 import type { NamespaceShares } from "../namespace-shares.ts";
 import { sendNotice } from "../send-notice.ts";
-import type { ControllerDeps } from "../types.ts";
+import type { Claimant, ControllerDeps } from "../types.ts";
 import type { Observations } from "./observations.ts";
 import {
   type Action,
@@ -34,6 +38,7 @@ import {
   COLLECTION_PATIENCE_MS,
   type ReadDeps,
   readNode,
+  readObject,
   readPod,
   strongestNodeStatus,
   strongestPodStatus,
@@ -171,6 +176,8 @@ export class AllocationChecker {
     const isEnded = pod !== "alive" && pod !== "outliving" && pod !== "unknown";
     const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
     if (!matters) return "none";
+    if (object.spec.node === NO_NODE)
+      return decideRecord(this.#deps.caches, object.spec, await this.#readMachine(workload));
     const found = await this.#deps.owners.addresses.readLiveness(workload, this.#deps.signal);
     if (found === "alive" && this.#deps.unseen.isUnseen(object)) return "unseen";
     const mayBeMoved = found === "alive" && (state === "NodeLost" || state === "Kept");
@@ -178,6 +185,14 @@ export class AllocationChecker {
     if (found !== "alive" || state !== "Kept") return found;
     if (this.#deps.shares.isExcess(object)) return "excess";
     return (await this.#isUnused(object)) ? "unused" : found;
+  }
+
+  /** Undefined if there is none that says that it has an address. */
+  async #readMachine({ kind, namespace, name }: Workload): Promise<Claimant | undefined> {
+    const isNode = kind === "Node";
+    const object = await readObject(this.#deps, isNode ? NODES : SERVICES, isNode ? { name } : { namespace, name });
+    if (object === undefined || !isNode) return object && readService(object);
+    return { ...decodeNode(object, `Node "${name}"`), namespace };
   }
 
   async #isUnused(object: IpAllocation): Promise<boolean> {

@@ -10,7 +10,7 @@ import { ConfigError } from "../../config/config-error.ts";
 import type { PodFacts } from "../../ipam/leak.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
-import { valueAfter } from "../../kubernetes/mirror.ts";
+import { type Change, valueAfter } from "../../kubernetes/mirror.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
 import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
@@ -18,9 +18,11 @@ import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
 import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
+import type { Node } from "../../resources/node.ts";
 import { settingsOf } from "../caches.ts";
+import { haveOtherAddresses } from "../claimants.ts";
 import { NamespaceShares } from "../namespace-shares.ts";
-import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
+import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import {
   AllocationChecker,
   type CheckHistory,
@@ -99,7 +101,9 @@ class Collector implements GarbageCollector {
         const node = valueAfter(change);
         if (this.#nodeChanges.update(change.key, nodeStatus(node), node?.machine) === "back")
           this.#observations.forgetNode(change.key);
+        this.#hastenClaimed(change);
       }),
+      deps.caches.services.subscribe((change) => this.#hastenClaimed(change)),
       deps.caches.allocations.subscribe((change) => {
         const excess = this.#shares.apply(change);
         if (excess !== undefined) this.#observations.hasten(excess, { node: "", nowMs: deps.clock.nowMs() });
@@ -214,6 +218,11 @@ class Collector implements GarbageCollector {
       collected.push(...(await this.#checkAll(page, (object) => checker.check(object, reader))));
     }
     return collected;
+  }
+
+  /** A Node or a Service may say no longer that it has an address. */
+  #hastenClaimed(change: Change<Node | Claimant>): void {
+    if (change.before !== undefined && haveOtherAddresses(change)) this.#hastenOwned(change.before.uid);
   }
 
   /** Makes the checks of the owner's retained addresses due now. The cache only says which ones they are. */

@@ -5,15 +5,16 @@ import { closedTo } from "../../config/vendor-conf.ts";
 import { joinSpans, spansOf } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { FAMILIES, type Family } from "../../net/ip.ts";
-import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
+import { FAMILIES, type Family, parseIp } from "../../net/ip.ts";
+import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
-import { allocationName } from "../../resources/ip-allocation.ts";
+import { allocationName, NO_NODE } from "../../resources/ip-allocation.ts";
 import { routersOf } from "../../resources/ip-pool-shape.ts";
 import type { Assignments } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
+import { claimantsOf } from "../claimants.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import type { Caches, DemandSettings } from "../types.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "./model.ts";
@@ -64,8 +65,8 @@ function readOther({ addressSpace, family, ranges, subnet, gateway, routes = [] 
 }
 
 /** Reads the addresses of the cluster's machines in each of these address spaces. */
-function readOccupied(status: object, spaces: ReadonlySet<string>): readonly Other[] {
-  const ips = occupiedOf(status).map(({ ip }) => ip);
+function readMachines(caches: Caches, spaces: ReadonlySet<string>): readonly Other[] {
+  const ips = claimantsOf(caches).flatMap(({ addresses }) => addresses.flatMap((text) => parseIp(text) ?? []));
   const others = [...spaces].flatMap((addressSpace) =>
     FAMILIES.map((family): Other => {
       const own = ips.filter((ip) => ip.family === family);
@@ -114,7 +115,6 @@ export function viewOf({ caches, demands, pools, subnets, livenessOf, successorO
   const settings = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
-  const { status = {} } = caches.coordinators.items.get("default") ?? {};
   const spaces = new Set(subnets.map(({ spec }) => spec.addressSpace));
   return {
     demands,
@@ -123,10 +123,13 @@ export function viewOf({ caches, demands, pools, subnets, livenessOf, successorO
     successorOf,
     excessMs,
     pools: pools.flatMap((object) => readPool(object) ?? []),
-    others: [...[...byHand, ...reserved].map(readOther), ...readOccupied(status, spaces)],
+    others: [...[...byHand, ...reserved].map(readOther), ...readMachines(caches, spaces)],
     poolNames: new Set(pools.map(({ name }) => name)),
-    holderOf: (addressSpace: string, family: Family, value: bigint) =>
-      caches.allocations.items.get(allocationName({ family, value }, addressSpace))?.spec.pool,
+    // What a Node or a Service has need not stay in the pool.
+    holderOf: (addressSpace: string, family: Family, value: bigint) => {
+      const held = caches.allocations.items.get(allocationName({ family, value }, addressSpace))?.spec;
+      return held?.node === NO_NODE ? undefined : held?.pool;
+    },
     labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
     closedTo: closedTo(settings),
     maxPoolSize: settings.maxGeneratedPoolSize,

@@ -11,8 +11,6 @@ import { isSameList } from "../../lib/same-list.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { equalRange } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
-import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
-import { OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -69,7 +67,6 @@ class UsageController implements Controller {
             else wake();
           }),
           caches.reserved.subscribe(reshape),
-          caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && reshape()),
         ];
       },
     });
@@ -124,11 +121,10 @@ class UsageController implements Controller {
   #follow(): void {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
-    const { pools, reserved, allocations, coordinators } = this.#deps.caches;
+    const { pools, reserved, allocations } = this.#deps.caches;
     const known = [...pools.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
     const kept = [...reserved.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
-    const occupied = occupiedOf(coordinators.items.get(COORDINATOR_NAME)?.status);
-    this.#counter.follow(known, kept, allocations.items.values(), new OccupiedIps(occupied));
+    this.#counter.follow(known, kept, allocations.items.values());
     for (const map of [this.#wroteMs, this.#countedMs]) {
       for (const name of map.keys()) if (!pools.items.has(name)) map.delete(name);
     }

@@ -8,17 +8,15 @@ import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { isSameList } from "../../lib/same-list.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
-import { rangeOfPrefix } from "../../net/range.ts";
 import { segmentsOf } from "../../resources/check-pools.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { equalShape, type PoolShape, poolShape, unionOfRouters } from "../../resources/ip-pool-shape.ts";
 import { formatRangesHash, MAX_USAGE_BITMAP_BYTES, type PoolUsage } from "../../resources/ip-pool-usage.ts";
-import { NONE_OCCUPIED, type OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
+import { SpacesIndex } from "../range-search.ts";
 import type { Counts } from "./plan-usage.ts";
-import { SpacesIndex } from "./range-search.ts";
 
 /**
  * The values by which a pool was counted. Its shape follows from it: very many pools' shapes would take more memory
@@ -27,7 +25,7 @@ import { SpacesIndex } from "./range-search.ts";
 interface Counted {
   readonly spec: IpPool["spec"];
   readonly reserved: readonly ReservedIp[];
-  /** Routers that pools of its network name, and addresses of other machines: one list for the network. */
+  /** Routers that pools of its network name: one list for the network. */
   readonly others: readonly Ip[];
 }
 
@@ -46,19 +44,13 @@ export class UsageCounter {
   readonly changed = new Set<string>();
 
   /**
-   * Takes the current pools and all allocations. Pools whose shape has changed are recounted. `occupied`: addresses
-   * of other machines.
+   * Takes the current pools and all allocations. Pools whose shape has changed are recounted.
    */
-  follow(
-    pools: readonly IpPool[],
-    reserved: readonly ReservedIp[],
-    allocations: Iterable<CachedAllocation>,
-    occupied: OccupiedIps = NONE_OCCUPIED,
-  ): void {
+  follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
     const fresh = segmentsOf(pools).flatMap((network) => {
-      const others = othersOf(network, occupied);
+      const others = unionOfRouters(network);
       return network.flatMap((pool) => this.#update(pool, reserved, others));
     });
     this.#index = indexOf([...this.#pools.values()]);
@@ -140,13 +132,6 @@ function isSameShape(a: Counted, b: Counted): boolean {
 
 function shapeOf({ spec, reserved, others }: Counted): PoolShape {
   return poolShape({ spec }, reserved, others);
-}
-
-/** `network`: all pools of one segment; at least one. */
-function othersOf(network: readonly IpPool[], occupied: OccupiedIps): readonly Ip[] {
-  const [first] = network;
-  if (first === undefined) return [];
-  return [...unionOfRouters(network), ...occupied.within(rangeOfPrefix(first.spec.subnet)).map(({ ip }) => ip)];
 }
 
 function isEmpty({ Bound, Cooling, Kept, Quarantined }: StateCounts): boolean {

@@ -36,6 +36,7 @@ const metadataKeys = z.looseObject({
     .array(ownerReference)
     .nullish()
     .transform((owners) => owners ?? []),
+  generation: z.number().optional().catch(undefined),
   creationTimestamp: z.string().optional().catch(undefined),
   deletionTimestamp: z.string().nullish(),
 });
@@ -45,8 +46,8 @@ const METADATA_KEYS = Object.keys(metadataKeys.shape);
 export const metadata = metadataKeys.transform((metadata, context) => {
   if (!isServed(metadata)) refuseSlips(metadata, METADATA_KEYS, context);
   const { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences } = metadata;
-  const { creationTimestamp, deletionTimestamp } = metadata;
-  const times = { creationTimestamp, deletionTimestamp };
+  const { generation, creationTimestamp, deletionTimestamp } = metadata;
+  const times = { generation, creationTimestamp, deletionTimestamp };
   return { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, ...times };
 });
 

@@ -2,17 +2,13 @@
 
 import type { OpenCaches } from "../../../host/controller/caches.ts";
 import { segmentsOf } from "../../../host/resources/check-pools.ts";
-import { COORDINATOR_NAME, occupiedOf } from "../../../host/resources/coordinator.ts";
 import { unionOfRouters } from "../../../host/resources/ip-pool-shape.ts";
 import { findExceptions } from "../../../host/resources/locate-address.ts";
-import { OccupiedIps } from "../../../host/resources/occupied-ips.ts";
+import { NONE_OCCUPIED } from "../../../host/resources/occupied-ips.ts";
 import { mapPoolOf } from "./describe-pool.ts";
 import type { MapAllocation, MapPool, MapSource } from "./map-source.ts";
 
-type MapCaches = Pick<
-  OpenCaches,
-  "pools" | "coordinators" | "reserved" | "allocations" | "namespaces" | "problems" | "unread"
->;
+type MapCaches = Pick<OpenCaches, "pools" | "reserved" | "allocations" | "namespaces" | "problems" | "unread">;
 
 export function openClusterMap(caches: MapCaches): MapSource {
   return {
@@ -35,15 +31,18 @@ export function openClusterMap(caches: MapCaches): MapSource {
   };
 }
 
-function poolsOf({ pools, coordinators, reserved }: MapCaches): MapPool[] {
+function poolsOf({ pools, reserved }: MapCaches): MapPool[] {
   const known = [...pools.items.values()].flatMap(({ value }) => value ?? []);
-  const occupied = new OccupiedIps(occupiedOf(coordinators.items.get(COORDINATOR_NAME)?.status));
   const kept = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
   return segmentsOf(known).flatMap((siblings) => {
     const routers = unionOfRouters(siblings);
     return siblings.map((pool) => {
       const { conditions = [] } = pools.items.get(pool.name) ?? {};
-      return mapPoolOf(pool, conditions, findExceptions(pool, routers, { reserved: kept, occupied, siblings }));
+      return mapPoolOf(
+        pool,
+        conditions,
+        findExceptions(pool, routers, { reserved: kept, occupied: NONE_OCCUPIED, siblings }),
+      );
     });
   });
 }

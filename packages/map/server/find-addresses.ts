@@ -1,5 +1,6 @@
 /** Addresses as records: of a span, and found by a text. */
 import { compareIp, formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
+import { describeMember, describeWorkload } from "../../../host/resources/member.ts";
 import { isIn } from "./encode-map.ts";
 import type { AddressesAnswer, MapAddress, SearchAnswer } from "./map-records.ts";
 import type { MapAllocation, MapPool } from "./map-source.ts";
@@ -24,14 +25,10 @@ function describeMapAddress(allocation: MapAllocation, viewer: Viewer): MapAddre
     ...common,
     pool,
     holders: holders.map(({ namespace, pod, ifName, node }) => ({ namespace, pod, interface: ifName, node })),
-    workload: workload === undefined ? "" : describeWorkload(workload),
+    workload: workload === undefined ? "" : describeMember(workload),
     mac: quarantine?.mac || mac || "",
     since: since ?? "",
   };
-}
-
-function describeWorkload({ kind, namespace, name, member }: NonNullable<MapAllocation["workload"]>): string {
-  return `${kind} ${namespace}/${name}, member ${member}`;
 }
 
 interface SpanQuestion {
@@ -95,6 +92,6 @@ function poolsAt(pools: readonly MapPool[], ip: Ip): readonly MapPool[] {
 function textsOf({ holders, workload, quarantine, mac = "" }: MapAllocation): string[] {
   const texts = [mac, quarantine?.mac ?? ""];
   for (const { namespace, pod, node } of holders) texts.push(`${namespace}/${pod}`, node);
-  if (workload !== undefined) texts.push(`${workload.kind} ${workload.namespace}/${workload.name}`, workload.member);
+  if (workload !== undefined) texts.push(describeWorkload(workload), workload.member);
   return texts;
 }

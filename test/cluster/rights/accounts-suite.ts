@@ -12,6 +12,7 @@ import {
   type Address,
   become,
   type Change,
+  FRONT,
   holderOn,
   objectOf,
   outcomeOf,
@@ -100,6 +101,8 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
   });
 
   describe("the controller", () => {
+    const NO_HAND_OUT = /^403 .*the controller ends allocations and records what Nodes and Services have, and never/;
+    const OF_DB_KEPT = { ...OF_DB, state: "Kept" };
     const lost = (pod: object) => ({ ...without, quarantine: { reason: "NodeLost", ...pod } });
     const itsHolder = { ...holderOn("a"), pod: "web-0" };
 
@@ -115,8 +118,20 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       ["keeps what is in quarantine", "10.6.0.9", become("Kept", "a", { ...without, ...OF_DB })],
       ["deletes what cooled", "10.6.0.2", "delete"],
       ["deletes what is in quarantine", "10.6.0.5", "delete"],
+      ["records what a Service has and what cools", "10.6.0.2", become("Kept", "-", { workload: FRONT })],
+      ["records that it is a Node's now", "10.6.0.20", become("Kept", "-", { workload: { ...FRONT, kind: "Node" } })],
+      ["lets it cool", "10.6.0.20", become("Cooling", "-", { workload: undefined })],
     ])("%s (%s)", async (_, address, change) => {
       expect(await outcomeOf(attempt(controller, address, change))).toBe("done");
+    });
+
+    it("records what a Service has and what is free, and makes nothing else", async () => {
+      const make = (spec: object) =>
+        outcomeOf(controller.create(ALLOCATIONS, objectOf("10.6.0.99", { node: "-", holders: [], ...spec } as never)));
+      const kept = { state: "Kept", workload: FRONT };
+      for (const other of [{ state: "Bound", node: "a", holders: [holderOn("a")] }, { ...kept, node: "a" }, OF_DB_KEPT])
+        expect(await make(other)).toMatch(NO_HAND_OUT);
+      expect(await make(kept)).toBe("done");
     });
 
     it("sends a notice to a node's agent, and another one, and removes it", async () => {
@@ -126,10 +141,9 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       }
     });
 
+    const KIND = /^422 .*another node may take over only an address that is Cooling/;
     const NEVER_HAD = /^403 .*would name a former holder that it never had/;
     const OTHER_WORKLOAD_OF = /^403 .*would get another workload .*the controller retains an address for the workload/;
-    const NO_HAND_OUT = /^403 .*the controller only ends allocations and never hands an address out/;
-
     it.each<[...Row, wanted: RegExp]>([
       ["binds what cools", "10.6.0.2", become("Bound", "a"), NO_HAND_OUT],
       ["binds what is in quarantine", "10.6.0.5", become("Bound", "a", without), NO_HAND_OUT],
@@ -137,6 +151,9 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       ["gives an address another holder", "10.6.0.1", become("Bound", "a"), NO_HAND_OUT],
       ["lets an address in use cool", "10.6.0.1", become("Cooling", "a"), NO_HAND_OUT],
       ["deletes what is kept", "10.6.0.3", "delete", NO_HAND_OUT],
+      ["gives a Service what a pod has", "10.6.0.1", become("Kept", "-", { workload: FRONT }), KIND],
+      ["gives a Service what is kept", "10.6.0.3", become("Kept", "-", { workload: FRONT }), KIND],
+      ["keeps what cools for a set", "10.6.0.2", become("Kept", "-", OF_DB), NO_HAND_OUT],
       ["takes what cools for a conflict", "10.6.0.2", become("Quarantined", "a", { quarantine }), NO_HAND_OUT],
       ["keeps what is no workload's", "10.6.0.1", become("Kept", "a", OF_DB), OTHER_WORKLOAD_OF],
       [

@@ -11,6 +11,7 @@ import {
   type Address,
   become,
   type Change,
+  FRONT,
   holderOn,
   OTHER_WORKLOAD,
   objectOf,
@@ -43,6 +44,7 @@ const INVENTED =
   /^403 .*would get another workload and go from \w+ to \w+; the agent of node "b" may only write a workload/;
 const NEVER_HAD = /^403 .*would name a former holder that it never had/;
 const LOST = { reason: "NodeLost" };
+const OF_A_SERVICE = /^403 .*belongs to node "-" .*may only take over/;
 const OWN_NODE = /^403 .*would name node "\w+"; the agent of node "b" must name its own/;
 /** As the kind's own rules say it, before any policy is asked. */
 const KIND = /^422 .*another node may take over only an address that is Cooling/;
@@ -97,6 +99,13 @@ const UPDATES: readonly UpdateRow[] = [
   ["binds its own object for a workload of another namespace", 12, take("Bound", OF_EVIL), FORGED],
   ["binds its own object for another member of the set", 12, take("Bound", ofDb({ member: "db-1" })), FORGED],
   ["binds its own object for a workload of no namespace", 12, take("Bound", ofDb({ namespace: undefined })), FORGED],
+  [
+    "takes what a Service has for its pod",
+    20,
+    take("Bound", { holders: [holderOn("b")], workload: FRONT }),
+    OF_A_SERVICE,
+  ],
+  ["lets what a Service has cool", 20, take("Cooling", { workload: FRONT }), OF_A_SERVICE],
   ["keeps its own for a workload that it is not of", 11, take("Kept", OF_DB), INVENTED],
   ...(["kind", "namespace", "name", "uid", "member"] as const).map(
     (key): UpdateRow => [`keeps its own for another ${key}`, 17, take("Kept", ofDb({ [key]: "other" })), INVENTED],

@@ -2,7 +2,7 @@
  * Rules for a write to an IPAllocation, by the object before and after it alone (docs/develop/allocation.md: the table
  * of states, node rights). Times, live NICs and owners are for allocation-checker.ts.
  */
-import { allocationName, type Holder, type IpAllocation } from "../../../host/resources/ip-allocation.ts";
+import { allocationName, type Holder, type IpAllocation, NO_NODE } from "../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../host/resources/member.ts";
 
 /** Undefined: absent. */
@@ -35,8 +35,15 @@ export function faultOfObject(name: string, object: Allocation): string | undefi
   return undefined;
 }
 
+/** Of a Node's or a Service's address. */
+const isMachines = (object: Allocation): boolean => object?.spec.node === NO_NODE && object.spec.state === "Kept";
+
 /** Returns the fault of going from one to the other in one write. */
 export function faultOfTransition(before: Allocation, after: Allocation): string | undefined {
+  if (isMachines(after) && (before === undefined || before.spec.state === "Cooling" || isMachines(before)))
+    return undefined;
+  // By a person: it is made again.
+  if (isMachines(before) && after === undefined) return undefined;
   if (before === undefined) {
     const isLegal = after === undefined || after.spec.state === "Bound" || after.spec.state === "Quarantined";
     return isLegal ? undefined : `created as ${after.spec.state}`;
@@ -86,6 +93,7 @@ function faultAfterQuarantine(before: IpAllocation, after: Allocation): string |
 /** Returns why this writer may not have written it (node-rights). */
 export function faultOfWriter(before: Allocation, after: Allocation, writer: Writer): string | undefined {
   const to = after?.spec.state;
+  if (isMachines(after) && writer.kind === "agent") return "a machine's record by an agent";
   if (writer.kind === "controller") return to === "Bound" ? "Bound by the controller" : undefined;
   if (writer.kind !== "agent") return undefined;
   const isLoss = after?.spec.quarantine?.reason === "NodeLost" && before?.spec.quarantine?.reason !== "NodeLost";

@@ -12,8 +12,7 @@
  * Bound before the ADD was answered" is tested to within the time of one write of etcd (stream.ts).
  * Effects: connections to etcd; a key beside the API server's.
  */
-import { type Ip, parseIp } from "../../../host/net/ip.ts";
-import { occupiedOf } from "../../../host/resources/coordinator.ts";
+import { parseIp } from "../../../host/net/ip.ts";
 import { allocationName, decodeIpAllocation, FORCE_DELETE } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
 import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
@@ -25,13 +24,12 @@ import { openStream, type Period } from "./stream.ts";
 
 /** Before the names of the objects. */
 export const ALLOCATIONS = "/registry/ipam.vendor.io/ipallocations/";
-const COORDINATOR = "/registry/ipam.vendor.io/coordinators/default";
 const POOLS = "/registry/ipam.vendor.io/ippools/";
 const RESERVED = "/registry/ipam.vendor.io/reservedips/";
 const PODS = "/registry/pods/";
 /** The first key behind those of StatefulSets; between it and the allocations are all others that are read. */
 const MARK = "/registry/statefulsets0";
-const RANGE = { start: COORDINATOR, end: `${MARK}\0` };
+const RANGE = { start: ALLOCATIONS, end: `${MARK}\0` };
 /** To within so much, the times of writes are known. */
 const TICK_MS = 100;
 const UNKNOWN: Period = { first: Number.NEGATIVE_INFINITY, last: Number.POSITIVE_INFINITY };
@@ -118,13 +116,10 @@ export class KnownPools {
   version = 0;
   readonly #pools = new Map<string, IpPool>();
   readonly #reserved = new Map<string, ReservedIp>();
-  #occupied: readonly Ip[] = [];
 
   read({ key, value }: EtcdKey): void {
     this.version++;
-    if (key === COORDINATOR)
-      this.#occupied = value === undefined ? [] : occupiedOf(JSON.parse(value).status).map(({ ip }) => ip);
-    else if (value === undefined) for (const known of [this.#pools, this.#reserved]) known.delete(key);
+    if (value === undefined) for (const known of [this.#pools, this.#reserved]) known.delete(key);
     else if (key.startsWith(POOLS)) this.#pools.set(key, decodeIpPool(JSON.parse(value), `etcd, ${key}`));
     else this.#reserved.set(key, decodeReservedIp(JSON.parse(value), `etcd, ${key}`));
   }
@@ -132,13 +127,12 @@ export class KnownPools {
   clear(): void {
     this.version++;
     for (const known of [this.#pools, this.#reserved]) known.clear();
-    this.#occupied = [];
   }
 
   /** Returns the addresses that pods may have, by the pool's name. */
   givable(): ReadonlyMap<string, Givable> {
     const all = [...this.#pools.values()];
-    return new Map(all.map((pool) => [pool.name, new Givable(pool, this.#reserved.values(), this.#occupied)]));
+    return new Map(all.map((pool) => [pool.name, new Givable(pool, this.#reserved.values())]));
   }
 }
 
@@ -166,7 +160,7 @@ class Reader {
 
   read(key: EtcdKey, atMs: Period): void {
     const isOf = (...starts: string[]): boolean => starts.some((start) => key.key.startsWith(start));
-    if (isOf(COORDINATOR, POOLS, RESERVED)) this.pools.read(key);
+    if (isOf(POOLS, RESERVED)) this.pools.read(key);
     if (!isOf(ALLOCATIONS, PODS) && !isOwnerKey(key.key)) return;
     const before = this.#stored.get(key.key);
     const after = this.#store(key);

@@ -1,5 +1,5 @@
 /** The addresses of a pool that pods may have. */
-import { formatIp, type Ip } from "../../../host/net/ip.ts";
+import { formatIp } from "../../../host/net/ip.ts";
 import { type Range, rangeContains, rangeOfPrefix, rangesOverlap } from "../../../host/net/range.ts";
 import type { IpAllocation } from "../../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
@@ -11,11 +11,10 @@ export class Givable {
   readonly #ranges: readonly Range[];
   readonly #reserved: readonly ReservedIp[];
 
-  /** `occupied`: addresses of machines that are no pods. */
-  constructor({ spec }: IpPool, reserved: Iterable<ReservedIp>, occupied: readonly Ip[]) {
+  constructor({ spec }: IpPool, reserved: Iterable<ReservedIp>) {
     const { ranges, excluded, subnet, gateway, addressSpace } = spec;
     const { first, last } = rangeOfPrefix(subnet);
-    const single = [first, last, ...(gateway === undefined ? [] : [gateway]), ...occupied];
+    const single = [first, last, ...(gateway === undefined ? [] : [gateway])];
     this.#reserved = [...reserved].filter((each) => each.spec.addressSpace === addressSpace);
     const ofOthers = this.#reserved.flatMap((each) => each.spec.ranges);
     const holes = [...excluded, ...ofOthers, ...single.map((ip) => ({ first: ip, last: ip }))];

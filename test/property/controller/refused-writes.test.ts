@@ -15,7 +15,7 @@ afterEach(() => void vi.useRealTimers());
 const WRITES: Readonly<Record<string, string>> = {
   epoch: "PATCH configmaps",
   networks: "PATCH coordinators",
-  occupied: "PATCH coordinators",
+  machines: "POST ipallocations",
   subnets: "DELETE ippools, PATCH ippools, PATCH subnets, POST ippools",
   usage: "DELETE ippoolusages, PATCH ippools, POST ippoolusages, PUT ippoolusages",
   shares: "PATCH coordinators",

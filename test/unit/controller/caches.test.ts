@@ -52,7 +52,7 @@ describe("the controller's caches", () => {
     const cluster = newCluster();
     const caches = open(cluster);
     await caches.synced();
-    await until(() => cluster.watches === 10, "all is watched");
+    await until(() => cluster.watches === 12, "all is watched");
     const changes: string[] = [];
     const first = ({ kind, key }: { readonly kind: string; readonly key: string }) => changes.push(`1 ${kind} ${key}`);
     const leave = caches.pools.subscribe(first);

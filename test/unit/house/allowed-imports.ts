@@ -69,7 +69,7 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/gates": "controller controller/usage",
   "controller/epoch": "controller controller/gc",
   "controller/subnets": "controller controller/finalizers",
-  "controller/conditions": "controller controller/subnets controller/usage",
+  "controller/conditions": "controller controller/subnets",
   "controller/networks": "controller controller/conditions",
   "controller/controllers.ts":
     "controller controller/conditions controller/epoch controller/finalizers controller/gates controller/gc controller/networks controller/notices controller/owners controller/services controller/subnets controller/usage",

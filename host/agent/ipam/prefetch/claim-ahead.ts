@@ -14,8 +14,8 @@ import { allocateAddresses } from "../allocate.ts";
 import type { ClusterAddresses } from "../cluster-ipam.ts";
 import { type DemandDeps, prepareDemand } from "../demand.ts";
 import { claimFirst } from "../first-claims.ts";
-import { isUnsaid } from "../occupied-addresses.ts";
 import type { PodIdentity } from "../pod-identity.ts";
+import { isUnsaid } from "../said-pools.ts";
 import type { AddressDemand } from "../sources/source.ts";
 
 export interface ClaimAheadDeps extends Omit<DemandDeps, "cluster"> {
@@ -91,7 +91,7 @@ async function claimMissing(
   // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit. Pods
   // that never run must not be faster than the controller counts.
   const { maxAddressesPerNamespace: most } = inventory.snapshot.vendorConf;
-  if (demand.limits?.perPod !== undefined || isUnsaid(inventory.snapshot) || (most !== 0 && ahead > most))
+  if (demand.limits?.perPod !== undefined || isUnsaid(inventory.snapshot, demand) || (most !== 0 && ahead > most))
     throw leftToAdd("The pod or its namespace may exceed its limit of addresses, or too little is known");
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));

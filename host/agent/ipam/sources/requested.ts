@@ -4,9 +4,8 @@ import type { NicDemand } from "../../../ipam/model.ts";
 import { assignRequested, refuseRequested } from "../../../ipam/requested-ips.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Allocation } from "../../../registry/registry.ts";
-import { isSameMember } from "../../../resources/member.ts";
+import { describeWorkload, isSameMember } from "../../../resources/member.ts";
 import { MIN_COOLING_MS } from "../../request/add-deadline.ts";
-import { findRetained } from "./find-retained.ts";
 import type { ReleasedAddresses } from "./released.ts";
 import { type Search, workloadOf } from "./source.ts";
 
@@ -21,15 +20,11 @@ export class RequestedAddresses {
 
   /**
    * Assigns all of them to the NIC of the request. Throws CniError 100 or 7 when one cannot be had, PoolShortage when
-   * its pool has yet to be generated. What the pod, or its member, has had before is its own whoever claims it.
+   * its pool has yet to be generated.
    */
-  async assign(nic: NicDemand): Promise<void> {
-    const { poolCache, demand, registry, assignments } = this.#search;
-    const isClaimed = demand.requested.some(({ ip }) => poolCache.occupied.find(ip)?.isClaimed === true);
-    const own = isClaimed ? await registry.findOwner(demand.claimant.owner) : [];
-    const kept = isClaimed ? (await findRetained(this.#search)).retained.map((each) => each.kept) : [];
-    const held = [...own, ...kept].map(({ ip }) => ip);
-    assignments.assign(assignRequested(poolCache, nic, demand.requested, held));
+  assign(nic: NicDemand): void {
+    const { poolCache, demand, assignments } = this.#search;
+    assignments.assign(assignRequested(poolCache, nic, demand.requested));
   }
 
   /**
@@ -69,7 +64,7 @@ function describeHolder(holder: Allocation, namespace: string): { readonly text:
     return { text, forLog: text };
   }
   if (state === "Kept" && workload !== undefined) {
-    const forLog = `it is retained for ${workload.kind} ${workload.namespace}/${workload.name}`;
+    const forLog = `it is retained for ${describeWorkload(workload)}`;
     return {
       text: workload.namespace === namespace ? forLog : "it is retained for a workload of another namespace",
       forLog,

@@ -17,7 +17,7 @@ describe("occupied addresses", () => {
     if (failure !== undefined) throw failure;
     return node;
   };
-  const occupied = new OccupiedAddresses({ node: read, cluster: () => node, log: openLog("test", "silent") });
+  const occupied = new OccupiedAddresses(read, openLog("test", "silent"));
 
   it("stay what they were while the kernel refuses to tell, and nothing hides another error", () => {
     const before = occupied.read();

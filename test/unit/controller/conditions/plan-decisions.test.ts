@@ -193,7 +193,7 @@ describe("pool-changes: DeletedWithHolders", () => {
     is false for a pool that is not being deleted ${[blue, at(10)]} => nothing
     is false for one without holders ${[gone]} => nothing
     names who holds the pool, in every state ${[gone, at(10), at(9, "Cooling"), at(11, "Kept", { workload })]}
-      => +HoldersRemain The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet db, db-0)
+      => +HoldersRemain The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet shop/db, member db-0)
     waits for the last address in the singular ${[gone, at(10)]}
       => +HoldersRemain The pool goes when its last address is free: 10.6.0.10 (pod shop/web-10)
   `)("%s", (_, [one, ...allocations], wanted) =>

@@ -179,14 +179,18 @@ export class CommandedCluster {
   /** Pods of the namespace have so many addresses, as the controller has counted. */
   fill(addresses: number): void {
     const spec = { detectIPConflict: this.#shape.detect === true };
-    const status = { fullNamespaces: [{ name: "shop", addresses }], occupied: {} };
+    const status = { fullNamespaces: [{ name: "shop", addresses }] };
     this.server.put(COORDINATORS, "default", { spec, status });
   }
 
   putPool(name: string, ips: string): void {
     const subnet = name === "six" ? "fd00::/64" : "10.6.0.0/16";
     const spec = { subnet, ips: [ips], default: true, selection: "ascending" };
-    this.server.put(POOLS, name, { metadata: { generation: ++this.#generation }, spec });
+    const generation = ++this.#generation;
+    const lastTransitionTime = "2026-01-01T00:00:00Z";
+    const ready = { type: "Ready", status: "True", observedGeneration: generation, lastTransitionTime };
+    const conditions = [{ ...ready, reason: "Ready", message: "" }];
+    this.server.put(POOLS, name, { metadata: { generation }, spec, status: { conditions } });
   }
 
   taint(name: string, keys: readonly string[]): void {

@@ -1,7 +1,7 @@
 /** Finds the sets of ranges that contain an address, with one binary search. */
-import { countLeading } from "../../lib/search.ts";
-import type { Family, Ip } from "../../net/ip.ts";
-import type { Range } from "../../net/range.ts";
+import { countLeading } from "../lib/search.ts";
+import type { Family, Ip } from "../net/ip.ts";
+import type { Range } from "../net/range.ts";
 
 /** Ranges of one family. Those of one entry are disjoint. */
 interface RangesEntry<T> {
