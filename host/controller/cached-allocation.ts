@@ -38,7 +38,7 @@ export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"
   readonly isForced?: boolean;
   readonly spec: Pick<
     IpAllocationSpec,
-    "ip" | "addressSpace" | "prefixLength" | "pool" | "state" | "node" | "workload"
+    "ip" | "addressSpace" | "prefixLength" | "pool" | "routers" | "state" | "node" | "workload"
   > & {
     readonly holders: readonly CachedHolder[];
     readonly quarantine?:
@@ -60,7 +60,7 @@ export function countedFor({ spec: { node, holders, workload, quarantine } }: Pi
 }
 
 /** The fields that very many allocations share. */
-interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool" | "state"> {
+interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool" | "routers" | "state"> {
   readonly deleting: boolean;
   readonly isForced: boolean;
   /** Interface of the only holder, "" if there is none. */
@@ -122,13 +122,12 @@ class PackedAllocation implements CachedAllocation {
   }
 
   get spec(): CachedSpec {
-    const { addressSpace, prefixLength, pool, state, ifName } = this.#frame;
-    const place = this.#place;
-    const { node } = place;
-    const holder = { namespace: this.#namespace, pod: this.#pod, ifName, uidHash: this.#uidHash, ...place };
+    const { addressSpace, prefixLength, pool, routers, state, ifName } = this.#frame;
+    const holder = { namespace: this.#namespace, pod: this.#pod, ifName, uidHash: this.#uidHash, ...this.#place };
     const { holders = [holder] } = this.#rest ?? {};
     const { workload, quarantine } = this.#rest ?? {};
-    return { ip: unpackIp(this.#ip), addressSpace, prefixLength, pool, state, node, holders, workload, quarantine };
+    const place = { addressSpace, prefixLength, pool, routers, state, node: this.#place.node };
+    return { ip: unpackIp(this.#ip), ...place, holders, workload, quarantine };
   }
 }
 
@@ -147,9 +146,11 @@ class Shared {
   }
 
   frame(spec: CachedSpec, own: Pick<Frame, "deleting" | "isForced" | "ifName">): Frame {
-    const { addressSpace, prefixLength, pool, state } = spec;
-    const key = [state, prefixLength, own.deleting, own.isForced, own.ifName, pool, addressSpace].join("/");
-    return this.#frames.of(key, () => ({ addressSpace, prefixLength, pool, state, ...own }));
+    const { addressSpace, prefixLength, pool, routers, state } = spec;
+    const key = [state, prefixLength, own.deleting, own.isForced, own.ifName, pool, addressSpace, routers ?? "-"].join(
+      "/",
+    );
+    return this.#frames.of(key, () => ({ addressSpace, prefixLength, pool, routers, state, ...own }));
   }
 
   place({ node, machine }: Place): Place {

@@ -140,6 +140,11 @@ export function settingsOf({
   return settingsInForce(map, [...(epoch?.items.values() ?? [])][0]?.conf);
 }
 
+/** Whether records of live pods may be missing. */
+export function isEpochOpen({ epoch }: Pick<Caches, "epoch">): boolean {
+  return [...epoch.items.values()].some((record) => record.settled !== record.epoch);
+}
+
 /** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */
 const FIRST_NIC = "eth0";
 

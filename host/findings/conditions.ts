@@ -17,6 +17,7 @@ export const WELL = {
   InUseOutsideRange: "AllInside",
   InUseElsewhere: "NoneElsewhere",
   OtherMask: "SameMask",
+  OtherGateway: "SameGateway",
   DeletedWithHolders: "NoHolders",
   ProxyArpSuspected: "NoProxyArp",
   ReservedInUse: "NoneInUse",

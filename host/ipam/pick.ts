@@ -19,6 +19,8 @@ export interface Proposal {
   readonly prefixLength: number;
   /** Name of the pool. */
   readonly pool: string;
+  /** As in {@link IpAllocationSpec.routers}. */
+  readonly routers?: readonly string[] | undefined;
   readonly ifName: string;
   /** Version of the Cooling or Quarantined allocation to take over. Default: the address must be free. */
   readonly replaces?: number;

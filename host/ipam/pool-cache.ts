@@ -11,7 +11,7 @@ import { prefixesOverlap } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
 import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { equalRouters, poolShape, routersOf as routersOfSpec, unionOfRouters } from "../resources/ip-pool-shape.ts";
+import { equalRouters, heldRoutersOf, poolShape, unionOfRouters } from "../resources/ip-pool-shape.ts";
 import { formatRangesHash } from "../resources/ip-pool-usage.ts";
 import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
@@ -406,7 +406,7 @@ export class PoolCache {
 }
 
 function routersOf(pool: IpPool | undefined): readonly Ip[] {
-  return pool === undefined ? [] : routersOfSpec(pool.spec);
+  return pool === undefined ? [] : heldRoutersOf(pool.spec);
 }
 
 function addressKey(space: string, { family, value }: Ip): string {

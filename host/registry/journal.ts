@@ -17,6 +17,7 @@ export type Adoption = Pick<
   | "ip"
   | "prefixLength"
   | "pool"
+  | "routers"
   | "state"
   | "owner"
   | "ifName"

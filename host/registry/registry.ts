@@ -40,6 +40,8 @@ export interface Allocation {
   /** Prefix length of the pool's subnet when the address was claimed; outlives the pool. */
   readonly prefixLength: number;
   readonly pool: string;
+  /** As in {@link IpAllocationSpec.routers}. */
+  readonly routers?: readonly string[] | undefined;
   readonly state: AllocationState;
   /** Pod UID, or container ID if no pod is known. */
   readonly owner: string;

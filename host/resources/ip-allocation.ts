@@ -10,7 +10,7 @@ import { MAX_ADDRESS_LENGTH, parseAddress } from "../config/fields/network.ts";
 import { type CelRule, cel, IMMUTABLE } from "../lib/cel.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { formatIp, type Ip, parseIp } from "../net/ip.ts";
-import { addressSpace } from "./fields/address-spec.ts";
+import { addressSpace, routerNames } from "./fields/address-spec.ts";
 import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadata.ts";
 import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH, type Member, memberKey, type Workload } from "./member.ts";
 
@@ -172,6 +172,8 @@ export interface IpAllocationSpec {
   /** Prefix length of the pool's subnet when the address was claimed. The pool may be gone by now. */
   readonly prefixLength: number;
   readonly pool: string;
+  /** The pool's routers when the address was claimed, which its pod has as next hops. Undefined in older objects. */
+  readonly routers?: readonly string[] | undefined;
   readonly state: AllocationState;
   /** The node whose agent is responsible for the object. The API server can select by this field. */
   readonly node: string;
@@ -303,6 +305,10 @@ const spec = z
     addressSpace: addressSpace.meta({ description: "Address space. Immutable." }),
     prefixLength: wholeNumber(0, 128).meta({ description: "Prefix length of the pool's subnet." }),
     pool: name.meta({ description: "The pool that the address was allocated from." }),
+    routers: routerNames.optional().meta({
+      description:
+        "The pool's gateway and next hops when the pod got the address. Absent if an older version wrote it.",
+    }),
     state: z.enum(["Bound", "Cooling", "Kept", "Quarantined"]).meta({
       description:
         "`Bound`: in use by a pod. `Cooling`: released, free after the cooldown. `Kept`: retained for a workload without a pod at the moment. `Quarantined`: must not be used.",

@@ -31,10 +31,15 @@ export function routersOf({ subnet, gateway, routes }: Pick<IpPoolSpec, "subnet"
   return [gateway, ...routes.map(({ gw }) => gw)].filter((ip) => isInside(ip, subnet));
 }
 
-/** Returns what pools of one subnet name as routers, each once. */
+/** Returns these, and what pods of the pool still route by: none of the pools of the segment hands them out. */
+export function heldRoutersOf(spec: IpPoolSpec): Ip[] {
+  return [...routersOf(spec), ...(spec.formerRouters ?? [])];
+}
+
+/** Returns the routers of pools of one subnet, each once. */
 export function unionOfRouters(pools: Iterable<Pick<IpPool, "spec">>): readonly Ip[] {
   const byValue = new Map<bigint, Ip>();
-  for (const { spec } of pools) for (const ip of routersOf(spec)) byValue.set(ip.value, ip);
+  for (const { spec } of pools) for (const ip of heldRoutersOf(spec)) byValue.set(ip.value, ip);
   return [...byValue.values()];
 }
 
@@ -53,7 +58,7 @@ export function poolShape(
   others: readonly Ip[] = [],
 ): PoolShape {
   const whole = rangeOfPrefix(spec.subnet);
-  const single = [...edgesOf(spec.subnet, whole), ...routersOf(spec), ...others];
+  const single = [...edgesOf(spec.subnet, whole), ...heldRoutersOf(spec), ...others];
   const reservedHere = reserved
     .filter((other) => other.spec.addressSpace === spec.addressSpace)
     .flatMap((other) => other.spec.ranges.filter((range) => rangesOverlap(range, whole)))

@@ -8,6 +8,7 @@ import { isDnsLabel, namespaceName, objectName } from "../config/fields/names.ts
 import { type LabelSelector, type Labels, labelSelector } from "../config/label-selector.ts";
 import { type CelRule, cel, celText, IMMUTABLE, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
+import { equalIp, parseIp } from "../net/ip.ts";
 import { prefixContains } from "../net/prefix.ts";
 import {
   ADDRESS_RULES,
@@ -238,7 +239,7 @@ export const ipPoolSchema = berthObject("IPPool", spec);
 /** Decodes an IPPool; `source` names it in the error. Throws ConfigError. */
 export function decodeIpPool(value: unknown, source: string): IpPool {
   const { kind, metadata, spec, status } = decodeBerth(ipPoolSchema, value, source);
-  const { wanted, waiting, conditions, source: leases } = readStatus.parse(status);
+  const { wanted, waiting, routers, conditions, source: leases } = readStatus.parse(status);
   const leased = spec.source && decodePoolSource(spec.source, leases, spec.subnet);
   const conditionOf = (wanted: string) => conditions.find((condition) => condition?.type === wanted);
   const [supplied, ready] = [conditionOf("Supplied"), conditionOf("Ready")];
@@ -248,7 +249,7 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
     labels: metadata.labels,
     deleting: isDeleting(metadata),
     created: metadata.creationTimestamp,
-    spec: leased === undefined ? spec : withBlocks(spec, leased),
+    spec: withRouters(leased === undefined ? spec : withBlocks(spec, leased), routers),
     source: leased,
     wanted,
     waiting,
@@ -267,12 +268,22 @@ const readCondition = z.object({
   observedGeneration: z.number().optional(),
 });
 
+/** Returns the specification that holds back those of its pods' routers that it does not name any more. */
+export function withRouters(spec: IpPoolSpec, routers: Iterable<string>): IpPoolSpec {
+  const { subnet, gateway, routes } = spec;
+  const named = [...(gateway === undefined ? [] : [gateway]), ...routes.map(({ gw }) => gw)];
+  const inside = [...routers].flatMap((text) => parseIp(text) ?? []).filter((ip) => prefixContains(subnet, ip));
+  const formerRouters = inside.filter((ip) => !named.some((router) => equalIp(router, ip)));
+  return formerRouters.length === 0 ? spec : { ...spec, formerRouters };
+}
+
 /** A malformed status does not make the pool unreadable: its fields are then undefined. */
 const readStatus = z
   .object({
     wanted: z.string().optional().catch(undefined),
     waiting: z.int().min(0).optional().catch(undefined),
+    routers: z.array(z.string()).catch([]),
     source: z.unknown().optional(),
     conditions: z.array(readCondition.optional().catch(undefined)).catch([]),
   })
-  .catch({ wanted: undefined, waiting: undefined, source: undefined, conditions: [] });
+  .catch({ wanted: undefined, waiting: undefined, routers: [], source: undefined, conditions: [] });

@@ -94,6 +94,8 @@ export function findExclusion(
     if (other.gateway !== undefined && equalIp(other.gateway, ip)) return `it is the gateway of IPPool "${name}"`;
     if (routersOf(other).some((router) => equalIp(router, ip)))
       return `it is a next hop of spec.routes of IPPool "${name}"`;
+    if (other.formerRouters?.some((router) => equalIp(router, ip)) === true)
+      return `pods of IPPool "${name}" still route by it`;
   }
   const why = occupied.find(ip)?.why;
   if (why !== undefined) return why;

@@ -1,6 +1,7 @@
 /** The status of Berth's kinds. It may be missing or outdated. */
 import * as z from "zod";
 import { MAX_LABEL_LENGTH } from "../config/fields/names.ts";
+import { routerNames } from "./fields/address-spec.ts";
 import { poolSourceStatus } from "./pool-source.ts";
 
 /** Most pools generated from one Subnet. Its status lists them all and must fit into etcd's 1.5 MB. @limit */
@@ -47,6 +48,10 @@ export const ipPoolStatus = z.object({
       "Set by an agent that found the pool exhausted. Other agents then publish their Cooling addresses of the pool.",
   }),
   waiting: count("Set with `wanted` on a pool with `spec.source`: how many more pods of the agent wait for a block."),
+  routers: routerNames.optional().meta({
+    description:
+      "Gateways and next hops of the pool and of its pods. Those that it does not name any more are not handed out.",
+  }),
   source: poolSourceStatus.optional().meta({
     description: "Set by the controller on a pool with `spec.source`: the blocks that the cluster has leased for it.",
   }),

@@ -65,7 +65,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     pools.subscribe((change) => {
       this.#told.add(change.key);
       const now = valueAfter(change);
-      // Only the shortfall and the blocks of a pool's status count.
+      // Only the shortfall, the routers and the blocks of a pool's status count.
       if (now?.revision === undefined || now.revision !== change.before?.revision) this.#schedule();
     });
     for (const setting of [reserved, coordinators, vendorConf]) setting.subscribe(() => this.#schedule());

@@ -10,6 +10,7 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { ObjectBudget } from "../../lib/object-budget.ts";
 import { formatMismatches } from "../../lib/schema.ts";
+import { formatIp } from "../../net/ip.ts";
 import { DEFINITIONS, joinDefinitions, REGISTRY_KINDS, readDefinition } from "../../registry/epoch/kubernetes-epoch.ts";
 import { COORDINATOR_NAME, type Coordinator, decodeServedCoordinator } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
@@ -41,7 +42,7 @@ type WatchedPool = (
   | { readonly kind: "bad"; readonly name: string; readonly reason: string }
 ) & {
   /**
-   * UID, generation, shortfall and blocks: a change of it concerns every pod that needs the pool's addresses.
+   * UID, generation, shortfall, routers and blocks: a change of it concerns every pod that needs the pool's addresses.
    * Undefined if unknown.
    */
   readonly revision: string | undefined;
@@ -205,7 +206,8 @@ function decodePool(object: KubeObject): WatchedPool {
   try {
     const pool = decodeIpPool(object, describeObject(object));
     const blocks = pool.source && JSON.stringify(encodeSourceStatus({ ...pool.source, report: undefined }));
-    const revision = observed.revision && `${observed.revision}/${pool.shortfall ?? ""}/${blocks ?? ""}`;
+    const routers = (pool.spec.formerRouters ?? []).map(formatIp);
+    const revision = observed.revision && [observed.revision, pool.shortfall, routers, blocks].join("/");
     return { kind: "pool", pool, ...observed, revision };
   } catch (error) {
     const reason = error instanceof ConfigError ? formatMismatches(error.mismatches) : messageOf(error);

@@ -4,9 +4,13 @@ import { PoolSpace } from "../../core/pool-space.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
+import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
+import { formatIp } from "../../net/ip.ts";
+import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
@@ -19,8 +23,14 @@ import { readCookie } from "../netns/pod-netns.ts";
 import { Definitions, JoinedDefinitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
 import type { Driver } from "../request/driver.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
-import { ManifestDirectory } from "./manifest-directory.ts";
+import { ManifestDirectory, type RoutersInUse } from "./manifest-directory.ts";
 import { recover } from "./recovery/recover.ts";
+
+/** Interval at which routers that pools hold back are compared with those of pods: milliseconds. */
+const ROUTERS_LOOK_MS = 2_000;
+
+/** Rows of the registry that are read at once. */
+const ROWS_AT_ONCE = 500;
 
 interface EmbeddedBackendOptions extends BackendOptions {
   readonly configDirectory: string;
@@ -34,6 +44,7 @@ class EmbeddedBackend implements Backend {
   readonly ipam: AddDeps;
   readonly #registry: RecoverableRegistry;
   readonly #definitions: JoinedDefinitions;
+  readonly #routers: PeriodicWorker;
 
   constructor(
     options: EmbeddedBackendOptions,
@@ -51,6 +62,13 @@ class EmbeddedBackend implements Backend {
     this.resources = resources;
     this.#registry = registry;
     this.#definitions = definitions;
+    this.#routers = new PeriodicWorker({
+      failure: "Reading which routers pods have failed",
+      work: () => releaseRouters(resources, registry),
+      retryMs: () => ROUTERS_LOOK_MS,
+      firstMs: ROUTERS_LOOK_MS,
+      log,
+    });
     this.ipam = {
       identifier: openManifestIdentifier(snapshot),
       networks: {
@@ -99,6 +117,7 @@ class EmbeddedBackend implements Backend {
   }
 
   async close(): Promise<void> {
+    await this.#routers.close();
     await this.ipam.detection.prober.close();
     await this.#registry.close();
     this.resources.close();
@@ -116,6 +135,28 @@ function describeNodeNics(
     const found = networks.find(({ name }) => name === wanted[index]);
     return { ifName, network: found?.name ?? "", plugins: found?.plugins ?? [] };
   });
+}
+
+/** Returns which routers the pods of each pool have. */
+async function readRouters(registry: Pick<RecoverableRegistry, "list">): Promise<RoutersInUse> {
+  const inUse = new Map<string, Set<string>>();
+  for await (const { state, pool, routers = [] } of listRows(registry, ROWS_AT_ONCE)) {
+    if (state !== "Bound") continue;
+    const found = inUse.getOrInsertComputed(pool, () => new Set());
+    for (const router of routers) found.add(router);
+  }
+  return inUse;
+}
+
+/** Ends what pools hold back without need. Returns when to look again: milliseconds. */
+async function releaseRouters(directory: ManifestDirectory, registry: RecoverableRegistry): Promise<number> {
+  const pools = [...directory.state.snapshot.pools.values()];
+  if (pools.every(({ spec }) => spec.formerRouters === undefined)) return ROUTERS_LOOK_MS;
+  const inUse = await readRouters(registry);
+  const isInUse = ({ name, spec: { formerRouters = [] } }: IpPool): boolean =>
+    formerRouters.every((ip) => inUse.get(name)?.has(formatIp(ip)));
+  if (!pools.every(isInUse)) directory.holdRouters(inUse);
+  return ROUTERS_LOOK_MS;
 }
 
 /** Rejects when the state directory cannot be opened; then nothing is left open. */
@@ -142,6 +183,7 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
       faultPlan: options.faultPlan,
       faultCounter: options.faultCounter,
     });
+    directory.holdRouters(await readRouters(registry));
     inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, {
       metrics: options.metrics,
       cooldowns,

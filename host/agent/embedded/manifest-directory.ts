@@ -9,9 +9,15 @@ import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular } from "../../lib/regular-file.ts";
+import { formatIp, type Ip } from "../../net/ip.ts";
+import { withRouters } from "../../resources/ip-pool.ts";
+import { heldRoutersOf } from "../../resources/ip-pool-shape.ts";
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
+
+/** Which routers the pods of a pool have, by its name. */
+export type RoutersInUse = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Interval at which the agent checks whether the watched directory was replaced: milliseconds. */
 const DIRECTORY_RECHECK_MS = 2_000;
@@ -62,7 +68,7 @@ export class ManifestDirectory implements Resources {
     this.#onChange = onChange;
     this.#notices = new DirectoryNotices(path, { lookAnywayMs: Number.POSITIVE_INFINITY });
     this.#arm();
-    this.#state = this.#read();
+    this.#state = this.#read(() => []);
     this.#recheck = setInterval(() => this.#rearm(), DIRECTORY_RECHECK_MS).unref();
   }
 
@@ -78,6 +84,12 @@ export class ManifestDirectory implements Resources {
     if (this.#pending === undefined && !this.#notices.mayHaveChanged()) return;
     clearTimeout(this.#pending);
     this.#reload();
+  }
+
+  /** From now on the pools hold these back, by name, where they do not name them. */
+  holdRouters(routers: RoutersInUse): void {
+    this.#state = this.#read((pool) => routers.get(pool) ?? []);
+    this.#onChange(this.#state);
   }
 
   close(): void {
@@ -113,14 +125,18 @@ export class ManifestDirectory implements Resources {
   #reload(): void {
     this.#pending = undefined;
     const before = this.#state;
-    this.#state = this.#read();
+    const heldBy = (pool: string): readonly Ip[] => {
+      const spec = before.snapshot.pools.get(pool)?.spec;
+      return spec === undefined ? [] : heldRoutersOf(spec);
+    };
+    this.#state = this.#read((pool) => heldBy(pool).map(formatIp));
     const added = this.#state.problems.filter((problem) => !before.problems.includes(problem));
     for (const problem of added)
       this.#log.warn({ problem }, "A manifest is invalid; its last valid version stays in effect");
     this.#onChange(this.#state);
   }
 
-  #read(): ResourcesState {
+  #read(routersOfPods: (pool: string) => Iterable<string>): ResourcesState {
     this.#notices.mayHaveChanged(); // Changes from now on are noticed.
     try {
       const names = readdirSync(this.#path)
@@ -135,8 +151,15 @@ export class ManifestDirectory implements Resources {
       return { snapshot: assembleSnapshot([]), problems: [problem], complete: false };
     }
     const files = [...this.#files];
+    const hold = (each: Resource): Resource => {
+      if (each.kind !== "IPPool") return each;
+      const spec = withRouters(each.spec, routersOfPods(each.name));
+      return spec === each.spec ? each : { ...each, spec };
+    };
     return {
-      snapshot: assembleSnapshot(files.map(([name, { resources = [] }]) => ({ source: name, resources }))),
+      snapshot: assembleSnapshot(
+        files.map(([source, { resources = [] }]) => ({ source, resources: resources.map(hold) })),
+      ),
       problems: files.flatMap(([, { problem }]) => problem ?? []),
       complete: files.every(([, { resources }]) => resources !== undefined),
     };

@@ -5,11 +5,12 @@
 import { objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { isSameList } from "../../lib/same-list.ts";
 import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import { formatIp } from "../../net/ip.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
-import { settingsOf } from "../caches.ts";
+import { isEpochOpen, settingsOf } from "../caches.ts";
 import { haveOtherAddresses, planRecords } from "../claimants.ts";
 import type { Controlled } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
@@ -47,6 +48,8 @@ const KINDS = [
 type Kind = (typeof KINDS)[number];
 
 export const startConditions: StartController = (deps) => new ConditionsController(deps);
+
+const routersIn = ({ status }: Controlled<unknown>): readonly string[] => (status.routers ?? []) as readonly string[];
 
 class ConditionsController implements Controller {
   readonly #deps: ControllerDeps;
@@ -154,7 +157,8 @@ class ConditionsController implements Controller {
         if (clock.nowMs() - beganMs > CONDITIONS_WRITING_MS) return 0;
         seen.add(object.uid);
         const found = decisions[kind.cache].get(object.name) ?? [];
-        const dueMs = await refusals.attempt(() => this.#sync(kind, object, found));
+        const routers = kind.cache === "pools" ? decisions.routers.get(object.name) : undefined;
+        const dueMs = await refusals.attempt(() => this.#sync(kind, object, found, routers));
         if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
       }
     }
@@ -168,7 +172,8 @@ class ConditionsController implements Controller {
     const { missing, contested } = planRecords(caches);
     const unrecorded = new Set(missing.map(({ spec }) => spec.pool));
     const decisions = planDecisions({
-      ...{ ...this.#supplyView(), contested, unrecorded, others: this.#others.ranges },
+      ...this.#supplyView(),
+      ...{ contested, unrecorded, others: this.#others.ranges, isIncomplete: isEpochOpen(caches) },
       allocations: caches.allocations.items.values(),
     });
     this.#tellClaimants(decisions.contested);
@@ -177,7 +182,12 @@ class ConditionsController implements Controller {
   }
 
   /** Returns when a message that is too recent may be written: milliseconds; undefined if nothing is left to write. */
-  async #sync(kind: Kind, object: Controlled<unknown>, decisions: readonly Decision[]): Promise<number | undefined> {
+  async #sync(
+    kind: Kind,
+    object: Controlled<unknown>,
+    decisions: readonly Decision[],
+    routers: readonly string[] = routersIn(object),
+  ): Promise<number | undefined> {
     const { clock } = this.#deps;
     const wrote = this.#wrote.get(object.uid);
     // The watch has not brought the last write yet; its event starts the next pass. If another writer was faster, the
@@ -189,8 +199,9 @@ class ConditionsController implements Controller {
       now: formatSecond(clock.now()),
       sinceMs: clock.nowMs() - (wrote?.atMs ?? Number.NEGATIVE_INFINITY),
     });
-    if (conditions === undefined) return dueMs;
-    if (!(await this.#write(kind, object, { observedGeneration, conditions }))) return undefined;
+    const changed = isSameList(routers, routersIn(object)) ? {} : { routers };
+    if (conditions === undefined && changed.routers === undefined) return dueMs;
+    if (!(await this.#write(kind, object, { observedGeneration, conditions, ...changed }))) return undefined;
     // A refusal has an event of its own (send-refusal.ts).
     for (const each of turnedBad) if (each.reason !== REFUSED) this.#sendEvent(kind, object, each);
     return undefined;

@@ -9,10 +9,10 @@ import { byName, compareText } from "../../lib/order.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
 import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
-import { describeFaults } from "../../resources/fields/address-spec.ts";
+import { describeFaults, MAX_ROUTERS } from "../../resources/fields/address-spec.ts";
 import { NO_NODE } from "../../resources/ip-allocation.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
-import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
+import type { IpPool, IpPoolSpec } from "../../resources/ip-pool.ts";
+import { heldRoutersOf, type PoolShape, poolShape, routersOf } from "../../resources/ip-pool-shape.ts";
 import { describeWorkload } from "../../resources/member.ts";
 import { describeSource } from "../../resources/pool-source.ts";
 import { isReservedFor, type OwnNames, ownNames, type ReservedIp } from "../../resources/reserved-ip.ts";
@@ -38,6 +38,8 @@ export interface DecisionsInput extends Pick<SuppliedView, "settings"> {
   readonly unrecorded?: ReadonlySet<string>;
   /** What other allocators give to Services. Default: nothing. */
   readonly others?: readonly OtherRanges[];
+  /** Records of live pods may be missing: an epoch of the registry is open. Default: none are. */
+  readonly isIncomplete?: boolean;
 }
 
 export interface Contested {
@@ -53,10 +55,13 @@ export interface Decisions {
   readonly subnets: ReadonlyMap<string, readonly Decision[]>;
   readonly reserved: ReadonlyMap<string, readonly Decision[]>;
   readonly contested: readonly Contested[];
+  /** `status.routers` of the pools. */
+  readonly routers: ReadonlyMap<string, readonly string[]>;
 }
 
 export function planDecisions(world: DecisionsInput): Decisions {
   const { pools, subnets, reserved, allocations, contested = NONE_CONTESTED, unrecorded, others = [] } = world;
+  const { isIncomplete = false } = world;
   // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
@@ -80,7 +85,15 @@ export function planDecisions(world: DecisionsInput): Decisions {
     subnets: new Map(subnets.map((subnet) => [subnet.name, [...decideSubnet(subnet, sharedSubnets, supply)]])),
     reserved: new Map(reserved.map((one) => [one.name, [...decideReservation(one, inUse)]])),
     contested: [...inUse.pools.values()].flatMap(({ contested }) => contested),
+    routers: new Map(known.map(({ name, spec }) => [name, planRouters(spec, inUse.pools.get(name), isIncomplete)])),
   };
+}
+
+/** Listed before a pool names another router, so that agents hold back the former one with that change. */
+function planRouters(spec: IpPoolSpec, used: PoolInUse | undefined, isIncomplete: boolean): readonly string[] {
+  const held = isIncomplete ? heldRoutersOf(spec) : routersOf(spec);
+  const routers = new Set([...held.map(formatIp), ...(used?.routers ?? [])]);
+  return [...routers].sort().slice(0, MAX_ROUTERS);
 }
 
 function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
@@ -185,7 +198,7 @@ function* decidePlace(pool: IpPool, all: readonly Subnet[]): Iterable<Decision> 
 
 function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undefined): Iterable<Decision> {
   if (used === undefined) return;
-  const { all, outside, contested, otherMask } = used;
+  const { all, outside, contested, otherMask, otherGateway } = used;
   if (outside.count > 0) {
     const message = `${addresses(outside.count)} of the pool ${outside.count === 1 ? "is" : "are"} in use and not among those that it gives out now: ${outside}; each goes when it is released`;
     yield bad("InUseOutsideRange", "AddressesOutside", message);
@@ -201,6 +214,11 @@ function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undef
   if (otherMask.count > 0) {
     const message = `${addresses(otherMask.count)} of the pool ${otherMask.count === 1 ? "has" : "have"} another mask than /${value?.spec.subnet.length}: ${otherMask}; each pod gets it when it starts the next time`;
     yield bad("OtherMask", "PodsWithOtherMask", message);
+  }
+  if (otherGateway.count > 0) {
+    const former = (value?.spec.formerRouters ?? []).map(formatIp).join(", ");
+    const message = `Pods with ${addresses(otherGateway.count)} of the pool route by ${former}, which it does not name any more: ${otherGateway}; each gets the new routes when it starts the next time, and until then no pod gets ${former}`;
+    yield bad("OtherGateway", "PodsWithOtherGateway", message);
   }
   const rest = all.count === 1 ? "its last address is" : `${all.count} addresses are`;
   if (deleting) yield bad("DeletedWithHolders", "HoldersRemain", `The pool goes when ${rest} free: ${all}`);
@@ -234,6 +252,10 @@ interface PoolInUse {
   readonly contested: Contested[];
   /** Bound allocations with another prefix length than the pool's. */
   readonly otherMask: Examples;
+  /** What Bound allocations have been given as routers; of older objects, which do not say it, all that are held. */
+  readonly routers: Set<string>;
+  /** Those with a router that the pool does not name any more. */
+  readonly otherGateway: Examples;
   /** Quarantined allocations by the MAC address that answered. */
   readonly byMac: Map<string, Examples>;
 }
@@ -255,7 +277,8 @@ function planInUse({ pools, reserved, allocations, contested }: InUseView): InUs
   const shapes = new Map(
     pools.map(({ name, spec }) => {
       const shape = poolShape({ spec }, []);
-      return [name as string, { space: spec.addressSpace, length: spec.subnet.length, ...shape }];
+      const former = new Set((spec.formerRouters ?? []).map(formatIp));
+      return [name as string, { space: spec.addressSpace, length: spec.subnet.length, former, ...shape }];
     }),
   );
   const index = new SpacesIndex(
@@ -274,7 +297,7 @@ function planInUse({ pools, reserved, allocations, contested }: InUseView): InUs
     if (spec.state === "Cooling") continue;
     const shape = shapes.get(spec.pool);
     if (shape !== undefined && !isHandedOut(shape, spec)) found.outside.add(spec);
-    if (shape !== undefined && spec.state === "Bound" && spec.prefixLength !== shape.length) found.otherMask.add(spec);
+    if (shape !== undefined && spec.state === "Bound") noteRoutes(found, spec, shape);
     if (spec.state === "Quarantined") continue;
     const claimant = contested.get(name);
     if (claimant !== undefined) found.contested.push({ spec, claimant });
@@ -291,8 +314,22 @@ function namesOfHolder({ holders: [holder], workload }: CachedAllocation["spec"]
   return ownNames(namespace, pod, workload?.member);
 }
 
+function noteRoutes(
+  found: PoolInUse,
+  spec: CachedAllocation["spec"],
+  { length, former }: { readonly length: number; readonly former: ReadonlySet<string> },
+): void {
+  const { prefixLength, routers = [...former] } = spec;
+  if (prefixLength !== length) found.otherMask.add(spec);
+  if (routers.some((router) => former.has(router))) found.otherGateway.add(spec);
+  for (const router of routers) found.routers.add(router);
+}
+
 function noneInUse(): PoolInUse {
-  return { all: new Examples(), outside: new Examples(), contested: [], otherMask: new Examples(), byMac: new Map() };
+  return {
+    ...{ all: new Examples(), outside: new Examples(), contested: [] },
+    ...{ otherMask: new Examples(), otherGateway: new Examples(), routers: new Set(), byMac: new Map() },
+  };
 }
 
 /** Returns the MAC address with so many quarantined addresses of the pool that it counts as proxy ARP (conflict). */

@@ -9,6 +9,7 @@ import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { isSameList } from "../../lib/same-list.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
+import { equalIp } from "../../net/ip.ts";
 import { equalRange } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import type { ControlledPool } from "../objects.ts";
@@ -181,13 +182,12 @@ function countsOfStatus({ total, used, free }: ControlledPool["status"]): Counts
   return isComplete ? { total, used } : undefined;
 }
 
-/** Returns whether more than the status has changed, or the ranges of a pool whose blocks that lists. */
 /** Whether the pool may have other addresses, or be for other pods. */
 export function isReshaped(change: Change<ControlledPool>): boolean {
   if (change.kind === "gone" || change.before === undefined) return true;
   const [before, now] = [change.before, change.value];
   if (before.uid !== now.uid || before.generation !== now.generation) return true;
-  return (
-    now.value?.source !== undefined && !isSameList(before.value?.spec.ranges ?? [], now.value.spec.ranges, equalRange)
-  );
+  const [old, spec] = [before.value?.spec, now.value?.spec];
+  if (!isSameList(old?.formerRouters ?? [], spec?.formerRouters ?? [], equalIp)) return true;
+  return now.value?.source !== undefined && !isSameList(old?.ranges ?? [], spec?.ranges ?? [], equalRange);
 }

@@ -1,5 +1,6 @@
 /** Finds disagreements between a node's records, the API server's objects, pods and NICs. */
 import { isOwner, isStaticOwner, type NetnsStatus, type PodStatus } from "../../ipam/leak.ts";
+import { listSome } from "../../lib/describe.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { prefixContains } from "../../net/prefix.ts";
@@ -11,7 +12,7 @@ import { isAdopted } from "../../registry/nic.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { error } from "../problem.ts";
+import { error, warning } from "../problem.ts";
 
 /** A record that changed less than so long ago may be ahead of its NIC, or behind it: milliseconds. */
 export const STEADY_MS = 30_000;
@@ -100,7 +101,20 @@ export const ADDRESS_PROBLEMS = {
   ),
   noPool: error("wrong-pool", 'pool "{pool}" does not exist', RESTORE),
   wrongPool: error("wrong-pool", 'pool "{pool}" may not allocate it', RESTORE),
+  outside: warning(
+    "AddressesOutside",
+    "in use and not among the addresses that the pool gives out now: {pods}; each goes when it is released",
+    "Restart the pods, which get other addresses, or give the pool these back",
+  ),
+  otherGateway: warning(
+    "PodsWithOtherGateway",
+    "pods route by {routers}, which the pool does not name any more: {pods}; until they end no pod gets {routers}",
+    "Restart the pods, which get the new routes",
+  ),
 };
+
+/** Most pods that a finding about a pool names. */
+const MAX_PODS = 16;
 
 /** Returns one finding for each address and kind. */
 export function findDamage(facts: NodeFacts): Finding[] {
@@ -108,7 +122,37 @@ export function findDamage(facts: NodeFacts): Finding[] {
     ...facts.nics.flatMap((nic) => findOnNic(nic, facts)),
     ...facts.rows.flatMap((each) => findInRow(each, facts)),
     ...findOrphans(facts),
+    // In a cluster the pools' conditions say it.
+    ...(facts.objects === undefined ? findInPools(facts) : []),
   ];
+}
+
+/** What a change of pools leaves until the pods end: one sentence for each pool. */
+function findInPools({ rows, pools, contains }: NodeFacts): Finding[] {
+  const bound = Map.groupBy(
+    rows.map(({ row }) => row).filter(({ state, containerId }) => state === "Bound" && containerId !== ""),
+    ({ pool }) => pool,
+  );
+  return [...pools.values()].flatMap(({ name, spec }) => {
+    const own = (bound.get(name) ?? []).filter(({ space }) => space === spec.addressSpace);
+    const former = (spec.formerRouters ?? []).map(formatIp);
+    const outside = own.filter((row) => !contains(name, row.ip) && !isAdopted(row));
+    const rerouted = own.filter(({ routers = [] }) => routers.some((router) => former.includes(router)));
+    const about = { pool: name };
+    return [
+      ...(outside.length === 0 ? [] : [ADDRESS_PROBLEMS.outside({ pods: listPods(outside) }, about)]),
+      ...(rerouted.length === 0
+        ? []
+        : [ADDRESS_PROBLEMS.otherGateway({ routers: former.join(", "), pods: listPods(rerouted) }, about)]),
+    ];
+  });
+}
+
+function listPods(rows: readonly Allocation[]): string {
+  const named = rows.map(
+    ({ ip, namespace, pod, ifName }) => `${formatIp(ip)} (${pod ? `pod ${namespace}/${pod}` : ifName})`,
+  );
+  return listSome(named, MAX_PODS);
 }
 
 /** Addresses on NICs that no record explains. */
@@ -190,10 +234,10 @@ function findObjectOf(row: Allocation, { objects, node }: NodeFacts): Finding[] 
 function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): Finding[] {
   const { pool, ip, space } = row;
   const found = pools.get(pool);
-  const isInside = found !== undefined && found.spec.addressSpace === space && contains(pool, ip);
-  // The other IPAM allocated it, from ranges of its own.
-  const isOfSubnet = found !== undefined && found.spec.addressSpace === space && prefixContains(found.spec.subnet, ip);
-  if (isInside || (isAdopted(row) && isOfSubnet)) return [];
+  // The other IPAM allocated an adopted one, from ranges of its own.
+  const isPossible =
+    found !== undefined && (!isAdopted(row) || contains(pool, ip) || prefixContains(found.spec.subnet, ip));
+  if (isPossible && found.spec.addressSpace === space) return [];
   const { noPool, wrongPool } = ADDRESS_PROBLEMS;
   return [(found === undefined ? noPool : wrongPool)({ pool }, subjectOf(row))];
 }

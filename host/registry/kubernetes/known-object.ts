@@ -72,7 +72,7 @@ export function specOf(
   { node, machine, since }: Place,
   before?: KnownObject,
 ): IpAllocationSpec {
-  const { ip, space, prefixLength, pool, ifName, workload, claim, quarantine } = row;
+  const { ip, space, prefixLength, pool, routers, ifName, workload, claim, quarantine } = row;
   const ofMember = isSameMember(workload, before?.workload) ? (before?.number ?? 0) : 0;
   const number = Math.max(claim?.number ?? 1, ofMember);
   const { mac = "", parent = "" } = quarantine ?? {};
@@ -81,6 +81,7 @@ export function specOf(
     addressSpace: space,
     prefixLength,
     pool,
+    ...(routers !== undefined && state === "Bound" ? { routers } : {}),
     state,
     node,
     since,
@@ -184,7 +185,8 @@ export function foreignOf(
   sinceMs: number,
   isOfOther = false,
 ): Allocation {
-  const { ip, addressSpace, prefixLength, pool, state, holders, lastHolder, workload, number, quarantine } = spec;
+  const { ip, addressSpace, prefixLength, pool, routers, state, holders, lastHolder, workload, number, quarantine } =
+    spec;
   const { claim: id = UNNAMED } = holders[0] ?? lastHolder ?? quarantine?.holder ?? {};
   const {
     namespace = workload?.namespace ?? "",
@@ -197,6 +199,7 @@ export function foreignOf(
     ip,
     prefixLength,
     pool,
+    routers,
     state,
     owner: podUid,
     ifName,

@@ -136,6 +136,11 @@ CREATE TABLE IF NOT EXISTS claim (
 ) STRICT, WITHOUT ROWID;
 ${followRows("claim", "old.owner = new.owner AND old.interface = new.interface")}`;
 
+/*
+ * A column beside the format: the routers of the row's pod, separated by spaces; NULL if they are unknown.
+ */
+const ROUTERS = "ALTER TABLE allocation ADD COLUMN routers TEXT;";
+
 /** The columns of a row, for {@link decodeRow}. */
 export const COLUMNS = `*, (SELECT cookie FROM netns WHERE netns.space = allocation.space
   AND netns.family = allocation.family AND netns.address = allocation.address
@@ -167,7 +172,9 @@ export function prepareSchema(database: DatabaseSync): void {
     );
   }
   try {
-    const steps = STEPS.slice(found).join("");
+    const table = database.prepare("SELECT sql FROM sqlite_schema WHERE name = 'allocation'").get();
+    const hasRouters = String(table?.sql).includes("routers TEXT");
+    const steps = [...STEPS.slice(found), hasRouters ? "" : ROUTERS].join("");
     const format = found === SCHEMA_VERSION ? "" : `PRAGMA user_version = ${SCHEMA_VERSION};`;
     database.exec(`BEGIN; ${steps} ${OWNERS} ${MACHINE} ${NETNS} ${CLAIMS} ${format} COMMIT`);
   } catch (error) {
@@ -206,6 +213,7 @@ export function decodeRow(row: Row): Allocation {
     ip: decodeAddress(row.address as Uint8Array),
     prefixLength: Number(row.length),
     pool: String(row.pool),
+    routers: typeof row.routers === "string" ? row.routers.split(" ").filter(Boolean) : undefined,
     state: row.state as AllocationState,
     owner: String(row.owner),
     ifName: String(row.interface),

@@ -45,15 +45,15 @@ const KEY = "space = ? AND family = ? AND address = ?";
 export const UNCHANGED = `${KEY} AND version = ?`;
 
 const INSERT = `INSERT INTO allocation
-  (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, netns, mac, workload, boot, since, free_at, version)
-  VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, netns, mac, routers, workload, boot, since, free_at, version)
+  VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /**
  * Leaves free_at and what is known of a conflict as they were: an undo lets the address cool for the rest of its
  * time, or puts it back into quarantine.
  */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
-  network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${UNCHANGED}`;
+  network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, routers = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${UNCHANGED}`;
 
 const INSERT_COOKIE =
   "INSERT OR REPLACE INTO netns (space, family, address, version, boot, cookie) VALUES (?, ?, ?, ?, ?, ?)";
@@ -100,7 +100,7 @@ interface QuarantineCall {
   readonly created: readonly Allocation[];
 }
 
-type SqlValue = string | number | Uint8Array;
+type SqlValue = string | number | Uint8Array | null;
 
 export class SqliteStore {
   readonly identity: SqliteIdentity;
@@ -416,7 +416,7 @@ export class SqliteStore {
   }
 
   #bind(proposal: Proposal, idle: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
-    const { space, ip, prefixLength, pool, ifName, workload = claim.workload } = proposal;
+    const { space, ip, prefixLength, pool, routers, ifName, workload = claim.workload } = proposal;
     const { owner, namespace, pod } = claim;
     const { containerId, network, netns, netnsCookie, mac } = ifName === claim.ifName ? claim : UNATTACHED;
     const row: BoundRow = {
@@ -424,6 +424,7 @@ export class SqliteStore {
       ip,
       prefixLength,
       pool,
+      routers,
       owner,
       ifName,
       containerId,
@@ -449,7 +450,7 @@ export class SqliteStore {
     const { prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns = "", mac = "" } = row;
     const values = [
       ...[prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns, mac],
-      ...[encodeWorkload(row.workload), this.bootId, row.sinceMs],
+      ...[row.routers?.join(" ") ?? null, encodeWorkload(row.workload), this.bootId, row.sinceMs],
     ];
     const key = keyOf(row.space, row.ip);
     if (present === undefined) this.write(INSERT, ...key, ...values, freeAtMs, row.version);
@@ -557,7 +558,7 @@ export function keyOf(space: string, ip: Ip): [string, number, Uint8Array] {
 }
 
 /** The columns of a row that {@link INSERT} and {@link TAKE_OVER} write. */
-type BoundRow = Recovered & Pick<Allocation, "workload" | "sinceMs" | "version">;
+type BoundRow = Recovered & Pick<Allocation, "routers" | "workload" | "sinceMs" | "version">;
 
 /** The attachment of a NIC that has an ADD of its own still to come. */
 const UNATTACHED: Pick<Claim, "containerId" | "network" | "netns" | "netnsCookie" | "mac"> = {

@@ -11,6 +11,7 @@ import {
   EXACT_PREFIX_RULES,
   exactPrefix,
   isRouterAddress,
+  MAX_ADDRESS_LENGTH,
   parseAddress,
   ROUTER_FORM,
 } from "../../config/fields/network.ts";
@@ -45,9 +46,16 @@ export interface AddressSpec {
   readonly gateway?: Ip | undefined;
   readonly routes: readonly AddressRoute[];
   readonly addressSpace: string;
+  /** Routers inside the subnet that the pool does not name any more, and pods still route by. Default: none. */
+  readonly formerRouters?: readonly Ip[];
   /** Values that Berth up to 0.4 accepted, and that new objects cannot have. Default: none. */
   readonly faults?: readonly Mismatch[];
 }
+
+/** Most routers of a record or a status: the gateway and the next hops. */
+export const MAX_ROUTERS = MAX_ROUTES + 1;
+
+export const routerNames = z.array(z.string().max(MAX_ADDRESS_LENGTH)).max(MAX_ROUTERS);
 
 const NO_DEFAULT_ROUTE = 'another network; "gateway" is the default route';
 const NO_SECOND_ROUTE = "a network that no earlier route has";

@@ -186,6 +186,26 @@ describe("pool-changes: InUseOutsideRange", () => {
   );
 });
 
+describe("pool-changes: OtherGateway, and the routers in the status", () => {
+  const moved = (...routers: string[]) => pool("blue", { subnet: NET, gateway: "10.6.0.9" }, { status: { routers } });
+  const by = (last: number, ...routers: string[]) => at(last, "Bound", { routers });
+  const both = ["10.6.0.9", "10.6.0.254"];
+  it.each(cases<[pool: typeof blue, routers: readonly string[], ...allocations: ReturnType<typeof allocation>[]]>`
+    is false while no pod has another router ${[moved(...both), ["10.6.0.9"], by(10, "10.6.0.9"), by(11)]} => nothing
+    is false for what a pod has had ${[moved(...both), ["10.6.0.9"], at(10, "Cooling", { routers: ["10.6.0.254"] })]} => nothing
+    names pods with a former router ${[moved(...both), both, by(10, "10.6.0.254"), by(11, "10.6.0.9")]}
+      => +PodsWithOtherGateway Pods with 1 address of the pool route by 10.6.0.254, which it does not name any more: 10.6.0.10 (pod shop/web-10); …
+    counts pods of older agents, which may have it ${[moved(...both), both, at(10)]} => +PodsWithOtherGateway Pods with 1 address…
+    lists a router that is found first in a record ${[moved(), both, by(10, "10.6.0.254")]} => nothing
+  `)("%s", (_, [one, routers, ...allocations], wanted) => {
+    check(ofPool("OtherGateway", { pools: [one], allocations }), wanted);
+    expect(look({ pools: [one], allocations }).routers.get("blue")).toEqual(routers.toSorted());
+    // While an epoch is open records may be missing.
+    const held = look({ pools: [moved(...both)], allocations, isIncomplete: true }).routers.get("blue");
+    expect(held).toEqual(both.toSorted());
+  });
+});
+
 describe("pool-changes: DeletedWithHolders", () => {
   const gone = pool("blue", { subnet: NET }, DELETED);
   const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w", member: "db-0" };
