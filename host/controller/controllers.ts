@@ -13,6 +13,7 @@ import { startNotices } from "./notices/notice-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
 import { startPolicies } from "./policies-controller.ts";
 import { startServices } from "./services/services-controller.ts";
+import { startSettings } from "./settings-controller.ts";
 import { startSubnets } from "./subnets/subnets-controller.ts";
 import { startShares } from "./usage/full-namespaces.ts";
 import { startUsage } from "./usage/usage-controller.ts";
@@ -32,6 +33,7 @@ export const CONTROLLERS: Controllers = {
   services: startServices,
   gates: startGates,
   policies: startPolicies,
+  settings: startSettings,
 };
 
 const { subnets: _subnets, ...WITHOUT_SUBNETS } = CONTROLLERS;

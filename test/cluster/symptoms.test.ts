@@ -1,8 +1,9 @@
 /** Symptoms of docs/troubleshooting.md that need an API server: what `kubectl` prints, and pods that do not start. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
+import { startSettings } from "../../host/controller/settings-controller.ts";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { berthctl } from "../e2e/symptoms/node.ts";
 import { symptom } from "../e2e/symptoms/page.ts";
@@ -96,6 +97,17 @@ symptom("A deleted pool stays", async () => {
   await until("it is marked", async () => (await world.read("ippools", "grey"))?.metadata.finalizers?.length > 0);
   const output = await kubectl("delete", "ippools.ipam.vendor.io", "grey", "--timeout", "2s");
   return output + (await kubectl("get", "ipallocations.ipam.vendor.io"));
+});
+symptom("vendor-conf cannot be used", async () => {
+  const { agent } = world.node("n1");
+  await world.lead({ settings: startSettings });
+  await world.settings({ enableIPV6: false });
+  await until("it is reported", async () => (await agent.request("/v1/health")).body.includes("enableIPV6"));
+  const events = () => kubectl("describe", "configmaps", "vendor-conf", "--namespace", "kube-system");
+  await expect.poll(events, { timeout: 10_000 }).toMatch(/Warning +InvalidSettings .*want the key "enableIPv6"/);
+  const checked = await berthctl(agent.socket, "check");
+  await world.settings({ maxAddressesPerPod: 1 });
+  return checked;
 });
 symptom("Unauthorized", async () => {
   const { agent } = await world.addNode("n2", { proxy: { token: "expired" } });

@@ -10,6 +10,11 @@ export const SEE_LOG = "Its log says more: journalctl -u berth-agent";
 export const AGENT_PROBLEMS = {
   notReady: error("agent", "The agent is {status}", `The other findings about it say why. ${SEE_LOG}`),
   problem: error("agent", "{problem}", `See ${documentation("troubleshooting.html")}`),
+  settings: error(
+    "agent",
+    "{problem}",
+    `Correct it: ${documentation("troubleshooting.html#vendor-conf-cannot-be-used")}`,
+  ),
   otherVersion: warning(
     "agent",
     "The agent has version {agent}, berthctl {berthctl}",
@@ -27,7 +32,8 @@ export const AGENT_PROBLEMS = {
 /** `berthctl`: its version. */
 export function* checkAgent({ status, problems, spool, version }: HealthRecord, berthctl: string): Iterable<Finding> {
   if (status !== "ready") yield AGENT_PROBLEMS.notReady({ status });
-  for (const problem of problems) yield AGENT_PROBLEMS.problem({ problem });
+  for (const problem of problems)
+    yield AGENT_PROBLEMS[problem.startsWith("Of vendor-conf, ") ? "settings" : "problem"]({ problem });
   if (version !== berthctl) yield AGENT_PROBLEMS.otherVersion({ agent: version, berthctl });
   if (spool.waiting > 0) yield AGENT_PROBLEMS.spoolWaits({ waiting: spool.waiting });
   if (spool.rejected > 0) yield AGENT_PROBLEMS.spoolRejected({ rejected: spool.rejected });
