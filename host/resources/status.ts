@@ -43,6 +43,11 @@ export const ipPoolStatus = z.object({
   total: count("Addresses that may be allocated."),
   used: count("Addresses that are not free."),
   free: count("Addresses that may be allocated and are free."),
+  counted: z.string().optional().meta({
+    format: "date-time",
+    description:
+      "When these counts were written: within ten seconds of a change, but later where very many pools change.",
+  }),
   wanted: z.string().max(253).optional().meta({
     description:
       "Set by an agent that found the pool exhausted. Other agents then publish their Cooling addresses of the pool.",

@@ -12,14 +12,8 @@ const USAGE_WRITE_MS = 10_000;
 /** Share of a pool's addresses whose change writes the usage object before USAGE_WRITE_MS. */
 const USAGE_CHANGE_SHARE = 0.05;
 
-/**
- * Longest time for which `status.used` of an IPPool may be off by USAGE_CHANGE_SHARE of the pool or more:
- * milliseconds. All agents watch the pools.
- */
-const POOL_COUNTS_MS = 60_000;
-
-/** Longest time for which `status.used` of an IPPool may be off by less: milliseconds. */
-const POOL_COUNTS_SLOW_MS = 600_000;
+/** Shortest time between two writes of the counts in a pool's status: milliseconds. */
+const POOL_COUNTS_MS = 9_000;
 
 /**
  * Pools of up to so many addresses wait with their usage objects for those of other pools: agents read only those of
@@ -34,10 +28,10 @@ export const USAGE_UNREAD_ADDRESSES = 4_096;
 const USAGE_EACH_MS = 10;
 
 /**
- * Shortest time between two writes of any pools' counts, on average: milliseconds. Each is sent to every node: to
- * 5,000 nodes, ten thousand pools a minute would be 800,000 events a second.
+ * Writes of any pools' counts. Each is sent to every node: to 5,000 nodes, ten thousand pools a minute would be 800,000
+ * events a second.
  */
-const POOL_COUNTS_EACH_MS = 200;
+export const POOL_COUNTS_RATE = { burst: 50, perSecond: 5, maxKeys: 1 };
 
 /** Addresses that may be allocated, and those of them that are not free. */
 export interface Counts {
@@ -63,12 +57,10 @@ export function usageDueMs({ now, written, sinceMs, pools }: UsageState): number
   return Math.max(0, Math.max(restMs, shareMs) - sinceMs);
 }
 
-/** Returns after how long the pool's status must have these counts: milliseconds; undefined if it has them. */
-export function countsDueMs({ now, written, sinceMs, pools }: UsageState): number | undefined {
+/** Returns after how long the pool's status may have these counts: milliseconds; undefined if it has them. */
+export function countsDueMs({ now, written, sinceMs }: Omit<UsageState, "pools">): number | undefined {
   if (written?.total === now.total && written.used === now.used) return undefined;
-  if (written === undefined || written.total !== now.total) return Math.max(0, USAGE_MIN_MS - sinceMs);
-  const restMs = isFar(now, written) ? POOL_COUNTS_MS : POOL_COUNTS_SLOW_MS;
-  return Math.max(0, Math.max(restMs, pools * POOL_COUNTS_EACH_MS) - sinceMs);
+  return Math.max(0, (written?.total === now.total ? POOL_COUNTS_MS : USAGE_MIN_MS) - sinceMs);
 }
 
 /** Returns whether two counts with one total differ much. */

@@ -7,6 +7,7 @@ import type { Change } from "../../kubernetes/mirror.ts";
 import { statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { RateLimit } from "../../lib/rate-limit.ts";
 import { isSameList } from "../../lib/same-list.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { equalIp } from "../../net/ip.ts";
@@ -16,7 +17,7 @@ import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
-import { type Counts, countsDueMs, USAGE_MIN_MS, usageDueMs } from "./plan-usage.ts";
+import { type Counts, countsDueMs, POOL_COUNTS_RATE, USAGE_MIN_MS, usageDueMs } from "./plan-usage.ts";
 import { UsageCounter } from "./usage-counter.ts";
 import { UsageObjects } from "./usage-objects.ts";
 
@@ -33,6 +34,7 @@ class UsageController implements Controller {
   readonly #counter = new UsageCounter();
   readonly #objects: UsageObjects;
   readonly #loop: PeriodicWorker;
+  readonly #countsRate: RateLimit;
   #isFollowing = false;
   #loadedMs = Number.NEGATIVE_INFINITY;
   /** By pool: when this process wrote its usage object, and its status. */
@@ -44,6 +46,7 @@ class UsageController implements Controller {
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
     const { caches } = deps;
+    this.#countsRate = new RateLimit(POOL_COUNTS_RATE, deps.clock.nowMs);
     for (const [key, value] of caches.allocations.items) {
       this.#counter.apply({ kind: "set", key, value, before: undefined });
     }
@@ -157,17 +160,19 @@ class UsageController implements Controller {
   }
 
   async #syncCounts(pool: ControlledPool, now: Counts): Promise<number | undefined> {
-    const { api, caches, leading: signal, clock, poolWrites } = this.#deps;
+    const { api, leading: signal, clock, poolWrites } = this.#deps;
     const sinceMs = clock.nowMs() - (this.#countedMs.get(pool.name) ?? Number.NEGATIVE_INFINITY);
     const written = countsOfStatus(pool.status);
-    const dueMs = countsDueMs({ now, written, sinceMs, pools: caches.pools.items.size });
+    const dueMs = countsDueMs({ now, written, sinceMs });
     if (dueMs === undefined || dueMs > 0) return dueMs;
+    if (written?.total === now.total && !this.#countsRate.take("")) return USAGE_MIN_MS;
     const turnMs = poolWrites.takeForStatus();
     if (turnMs > 0) return turnMs;
     this.#countedMs.set(pool.name, clock.nowMs());
     // Other keys of the status keep their values: an agent may have marked the pool as wanted.
     const { name, uid, resourceVersion } = pool;
-    const body = { status: { total: now.total, used: now.used, free: now.total - now.used } };
+    const counted = clock.now().toISOString();
+    const body = { status: { total: now.total, used: now.used, free: now.total - now.used, counted } };
     if (await patchIfSame(api, { path: statusPath(IP_POOLS, { name }), uid, resourceVersion, body, signal }))
       return undefined;
     // Another writer was faster; the watch reports its version.

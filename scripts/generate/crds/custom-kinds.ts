@@ -31,6 +31,7 @@ const HOUSE_KINDS: readonly CustomKind[] = [
       column("Total", ".status.total", "Addresses that may be allocated.", "integer"),
       column("Used", ".status.used", "Addresses that are not free.", "integer"),
       column("Free", ".status.free", "Addresses that are free.", "integer"),
+      column("Counted", ".status.counted", "Time since these counts changed, or were written last.", "date"),
       READY,
       column("Default", ".spec.default", "Used for pods that name no pool.", "boolean"),
       column("Disabled", ".spec.disable", "Allocates no new addresses.", "boolean"),
