@@ -97,8 +97,9 @@ test("test probes gateways, nodes, pods and a service both ways, and leaves noth
   expect(await testNamespaces()).toEqual([]);
 });
 
-test("test says what fails", async () => {
+test("test says what fails, and names a missing kube-proxy", async () => {
   const { machine } = cluster.node("node2");
+  await proxies[1]?.kill();
   const chain = "add chain inet cut out { type filter hook output priority 0; }";
   await machine.run(["nft", `add table inet cut; ${chain}; add rule inet cut out tcp dport 8080 drop`]);
   const { exitCode, stdout } = await berth("test", "--image", NODE_IMAGE, "--no-headers");
@@ -106,9 +107,13 @@ test("test says what fails", async () => {
   const failed = stdout.split("\n").filter((line) => line.includes("failed"));
   expect([exitCode, failed.map((line) => line.split(/ {2,}/).slice(0, 5).join(" "))]).toEqual([
     1,
-    ["node2 node its pod IPv4 failed", "node2 node pod of node1 IPv4 failed", "node2 node service IPv4 failed"],
+    [
+      ...["node2 pod service IPv4 failed", "node2 node its pod IPv4 failed"],
+      ...["node2 node pod of node1 IPv4 failed", "node2 node service IPv4 failed"],
+    ],
   ]);
-  expect(failed[0]).toContain("no answer within 4 s");
+  expect(failed[3]).toContain("no kube-proxy answers on port 10256 of the node, so no Service is reached");
+  expect(failed[1]).toContain("no answer within 4 s");
 });
 
 test("an interrupted test leaves nothing", async () => {

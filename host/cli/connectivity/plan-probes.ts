@@ -51,7 +51,7 @@ export function planProbes({ nodes, serviceIps, serverPort, servicePort }: Plan)
     add("pod", "service", serviceIps, { kind: "server", port: servicePort });
     add("node", "its pod", node.podIps, { kind: "server", port: serverPort });
     for (const other of others) add("node", `pod of ${other.name}`, other.podIps, { kind: "server", port: serverPort });
-    add("node", "service", serviceIps, { kind: "server", port: servicePort });
+    add("node", "service", serviceIps, { kind: "service", port: servicePort });
   }
   return probes.map((probe, id) => ({ ...probe, id }));
 }

@@ -12,13 +12,17 @@ export interface ProbeTarget {
   readonly family: 4 | 6;
   /**
    * `gateway`: the default route's next hop, which has to answer ARP or NDP. `machine`: any answer of TCP counts, also
-   * a refusal. `server`: a pod's server has to answer.
+   * a refusal. `server`: a pod's server has to answer; `service`: the same, and if it does not, the answer says whether
+   * a kube-proxy runs beside.
    */
-  readonly kind: "gateway" | "machine" | "server";
+  readonly kind: "gateway" | "machine" | "server" | "service";
   /** "" of a gateway. */
   readonly host: string;
   readonly port: number;
 }
+
+/** On which a kube-proxy, or what stands in for it, such as Cilium, tells of its health. */
+const PROXY_PORT = 10256;
 
 /** What it answers with: a list of these as JSON. */
 export interface ProbeAnswer {
@@ -67,14 +71,19 @@ function gateway(family) {
 function once({ kind, host, port }) {
   return new Promise((resolve) => {
     let answer = "";
+    const asks = kind === "server" || kind === "service";
     const socket = net.connect({ host, port });
     const end = (isWell, text) => { clearTimeout(timer); socket.destroy(); resolve({ isWell, text }); };
     const timer = setTimeout(() => end(kind === "gateway", "no answer within " + LIMIT_MS / 1000 + " s"), LIMIT_MS);
-    socket.on("connect", () => (kind === "server" ? socket.write("?\\n") : end(true, "")));
+    socket.on("connect", () => (asks ? socket.write("?\\n") : end(true, "")));
     socket.on("data", (data) => { answer += data; });
     socket.on("end", () => end(answer.startsWith("berth-test"), "something else answers"));
-    socket.on("error", ({ code }) => end(code === "ECONNREFUSED" && kind !== "server", code));
+    socket.on("error", ({ code }) => end(code === "ECONNREFUSED" && !asks, code));
   });
+}
+async function proxy() {
+  const { text } = await once({ kind: "machine", host: "127.0.0.1", port: ${PROXY_PORT} });
+  return text === "" ? "" : "; no kube-proxy answers on port ${PROXY_PORT} of the node, so no Service is reached";
 }
 async function probe({ id, family, kind, host, port }) {
   const target = kind === "gateway" ? gateway(family) : host;
@@ -82,7 +91,7 @@ async function probe({ id, family, kind, host, port }) {
   for (;;) {
     const { isWell, text } = await once({ kind, host: target, port });
     if (isWell) return { id, isWell, text: target };
-    if (Date.now() > END) return { id, isWell, text: target + ": " + text };
+    if (Date.now() > END) return { id, isWell, text: target + ": " + text + (kind === "service" ? await proxy() : "") };
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
 }
