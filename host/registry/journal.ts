@@ -17,7 +17,6 @@ export type Adoption = Pick<
   | "ip"
   | "prefixLength"
   | "pool"
-  | "routers"
   | "state"
   | "owner"
   | "ifName"

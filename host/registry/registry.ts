@@ -40,7 +40,7 @@ export interface Allocation {
   /** Prefix length of the pool's subnet when the address was claimed; outlives the pool. */
   readonly prefixLength: number;
   readonly pool: string;
-  /** As in {@link IpAllocationSpec.routers}. */
+  /** As in {@link IpAllocationSpec.routers}; undefined also in an object of another node, and where it was adopted. */
   readonly routers?: readonly string[] | undefined;
   readonly state: AllocationState;
   /** Pod UID, or container ID if no pod is known. */

@@ -6,11 +6,9 @@ import type { PodSubject } from "../../ipam/model.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
-import { formatIp } from "../../net/ip.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
@@ -151,11 +149,8 @@ async function readRouters(registry: Pick<RecoverableRegistry, "list">): Promise
 /** Ends what pools hold back without need. Returns when to look again: milliseconds. */
 async function releaseRouters(directory: ManifestDirectory, registry: RecoverableRegistry): Promise<number> {
   const pools = [...directory.state.snapshot.pools.values()];
-  if (pools.every(({ spec }) => spec.formerRouters === undefined)) return ROUTERS_LOOK_MS;
-  const inUse = await readRouters(registry);
-  const isInUse = ({ name, spec: { formerRouters = [] } }: IpPool): boolean =>
-    formerRouters.every((ip) => inUse.get(name)?.has(formatIp(ip)));
-  if (!pools.every(isInUse)) directory.holdRouters(inUse);
+  const isHolding = pools.some(({ spec }) => spec.formerRouters !== undefined);
+  if (isHolding) directory.holdRouters(await readRouters(registry));
   return ROUTERS_LOOK_MS;
 }
 

@@ -143,9 +143,9 @@ function isOwnBefore(row: Allocation, { spec }: IpAllocation): boolean {
 }
 
 function adoptionOf(object: IpAllocation, node: string): Adoption {
-  const { addressSpace, ip, prefixLength, pool, routers, state, workload, number = 0 } = object.spec;
+  const { addressSpace, ip, prefixLength, pool, state, workload, number = 0 } = object.spec;
   const { podUid = "", ifName = "", namespace = "", pod = "", claim: id = UNNAMED } = holderOf(object, node) ?? {};
-  const address = { space: addressSpace, ip, prefixLength, pool, routers, state };
+  const address = { space: addressSpace, ip, prefixLength, pool, state };
   return { ...address, owner: podUid, ifName, namespace, pod, workload, claim: { id, number, earlier: [] } };
 }
 

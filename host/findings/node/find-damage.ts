@@ -129,31 +129,23 @@ export function findDamage(facts: NodeFacts): Finding[] {
 
 /** What a change of pools leaves until the pods end: one sentence for each pool. */
 function findInPools({ rows, pools, contains }: NodeFacts): Finding[] {
-  const bound = Map.groupBy(
-    rows.map(({ row }) => row).filter(({ state, containerId }) => state === "Bound" && containerId !== ""),
-    ({ pool }) => pool,
-  );
-  return [...pools.values()].flatMap(({ name, spec }) => {
-    const own = (bound.get(name) ?? []).filter(({ space }) => space === spec.addressSpace);
-    const former = (spec.formerRouters ?? []).map(formatIp);
-    const outside = own.filter((row) => !contains(name, row.ip) && !isAdopted(row));
+  const { outside, otherGateway } = ADDRESS_PROBLEMS;
+  const bound = rows.map(({ row }) => row).filter(({ state, containerId }) => state === "Bound" && containerId !== "");
+  return [...pools.values()].flatMap(({ name, spec: { addressSpace, formerRouters = [] } }) => {
+    const own = bound.filter(({ pool, space }) => pool === name && space === addressSpace);
+    const former = formerRouters.map(formatIp);
+    const say = (problem: typeof outside | typeof otherGateway, found: readonly Allocation[]): Finding[] => {
+      const pods = listSome(found.map(describeRow), MAX_PODS);
+      return found.length === 0 ? [] : [problem({ routers: former.join(", "), pods }, { pool: name })];
+    };
     const rerouted = own.filter(({ routers = [] }) => routers.some((router) => former.includes(router)));
-    const about = { pool: name };
-    return [
-      ...(outside.length === 0 ? [] : [ADDRESS_PROBLEMS.outside({ pods: listPods(outside) }, about)]),
-      ...(rerouted.length === 0
-        ? []
-        : [ADDRESS_PROBLEMS.otherGateway({ routers: former.join(", "), pods: listPods(rerouted) }, about)]),
-    ];
+    const left = own.filter((row) => !contains(name, row.ip) && !isAdopted(row));
+    return [...say(outside, left), ...say(otherGateway, rerouted)];
   });
 }
 
-function listPods(rows: readonly Allocation[]): string {
-  const named = rows.map(
-    ({ ip, namespace, pod, ifName }) => `${formatIp(ip)} (${pod ? `pod ${namespace}/${pod}` : ifName})`,
-  );
-  return listSome(named, MAX_PODS);
-}
+const describeRow = ({ ip, namespace, pod, ifName }: Allocation): string =>
+  `${formatIp(ip)} (${pod === "" ? ifName : `pod ${namespace}/${pod}`})`;
 
 /** Addresses on NICs that no record explains. */
 function findOnNic(nic: NicAddress, facts: NodeFacts): Finding[] {

@@ -185,8 +185,7 @@ export function foreignOf(
   sinceMs: number,
   isOfOther = false,
 ): Allocation {
-  const { ip, addressSpace, prefixLength, pool, routers, state, holders, lastHolder, workload, number, quarantine } =
-    spec;
+  const { ip, addressSpace, prefixLength, pool, state, holders, lastHolder, workload, number, quarantine } = spec;
   const { claim: id = UNNAMED } = holders[0] ?? lastHolder ?? quarantine?.holder ?? {};
   const {
     namespace = workload?.namespace ?? "",
@@ -199,7 +198,6 @@ export function foreignOf(
     ip,
     prefixLength,
     pool,
-    routers,
     state,
     owner: podUid,
     ifName,

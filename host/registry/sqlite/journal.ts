@@ -19,9 +19,9 @@ const MAX_STORED_OWNERS = 4_096;
 const MAX_FORGOTTEN_AT_ONCE = 256;
 
 const ADOPT = `INSERT INTO allocation
-  (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, routers, workload,
+  (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, workload,
    reason, foreign_mac, parent, probe_at, boot, since, free_at, version, confirmed)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, 1)`;
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, 1)`;
 
 export class SqliteJournal extends SqliteStore {
   override findAttachment(attachment: Attachment): readonly Allocation[] {
@@ -62,8 +62,8 @@ export class SqliteJournal extends SqliteStore {
   }
 
   adopt(adoption: Adoption, nowMs: number): Allocation | undefined {
-    const { space, ip, prefixLength, pool, routers, state, owner, ifName, namespace, pod } = adoption;
-    const { workload, claim, quarantine } = adoption;
+    const { space, ip, prefixLength, pool, state, owner, ifName, namespace, pod, workload, claim, quarantine } =
+      adoption;
     // Whatever a member's pod had may have been on its NIC.
     const container = state === "Bound" || workload !== undefined ? UNKNOWN_CONTAINER : "";
     if (this.findAddress(space, ip) !== undefined) return undefined;
@@ -75,17 +75,7 @@ export class SqliteJournal extends SqliteStore {
     this.write(
       ADOPT,
       ...[...keyOf(space, ip), prefixLength, pool, state, owner, ifName, container, namespace, pod],
-      ...[
-        routers?.join(" ") ?? null,
-        encodeWorkload(workload),
-        reason,
-        mac,
-        parent,
-        nextProbeAtMs,
-        this.bootId,
-        nowMs,
-        this.nextVersion(),
-      ],
+      ...[encodeWorkload(workload), reason, mac, parent, nextProbeAtMs, this.bootId, nowMs, this.nextVersion()],
     );
     const row = this.findAddress(space, ip);
     if (row !== undefined && claim !== undefined) this.#writeClaim(row, claim);
