@@ -174,6 +174,23 @@ describe("apply-crds", () => {
     expect(await names("ippools")).toEqual([]);
   });
 
+  it("an upgrade that would change what is immutable is refused before its hooks, with the value", async () => {
+    await plane.client.create(`${API}/ippools`, poolObject({ name: "fixed", subnet: "10.9.0.0/24" }) as KubeObject);
+    const upgrade = (spec: object) => {
+      // Without a release helm template asks for what is served, but not which kinds.
+      const served = ["--api-versions", "ipam.vendor.io/v1/IPPool"];
+      const words = ["--is-upgrade", "--dry-run=server", "--kubeconfig", plane.kubeconfig, ...served];
+      return () => render("net", { ipPools: { fixed: spec } }, ...words).length;
+    };
+    const refusal = 'IPPool fixed: subnet cannot change from "10.9.0.0/24" to "10.8.0.0/24"; add another IPPool';
+    expect(upgrade({ subnet: "10.8.0.0/24" })).toThrow(refusal);
+    expect(upgrade({ subnet: "10.9.0.0/24", addressSpace: "lab" })).toThrow(
+      /addressSpace cannot change from "" to "lab"/,
+    );
+    for (const subnet of ["10.9.0.0/24", "10.8.0.0/23"]) expect(upgrade({ subnet })()).toBeGreaterThan(0);
+    await plane.client.delete(`${API}/ippools/fixed`);
+  });
+
   it("upgrades definitions that another program has written", async () => {
     const path = `${CRDS}/subnets.ipam.vendor.io`;
     const { spec } = await plane.client.get(path);
