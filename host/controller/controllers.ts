@@ -17,6 +17,7 @@ import { startSettings } from "./settings-controller.ts";
 import { startSubnets } from "./subnets/subnets-controller.ts";
 import { startShares } from "./usage/full-namespaces.ts";
 import { startUsage } from "./usage/usage-controller.ts";
+import { startWaitingPods } from "./waiting-pods-controller.ts";
 
 export const CONTROLLERS: Controllers = {
   epoch: startEpoch,
@@ -34,6 +35,7 @@ export const CONTROLLERS: Controllers = {
   gates: startGates,
   policies: startPolicies,
   settings: startSettings,
+  waiting: startWaitingPods,
 };
 
 const { subnets: _subnets, ...WITHOUT_SUBNETS } = CONTROLLERS;
