@@ -10,4 +10,5 @@ describe("Subnets", async () => void (await import("./subnets.ts")));
 describe("port-forward", async () => void (await import("./port-forward.ts")));
 describe("trouble", async () => void (await import("./trouble.ts")));
 describe("repairs", async () => void (await import("./repairs.ts")));
+describe("maintenance", async () => void (await import("./maintenance.ts")));
 describe("networks", async () => void (await import("./networks.ts")));
