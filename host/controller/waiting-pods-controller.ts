@@ -15,25 +15,17 @@ const LOOK_MS = 1_000;
 
 const AGENTS = "app.kubernetes.io/name=berth,app.kubernetes.io/component=agent";
 
-const agent = z
-  .object({
-    spec: z.object({ nodeName: z.string() }),
-    status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]) }),
-  })
-  .transform(({ spec, status }) => ({
-    node: spec.nodeName,
-    isReady: status.conditions.some((each) => each.type === "Ready" && each.status === "True"),
-  }));
-
-const pods = z.object({
-  items: z.array(
-    z.object({
-      metadata: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
-      spec: z.object({ hostNetwork: z.boolean().default(false) }),
-      status: z.object({ podIP: z.string().default("") }),
-    }),
-  ),
+const pod = z.object({
+  metadata: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
+  spec: z.object({ nodeName: z.string(), hostNetwork: z.boolean().default(false) }),
+  status: z.object({
+    podIP: z.string().optional(),
+    conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]),
+  }),
 });
+
+const isReady = ({ status }: z.output<typeof pod>): boolean =>
+  status.conditions.some((each) => each.type === "Ready" && each.status === "True");
 
 export const startWaitingPods: StartController = (deps) => {
   const { api, caches, clock, events, leading: signal } = deps;
@@ -43,19 +35,18 @@ export const startWaitingPods: StartController = (deps) => {
     name: "pods of agents",
     path: collectionPath(PODS, caches.configNamespace),
     labelSelector: AGENTS,
-    decode: (object) => agent.safeParse(object).data,
+    decode: (object) => pod.safeParse(object).data,
   });
   const look = async (): Promise<number | undefined> => {
-    const known = [...agents.items.values()];
-    const ready = new Set(known.flatMap(({ node, isReady }) => (isReady ? [node] : [])));
-    const away = new Set(known.flatMap(({ node }) => (ready.has(node) ? [] : [node])));
+    const byNode = Map.groupBy(agents.items.values(), ({ spec }) => spec.nodeName);
+    const away = [...byNode].flatMap(([node, all]) => (all.some(isReady) ? [] : [node]));
     const before = waiting;
     waiting = new Map();
     for (const node of away) {
       const query = { fieldSelector: `spec.nodeName=${node},status.phase=Pending` };
-      const { items } = pods.parse(await api.call({ method: "GET", path: collectionPath(PODS), query, signal }));
-      for (const { metadata, spec, status } of items) {
-        if (spec.hostNetwork || status.podIP !== "") continue;
+      const list = await api.call({ method: "GET", path: collectionPath(PODS), query, signal });
+      for (const { metadata, spec, status } of z.object({ items: z.array(pod) }).parse(list).items) {
+        if (spec.hostNetwork || status.podIP !== undefined) continue;
         const sinceMs = before.get(metadata.uid) ?? clock.nowMs();
         waiting.set(metadata.uid, sinceMs);
         if (clock.nowMs() - sinceMs < PATIENCE_MS) continue;
@@ -66,7 +57,7 @@ export const startWaitingPods: StartController = (deps) => {
         });
       }
     }
-    return away.size === 0 ? undefined : LOOK_MS;
+    return away.length === 0 ? undefined : LOOK_MS;
   };
   const loop = startReconciling(deps, {
     failure: "Telling pods that wait for their node's agent failed",

@@ -1,4 +1,4 @@
-/** What an operator does to a cluster with running pods: node maintenance, rolling agents, other ranges, a tenant's end. */
+/** What an operator does to a cluster with pods: maintenance of nodes, rolling agents, other ranges, a tenant's end. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

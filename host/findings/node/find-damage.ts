@@ -55,7 +55,6 @@ export interface NodeFacts {
 
 const AGENT_HELPS = "if it does not, see its log";
 const UNRECORDED = "interface {ifName} in {netns} has the address, and no record says so";
-const RESTORE = "Restore the pool's addresses, or restart the pod, which gets another one";
 const COLLECTED = "Garbage collection releases it; if it does not, see the agent's log, or release it";
 
 /** What can be wrong with the addresses of a node. */
@@ -99,8 +98,11 @@ export const ADDRESS_PROBLEMS = {
     "the API server has an IPAllocation of it for this node, which has no record",
     `The agent adopts or releases it within minutes; ${AGENT_HELPS}`,
   ),
-  noPool: error("wrong-pool", 'pool "{pool}" does not exist', RESTORE),
-  wrongPool: error("wrong-pool", 'pool "{pool}" may not allocate it', RESTORE),
+  noPool: error(
+    "wrong-pool",
+    'pool "{pool}" does not exist',
+    "Restore the pool's addresses, or restart the pod, which gets another one",
+  ),
   outside: warning(
     "AddressesOutside",
     "in use and not among the addresses that the pool gives out now: {pods}; each goes when it is released",
@@ -131,15 +133,18 @@ export function findDamage(facts: NodeFacts): Finding[] {
 function findInPools({ rows, pools, contains }: NodeFacts): Finding[] {
   const { outside, otherGateway } = ADDRESS_PROBLEMS;
   const bound = rows.map(({ row }) => row).filter(({ state, containerId }) => state === "Bound" && containerId !== "");
-  return [...pools.values()].flatMap(({ name, spec: { addressSpace, formerRouters = [] } }) => {
-    const own = bound.filter(({ pool, space }) => pool === name && space === addressSpace);
+  return [...pools.values()].flatMap(({ name, spec: { subnet, addressSpace, formerRouters = [] } }) => {
+    const own = bound.filter(({ pool }) => pool === name);
     const former = formerRouters.map(formatIp);
     const say = (problem: typeof outside | typeof otherGateway, found: readonly Allocation[]): Finding[] => {
       const pods = listSome(found.map(describeRow), MAX_PODS);
       return found.length === 0 ? [] : [problem({ routers: former.join(", "), pods }, { pool: name })];
     };
     const rerouted = own.filter(({ routers = [] }) => routers.some((router) => former.includes(router)));
-    const left = own.filter((row) => !contains(name, row.ip) && !isAdopted(row));
+    // The other IPAM allocated an adopted one, from ranges of its own.
+    const isInside = (row: Allocation): boolean =>
+      row.space === addressSpace && (contains(name, row.ip) || (isAdopted(row) && prefixContains(subnet, row.ip)));
+    const left = own.filter((row) => !isInside(row));
     return [...say(outside, left), ...say(otherGateway, rerouted)];
   });
 }
@@ -223,15 +228,9 @@ function findObjectOf(row: Allocation, { objects, node }: NodeFacts): Finding[] 
   return [ADDRESS_PROBLEMS.recordedTwice({ owner, node: object.spec.node }, subjectOf(row))];
 }
 
-function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): Finding[] {
-  const { pool, ip, space } = row;
-  const found = pools.get(pool);
-  // The other IPAM allocated an adopted one, from ranges of its own.
-  const isPossible =
-    found !== undefined && (!isAdopted(row) || contains(pool, ip) || prefixContains(found.spec.subnet, ip));
-  if (isPossible && found.spec.addressSpace === space) return [];
-  const { noPool, wrongPool } = ADDRESS_PROBLEMS;
-  return [(found === undefined ? noPool : wrongPool)({ pool }, subjectOf(row))];
+function findPoolOf(row: Allocation, { pools }: NodeFacts): Finding[] {
+  const { pool } = row;
+  return pools.has(pool) ? [] : [ADDRESS_PROBLEMS.noPool({ pool }, subjectOf(row))];
 }
 
 /** Objects of this node without a record. */

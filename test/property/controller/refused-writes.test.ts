@@ -20,6 +20,8 @@ const WRITES: Readonly<Record<string, string>> = {
   usage: "DELETE ippoolusages, PATCH ippools, POST ippoolusages, PUT ippoolusages",
   shares: "PATCH coordinators",
   policies: "",
+  settings: "",
+  waiting: "",
   conditions: "PATCH ippools, PATCH subnets",
   finalizers: "PATCH ippools",
   claims: "PATCH ipamclaims",

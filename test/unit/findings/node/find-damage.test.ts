@@ -13,6 +13,8 @@ import { ip } from "../../../world/values.ts";
 type RowFacts = NodeFacts["rows"][number];
 
 const POOLS = poolsByName(pool("blue", "10.6.0.0/24"), pool("lab", "10.7.0.0/24", { addressSpace: "lab" }));
+const MOVED = pool("blue", "10.6.0.0/24", { formerRouters: [ip("10.6.0.1")] });
+const POOLS_MOVED = poolsByName(MOVED);
 const NOW = 1_000_000;
 const ADDRESS = "10.6.0.7";
 
@@ -91,6 +93,7 @@ it.each<[what: string, changes: Partial<NodeFacts>]>([
   ["of an address that cools after its pod", { ...bare({ state: "Cooling" }, LOST), ...UNPUBLISHED }],
   ["of a pod that cannot be read", recorded({}, { pod: { kind: "unknown" } })],
   ["of a NIC that is being made", bare(YOUNG, { netns: "there" })],
+  ["of a pool that does not have the address, of which a condition tells", recorded({ pool: "lab" })],
   ["of an adopted address that its pool does not allocate", { ...recorded({ network: "" }), contains: () => false }],
 ])("finds nothing %s", (_what, changes) => expect(find(changes)).toEqual([]));
 
@@ -130,10 +133,10 @@ it.each(cases<Partial<NodeFacts>>`
   a pool that is gone ${recorded({ pool: "old" })}
     => wrong-pool 10.6.0.7 web-0 → pool "old" does not exist → Restore the pool's addresses, or restart the pod, which gets another one
   an adopted address that its pool's subnet does not have, or another space's ${alone({ ...{ nics: [], contains: () => false }, rows: [rowFacts({ network: "", ip: ip("10.9.0.7") }), rowFacts({ network: "", space: "lab" })] })}
-    => wrong-pool 10.9.0.7 web-0, wrong-pool 10.6.0.7/lab web-0
-  a pool of another space ${alone(bare({ space: "lab" }))} => wrong-pool 10.6.0.7/lab web-0
-  a pool that does not have the address ${recorded({ pool: "lab" })}
-    => wrong-pool 10.6.0.7 web-0 → pool "lab" may not allocate it → Restore the pool's addresses, or restart the pod, which gets another one
+    => AddressesOutside → in use and not among the addresses that the pool gives out now: 10.9.0.7 (pod shop/web-0), 10.6.0.7 (pod shop/web-0); each goes when it is released → Restart the pods, which get other addresses, or give the pool these back
+  a pool of another space ${alone(bare({ space: "lab" }))} => AddressesOutside
+  a pod with a former router ${alone({ ...recorded({ routers: ["10.6.0.1"] }), pools: POOLS_MOVED })}
+    => PodsWithOtherGateway → pods route by 10.6.0.1, which the pool does not name any more: 10.6.0.7 (pod shop/web-0); until they end no pod gets 10.6.0.1 → Restart the pods, which get the new routes
 `)("finds %s", (_what, changes, found) => {
   const words = find(changes).map(({ kind, address, pod, isReleasable, text, remedy }) => {
     const said = found.includes("→") ? ` → ${text} → ${remedy}` : "";
