@@ -146,9 +146,9 @@ describe("kubectl get", () => {
     expect(decodeIpPool(pool, "pool")).toMatchObject({ wanted: "n1", spec: { disable: false, default: true } });
     const { columnDefinitions, rows } = await table("IPPool");
     const columns = columnDefinitions.map(({ name }: KubeObject) => name);
-    expect(columns.slice(0, 7)).toEqual(["Name", "Subnet", "Total", "Used", "Free", "Ready", "Default"]);
-    const cells = rows.map(({ cells }: KubeObject) => cells.slice(0, 7));
-    expect(cells).toContainEqual(["shown", "10.30.0.0/24", 253, 7, 246, "True", true]);
+    expect(columns.slice(0, 8)).toEqual(["Name", "Subnet", "Total", "Used", "Free", "Counted", "Ready", "Default"]);
+    const cells = rows.map(({ cells }: KubeObject) => cells.slice(0, 8));
+    expect(cells).toContainEqual(["shown", "10.30.0.0/24", 253, 7, 246, null, "True", true]);
   });
 
   it.each(CUSTOM_KINDS)("shows the columns of $plural", async ({ kind, columns }) => {

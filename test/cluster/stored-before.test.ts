@@ -109,5 +109,5 @@ it("the controller says so in a condition, once by an event", async () => {
   expect(await change("ippools", "edge", { spec: { gateway: "10.77.0.1" } })).toEqual([]);
   await expect
     .poll(() => conditions("ippools", "edge"), { timeout: 30_000 })
-    .toEqual(["InvalidValues False AllValid", "Ready True Ready"]);
+    .toEqual(["InvalidValues False AllValid", "OtherGateway True PodsWithOtherGateway", "Ready True Ready"]);
 });
