@@ -63,6 +63,16 @@ describe("the pool cache after a survey", () => {
     expect(poolCache.takeExactly(wide, ip("10.6.0.1"))).toBe("claimed");
   });
 
+  it("gives no pool of the segment, such as a Subnet's others, what pods of one still route by", () => {
+    const [plain, other] = [pool("a", "10.6.0.0/24"), pool("b", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] })];
+    const poolCache = new PoolCache(space);
+    poolCache.update([{ ...plain, spec: { ...plain.spec, formerRouters: [ip("10.6.0.1")] } }, other], []);
+    expect(poolCache.findExclusion("b", ip("10.6.0.1"))).toBe('pods of IPPool "a" still route by it');
+    expect([poolCache.take(other, 0), poolCache.take(other, 0)]).toEqual([ip("10.6.0.2"), undefined]);
+    expect(poolCache.update([plain, other], []).map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(poolCache.take(other, 0)).toEqual(ip("10.6.0.1"));
+  });
+
   it.each([
     ["a list", (cache: PoolCache, blue: IpPool) => cache.replaceUsed(blue, packed("10.6.0.2"))],
     [
