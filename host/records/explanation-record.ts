@@ -72,11 +72,11 @@ export function describeOutcome({
   return `an ADD of ${ifName} now would get ${got}${wait}`;
 }
 
-/** Returns the explanation that an agent answered; an error of CNI becomes its lines. Undefined for anything else. */
+/** Returns the explanation that an agent answered; an error becomes its lines. Undefined for anything else. */
 export function decodeExplanation(answer: unknown): ExplanationRecord | undefined {
   const decoded = explanationRecord.safeParse(answer);
   if (decoded.success) return decoded.data;
-  const { msg, details = "" } = Object(answer) as { msg?: string; details?: string };
+  const { error, msg = error, details = "" } = Object(answer) as { error?: string; msg?: string; details?: string };
   if (msg === undefined) return undefined;
   return { succeeds: false, lines: details === "" ? [msg] : [msg, ...details.split("\n")], nics: [] };
 }

@@ -9,6 +9,7 @@ import { poolsOf } from "../../ipam/pick.ts";
 import { describeDemand } from "../../ipam/refusal.ts";
 import { describeObstacle } from "../../ipam/subnet-capacity.ts";
 import { withheldFrom } from "../../ipam/withheld.ts";
+import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { SourceName } from "../../records/audit-line.ts";
 import {
@@ -66,7 +67,14 @@ interface ExplainDeps {
   readonly toCniError: (error: unknown) => CniError;
 }
 
-/** Changes nothing, in the cluster or on this node. Rejects only with the signal's reason. */
+/**
+ * Something that the answer depends on could not be read: what an ADD would get is unknown. The text says what and why.
+ */
+export class UnreadError extends Error {
+  override readonly name = "UnreadError";
+}
+
+/** Changes nothing, in the cluster or on this node. Rejects with UnreadError, and with the signal's reason. */
 export async function explainPod(
   deps: ExplainDeps,
   question: Question,
@@ -80,9 +88,19 @@ export async function explainPod(
     return await new PodExplainer(deps, { question, identity, signal }).explain();
   } catch (error) {
     signal.throwIfAborted();
+    requireRead(error, question);
     const { code, message } = toCniError(error);
     return { succeeds: false, lines: [`an ADD now would be refused with code ${code}: ${message}`], nics: [] };
   }
+}
+
+/** Throws UnreadError if the API server did not answer, or refused to: it may be the agent's question that is wrong. */
+function requireRead(error: unknown, { namespace, pod }: Question): void {
+  for (let cause = error; cause instanceof Error; cause = cause.cause)
+    if (cause instanceof ApiError || cause instanceof ApiUnavailable || cause instanceof UnreadError)
+      throw new UnreadError(
+        `What pod ${namespace}/${pod} would get is unknown; this agent could not read it: ${cause.message}`,
+      );
 }
 
 interface PodQuestion {
@@ -197,6 +215,7 @@ class PodExplainer {
       return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
     } catch (error) {
       this.#signal.throwIfAborted();
+      requireRead(error, this.#question);
       const { code, message, details } = this.#deps.toCniError(error);
       const refusal = { code, message, details, addresses: [] };
       const record: NicRecord = { ...place, ...this.#describeBefore(ifName, before), outcome: "refused", ...refusal };

@@ -27,7 +27,7 @@ import type { History } from "../log/history.ts";
 import { type Answer, answerError, answerJson, answerRefusal, type StatusApi, toCniError } from "../server/answer.ts";
 import type { Spool } from "../server/spool.ts";
 import { checkNode, findClusterId, repairNode } from "./check-node.ts";
-import { explainPod, type Question } from "./explain-pod.ts";
+import { explainPod, type Question, UnreadError } from "./explain-pod.ts";
 import { explainPool } from "./explain-pool.ts";
 import type { MissingNics } from "./missing-nics.ts";
 import type { Operations, ReportedRecord } from "./operations.ts";
@@ -101,7 +101,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     try {
       return await answer(searchParams, signal);
     } catch (error) {
-      return answerError(error, "");
+      return error instanceof UnreadError ? answerRefusal(503, error.message) : answerError(error, "");
     }
   };
 }

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { explainPod } from "../../../../host/agent/operate/explain-pod.ts";
 import { toCniError } from "../../../../host/agent/server/answer.ts";
+import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import type { FirstClaims } from "../../../../host/registry/epoch/registry-epoch.ts";
 import { clusterIpam, RECORDS } from "../../../world/cluster-ipam.ts";
 import { openClusterNode } from "../../../world/node.ts";
@@ -30,6 +31,16 @@ it.each([
   expect(lines[0]).toContain(wanted);
   expect(lines.at(-1)).toMatch(/^note: seen at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; another pod may be faster$/);
   expect(acts).toEqual([]);
+});
+
+it("says what it could not read, and passes no verdict", async () => {
+  const node = await openClusterNode({ snapshot: snapshotOf(ONE) });
+  const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "GET /pods", message: "no right" });
+  const ipam = node.ipam({ cluster: clusterIpam() });
+  const identifier = { ...ipam.identifier, find: () => Promise.reject(new Error("x", { cause: forbidden })) };
+  const deps = { ipam: { ...ipam, identifier }, backend: READY, toCniError };
+  const unknown = "What pod shop/web-0 would get is unknown; this agent could not read it: no right";
+  await expect(explainPod(deps, { namespace: "shop", pod: "web-0" })).rejects.toThrow(unknown);
 });
 
 it("registry-epoch: says for which nodes first addresses wait", async () => {
