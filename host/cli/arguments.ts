@@ -20,15 +20,6 @@ export function isAddress(text: string): boolean {
   return /^[\d.]+$/.test(text) || text.includes(":");
 }
 
-/** Takes an address, which is returned in its usual form, or `namespace/name` of a pod. Throws UsageError. */
-export function parseSubject(text: string): string {
-  if (isAddress(text)) return parseAddress(text);
-  if (!text.includes("/"))
-    throw new UsageError(`Expected an address, or a pod as namespace/name, found ${JSON.stringify(text)}`);
-  parsePod(text, undefined);
-  return text;
-}
-
 /** Takes an address, and its address space behind a slash. Throws UsageError. */
 export function parseAddressName(text: string): {
   readonly address: string;

@@ -3,15 +3,16 @@
  *
  * To add a command:
  *
- * 1. Write `commands/NAME.ts` with a function `addName(cli: CommandLine)`: `cli.command(name, description)`, its
- *    options, and an action. * `cli.run(flags, work)` for a command that reads `call.source()`: the same code serves
- *    a node's agent and a cluster. If the source lacks a question, add it to `source.ts` and to both implementations.
- *    * `cli.runOnAgents(flags, work)` for a question that only agents can answer; `work` gets the socket. In a
- *    cluster the same words are called in the agents' pods. * `withOutput(command)` adds `-o` and `--no-headers` for
- *    a list (columns are a `Table`, printed by `call.out.list` or `showList`); `withRecordOutput` adds `-o json|yaml`
- *    for `call.out.report(lines, record)`. Print through `call.out` only: it escapes what comes from outside. *
- *    Return an ExitCode. Throw ProblemError, UsageError or AgentError; exit-code.ts maps them. * A record that an
- *    agent answers with has a schema in host/records, which the agent's status API imports too.
+ * 1. Write `commands/NAME.ts` with a function `addName(cli: CommandLine)`: `cli.command(name, description,
+ *    examples)`, its options, and an action. * `cli.run(flags, work)` for a command that reads `call.source()`:
+ *    the same code serves a node's agent and a cluster. If the source lacks a question, add it to `source.ts` and
+ *    to both implementations. * `cli.runOnAgents(flags, work)` for a question that only agents can answer; `work`
+ *    gets the socket. In a cluster the same words are called in the agents' pods. * `withOutput(command)` adds
+ *    `-o` and `--no-headers` for a list (columns are a `Table`, printed by `call.out.list` or `showList`);
+ *    `withRecordOutput` adds `-o json|yaml` for `call.out.report(lines, record)`. Print through `call.out` only:
+ *    it escapes what comes from outside. * Return an ExitCode. Throw ProblemError, UsageError or AgentError;
+ *    exit-code.ts maps them. * A record that an agent answers with has a schema in host/records, which the agent's
+ *    status API imports too.
  * 2. Add it to `COMMANDS` below. Completion and docs/berthctl.md follow from the tree: `npm run generate`.
  */
 

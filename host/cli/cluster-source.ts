@@ -125,6 +125,11 @@ export class ClusterSource implements Source {
     return { namespace, name, pod, isMissing: object === undefined, allocations };
   }
 
+  waitingPods(): Promise<readonly PodName[]> {
+    const pending = { resource: PODS, query: { fieldSelector: "status.phase=Pending" } };
+    return readObjects(this.api, pending, ({ metadata }) => metadata as PodName);
+  }
+
   async hasNamespace(name: string): Promise<boolean | undefined> {
     try {
       return (await this.#find(NAMESPACES, { name })) !== undefined;

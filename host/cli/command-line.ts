@@ -11,12 +11,15 @@ import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
 import { printableLines } from "../lib/printable.ts";
 import type { Finding } from "../records/finding.ts";
+import { parsePod } from "./arguments.ts";
+import { AgentError } from "./ask-agent.ts";
 import type { ClusterOptions } from "./cluster-agents.ts";
 import type { ClusterSource } from "./cluster-source.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
 import { AGENT_LABELS } from "./labels.ts";
 import { FORMATS, type Format, Output } from "./output.ts";
 import type { PodName, Source } from "./source.ts";
+import { parseSpan } from "./times.ts";
 
 /** Options of every command. */
 interface GlobalOptions {
@@ -78,6 +81,9 @@ interface ClusterCheck {
 /** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */
 const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--selector", "--timeout"];
 
+/** What the option --namespace of a command about one pod says. */
+export const NAMESPACE_OF_POD = "namespace of the pod; default: of the kubeconfig's context, else default";
+
 export class CommandLine {
   readonly root: Command;
   readonly program: Program;
@@ -110,7 +116,7 @@ export class CommandLine {
       )
       .option("--context <name>", "use this context of the kubeconfig")
       .option("--node <name>", "only this node: its allocations, its agent")
-      .option("--timeout <seconds>", "of a cluster: how long one agent's answer may take")
+      .option("--timeout <duration>", "of a cluster: how long one agent's answer may take, such as 10s")
       .addOption(new Option("--selector <labels>", "labels of the agents' pods").default(AGENT_LABELS).hideHelp());
   }
 
@@ -119,9 +125,15 @@ export class CommandLine {
     return this.#words.length === 0 || this.#words.includes(name);
   }
 
-  /** Adds a command; its options and action are the caller's. */
-  command(name: string, description: string): Command {
-    return this.root.command(name).description(description);
+  /** Adds a command; its options and action are the caller's. `examples` are words behind the program. */
+  command(name: string, description: string, examples: readonly string[]): Command {
+    return this.withExamples(this.root.command(name).description(description), examples);
+  }
+
+  /** Adds examples to the help of the command. */
+  withExamples(command: Command, examples: readonly string[]): Command {
+    const lines = examples.map((words) => `\n  ${this.program} ${words}`);
+    return command.addHelpText("after", `\nExamples:${lines.join("")}`);
   }
 
   addClusterCheck(check: ClusterCheck): void {
@@ -153,6 +165,8 @@ export class CommandLine {
       return source;
     };
     try {
+      // A wrong --timeout is refused where no agent is called, too.
+      void this.place;
       this.exitCode = await work({
         source: open,
         out: this.#openOutput(flags),
@@ -169,28 +183,40 @@ export class CommandLine {
 
   /**
    * Runs a command that only agents can answer: on this node `work` asks the agent on the socket; in a cluster
-   * berthctl is called with the same words in the agents' pods. `pod`: only its node's agent is asked, unless another
-   * node is named.
+   * berthctl is called with the same words in the agents' pods. `ofPod`: only its node's agent is asked, unless
+   * another node is named, with these words.
    */
   async runOnAgents(
     flags: OutputFlags,
     work: (socket: string, call: Call) => Promise<ExitCode>,
-    { pod }: { pod?: PodName | undefined } = {},
+    ofPod?: () => Promise<{ readonly pod: PodName; readonly words: readonly string[] }>,
   ): Promise<void> {
     return this.run(flags, async (call) => {
       if (!this.isCluster) return work(this.options.socket, call);
       // Loaded only here: it starts processes.
       const { callAgents, findNode } = await import("./cluster-agents.ts");
       const { place } = this;
+      const { pod, words = this.forwarded() } = (await ofPod?.()) ?? {};
       const node = place.node ?? (pod === undefined ? undefined : await findNode(pod, place));
-      return callAgents(this.forwarded(), { ...place, ...(node === undefined ? {} : { node }) });
+      return callAgents(words, { ...place, ...(node === undefined ? {} : { node }) });
     });
   }
 
-  /** The words of this command line for an agent's own berthctl, and more. */
-  forwarded(more: readonly string[] = []): string[] {
-    const words = forwardedWords(this.#words);
+  /**
+   * The words of this command line for an agent's own berthctl, and more; `renamed`: a word, and what the agent gets
+   * in its place.
+   */
+  forwarded(more: readonly string[] = [], renamed: readonly [string, string] = ["", ""]): string[] {
+    const words = forwardedWords(this.#words).map((word) => (word === renamed[0] ? renamed[1] : word));
     return [...words, ...more.filter((word) => !words.includes(word))];
+  }
+
+  /**
+   * Takes `namespace/name`, or a name, whose namespace is `given`, that of the kubeconfig's context, or `default`.
+   * Rejects with UsageError.
+   */
+  async pod(text: string, given: string | undefined): Promise<PodName> {
+    return parsePod(text, text.includes("/") ? given : (given ?? (await this.#namespace())));
   }
 
   /** The words by which a user asks the same cluster, or node, again. */
@@ -209,7 +235,7 @@ export class CommandLine {
     const progress = (text: string): void => writeError(`\r${text}\u001b[K`);
     return {
       selector,
-      ...(timeout === undefined ? {} : { timeoutMs: parseNumber("--timeout", timeout) * 1_000 }),
+      ...(timeout === undefined ? {} : { timeoutMs: parseSpan("--timeout", timeout) }),
       ...(isRewritable ? { progress } : {}),
       ...(node === undefined ? {} : { node }),
       ...(kubeconfig === undefined ? {} : { kubeconfig }),
@@ -218,8 +244,9 @@ export class CommandLine {
   }
 
   #fail(error: unknown): void {
-    this.#terminal.writeError(`${this.program}: ${printableLines(messageOf(error))}
-`);
+    const isAlone = error instanceof AgentError && !error.isAnswer && !existsSync(this.options.socket);
+    const elsewhere = isAlone ? "; for a cluster: kubectl berth, or --kubeconfig FILE" : "";
+    this.#terminal.writeError(`${this.program}: ${printableLines(messageOf(error))}${elsewhere}\n`);
     this.exitCode = exitCodeOf(error);
   }
 
@@ -245,6 +272,12 @@ export class CommandLine {
     const { context } = this.options;
     const access = file === undefined ? { kubeconfig: this.#kubeconfig(), context } : { kubeconfig: [file] };
     return openClusterSource({ context: undefined, ...access, userAgent: `berthctl/${this.version}` });
+  }
+
+  async #namespace(): Promise<string | undefined> {
+    if (!this.isCluster) return undefined;
+    const { readNamespace } = await import("../kubernetes/kubeconfig.ts");
+    return readNamespace(this.#kubeconfig() ?? [], this.options.context);
   }
 
   /** As kubectl finds them. */

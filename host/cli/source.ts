@@ -40,6 +40,8 @@ export interface Source {
   /** Returns what is known of an address, which is in its usual form. */
   address(address: string): Promise<AddressRecord>;
   pod(name: PodName): Promise<PodRecord>;
+  /** Returns the pods that do not run yet. Absent: that is not known. */
+  waitingPods?(): Promise<readonly PodName[]>;
   /** Returns undefined if that is not known. */
   hasNamespace(name: string): Promise<boolean | undefined>;
   /** Returns the programs that answer, and their versions. */

@@ -1,10 +1,23 @@
-/** Times as arguments. Those without a zone are of this machine's, which the caller names to the user. */
+/** Times and durations as arguments. Times without a zone are of this machine's, which the caller names to the user. */
+import { positiveDuration } from "../config/fields/duration.ts";
+import { decode } from "../lib/schema.ts";
 import { UsageError } from "./exit-code.ts";
 
 const CLOCK = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/;
 /** RFC 3339 §5.6; what stands behind the day may be absent. */
 const MOMENT = /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2}(?:\.\d{1,9})?))?([Zz]|[+-]\d{2}:\d{2})?)?$/;
 const AGO = /^(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?$/;
+
+/**
+ * Returns the milliseconds of a duration such as `10s` or `1h30m`. A number alone is of `unitMs`: what the option took
+ * before it took durations. Throws UsageError.
+ */
+export function parseSpan(option: string, text: string, unitMs = 1_000): number {
+  const decoded = decode(positiveDuration, /^[\d.]+$/.test(text) ? `${Math.round(Number(text) * unitMs)}ms` : text);
+  if (decoded.ok) return decoded.value;
+  const [{ wanted }] = decoded.mismatches;
+  throw new UsageError(`Option ${option}: found ${JSON.stringify(text)}, want ${wanted}`);
+}
 
 interface ParsedTime {
   readonly time: Date;

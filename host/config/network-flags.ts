@@ -31,6 +31,7 @@ export interface NetworkFlags {
   readonly namespace?: string;
   readonly master?: readonly string[];
   readonly vlan?: string;
+  readonly mtu?: string;
   readonly bondName?: string;
   readonly bondMode?: string;
   readonly bondOptions?: string;
@@ -45,12 +46,17 @@ export interface NetworkFlags {
   readonly settings: Readonly<Record<string, string>>;
 }
 
+/** Returns the flag of a key of the coordinator: its name, unless other plugins have a key of that name. */
+const flagOf = (key: string): string => (key === "mode" ? "coordinator-mode" : key);
+
 /** Keys of the coordinator that are flags, with their descriptions. */
-export const COORDINATOR_FLAGS: readonly { readonly key: string; readonly description: string }[] = Object.entries(
-  coordinatorKeys.shape,
-)
+export const COORDINATOR_FLAGS = Object.entries(coordinatorKeys.shape)
   .filter(([key]) => key !== "type" && key !== "tune_mode")
-  .map(([key, schema]) => ({ key, description: (schema.unwrap().meta()?.description ?? "").replaceAll("`", '"') }));
+  .map(([key, schema]) => ({
+    key,
+    flag: flagOf(key),
+    description: (schema.unwrap().meta()?.description ?? "").replaceAll("`", '"'),
+  }));
 
 /** Lists that may be written with commas. */
 const isList = (key: string): boolean => key.endsWith("CIDR");
@@ -89,6 +95,7 @@ function checkCombination(flags: NetworkFlags): void {
   const hasParent = type === "macvlan" || type === "ipvlan";
   onlyFor("--master", flags.master, hasParent, `no master with --type ${type}: only macvlan and ipvlan have one`);
   onlyFor("--bridge", flags.bridge, type === "bridge", `--type bridge, not ${type}`);
+  onlyFor("--mtu", flags.mtu, type !== "sriov", "no --type sriov: its device has the MTU");
   onlyFor("--vlan", flags.vlan, hasParent || type === "sriov", `--type macvlan, ipvlan or sriov, not ${type}`);
   const several = "at least two values of --master: a bond joins them";
   onlyFor("--bond-name", flags.bondName, master.length > 1, several);
@@ -106,7 +113,11 @@ function checkCombination(flags: NetworkFlags): void {
     throw new FlagError("--resource-name", shown(flags.resourceName), "prefix/name, such as vendor.io/vf");
   const [setting] = Object.entries(flags.settings);
   if (!flags.coordinator && setting !== undefined)
-    throw new FlagError(`--${setting[0]}`, shown(setting[1]), "no --no-coordinator: it is a key of the coordinator");
+    throw new FlagError(
+      `--${flagOf(setting[0])}`,
+      shown(setting[1]),
+      "no --no-coordinator: it is a key of the coordinator",
+    );
 }
 
 /** Returns the entry of ifacer and the device that it makes; without a VLAN and a bond only the master. */
@@ -149,24 +160,31 @@ function ipamOf({ ipv4Pool, ipv6Pool }: NetworkFlags): object {
   return ipam;
 }
 
+/** From what IPv4 needs (RFC 791 §3.2) to the most that the kernel's virtual links take: 68 to 65535. */
+function mtuOf({ mtu }: NetworkFlags): { readonly mtu?: number } {
+  if (mtu === undefined) return {};
+  if (/^\d{2,5}$/.test(mtu) && Number(mtu) >= 68 && Number(mtu) <= 65_535) return { mtu: Number(mtu) };
+  throw new FlagError("--mtu", shown(mtu), "a whole number from 68 to 65535");
+}
+
 function mainEntries(flags: NetworkFlags): object[] {
   const { type } = flags;
-  const ipam = ipamOf(flags);
+  const rest = { ...mtuOf(flags), ipam: ipamOf(flags) };
   switch (type) {
     case "macvlan":
     case "ipvlan": {
       const { entries, device } = ifacerOf(flags);
-      return [...entries, { type, master: device, mode: type === "macvlan" ? "bridge" : "l2", ipam }];
+      return [...entries, { type, master: device, mode: type === "macvlan" ? "bridge" : "l2", ...rest }];
     }
     case "bridge":
-      return [{ type, ...(flags.bridge === undefined ? {} : { bridge: flags.bridge }), ipam }];
+      return [{ type, ...(flags.bridge === undefined ? {} : { bridge: flags.bridge }), ...rest }];
     case "ptp":
-      return [{ type, ipam }];
+      return [{ type, ...rest }];
     case "sriov": {
       const vlan = flags.vlan === undefined ? undefined : Number(flags.vlan);
       if (vlan !== undefined && !(Number.isInteger(vlan) && vlan >= 0 && vlan <= MAX_VLAN_ID))
         throw new FlagError("--vlan", shown(flags.vlan ?? ""), `a whole number from 0 to ${MAX_VLAN_ID}`);
-      return [{ type, ...(vlan === undefined ? {} : { vlan }), ipam }];
+      return [{ type, ...(vlan === undefined ? {} : { vlan }), ...rest }];
     }
   }
 }
@@ -174,7 +192,7 @@ function mainEntries(flags: NetworkFlags): object[] {
 function coordinatorEntries({ coordinator, settings }: NetworkFlags): object[] {
   if (!coordinator) return [];
   const entry = Object.fromEntries(Object.entries(settings).map(([key, text]) => [key, decodeValue(key, text)]));
-  const names = Object.fromEntries(Object.keys(settings).map((key) => [key, `--${key}`]));
+  const names = Object.fromEntries(Object.keys(settings).map((key) => [key, `--${flagOf(key)}`]));
   checked(names, () => decodeCoordinatorConf(entry, "coordinator"));
   return [{ type: "coordinator", ...entry }];
 }

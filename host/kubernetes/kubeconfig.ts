@@ -59,7 +59,7 @@ function schemaIn(directory: string) {
   });
   return z.looseObject({
     "current-context": text,
-    contexts: named("context", z.looseObject({ cluster: z.string(), user: text })),
+    contexts: named("context", z.looseObject({ cluster: z.string(), user: text, namespace: text })),
     clusters: named("cluster", cluster),
     users: named("user", orAbsent(user)),
   });
@@ -87,16 +87,7 @@ export async function loadKubeconfig(
   chosen?: string,
 ): Promise<Origin> {
   const paths = typeof path === "string" ? [path] : path;
-  const source = `file ${paths.map(describeValue).join(", ")}`;
-  const found = paths.filter((each) => existsSync(each));
-  // With none the error names the first.
-  const contents = (found.length > 0 ? found : paths.slice(0, 1)).map(readContent);
-  const all = <T>(listOf: (content: Content) => readonly T[] | undefined) =>
-    contents.flatMap((each) => listOf(each) ?? []);
-
-  const current = chosen ?? contents.map((content) => content["current-context"]).find((name) => name !== undefined);
-  const top = { source, field: "current-context" };
-  const context = find("context", current ?? "", { at: top, entries: all(({ contexts }) => contexts) });
+  const { source, all, context } = findContext(paths, chosen);
   const names = context.entry.context;
   const at = (what: string) => ({ source, field: `${context.at.field}.${what}` });
   const cluster = find("cluster", names.cluster, { at: at("cluster"), entries: all(({ clusters }) => clusters) });
@@ -107,6 +98,24 @@ export async function loadKubeconfig(
   loadInto(library, cluster.entry.cluster, user?.entry.user);
   const files = filesOf(library, `${cluster.at.field}.certificate-authority`, `${user?.at.field ?? ""}.`);
   return { source, files: [...paths.map((each) => ({ field: "", path: resolve(each) })), ...files] };
+}
+
+/** Returns the namespace of the context, which may have none. Throws ConfigError, as {@link loadKubeconfig} does. */
+export function readNamespace(paths: readonly string[], chosen?: string): string | undefined {
+  return paths.length === 0 ? undefined : findContext(paths, chosen).context.entry.context.namespace;
+}
+
+function findContext(paths: readonly string[], chosen: string | undefined) {
+  const source = `file ${paths.map(describeValue).join(", ")}`;
+  const found = paths.filter((each) => existsSync(each));
+  // With none the error names the first.
+  const contents = (found.length > 0 ? found : paths.slice(0, 1)).map(readContent);
+  const all = <T>(listOf: (content: Content) => readonly T[] | undefined) =>
+    contents.flatMap((each) => listOf(each) ?? []);
+  const current = chosen ?? contents.map((content) => content["current-context"]).find((name) => name !== undefined);
+  const top = { source, field: chosen === undefined ? "current-context" : "--context" };
+  const context = find("context", current ?? "", { at: top, entries: all(({ contexts }) => contexts) });
+  return { source, all, context };
 }
 
 /** Throws ConfigError, in which `source` names the file, if it cannot be read. */

@@ -13,7 +13,10 @@ const PEERS = ["spiderpool", "whereabouts", "host-local", "calico"] as const sat
 
 export function addConvert(cli: CommandLine): void {
   cli
-    .command("convert", "Convert pools, addresses in use, networks and annotations of another IPAM")
+    .command("convert", "Convert pools, addresses in use, networks and annotations of another IPAM", [
+      "convert whereabouts --kubeconfig admin.conf --out plan",
+      "convert host-local /etc/cni/net.d/10-lan.conflist",
+    ])
     .addArgument(new Argument("<ipam>", "the other IPAM").choices(PEERS))
     .argument("[path...]", "files and directories to read, of host-local also as node=path; default: the cluster")
     .addOption(new Option("-o, --output <format>", "one record instead of manifests").choices(["json", "yaml"]))

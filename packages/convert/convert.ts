@@ -21,7 +21,7 @@ import { type ConversionPlan, type Peer, PlanBuilder, type PlanOptions, patchNam
 import { readInputFiles, writeFiles } from "./files.ts";
 import { convertHostLocal, splitNode } from "./host-local.ts";
 import { type Input, readInput } from "./input.ts";
-import { formatManifests, isLossy, planFiles, planRecord, reportLines } from "./output.ts";
+import { formatManifests, isEmpty, isLossy, planFiles, planRecord, reportLines } from "./output.ts";
 import { convertSpiderpool } from "./spiderpool.ts";
 import { convertWhereabouts } from "./whereabouts.ts";
 import { usePodAddresses } from "./workloads.ts";
@@ -65,9 +65,9 @@ export async function runConversion(call: Call, words: Words, source: ClusterSou
   const { flags } = words;
   const plan = await planOf(words, source);
   await print(call, plan, flags);
-  const ending = isLossy(plan) ? ExitCode.Problem : ExitCode.Success;
+  const ending = isLossy(plan) || isEmpty(plan) ? ExitCode.Problem : ExitCode.Success;
   if (flags.apply !== true || source === undefined) return ending;
-  if (ending === ExitCode.Problem && flags.acceptLosses !== true) {
+  if (isLossy(plan) && flags.acceptLosses !== true) {
     call.note("Nothing was applied: the conversion is incomplete. --accept-losses applies it nevertheless");
     return ending;
   }

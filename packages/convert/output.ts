@@ -81,6 +81,11 @@ const HEADINGS = {
   unneeded: "Not needed: no counterpart, and Berth does without",
 } as const satisfies Record<Finding["level"], string>;
 
+/** Returns whether the input has nothing of the other IPAM. */
+export function isEmpty({ manifests, nodeFiles, patches, used, findings }: ConversionPlan): boolean {
+  return [manifests, nodeFiles, patches, used, findings].every(({ length }) => length === 0);
+}
+
 /** Returns the report for a person: counts, then findings by level. */
 export function reportLines(plan: ConversionPlan): string[] {
   const { manifests, nodeFiles, patches, used, findings } = plan;
@@ -95,7 +100,8 @@ export function reportLines(plan: ConversionPlan): string[] {
     const members = findings.filter((finding) => finding.level === level);
     return members.length === 0 ? [] : ["", `${HEADINGS[level]} (${members.length})`, ...members.map(findingLine)];
   });
-  const conclusion = isLossy(plan) ? "The conversion is incomplete" : "Nothing is lost";
+  const whole = isEmpty(plan) ? `Nothing of ${plan.peer} was found` : "Nothing is lost";
+  const conclusion = isLossy(plan) ? "The conversion is incomplete" : whole;
   return [`${conclusion}: ${counts.join(", ")}`, ...sections];
 }
 

@@ -90,7 +90,7 @@ function networkOf(network: PodmanNetwork, source: string): NetworkDefinition {
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
     const { flag, got, wanted } = error;
-    throw new ConfigError(source, [{ path: `options.${flag.replace(/^--/, "")}`, got, wanted }]);
+    throw new ConfigError(source, [{ path: `options.${flag.replace(/^--(?:coordinator-)?/, "")}`, got, wanted }]);
   }
 }
 

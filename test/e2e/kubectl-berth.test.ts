@@ -1,5 +1,5 @@
 /** `kubectl berth` with a kubectl that prints its arguments instead of talking to a cluster. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -25,7 +25,16 @@ let bin: string;
 beforeAll(() => {
   bin = mkdtempSync(join(tmpdir(), "berth-kubectl-"));
   writeFileSync(join(bin, "kubectl"), KUBECTL, { mode: 0o755 });
+  mkdirSync(join(bin, ".kube"));
+  writeFileSync(join(bin, ".kube", "config"), CONTEXTS);
 });
+/** A kubeconfig whose context has a namespace, and another that has none. */
+const CONTEXTS = `
+current-context: a
+contexts: [{name: a, context: {cluster: c, namespace: shop}}, {name: one, context: {cluster: c}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:9"}}]
+`;
+
 afterAll(() => rmSync(bin, { recursive: true }));
 
 const call = (...words: string[]) => callIn("UTC", ...words);
@@ -48,6 +57,17 @@ it.each([
     ["--node", "b", "explain", "web-0", "-n", "shop"],
     exec("agent-2", "explain web-0 -n shop"),
   ],
+  [
+    "an agent of any version with a pod's name and its namespace",
+    ["--node", "b", "explain", "lab/web-0"],
+    exec("agent-2", "explain web-0 --namespace=lab"),
+  ],
+  [
+    "an agent with the namespace of the context",
+    ["--node", "b", "explain", "web-0"],
+    exec("agent-2", "explain web-0 --namespace=shop"),
+  ],
+  ["agents with the same of a history", ["--node", "b", "history", "web-0"], exec("agent-2", "history shop/web-0")],
 ])("it calls %s", async (_, words, stdout) => {
   expect(await call(...words)).toEqual({ exitCode: 0, stdout, stderr: "" });
 });
@@ -58,6 +78,15 @@ it.each([
   ["away", 3],
 ])("ends with the exit code of the agent's berthctl, %s; others are no answer", async (context, code) => {
   expect((await call("--context", context, "--node", "b", "recover")).exitCode).toBe(code);
+});
+
+it("a context without a namespace means default, one that is not there is named by its option", async () => {
+  expect((await call("--context", "one", "--node", "b", "history", "web-0")).stderr).toBe("");
+  const { exitCode, stderr } = await call("--context", "nope", "history", "web-0");
+  expect([exitCode, stderr]).toEqual([
+    2,
+    expect.stringMatching(/field "--context": found "nope", want the name of a context: "a", "one"/),
+  ]);
 });
 
 it("says which labels it looked for when no agent is running", async () => {

@@ -17,7 +17,10 @@ interface AdoptFlags extends OutputFlags {
 
 export function addAdopt(cli: CommandLine): void {
   withRecordOutput(
-    cli.command("adopt", "Record addresses that another IPAM gave running pods as theirs in Berth, without a restart"),
+    cli.command("adopt", "Record addresses that another IPAM gave running pods as theirs in Berth, without a restart", [
+      "adopt",
+      "adopt --apply",
+    ]),
   )
     .option("--results <directory...>", "directories with cached results of runtimes, and of Multus", [
       "/var/lib/cni/results",

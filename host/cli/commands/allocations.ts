@@ -8,18 +8,21 @@ import type { AllocationFilter, Source } from "../source.ts";
 
 const STATES = ["bound", "cooling", "kept", "quarantined"];
 
-interface FilterFlags {
+export interface FilterFlags {
   readonly namespace?: string;
+  readonly allNamespaces?: true;
   readonly pool?: string;
   readonly state?: string;
 }
 
 export function addAllocations(cli: CommandLine): void {
+  const examples = ["allocations -n shop --state bound", "allocations --pool blue -o yaml"];
   withFilter(
-    withOutput(cli.command("allocations", "List the addresses in use, and their pods"), { canWatch: true }),
+    withOutput(cli.command("allocations", "List the addresses in use, and their pods", examples), { canWatch: true }),
   ).action((flags: OutputFlags & FilterFlags) =>
     cli.run(flags, (call) => {
-      const { namespace, pool, state } = flags;
+      const { pool, state } = flags;
+      const namespace = namespaceOf(flags);
       const { node } = cli.options;
       return showList(call, flags, {
         kind: "allocations",
@@ -33,10 +36,16 @@ export function addAllocations(cli: CommandLine): void {
   );
 }
 
+/** Returns the namespace whose pods' allocations are selected; undefined: all. As of kubectl, -A wins over -n. */
+export function namespaceOf({ namespace, allNamespaces }: FilterFlags): string | undefined {
+  return allNamespaces === true ? undefined : namespace;
+}
+
 /** Adds the options that select allocations. */
 export function withFilter(command: Command): Command {
   return command
     .option("-n, --namespace <name>", "only of pods in this namespace")
+    .option("-A, --all-namespaces", "of all namespaces, and addresses without a pod: the default")
     .option("--pool <name>", "only of this pool")
     .addOption(new Option("--state <state>", "only in this state").choices(STATES));
 }

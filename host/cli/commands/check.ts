@@ -21,6 +21,7 @@ export function addCheck(cli: CommandLine): void {
     cli.command(
       "check",
       "Say what is wrong and what to do: files, kernel and programs of the host, the agent, records, objects, NICs, routes",
+      ["check", "check --report found.json"],
     ),
   );
   withHostPaths(command)

@@ -17,7 +17,7 @@ const MAX_COMPLETIONS = 200;
 
 export function addCompletion(cli: CommandLine): void {
   cli
-    .command("completion", "Print the completion script of a shell")
+    .command("completion", "Print the completion script of a shell", ["completion bash", "completion fish"])
     .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
     .action((shell: Shell) =>
       cli.run({}, async ({ out }) => {
@@ -87,6 +87,7 @@ async function readNames(source: Source, kind: NameKind): Promise<readonly strin
   if (kind === "pool") return (await source.pools()).map(({ name }) => name);
   const records = await source.allocations({});
   if (kind === "node") return records.flatMap(({ node }) => node ?? []);
-  const held = records.filter(({ pod }) => pod !== "");
+  const waiting = ((await source.waitingPods?.()) ?? []).map(({ namespace, name }) => ({ namespace, pod: name }));
+  const held = [...records, ...waiting].filter(({ pod }) => pod !== "");
   return held.map(({ namespace, pod }) => (kind === "namespace" ? namespace : `${namespace}/${pod}`));
 }

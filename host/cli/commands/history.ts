@@ -3,9 +3,9 @@
  * each node.
  */
 import { type AuditLine, type HistoryPage, historyPageSchema, parseAuditLine } from "../../records/audit-line.ts";
-import { isAddress, parsePod, parseSubject } from "../arguments.ts";
+import { isAddress, parseAddress, parsePod } from "../arguments.ts";
 import { askForRecord } from "../ask-agent.ts";
-import { type Call, type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
+import { type Call, type CommandLine, NAMESPACE_OF_POD, type OutputFlags, withOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
 import type { Table } from "../output.ts";
 import { describeZone, parseTime } from "../times.ts";
@@ -14,6 +14,7 @@ interface HistoryFlags extends OutputFlags {
   readonly since?: string;
   readonly until?: string;
   readonly at?: string;
+  readonly namespace?: string;
 }
 
 const HISTORY_TABLE: Table<AuditLine> = {
@@ -35,20 +36,33 @@ const HISTORY_TABLE: Table<AuditLine> = {
 };
 
 export function addHistory(cli: CommandLine): void {
-  withOutput(cli.command("history", "Show which pods had an address, or which addresses a pod had: the audit log"))
-    .argument("<subject>", "address, or NAMESPACE/NAME of a pod")
+  const command = cli.command(
+    "history",
+    "Show which pods had an address, or which addresses a pod had: the audit log",
+    ["history 10.6.0.21 --at 14:02", "history web-0 -n shop --since 1h"],
+  );
+  withOutput(command)
+    .argument("<subject>", "address; namespace/name of a pod, or its name with -n")
+    .option("-n, --namespace <name>", NAMESPACE_OF_POD)
     .option("--at <time>", "only the pod that had the address then: 14:02, 1h (ago), or 2026-01-31T14:02:00Z")
     .option("--since <time>", "lines from this time on")
     .option("--until <time>", "lines up to this time")
     .action((text: string, flags: HistoryFlags) =>
-      cli.run(flags, (call) => {
-        const subject = parseSubject(text);
+      cli.run(flags, async (call) => {
+        const subject = await parseSubject(cli, text, flags.namespace);
         const times = parseTimes(flags, call);
         return cli.isCluster
           ? showClusterHistory(cli, call, { subject, times, flags })
           : showHistory(cli.options.socket, call, { subject, times });
       }),
     );
+}
+
+/** Returns an address in its usual form, or `namespace/name` of a pod. Rejects with UsageError. */
+async function parseSubject(cli: CommandLine, text: string, given: string | undefined): Promise<string> {
+  if (isAddress(text)) return parseAddress(text);
+  const { namespace, name } = await cli.pod(text, given);
+  return `${namespace}/${name}`;
 }
 
 type Times = { readonly [key in "at" | "since" | "until"]?: string };

@@ -3,12 +3,13 @@ import type { AddressRecord } from "../../records/address-record.ts";
 import type { AllocationRecord } from "../../records/allocation-record.ts";
 import { describeMember } from "../../resources/member.ts";
 import { ALLOCATION_TABLE, describeOwner } from "../allocation-table.ts";
-import { parseAddress, parsePod } from "../arguments.ts";
-import { type CommandLine, type OutputFlags, withOutput, withRecordOutput } from "../command-line.ts";
+import { parseAddress } from "../arguments.ts";
+import { type CommandLine, NAMESPACE_OF_POD, type OutputFlags, withOutput, withRecordOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
 
 export function addIp(cli: CommandLine): void {
-  withRecordOutput(cli.command("ip", "Show which pod has an address, and which pools it belongs to"))
+  const examples = ["ip 10.6.0.21", "ip fd00:6::21 -o yaml"];
+  withRecordOutput(cli.command("ip", "Show which pod has an address, and which pools it belongs to", examples))
     .argument("<address>", "the address")
     .action((address: string, flags: OutputFlags) =>
       cli.run(flags, async ({ source, out }) => {
@@ -23,12 +24,13 @@ export function addIp(cli: CommandLine): void {
 }
 
 export function addPod(cli: CommandLine): void {
-  withOutput(cli.command("pod", "Show the addresses of a pod, and those that are retained for it"))
+  const examples = ["pod shop/web-0", "pod web-0 -n shop -o yaml"];
+  withOutput(cli.command("pod", "Show the addresses of a pod, and those that are retained for it", examples))
     .argument("<pod>", "namespace/name, or the name with -n")
-    .option("-n, --namespace <name>", "namespace of the pod; default: default")
+    .option("-n, --namespace <name>", NAMESPACE_OF_POD)
     .action((pod: string, flags: OutputFlags & { namespace?: string }) =>
       cli.run(flags, async ({ source, out, note }) => {
-        const { namespace, name } = parsePod(pod, flags.namespace);
+        const { namespace, name } = await cli.pod(pod, flags.namespace);
         const opened = await source();
         const [found, scope] = [await opened.pod({ namespace, name }), await opened.scope()];
         if (out.format === "json" || out.format === "yaml") await out.value(found);

@@ -46,7 +46,11 @@ const POOL_TABLE: Table<PoolRecord> = {
 };
 
 export function addPools(cli: CommandLine): void {
-  withOutput(cli.command("pools", "List pools and how much of them is in use"), { canWatch: true })
+  const command = cli.command("pools", "List pools and how much of them is in use", [
+    "pools -o wide",
+    "pools blue --watch",
+  ]);
+  withOutput(command, { canWatch: true })
     .argument("[pool...]", "names of pools; default: all", splitList, [])
     .action((names: readonly string[], flags: OutputFlags) =>
       cli.run(flags, (call) =>

@@ -11,7 +11,10 @@ interface RecoverFlags {
 
 export function addRecover(cli: CommandLine): void {
   cli
-    .command("recover", "Recover lost registry rows from the cached results of runtimes and the NICs of pods")
+    .command("recover", "Recover lost registry rows from the cached results of runtimes and the NICs of pods", [
+      "recover --dry-run",
+      "recover --results /var/lib/cni/results",
+    ])
     .option("--results <directory...>", "directories with cached results of runtimes", ["/var/lib/cni/results"])
     .option("--netns <directory...>", "directories with network namespaces of pods", [
       "/run/netns",

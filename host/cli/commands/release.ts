@@ -9,9 +9,10 @@ import { type OperationRecord, operationRecord } from "../../records/operation-r
 import { describeMember } from "../../resources/member.ts";
 import { parseAddressName, parsePod } from "../arguments.ts";
 import { askAgent, refusalOf } from "../ask-agent.ts";
-import type { Call, CommandLine } from "../command-line.ts";
+import { type Call, type CommandLine, NAMESPACE_OF_POD } from "../command-line.ts";
 import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
 import type { Output } from "../output.ts";
+import { parseSpan } from "../times.ts";
 
 interface OperationFlags {
   readonly dryRun?: boolean;
@@ -21,19 +22,22 @@ interface OperationFlags {
 
 interface ReleaseFlags extends OperationFlags {
   readonly fromReport?: string;
+  readonly namespace?: string;
 }
 
 /** The default of `quarantine --for`. */
-const QUARANTINE_MINUTES = "60";
+const QUARANTINE_TIME = "1h";
 
 export function addRelease(cli: CommandLine): void {
   withGuards(
     cli.command(
       "release",
       "Release an address, or those of a pod, whose DEL never came; it cools before it is allocated again",
+      ["release 10.6.0.21 --dry-run", "release shop/web-0 --yes"],
     ),
   )
-    .argument("[address|pod]", "address, address/space or namespace/name")
+    .argument("[address|pod]", "address, address/space, namespace/name of a pod, or its name with -n")
+    .option("-n, --namespace <name>", NAMESPACE_OF_POD)
     .option(
       "--from-report <file>",
       "release what this report of check finds releasable, if it still is (-: standard input); --force: of any age",
@@ -45,10 +49,14 @@ export function addRelease(cli: CommandLine): void {
           return releaseReported(cli, call, flags.fromReport, flags);
         }
         if (target === undefined) throw new UsageError("Give an address, a pod, or --from-report");
-        const query: Record<string, string> = isAddress(target)
-          ? { address: parseAddressName(target).name }
-          : { pod: podName(target) };
-        return operate(cli, call, { path: "/v1/release", query: new URLSearchParams(query), target, flags });
+        if (isAddress(target)) {
+          const query = new URLSearchParams({ address: parseAddressName(target).name });
+          return operate(cli, call, { path: "/v1/release", query, typed: target, target, flags });
+        }
+        const { namespace, name } = await cli.pod(target, flags.namespace);
+        const pod = `${namespace}/${name}`;
+        const query = new URLSearchParams({ pod });
+        return operate(cli, call, { path: "/v1/release", query, typed: target, target: pod, flags });
       }),
     );
 }
@@ -58,19 +66,18 @@ export function addQuarantine(cli: CommandLine): void {
     cli.command(
       "quarantine",
       "Keep an address from being allocated until a probe finds it silent, or end its quarantine",
+      ["quarantine 10.6.0.21 --for 30m", "quarantine 10.6.0.21 --remove"],
     ),
   )
     .argument("<address>", "address or address/space")
-    .option("--for <minutes>", "time until it is first probed", QUARANTINE_MINUTES)
+    .option("--for <duration>", "time until it is first probed; a number alone is of minutes", QUARANTINE_TIME)
     .option("--remove", "end its quarantine, although a machine may answer for it")
     .action((target: string, flags: OperationFlags & { for: string; remove?: boolean }) =>
       cli.run({}, async (call) => {
-        const minutes = Number(flags.for);
-        if (!Number.isInteger(minutes) || minutes < 1)
-          throw new UsageError(`Option --for: found ${JSON.stringify(flags.for)}, want minutes`);
-        const query = new URLSearchParams({ address: parseAddressName(target).name, seconds: String(minutes * 60) });
+        const seconds = Math.ceil(parseSpan("--for", flags.for, 60_000) / 1_000);
+        const query = new URLSearchParams({ address: parseAddressName(target).name, seconds: String(seconds) });
         if (flags.remove === true) query.set("remove", "");
-        return operate(cli, call, { path: "/v1/quarantine", query, target, flags });
+        return operate(cli, call, { path: "/v1/quarantine", query, typed: target, target, flags });
       }),
     );
 }
@@ -107,6 +114,9 @@ function requireConsent(flags: OperationFlags): void {
 interface Operation {
   readonly path: string;
   readonly query: URLSearchParams;
+  /** The word of the command line. */
+  readonly typed: string;
+  /** An address, or `namespace/name` of a pod. */
   readonly target: string;
   readonly flags: OperationFlags;
 }
@@ -127,16 +137,17 @@ async function operate(cli: CommandLine, call: Call, operation: Operation): Prom
 }
 
 /** The agent of the address's node does it: only its journal knows the NIC. */
-async function operateInCluster(cli: CommandLine, call: Call, { target, flags, path }: Operation): Promise<ExitCode> {
+async function operateInCluster(cli: CommandLine, call: Call, operation: Operation): Promise<ExitCode> {
+  const { typed, target, flags, path } = operation;
   const node = cli.options.node ?? (await nodeOf(call, target, path));
   const { callAgents } = await import("../cluster-agents.ts");
   const trial =
     flags.yes === true || flags.dryRun === true
       ? ExitCode.Success
-      : await callAgents(cli.forwarded(["--dry-run"]), { ...cli.place, node });
+      : await callAgents(cli.forwarded(["--dry-run"], [typed, target]), { ...cli.place, node });
   if (trial !== ExitCode.Success) return trial;
   if (flags.yes !== true && flags.dryRun !== true && !(await confirm())) return ExitCode.Problem;
-  return callAgents(cli.forwarded(flags.dryRun === true ? [] : ["--yes"]), { ...cli.place, node });
+  return callAgents(cli.forwarded(flags.dryRun === true ? [] : ["--yes"], [typed, target]), { ...cli.place, node });
 }
 
 async function nodeOf(call: Call, target: string, path: string): Promise<string> {
@@ -200,11 +211,6 @@ async function confirm(): Promise<boolean> {
 
 function isAddress(target: string): boolean {
   return parseIp(target.split("/")[0] ?? "") !== undefined;
-}
-
-function podName(target: string): string {
-  const { namespace, name } = parsePod(target, undefined);
-  return `${namespace}/${name}`;
 }
 
 function withGuards(command: ReturnType<CommandLine["command"]>): ReturnType<CommandLine["command"]> {

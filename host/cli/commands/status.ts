@@ -1,16 +1,17 @@
 /** `kubectl berth status`: one screen about a cluster, and with --wait whether it is ready by then. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Call, type CommandLine, type OutputFlags, parseNumber, withRecordOutput } from "../command-line.ts";
+import { type Call, type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 import type { StatusRecord } from "../status/read-status.ts";
+import { parseSpan } from "../times.ts";
 
 interface StatusFlags extends OutputFlags {
-  /** True: without a number. */
+  /** True: without a time. */
   readonly wait?: string | true;
 }
 
-/** Longest time that --wait waits without a number. */
-const WAIT_S = "300";
+/** Longest time that --wait waits without a time. */
+const WAIT = "5m";
 
 /** Between two looks: milliseconds. */
 const LOOK_MS = 2_000;
@@ -20,16 +21,17 @@ export function addStatus(cli: CommandLine): void {
     cli.command(
       "status",
       "Show a cluster on one screen: agents, controllers, versions, pools, conflicts, repairs, pods that wait",
+      ["status", "status --wait 10m"],
     ),
   )
-    .option("--wait [seconds]", `until agents and controller are ready, at most this long; alone ${WAIT_S}`)
+    .option("--wait [duration]", `until agents and controller are ready, at most this long; alone ${WAIT}`)
     .action((flags: StatusFlags) => cli.run(flags, (call) => showStatus(cli, call, flags)));
 }
 
 async function showStatus(cli: CommandLine, call: Call, { wait }: StatusFlags): Promise<ExitCode> {
   if (!cli.isCluster)
     throw new UsageError("status is about a cluster: give --kubeconfig or --context; of this host: berthctl check");
-  const limitMs = wait === undefined ? 0 : parseNumber("--wait", wait === true ? WAIT_S : wait) * 1_000;
+  const limitMs = wait === undefined ? 0 : parseSpan("--wait", wait === true ? WAIT : wait);
   const source = await cli.openCluster();
   try {
     const { readStatus } = await import("../status/read-status.ts");

@@ -25,6 +25,7 @@ export function addSupportBundle(cli: CommandLine): void {
     cli.command(
       "support-bundle",
       "Write a tar.gz with what a maintainer needs to know of this host or cluster; without secrets",
+      ["support-bundle", "support-bundle --file - > bundle.tar.gz"],
     ),
   )
     .option("--file <path>", "path of the bundle, - for stdout; default: berth-HOST-TIME.tar.gz")

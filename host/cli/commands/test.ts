@@ -32,6 +32,7 @@ export function addTest(cli: CommandLine): void {
     cli.command(
       "test",
       "Test a cluster: pods on each node, and whether gateways, nodes, pods and a service reach each other; all is removed",
+      ["test", "test --node worker-1 --timeout 3m"],
     ),
   )
     .option(

@@ -14,7 +14,8 @@ const VERSION_TABLE: Table<VersionRecord> = {
 };
 
 export function addVersion(cli: CommandLine): void {
-  withOutput(cli.command("version", "Show the versions of berthctl and of the agent, or of agents and controllers"))
+  const description = "Show the versions of berthctl and of the agent, or of agents and controllers";
+  withOutput(cli.command("version", description, ["version", "version --client"]))
     .option("--client", "only the version of berthctl")
     .action((flags: OutputFlags & { client?: boolean }) =>
       cli.run(flags, async ({ source, out }) => {

@@ -2,8 +2,9 @@
 import { type Command, Option } from "commander";
 import { splitList } from "../../../host/cli/arguments.ts";
 import { askForRecord } from "../../../host/cli/ask-agent.ts";
-import { type CommandLine, type OutputFlags, parseNumber, withRecordOutput } from "../../../host/cli/command-line.ts";
+import { type CommandLine, type OutputFlags, withRecordOutput } from "../../../host/cli/command-line.ts";
 import { ExitCode, UsageError } from "../../../host/cli/exit-code.ts";
+import { parseSpan } from "../../../host/cli/times.ts";
 import { formatRange, parseRange, type Range } from "../../../host/net/range.ts";
 import { cutRanges } from "../blocks/cut-ranges.ts";
 import { type ProbeRecord, probeRecord } from "../probe/probe-record.ts";
@@ -12,9 +13,29 @@ import type { AdoptOptions } from "./blocks/adopt.ts";
 import type { HubFlags, Places } from "./blocks/hub.ts";
 
 export function addBlocks(cli: CommandLine): void {
-  const blocks = cli.command("blocks", "Blocks of addresses that clusters lease from a hub");
+  const blocks = cli.command("blocks", "Blocks of addresses that clusters lease from a hub", [
+    "blocks",
+    "blocks leave --pool lan --hub-kubeconfig hub.conf",
+  ]);
   for (const add of SUBCOMMANDS) add(cli, blocks);
+  for (const command of blocks.commands) cli.withExamples(command, EXAMPLES[command.name()] ?? []);
 }
+
+const HUB = "--hub-kubeconfig hub.conf";
+
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  list: ["blocks list", "blocks list -o yaml"],
+  adopt: [`blocks adopt --range lan --pool lan ${HUB} --dry-run`, `blocks adopt --range lan --pool lan,dmz ${HUB}`],
+  leave: [`blocks leave --pool lan ${HUB}`, `blocks leave --pool lan --context east ${HUB}`],
+  release: [
+    `blocks release --cluster east --i-know-it-is-off ${HUB}`,
+    `blocks release --cluster east --range lan --i-know-it-is-off ${HUB}`,
+  ],
+  rejoin: [
+    `blocks rejoin --range lan --i-know-its-copy-is-off ${HUB}`,
+    `blocks rejoin --range lan --member east-2 --i-know-its-copy-is-off ${HUB}`,
+  ],
+};
 
 /** In the order of the help. */
 const SUBCOMMANDS: readonly ((cli: CommandLine, blocks: Command) => void)[] = [
@@ -30,10 +51,10 @@ const SUBCOMMANDS: readonly ((cli: CommandLine, blocks: Command) => void)[] = [
 const ADDRESSES_AT_ONCE = 256;
 
 /**
- * From one round of probes to the next: seconds. Three rounds take ten minutes, for agents of a cluster that is back
+ * From one round of probes to the next. Three rounds take ten minutes, for agents of a cluster that is back
  * trust what is eight minutes old (docs/decisions/0064); shorter ones are for tests.
  */
-const PROBE_INTERVAL_S = "300";
+const PROBE_INTERVAL = "5m";
 
 function addAdopt(cli: CommandLine, blocks: Command): void {
   withHub(
@@ -42,7 +63,7 @@ function addAdopt(cli: CommandLine, blocks: Command): void {
       .description("Turn pools whose ranges were cut by hand into blocks of a range; pods keep their addresses"),
   )
     .requiredOption("--range <name>", "the AddressRange of the hub")
-    .requiredOption("--pool <name...>", "pools of this cluster: all that it has of the range", splitList)
+    .requiredOption("--pool <names>", "pools of this cluster, with commas: all that it has of the range", splitList)
     .option("--member <name>", "name of this cluster's RangeMember, if that does not know it yet")
     .option("--other <file...>", "kubeconfigs of the segment's other clusters: what they have is left to them", [])
     .option("--dry-run", "show the blocks, or what is in the way, and do nothing")
@@ -78,11 +99,11 @@ function addRelease(cli: CommandLine, blocks: Command): void {
     .requiredOption("--cluster <name>", "the lost cluster, by spec.member of its RangeMembers")
     .requiredOption("--i-know-it-is-off", "nothing of it runs, and it will not start again by itself")
     .option("--range <name>", "only in this AddressRange; default: in all")
-    .addOption(new Option("--interval <seconds>", "from one round to the next").default(PROBE_INTERVAL_S).hideHelp())
+    .addOption(new Option("--interval <duration>", "from one round to the next").default(PROBE_INTERVAL).hideHelp())
     .action((flags: HubFlags & { readonly cluster: string; readonly range?: string; readonly interval: string }) =>
       cli.run({}, async (call) => {
         const { releaseCluster } = await import("./blocks/release.ts");
-        const intervalMs = parseNumber("--interval", flags.interval) * 1_000;
+        const intervalMs = parseSpan("--interval", flags.interval);
         return onHub(cli, flags, (places) =>
           releaseCluster(cli, call, places, { lost: flags.cluster, range: flags.range, intervalMs }),
         );

@@ -3,49 +3,51 @@ import { Option } from "commander";
 import { ALLOCATION_TABLE } from "../../../host/cli/allocation-table.ts";
 import { AgentError } from "../../../host/cli/ask-agent.ts";
 import type { ClusterSource } from "../../../host/cli/cluster-source.ts";
-import { type Call, type CommandLine, parseNumber } from "../../../host/cli/command-line.ts";
-import { withFilter } from "../../../host/cli/commands/allocations.ts";
+import type { Call, CommandLine } from "../../../host/cli/command-line.ts";
+import { type FilterFlags, namespaceOf, withFilter } from "../../../host/cli/commands/allocations.ts";
 import { ExitCode, UsageError } from "../../../host/cli/exit-code.ts";
 import { followRecords } from "../../../host/cli/follow-records.ts";
 import type { Source } from "../../../host/cli/source.ts";
+import { parseSpan } from "../../../host/cli/times.ts";
 import { pauseUnlessAborted } from "../../../host/lib/abort.ts";
 import { messageOf } from "../../../host/lib/describe.ts";
 import { replaceFile } from "../../../host/lib/replace-file.ts";
 import type { AllocationRecord } from "../../../host/records/allocation-record.ts";
 import type { ExportFlags, Form } from "./export/form.ts";
 
-interface Flags extends ExportFlags {
+interface Flags extends ExportFlags, FilterFlags {
   readonly watch?: boolean;
   readonly file?: string;
   readonly every: string;
-  readonly namespace?: string;
-  readonly pool?: string;
-  readonly state?: string;
 }
 
 export function addExport(cli: CommandLine): void {
   const command = cli
-    .command("export", "Write the addresses in use for another IPAM, a spreadsheet or a DNS server")
+    .command("export", "Write the addresses in use for another IPAM, a spreadsheet or a DNS server", [
+      "export -n shop > addresses.csv",
+      "export -o zone --origin pods.example.org --file pods.zone --watch",
+    ])
     .addOption(new Option("-o, --output <format>", "form").choices(["csv", "json", "zone"]).default("csv"))
     .option("--no-headers", "no line of titles")
     .option("-w, --watch", "go on, and print what changes")
     .option("--file <path>", "write this file, which is replaced as a whole; with --watch after each change")
-    .option("--every <seconds>", "with --watch and --file: replace it at most once in this time", "5");
+    .option("--every <duration>", "with --watch and --file: replace it at most once in this time", "5s");
   withFilter(command)
     .option("--cluster <name>", "name of the cluster, for its column")
     .option("--origin <domain>", "domain in which pods have their names")
     .option("--reverse <network>", "of a zone: PTR records of this network in place of A and AAAA")
-    .option("--ttl <seconds>", "of a zone: how long an answer may be kept", "30")
+    .option("--ttl <duration>", "of a zone: how long an answer may be kept", "30s")
     .option("--soa <name>", "of a zone: begin with SOA and NS records of this name server")
     .action((flags: Flags) => cli.run({}, (call) => runExport(call, flags, cli.options.node)));
 }
 
 async function runExport(call: Call, flags: Flags, node: string | undefined): Promise<ExitCode> {
-  const { watch = false, file, namespace, pool, state, output } = flags;
+  const { watch = false, file, pool, state, output } = flags;
+  const namespace = namespaceOf(flags);
   // Loads the schemas of names, which no other command needs.
   const { openForm } = await import("./export/form.ts");
   const form = openForm(flags);
-  const everyMs = parseNumber("--every", flags.every) * 1_000;
+  const everyMs = parseSpan("--every", flags.every);
   if (watch && output === "zone" && file === undefined)
     throw new UsageError("--watch of a zone needs --file, which is replaced after each change");
   const source = await call.source();

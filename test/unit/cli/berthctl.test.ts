@@ -21,12 +21,24 @@ describe("help and usage", () => {
     ["a missing argument", ["explain"], /missing required argument/],
     ["arguments that contradict each other", ["--socket", "/s", "--kubeconfig", "/k", "pools"], /give one of them/],
     ["a missing kubeconfig", ["--kubeconfig", "/no/k", "pools"], /"\/no\/k": found a file that cannot be read/],
-    ["a history of what is neither address nor pod", ["history", "nope"], /Expected an address, or a pod as namespace/],
+    ["a history of what is neither address nor pod", ["history", "a/b/c"], /Expected a pod as namespace/],
+    ["a pod of another namespace than -n", ["explain", "shop/web-0", "-n", "lab"], /is in namespace shop/],
     ["a time that does not exist", ["history", "10.6.0.7", "--at", "25:00"], /Time: found "25:00"/],
     ["the --timeout of nothing", ["--context", "c", "--timeout", "0", "recover"], /Option --timeout: found "0"/],
+    [
+      "a --timeout that no agent is asked with",
+      ["--timeout", "soon", "pools"],
+      /--timeout: found "soon", want a duration/,
+    ],
+    ["a list with blanks", ["network", "--type", "macvlan", "--master", "eth0", "eth1", "lan"], /too many arguments/],
     ["flags that make no network", ["network", "lan", "--type", "macvlan"], /Option --master: found nothing/],
   ])("%s is a usage error: 2", async (_, words, error) => {
     expect(await runBerthctl(...words)).toMatchObject({ code: 2, error: expect.stringMatching(error) });
+  });
+
+  it("no agent: where a cluster is asked", async () => {
+    const error = containing("connect ENOENT /nowhere/s; for a cluster: kubectl berth, or --kubeconfig FILE");
+    expect(await runBerthctl("--socket", "/nowhere/s", "pools")).toMatchObject({ code: 3, error });
   });
 
   it("options that choose the agent may stand before the command, too", async () => {
@@ -160,6 +172,31 @@ it("a refusal of the agent is its words: 1", async () => {
   expect(await run("explain", "web-0")).toMatchObject({ code: 1, out: words });
 });
 
+it.each([["web-0", "-n", "shop"], ["shop/web-0"], ["pod", "shop/web-0"]])(
+  "explain %j asks about pod shop/web-0",
+  async (...words) => {
+    answer({ [EXPLAIN.replace("default", "shop")]: { succeeds: true, lines: ["told"], nics: [] } });
+    expect(await run("explain", ...words)).toEqual({ code: 0, out: "told\n", error: "" });
+  },
+);
+
+it("explain: what an agent could not read is no verdict: 3", async () => {
+  answer({ [EXPLAIN]: { error: "What pod default/web-0 would get is unknown" } });
+  const error = "berthctl: What pod default/web-0 would get is unknown\n";
+  expect(await run("explain", "web-0")).toEqual({ code: 3, out: "", error });
+});
+
+it.each([["10.0.0.7"], ["shop/web-0"], ["web-0", "-n", "shop"]])("history takes %j", async (...words) => {
+  const query = words[0] === "10.0.0.7" ? "address=10.0.0.7" : "pod=shop%2Fweb-0";
+  answer({ [`/v1/history?${query}`]: { node: "n1", missing: 0, lines: [] } });
+  expect(await run("history", ...words)).toMatchObject({ code: 1, out: containing("No line about"), error: "" });
+});
+
+it("allocations -A wins over -n", async () => {
+  answer(pageOf(LINE));
+  expect((await run("allocations", "-n", "lab", "-A", "-o", "name")).out).toBe("10.0.0.1\n");
+});
+
 it("explain pool: its words, or why there are none", async () => {
   const refusal = { cniVersion: "1.1.0", code: 100, msg: 'There is no IPPool "b"' };
   const told = { succeeds: true, lines: ["pool a"], nics: [] };
@@ -174,7 +211,6 @@ describe("network", () => {
 
   it.each([
     ["eth0,eth1", "--master", "eth0,eth1"],
-    ["two values", "--master", "eth0", "eth1"],
     ["a flag twice", "--master", "eth0", "--master", "eth1"],
   ])("takes several masters as %s", async (_, ...words) => {
     const { code, out } = await network("--conflist", "--ipv4-pool=a,b", ...words);
@@ -182,6 +218,15 @@ describe("network", () => {
     const [ifacer, macvlan] = JSON.parse(out).plugins;
     const both = [ifacer.interfaces, macvlan.ipam.default_ipv4_ippool];
     expect(both.map((each) => each.join())).toEqual(["eth0,eth1", "a,b"]);
+  });
+
+  it("knows the coordinator's mode by two names, and says which is whose", async () => {
+    for (const flag of ["--coordinator-mode", "--mode"]) {
+      const { out } = await network("--conflist", "--master=eth0", "--mtu=9000", flag, "underlay");
+      expect(JSON.parse(out).plugins).toMatchObject([{ mode: "bridge", mtu: 9000 }, { mode: "underlay" }]);
+    }
+    const error = containing('Option --coordinator-mode: found "bridge", want one of "auto"');
+    expect(await network("--master=eth0", "--mode", "bridge")).toMatchObject({ code: 2, error });
   });
 
   it.each(["eth0,", ",eth0"])("refuses an empty word in %j", async (master) => {
@@ -240,6 +285,8 @@ describe("release and quarantine", () => {
     [["release", "10.0.0.300/x/y", "-y"], 2, "", /Expected a pod/],
     [["quarantine", "10.0.0.1/lab", "-y"], 0, `${line}Done\n`],
     [["quarantine", "10.0.0.1", "-y", "--for", "2", "--remove"], 0, `${line}Done\n`],
+    [["quarantine", "10.0.0.1", "-y", "--for", "2m", "--remove"], 0, `${line}Done\n`],
+    [["release", "none", "-n", "shop", "--dry-run"], 1, "The pod has no address on this node\n"],
     [["quarantine", "10.0.0.1", "-y", "--for", "soon"], 2, "", /Option --for/],
     [["quarantine", "shop/web-0", "-y"], 2, "", /Expected an address/],
   ])("%j ends with %i", async (words, code, out, error = /^$/) => {

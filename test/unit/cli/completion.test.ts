@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readMoreCommands } from "../../../host/bin/extensions.ts";
 import { createCommands } from "../../../host/cli/berthctl.ts";
@@ -49,6 +50,29 @@ it.each<[line: string, wanted: string]>([
 it("every option of a command is offered, and the global ones", async () => {
   const found = (await offered("allocations --")).split(" ");
   expect(found).toEqual(expect.arrayContaining(["--namespace", "--watch", "--socket", "--context", "--help"]));
+});
+
+const visible = (command: Command, above = ""): [name: string, command: Command][] =>
+  command
+    .createHelp()
+    .visibleCommands(command)
+    .filter((each) => each.name() !== "help")
+    .flatMap((each) => [[`${above}${each.name()}`, each], ...visible(each, `${each.name()} `)]);
+const optionsOf = ({ options, commands }: Command): (string | undefined)[] => [
+  ...options.flatMap(({ long, short }) => [long, short]),
+  ...commands.flatMap(optionsOf),
+];
+
+it.each(visible(root))("the help of %s has two examples, with options that it has", (name, command) => {
+  let help = "";
+  command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+  const examples = help.split("\nExamples:\n")[1]?.trimEnd().split("\n") ?? [];
+  expect(examples.length).toBeGreaterThanOrEqual(2);
+  for (const line of examples) {
+    expect(`${line} `).toMatch(new RegExp(`^  berthctl ${name} `));
+    const given = line.match(/(?<= )--?[a-zA-Z][a-z0-9-]*/g) ?? [];
+    expect([...optionsOf(command), ...optionsOf(root)]).toEqual(expect.arrayContaining(given));
+  }
 });
 
 it("the protocol is that of cobra", () => {

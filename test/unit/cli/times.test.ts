@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { UsageError } from "../../../host/cli/exit-code.ts";
-import { describeZone, parseTime } from "../../../host/cli/times.ts";
+import { describeZone, parseSpan, parseTime } from "../../../host/cli/times.ts";
 
 const zone = process.env.TZ;
 afterEach(() => {
@@ -46,3 +46,15 @@ it("a zone has its name and its distance then", () => {
   process.env.TZ = "America/St_Johns";
   expect(describeZone(new Date("2026-07-26T12:00:00Z"))).toBe("America/St_Johns, UTC-02:30");
 });
+
+it.each([
+  ["10s", 10_000],
+  ["1h30m", 5_400_000],
+  ["200ms", 200],
+  ["0.5", 500],
+  ["60", 60_000],
+])("the duration %s is %d ms", (text, wanted) => expect(parseSpan("--for", text)).toBe(wanted));
+
+it.each(["", "0", "-1", "0s", "10 s", "1d", "1.5s", "600h"])("%j is no duration", (text) =>
+  expect(() => parseSpan("--for", text)).toThrow(UsageError),
+);

@@ -30,6 +30,11 @@ describe("without --out", () => {
   });
 });
 
+it("of an IPAM that is not there: 1", async () => {
+  const text = "Nothing of spiderpool was found: 0 files for nodes, 0 patches, 0 addresses in use\n";
+  expect(await berthctl("spiderpool", poolsFile("none.yaml"))).toMatchObject({ code: 1, error: text });
+});
+
 describe("with --ips", () => {
   const specsOf = (out: string) => parseAllDocuments(out).map((document) => document.toJS().spec);
 

@@ -1,8 +1,8 @@
 /** The form that the options of `berthctl export` choose. */
 
-import { parseNumber } from "../../../../host/cli/command-line.ts";
 import { UsageError } from "../../../../host/cli/exit-code.ts";
 import type { Followed } from "../../../../host/cli/follow-records.ts";
+import { parseSpan } from "../../../../host/cli/times.ts";
 import { isDnsLabel } from "../../../../host/config/fields/names.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix } from "../../../../host/net/prefix.ts";
 import type { AllocationRecord } from "../../../../host/records/allocation-record.ts";
@@ -62,7 +62,7 @@ function openZone({ origin, reverse, ttl, soa }: ExportFlags): Form {
   if (origin === undefined) throw new UsageError("--output zone needs --origin, such as --origin pods.example");
   const options = {
     origin: parseDomain("--origin", origin),
-    ttlS: Math.ceil(parseNumber("--ttl", ttl)),
+    ttlS: Math.ceil(parseSpan("--ttl", ttl) / 1_000),
     reverse: reverse === undefined ? undefined : parseReverse(reverse),
     nameServer: soa === undefined ? undefined : parseDomain("--soa", soa),
   };

@@ -47,7 +47,12 @@ it.each<[name: string, flags: Row, ...plugins: object[]]>([
     { type: "bridge", bridge: "cni0", ipam: { ...BERTH, ...POOLS } },
     COORDINATOR,
   ],
-  ["ptp in CNI 1.1", { type: "ptp", cniVersion: "1.1.0" }, { type: "ptp", ipam: BERTH }, COORDINATOR],
+  [
+    "ptp in CNI 1.1, with an MTU",
+    { type: "ptp", cniVersion: "1.1.0", mtu: "9000" },
+    { type: "ptp", mtu: 9000, ipam: BERTH },
+    COORDINATOR,
+  ],
   [
     "settings of the coordinator: text, truth, number, list with commas, JSON",
     { type: "ptp", settings: SETTINGS },
@@ -74,6 +79,8 @@ const refused: [flags: Row, text: string][] = [
   [{ type: "bridge", vlan: "3" }, '--vlan: found "3", want --type macvlan, ipvlan or sriov, not bridge'],
   [{ ...MACVLAN, vlan: "5000" }, "--vlan: found 5000, want a whole number from 0 to 4094"],
   [{ type: "sriov", vlan: "4095", conflist: true }, '--vlan: found "4095", want a whole number from 0 to 4094'],
+  [{ ...MACVLAN, mtu: "9k" }, '--mtu: found "9k", want a whole number from 68 to 65535'],
+  [{ type: "sriov", mtu: "9000", conflist: true }, '--mtu: found "9000", want no --type sriov'],
   [{ ...MACVLAN, bondMode: "1" }, '--bond-mode: found "1", want at least two values of --master'],
   [{ ...MACVLAN, master: ["eth0", "eth1"], bondMode: "7" }, '--bond-mode: found "7", want a mode from 0 to 6'],
   [{ ...MACVLAN, master: ["eth0", "eth0"] }, '--master: found "eth0", want another interface than entry [0]'],
@@ -86,8 +93,11 @@ const refused: [flags: Row, text: string][] = [
   [{ ...MACVLAN, conflist: true, namespace: "shop" }, '--namespace: found "shop", want no --conflist'],
   [{ ...MACVLAN, namespace: "a.b" }, '--namespace: found "a.b", want the name of a namespace'],
   [{ ...MACVLAN, cniVersion: "2.0.0" }, '--cni-version: found "2.0.0", want one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0'],
-  [{ ...MACVLAN, settings: { mode: "both" } }, '--mode: found "both", want one of "auto"'],
-  [{ ...MACVLAN, settings: { mode: "auto" }, coordinator: false }, '--mode: found "auto", want no --no-coordinator'],
+  [{ ...MACVLAN, settings: { mode: "both" } }, '--coordinator-mode: found "both", want one of "auto"'],
+  [
+    { ...MACVLAN, settings: { mode: "auto" }, coordinator: false },
+    '--coordinator-mode: found "auto", want no --no-coordinator',
+  ],
 ];
 
 it("docs/network.md lists the versions", () => {
