@@ -84,20 +84,22 @@ function usedOf({ states }: Pool): number {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** A line above its axes: from nothing to the highest count, from `span` ago to now. The text says what it shows. */
+/** A line that fills its frame: lowest to highest count, from `span` ago to now. The text says the same. */
 function chartOf(used: readonly number[], span: string): HTMLElement {
   const chart = document.createElementNS(SVG, "svg");
   chart.setAttribute("viewBox", "0 0 100 100");
   chart.setAttribute("preserveAspectRatio", "none");
   const line = document.createElementNS(SVG, "polyline");
-  const high = Math.max(1, ...used);
-  const points = used.map((count, at) => `${(100 * at) / (used.length - 1)},${100 - (98 * count) / high}`);
+  const [low, high] = [Math.min(...used), Math.max(...used)];
+  // One that does not change is in the middle.
+  const heightOf = (count: number): number => (high === low ? 50 : 2 + (96 * (high - count)) / (high - low));
+  const points = used.map((count, at) => `${(100 * at) / (used.length - 1)},${heightOf(count)}`);
   line.setAttribute("points", points.join(" "));
   chart.append(line);
   const figure = make(
     "figure",
     make("span", high.toLocaleString("en")),
-    make("span", "0"),
+    make("span", low.toLocaleString("en")),
     chart,
     make("span", `${span} ago`),
     make("span", "now"),

@@ -309,7 +309,8 @@ function explainPod(name: string): void {
       output.replaceChildren();
       throw error;
     });
-    const verdict = make("p", succeeds ? "An ADD of the pod would succeed." : "An ADD of the pod would be refused.");
+    // It may be unknown, or not be Berth's to say: the first line is the outcome.
+    const verdict = make("p", succeeds ? "An ADD of the pod would succeed." : lines[0]);
     verdict.className = "bad";
     output.replaceChildren(verdict, make("pre", lines.join("\n")));
   });
@@ -369,12 +370,7 @@ function swatchOf(kind: (typeof KINDS)[number]): HTMLCanvasElement {
 async function showTable(model: MapModel, block: Block): Promise<void> {
   const turn = ++tableTurn;
   if (block.bits > LISTED_BITS) {
-    fillTable(
-      find("table"),
-      `Parts of ${model.describe(block)}`,
-      ["Part", ...KINDS.map((kind) => KIND_TEXTS[kind])],
-      partsOf(model, block),
-    );
+    fillTable(find("table"), `Parts of ${model.describe(block)}`, ...partsOf(model, block));
     return;
   }
   const end = Math.min(block.first + 2 ** block.bits, model.size);
@@ -401,15 +397,16 @@ async function showTable(model: MapModel, block: Block): Promise<void> {
   fillTable(find("table"), `Addresses of ${model.describe(block)}`, heads, rows);
 }
 
+/** Returns heads and rows of the parts. A kind that none of them has needs no column. */
 function partsOf(model: MapModel, { first, bits }: Block) {
   const parts = Array.from({ length: 16 }, (_, at) => ({ first: first + at * 2 ** (bits - 4), bits: bits - 4 }));
-  return parts
-    .filter((part) => part.first < model.size)
-    .map((part) => {
-      const counts = model.count(part);
-      const link = makeLink(model.describe(part), () => view.fit(part));
-      return [link, ...KINDS.map((kind) => counts[kind].toLocaleString("en"))];
-    });
+  const counted = parts.filter((part) => part.first < model.size).map((part) => ({ part, counts: model.count(part) }));
+  const kinds = KINDS.filter((kind) => counted.some(({ counts }) => counts[kind] > 0));
+  const rows = counted.map(({ part, counts }) => {
+    const link = makeLink(model.describe(part), () => view.fit(part));
+    return [link, ...kinds.map((kind) => counts[kind].toLocaleString("en"))];
+  });
+  return [["Part", ...kinds.map((kind) => KIND_TEXTS[kind])], rows] as const;
 }
 
 async function search(text: string): Promise<void> {
