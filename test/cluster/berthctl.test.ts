@@ -222,6 +222,12 @@ describe("pod", () => {
   ])("%s", async (_, words, code) => expect((await berth(...words)).code).toBe(code));
 });
 
+it("Tab offers pods that have addresses, and pods that wait, to each command that takes a pod", async () => {
+  await world.createPod({ name: "waits", node: "n1" });
+  for (const command of ["explain", "pod", "history", "release"])
+    expect((await berth("__complete", command, "shop/w")).out, command).toBe("shop/waits\nshop/web-0\n:4\n");
+});
+
 it("version has that of the API server", async () => {
   expect((await berth("version")).out).toMatch(/^COMPONENT +VERSION +RUNNING\nberthctl .*\nAPI server +v1\./);
 });

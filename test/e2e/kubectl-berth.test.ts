@@ -31,7 +31,7 @@ beforeAll(() => {
 /** A kubeconfig whose context has a namespace, and another that has none. */
 const CONTEXTS = `
 current-context: a
-contexts: [{name: a, context: {cluster: c, namespace: shop}}, {name: one, context: {cluster: c}}]
+contexts: [{name: a, context: {cluster: c, namespace: shop}}, {name: two, context: {cluster: c}}]
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:9"}}]
 `;
 
@@ -81,11 +81,12 @@ it.each([
 });
 
 it("a context without a namespace means default, one that is not there is named by its option", async () => {
-  expect((await call("--context", "one", "--node", "b", "history", "web-0")).stderr).toBe("");
+  const asked = exec("agent-2", "history default/web-0").replace("kubectl", "kubectl --context=two");
+  expect((await call("--context", "two", "--node", "b", "history", "web-0")).stdout).toBe(asked);
   const { exitCode, stderr } = await call("--context", "nope", "history", "web-0");
   expect([exitCode, stderr]).toEqual([
     2,
-    expect.stringMatching(/field "--context": found "nope", want the name of a context: "a", "one"/),
+    expect.stringMatching(/field "--context": found "nope", want the name of a context: "a", "two"/),
   ]);
 });
 

@@ -42,7 +42,7 @@ export function addHistory(cli: CommandLine): void {
     ["history 10.6.0.21 --at 14:02", "history web-0 -n shop --since 1h"],
   );
   withOutput(command)
-    .argument("<subject>", "address; namespace/name of a pod, or its name with -n")
+    .argument("<address|pod>", "address; namespace/name of a pod, or its name with -n")
     .option("-n, --namespace <name>", NAMESPACE_OF_POD)
     .option("--at <time>", "only the pod that had the address then: 14:02, 1h (ago), or 2026-01-31T14:02:00Z")
     .option("--since <time>", "lines from this time on")
