@@ -17,7 +17,9 @@ import {
   SECOND,
   THIRD,
 } from "./coordinator-nics.ts";
+import { readDocumentsOf } from "./pages/script.ts";
 
+const ROUTE_NIC = "ipam.vendor.io/default-route-nic";
 const NICS: readonly NicPlace[] = [FIRST, SECOND, THIRD];
 const namesOf = (nics: readonly NicPlace[]): string => nics.map(({ ifName }) => ifName).join(", ");
 const titleOf = ({
@@ -50,7 +52,8 @@ function inLab(prefix: string, families: readonly Family[]): void {
   let pods = 0;
 
   beforeAll(async () => {
-    const annotated = podManifest("shop", "annotated", { "default-route-nic": "net1" });
+    const { [ROUTE_NIC]: nic } = readDocumentsOf("docs/recipes/second-default-route.md").at(-1).metadata.annotations;
+    const annotated = podManifest("shop", "annotated", { [ROUTE_NIC]: nic });
     lab = await makeNicLab(prefix, { families, config: { "pod.yaml": annotated } });
   });
 

@@ -9,6 +9,7 @@ import { CONF, ipPool } from "../lab/manifests.ts";
 import { withWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { PATIENCE } from "../lab/waiting.ts";
+import { readDocumentsOf } from "./pages/script.ts";
 
 const NETWORK = `bn-${process.pid}`;
 const CONFIG = { "conf.yaml": CONF, "four.yaml": ipPool("four", "10.66.0.0/24", { gateway: "10.66.0.1" }) };
@@ -60,4 +61,21 @@ it.each(rows)("a pod gets its NIC and an address: %s", async (_, args, nic) => {
     },
     { node },
   );
+});
+
+it("the MTU of docs/recipes is that of the pod's NIC and of its pair", async () => {
+  const [pool, definition] = readDocumentsOf("docs/recipes/mtu-9000.md");
+  const own = definition.spec.config
+    .replaceAll('"eth0"', '"uplink"')
+    .replace('"name": "jumbo"', `"name": "${NETWORK}"`);
+  await writeFile(join(confDir, "10.conflist"), own);
+  for (const name of ["uplink", "wire"]) await node.ip(`link set ${name} mtu 9000`);
+  const work = async ({ agent, sandbox }: Parameters<Parameters<typeof withWorld>[1]>[0]) => {
+    const call = (command: "add" | "del") => cnitool(command, NETWORK, sandbox.path, { confDir, env: agent.env, node });
+    const added = await call("add");
+    expect(added.exitCode, added.text).toBe(0);
+    for (const link of ["eth0", "veth0"]) expect(await sandbox.ip(`link show ${link}`)).toContain(" mtu 9000 ");
+    await call("del");
+  };
+  await withWorld({ "conf.yaml": CONF, "pool.yaml": JSON.stringify(pool) }, work, { node });
 });

@@ -95,14 +95,10 @@ const SHARED = new Map(
     .map((option) => [describeOption(option), option]),
 );
 
-/** One line for a command: its arguments, what it does, its options by name. */
+/** One line for a command: its arguments, and what it does. */
 function row(command: Command): string {
   const words = usageOf(command).replace(" [options]", "").replaceAll("|", "\\|");
-  const isKey = ({ description }: Option): boolean => description.startsWith("coordinator: ");
-  const options = optionsOf(command);
-  const names = options.filter((option) => !isKey(option)).map(({ long, short }) => `\`${long ?? short}\``);
-  if (options.some(isKey)) names.push("keys of the [coordinator](resources.md#coordinator)");
-  return `| \`${words}\` | ${command.description()} | ${names.join(", ")} |`;
+  return `| \`${words}\` | ${command.description()} |`;
 }
 
 /** Returns the text of docs/berthctl.md. */
@@ -156,10 +152,10 @@ export function berthctlPage(): string {
     "",
     "## Commands",
     "",
-    "`berthctl COMMAND --help` explains each option.",
+    "`berthctl COMMAND --help` has all options, and examples.",
     "",
-    "| Command | What it does | Options |",
-    "|---|---|---|",
+    "| Command | What it does |",
+    "|---|---|",
     ...commands.map(row),
     "",
     "## Options of several commands",

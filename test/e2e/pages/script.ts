@@ -6,6 +6,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { parseAllDocuments } from "yaml";
 import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
 import type { CommandOutcome } from "../../lab/command.ts";
 import { type ExecutedPart, isExecuted, PARTS, type Place } from "./table.ts";
@@ -57,6 +58,12 @@ export function findBlocks(text: string, language = "sh"): Block[] {
     }
   }
   return blocks;
+}
+
+/** The YAML documents of the page, in its order. */
+export function readDocumentsOf(page: string) {
+  const blocks = findBlocks(readFileSync(join(root, page), "utf8"), "yaml");
+  return blocks.flatMap(({ lines }) => parseAllDocuments(lines.join("\n")).map((document) => document.toJS()));
 }
 
 /** The texts that the page says its commands print: blocks without a language. */

@@ -1,12 +1,12 @@
-/** The pages for users: docs/README.md lists them in four groups, and together they stay short enough to be read. */
+/** The pages for users: docs/README.md lists them in groups, and together they stay short enough to be read. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { root } from "./sources.ts";
 
-const GROUPS = ["Start", "Do", "Look up", "Understand"] as const;
+const GROUPS = ["Start", "Recipes", "Do", "Look up", "Understand"] as const;
 const MAX_LINES = 12;
-/** Words of all pages of the four groups together, outside of blocks of code; a word has a letter or a digit. */
+/** Words of all pages of these groups together, outside of blocks of code; a word has a letter or a digit. */
 const MAX_WORDS = 35_000;
 
 function read(name: string): string {
@@ -27,7 +27,7 @@ function pagesOf(group: string): string[] {
   return [
     ...rowsOf(group)
       .join("\n")
-      .matchAll(/\]\(([a-z-]+\.md)(?:#[^)]*)?\)/g),
+      .matchAll(/\]\(((?:recipes\/)?[a-z0-9-]+\.md)(?:#[^)]*)?\)/g),
   ].map(([, name = ""]) => name);
 }
 
@@ -43,13 +43,16 @@ describe("docs/README.md", () => {
   });
 
   it("has every page of docs in one group", () => {
-    const names = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "README.md");
+    const all = ["", "recipes/"].flatMap((folder) =>
+      readdirSync(join(root, "docs", folder)).map((name) => folder + name),
+    );
+    const names = all.filter((name) => name.endsWith(".md") && name !== "README.md");
     const listed = [...GROUPS, "For developers"].flatMap(pagesOf);
     expect(listed.toSorted()).toEqual(names.toSorted());
   });
 });
 
-it.each(pagesOf("Do"))("%s begins with what the reader has and gets", (name) => {
+it.each([...pagesOf("Recipes"), ...pagesOf("Do")])("%s begins with what the reader has and gets", (name) => {
   expect(read(name)).toMatch(/^(?:<!--.*-->\n\n)?# .+\n\nYou have: (?:.+\n)+\nYou get: /);
 });
 
