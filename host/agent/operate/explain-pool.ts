@@ -8,7 +8,7 @@ import { familyName } from "../../ipam/model.ts";
 import { listSome } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
-import { formatRange, type Range } from "../../net/range.ts";
+import { formatRange, type Range, rangesOverlap } from "../../net/range.ts";
 
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -50,7 +50,7 @@ function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
     ...(generated === undefined ? [] : [`wants: ${addresses(generated.wanted)} (${generated.reason})`]),
     `has: ${addresses(sizeOfPool(pool))} of ${familyName(spec.family)} network ${formatPrefix(spec.subnet)}${list(spec.ranges)}`,
     inUse(facts),
-    ...neverAllocated(facts),
+    ...neverAllocated(pool, facts),
     ...(generated === undefined ? [] : supply(pool, generated, facts)),
     ...(source === undefined ? [] : [...blocksOf(source), ...shortfallOf(pool, facts.live)]),
   ];
@@ -94,9 +94,14 @@ function inUse({ live, counts }: PoolFacts): string {
   return `in use: ${total - free}; ${free} of ${total} are free, as far as this node knows`;
 }
 
-function neverAllocated({ exceptions }: PoolFacts): string[] {
-  if (exceptions.length === 0) return [];
-  return [`never allocated: ${some(exceptions.map(({ ip, why }) => `${formatIp(ip)} (${why})`))}`];
+function neverAllocated({ spec: { addressSpace, ranges } }: IpPool, { exceptions, reserved }: PoolFacts): string[] {
+  const own = reserved.filter(({ spec }) => spec.addressSpace === addressSpace);
+  const taken = own.flatMap(({ name, spec }) => {
+    const inPool = spec.ranges.filter((range) => ranges.some((each) => rangesOverlap(each, range)));
+    return inPool.map((range) => `${formatRange(range)} (ReservedIP "${name}" has it)`);
+  });
+  const all = [...exceptions.map(({ ip, why }) => `${formatIp(ip)} (${why})`), ...taken];
+  return all.length === 0 ? [] : [`never allocated: ${some(all)}`];
 }
 
 function supply(pool: IpPool, generated: SubnetPoolSpec, { live }: PoolFacts): string[] {

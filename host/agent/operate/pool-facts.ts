@@ -10,6 +10,7 @@ import { tryOr } from "../../lib/try-or.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 import type { OccupiedIp } from "../../resources/occupied-ips.ts";
+import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import type { LiveObjects, ReadResult } from "../backend.ts";
 import type { PoolInventory } from "../ipam/pool-inventory.ts";
@@ -45,6 +46,7 @@ export interface PoolFacts {
   readonly counts: { readonly total: bigint; readonly free: bigint } | undefined;
   /** Addresses of its ranges that are routers' or other machines', as far as this node knows. */
   readonly exceptions: readonly OccupiedIp[];
+  readonly reserved: readonly ReservedIp[];
   /** Undefined in the embedded mode. */
   readonly live: LiveFacts | undefined;
 }
@@ -59,7 +61,7 @@ const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** Rejects with CniError 100 when there is no such pool. */
 export async function gatherPoolFacts({ inventory, live }: PoolFactsDeps, name: string): Promise<PoolFacts> {
-  const { pools, refused } = await inventory.loaded();
+  const { pools, refused, reserved } = await inventory.loaded();
   const watched = pools.get(name);
   const refusal = refused.get(name);
   const object = live === undefined || !OBJECT_NAME.test(name) ? undefined : await live.read("ippools", name);
@@ -69,7 +71,7 @@ export async function gatherPoolFacts({ inventory, live }: PoolFactsDeps, name: 
     throw new CniError(ErrorCode.NoPoolMatches, `There is no IPPool "${name}"`);
   }
   const counts = inventory.poolCache.counts(name);
-  const facts = { name, pool, refusal, counts, exceptions: inventory.poolCache.exceptionsOf(name) };
+  const facts = { name, pool, refusal, counts, exceptions: inventory.poolCache.exceptionsOf(name), reserved };
   if (live === undefined || object === undefined) return { ...facts, live: undefined };
   const from = pool?.spec.generated?.subnet;
   const [usage, subnet] = await Promise.all([

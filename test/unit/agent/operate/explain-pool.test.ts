@@ -31,7 +31,7 @@ const LIVE: LiveFacts = {
 };
 
 const facts = (more: Partial<PoolFacts>): PoolFacts => {
-  return { name: "web", pool: five(), refusal: undefined, counts, exceptions: [], live: LIVE, ...more };
+  return { name: "web", pool: five(), refusal: undefined, counts, exceptions: [], reserved: [], live: LIVE, ...more };
 };
 
 function check(name: string, more: Partial<PoolFacts>, wanted: readonly string[]): void {
@@ -83,6 +83,17 @@ describe("a generated pool", () => {
     'Subnet "blue": 20 of 20 addresses assigned to 2 pools, 0 not assigned; most have "db" (StatefulSet shop/db, 15), "web" (Deployment shop/web, 5)',
     "when Deployment shop/web is gone: the pool is deleted when its last address is free (ippool-reclaim is true)",
   ]);
+
+  it("says which of its addresses a ReservedIP of its address space has", () => {
+    const reserved = [
+      ["10.6.0.4-10.6.0.9", ""],
+      ["10.6.0.5", "lab"],
+      ["10.6.0.6", ""],
+    ].map(([ips = "", addressSpace = ""]) => {
+      return { kind: "ReservedIP", name: "printer", spec: { family: 4, ranges: [range(ips)], addressSpace } } as const;
+    });
+    expect(line({ reserved }, "never")).toBe('never allocated: 10.6.0.4-10.6.0.9 (ReservedIP "printer" has it)');
+  });
 
   const inTheWay = (more: Partial<PoolFacts>) => line(more, "in the way");
   it("that lacks some: what its condition says", () => {
