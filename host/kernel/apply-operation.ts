@@ -4,34 +4,27 @@
  * Effects: those of the open namespaces.
  */
 import { invariant } from "../lib/invariant.ts";
-import type { Operation, RouteRank, Veth } from "../plan/operation.ts";
+import type { Operation, Veth } from "../plan/operation.ts";
 import type { LinkSettings, Place } from "../plan/state.ts";
 import { createDevice, deleteDevice, setBond, tryMember } from "./devices.ts";
 import { ENODEV, ENOENT } from "./errno.ts";
-import type { Address } from "./netlink/address/address.ts";
-import { createAddress, deleteAddress, newAddress } from "./netlink/address/requests.ts";
+import { deleteAddress, newAddress } from "./netlink/address/requests.ts";
 import type { Conversation, Request } from "./netlink/conversation.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import type { LinkChange } from "./netlink/link/link.ts";
 import { addAltName, deleteAltName, findLink, linkChange, newLink, setLink } from "./netlink/link/requests.ts";
 import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
-import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
+import { neighbourOf } from "./netlink/neighbour/neighbour.ts";
 import { deleteNeighbour, listNeighbours, newNeighbour, putNeighbour } from "./netlink/neighbour/requests.ts";
 import { createTable, deleteTable } from "./netlink/nftables/requests.ts";
-import { createRoute, deleteWholeRoute, type ListedRoutes, newRoute } from "./netlink/route/requests.ts";
-import type { Route } from "./netlink/route/route.ts";
-import { createRule, deleteWholeRule, type ListedRules, newRule } from "./netlink/rule/requests.ts";
+import { deleteWholeRoute, type ListedRoutes, newRoute } from "./netlink/route/requests.ts";
+import { deleteWholeRule, type ListedRules, newRule } from "./netlink/rule/requests.ts";
 import type { NamespaceSource } from "./open-namespace.ts";
 import { addressFrom, type IndexOf, neighbourFrom, routeFrom } from "./state-values.ts";
 import { SysctlError, writeSysctl } from "./sysctl.ts";
 
 /** Both namespaces. */
 export type Namespaces = Readonly<Record<Place, NamespaceSource>>;
-
-/** Looks the link up each time: a name may have been reassigned between two calls. */
-function indexIn({ route }: NamespaceSource): IndexOf {
-  return (name) => findLink(route, name)?.index;
-}
 
 /** Returns the value; throws NetlinkError if it is undefined because its link does not exist. */
 function requireLink<T>(value: T | undefined, link: string | undefined): T {
@@ -56,43 +49,13 @@ function changeFrom({ master, ...settings }: LinkSettings, indexOf: IndexOf): Li
  * Changes the link. When its MAC changes, the kernel drops all of its neighbours; the permanent ones are added again.
  */
 function setKeepingNeighbours(route: Conversation, index: number, settings: LinkChange): void {
-  const known = settings.mac === undefined ? [] : listNeighbours(route, index).map(neighbourOf);
-  const fixed = known.filter((one) => one !== undefined && (one.state & NUD_PERMANENT) !== 0);
+  const known = settings.mac === undefined ? [] : listNeighbours(route, index);
+  const fixed = known.filter(({ state }) => (state & NUD_PERMANENT) !== 0).flatMap((one) => neighbourOf(one) ?? []);
   try {
     setLink(route, index, settings);
   } finally {
-    for (const one of fixed) if (one !== undefined) putNeighbour(route, one);
+    for (const one of fixed) putNeighbour(route, one);
   }
-}
-
-/** Requests that add and remove an object that belongs to a link. */
-interface Requests<T> {
-  readonly add: (conversation: Conversation, thing: T) => void;
-  readonly remove: (conversation: Conversation, thing: T) => unknown;
-}
-
-const addresses: Requests<Address> = { add: createAddress, remove: deleteAddress };
-const neighbours: Requests<Neighbour> = { add: putNeighbour, remove: deleteNeighbour };
-
-function routesBeside(beside: RouteRank | undefined, listed: ListedRoutes): Requests<Route> {
-  return {
-    add: (conversation, route) => createRoute(conversation, route, beside),
-    remove: (conversation, route) => deleteWholeRoute(conversation, route, listed),
-  };
-}
-
-/**
- * Adds or removes the object. Adding fails without the link; removing succeeds, since the object was deleted with its
- * link.
- */
-function change<T>(
-  kind: Operation["kind"],
-  { route }: NamespaceSource,
-  requests: Requests<T>,
-  { value, link }: { readonly value: T | undefined; readonly link: string | undefined },
-): void {
-  if (kind.startsWith("add-")) requests.add(route, requireLink(value, link));
-  else if (value !== undefined) requests.remove(route, value);
 }
 
 /** Per namespace, the routes and rules that consecutive deletions have listed. Any other operation discards them. */
@@ -176,65 +139,68 @@ export function requestOf(
  * for the deletion of a veth. Throws NetlinkError or SysctlError; see {@link isGone}.
  */
 export function applyOperation(operation: Operation, namespaces: Namespaces, state: ListedState = new Map()): void {
+  invariant(operation.kind !== "delete-veth", "A veth must be deleted by the link remover");
+  const single = requestOf(operation, namespaces, (place, link) => findLink(namespaces[place].route, link)?.index);
+  if (single !== undefined) {
+    state.clear();
+    namespaces[single.place].route.request(single.request);
+  } else if ("place" in operation) applySteps(operation, namespaces[operation.place], state);
+}
+
+/** Applies an operation that is no single request. The deletion of an object of a link succeeds without the link. */
+function applySteps(
+  operation: Extract<Operation, { readonly place: Place }>,
+  source: NamespaceSource,
+  state: ListedState,
+): void {
   const { kind } = operation;
-  if ("veth" in operation) {
-    invariant(kind === "add-veth", "A veth must be deleted by the link remover");
-    namespaces.host.route.request(newVeth(operation.veth, namespaces));
-    return;
-  }
-  const source = namespaces[operation.place];
+  const { route } = source;
   const listed = listedStateOf(state, source, kind);
-  const indexOf = indexIn(source);
+  const indexOf: IndexOf = (name) => findLink(route, name)?.index;
   switch (operation.kind) {
     case "add-device":
-      createDevice(source.route, operation.device);
+      createDevice(route, operation.device);
       return;
     case "delete-device":
-      deleteDevice(source.route, operation.device);
+      deleteDevice(route, operation.device);
       return;
     case "set-bond":
-      setBond(source.route, operation.link, operation.to);
+      setBond(route, operation.link, operation.to);
       return;
     case "try-member":
-      tryMember(source.route, operation.link, operation.bond);
+      tryMember(route, operation.link, operation.bond);
       return;
     case "set-link": {
       const index = requireLink(indexOf(operation.link), operation.link);
-      setKeepingNeighbours(source.route, index, changeFrom(operation.to, indexOf));
+      setKeepingNeighbours(route, index, changeFrom(operation.to, indexOf));
       return;
     }
     case "add-alt-name":
     case "delete-alt-name": {
       const setName = kind === "add-alt-name" ? addAltName : deleteAltName;
-      setName(source.route, requireLink(indexOf(operation.link), operation.link), operation.altName);
+      setName(route, requireLink(indexOf(operation.link), operation.link), operation.altName);
       return;
     }
     case "set-sysctl":
       writeSysctl(source, operation.key, operation.to);
       return;
-    case "add-address":
     case "delete-address": {
-      const { address } = operation;
-      change(kind, source, addresses, { value: addressFrom(address, indexOf), link: address.link });
+      const address = addressFrom(operation.address, indexOf);
+      if (address !== undefined) deleteAddress(route, address);
       return;
     }
-    case "add-neighbour":
     case "delete-neighbour": {
-      const { neighbour } = operation;
-      change(kind, source, neighbours, { value: neighbourFrom(neighbour, indexOf), link: neighbour.link });
+      const neighbour = neighbourFrom(operation.neighbour, indexOf);
+      if (neighbour !== undefined) deleteNeighbour(route, neighbour);
       return;
     }
-    case "add-route":
     case "delete-route": {
-      const { route, beside } = operation;
-      change(kind, source, routesBeside(beside, listed.routes), { value: routeFrom(route, indexOf), link: route.link });
+      const found = routeFrom(operation.route, indexOf);
+      if (found !== undefined) deleteWholeRoute(route, found, listed.routes);
       return;
     }
-    case "add-rule":
-      createRule(source.route, operation.rule);
-      return;
     case "delete-rule":
-      deleteWholeRule(source.route, operation.rule, listed.rules);
+      deleteWholeRule(route, operation.rule, listed.rules);
       return;
     case "add-table":
       createTable(source.netfilter, operation.table, operation.before !== undefined);

@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { createLink } from "../../host/kernel/netlink/link/requests.ts";
-import { createRoute, deleteWholeRoute, listRoutes } from "../../host/kernel/netlink/route/requests.ts";
+import { deleteWholeRoute, listRoutes, newRoute } from "../../host/kernel/netlink/route/requests.ts";
 import { type Route, routeOf } from "../../host/kernel/netlink/route/route.ts";
-import { createRule, deleteWholeRule } from "../../host/kernel/netlink/rule/requests.ts";
+import { deleteWholeRule, newRule } from "../../host/kernel/netlink/rule/requests.ts";
 import type { Rule } from "../../host/kernel/netlink/rule/rule.ts";
 import { ip, prefix } from "../world/values.ts";
 import { linkIn, makeRoom, type Room } from "./kernel-room.ts";
@@ -55,7 +55,7 @@ it.each(others)("a rule of others with %s stays when ours is gone, and when ours
   expect(deleteWholeRule(room.here, ours)).toBe(false);
   expect(show("rule")).toBe(before);
   show("rule del pref 900");
-  createRule(room.here, ours);
+  room.here.request(newRule(ours));
   show(line);
   expect(deleteWholeRule(room.here, ours)).toBe(true);
   expect(show("rule")).toBe(before);
@@ -63,7 +63,7 @@ it.each(others)("a rule of others with %s stays when ours is gone, and when ours
 
 it("a rule that the kernel would take instead is a refusal", () => {
   show("rule add pref 900 fwmark 7 lookup 500 protocol 98");
-  createRule(room.here, ours);
+  room.here.request(newRule(ours));
   const before = show("rule");
   const message =
     "Cannot delete IPv4 rule pref 900 from all lookup 500 proto 98: resource busy or locked (EBUSY): a rule with";
@@ -74,13 +74,13 @@ it("a rule that the kernel would take instead is a refusal", () => {
 it("the opposite of ours, which the kernel does not let stand beside ours, stays", () => {
   show("rule add not pref 900 lookup 500 protocol 98");
   const before = show("rule");
-  expect(() => createRule(room.here, ours)).toThrow(/EEXIST/);
+  expect(() => room.here.request(newRule(ours))).toThrow(/EEXIST/);
   expect(deleteWholeRule(room.here, ours)).toBe(false);
   expect(show("rule")).toBe(before);
 });
 
 it("a rule without an owner is not one with an owner", () => {
-  createRule(room.here, ours);
+  room.here.request(newRule(ours));
   expect(deleteWholeRule(room.here, { ...ours, protocol: 0 })).toBe(false);
   expect(deleteWholeRule(room.here, { ...ours, family: 6 })).toBe(false);
   expect(deleteWholeRule(room.here, ours)).toBe(true);
@@ -133,7 +133,7 @@ const roundTrips: [what: string, mine: () => Route][] = [
 const hops = (...gateways: string[]) => gateways.map((one) => ({ gateway: ip(one), link, weight: 1, flags: 0 }));
 
 it.each(roundTrips)("a route %s is deleted, once", (_, mine) => {
-  createRoute(room.here, mine());
+  room.here.request(newRoute(mine()));
   expect(deleteWholeRoute(room.here, mine())).toBe(true);
   expect(deleteWholeRoute(room.here, mine())).toBe(false);
   expect(deleteWholeRoute(room.here, { ...mine(), nextHops: undefined, link: 999 })).toBe(false);
@@ -147,7 +147,7 @@ it("a route by a next hop object is read, deleted and made again as it was", () 
   const [told = expect.unreachable()] = listRoutes(room.here, { table: 500, family: 4 }).map(routeOf);
   expect(deleteWholeRoute(room.here, told)).toBe(true);
   expect(show("route show table 500")).toBe("");
-  createRoute(room.here, told);
+  room.here.request(newRoute(told));
   expect(show("route show table 500")).toBe(before);
   show("nexthop del id 5");
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Address, addressOf } from "../../../host/kernel/netlink/address/address.ts";
-import { createAddress, deleteAddress, findAddresses } from "../../../host/kernel/netlink/address/requests.ts";
+import { deleteAddress, findAddresses, newAddress } from "../../../host/kernel/netlink/address/requests.ts";
 import { attribute } from "../../../host/kernel/netlink/attribute.ts";
 import { decodeAddress } from "../../../host/kernel/netlink/families.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
@@ -29,7 +29,7 @@ const others: Record<string, Ask> = {
   "ip addr del 10.6.0.99/24 dev v0": (to) => expect(deleteAddress(to, gone)).toBe(false),
 };
 
-describe("address requests", () => itSends("address", made, createAddress, others));
+describe("address requests", () => itSends("address", made, newAddress, others));
 
 describe("addresses", () => {
   const told = answersTo("address", "ip addr show dev v0").map(decodeAddress).map(addressOf);

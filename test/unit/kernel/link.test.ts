@@ -4,7 +4,7 @@ import { decodeLink } from "../../../host/kernel/netlink/families.ts";
 import { decodeBond, encodeBond } from "../../../host/kernel/netlink/link/bond.ts";
 import { decodeKind, encodeKind, kindName, type LinkKind } from "../../../host/kernel/netlink/link/kind.ts";
 import { type LinkSpec, linkOf } from "../../../host/kernel/netlink/link/link.ts";
-import { createLink, deleteLink, setLink } from "../../../host/kernel/netlink/link/requests.ts";
+import { createLink, deleteLink, newLink, setLink } from "../../../host/kernel/netlink/link/requests.ts";
 import { ip, mac } from "../../world/values.ts";
 import { type Ask, answersTo, expectSame, itSends, readRecorded, sentFor } from "./recorded.ts";
 import { SILENT } from "./silent-conversation.ts";
@@ -51,7 +51,7 @@ const changes: Record<string, Ask> = {
 };
 
 describe("link requests", () => {
-  itSends("link", demands, createLink, changes);
+  itSends("link", demands, newLink, changes);
 
   it("refuse a name with a NUL, which would cut it short", () => {
     expect(() => setLink(SILENT, 4, { name: "a\0b" })).toThrow(/NUL/);

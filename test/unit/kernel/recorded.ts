@@ -11,7 +11,7 @@ import {
   NLMSG_DONE,
   NLMSG_ERROR,
 } from "../../../host/kernel/netlink/constants.ts";
-import { type Conversation, createConversation } from "../../../host/kernel/netlink/conversation.ts";
+import { type Conversation, createConversation, type Request } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeMessages, encodeMessages, type Message } from "../../../host/kernel/netlink/message.ts";
 import type { Recorded, RecordedMessage } from "./record/record.ts";
@@ -117,10 +117,13 @@ export type Ask = (conversation: Conversation) => unknown;
 export function itSends<T>(
   family: Family,
   made: Readonly<Record<string, T>>,
-  create: (conversation: Conversation, value: T) => unknown,
+  request: (value: T) => Request,
   others: Readonly<Record<string, Ask>>,
 ): void {
-  const creating = Object.entries(made).map(([command, value]): [string, Ask] => [command, (to) => create(to, value)]);
+  const creating = Object.entries(made).map(([command, value]): [string, Ask] => [
+    command,
+    (to) => to.request(request(value)),
+  ]);
   const rows = [...creating, ...Object.entries(others)];
   it.each(rows)("%s", (command, ask) => expectSame(family, command, ask));
   it("there is a row for every recorded command", () => {

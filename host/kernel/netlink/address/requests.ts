@@ -52,11 +52,6 @@ export function newAddress(address: Address): Request {
   return { operation, type: RTM_NEWADDR, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeAddressValue(address) };
 }
 
-/** Throws NetlinkError; see {@link newAddress}. */
-export function createAddress(conversation: Conversation, address: Address): void {
-  conversation.request(newAddress(address));
-}
-
 /** Returns whether the address was there. */
 export function deleteAddress(conversation: Conversation, address: Address): boolean {
   const operation = `delete ${words(address)}`;

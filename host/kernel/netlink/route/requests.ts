@@ -104,11 +104,6 @@ export function newRoute(route: Route, beside: keyof typeof BESIDE = "none"): Re
   return { operation, type: RTM_NEWROUTE, flags: NLM_F_CREATE | BESIDE[beside], payload: encodeRoute(route) };
 }
 
-/** Throws NetlinkError; see {@link newRoute}. */
-export function createRoute(conversation: Conversation, route: Route, beside?: keyof typeof BESIDE): void {
-  conversation.request(newRoute(route, beside));
-}
-
 /**
  * Returns the fields that the kernel compares when it deletes a route: not the route metrics (RTA_METRICS), nor the
  * device that IPv6 assigns to routes without one.

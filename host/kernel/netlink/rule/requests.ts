@@ -32,11 +32,6 @@ export function newRule(rule: Rule): Request {
   return { operation, type: RTM_NEWRULE, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeRule(rule) };
 }
 
-/** Throws NetlinkError; see {@link newRule}. */
-export function createRule(conversation: Conversation, rule: Rule): void {
-  conversation.request(newRule(rule));
-}
-
 /**
  * Returns whether the rule was there. The kernel deletes the first rule that has all conditions of this one, whatever
  * other conditions it has; {@link deleteWholeRule} does not.
