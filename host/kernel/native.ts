@@ -3,8 +3,7 @@
  * Effects: loads a shared object; the functions are system calls of the calling thread.
  */
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
-import { invariant } from "../lib/invariant.ts";
+import { join } from "node:path";
 
 declare const watchBrand: unique symbol;
 
@@ -63,56 +62,17 @@ export interface Native {
   identify(fd: number, into: BigUint64Array): number;
 }
 
-const FUNCTIONS = [
-  "socket",
-  "bind",
-  "connect",
-  "send",
-  "recv",
-  "exchange",
-  "sendto",
-  "recvfrom",
-  "setsockopt",
-  "getsockopt",
-  "attachFilter",
-  "watch",
-  "unwatch",
-  "close",
-  "open",
-  "read",
-  "inotifyInit",
-  "inotifyAddWatch",
-  "flock",
-  "setns",
-  "identify",
-] as const satisfies readonly (keyof Native)[];
-
-function isNative(value: unknown): value is Native {
-  if (typeof value !== "object" || value === null) return false;
-  return FUNCTIONS.every((name) => typeof Reflect.get(value, name) === "function");
-}
-
-/**
- * Returns the path of the addon: `native/berth.node` beside a bundle in `dist`, or `dist/native/berth.node` for a
- * source file. `moduleDirectory` is that of the running module.
- */
-export function addonPath(moduleDirectory: string = import.meta.dirname): string {
-  const isSource = moduleDirectory.endsWith(join("host", "kernel"));
-  const dist = isSource ? join(dirname(dirname(moduleDirectory)), "dist") : moduleDirectory;
+/** Returns the path of the addon: `native/berth.node` beside a bundle in `dist`, or in `dist` for a source file. */
+function addonPath(): string {
+  const own = import.meta.dirname;
+  const dist = own.endsWith(join("host", "kernel")) ? join(own, "..", "..", "dist") : own;
   return join(dist, "native", "berth.node");
 }
 
 let loadedAddon: Native | undefined;
 
-/** Returns the addon, which is loaded once. Throws if it is missing or outdated. */
-export function loadNative(path?: string): Native {
-  if (path !== undefined) return load(path);
-  loadedAddon ??= load(addonPath());
+/** Returns the addon, which is loaded once. Throws if it is missing. */
+export function loadNative(): Native {
+  loadedAddon ??= createRequire(import.meta.url)(addonPath()) as Native;
   return loadedAddon;
-}
-
-function load(path: string): Native {
-  const loaded: unknown = createRequire(import.meta.url)(path);
-  invariant(isNative(loaded), `Addon "${path}" is older than this program: run native/build.sh addon`);
-  return loaded;
 }

@@ -8,7 +8,6 @@ export const EXCEPTIONS = {
     "ARP_REPLY",
     "BOND_NUMBERS",
     "BOND_OPTIONS",
-    "addonPath",
     "createCoordinatorPlugin",
     "createIfacerPlugin",
     "deleteRoute",
