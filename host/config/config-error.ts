@@ -37,6 +37,8 @@ export class ConfigError extends Error {
   }
 }
 
+export const isConfigError = (error: unknown): error is ConfigError => error instanceof ConfigError;
+
 /** Decodes a value; `source` names it in the error. Throws {@link ConfigError}. */
 export function decodeConfig<S extends z.ZodType>(schema: S, value: unknown, source: string): z.output<S> {
   const decoded = decode(schema, value);

@@ -1,11 +1,7 @@
-import { ConfigError } from "../config/config-error.ts";
+import { isConfigError } from "../config/config-error.ts";
+import { insteadOf } from "../lib/try-or.ts";
 
 /** Returns undefined for an object that cannot be decoded: `decode` throws ConfigError. */
 export function ifDecodable<T>(decode: () => T): T | undefined {
-  try {
-    return decode();
-  } catch (error) {
-    if (error instanceof ConfigError) return undefined;
-    throw error;
-  }
+  return insteadOf(isConfigError, undefined, decode);
 }

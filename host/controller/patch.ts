@@ -1,5 +1,7 @@
 /** A write to a cached object, which the API server refuses if the object has changed since. */
-import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
+
+import { isOutdated, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
+import { orElse } from "../lib/try-or.ts";
 
 export interface Patch {
   /** Path of the object, or of its status. */
@@ -28,11 +30,7 @@ export interface Patch {
 export async function patchIfSame(api: Pick<KubeApi, "call">, patch: Patch): Promise<KubeObject | undefined> {
   const { path, uid, resourceVersion, body, fieldManager, signal } = patch;
   const metadata = { ...body.metadata, uid, resourceVersion };
-  try {
-    const query = fieldManager === undefined ? {} : { query: { fieldManager } };
-    return await api.call({ method: "PATCH", path, ...query, body: { ...body, metadata }, signal });
-  } catch (error) {
-    if (isConflict(error) || isNotFound(error)) return undefined;
-    throw error;
-  }
+  const query = fieldManager === undefined ? {} : { query: { fieldManager } };
+  const call: KubeCall = { method: "PATCH", path, ...query, body: { ...body, metadata }, signal };
+  return await api.call(call).catch(orElse(isOutdated, undefined));
 }

@@ -1,5 +1,5 @@
 /** One notice to one agent (docs/decisions/0035): a write to its Node object. */
-import { isNotFound, type KubeApi } from "../kubernetes/kube-api.ts";
+import { callIfThere, type KubeApi } from "../kubernetes/kube-api.ts";
 import { NODES, objectPath } from "../kubernetes/paths.ts";
 import { formatNotice, NOTICE_ANNOTATION } from "../resources/allocation-notice.ts";
 import type { ControllerDeps } from "./types.ts";
@@ -19,12 +19,6 @@ export async function sendNotice(
   names: readonly string[],
 ): Promise<boolean> {
   const annotations = { [NOTICE_ANNOTATION]: formatNotice(clock.now().toISOString(), names) };
-  try {
-    const path = objectPath(NODES, { name: node });
-    await api.call({ method: "PATCH", path, body: { metadata: { annotations } }, signal });
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
+  const path = objectPath(NODES, { name: node });
+  return (await callIfThere(api, { method: "PATCH", path, body: { metadata: { annotations } }, signal })) !== undefined;
 }

@@ -1,12 +1,14 @@
 /**
  * Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss.
  */
+
 import { randomBytes } from "node:crypto";
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { errnoOf } from "../lib/describe.ts";
+import { errnoOf, isMissing } from "../lib/describe.ts";
 import { readRegular } from "../lib/regular-file.ts";
 import { replaceFile } from "../lib/replace-file.ts";
+import { insteadOf } from "../lib/try-or.ts";
 import type { Step } from "./step.ts";
 
 /** Begins the name of a file that is still being written. Runtimes and kubelet ignore names with a dot in front. */
@@ -42,12 +44,7 @@ export function findContent(path: string): Buffer | undefined {
 
 /** Returns the names of a directory's entries; none if there is no directory. */
 export function listNames(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return [];
-    throw error;
-  }
+  return insteadOf(isMissing, [], () => readdirSync(directory));
 }
 
 /** Returns the paths of temporary files that have reached the age. */

@@ -67,6 +67,8 @@ export class NetnsError extends Error {
   }
 }
 
+export const isNetnsError = (error: unknown): error is NetnsError => error instanceof NetnsError;
+
 interface OpenNumbers extends Disposable {
   readonly fd: number;
   readonly device: bigint;

@@ -2,8 +2,11 @@
  * Reads and writes sysctls (net.*) of a namespace, synchronously from inside.
  * Effects: files below /proc/sys/net; the calling thread is in the namespace meanwhile.
  */
-import { closeSync, existsSync, openSync, readSync, writeSync } from "node:fs";
-import { ENOENT, formatErrno } from "./errno.ts";
+
+import { closeSync, existsSync, openSync, readSync, writeFileSync } from "node:fs";
+import { isMissing } from "../lib/describe.ts";
+import { insteadOf } from "../lib/try-or.ts";
+import { formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
 import { type NetnsHandle, withNetns } from "./netns.ts";
 
@@ -94,32 +97,15 @@ export function readSysctls(
 /** The kernel returns at most one page. */
 const page = Buffer.alloc(4_096);
 
-function readFile(path: string): string {
-  const fd = openSync(path, "r");
-  try {
-    return page.toString("utf8", 0, readSync(fd, page)).trimEnd();
-  } finally {
-    closeSync(fd);
-  }
-}
-
 function readIfThere(path: string): string | undefined {
-  try {
-    return readFile(path);
-  } catch (error) {
-    if (error instanceof Error && Reflect.get(error, "errno") === -ENOENT) return undefined;
-    throw error;
-  }
-}
-
-/** Writes the value in one call, which sets it once; never creates a file. */
-function writeFile(path: string, value: string): void {
-  const fd = openSync(path, "r+");
-  try {
-    writeSync(fd, value);
-  } finally {
-    closeSync(fd);
-  }
+  return insteadOf(isMissing, undefined, () => {
+    const fd = openSync(path, "r");
+    try {
+      return page.toString("utf8", 0, readSync(fd, page)).trimEnd();
+    } finally {
+      closeSync(fd);
+    }
+  });
 }
 
 /**
@@ -133,7 +119,8 @@ export function writeSysctls(
 ): void {
   if (values.size === 0) return;
   const writeAll = () => {
-    for (const [key, value] of values) access("write", key, value, (path) => writeFile(path, value));
+    for (const [key, value] of values)
+      access("write", key, value, (path) => writeFileSync(path, value, { flag: "r+" }));
   };
   withNetns(netns, writeAll, native);
 }

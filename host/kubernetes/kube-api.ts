@@ -1,4 +1,5 @@
 /** The API server as a port: one call, one watch. client.ts implements it over the network. */
+import { orElse } from "../lib/try-or.ts";
 
 /** An object as received; the decoders of host/resources check it. */
 export type KubeObject = Readonly<Record<string, unknown>>;
@@ -127,15 +128,13 @@ export function isNotFound(error: unknown): error is ApiError {
 
 /** Returns the answer; undefined if there is no such object or kind. Rejects as `KubeApi.call`. */
 export async function callIfThere(api: Pick<KubeApi, "call">, call: KubeCall): Promise<KubeObject | undefined> {
-  try {
-    return await api.call(call);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  return await api.call(call).catch(orElse(isNotFound, undefined));
 }
 
 /** Returns whether the name is taken, or the object has changed since. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409;
 }
+
+/** Returns whether the object has gone, or has changed since. */
+export const isOutdated = (error: unknown): boolean => isConflict(error) || isNotFound(error);

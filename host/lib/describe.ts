@@ -25,6 +25,11 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
+/** Returns whether there is no such file. */
+export function isMissing(error: unknown): boolean {
+  return errnoOf(error) === "ENOENT";
+}
+
 /** Returns the text, cut to `most` characters with a note of how many more there are. */
 export function cutText(text: string, most: number): string {
   if (text.length <= most) return text;

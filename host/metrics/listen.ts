@@ -2,11 +2,13 @@
  * Small read-only HTTP servers: where one listens, and how it ends.
  * Effects: listens; replaces an existing unix socket, and removes its own.
  */
+
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { errnoOf } from "../lib/describe.ts";
+import { isMissing } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import { readText } from "../lib/regular-file.ts";
+import { insteadOf } from "../lib/try-or.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import { boundConnections } from "./connections.ts";
 
@@ -175,18 +177,13 @@ export function answerJson(status: number, value: object): HttpAnswer {
   return { status, type: "application/json", body: `${JSON.stringify(value)}\n` };
 }
 
-interface Certificate {
-  readonly cert: string;
-  readonly key: string;
-}
-
 /**
  * Renewed files are used from the next check on; files that cannot be used leave the last certificate in use. Until
  * there are files, nobody can connect.
  */
 function openTls({ certFile, keyFile }: TlsFiles, log: Log | undefined) {
   const read = () => ({ cert: readText(certFile), key: readText(keyFile) });
-  let current = readIfThere(read);
+  let current = insteadOf(isMissing, undefined, read);
   if (current === undefined) log?.warn({ certFile, keyFile }, "There is no certificate yet; nobody can connect");
   // Most processes do without it, and its import takes time.
   const { createServer: createTlsServer } = process.getBuiltinModule("node:https");
@@ -203,15 +200,6 @@ function openTls({ certFile, keyFile }: TlsFiles, log: Log | undefined) {
     }
   }, CERTIFICATE_CHECK_MS).unref();
   return { server, endChecks: () => clearInterval(timer) };
-}
-
-function readIfThere(read: () => Certificate): Certificate | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return undefined;
-    throw error;
-  }
 }
 
 function urlOf(address: ListenAddress, server: Server, scheme: string): string {

@@ -4,6 +4,7 @@
  * that stays is cleaned.
  * Effects: changes the pod's namespace.
  */
+
 import type { IfName } from "../../cni/names.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
 import { NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
@@ -14,12 +15,13 @@ import { readFirstLinkNames } from "../../kernel/link-names.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLink } from "../../kernel/netlink/link/requests.ts";
-import { isOwnNetns, isSameNetns, NetnsError, type NetnsIdentity, openNetns } from "../../kernel/netns.ts";
+import { isNetnsError, isOwnNetns, isSameNetns, type NetnsIdentity, openNetns } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type NamespaceSource, type OpenNamespace, openPodForCleaning } from "../../kernel/open-namespace.ts";
 import { linkStateOf } from "../../kernel/state-values.ts";
 import { SysctlError } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
+import { insteadOf } from "../../lib/try-or.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import type { Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type LinkState, type NamespaceState } from "../../plan/state.ts";
@@ -27,12 +29,7 @@ import { EMPTY_NAMESPACE, type LinkState, type NamespaceState } from "../../plan
 /** Returns undefined if the namespace no longer exists, or is the node's own, which contains nothing of a pod. */
 export function openPod(netns: string | undefined): OpenNamespace | undefined {
   if (netns === undefined) return undefined;
-  try {
-    return isOwnNetns(netns) ? undefined : openPodForCleaning(netns);
-  } catch (error) {
-    if (error instanceof NetnsError) return undefined;
-    throw error;
-  }
+  return insteadOf(isNetnsError, undefined, () => (isOwnNetns(netns) ? undefined : openPodForCleaning(netns)));
 }
 
 /**
@@ -96,14 +93,11 @@ export function isNoNic(name: string): boolean {
  */
 export function findDetachedPod(path: string | undefined, ifName: IfName): DetachedPod | "gone" | "in use" {
   if (path === undefined) return "gone";
-  try {
+  return insteadOf(isNetnsError, "gone", () => {
     using netns = openNetns(path);
     const isAlone = readFirstLinkNames({ fd: netns.fd, path }).every((name) => name === ifName || isNoNic(name));
     return isAlone ? { path, identity: netns.identity, ifName } : "in use";
-  } catch (error) {
-    if (error instanceof NetnsError) return "gone";
-    throw error;
-  }
+  });
 }
 
 /**

@@ -2,6 +2,7 @@
  * The links that detection needs: a pod's NIC, the node's link under it or to a pool's segment, and an old sandbox's
  * NIC that still has the address.
  */
+
 import { DetectionError } from "../../coordinator/detection-error.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { macOfAddress } from "../../coordinator/plan/plan-mac.ts";
@@ -15,8 +16,9 @@ import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLink, findLinkByIndex } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
-import { isSameNetns, NetnsError, OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
+import { isNetnsError, isSameNetns, NetnsError, OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
+import { insteadOf } from "../../lib/try-or.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { firstIp } from "../../net/prefix.ts";
@@ -168,10 +170,5 @@ function isOnSegment(row: Place, wanted: Place): boolean {
 
 /** Returns "" also for a pod that is being deleted and has lost its namespace. */
 function findName({ findParentName }: PoolLinkDeps, netns: string, ifName: string): string {
-  try {
-    return findParentName(netns, ifName);
-  } catch (error) {
-    if (error instanceof NetnsError) return "";
-    throw error;
-  }
+  return insteadOf(isNetnsError, "", () => findParentName(netns, ifName));
 }

@@ -4,6 +4,7 @@
  * address, an answer postpones its next probe (conflict). The agent probes the addresses of lost nodes too, when the
  * controller tells it to (node-lost).
  */
+
 import type { ConflictProbe } from "../../coordinator/detect-conflict.ts";
 import { DetectionError } from "../../coordinator/detection-error.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
@@ -11,6 +12,7 @@ import { type ConflictAction, describeProxyArp, PROXY_ARP_ADDRESSES, type ProxyA
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
+import { orElse } from "../../lib/try-or.ts";
 import type { ConflictMetrics } from "../../metrics/agent-metrics.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -216,19 +218,10 @@ export class QuarantineProber {
     const link = parent === "" ? await findPoolLink?.(allocation) : findNodeLink(parent);
     if (link === undefined) return "unknown";
     const { signal } = this.#closed;
-    try {
-      const conflict = await detect({
-        link,
-        addresses: [allocation.ip],
-        windowMs: QUARANTINE_WINDOW_MS,
-        random,
-        signal,
-      });
-      return conflict === undefined ? "silent" : "answered";
-    } catch (error) {
-      if (error instanceof DetectionError) return "unknown";
-      throw error;
-    }
+    const probed = detect({ link, addresses: [allocation.ip], windowMs: QUARANTINE_WINDOW_MS, random, signal });
+    return await probed
+      .then((conflict): ProbeOutcome => (conflict === undefined ? "silent" : "answered"))
+      .catch(orElse((error) => error instanceof DetectionError, "unknown"));
   }
 
   #suspect(found: ProxyArp): void {

@@ -3,15 +3,19 @@
  * last valid resources, and a file that becomes empty keeps them for a moment; problems are reported until they are
  * fixed.
  */
+
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular } from "../../lib/regular-file.ts";
+
+import { tryOr } from "../../lib/try-or.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import { withRouters } from "../../resources/ip-pool.ts";
 import { heldRoutersOf } from "../../resources/ip-pool-shape.ts";
+
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
@@ -217,10 +221,6 @@ export class ManifestDirectory implements Resources {
  * of birth. Undefined if unknown.
  */
 function identify(path: string): string | undefined {
-  try {
-    const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });
-    return `${dev} ${ino} ${birthtimeNs}`;
-  } catch {
-    return undefined;
-  }
+  const { dev, ino, birthtimeNs } = tryOr(() => statSync(path, { bigint: true }), undefined) ?? {};
+  return dev === undefined ? undefined : `${dev} ${ino} ${birthtimeNs}`;
 }

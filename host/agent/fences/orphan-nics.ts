@@ -13,11 +13,12 @@ import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { IFF_LOOPBACK } from "../../kernel/netlink/link/constants.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
-import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
+import { isNetnsError, isOwnNetns } from "../../kernel/netns.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
 import { hasIpv6, SysctlError, writeSysctls } from "../../kernel/sysctl.ts";
 import type { KubeEvent } from "../../kubernetes/events.ts";
 import type { Log } from "../../lib/log.ts";
+import { insteadOf } from "../../lib/try-or.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
@@ -53,12 +54,7 @@ function fenceNics({ ips, hasMachine, isOrphan = true, ...place }: OrphanNics): 
 }
 
 function isNodes({ entrance }: OpenNamespace): boolean {
-  try {
-    return isOwnNetns(entrance);
-  } catch (error) {
-    if (error instanceof NetnsError) return true;
-    throw error;
-  }
+  return insteadOf(isNetnsError, true, () => isOwnNetns(entrance));
 }
 
 /**
@@ -67,11 +63,12 @@ function isNodes({ entrance }: OpenNamespace): boolean {
  */
 function mute({ fd, path }: OpenNamespace): void {
   const six = hasIpv6() ? ["all", "default"].map((link) => [`ipv6/conf/${link}/disable_ipv6`, "1"] as const) : [];
-  try {
-    writeSysctls({ fd, path }, new Map([["ipv4/conf/all/arp_ignore", "8"], ...six]));
-  } catch (error) {
-    if (!(error instanceof SysctlError)) throw error;
-  }
+  const values = new Map([["ipv4/conf/all/arp_ignore", "8"], ...six]);
+  insteadOf(
+    (error) => error instanceof SysctlError,
+    undefined,
+    () => writeSysctls({ fd, path }, values),
+  );
 }
 
 function fenceIn({ route }: OpenNamespace, ips: readonly Ip[], isAll: boolean): readonly string[] {

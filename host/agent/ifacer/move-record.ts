@@ -4,9 +4,11 @@
  * a power loss the node's own configuration restores its addresses.
  * Effects: one file in the state directory.
  */
+
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readText } from "../../lib/regular-file.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import type { Operation } from "../../plan/operation.ts";
 
 const FORMAT = 1;
@@ -58,18 +60,10 @@ export class MoveRecord {
    * file is invalid.
    */
   read(): readonly Operation[] {
-    let text: string;
-    try {
-      text = readText(this.#path);
-    } catch {
-      return [];
-    }
-    try {
-      const record = JSON.parse(text, decode) as Record;
+    return tryOr(() => {
+      const record = JSON.parse(readText(this.#path), decode) as Record;
       const isOurs = record.format === FORMAT && record.boot === this.#boot && Array.isArray(record.operations);
       return isOurs ? record.operations : [];
-    } catch {
-      return [];
-    }
+    }, []);
   }
 }

@@ -4,6 +4,7 @@
  * opened: nothing can be exchanged between check and use, and only a regular file is opened for writing.
  * Effects: opens, creates, renames and truncates files; creates the log directory itself, but no folder in it.
  */
+
 import {
   type BigIntStats,
   chmodSync,
@@ -18,7 +19,8 @@ import {
   renameSync,
 } from "node:fs";
 import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
-import { describeValue, errnoOf } from "../../lib/describe.ts";
+import { describeValue, errnoOf, isMissing } from "../../lib/describe.ts";
+import { insteadOf } from "../../lib/try-or.ts";
 
 const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
 
@@ -71,19 +73,12 @@ export function rotateLogFile(path: LogPath, fd: number, keep = 1): void {
     inFolder(path, (folder, name) => {
       const rename = (from: string, to: string): void =>
         renameSync(`${folder}/${name}${from}`, `${folder}/${name}${to}`);
-      for (let number = keep; number > 1; number--) unlessMissing(() => rename(`.${number - 1}`, `.${number}`));
+      for (let number = keep; number > 1; number--)
+        insteadOf(isMissing, undefined, () => rename(`.${number - 1}`, `.${number}`));
       rename("", ".1");
     });
   } catch {
     ftruncateSync(fd, 0);
-  }
-}
-
-function unlessMissing(rename: () => void): void {
-  try {
-    rename();
-  } catch (error) {
-    if (errnoOf(error) !== "ENOENT") throw error;
   }
 }
 

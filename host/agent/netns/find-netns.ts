@@ -14,9 +14,9 @@ import { createConversation } from "../../kernel/netlink/conversation.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
 import { listLinks } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
-import { isOwnNetns, NetnsError, OWN_NETNS } from "../../kernel/netns.ts";
+import { isNetnsError, isOwnNetns, OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
-import { tryOr } from "../../lib/try-or.ts";
+import { insteadOf, tryOr } from "../../lib/try-or.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
@@ -103,7 +103,7 @@ function hasPair({ links }: Contents, containers: readonly string[]): boolean {
 
 /** Returns undefined for a path that leads into no network namespace, or into the node's own. Throws NetlinkError. */
 function readContents(path: string): Contents | undefined {
-  try {
+  return insteadOf(isNetnsError, undefined, () => {
     if (isOwnNetns(path)) return undefined;
     using namespace = openNamespace(path);
     const { route, identity } = namespace;
@@ -112,10 +112,7 @@ function readContents(path: string): Contents | undefined {
       ...{ path, cookie: identity.cookie, links: listLinks(route).map(linkOf) },
       ips: addresses.flatMap((address) => (address === undefined ? [] : [address.prefix.ip])),
     };
-  } catch (error) {
-    if (error instanceof NetnsError) return undefined;
-    throw error;
-  }
+  });
 }
 
 function resolve(path: string): string {

@@ -2,6 +2,7 @@
  * The network namespace of an attachment, which its cookie proves: paths, numbers of processes and inode numbers are
  * used again. Where the row has no cookie, its path has to do.
  */
+
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import type { NetnsStatus } from "../../ipam/leak.ts";
@@ -9,8 +10,10 @@ import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
 import { addressOf } from "../../kernel/netlink/address/address.ts";
 import { listAddresses } from "../../kernel/netlink/address/requests.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
-import { NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
+import { isNetnsError, NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
+import { isMissing } from "../../lib/describe.ts";
+import { insteadOf } from "../../lib/try-or.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { listPaths, NETNS_FOLDERS, processPaths } from "../request/live-namespaces.ts";
@@ -23,12 +26,7 @@ const NO_NAMESPACE: ReadonlySet<number> = new Set([ENOENT, EINVAL, ENOTTY]);
 
 /** Returns the cookie of the namespace at the path; undefined if there is none, or the kernel knows no cookies. */
 export function readCookie(netns: string): bigint | undefined {
-  try {
-    return readNetnsIdentity(netns).cookie;
-  } catch (error) {
-    if (error instanceof NetnsError) return undefined;
-    throw error;
-  }
+  return insteadOf(isNetnsError, undefined, () => readNetnsIdentity(netns).cookie);
 }
 
 /** Returns whether the path ends with a process. */
@@ -103,12 +101,7 @@ function hasAddress({ route }: OpenNamespace, ip: Ip): boolean {
 
 // Not node:fs/promises, which loads the line editor of the REPL: `fs.promises` is loaded when it is read.
 /** Undefined when that cannot be found out. */
-async function exists(path: string): Promise<boolean | undefined> {
-  try {
-    await fs.promises.stat(path);
-    return true;
-  } catch (error) {
-    const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-    return isMissing ? false : undefined;
-  }
+function exists(path: string): Promise<boolean | undefined> {
+  const found = fs.promises.stat(path).then(() => true);
+  return found.catch((error) => (isMissing(error) ? false : undefined));
 }

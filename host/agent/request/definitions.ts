@@ -21,7 +21,7 @@ import {
   type PlacedEntry,
 } from "../../config/network-definition.ts";
 import { DirectoryNotices } from "../../kernel/directory-notices.ts";
-import { errnoOf, messageOf } from "../../lib/describe.ts";
+import { isMissing, messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular } from "../../lib/regular-file.ts";
 import { isSameList } from "../../lib/same-list.ts";
@@ -228,7 +228,7 @@ export class Definitions {
     try {
       return readdirSync(directory, { withFileTypes: true });
     } catch (error) {
-      if (errnoOf(error) === "ENOENT") return [];
+      if (isMissing(error)) return [];
       problems.push(`Network definitions in "${directory}" cannot be read: ${messageOf(error)}`);
       return undefined;
     }

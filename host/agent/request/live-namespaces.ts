@@ -2,11 +2,11 @@
 
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
+import { isNetnsError, isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { openPodNamespace } from "../../kernel/open-namespace.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { tryOr } from "../../lib/try-or.ts";
+import { insteadOf, tryOr } from "../../lib/try-or.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Prefix } from "../../net/prefix.ts";
 
@@ -79,22 +79,13 @@ export function netnsIdOf(path: string): string | undefined {
 
 /** Returns whether the path leads into a network namespace. */
 export function isLiveNetns(path: string): boolean {
-  try {
-    readNetnsIdentity(path);
-    return true;
-  } catch (error) {
-    if (error instanceof NetnsError) return false;
-    throw error;
-  }
+  return insteadOf(isNetnsError, undefined, () => readNetnsIdentity(path)) !== undefined;
 }
 
 /** Returns the paths of all files in the directory; none if it cannot be read. */
 export function listPaths(directory: string): string[] {
-  try {
-    return readdirSync(directory).map((name) => join(directory, name));
-  } catch {
-    return []; // Other runtimes keep theirs elsewhere.
-  }
+  // Other runtimes keep theirs elsewhere.
+  return tryOr(() => readdirSync(directory), []).map((name) => join(directory, name));
 }
 
 /** Returns a path for each namespace that a process is in. */

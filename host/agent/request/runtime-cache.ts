@@ -3,14 +3,16 @@
  * file each (containernetworking/cni, libcni/api.go, `cachedInfo`), in /var/lib/cni/results for containerd, CRI-O and
  * podman; Multus keeps those of the networks that it attaches in its own /var/lib/cni/multus/results.
  */
+
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import type { CniResult } from "../../cni/result.ts";
 import { decodeResult } from "../../cni/result-versions.ts";
 import { decodeCniVersion } from "../../cni/version.ts";
-import { messageOf } from "../../lib/describe.ts";
+import { isMissing, messageOf } from "../../lib/describe.ts";
 import { readRegular } from "../../lib/regular-file.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { MAX_DEFINITION_BYTES } from "./definitions.ts";
 
 export interface CachedAttachment {
@@ -72,9 +74,7 @@ function listFiles(directory: string, problems: string[]): readonly string[] {
   try {
     return readdirSync(directory).toSorted();
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) {
-      problems.push(`${directory} cannot be read: ${messageOf(error)}`);
-    }
+    if (!isMissing(error)) problems.push(`${directory} cannot be read: ${messageOf(error)}`);
     return [];
   }
 }
@@ -94,10 +94,7 @@ function readCached(path: string): CachedAttachment {
 
 /** A configuration that cannot be read names none: it was the runtime's, and the result is what counts. */
 function ipamsOf(config: string | undefined): string[] {
-  try {
-    const { plugins = [], ...single } = networkConfig.parse(JSON.parse(Buffer.from(config ?? "", "base64").toString()));
-    return [single, ...plugins].flatMap(({ ipam }) => ipam?.type ?? []);
-  } catch {
-    return [];
-  }
+  const text = Buffer.from(config ?? "", "base64").toString();
+  const { plugins = [], ...single } = tryOr(() => networkConfig.parse(JSON.parse(text)), networkConfig.parse({}));
+  return [single, ...plugins].flatMap(({ ipam }) => ipam?.type ?? []);
 }

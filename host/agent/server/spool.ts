@@ -2,14 +2,16 @@
  * DELs that the shim wrote down because no agent answered: replayed before anything is attached
  * (docs/develop/shim-protocol.md, "Spool"). A file that cannot be read is renamed, so that nothing is lost.
  */
+
 import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { DirectoryNotices } from "../../kernel/directory-notices.ts";
-import { messageOf } from "../../lib/describe.ts";
+import { isMissing, messageOf } from "../../lib/describe.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular, UnreadableFile } from "../../lib/regular-file.ts";
+import { insteadOf, tryOr } from "../../lib/try-or.ts";
 import type { RawRequest } from "../request/driver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 
@@ -80,13 +82,9 @@ export class Spool {
 
   /** A file that cannot be read names no attachment. */
   #isOf(name: string, containerId: unknown, ifName: unknown): boolean {
-    try {
-      const request = this.#read(join(this.#directory, name));
-      if (typeof request === "string") return false;
-      return request.headers["cni-containerid"] === containerId && request.headers["cni-ifname"] === ifName;
-    } catch {
-      return false;
-    }
+    const request = tryOr(() => this.#read(join(this.#directory, name)), "");
+    if (typeof request === "string") return false;
+    return request.headers["cni-containerid"] === containerId && request.headers["cni-ifname"] === ifName;
   }
 
   /** Returns the names of the files, oldest first. */
@@ -97,13 +95,8 @@ export class Spool {
   }
 
   #names(): string[] {
-    try {
-      return readdirSync(this.#directory);
-    } catch (error) {
-      // The directory was removed: the shim creates it again with its next DEL.
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-      throw error;
-    }
+    // If the directory was removed, the shim creates it again with its next DEL.
+    return insteadOf(isMissing, [], () => readdirSync(this.#directory));
   }
 
   async #drainAll(names: readonly string[]): Promise<void> {

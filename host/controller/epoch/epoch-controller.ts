@@ -3,11 +3,13 @@
  * makes its ConfigMap again when that is missing or emptied. Begins an epoch when the API server has lost something
  * that cannot repeat: the leader adds that every minute. plan-epoch.ts decides.
  */
+
 import { randomUUID } from "node:crypto";
 import { isConflict } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { valueAfter } from "../../kubernetes/mirror.ts";
 import { CONFIG_MAPS, collectionPath, NODES, objectPath } from "../../kubernetes/paths.ts";
+import { orElse } from "../../lib/try-or.ts";
 import { KubernetesEpoch } from "../../registry/epoch/kubernetes-epoch.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
 import {
@@ -143,11 +145,7 @@ async function update(deps: ControllerDeps, state: State): Promise<number | unde
   state.waitingNodes = found.waiting.length;
   const planned = planRecord(record, found, writtenMs);
   if (planned === undefined) return EPOCH_CHECK_MS;
-  try {
-    await port.write(planned, leading);
-  } catch (error) {
-    if (!isConflict(error)) throw error;
-  }
+  await port.write(planned, leading).catch(orElse(isConflict, undefined));
   if (planned.settled !== record.settled)
     log.info({ epoch: record.epoch }, "All nodes have written what their pods have");
   return EPOCH_CHECK_MS;

@@ -3,8 +3,10 @@
  * server (leak).
  */
 
-import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import { isOutdated } from "../../kubernetes/kube-api.ts";
 import { NODES, SERVICES } from "../../kubernetes/paths.ts";
+import { orElse } from "../../lib/try-or.ts";
+
 import { formatIp } from "../../net/ip.ts";
 import type { AuditLine, AuditName } from "../../records/audit-line.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
@@ -369,7 +371,6 @@ async function collect(
     await objects.replace(spec, object, terms);
     return true;
   } catch (error) {
-    if (isConflict(error) || isNotFound(error)) return false;
-    throw error;
+    return orElse(isOutdated, false)(error);
   }
 }

@@ -3,11 +3,13 @@
  * restored backup). While such a pod lives, it says who its owner is; the agent of its node follows a StatefulSet by
  * itself, unless it is away.
  */
+
 import { decodePodAnnotations } from "../../config/annotations.ts";
 import { controllerOf } from "../../ipam/owner.ts";
 import { claimsOf } from "../../ipam/retention.ts";
-import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import { isOutdated } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, PODS } from "../../kubernetes/paths.ts";
+import { orElse } from "../../lib/try-or.ts";
 import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { hasNamedPods, listedKind, type Workload } from "../../resources/member.ts";
@@ -84,14 +86,8 @@ export class RecreatedOwners {
   }
 
   async #write(object: IpAllocation, workload: Workload): Promise<void> {
-    try {
-      await this.#objects.replace({ ...object.spec, workload }, object, {
-        lane: "background",
-        signal: this.#deps.signal,
-      });
-    } catch (error) {
-      if (!isConflict(error) && !isNotFound(error)) throw error;
-    }
+    const terms = { lane: "background", signal: this.#deps.signal } as const;
+    await this.#objects.replace({ ...object.spec, workload }, object, terms).catch(orElse(isOutdated, undefined));
   }
 
   /** Returns the UID of the workload's name and kind that the holder's pod shows; undefined if it shows none. */

@@ -3,9 +3,10 @@
  * such object, creates it with an empty specification, which is the administrator's to fill.
  */
 
-import { isConflict } from "../../kubernetes/kube-api.ts";
+import { isConflict, type KubeCall } from "../../kubernetes/kube-api.ts";
 import { collectionPath, statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
+import { orElse } from "../../lib/try-or.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
 import { COORDINATOR_NAME, IS_IGNORED } from "../../resources/coordinator.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
@@ -79,12 +80,9 @@ export const startNetworks: StartController = (deps) => {
  */
 async function create({ api, leading, log }: ControllerDeps): Promise<void> {
   const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: COORDINATOR_NAME }, spec: {} };
-  try {
-    await api.call({ method: "POST", path: collectionPath(COORDINATORS), body, signal: leading });
-    log.info({ name: COORDINATOR_NAME }, "There was no Coordinator; created one with the default settings");
-  } catch (error) {
-    if (!isConflict(error)) throw error;
-  }
+  const call: KubeCall = { method: "POST", path: collectionPath(COORDINATORS), body, signal: leading };
+  if ((await api.call(call).catch(orElse(isConflict, undefined))) === undefined) return;
+  log.info({ name: COORDINATOR_NAME }, "There was no Coordinator; created one with the default settings");
 }
 
 /** Reports an ignored Coordinator in its own status. */

@@ -2,13 +2,15 @@
  * Writes the EndpointSlices of Services that name a network and pods on it (docs/services.md). Readiness and labels
  * come from the pods of namespaces that have such a Service, addresses from IPAllocations; plan-slices.ts decides.
  */
-import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+
+import { callIfThere, isConflict, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, ENDPOINT_SLICES, objectPath, PODS, SERVICES } from "../../kubernetes/paths.ts";
 import type { Reflector } from "../../kubernetes/reflector.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { orElse } from "../../lib/try-or.ts";
 import type { Ip } from "../../net/ip.ts";
 import { type CachedAllocation, hashUid } from "../cached-allocation.ts";
 import { firstNicOf } from "../caches.ts";
@@ -217,7 +219,7 @@ class ServicesController implements Controller {
       const kind = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: `IPv${family}` };
       const body = { ...kind, ...own, metadata: { ...metadata, name } };
       const path = collectionPath(ENDPOINT_SLICES, namespace);
-      isDone = (await isMade(() => api.call({ method: "POST", path, body, signal }))) && isDone;
+      isDone = (await isMade(api, { method: "POST", path, body, signal })) && isDone;
     }
     for (const { slice, ...content } of change) {
       const { name, uid, resourceVersion } = slice;
@@ -228,22 +230,15 @@ class ServicesController implements Controller {
     for (const { name, uid, resourceVersion } of remove) {
       const path = objectPath(ENDPOINT_SLICES, { namespace, name });
       const body = { preconditions: { uid, resourceVersion } };
-      isDone = (await isMade(() => api.call({ method: "DELETE", path, body, signal }))) && isDone;
+      isDone = (await isMade(api, { method: "DELETE", path, body, signal })) && isDone;
     }
     return isDone;
   }
 }
 
 /** Returns whether the object was as expected. */
-async function isMade(call: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await call();
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return true;
-    if (isConflict(error)) return false;
-    throw error;
-  }
+function isMade(api: Pick<KubeApi, "call">, call: KubeCall): Promise<boolean> {
+  return callIfThere(api, call).then(() => true, orElse(isConflict, false));
 }
 
 function namespaceOf(key: string): string {

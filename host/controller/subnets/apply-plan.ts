@@ -8,9 +8,10 @@
  */
 
 import { joinSpans, type Spans, spansOf, withoutSpans } from "../../core/spans.ts";
-import { ApiError, isConflict, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { ApiError, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
+import { orElse } from "../../lib/try-or.ts";
 import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledMetadata, decodeControlledPool, decodeControlledSubnet } from "../objects.ts";
@@ -196,13 +197,9 @@ class NetworkUpdate {
   async #isGone(pool: string): Promise<boolean> {
     if (this.#deps.isKnown(pool)) return false;
     const { api, leading: signal } = this.#deps;
-    try {
-      await api.call({ method: "GET", path: objectPath(IP_POOLS, { name: pool }), signal });
-      return false;
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 404 && error.reason === "NotFound") return true;
-      throw error;
-    }
+    const isGone = (error: unknown): boolean => isNotFound(error) && error.reason === "NotFound";
+    const call = { method: "GET", path: objectPath(IP_POOLS, { name: pool }), signal } as const;
+    return (await api.call(call).catch(orElse(isGone, undefined))) === undefined;
   }
 
   /** Writes only if something changes. Returns false if another writer was faster. */

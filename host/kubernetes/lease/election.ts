@@ -10,8 +10,9 @@
  */
 
 import type { Log } from "../../lib/log.ts";
+import { orElse } from "../../lib/try-or.ts";
 import { describeFailure, pauseMs } from "../http/retry.ts";
-import { isConflict, isNotFound, type KubeApi, type KubeCall, type KubeObject } from "../kube-api.ts";
+import { isNotFound, isOutdated, type KubeApi, type KubeCall, type KubeObject } from "../kube-api.ts";
 import { collectionPath, LEASES, objectPath } from "../paths.ts";
 import { type ElectionClock, type Leading, LeadingTime } from "./leading.ts";
 import { decodeLease, encodeLease, formatTime, type LeaseObject, type LeaseWrite, recordOf } from "./lease-object.ts";
@@ -189,7 +190,7 @@ class Candidate implements Election {
       return true;
     } catch (error) {
       this.#own = undefined;
-      if (isConflict(error) || isNotFound(error)) return false;
+      if (isOutdated(error)) return false;
       throw error;
     }
   }
@@ -230,12 +231,8 @@ class Candidate implements Election {
   async #read(limit: Limit = this.#limit): Promise<LeaseObject | undefined> {
     const { namespace, name } = this.#options;
     const path = objectPath(LEASES, { namespace, name });
-    try {
-      return decodeLease(await this.#call({ method: "GET", path }, limit));
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const found = await this.#call({ method: "GET", path }, limit).catch(orElse(isNotFound, undefined));
+    return found && decodeLease(found);
   }
 
   /** Returns the object as written. Rejects with ApiError 409 if another process was faster, and 404 if it is gone. */

@@ -3,9 +3,11 @@
  * long as the machine runs: a registry that is older than this file has lost rows of live pods. Each commit writes it,
  * without fsync, in a few microseconds.
  */
+
 import { closeSync, constants, fstatSync, mkdirSync, openSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { readText } from "../../lib/regular-file.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import type { RegistryPoint } from "./identity.ts";
 
 const NUMBER = /^\d+$/;
@@ -22,12 +24,7 @@ export class Witness {
 
   /** Returns what the last agent of this boot wrote; undefined if none did. */
   read(): RegistryPoint | undefined {
-    let text: string;
-    try {
-      text = readText(this.#path);
-    } catch {
-      return undefined;
-    }
+    const text = tryOr(() => readText(this.#path), "");
     // The rest after the first line is left of a longer text.
     const [bootId, id, generation, lastVersion = ""] = text.split("\n", 1).join("").split(" ");
     if (bootId !== this.#bootId || id === undefined || !NUMBER.test(generation ?? "")) return undefined;
