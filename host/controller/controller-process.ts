@@ -2,9 +2,9 @@
  * The controller without its command line: watches from the start, takes part in the election, and runs the
  * controllers while it leads.
  */
-import { type Events, openEvents } from "../kubernetes/events.ts";
+import { EventSender, type Events } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
-import { type Election, openElection } from "../kubernetes/lease/election.ts";
+import { Election } from "../kubernetes/lease/election.ts";
 import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
@@ -73,32 +73,14 @@ export interface ControllerStatus {
   readonly caches: OpenCaches["stats"];
 }
 
-export interface ControllerProcess {
-  readonly status: ControllerStatus;
-  /**
-   * Set when only a restart of the process helps: a controller has not stopped long after leading ended. An API
-   * server that does not answer does not count.
-   */
-  readonly stuck: string | undefined;
-  /** Why it takes no part in the election yet. Undefined from the first complete list of every collection on. */
-  readonly waiting: string | undefined;
-  /** What it watches. */
-  readonly caches: OpenCaches;
-  /** What its running parts count. */
-  readonly measurements: Measurements;
-  /** Sets the metrics of watches, leadership and controllers to what is known now. */
-  collectMetrics(metrics: ControllerMetrics): void;
-  /** Stops the controllers, releases the lease and disconnects from the API server. Never rejects. */
-  close(): Promise<void>;
-}
-
 /** Starts to watch at once. The caller refuses timings with which two processes could lead (plan-lease.ts). */
 export function openController(options: ControllerOptions): ControllerProcess {
-  return new ProcessInstance(options);
+  return new ControllerProcess(options);
 }
 
-class ProcessInstance implements ControllerProcess {
+export class ControllerProcess {
   readonly #options: ControllerOptions;
+  /** What it watches. */
   readonly caches: OpenCaches;
   readonly #addressOwners: OpenAddressOwners;
   readonly #poolOwners: OpenPoolOwners;
@@ -142,14 +124,14 @@ class ProcessInstance implements ControllerProcess {
     }
     const always = { signal, require: () => signal.throwIfAborted() };
     const { epoch } = this.#options.controllers;
-    this.#everywhereEvents = openEvents(this.#eventOptions(always));
+    this.#everywhereEvents = new EventSender(this.#eventOptions(always));
     const deps = this.#deps(always, this.#everywhereEvents);
     const isLeading = (): boolean => this.#election?.isLeading ?? false;
     this.#everywhere = epoch && startLeadership({ epoch }, { ...deps, isLeading });
     log.info({ identity: lease.identity }, "All collections are listed; taking part in the election");
     const lead = (leading: Leading) => this.#lead(leading);
     const annotations = { [NOTIFIER_ANNOTATION]: lease.identity };
-    this.#election = openElection({ ...lease, annotations, api, clock, now, random, log, lead });
+    this.#election = new Election({ ...lease, annotations, api, clock, now, random, log, lead });
   }
 
   get status(): ControllerStatus {
@@ -178,6 +160,10 @@ class ProcessInstance implements ControllerProcess {
     return { process, ...this.#everywhere?.problems, ...this.#leadership?.problems };
   }
 
+  /**
+   * Set when only a restart of the process helps: a controller has not stopped long after leading ended. An API
+   * server that does not answer does not count.
+   */
   get stuck(): string | undefined {
     if (this.#endingSinceMs === undefined) return undefined;
     const ms = this.#options.clock.nowMs() - this.#endingSinceMs;
@@ -186,12 +172,14 @@ class ProcessInstance implements ControllerProcess {
       : `The controllers have not stopped ${Math.floor(ms / 1000)} s after this process stopped leading`;
   }
 
+  /** Why it takes no part in the election yet. Undefined from the first complete list of every collection on. */
   get waiting(): string | undefined {
     if (this.#election !== undefined) return undefined;
     const { unread } = this.caches;
     return `Not listed yet: ${unread.length > 0 ? unread.join(", ") : "owners of addresses and pools"}`;
   }
 
+  /** Sets the metrics of watches, leadership and controllers to what is known now. */
   collectMetrics(metrics: ControllerMetrics): void {
     const { isLeading } = this.status;
     collectController(metrics, {
@@ -203,6 +191,7 @@ class ProcessInstance implements ControllerProcess {
     });
   }
 
+  /** What its running parts count. */
   get measurements(): Measurements {
     return { ...this.#everywhere?.measurements, ...this.#leadership?.measurements };
   }
@@ -218,6 +207,7 @@ class ProcessInstance implements ControllerProcess {
     });
   }
 
+  /** Stops the controllers, releases the lease and disconnects from the API server. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("The controller was closed"));
     await this.#opening;
@@ -230,7 +220,7 @@ class ProcessInstance implements ControllerProcess {
   }
 
   async #lead(leading: Leading): Promise<void> {
-    const events = openEvents(this.#eventOptions(leading));
+    const events = new EventSender(this.#eventOptions(leading));
     this.#events = events;
     for (const namespace of this.caches.budget.namespaces) this.#reportUnused(namespace);
     const { epoch: _, ...controllers } = this.#options.controllers;

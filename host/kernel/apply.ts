@@ -10,11 +10,13 @@ import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
 import { formatOperation } from "../plan/text.ts";
 import { applyOperation, isGone, type ListedState, type Namespaces } from "./apply-operation.ts";
 import { EEXIST } from "./errno.ts";
-import type { LinkDeleter } from "./link-remover.ts";
+import type { LinkRemover } from "./link-remover.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { findLink } from "./netlink/link/requests.ts";
 import { type Failure, Pipeline } from "./pipeline.ts";
+
+type LinkDeleter = Pick<LinkRemover, "removeLink">;
 
 export interface ApplyOptions {
   /** Deletes links of the host's namespace. Default: no plan of the caller deletes a veth. */

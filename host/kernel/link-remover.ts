@@ -12,25 +12,6 @@ import type { RemovalAnswer, RemovalRequest, RemoverOptions } from "./link-remov
  */
 export const REMOVAL_GROUP = 0x6265_7264;
 
-/** Deletes one link. */
-export interface LinkDeleter {
-  /**
-   * Resolves with whether the link was there once it is gone, and with it the other end of a veth. Deleting a link
-   * twice is harmless.
-   */
-  removeLink(index: number): Promise<boolean>;
-}
-
-export interface LinkRemover extends LinkDeleter {
-  /**
-   * Resolves with whether one of the links was there once all are gone. They share the kernel's waits: sixteen take
-   * little longer than one. Rejects if the kernel refuses one.
-   */
-  removeLinks(indexes: readonly number[]): Promise<boolean>;
-  /** Waits for pending deletions and ends the thread. */
-  close(): Promise<void>;
-}
-
 /** The kernel refused a deletion, or the thread died. */
 export class LinkRemovalError extends Error {
   override readonly name = "LinkRemovalError";
@@ -57,14 +38,10 @@ function workerUrl(): URL {
 }
 
 /**
- * Opens a remover for the namespace at `netnsPath`. Its thread is started by the first deletion, and again after it
- * has died.
+ * Deletes links of the namespace at `netnsPath`. The thread is started by the first deletion, and again after it has
+ * died.
  */
-export function openLinkRemover(netnsPath: string): LinkRemover {
-  return new WorkerRemover(netnsPath);
-}
-
-class WorkerRemover implements LinkRemover {
+export class LinkRemover {
   readonly #netnsPath: string;
   #running: Running | undefined;
   #closed = false;
@@ -74,10 +51,18 @@ class WorkerRemover implements LinkRemover {
     this.#netnsPath = netnsPath;
   }
 
+  /**
+   * Resolves with whether the link was there once it is gone, and with it the other end of a veth. Deleting a link
+   * twice is harmless.
+   */
   removeLink(index: number): Promise<boolean> {
     return this.removeLinks([index]);
   }
 
+  /**
+   * Resolves with whether one of the links was there once all are gone. They share the kernel's waits: sixteen take
+   * little longer than one. Rejects if the kernel refuses one.
+   */
   removeLinks(indexes: readonly number[]): Promise<boolean> {
     if (this.#closed) return Promise.reject(new LinkRemovalError("The link remover is closed"));
     this.#running ??= this.#start();
@@ -90,6 +75,7 @@ class WorkerRemover implements LinkRemover {
     });
   }
 
+  /** Waits for pending deletions and ends the thread. */
   async close(): Promise<void> {
     this.#closed = true;
     const running = this.#running;

@@ -76,14 +76,8 @@ export interface ApiRequestCount {
   readonly count: number;
 }
 
-export interface KubeClient extends KubeApi {
-  readonly stats: KubeStats;
-  /** Since the client was opened. */
-  readonly requests: readonly ApiRequestCount[];
-}
-
 export function openKubeClient(options: KubeClientOptions): KubeClient {
-  return new NetworkClient(options);
+  return new KubeClient(options);
 }
 
 /** The end of an unsuccessful attempt: what decides about a retry, and the error. */
@@ -106,7 +100,7 @@ interface CallContext {
   readonly isOnce: boolean;
 }
 
-class NetworkClient implements KubeClient {
+export class KubeClient implements KubeApi {
   readonly #random: () => number;
   readonly #exchange: Exchanges;
   readonly #lanes = new Lanes();

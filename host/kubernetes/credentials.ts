@@ -46,24 +46,6 @@ export interface Access {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export interface Credentials {
-  /** `https://10.96.0.1:443`, for logs. */
-  readonly server: string;
-  /** `file "/etc/berth/kubeconfig"`, for errors. */
-  readonly source: string;
-  /** The file that has the token now; absent: the token is not in a file of its own. */
-  readonly tokenFile: string | undefined;
-  /** Why the files cannot be read now, while their last valid content is used. */
-  readonly problem: string | undefined;
-  /** Returns credentials that are at most a second old; the last valid ones if files cannot be read now. */
-  current(): Promise<Access>;
-  /**
-   * After `used` was refused with 401: reads everything again, unless it has changed since. Returns the same object
-   * if nothing has changed.
-   */
-  refresh(used: Access): Promise<Access>;
-}
-
 interface CredentialsOptions {
   /** A file, or several to be merged. Default: the service account of the pod that this process runs in. */
   readonly kubeconfig?: string | readonly string[] | undefined;
@@ -77,7 +59,7 @@ interface CredentialsOptions {
 
 /** Throws ConfigError: the file, its field, what was found and what is wanted. */
 export async function loadCredentials(options: CredentialsOptions = {}): Promise<Credentials> {
-  const credentials = new CachedCredentials(options);
+  const credentials = new Credentials(options);
   await credentials.current();
   return credentials;
 }
@@ -99,7 +81,8 @@ interface Answer {
   readonly material: Pick<RequestOptions, "ca" | "cert" | "key" | "rejectUnauthorized" | "servername">;
 }
 
-class CachedCredentials implements Credentials {
+export class Credentials {
+  /** Why the files cannot be read now, while their last valid content is used. */
   problem: string | undefined;
   readonly #options: CredentialsOptions;
   /** The last that gave credentials. */
@@ -118,18 +101,22 @@ class CachedCredentials implements Credentials {
     this.#options = options;
   }
 
+  /** `https://10.96.0.1:443`, for logs. */
   get server(): string {
     return this.#access === undefined ? "" : `${this.#access.endpoint.origin}${this.#access.endpoint.basePath}`;
   }
 
+  /** `file "/etc/berth/kubeconfig"`, for errors. */
   get source(): string {
     return this.#loaded?.origin.source ?? "";
   }
 
+  /** The file that has the token now; undefined: the token is not in a file of its own. */
   get tokenFile(): string | undefined {
     return this.#loaded === undefined ? undefined : tokenFileOf(this.#loaded)?.path;
   }
 
+  /** Returns credentials that are at most a second old; the last valid ones if files cannot be read now. */
   current(): Promise<Access> {
     if (this.#access !== undefined && performance.now() - this.#readAtMs < CREDENTIALS_FRESH_MS)
       return Promise.resolve(this.#access);
@@ -137,6 +124,10 @@ class CachedCredentials implements Credentials {
     return this.#reading;
   }
 
+  /**
+   * After `used` was refused with 401: reads everything again, unless it has changed since. Returns the same object
+   * if nothing has changed.
+   */
   async refresh(used: Access): Promise<Access> {
     await this.#reading?.catch(() => {});
     if (this.#access !== undefined && this.#access !== used) return this.#access;

@@ -69,20 +69,6 @@ interface EventsOptions {
   readonly nowMs?: () => number;
 }
 
-export interface Events {
-  /**
-   * Returns at once and never throws. The same event is created once and then counted; there are a few per object and
-   * reason.
-   */
-  emit(event: KubeEvent): void;
-  /** Drops queued events. */
-  close(): Promise<void>;
-}
-
-export function openEvents(options: EventsOptions): Events {
-  return new Sender(options);
-}
-
 /** An event that was sent, or is queued. */
 interface Known {
   readonly event: KubeEvent;
@@ -95,7 +81,9 @@ interface Known {
   emittedMs: number;
 }
 
-class Sender implements Events {
+export type Events = Pick<EventSender, "emit" | "close">;
+
+export class EventSender {
   readonly #options: EventsOptions;
   readonly #nowMs: () => number;
   readonly #waiting: Known[] = [];
@@ -109,6 +97,10 @@ class Sender implements Events {
     this.#nowMs = options.nowMs ?? (() => performance.now());
   }
 
+  /**
+   * Returns at once and never throws. The same event is created once and then counted; there are a few per object and
+   * reason.
+   */
   emit(long: KubeEvent): void {
     if (this.#closing.signal.aborted) return;
     const event = { ...long, note: cutBytes(long.note, MAX_EVENT_NOTE) };

@@ -8,7 +8,7 @@ import { MAX_RETIRED_PAIRS, PairRemover, RETIREMENT_MS } from "../../host/agent/
 import type { IfName } from "../../host/cni/names.ts";
 import { RETIRED_GROUP } from "../../host/coordinator/plan/constants.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
-import { type LinkRemover, openLinkRemover, REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
+import { LinkRemover, REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
 import { setLink } from "../../host/kernel/netlink/link/requests.ts";
 import { readNetnsIdentity } from "../../host/kernel/netns.ts";
 import { type OpenNamespace, openNamespace, openNode } from "../../host/kernel/open-namespace.ts";
@@ -115,7 +115,10 @@ it("a NIC is deleted in the pod's own namespace alone, and while sixteen are bei
 });
 
 describe("the pairs of detached pods", () => {
-  function open(host: OpenNamespace, links: LinkRemover = openLinkRemover(host.entrance)): PairRemover {
+  function open(
+    host: OpenNamespace,
+    links: Pick<LinkRemover, "removeLink" | "removeLinks" | "close"> = new LinkRemover(host.entrance),
+  ): PairRemover {
     return new PairRemover({ host, links, log });
   }
 
@@ -164,7 +167,7 @@ describe("the pairs of detached pods", () => {
   it("stay in the group that is being deleted if a DEL comes again meanwhile", async () => {
     using host = openNamespace(`/run/netns/${lab.names.node}`);
     const [index = 0] = makePairs(1);
-    const links = openLinkRemover(host.entrance);
+    const links = new LinkRemover(host.entrance);
     const removeLinks = async (indexes: readonly number[]): Promise<boolean> => {
       setLink(host.route, index, { group: REMOVAL_GROUP });
       await expect(remover.retire(index, ownerOf(index))).resolves.toBe(true);
@@ -180,7 +183,7 @@ describe("the pairs of detached pods", () => {
 
   it("that went with their pods' namespaces are not deleted once more", async () => {
     using host = openNode(`/run/netns/${lab.names.node}`, { onLinkGone: (index) => remover.linkGone(index) });
-    const links = openLinkRemover(host.entrance);
+    const links = new LinkRemover(host.entrance);
     const asked: number[] = [];
     const removeLinks = (indexes: readonly number[]): Promise<boolean> => {
       asked.push(...indexes);

@@ -11,7 +11,7 @@ import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/p
 import { type AttachRequest, type CniRequest, decodeRequest } from "../../host/cni/request.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
-import { openLinkRemover } from "../../host/kernel/link-remover.ts";
+import { LinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNode } from "../../host/kernel/open-namespace.ts";
 import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
@@ -219,7 +219,7 @@ export async function openWorld(names: Names, options: WorldOptions = {}): Promi
     onDeath: () => {},
   });
   const host = openNode(`/run/netns/${names.node}`, { onLinkGone: (index) => remover.linkGone(index) });
-  const remover: PairRemover = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
+  const remover: PairRemover = new PairRemover({ host, links: new LinkRemover(host.entrance), log });
   let faults = noFaults;
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({

@@ -2,7 +2,7 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApplyError, applyOperations, undoOperations } from "../../host/kernel/apply.ts";
-import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remover.ts";
+import { LinkRemover } from "../../host/kernel/link-remover.ts";
 import { NetlinkError } from "../../host/kernel/netlink/error.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { createFaultCounter, type Faults, openFaults } from "../../host/lib/fault.ts";
@@ -33,7 +33,7 @@ async function failureOf(list: readonly Operation[], faults?: Faults): Promise<A
 
 beforeAll(() => {
   scene = makeScene("bka");
-  remover = openLinkRemover(scene.host.path);
+  remover = new LinkRemover(scene.host.path);
   ipIn(scene.names.pod, "addr add 10.99.0.1/24 dev spare0", "link set spare0 up", "link set spare0 down");
   operations = operationsFor(scene);
   before = dump();
@@ -270,7 +270,7 @@ it("a namespace that goes meanwhile is changed to the end, and takes the veth al
   const faults: Faults = () => {
     if (++count === 8) unmountNetns(other.names.pod);
   };
-  const theirs = openLinkRemover(other.host.path);
+  const theirs = new LinkRemover(other.host.path);
   await applyOperations(operationsFor(other), other, { remover: theirs, faults });
   await theirs.close();
   const veths = () =>

@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remover.ts";
+import { LinkRemover } from "../../host/kernel/link-remover.ts";
 import { createLink, setLink } from "../../host/kernel/netlink/link/requests.ts";
 import { linkIn, makeRoom, type Room } from "./kernel-room.ts";
 
@@ -13,7 +13,7 @@ const open: LinkRemover[] = [];
 
 /** Closed after the test. */
 function remover(path = `/run/netns/${room.near}`): LinkRemover {
-  const one = openLinkRemover(path);
+  const one = new LinkRemover(path);
   open.push(one);
   return one;
 }
@@ -106,8 +106,8 @@ it("closing waits for what is under way; afterwards nothing is deleted", async (
 
 it("a process that has nothing else to do ends, with a thread that has nothing to do", () => {
   const program = `
-    import { openLinkRemover } from "./host/kernel/link-remover.ts";
-    const remover = openLinkRemover("/run/netns/${room.near}");
+    import { LinkRemover } from "./host/kernel/link-remover.ts";
+    const remover = new LinkRemover("/run/netns/${room.near}");
     console.log(await remover.removeLink(777));`;
   const run = execFileSync(process.execPath, ["-e", program], { timeout: 30_000 });
   expect(run.toString()).toBe("false\n");

@@ -14,7 +14,7 @@ import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import { planAttachment } from "../../host/coordinator/plan/plan-attachment.ts";
 import { planMac } from "../../host/coordinator/plan/plan-mac.ts";
 import { applyOperations } from "../../host/kernel/apply.ts";
-import { openLinkRemover } from "../../host/kernel/link-remover.ts";
+import { LinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNamespace, openNode } from "../../host/kernel/open-namespace.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES, type Family, type Ip } from "../../host/net/ip.ts";
@@ -144,7 +144,7 @@ const isTable = ({ kind }: Operation): boolean => kind === "add-table";
 async function apply(operations: readonly Operation[]): Promise<void> {
   using pod = openNamespace(world.pod.path);
   using host = openNamespace(world.node.path);
-  const remover = openLinkRemover(world.node.path);
+  const remover = new LinkRemover(world.node.path);
   try {
     await applyOperations(operations, { pod, host }, { remover });
   } finally {

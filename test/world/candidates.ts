@@ -1,6 +1,6 @@
 /** Candidates for one Lease of an API server in memory, on one clock. */
 import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { type Election, type ElectionOptions, openElection } from "../../host/kubernetes/lease/election.ts";
+import { Election, type ElectionOptions } from "../../host/kubernetes/lease/election.ts";
 import type { Leading } from "../../host/kubernetes/lease/leading.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { type Gate, MemoryApiServer } from "../fakes/memory-api-server.ts";
@@ -88,7 +88,7 @@ export class Lab {
     const terms: Candidate["terms"] = [];
     let current: Leading | undefined;
     const candidate = { finish: () => {} };
-    const election = openElection({
+    const election = new Election({
       ...{ namespace: "kube-system", name: NAME, identity, timings: TIMINGS, random: () => 0.5 },
       ...{ api: this.server.client(gateOf(fault, time)), log: openLog("test", "silent") },
       clock: { nowMs: () => time.ms + skewMs, pause: time.pause },

@@ -10,7 +10,7 @@ import { controllerOf } from "../../ipam/owner.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import { findAddressOwner } from "../../ipam/retention.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
-import { type Events, openEvents } from "../../kubernetes/events.ts";
+import { EventSender, type Events } from "../../kubernetes/events.ts";
 import type { ApiError, KubeApi, KubeCall } from "../../kubernetes/kube-api.ts";
 import { type Change, valueAfter } from "../../kubernetes/mirror.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
@@ -320,7 +320,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   });
   const options = { ...given, api };
   const later: Later = {};
-  const events = openEvents({ api, component: "berth-agent", node, log, nowMs });
+  const events = new EventSender({ api, component: "berth-agent", node, log, nowMs });
   const resources = new ClusterResources({
     ...{ api, node, log, random, configNamespace: options.configNamespace },
     onUnused: (namespace) => reportUnused(events, node, namespace),

@@ -48,7 +48,7 @@ interface RetiredPair {
 
 interface PairRemoverOptions {
   readonly host: NamespaceSource;
-  readonly links: LinkRemover;
+  readonly links: Pick<LinkRemover, "removeLink" | "removeLinks" | "close">;
   readonly log: Log;
 }
 

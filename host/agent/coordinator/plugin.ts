@@ -13,7 +13,7 @@ import { Announcer } from "../../coordinator/announcer.ts";
 import { AddressRefusal } from "../../coordinator/plan/address-policy.ts";
 import { isPairName } from "../../coordinator/plan/names.ts";
 import type { Comparison } from "../../findings/node/find-drift.ts";
-import { openLinkRemover } from "../../kernel/link-remover.ts";
+import { LinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import { watchNodeChanges } from "../../kernel/node-changes.ts";
 import { MIRROR_GATHER_MS, type NodeMirror } from "../../kernel/node-mirror.ts";
@@ -335,7 +335,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   });
   const listings = startListing(host.mirror, options);
   listing = listings;
-  const pairs = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
+  const pairs = new PairRemover({ host, links: new LinkRemover(host.entrance), log });
   remover = pairs;
   const isAdministrators = (logFile: string): boolean =>
     options.snapshot().coordinator?.spec.logOptions?.logFile === logFile ||

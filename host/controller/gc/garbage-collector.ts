@@ -53,20 +53,9 @@ const COLLECTIONS_AT_ONCE = 4;
 /** Allocations on one page of a sweep: half a kilobyte each. */
 export const COLLECTION_PAGE = 500;
 
-export interface GarbageCollector extends Controller {
-  /** Checks all allocations now. Rejects if the API server does not answer. */
-  sweep(): Promise<readonly Collected[]>;
-  /** Checks allocations that are due, and those of changed nodes and owners. */
-  checkDue(): Promise<readonly Collected[]>;
-}
+export const startGarbage: StartController = (deps) => new GarbageCollector(deps);
 
-export const startGarbage: StartController = (deps) => startGarbageCollector(deps);
-
-export function startGarbageCollector(deps: ControllerDeps): GarbageCollector {
-  return new Collector(deps);
-}
-
-class Collector implements GarbageCollector {
+export class GarbageCollector implements Controller {
   readonly #deps: ControllerDeps;
   readonly #signal: AbortSignal;
   readonly #observations = new Observations();

@@ -53,28 +53,6 @@ export interface ElectionOptions {
   readonly log: Log;
 }
 
-interface ElectionState {
-  readonly isLeading: boolean;
-  /** The holder of the Lease as far as this process has seen; "" if there is none. */
-  readonly holder: string;
-  /** Why the Lease cannot be read or written: a sentence without a full stop. */
-  readonly problem: string | undefined;
-}
-
-export interface Election extends ElectionState {
-  /** Stops leading, waits for `lead`, and releases the Lease, so that the next one need not wait. Never rejects. */
-  close(): Promise<void>;
-}
-
-/** Throws for timings with which two processes could lead at once. */
-export function openElection(options: ElectionOptions): Election {
-  const fault = findTimingFault(options.timings);
-  if (fault !== undefined) throw new Error(`The lease cannot be held: ${fault}`);
-  const candidate = new Candidate(options);
-  candidate.start();
-  return candidate;
-}
-
 /** Limits of one call. */
 interface Limit {
   readonly limitMs: number;
@@ -88,10 +66,10 @@ interface LeadRun {
   readonly done: Promise<void>;
 }
 
-class Candidate implements Election {
+export class Election {
   readonly #options: ElectionOptions;
   readonly #closing = new AbortController();
-  #running: Promise<void> | undefined;
+  readonly #running: Promise<void>;
   #lead: LeadRun | undefined;
   #observed: ObservedLease | undefined;
   /** The object as this process wrote it; undefined if another process may have written since. */
@@ -99,10 +77,15 @@ class Candidate implements Election {
   /** The last write that this process tried: after a lost answer it is unknown whether it was written. */
   #written = "";
   #failures = 0;
-  #problem: string | undefined;
+  /** Why the Lease cannot be read or written: a sentence without a full stop. */
+  problem: string | undefined;
 
+  /** Throws for timings with which two processes could lead at once. */
   constructor(options: ElectionOptions) {
+    const fault = findTimingFault(options.timings);
+    if (fault !== undefined) throw new Error(`The lease cannot be held: ${fault}`);
     this.#options = options;
+    this.#running = this.#run();
   }
 
   get #limit(): Limit {
@@ -113,18 +96,12 @@ class Candidate implements Election {
     return this.#lead !== undefined && !this.#lead.leading.hasEnded;
   }
 
+  /** The holder of the Lease as far as this process has seen; "" if there is none. */
   get holder(): string {
     return this.#observed?.record?.holder ?? "";
   }
 
-  get problem(): string | undefined {
-    return this.#problem;
-  }
-
-  start(): void {
-    this.#running ??= this.#run();
-  }
-
+  /** Stops leading, waits for `lead`, and releases the Lease, so that the next one need not wait. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("The election was closed"));
     this.#lead?.leading.end("This process stops");
@@ -259,20 +236,16 @@ class Candidate implements Election {
    */
   async #call(call: KubeCall, { limitMs, parent }: Limit): Promise<KubeObject> {
     const { api, clock } = this.#options;
-    const limit = new AbortController();
-    const timer = new AbortController();
-    const giveUp = () => limit.abort(parent?.reason);
-    if (parent?.aborted) giveUp();
-    parent?.addEventListener("abort", giveUp, { once: true });
+    const [limit, timer] = [new AbortController(), new AbortController()];
     clock.pause(limitMs, timer.signal).then(
       () => limit.abort(new Error(`The API server did not answer within ${limitMs} ms`)),
       () => {},
     );
+    const signal = parent === undefined ? limit.signal : AbortSignal.any([limit.signal, parent]);
     try {
-      return await api.call({ ...call, lane: "pod", patienceMs: 0, attemptMs: limitMs, signal: limit.signal });
+      return await api.call({ ...call, lane: "pod", patienceMs: 0, attemptMs: limitMs, signal });
     } finally {
       timer.abort();
-      parent?.removeEventListener("abort", giveUp);
     }
   }
 
@@ -298,16 +271,16 @@ class Candidate implements Election {
 
   #answered(): void {
     this.#failures = 0;
-    this.#problem = undefined;
+    this.problem = undefined;
   }
 
   #waitAfter(error: unknown): number {
     const { namespace, name, random, timings, log } = this.#options;
     if (this.#closing.signal.aborted) return 0;
     const reason = describeFailure(error);
-    if (this.#problem === undefined)
+    if (this.problem === undefined)
       log.warn({ lease: `${namespace}/${name}`, reason }, "Reading or writing the lease failed; retrying");
-    this.#problem = `Cannot read or write the Lease ${namespace}/${name}: ${reason}`;
+    this.problem = `Cannot read or write the Lease ${namespace}/${name}: ${reason}`;
     return Math.min(pauseMs(this.#failures++, random()), timings.retryMs);
   }
 }

@@ -3,7 +3,7 @@
  */
 
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
-import { type GarbageCollector, startGarbageCollector } from "../../../host/controller/gc/garbage-collector.ts";
+import { GarbageCollector } from "../../../host/controller/gc/garbage-collector.ts";
 import { startNotices } from "../../../host/controller/notices/notice-controller.ts";
 import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";
 import { startClaimStatus } from "../../../host/controller/owners/claim-status.ts";
@@ -60,7 +60,7 @@ export class LabCollector {
     this.#controller = await this.#world.lead(
       {
         garbage: (deps) => {
-          this.#collector = startGarbageCollector(deps);
+          this.#collector = new GarbageCollector(deps);
           return this.#collector;
         },
         notices: startNotices,
@@ -129,8 +129,8 @@ export async function leadAddressOwners(world: World, settings: object = {}): Pr
   });
   await addressOwners.synced(AbortSignal.timeout(30_000));
   let collector: GarbageCollector | undefined;
-  const garbage = (deps: Parameters<typeof startGarbageCollector>[0]) => {
-    collector = startGarbageCollector(deps);
+  const garbage = (deps: ConstructorParameters<typeof GarbageCollector>[0]) => {
+    collector = new GarbageCollector(deps);
     return collector;
   };
   await world.lead({ claims: startClaimStatus, garbage }, { addressOwners });

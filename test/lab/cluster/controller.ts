@@ -15,7 +15,7 @@ import { type LeadershipDeps, startLeadership } from "../../../host/controller/l
 import { type OpenPoolOwners, openPoolOwners } from "../../../host/controller/owners/pool-owners.ts";
 import { PoolWrites } from "../../../host/controller/pool-writes.ts";
 import type { AddressOwners, ControllerDeps, PoolOwners, StartController } from "../../../host/controller/types.ts";
-import { type KubeEvent, openEvents } from "../../../host/kubernetes/events.ts";
+import { EventSender, type KubeEvent } from "../../../host/kubernetes/events.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { type LogLevel, openLog } from "../../../host/lib/log.ts";
 import { connectClient } from "./in-process.ts";
@@ -79,7 +79,7 @@ export async function startParts(
   const recorded = options.events;
   const events =
     recorded === undefined
-      ? openEvents({ api, component: "berth-controller", node: "lab", log })
+      ? new EventSender({ api, component: "berth-controller", node: "lab", log })
       : { emit: (event: KubeEvent) => void recorded.push(event), close: async () => {} };
   const release = async (): Promise<void> => {
     for (const each of [events, poolOwners, caches, api]) await each.close();

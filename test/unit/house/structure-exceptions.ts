@@ -16,7 +16,6 @@ export const EXCEPTIONS = {
     "encodeArp",
     "encodeNdp",
     "parseSpooled",
-    "startGarbageCollector",
   ],
   reexports: [],
   callers: [],

@@ -3,9 +3,9 @@ import {
   EVENT_GAP_MS,
   EVENT_MEMORY_MS,
   EVENT_REPEAT_MS,
+  EventSender,
   MAX_NOTES,
   MAX_WAITING_EVENTS,
-  openEvents,
 } from "../../../host/kubernetes/events.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../../world/recorded-log.ts";
@@ -15,7 +15,13 @@ async function open(answer: StubAnswer) {
   const stub = await startStub(answer);
   const clock = { nowMs: 0 };
   const log = openLog("test", "silent");
-  const events = openEvents({ api: stub.client, component: "berth-agent", node: "n1", log, nowMs: () => clock.nowMs });
+  const events = new EventSender({
+    api: stub.client,
+    component: "berth-agent",
+    node: "n1",
+    log,
+    nowMs: () => clock.nowMs,
+  });
   onTestFinished(() => events.close());
   return { stub, events, clock };
 }

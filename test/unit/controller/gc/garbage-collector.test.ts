@@ -4,11 +4,7 @@
  */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
-import {
-  COLLECTION_PAGE,
-  type GarbageCollector,
-  startGarbageCollector,
-} from "../../../../host/controller/gc/garbage-collector.ts";
+import { COLLECTION_PAGE, GarbageCollector } from "../../../../host/controller/gc/garbage-collector.ts";
 import type { ControllerDeps, Liveness } from "../../../../host/controller/types.ts";
 import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
 import { ApiUnavailable, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
@@ -57,7 +53,7 @@ beforeEach(async () => {
     },
   };
   const pods = { period: undefined, wasSeen: () => true, hasReached: () => false };
-  gc = startGarbageCollector({
+  gc = new GarbageCollector({
     ...{ api, caches, log, random: () => 0.5, leading: new AbortController().signal },
     clock: { nowMs: () => nowMs, now: () => new Date() },
     events: { emit: (event: KubeEvent) => void events.push(event) },
