@@ -3,7 +3,6 @@
  * it prints is applied, or kept in a repository.
  */
 import { ConfigError } from "../../config/config-error.ts";
-import { documentation } from "../../lib/documentation.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
@@ -32,13 +31,15 @@ interface Wanted {
 
 export function addReserve(cli: CommandLine): void {
   cli
-    .command("reserve", "Print ReservedIPs that keep addresses for pods or machines, which need not exist yet")
+    .command("reserve", "Print ReservedIPs that keep addresses for pods or machines, which need not exist yet", [
+      "reserve 10.6.0.50 --for shop/db-0 | kubectl create -f -",
+      "reserve --file machines.csv | kubectl create -f -",
+    ])
     .argument("[address]", "the address")
     .option("--for <owner>", "namespace/name of the pod, virtual machine, IPAMClaim or Deployment")
     .option("--interface <name>", "NIC of the pod; default: its first")
     .option("--address-space <name>", "address space of the pool")
     .option("--file <csv>", "lines of address, owner, and if need be interface and address space (-: standard input)")
-    .addHelpText("after", `\nCreate what it prints: … | kubectl create -f - (${documentation("fixed-addresses.html")})`)
     .action((address: string | undefined, flags: ReserveFlags) =>
       cli.run({}, async ({ source, out, note }) => {
         const wanted = wantedOf(address, flags);
