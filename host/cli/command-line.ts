@@ -275,9 +275,10 @@ export class CommandLine {
   }
 
   async #namespace(): Promise<string | undefined> {
-    if (!this.isCluster) return undefined;
-    const { readNamespace } = await import("../kubernetes/kubeconfig.ts");
-    return readNamespace(this.#kubeconfig() ?? [], this.options.context);
+    const paths = this.isCluster ? this.#kubeconfig() : undefined;
+    if (paths === undefined) return undefined;
+    const { findContext } = await import("../kubernetes/kubeconfig.ts");
+    return findContext(paths, this.options.context).names.namespace;
   }
 
   /** As kubectl finds them. */

@@ -87,9 +87,8 @@ export async function loadKubeconfig(
   chosen?: string,
 ): Promise<Origin> {
   const paths = typeof path === "string" ? [path] : path;
-  const { source, all, context } = findContext(paths, chosen);
-  const names = context.entry.context;
-  const at = (what: string) => ({ source, field: `${context.at.field}.${what}` });
+  const { source, all, field, names } = findContext(paths, chosen);
+  const at = (what: string) => ({ source, field: `${field}.${what}` });
   const cluster = find("cluster", names.cluster, { at: at("cluster"), entries: all(({ clusters }) => clusters) });
   checkCluster(cluster.entry.cluster, cluster.at);
   const entries = all(({ users }) => users);
@@ -100,22 +99,17 @@ export async function loadKubeconfig(
   return { source, files: [...paths.map((each) => ({ field: "", path: resolve(each) })), ...files] };
 }
 
-/** Returns the namespace of the context, which may have none. Throws ConfigError, as {@link loadKubeconfig} does. */
-export function readNamespace(paths: readonly string[], chosen?: string): string | undefined {
-  return paths.length === 0 ? undefined : findContext(paths, chosen).context.entry.context.namespace;
-}
-
-function findContext(paths: readonly string[], chosen: string | undefined) {
+/** Returns what the context names, and its place. Throws ConfigError, as {@link loadKubeconfig} does. */
+export function findContext(paths: readonly string[], chosen: string | undefined) {
   const source = `file ${paths.map(describeValue).join(", ")}`;
   const found = paths.filter((each) => existsSync(each));
   // With none the error names the first.
   const contents = (found.length > 0 ? found : paths.slice(0, 1)).map(readContent);
-  const all = <T>(listOf: (content: Content) => readonly T[] | undefined) =>
-    contents.flatMap((each) => listOf(each) ?? []);
+  const all = <T>(of: (content: Content) => readonly T[] | undefined) => contents.flatMap((each) => of(each) ?? []);
   const current = chosen ?? contents.map((content) => content["current-context"]).find((name) => name !== undefined);
   const top = { source, field: chosen === undefined ? "current-context" : "--context" };
-  const context = find("context", current ?? "", { at: top, entries: all(({ contexts }) => contexts) });
-  return { source, all, context };
+  const { at, entry } = find("context", current ?? "", { at: top, entries: all(({ contexts }) => contexts) });
+  return { source, all, field: at.field, names: entry.context };
 }
 
 /** Throws ConfigError, in which `source` names the file, if it cannot be read. */

@@ -10,6 +10,7 @@ import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.
 import { findBlocks, readDocumentsOf } from "../e2e/pages/script.ts";
 import { applyObject, collectionOf } from "../lab/apply.ts";
 import { runKubectlBerth } from "../lab/berthctl.ts";
+import type { AgentNode } from "../lab/cluster/agent-node.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { applyWorkloadKinds } from "../lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
@@ -48,8 +49,9 @@ beforeAll(async () => {
   world = await startWorld({ startPlane: borrowPlane });
   await applyWorkloadKinds(world.client);
   for (const [name, labels] of Object.entries(NODES)) {
-    await world.openAgent(name);
+    await world.client.create(lab.NODES, lab.nodeObject(name));
     await world.client.patch(`${lab.NODES}/${name}`, { metadata: { labels } });
+    await world.openAgent(name);
   }
 });
 afterAll(() => world?.stop());
@@ -63,6 +65,8 @@ function objectsOf(page: string): KubeObject[] {
   return [...values, ...readDocumentsOf(`docs/recipes/${page}`).filter(({ kind }) => kind !== undefined)];
 }
 
+const isSettings = ({ kind, metadata }: KubeObject) => kind === "ConfigMap" && metadata.name === "vendor-conf";
+
 const RENDERED = ["IPPool", "NetworkAttachmentDefinition"];
 
 function render(values: string): KubeObject[] {
@@ -71,13 +75,12 @@ function render(values: string): KubeObject[] {
   writeFileSync(path, values);
   const text = [...renderChart(chart, PLAIN_RELEASE, "--values", path).values()].join("\n---\n");
   const all: KubeObject[] = parseAllDocuments(text).map((document) => document.toJS());
-  const isSettings = ({ kind, metadata }: KubeObject) => kind === "ConfigMap" && metadata.name === "vendor-conf";
   return all.filter((each) => each !== null && (RENDERED.includes(each.kind) || isSettings(each)));
 }
 
 /** Settings are those of the page's values, or IPv4 alone. */
 async function applySettings(page: string, objects: readonly KubeObject[]): Promise<void> {
-  const own = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === "vendor-conf");
+  const own = objects.find(isSettings);
   const settings = parse(own?.data["conf.yml"] ?? (textOf(page).includes(VALUES) ? "{}" : "enableIPv6: false"));
   await world.settings({ ...settings, allocationCooldown: "1s" });
   const { enableIPv4 = true, enableIPv6 = true } = settings;
@@ -139,7 +142,7 @@ describe("docs/recipes", () => {
     await applySettings(page, objects);
     const applied: KubeObject[] = [];
     try {
-      for (const object of objects.filter(({ kind }) => kind !== "Pod" && kind !== "ConfigMap"))
+      for (const object of objects.filter((each) => each.kind !== "Pod" && !isSettings(each)))
         applied.push(await applyObject(world.client, object));
       await knowPools(applied);
       const made = [...applied, ...objects.filter(({ kind }) => kind === "Pod")];
@@ -166,9 +169,12 @@ describe("docs/recipes", () => {
 
 /** A watch may be behind. */
 async function knowPools(applied: readonly KubeObject[]): Promise<void> {
-  const pools = applied.filter(({ kind }) => kind === "IPPool").map(({ metadata }) => metadata.name);
-  const isKnown = () => world.agents().every(({ snapshot }) => pools.every((name) => snapshot.pools.has(name)));
-  await until("the agents know the pools", isKnown);
+  const isKnownTo = ({ snapshot }: AgentNode, { kind, metadata: { name } }: KubeObject): boolean =>
+    kind === "IPPool" ? snapshot.pools.has(name) : snapshot.reserved.some((each) => each.name === name);
+  const all = applied.filter(({ kind }) => kind === "IPPool" || kind === "ReservedIP");
+  await until("the agents know all", () =>
+    world.agents().every((agent) => all.every((each) => isKnownTo(agent, each))),
+  );
 }
 
 /** A command of `kubectl berth` behind its prompt, and what it prints. */
