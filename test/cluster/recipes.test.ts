@@ -40,7 +40,7 @@ const WANTED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "reserve-an-address.md": { desk: "10.8.0.3" },
   "second-default-route.md": { proxy: "10.70.0.2" },
   "sr-iov.md": { quick: "10.30.0.2" },
-  "statefulset.md": { "queue-0": "10.50.0.10", "queue-1": "10.50.0.11", "queue-2": "10.50.0.12" },
+  "statefulset.md": { "queue-0": "10.50.0.20", "queue-1": "10.50.0.10" },
   "virtual-machine.md": { db: "10.40.0.2" },
 };
 

@@ -32,8 +32,8 @@ interface Wanted {
 export function addReserve(cli: CommandLine): void {
   cli
     .command("reserve", "Print ReservedIPs that keep addresses for pods or machines, which need not exist yet", [
-      "reserve 10.6.0.50 --for shop/db-0 | kubectl create -f -",
-      "reserve --file machines.csv | kubectl create -f -",
+      "reserve 10.6.0.50 --for shop/db-0",
+      "reserve --file machines.csv",
     ])
     .argument("[address]", "the address")
     .option("--for <owner>", "namespace/name of the pod, virtual machine, IPAMClaim or Deployment")

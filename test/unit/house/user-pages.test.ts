@@ -6,8 +6,8 @@ import { root } from "./sources.ts";
 
 const GROUPS = ["Start", "Recipes", "Do", "Look up", "Understand"] as const;
 const MAX_LINES = 12;
-/** Words of all pages of these groups together, outside of blocks of code; a word has a letter or a digit. */
-const MAX_WORDS = 35_000;
+/** Words of all pages of these groups together, what is to be copied included. */
+const MAX_WORDS = 45_000;
 
 function read(name: string): string {
   return readFileSync(join(root, "docs", name), "utf8");
@@ -32,8 +32,7 @@ function pagesOf(group: string): string[] {
 }
 
 function countWords(text: string): number {
-  const prose = text.replace(/^```[\s\S]*?^```/gm, "");
-  return prose.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+  return text.split(/\s+/).length;
 }
 
 describe("docs/README.md", () => {
