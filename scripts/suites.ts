@@ -23,6 +23,7 @@ export const SUITES: readonly Suite[] = [
     tests: ["packages/convert/test/cluster/", "packages/convert/test/e2e/"],
     judges: ["packages/convert/"],
   },
+  { name: "load balancers", tests: ["packages/load-balancers/test/cluster/"], judges: ["packages/load-balancers/"] },
   {
     name: "map",
     tests: ["cluster", "e2e", "property"].map((kind) => `packages/map/test/${kind}/`),

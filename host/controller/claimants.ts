@@ -112,17 +112,12 @@ export function decideRecord(
   const own = caches.pools.items.get(pool);
   const isOffered = own?.value?.spec.addressSpace === addressSpace && !own.deleting && mayGive(caches)(own.value, ip);
   if (!isOffered || found === undefined || found.uid !== workload?.uid) return "gone";
-  const isIts = completed(found, caches).addresses.some((text) => isText(text, ip));
-  if (isIts) return "alive";
+  const its = completed(found, caches).addresses.flatMap((text) => parseIp(text) ?? []);
+  if (its.some((each) => equalIp(each, ip))) return "alive";
   return isApiServer(found) && !areRead(caches) ? "unknown" : "gone";
 }
 
 const areRead = ({ apiServer }: Pick<Caches, "apiServer">): boolean => apiServer.every(({ isSynced }) => isSynced);
-
-function isText(text: string, ip: Ip): boolean {
-  const parsed = parseIp(text);
-  return parsed !== undefined && equalIp(parsed, ip);
-}
 
 /** Whether a pool would give an address to a pod if it were free, also to one alone. */
 function mayGive({ reserved }: Pick<Caches, "reserved">): (pool: IpPool, ip: Ip) => boolean {
@@ -145,16 +140,20 @@ function openOffers({ pools, reserved }: ClaimCaches): (ip: Ip) => readonly IpPo
   return (ip) => [...spaces].flatMap((space) => inSpace(space, ip).find((pool) => gives(pool, ip)) ?? []);
 }
 
-interface Claim {
+export interface Claim {
   readonly claimant: Claimant;
   readonly spec: IpAllocationSpec;
 }
 
-function claimOf(claimant: Claimant, ip: Ip, { name: pool, spec: { addressSpace, subnet } }: IpPool): Claim {
-  const { kind, namespace, name, uid } = claimant;
+/** Returns the record of the pool's address that the Node or Service has. */
+export function recordOf(
+  { kind, namespace, name, uid }: Omit<Claimant, "addresses">,
+  ip: Ip,
+  { name: pool, spec: { addressSpace, subnet } }: IpPool,
+): IpAllocationSpec {
   const workload = { kind, namespace, name, uid, member: name };
   const frame = { ip, addressSpace, prefixLength: subnet.length, pool, node: NO_NODE };
-  return { claimant, spec: { ...frame, state: "Kept", holders: [], workload } };
+  return { ...frame, state: "Kept", holders: [], workload };
 }
 
 const nameOf = ({ spec }: Claim): string => allocationName(spec.ip, spec.addressSpace);
@@ -195,7 +194,9 @@ function countedClaims(caches: ClaimCaches) {
     const claims = all.flatMap((claimant) =>
       claimant.addresses.flatMap((text) => {
         const ip = parseIp(text);
-        return ip === undefined ? [] : offers(ip).map((pool) => claimOf(claimant, ip, pool));
+        return ip === undefined
+          ? []
+          : offers(ip).map((pool): Claim => ({ claimant, spec: recordOf(claimant, ip, pool) }));
       }),
     );
     claims.sort((a, b) => Number(isRecorded(b)) - Number(isRecorded(a)) || compareIp(a.spec.ip, b.spec.ip));

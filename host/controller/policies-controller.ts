@@ -10,8 +10,9 @@ import type { StartController } from "./types.ts";
 /** Ends of their names (deploy/policies.yaml); the policy of the kinds is not among them, which is a choice. */
 export const POLICIES = [
   ...["agent-changes", "agent-creates", "agent-deletes", "agent-epochs", "agent-pools"],
-  ...["controller-allocations", "controller-claims", "controller-networks", "controller-notices"],
-  ...["controller-services", "controller-specifications", "bound-allocations", "gates", "generated-pools"],
+  ...["controller-allocations", "controller-balancers", "controller-claims", "controller-networks"],
+  ...["controller-notices", "controller-services", "controller-specifications"],
+  ...["bound-allocations", "gates", "generated-pools"],
 ];
 
 const policy = z

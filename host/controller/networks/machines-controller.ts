@@ -10,7 +10,7 @@ import { formatIp } from "../../net/ip.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { describeWorkload } from "../../resources/member.ts";
-import { dueFor, haveOtherAddresses, planRecords } from "../claimants.ts";
+import { type Claim, dueFor, haveOtherAddresses, planRecords } from "../claimants.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { StartController } from "../types.ts";
 
@@ -19,8 +19,6 @@ const RECORDS_REST_MS = 500;
 
 /** Records that are written at once. */
 const RECORDS_AT_ONCE = 4;
-
-type Claim = ReturnType<typeof planRecords>["missing"][number];
 
 export const startMachines: StartController = (deps) => {
   const { api, caches, clock, log, leading: signal } = deps;

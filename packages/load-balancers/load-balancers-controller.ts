@@ -1,0 +1,233 @@
+/**
+ * Gives addresses to Services of the class: first the record, which is the claim, then the status. Whatever ends it in
+ * between, the next pass finds the record, or the collection ends it. Nothing is announced here.
+ */
+
+import { CniError } from "../../host/cni/error.ts";
+import { decodeNamespaceAnnotations, decodePodAnnotations } from "../../host/config/annotations.ts";
+import { ConfigError } from "../../host/config/config-error.ts";
+import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
+import { firstNicOf, settingsOf } from "../../host/controller/caches.ts";
+import { claimantsOf, recordOf } from "../../host/controller/claimants.ts";
+import { followObjects } from "../../host/controller/follow-objects.ts";
+import { patchIfSame } from "../../host/controller/patch.ts";
+import { startReconciling } from "../../host/controller/reconcile-loop.ts";
+import type { Caches, ControllerDeps, StartController } from "../../host/controller/types.ts";
+import { selectPools } from "../../host/ipam/selection.ts";
+import { isConflict } from "../../host/kubernetes/kube-api.ts";
+import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
+import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
+import { type Family, formatIp, parseIp } from "../../host/net/ip.ts";
+import { AllocationObjects } from "../../host/registry/kubernetes/allocation-objects.ts";
+import { NO_NODE } from "../../host/resources/ip-allocation.ts";
+import type { IpPool } from "../../host/resources/ip-pool.ts";
+import { findExclusion } from "../../host/resources/locate-address.ts";
+import { NONE_OCCUPIED } from "../../host/resources/occupied-ips.ts";
+import { type AddressPlan, type AddressWorld, planAddress, type ServiceRecord } from "./plan-address.ts";
+import { type BalancedService, IPS_ANNOTATION, POOL_ANNOTATION, readBalanced } from "./service.ts";
+
+/** Shortest time between two passes: milliseconds. */
+const BALANCERS_REST_MS = 250;
+
+/** Time after which a Service that was refused is looked at again, whatever has changed: milliseconds. */
+const REFUSED_RETRY_MS = 5_000;
+
+const CONDITION = "ipam.vendor.io/AddressAssigned";
+
+type Refusal = Pick<Extract<AddressPlan, { kind: "refused" }>, "reason" | "message">;
+
+/** Records that this process has made, by name, until the watch has them. */
+type Made = Map<string, CachedAllocation>;
+
+export const startLoadBalancers: StartController = (deps) => {
+  const { caches } = deps;
+  const wake = (): void => loop.wake();
+  const services = followObjects(deps, wake, {
+    ...{ name: "Services of type LoadBalancer", path: collectionPath(SERVICES) },
+    ...{ decode: readBalanced, budgeted: { budget: caches.budget } },
+  });
+  const made: Made = new Map();
+  const objects = new AllocationObjects(deps.api);
+  const work = async (): Promise<number | undefined> => {
+    if (!services.isSynced || !hasEveryRecord(caches)) return undefined;
+    const all = [...services.items.values()];
+    const refusals = new RefusalsOf();
+    let nextMs: number | undefined;
+    // One after the other, since each sees what the ones before have claimed.
+    for (const service of all) {
+      const dueMs = await refusals.attempt(() => serve({ ...deps, objects, made }, service, all));
+      if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
+    }
+    return refusals.require(nextMs);
+  };
+  const loop = startReconciling(deps, {
+    failure: "Giving addresses to Services failed",
+    work,
+    restMs: () => BALANCERS_REST_MS,
+    follow: () => [
+      ...[caches.pools, caches.reserved, caches.epoch, caches.vendorConf].map((cache) => cache.subscribe(wake)),
+      caches.allocations.subscribe(({ key, before }) => {
+        made.delete(key);
+        if (before?.spec.node === NO_NODE) wake();
+      }),
+    ],
+  });
+  return {
+    get problems() {
+      return [...services.problems, ...loop.problems];
+    },
+    close: async () => {
+      await loop.close();
+      await services.close();
+    },
+  };
+};
+
+/** While the registry's epoch is open, an address without a record may be a pod's (registry-epoch). */
+function hasEveryRecord({ epoch }: Caches): boolean {
+  const [record] = epoch.items.values();
+  return record !== undefined && record.epoch !== "" && record.epoch === record.settled;
+}
+
+interface ServeDeps extends Pick<ControllerDeps, "api" | "caches" | "events" | "clock" | "log" | "leading"> {
+  readonly objects: AllocationObjects;
+  readonly made: Made;
+}
+
+/** Returns when it is to be looked at again: milliseconds; undefined if it has what it wants. */
+async function serve(deps: ServeDeps, service: BalancedService, services: readonly BalancedService[]) {
+  const world = worldOf(deps, service, services);
+  const plans = planService(deps.caches, service, world);
+  const refusal = plans.find((plan) => plan.kind === "refused");
+  const isRefused = refusal !== undefined && (service.needsAll || plans[0]?.kind === "refused");
+  const wanted = isRefused ? [] : plans.filter((plan) => plan.kind !== "refused");
+  for (const plan of wanted) if (plan.kind === "claim" && !(await claim(deps, service, plan))) return BALANCERS_REST_MS;
+  // What it has stays its own while something else that it wants is refused.
+  const own = world.records.flatMap(({ ip, workload }) => (workload?.uid === service.uid ? [formatIp(ip)] : []));
+  const ips = isRefused ? service.ingress.filter((text) => own.includes(text)) : wanted.map(({ ip }) => formatIp(ip));
+  const isWritten = await report(deps, service, ips, isRefused ? refusal : undefined);
+  return !isWritten || refusal !== undefined ? REFUSED_RETRY_MS : undefined;
+}
+
+function worldOf(
+  { caches, made }: ServeDeps,
+  { uid }: BalancedService,
+  services: readonly BalancedService[],
+): AddressWorld {
+  const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
+  const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
+  const around = { reserved, occupied: NONE_OCCUPIED, siblings };
+  const others = claimantsOf(caches).filter((other) => other.uid !== uid);
+  const claimed = new Set(others.flatMap(({ addresses }) => addresses.map(canonical)));
+  const { items } = caches.allocations;
+  const records: ServiceRecord[] = [];
+  for (const { spec } of [...items.values(), ...made.values()])
+    if (spec.node === NO_NODE && spec.state === "Kept" && spec.workload?.kind === "Service") records.push(spec);
+  return {
+    ...{ records, services },
+    isTaken: (name) => items.has(name) || made.has(name),
+    exclusionOf: (pool, ip) => findExclusion(ip, pool, around),
+    isClaimed: (ip) => claimed.has(formatIp(ip)),
+  };
+}
+
+function planService(caches: Caches, service: BalancedService, world: AddressWorld): AddressPlan[] {
+  if (service.requested === undefined) {
+    const found = service.annotations[IPS_ANNOTATION];
+    const message = `annotation "${IPS_ANNOTATION}": got "${found}", want one address of each family, separated by a comma`;
+    return [{ kind: "refused", reason: "InvalidAnnotation", message }];
+  }
+  return service.families.map((family) => {
+    const found = poolsFor(caches, service, family);
+    return "reason" in found ? { kind: "refused", ...found } : planAddress(service, family, found, world);
+  });
+}
+
+const canonical = (text: string): string => {
+  const ip = parseIp(text);
+  return ip === undefined ? text : formatIp(ip);
+};
+
+/** As for a pod of the namespace with that annotation alone. Blocks are leased for pods. */
+function poolsFor(caches: Caches, service: BalancedService, family: Family): readonly IpPool[] | Refusal {
+  const { namespace, name, annotations } = service;
+  const vendorConf = { ...settingsOf(caches), enableIPv4: family === 4, enableIPv6: family === 6 };
+  const pools = new Map<string, IpPool>();
+  const refused = new Map<string, string>();
+  for (const [pool, { value, deleting }] of caches.pools.items)
+    if (value !== undefined && !deleting && value.source === undefined) pools.set(pool, value);
+    else refused.set(pool, deleting ? "is being deleted" : value === undefined ? "is invalid" : "leases its addresses");
+  try {
+    const named = annotations[POOL_ANNOTATION];
+    const own = named === undefined ? {} : { [POOL_ANNOTATION]: named };
+    const home = caches.namespaces.items.get(namespace);
+    const subject = {
+      ...{ node: undefined, ifName: firstNicOf(caches), network: "", firstNic: firstNicOf(caches) },
+      pod: { namespace, name, labels: {}, annotations: decodePodAnnotations(own, vendorConf) },
+      namespace: home && { labels: home.labels, annotations: decodeNamespaceAnnotations(home.annotations, vendorConf) },
+      ...{ ipamConf: { type: "berth" as const }, vendorConf },
+    };
+    const candidates = selectPools(subject, pools, refused).nics.flatMap(({ families }) =>
+      families.flatMap((each) => each.candidates),
+    );
+    const usable = candidates.flatMap((each) => (each.refusal === undefined ? [each.pool] : []));
+    if (usable.length > 0) return usable;
+    const reasons = candidates.map((each) => `pool "${each.name}" ${("brief" in each && each.brief) || each.refusal}`);
+    return {
+      reason: "NoPool",
+      message: `No pool gives IPv${family} addresses to this Service: ${reasons.join("; ") || "none is named"}`,
+    };
+  } catch (error) {
+    if (!(error instanceof ConfigError || error instanceof CniError)) throw error;
+    return { reason: error instanceof ConfigError ? "InvalidAnnotation" : "NoPool", message: error.message };
+  }
+}
+
+/** Returns false if another was faster: the next pass chooses another address. */
+async function claim(
+  { objects, caches, clock, log, leading, made }: ServeDeps,
+  service: BalancedService,
+  { ip, pool }: Extract<AddressPlan, { kind: "claim" }>,
+) {
+  const spec = { ...recordOf(service, ip, pool), since: clock.now().toISOString() };
+  try {
+    const object = await objects.create(spec, { lane: "background", signal: leading }, () => {});
+    // The watch may be faster than the answer.
+    if (!caches.allocations.items.has(object.name)) made.set(object.name, object);
+    log.info(
+      { address: formatIp(ip), pool: pool.name },
+      `Service ${service.namespace}/${service.name} gets an address`,
+    );
+    return true;
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+    return false;
+  }
+}
+
+/** Writes the status if it says something else. Returns false if the Service has changed since. */
+async function report(deps: ServeDeps, service: BalancedService, ips: readonly string[], refusal: Refusal | undefined) {
+  const { namespace, name, uid, resourceVersion, conditions, ingress } = service;
+  const { reason, message } = refusal ?? { reason: "Assigned", message: ips.join(", ") };
+  const status = refusal === undefined ? "True" : "False";
+  const before = conditions.find(({ type }) => type === CONDITION);
+  const isSame = before?.status === status && before.reason === reason && before.message === message;
+  if (isSame && ingress.join() === ips.join()) return true;
+  const lastTransitionTime = before?.status === status ? before.lastTransitionTime : deps.clock.now().toISOString();
+  const own = { type: CONDITION, status, reason, message, lastTransitionTime };
+  const body = {
+    status: {
+      loadBalancer: { ingress: ips.map((ip) => ({ ip })) },
+      conditions: [...conditions.filter(({ type }) => type !== CONDITION), own],
+    },
+  };
+  const path = statusPath(SERVICES, { namespace, name });
+  if ((await patchIfSame(deps.api, { path, uid, resourceVersion, body, signal: deps.leading })) === undefined)
+    return false;
+  if (refusal !== undefined && !isSame)
+    deps.events.emit({
+      regarding: { kind: "Service", apiVersion: "v1", namespace, name, uid },
+      ...{ reason: "AddressRefused", note: message, type: "Warning", action: "AssignAddress" },
+    });
+  return true;
+}

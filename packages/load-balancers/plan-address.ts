@@ -1,0 +1,120 @@
+/** Decides which address a Service gets of one family: the one that it has, one that it shares, or a free one. */
+import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
+import { MAX_SERVICE_ADDRESSES } from "../../host/controller/claimants.ts";
+import { equalIp, type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
+import { allocationName } from "../../host/resources/ip-allocation.ts";
+import type { IpPool } from "../../host/resources/ip-pool.ts";
+import { type BalancedService, IPS_ANNOTATION } from "./service.ts";
+
+/** Most addresses of one pool that are looked at for a free one. */
+const MAX_LOOKED_AT = 65_536;
+
+export type ServiceRecord = Pick<CachedAllocation["spec"], "ip" | "addressSpace" | "workload">;
+
+export interface AddressWorld {
+  /** Of all Services, Kept. */
+  readonly records: readonly ServiceRecord[];
+  /** All Services of the class. */
+  readonly services: readonly BalancedService[];
+  /** Whether there is an allocation of this name. */
+  readonly isTaken: (name: string) => boolean;
+  /** Why the pool never gives the address, a clause; undefined if it may. */
+  readonly exclusionOf: (pool: IpPool, ip: Ip) => string | undefined;
+  /** Whether a Node or another Service says that it has it; it may lack a record yet. */
+  readonly isClaimed: (ip: Ip) => boolean;
+}
+
+/** `held`: the record is there, perhaps another Service's that is shared. `claim`: one is to be made, for the pool. */
+export type AddressPlan =
+  | { readonly kind: "held"; readonly ip: Ip }
+  | { readonly kind: "claim"; readonly ip: Ip; readonly pool: IpPool }
+  | { readonly kind: "refused"; readonly reason: string; readonly message: string };
+
+const refused = (reason: string, message: string): AddressPlan => ({ kind: "refused", reason, message });
+
+const has = (ips: readonly Ip[], ip: Ip): boolean => ips.some((each) => equalIp(each, ip));
+
+/** `pools`: those that it may use, of the family, in order. */
+export function planAddress(
+  service: BalancedService,
+  family: Family,
+  pools: readonly IpPool[],
+  world: AddressWorld,
+): AddressPlan {
+  const requested = parseIp(service.requested?.[family] ?? "");
+  const poolOf = (ip: Ip): IpPool | undefined =>
+    requested === undefined || equalIp(requested, ip)
+      ? pools.find((pool) => pool.spec.family === ip.family && world.exclusionOf(pool, ip) === undefined)
+      : undefined;
+  const recordOf = (ip: Ip) =>
+    world.records.find((each) => equalIp(each.ip, ip) && each.addressSpace === poolOf(ip)?.spec.addressSpace);
+  const isFree = (pool: IpPool, ip: Ip): boolean => !world.isTaken(allocationName(ip, pool.spec.addressSpace));
+  const own = recordsOf(service, world);
+  const shared = sharedBy(service, world);
+  // Of a Service that is gone the record will be this one's.
+  const isLeft = (ip: Ip): boolean => {
+    const { uid, namespace } = recordOf(ip)?.workload ?? {};
+    return namespace === service.namespace && !world.services.some((other) => other.uid === uid);
+  };
+  const told = ipsOf(service).find((ip) => ip.family === family && poolOf(ip) !== undefined);
+  const toldPool = told && poolOf(told);
+  if (told !== undefined && (has([...own, ...shared], told) || isLeft(told))) return { kind: "held", ip: told };
+  if (told !== undefined && toldPool !== undefined && isFree(toldPool, told))
+    return { kind: "claim", ip: told, pool: toldPool };
+  const held = [...own, ...shared].find((ip) => ip.family === family && poolOf(ip) !== undefined);
+  if (held !== undefined) return { kind: "held", ip: held };
+  const most = world.records.filter(({ workload }) => workload?.namespace === service.namespace).length;
+  if (most >= MAX_SERVICE_ADDRESSES)
+    return refused(
+      "TooMany",
+      `Services of namespace ${service.namespace} have ${most} addresses, want fewer than ${MAX_SERVICE_ADDRESSES}; delete one`,
+    );
+  if (requested !== undefined) {
+    const pool = poolOf(requested);
+    const text = `annotation "${IPS_ANNOTATION}": ${formatIp(requested)}`;
+    if (pool === undefined) return refused("NotOfPool", `${text}: ${whyNot(requested, pools, world)}`);
+    if (isFree(pool, requested)) return { kind: "claim", ip: requested, pool };
+    return refused("InUse", `${text} is in use; "kubectl berth ip ${formatIp(requested)}" shows what has it`);
+  }
+  for (const pool of pools) {
+    const ip = findFree(pool, world);
+    if (ip !== undefined) return { kind: "claim", ip, pool };
+  }
+  const names = pools.map(({ name }) => `"${name}"`).join(", ");
+  return refused("NoRoom", `No address is free in pool ${names}; add addresses, or name other pools`);
+}
+
+function whyNot(ip: Ip, pools: readonly IpPool[], { exclusionOf }: AddressWorld): string {
+  return pools.map((pool) => `pool "${pool.name}" may not give it: ${exclusionOf(pool, ip)}`).join("; ");
+}
+
+const ipsOf = ({ ingress }: BalancedService): Ip[] => ingress.flatMap((text) => parseIp(text) ?? []);
+
+function recordsOf({ uid }: BalancedService, { records }: AddressWorld): Ip[] {
+  return records.flatMap(({ ip, workload }) => (workload?.uid === uid ? [ip] : []));
+}
+
+/** Returns the addresses of Services that it may share with all that have them. */
+function sharedBy(service: BalancedService, world: AddressWorld): Ip[] {
+  const { namespace, sharingKey, ports, uid } = service;
+  if (sharingKey === undefined) return [];
+  const others = world.services.filter((other) => other.namespace === namespace && other.uid !== uid);
+  const having = others.map((other) => ({ other, ips: [...ipsOf(other), ...recordsOf(other, world)] }));
+  const mayShare = ({ other }: (typeof having)[number]): boolean =>
+    other.sharingKey === sharingKey && !other.ports.some((port) => ports.includes(port));
+  const all = having.flatMap(({ ips }) => ips);
+  return all.filter((ip) => having.filter(({ ips }) => has(ips, ip)).every(mayShare));
+}
+
+/** The last addresses first: pods get the first ones of a pool with ascending selection. */
+function findFree(pool: IpPool, world: AddressWorld): Ip | undefined {
+  const { addressSpace, ranges, family } = pool.spec;
+  let left = MAX_LOOKED_AT;
+  for (const { first, last } of ranges.toReversed())
+    for (let value = last.value; value >= first.value && left > 0; value--, left--) {
+      const ip = { family, value };
+      if (world.isTaken(allocationName(ip, addressSpace)) || world.isClaimed(ip)) continue;
+      if (world.exclusionOf(pool, ip) === undefined) return ip;
+    }
+  return undefined;
+}

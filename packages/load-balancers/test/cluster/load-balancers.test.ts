@@ -1,0 +1,151 @@
+/** Services of the class on a real API server: two built controllers, one of which is killed, and what is refused. */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
+import { type ControllerProcess, startControllerProcess } from "../../../../test/lab/cluster/controller-process.ts";
+import { ALLOCATIONS, allocationObject, allocationSpec, NAMESPACES } from "../../../../test/lab/cluster/objects.ts";
+import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
+import { CLASS } from "../../service.ts";
+
+const SERVICES = `${NAMESPACES}/shop/services`;
+const PATIENCE = { timeout: 60_000 };
+let world: World;
+let client: KubeClient;
+const running: ControllerProcess[] = [];
+
+beforeAll(async () => {
+  const settings = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "10s", grace: "3s" } };
+  world = await startWorld({ startPlane: borrowPlane, nodes: ["n1"], settings });
+  ({ client } = world);
+  await world.pool("blue", { subnet: "10.6.0.0/24", default: true });
+  await world.pool("small", { subnet: "10.7.0.0/24", ips: ["10.7.0.1-10.7.0.2"] });
+  await world.pool("bank", { subnet: "10.8.0.0/24", namespaceName: ["bank"] });
+  running.push(...(await Promise.all(["a", "b"].map(start))));
+}, 120_000);
+afterEach(async () => {
+  const { items } = await client.get(SERVICES);
+  await Promise.all(items.map(({ metadata }: KubeObject) => client.delete(`${SERVICES}/${metadata.name}`)));
+  await expect.poll(records, PATIENCE).toEqual([]);
+});
+afterAll(async () => {
+  await Promise.all(running.map((each) => each.stop()));
+  await world?.stop();
+});
+
+async function start(name: string): Promise<ControllerProcess> {
+  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args });
+}
+
+async function killLeader(next: string): Promise<void> {
+  const isLeading = await Promise.all(running.map(async (each) => (await each.status()).isLeading));
+  const [leader] = running.splice(Math.max(0, isLeading.indexOf(true)), 1);
+  await leader?.kill();
+  running.push(await start(next));
+}
+
+/** `more`: of `spec`; the rest are annotations. */
+async function make(name: string, { more = {}, ...own }: Record<string, unknown> = {}): Promise<string> {
+  const annotations = Object.fromEntries(Object.entries(own).map(([key, text]) => [`ipam.vendor.io/${key}`, text]));
+  const spec = { type: "LoadBalancer", loadBalancerClass: CLASS, ports: [{ port: 80 }], ...(more as object) };
+  const object = { apiVersion: "v1", kind: "Service", metadata: { name, annotations }, spec };
+  return (await client.create(SERVICES, object)).metadata.uid;
+}
+
+const ofPool = (...ipv4: string[]) => ({ ippool: JSON.stringify({ ipv4 }) });
+
+const read = (name: string): Promise<KubeObject> => client.get(`${SERVICES}/${name}`);
+
+const addressesOf = async (name: string): Promise<string> =>
+  ((await read(name)).status.loadBalancer.ingress ?? []).map(({ ip }: KubeObject) => ip).join();
+
+/** `STATUS REASON MESSAGE` */
+async function condition(name: string): Promise<string> {
+  const { status, reason, message } = (await read(name)).status.conditions?.[0] ?? {};
+  return `${status} ${reason} ${message}`;
+}
+
+/** `ADDRESS NAME` of each record. */
+async function records(): Promise<string[]> {
+  const { items } = await client.get(ALLOCATIONS);
+  return items.map(({ spec }: KubeObject) => `${spec.address} ${spec.workload?.name ?? spec.state}`).sort();
+}
+
+it("30 Services at once have one address each while the leader is killed twice, and none when they are gone", {
+  timeout: 180_000,
+}, async () => {
+  const names = Array.from({ length: 30 }, (_, at) => `s${at}`);
+  const making = Promise.all(names.map((name) => make(name)));
+  await killLeader("c");
+  await making;
+  await killLeader("d");
+  const all = () => Promise.all(names.map(addressesOf));
+  await expect.poll(async () => new Set(await all()).size, PATIENCE).toBe(30);
+  const addresses = await all();
+  expect(addresses.filter((text) => /^10\.6\.0\.\d+$/.test(text)).length).toBe(30);
+  // What was claimed and not told cools by and by.
+  await expect.poll(records, PATIENCE).toEqual(names.map((name, at) => `${addresses[at]} ${name}`).sort());
+});
+
+it("what was recorded before a kill is told, and nothing else is claimed", { timeout: 120_000 }, async () => {
+  await Promise.all(running.splice(0).map((each) => each.kill()));
+  const uid = await make("front");
+  const workload = { kind: "Service", namespace: "shop", name: "front", uid, member: "front" };
+  const spec = allocationSpec("10.6.0.77", { pool: "blue", node: "-", state: "Kept", holders: [], workload });
+  await client.create(ALLOCATIONS, allocationObject(spec));
+  running.push(await start("e"));
+  await expect.poll(() => addressesOf("front"), PATIENCE).toBe("10.6.0.77");
+  expect(await records()).toEqual(["10.6.0.77 front"]);
+});
+
+it("pools, fixed addresses and keys are followed, and refusals say why", { timeout: 180_000 }, async () => {
+  await make("fixed", { ...ofPool("small"), ips: "10.7.0.2", "sharing-key": "one" });
+  await expect.poll(() => addressesOf("fixed"), PATIENCE).toBe("10.7.0.2");
+  await make("shares", { ...ofPool("small"), "sharing-key": "one", more: { ports: [{ port: 443 }] } });
+  await expect.poll(() => addressesOf("shares"), PATIENCE).toBe("10.7.0.2");
+  await make("second", ofPool("small"));
+  await expect.poll(() => addressesOf("second"), PATIENCE).toBe("10.7.0.1");
+  await make("third", ofPool("small"));
+  await make("taken", { ...ofPool("small"), ips: "10.7.0.2" });
+  await make("banks", ofPool("bank"));
+  await make("bad", { ips: "front" });
+  await make("other", { more: { loadBalancerClass: "example.org/other" } });
+  const refusals: [string, string][] = [
+    ["third", 'False NoRoom No address is free in pool "small"; add addresses, or name other pools'],
+    ["taken", 'False InUse annotation "ipam.vendor.io/ips": 10.7.0.2 is in use'],
+    ["banks", 'False NoPool No pool gives IPv4 addresses to this Service: pool "bank" '],
+    ["bad", 'False InvalidAnnotation annotation "ipam.vendor.io/ips": got "front", want one address of each family'],
+  ];
+  for (const [name, wanted] of refusals) await expect.poll(() => condition(name), PATIENCE).toContain(wanted);
+  const noted = async (): Promise<string[]> => {
+    const { items } = await client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
+    const own = items.filter(({ reason }: KubeObject) => reason === "AddressRefused");
+    return own.map(({ regarding }: KubeObject) => regarding.name).sort();
+  };
+  await expect.poll(noted, PATIENCE).toEqual(refusals.map(([name]) => name).sort());
+  expect([await condition("fixed"), await condition("other")]).toEqual([
+    "True Assigned 10.7.0.2",
+    "undefined undefined undefined",
+  ]);
+  // The one that shares keeps the address of the one that ends.
+  await client.delete(`${SERVICES}/fixed`);
+  await expect.poll(records, PATIENCE).toEqual(["10.7.0.1 second", "10.7.0.2 shares"]);
+  expect(await addressesOf("shares")).toBe("10.7.0.2");
+  // What another leaves, the one that waits gets.
+  await client.delete(`${SERVICES}/second`);
+  await expect.poll(() => addressesOf("third"), PATIENCE).toBe("10.7.0.1");
+});
+
+it("the controller writes no other Service, and nothing else of its own", async () => {
+  await make("other", { more: { loadBalancerClass: "example.org/other" } });
+  await make("front");
+  const controller = await world.openClient("n1", { account: "berth-controller" });
+  const ingress = { status: { loadBalancer: { ingress: [{ ip: "10.6.0.9" }] } } };
+  const labelled = { metadata: { labels: { x: "y" } } };
+  for (const [path, body] of [
+    ["other/status", ingress],
+    ["front/status", labelled],
+    ["front", labelled],
+  ] as const)
+    await expect(controller.patch(`${SERVICES}/${path}`, body)).rejects.toThrow(/403/);
+});
