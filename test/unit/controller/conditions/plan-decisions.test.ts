@@ -51,6 +51,20 @@ it.each(cases`
   has a source and no block yet ${pool("p", { subnet: NET, source: { range: "seg" } })} => +Empty…
 `)("Ready of a pool that %s", (_, one, wanted) => check(ofPool("Ready", { pools: [one] }), wanted));
 
+it("Ready of a generation is not said while an address of a Node or a Service lacks a record", () => {
+  const said = (generation: number, unrecorded: string[]) => {
+    const conditions = [{ type: "Ready", status: "True" as const, observedGeneration: 1, lastTransitionTime: "" }];
+    const one = { ...blue, generation, conditions: conditions.map((each) => ({ ...each, reason: "", message: "" })) };
+    return ofPool("Ready", { pools: [one], unrecorded: new Set(unrecorded) });
+  };
+  expect([said(2, ["blue"]), said(2, []), said(1, ["blue"]), said(2, ["red"])]).toEqual([
+    "nothing",
+    "+Ready",
+    "+Ready",
+    "+Ready",
+  ]);
+});
+
 it.each([
   ["is being deleted", pool("p", { subnet: NET }, DELETED), true],
   ["is refused", pool("p", { subnet: "10.6.0.0/16" }), false],
