@@ -8,6 +8,7 @@ import { formatPrefix, prefixContains } from "../../../../host/net/prefix.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../../../host/resources/collections.ts";
 import { decodeIpAllocation, type IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import { decodeIpPool } from "../../../../host/resources/ip-pool.ts";
+import { describeWorkload } from "../../../../host/resources/member.ts";
 import { decodeEpochRecord, EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import type { AddressRangeSpec } from "../../address-range.ts";
 import type { ClusterAddresses, UsedAddress } from "../../blocks/plan-adoption.ts";
@@ -35,7 +36,7 @@ export async function addressesIn(
 
 function holderOf({ holders: [holder], workload, state }: IpAllocationSpec): string {
   if (holder !== undefined) return `pod ${holder.namespace}/${holder.pod}`;
-  return workload === undefined ? `no pod (${state})` : `${workload.kind} ${workload.namespace}/${workload.name}`;
+  return workload === undefined ? `no pod (${state})` : describeWorkload(workload);
 }
 
 /**

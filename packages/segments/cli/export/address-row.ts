@@ -4,6 +4,7 @@ import { parseIp } from "../../../../host/net/ip.ts";
 import { formatPrefix, maskPrefix } from "../../../../host/net/prefix.ts";
 import type { AllocationRecord } from "../../../../host/records/allocation-record.ts";
 import { podDnsName } from "../../../../host/resources/dns-name.ts";
+import { describeWorkload } from "../../../../host/resources/member.ts";
 
 /** Columns of CSV and keys of JSON, in this order. More may be added at the end within {@link FORM_VERSION}. */
 export const FIELDS = [
@@ -55,7 +56,7 @@ export function addressRow(record: AllocationRecord, { origin, cluster }: Naming
     interface: record.interface,
     mac: quarantine?.mac || record.mac || "",
     dnsName: name === undefined ? "" : [name, origin].filter((part) => part !== "").join("."),
-    retainedFor: workload === undefined ? "" : `${workload.kind} ${workload.namespace}/${workload.member}`,
+    retainedFor: workload === undefined ? "" : describeWorkload({ ...workload, name: workload.member }),
   };
 }
 
