@@ -2,6 +2,7 @@
  * The controller without its command line: watches from the start, takes part in the election, and runs the
  * controllers while it leads.
  */
+import { once } from "node:events";
 import { EventSender, type Events } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { Election } from "../kubernetes/lease/election.ts";
@@ -226,7 +227,7 @@ export class ControllerProcess {
     const { epoch: _, ...controllers } = this.#options.controllers;
     const term = startLeadership(controllers, this.#deps(leading, events));
     this.#leadership = term;
-    await untilEnded(leading.signal);
+    if (!leading.signal.aborted) await once(leading.signal, "abort");
     this.#endingSinceMs = this.#options.clock.nowMs();
     // The signal has stopped all of them at once; this only waits.
     await term.close();
@@ -258,13 +259,6 @@ export class ControllerProcess {
       leading: leading.signal,
     };
   }
-}
-
-function untilEnded(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 interface ControllerState {

@@ -7,7 +7,7 @@ import type { VendorConf } from "../config/vendor-conf.ts";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";
 import type { Events } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
-import type { Change } from "../kubernetes/mirror.ts";
+import type { Reflector } from "../kubernetes/reflector.ts";
 import type { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import type { ObjectBudget } from "../lib/object-budget.ts";
@@ -23,15 +23,8 @@ import type { CachedAllocation } from "./cached-allocation.ts";
 import type { ControlledCoordinator, ControlledPool, ControlledReservation, ControlledSubnet } from "./objects.ts";
 import type { PoolWrites } from "./pool-writes.ts";
 
-/** One watched collection. Complete before any controller starts. */
-export interface Cache<T> {
-  /** By name. */
-  readonly items: ReadonlyMap<string, T>;
-  /** Calls the listener in order, after `items` has changed. Returns the function that ends the subscription. */
-  subscribe(listener: (change: Change<T>) => void): () => void;
-  /** Sentences: why the map may be incomplete or out of date. */
-  readonly problems: readonly string[];
-}
+/** One watched collection, by name. Complete before any controller starts. */
+export type Cache<T> = Pick<Reflector<T>, "items" | "subscribe" | "problems">;
 
 /** Says that it has addresses. */
 export interface Claimant extends Pick<Workload, "namespace" | "name" | "uid"> {

@@ -3,6 +3,7 @@
  * event loop has probes to answer.
  * Effects: a thread with one netlink socket, from the first deletion on.
  */
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { RemovalAnswer, RemovalRequest, RemoverOptions } from "./link-remover-worker.ts";
 
@@ -80,11 +81,10 @@ export class LinkRemover {
     this.#closed = true;
     const running = this.#running;
     if (running === undefined) return;
-    await new Promise<void>((done) => {
-      running.worker.once("exit", () => done());
-      running.worker.ref();
-      running.worker.postMessage("close");
-    });
+    const ended = once(running.worker, "exit");
+    running.worker.ref();
+    running.worker.postMessage("close");
+    await ended;
   }
 
   #start(): Running {

@@ -3,6 +3,7 @@
  * Effects: listens; replaces an existing unix socket, and removes its own.
  */
 
+import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isMissing } from "../lib/describe.ts";
@@ -123,15 +124,9 @@ export async function listenHttp({ address, tls, log, answer }: ListenOptions): 
     });
   });
   if (address.kind === "unix") rmSync(address.path, { force: true });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    const { host, port } = { host: undefined, port: 0, ...address };
-    const where = address.kind === "unix" ? { path: address.path } : { ...(host === undefined ? {} : { host }), port };
-    server.listen(where, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  }).catch((error: unknown) => {
+  const { host, port } = { host: undefined, port: 0, ...address };
+  server.listen(address.kind === "unix" ? { path: address.path } : { ...(host === undefined ? {} : { host }), port });
+  await once(server, "listening").catch((error: unknown) => {
     endChecks();
     throw error;
   });
@@ -140,7 +135,8 @@ export async function listenHttp({ address, tls, log, answer }: ListenOptions): 
     url: urlOf(address, server, tls === undefined ? "http" : "https"),
     close: async () => {
       endChecks();
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const closed = once(server, "close");
+      server.close();
       server.closeAllConnections();
       await closed;
     },

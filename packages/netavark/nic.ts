@@ -9,7 +9,7 @@ import type { PlacedEntry } from "../../host/config/network-definition.ts";
 import { applyOperations } from "../../host/kernel/apply.ts";
 import { EEXIST } from "../../host/kernel/errno.ts";
 import { REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
-import { addressOf } from "../../host/kernel/netlink/address/address.ts";
+import { addressesIn } from "../../host/kernel/netlink/address/address.ts";
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../host/kernel/netlink/address/constants.ts";
 import { findAddresses } from "../../host/kernel/netlink/address/requests.ts";
 import { attribute, encodeUint16 } from "../../host/kernel/netlink/attribute.ts";
@@ -161,7 +161,7 @@ export async function configureNic({ netns, ifName }: NicPlace, result: CniResul
   const index = findLink(pod.route, ifName)?.index ?? 0;
   const endMs = performance.now() + MAX_DUPLICATE_DETECTION_MS;
   for (;;) {
-    const found = (findAddresses(pod.route, index) ?? []).map(addressOf).filter((each) => each !== undefined);
+    const found = addressesIn(findAddresses(pod.route, index));
     const own = found.filter(({ prefix }) => result.ips.some(({ address }) => equalIp(address.ip, prefix.ip)));
     const failed = own.find(({ flags }) => (flags & IFA_F_DADFAILED) !== 0);
     if (failed !== undefined) {
@@ -184,8 +184,8 @@ export async function deleteNic({ netns, ifName }: NicPlace, ips: readonly Ip[] 
     const message = findLink(pod.route, ifName);
     const link = message && linkOf(message);
     if (link?.kind === undefined || KINDS[kindName(link.kind)] === undefined) return;
-    const found = (findAddresses(pod.route, link.index) ?? []).map(addressOf);
-    const isOwn = (ip: Ip): boolean => found.some((each) => each !== undefined && equalIp(each.prefix.ip, ip));
+    const found = addressesIn(findAddresses(pod.route, link.index));
+    const isOwn = (ip: Ip): boolean => found.some(({ prefix }) => equalIp(prefix.ip, ip));
     if (ips !== undefined && !ips.some(isOwn)) return;
     setLink(pod.route, link.index, { group: REMOVAL_GROUP });
     await deleteGroupAside(pod.route, REMOVAL_GROUP);

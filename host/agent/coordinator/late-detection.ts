@@ -11,7 +11,7 @@ import { type ConflictProbe, detectConflict } from "../../coordinator/detect-con
 import { detectGateways, type GatewayAnswers, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
 import { type Conflict, conflictTiming, type ProbeLink, requireShortDetection } from "../../coordinator/probe.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
-import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
+import { type Address, addressesIn } from "../../kernel/netlink/address/address.ts";
 import { IFA_F_DADFAILED } from "../../kernel/netlink/address/constants.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
 import { kindName } from "../../kernel/netlink/link/kind.ts";
@@ -63,8 +63,8 @@ function macsInPod(pod: OpenNamespace): ReadonlySet<Mac> {
 
 /** Returns those of `ips` that are on the link. */
 function addressesOnNic(pod: OpenNamespace, link: ProbeLink, ips: readonly Ip[]): Address[] {
-  const all = findAddresses(pod.route, link.index)?.map(addressOf) ?? [];
-  return all.filter((each) => each !== undefined).filter(({ prefix }) => ips.some((ip) => equalIp(ip, prefix.ip)));
+  const all = addressesIn(findAddresses(pod.route, link.index));
+  return all.filter(({ prefix }) => ips.some((ip) => equalIp(ip, prefix.ip)));
 }
 
 /** Removes the address at once: it would pollute neighbour tables until the DEL. */

@@ -7,7 +7,7 @@ import { DetectionError } from "../../coordinator/detection-error.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { macOfAddress } from "../../coordinator/plan/plan-mac.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
-import { addressOf } from "../../kernel/netlink/address/address.ts";
+import { addressesIn } from "../../kernel/netlink/address/address.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
 import { type Conversation, createConversation } from "../../kernel/netlink/conversation.ts";
 import type { LinkMessage } from "../../kernel/netlink/families.ts";
@@ -92,9 +92,9 @@ export function withdrawAddress(
     const found = findLink(conversation, ifName);
     const link = found && linkOf(found);
     if (link === undefined) return undefined;
-    const addresses = findAddresses(conversation, link.index)?.map(addressOf) ?? [];
-    const left = addresses.find((address) => address !== undefined && equalIp(address.prefix.ip, ip));
-    const ips = addresses.filter((address) => address !== undefined).map(({ prefix }) => prefix.ip);
+    const addresses = addressesIn(findAddresses(conversation, link.index));
+    const left = addresses.find(({ prefix }) => equalIp(prefix.ip, ip));
+    const ips = addresses.map(({ prefix }) => prefix.ip);
     // A different link of that name, in a path that was used again: leave it.
     const isOwn = mayHaveMac(link, mac, ips) || hasPair(conversation, containerId);
     if (left === undefined || !isOwn) return undefined;

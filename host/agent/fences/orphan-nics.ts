@@ -7,7 +7,7 @@
 import type { NetnsStatus } from "../../ipam/leak.ts";
 import { mayBeShared } from "../../ipam/retention.ts";
 import { ENODEV } from "../../kernel/errno.ts";
-import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
+import { type Address, addressesIn } from "../../kernel/netlink/address/address.ts";
 import { deleteAddress, listAddresses } from "../../kernel/netlink/address/requests.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { IFF_LOOPBACK } from "../../kernel/netlink/link/constants.ts";
@@ -72,7 +72,8 @@ function mute({ fd, path }: OpenNamespace): void {
 }
 
 function fenceIn({ route }: OpenNamespace, ips: readonly Ip[], isAll: boolean): readonly string[] {
-  const addresses = listAddresses(route).map(addressOf).filter(isWanted(ips));
+  const isWanted = ({ prefix }: Address): boolean => ips.some((ip) => equalIp(ip, prefix.ip));
+  const addresses = addressesIn(listAddresses(route)).filter(isWanted);
   const links = listLinks(route)
     .map(linkOf)
     .filter(({ flags }) => (flags & IFF_LOOPBACK) === 0);
@@ -80,11 +81,6 @@ function fenceIn({ route }: OpenNamespace, ips: readonly Ip[], isAll: boolean): 
   for (const address of addresses) deleteAddress(route, address);
   for (const { index } of fenced) unlessRefused([ENODEV], () => setLink(route, index, { up: false }));
   return fenced.map(({ name }) => name);
-}
-
-function isWanted(ips: readonly Ip[]) {
-  return (address: Address | undefined): address is Address =>
-    address !== undefined && ips.some((ip) => equalIp(ip, address.prefix.ip));
 }
 
 /** The port to pods' NICs for work other than attaching them: the kernel's, unless a caller gives another. */

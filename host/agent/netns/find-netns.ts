@@ -8,7 +8,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
-import { addressOf } from "../../kernel/netlink/address/address.ts";
+import { addressesIn } from "../../kernel/netlink/address/address.ts";
 import { listAddresses } from "../../kernel/netlink/address/requests.ts";
 import { createConversation } from "../../kernel/netlink/conversation.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
@@ -107,10 +107,9 @@ function readContents(path: string): Contents | undefined {
     if (isOwnNetns(path)) return undefined;
     using namespace = openNamespace(path);
     const { route, identity } = namespace;
-    const addresses = listAddresses(route).map(addressOf);
     return {
       ...{ path, cookie: identity.cookie, links: listLinks(route).map(linkOf) },
-      ips: addresses.flatMap((address) => (address === undefined ? [] : [address.prefix.ip])),
+      ips: addressesIn(listAddresses(route)).map(({ prefix }) => prefix.ip),
     };
   });
 }

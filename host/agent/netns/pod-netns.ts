@@ -7,7 +7,7 @@ import * as fs from "node:fs";
 import { dirname } from "node:path";
 import type { NetnsStatus } from "../../ipam/leak.ts";
 import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
-import { addressOf } from "../../kernel/netlink/address/address.ts";
+import { addressesIn } from "../../kernel/netlink/address/address.ts";
 import { listAddresses } from "../../kernel/netlink/address/requests.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { isNetnsError, NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
@@ -94,9 +94,7 @@ export async function readNetnsStatus(nic: NetnsOfNic & Pick<Allocation, "ip">):
 
 /** Throws NetlinkError. */
 function hasAddress({ route }: OpenNamespace, ip: Ip): boolean {
-  return listAddresses(route)
-    .map(addressOf)
-    .some((address) => address !== undefined && equalIp(address.prefix.ip, ip));
+  return addressesIn(listAddresses(route)).some(({ prefix }) => equalIp(prefix.ip, ip));
 }
 
 // Not node:fs/promises, which loads the line editor of the REPL: `fs.promises` is loaded when it is read.

@@ -3,6 +3,7 @@
  * that closes late cannot take the new one's socket away (single-agent).
  */
 
+import { once } from "node:events";
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -112,13 +113,8 @@ async function bind(options: SocketServerOptions, connections: Connections): Pro
   });
   // The answer to a second request on one connection could not be taken back: it has no socket of its own.
   server.maxRequestsPerSocket = 1;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(temporary, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
+  server.listen(temporary);
+  await once(server, "listening");
   server.on("error", (error) => log.error({ err: error }, "Accepting a caller failed"));
   chmodSync(temporary, 0o600);
   server.on("connection", (socket) => {

@@ -46,6 +46,10 @@ export function addressOf(message: AddressMessage): Address | undefined {
   return { link: message.index, prefix, peer, scope: message.scope, flags };
 }
 
+/** Returns those of IP. Throws as {@link addressOf}. */
+export const addressesIn = (messages: readonly AddressMessage[] = []): Address[] =>
+  messages.flatMap((message) => addressOf(message) ?? []);
+
 /**
  * Encodes the address. The fixed part holds the low byte of the flags; an attribute holds all of them if there are
  * more.
