@@ -85,10 +85,6 @@ export interface AgentParts {
   readonly log: Log;
 }
 
-interface Agent {
-  /** Waits for requests in progress; what is recorded stays. */
-  stop(): Promise<void>;
-}
 
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
@@ -105,8 +101,11 @@ function readBootId(): string {
   return readText("/proc/sys/kernel/random/boot_id").trim();
 }
 
-/** Resolves when the socket answers. Rejects, with everything undone, when a part cannot start. */
-export async function startAgent(options: AgentOptions): Promise<Agent> {
+/**
+ * Resolves when the socket answers. Rejects, with everything undone, when a part cannot start. `stop` waits for
+ * requests in progress; what is recorded stays.
+ */
+export async function startAgent(options: AgentOptions) {
   const { log } = options;
   const closers: Closers = [];
   const stop = async (): Promise<void> => {
@@ -335,15 +334,11 @@ export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log
 /** Interval at which the agent checks whether its registry can record again: milliseconds. */
 const REGISTRY_LOOK_MS = 1_000;
 
-interface RegistryWatch {
-  close(): void;
-}
-
 /**
  * Keeps `trouble` of the registry current: STATUS and health report within two seconds that nothing can be recorded,
  * or can be again.
  */
-export function watchRegistry(registry: Pick<Registry, "trouble" | "probe">, log: Log): RegistryWatch {
+export function watchRegistry(registry: Pick<Registry, "trouble" | "probe">, log: Log) {
   let reported: string | undefined;
   const report = (): void => {
     const { trouble } = registry;

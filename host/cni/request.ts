@@ -228,15 +228,11 @@ export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
   };
 }
 
-/** A request's facts about its NIC; a text is empty where the request has none. */
-interface RequestSubject extends PodArgs {
-  readonly command: string;
-  readonly containerId: string;
-  readonly ifName: string;
-}
-
-/** Returns what the variables of a request say, which may be one that cannot be decoded. Never throws. */
-export function describeRequest(headers: Headers): RequestSubject {
+/**
+ * Returns what the variables of a request say, which may be one that cannot be decoded. Never throws. A text is empty
+ * where the request has none.
+ */
+export function describeRequest(headers: Headers) {
   const find = (variable: string): string => {
     const value = headers[headerOf(variable)];
     return typeof value === "string" ? value : "";

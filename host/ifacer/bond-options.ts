@@ -115,12 +115,6 @@ export const MAX_TARGETS = 16;
 
 type Value = number | string | readonly Ip[];
 
-/** `mismatches` is empty if all options are valid. */
-interface ParsedBondOptions {
-  readonly settings: BondSettings;
-  readonly mismatches: readonly Mismatch[];
-}
-
 interface BondContext {
   /** Undefined if the configuration names none: then it is the kernel's default, 0. */
   readonly mode: number | undefined;
@@ -238,8 +232,10 @@ function contradictions(settings: BondSettings, mode: number): string[] {
   ];
 }
 
-/** Parses entries separated by `;`; an empty last entry is ignored. */
-export function parseBondOptions(options: string, context: BondContext): ParsedBondOptions {
+/**
+ * Parses entries separated by `;`; an empty last entry is ignored. There are no mismatches if all options are valid.
+ */
+export function parseBondOptions(options: string, context: BondContext) {
   const entries = options.split(";");
   if (entries.at(-1)?.trim() === "") entries.pop();
   const values = new Map<BondTarget, Value>();

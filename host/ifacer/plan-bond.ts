@@ -26,15 +26,6 @@ interface BondSpec {
   readonly takeOver: boolean;
 }
 
-interface BondPlan {
-  /** Undefined if it does not exist yet. */
-  readonly link: LinkState | undefined;
-  readonly operations: readonly Operation[];
-  /** Applied last; if they fail, the rest is kept. */
-  readonly lastly: readonly Operation[];
-  readonly warnings: readonly string[];
-}
-
 const membersOf = ({ links }: NamespaceState, bond: string): LinkState[] =>
   links.filter(({ master }) => master === bond);
 
@@ -54,16 +45,11 @@ function isUntouched(host: NamespaceState, link: LinkState, mode: number): boole
   return addresses.length === 0 && routes.length === 0 && !isUsed;
 }
 
-interface FoundBond {
-  readonly settings: BondSettings;
-  readonly isUntouched: boolean;
-}
-
 /**
  * Throws CniError 106 for an existing device of that name that is not this bond. Additional members belong to the
  * administrator and are left alone.
  */
-function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec): FoundBond {
+function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec) {
   const { name, mode } = spec;
   const { bond: settings } = link;
   if (settings === undefined) {
@@ -213,7 +199,8 @@ function mtuOf(members: readonly LinkState[]): number | undefined {
   return sizes.length === 0 ? undefined : Math.min(...sizes);
 }
 
-export function planBond(host: NamespaceState, spec: BondSpec): BondPlan {
+/** Returns the link if it exists, the operations, those that come last, whose failure keeps the rest, and warnings. */
+export function planBond(host: NamespaceState, spec: BondSpec) {
   const { name, mode = 0, options } = spec;
   const members = spec.members.map((member) => requireInterface(host, member));
   const link = findLink(host, name);
@@ -228,11 +215,11 @@ export function planBond(host: NamespaceState, spec: BondSpec): BondPlan {
     { kind: "add-device", place, device: { kind: "bond", name, mtu: mtuOf(members), settings } },
   ];
   const move = planMove(host, joining, name);
-  const setLast = (to: BondSettings): Operation => ({
+  const setLast = (from: BondSettings, to: BondSettings): Operation => ({
     kind: "set-bond",
     place,
     link: name,
-    from: { numbers: {}, primary: "" },
+    from,
     to,
   });
   return {
@@ -246,12 +233,9 @@ export function planBond(host: NamespaceState, spec: BondSpec): BondPlan {
       ...joining.flatMap((member) => join(member, name)),
       ...(link?.up === true ? [] : [setLink(name, DOWN, UP)]),
       ...move.arrive,
-      ...(isOurs && primary !== undefined ? [setLast({ numbers: {}, primary })] : []),
+      ...(isOurs && primary !== undefined ? [setLast({ numbers: {}, primary: "" }, { numbers: {}, primary })] : []),
     ],
-    lastly:
-      isOurs && activeSlave !== undefined
-        ? [{ kind: "set-bond", place, link: name, from: { numbers: {} }, to: { numbers: {}, activeSlave } }]
-        : [],
+    lastly: isOurs && activeSlave !== undefined ? [setLast({ numbers: {} }, { numbers: {}, activeSlave })] : [],
     warnings: found?.isUntouched === false ? differences(name, found.settings, options) : [],
   };
 }

@@ -114,18 +114,11 @@ function routeOnBond(route: RouteState, members: ReadonlySet<string | undefined>
 
 const needsGateway = ({ gateway, nextHops }: RouteState): boolean => gateway !== undefined || nextHops !== undefined;
 
-interface Move {
-  /** Operations before the members join. */
-  readonly leave: readonly Operation[];
-  /** Operations once the bond is up. */
-  readonly arrive: readonly Operation[];
-}
-
 /**
  * Plans the move of addresses, routes and permanent neighbours of all joining members to the bond. Undoing the
- * operations restores them.
+ * operations restores them. They `leave` before the members join, and `arrive` once the bond is up.
  */
-export function planMove(host: NamespaceState, joining: readonly LinkState[], bond: string): Move {
+export function planMove(host: NamespaceState, joining: readonly LinkState[], bond: string) {
   const place = "host";
   const members = new Set(joining.map(({ name }) => name));
   const loads = joining.map((link) => ({ link, ...ipConfigOf(host, link) }));

@@ -21,25 +21,18 @@ export function decodeDaemonSet(text: string): DaemonSet {
   return daemonSetSchema.parse(JSON.parse(text));
 }
 
-interface NodeWork {
-  /** Every node is done. */
-  readonly isComplete: boolean;
-  /** Names of the nodes whose pods are not Ready. */
-  readonly late: readonly string[];
-  /** A line about nodes without a pod, which a quota or a policy may have refused. */
-  readonly absent: readonly string[];
-}
-
 /**
  * Applies the DaemonSet, waits until `deadlineMs` (of `performance.now()`) at most, and deletes it. It does not wait
- * for the nodes in `down`: their pods become Ready no sooner than they do.
+ * for the nodes in `down`: their pods become Ready no sooner than they do. Returns whether every node is done, the
+ * names of those whose pods are `late`, and a line about nodes without a pod, which a quota or a policy may have
+ * refused.
  */
 export async function runOnNodes(
   api: KubeApi,
   daemonSet: DaemonSet,
   deadlineMs: number,
   down: ReadonlySet<string> = new Set(),
-): Promise<NodeWork> {
+) {
   const { metadata, spec } = daemonSet;
   const path = objectPath(DAEMON_SETS, metadata);
   await applyObject(api, path, daemonSet);

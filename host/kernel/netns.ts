@@ -69,21 +69,11 @@ export class NetnsError extends Error {
 
 export const isNetnsError = (error: unknown): error is NetnsError => error instanceof NetnsError;
 
-interface OpenNumbers extends Disposable {
-  readonly fd: number;
-  readonly device: bigint;
-  readonly inode: bigint;
-}
-
-/** An open namespace; `fd` is the value for IFLA_NET_NS_FD. */
-interface OpenNetns extends Disposable {
-  readonly fd: number;
-  /** Read by a short visit. */
-  readonly identity: NetnsIdentity;
-}
-
-/** Throws {@link NetnsError} when `path` is no network namespace. */
-export function openNetns(path: string, native: Native = loadNative()): OpenNetns {
+/**
+ * Throws {@link NetnsError} when `path` is no network namespace. `fd` is the value for IFLA_NET_NS_FD; the identity is
+ * read by a short visit.
+ */
+export function openNetns(path: string, native: Native = loadNative()) {
   const { fd, device, inode, ...opened } = openNumbers(path, native);
   let cookie: bigint | undefined;
   return {
@@ -106,7 +96,7 @@ function readCookie(netns: NetnsHandle, native: Native): bigint | undefined {
   return length === cookie.byteLength ? cookie[0] : undefined;
 }
 
-function openNumbers(path: string, native: Native): OpenNumbers {
+function openNumbers(path: string, native: Native) {
   // O_NONBLOCK: opening a FIFO must not block
   const fd = native.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) throw new NetnsError("open", path, -fd);

@@ -9,15 +9,6 @@ import { formatRange, type Range } from "../net/range.ts";
 import { describeFaults } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
 
-interface PoolCheck {
-  /** The usable pools, in the order given. */
-  readonly accepted: readonly IpPool[];
-  /** Why the others are not usable, by name: `is refused: …`. */
-  readonly refused: ReadonlyMap<string, string>;
-  /** Sentences about refused pools, about faults, and about shared addresses: these are looked for when it is read. */
-  readonly problems: readonly string[];
-}
-
 function inSpace(pool: IpPool): string {
   return pool.spec.addressSpace === "" ? "" : ` of address space "${pool.spec.addressSpace}"`;
 }
@@ -100,8 +91,12 @@ export function refuseFaulty({ spec }: IpPool): string | undefined {
   return isAboutAddresses && spec.ranges.length === 0 ? `is refused: ${describeFaults(spec)}` : undefined;
 }
 
-/** Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. */
-export function checkPools(pools: readonly IpPool[]): PoolCheck {
+/**
+ * Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. Returns
+ * the `accepted` ones in the order given, why the others are `refused` by name (`is refused: …`), and sentences, for
+ * which shared addresses are looked for when they are read.
+ */
+export function checkPools(pools: readonly IpPool[]) {
   const fitting = new Set<IpPool>();
   const problems: string[] = [];
   const refused = new Map<string, string>();

@@ -65,13 +65,6 @@ export interface RefusedAddress {
   readonly reason: string;
 }
 
-interface AdoptionPlan {
-  readonly adoptable: readonly AdoptableNic[];
-  /** Adopted before. */
-  readonly recorded: readonly AdoptableNic[];
-  readonly refused: readonly RefusedAddress[];
-}
-
 /** Plugin whose NICs are Berth's own. */
 const OWN_IPAM = "berth";
 
@@ -83,8 +76,10 @@ export function isAllocatable({ ip, space }: Pick<Allocation, "ip" | "space">, e
 
 type PoolEvidence = Pick<AdoptionEvidence, "pools" | "reserved">;
 
-/** Addresses that are in no pool, and those that Berth itself gave a NIC, are in no list. */
-export function planAdoption(evidence: AdoptionEvidence): AdoptionPlan {
+/**
+ * Addresses that are in no pool, and those that Berth itself gave a NIC, are in no list. `recorded`: adopted before.
+ */
+export function planAdoption(evidence: AdoptionEvidence) {
   const byNamespace = Map.groupBy(evidence.cached, ({ netns }) => netns && evidence.netnsIdOf(netns));
   const byNic = Map.groupBy(evidence.live, ({ netnsId, ifName }) => `${netnsId} ${ifName}`);
   const plans = [...byNic.values()].map((addresses) => planNic(addresses, byNamespace, evidence));

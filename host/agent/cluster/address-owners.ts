@@ -22,11 +22,6 @@ import { firstNicOf } from "../ipam/subject.ts";
 import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
 import type { ResourcesState } from "../request/resources.ts";
 
-interface AddressOwners {
-  readonly workload: Workload | undefined;
-  readonly claims: ReadonlyMap<string, NicClaim> | undefined;
-}
-
 interface AddressOwnerDeps {
   readonly api: KubeApi;
   readonly snapshot: () => Pick<Snapshot, "vendorConf" | "coordinator">;
@@ -47,7 +42,7 @@ export async function findAddressOwners(
   deps: AddressOwnerDeps,
   { pod, annotations, ifName }: AddressOwnerQuery,
   signal: AbortSignal,
-): Promise<AddressOwners> {
+) {
   const named =
     ifName === undefined ? new Map<string, string>() : claimsOf(annotations, firstNicOf(deps.snapshot()), ifName);
   const [workload, claims] = await Promise.all([

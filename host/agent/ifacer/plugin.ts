@@ -49,12 +49,6 @@ export function createIfacerPlugin(deps: IfacerDeps): Plugin {
   };
 }
 
-interface OpenIfacer extends Disposable {
-  readonly plugin: Plugin;
-  /** {@link restoreDevices} of a plugin entry; throws ConfigError for an invalid one. */
-  restore(entry: PlacedEntry["entry"]): Promise<readonly Operation[]>;
-}
-
 interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permission"> {
   readonly stateDirectory: string;
   readonly bootId: string;
@@ -64,13 +58,13 @@ interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permiss
  * Opens the ifacer after undoing the unfinished move of an agent that was killed. Throws NetlinkError if the kernel
  * refuses a socket.
  */
-export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacerOptions): Promise<OpenIfacer> {
+export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacerOptions) {
   const host = openNamespace(OWN_NETNS);
   const deps = { host, moves: new MoveRecord(stateDirectory, bootId), ...rest };
   await undoMoves(deps);
   return {
     plugin: createIfacerPlugin(deps),
-    restore: (entry) => restoreDevices(specOf({ netConf: { raw: entry } }), deps),
+    restore: (entry: PlacedEntry["entry"]) => restoreDevices(specOf({ netConf: { raw: entry } }), deps),
     [Symbol.dispose]: () => host[Symbol.dispose](),
   };
 }

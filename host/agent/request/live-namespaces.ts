@@ -25,14 +25,11 @@ export interface LiveAddress {
   readonly parent?: number | undefined;
 }
 
-interface LiveNamespaces {
-  readonly addresses: readonly LiveAddress[];
-  /** Each a sentence that names the path. */
-  readonly problems: readonly string[];
-}
-
-/** Global addresses in all namespaces below the directories but the node's own; each namespace once. */
-export function readLiveNamespaces(directories: readonly string[]): LiveNamespaces {
+/**
+ * Global addresses in all namespaces below the directories but the node's own; each namespace once. Each problem is a
+ * sentence that names the path.
+ */
+export function readLiveNamespaces(directories: readonly string[]) {
   const seen = new Set<string>();
   const read = listNamespacePaths(directories).map((path) => readNamespaceAddresses(path, seen));
   return {

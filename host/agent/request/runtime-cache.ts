@@ -30,12 +30,6 @@ export interface CachedAttachment {
   readonly ipams: readonly string[];
 }
 
-interface RuntimeCache {
-  readonly attachments: readonly CachedAttachment[];
-  /** Each a sentence that names the file or directory. */
-  readonly problems: readonly string[];
-}
-
 const cachedInfo = z.object({
   kind: z.literal("cniCacheV1"),
   containerId: z.string().min(1),
@@ -53,8 +47,11 @@ const plugin = z.looseObject({ ipam: z.looseObject({ type: z.string() }).optiona
 /** A list of plugins, or one plugin. */
 const networkConfig = plugin.extend({ plugins: z.array(plugin).optional() });
 
-/** Returns all attachments in the directories; a missing directory has none. */
-export function readRuntimeCache(directories: readonly string[]): RuntimeCache {
+/**
+ * Returns all attachments in the directories; a missing directory has none. Each problem is a sentence that names the
+ * file or directory.
+ */
+export function readRuntimeCache(directories: readonly string[]) {
   const attachments: CachedAttachment[] = [];
   const problems: string[] = [];
   for (const directory of directories) {

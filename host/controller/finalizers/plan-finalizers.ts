@@ -21,16 +21,12 @@ interface FinalizerView {
   readonly leavingMs: (pool: ControlledPool) => number;
 }
 
-interface FinalizerPlan {
-  /** Pools without the finalizer that are not in deletion; the API server accepts no new finalizer later. */
-  readonly mark: readonly ControlledPool[];
-  /** Pools in deletion without a cached allocation: a consistent list decides. */
-  readonly ask: readonly ControlledPool[];
-  /** When to plan again if nothing changes: milliseconds. */
-  readonly nextMs: number | undefined;
-}
-
-export function planFinalizers({ pools, isHeld, leavingMs }: FinalizerView): FinalizerPlan {
+/**
+ * Returns the pools to `mark`, which lack the finalizer and are not in deletion, for the API server accepts no new one
+ * later; those in deletion without a cached allocation, for which a consistent list decides (`ask`); and when to plan
+ * again if nothing changes: milliseconds.
+ */
+export function planFinalizers({ pools, isHeld, leavingMs }: FinalizerView) {
   const mark: ControlledPool[] = [];
   const ask: ControlledPool[] = [];
   let nextMs: number | undefined;

@@ -72,13 +72,6 @@ export function entryOf({ name, generated }: PoolTarget, spans: Spans): Assignme
   return { name, spans, application: describePoolOwner(generated.application) };
 }
 
-interface SubnetStatus {
-  readonly total: number;
-  readonly assigned: number;
-  readonly revision: number;
-  readonly pools: readonly { readonly name: string; readonly ips: readonly string[]; readonly application: string }[];
-}
-
 /** Returns a whole number that JSON can carry: an IPv6 network has more addresses. */
 function countOf(size: bigint): number {
   return size > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(size);
@@ -89,7 +82,7 @@ export function subnetStatus(
   total: bigint,
   entries: readonly AssignmentEntry[],
   revision: number,
-): SubnetStatus {
+) {
   const sorted = entries.toSorted(byName);
   return {
     total: countOf(total),

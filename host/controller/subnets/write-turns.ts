@@ -11,21 +11,16 @@ import type { CurrentPool, NetworkPlan, PoolTarget, SubnetsPlan } from "./model.
 
 type Pool = PoolTarget | CurrentPool;
 
-interface AdmittedWrites extends Pick<SubnetsPlan, "networks" | "remove"> {
-  /** Pools whose writes wait, and the number of these writes. */
-  readonly held: ReadonlySet<Pool>;
-  readonly postponed: number;
-}
-
 /**
- * Returns what of the plan is carried out now, and has spent that of `writes`. `served`: the namespaces that have had a
- * turn since nothing waited, in the order of their last ones; it keeps that.
+ * Returns what of the plan is carried out now, and has spent that of `writes`. `served`: the namespaces that have
+ * had a turn since nothing waited, in the order of their last ones; it keeps that. `held`: pools whose writes wait;
+ * `postponed`: the number of these writes.
  */
 export function admitWrites(
   { networks, remove }: Pick<SubnetsPlan, "networks" | "remove">,
   writes: PoolWrites,
   served: Set<string>,
-): AdmittedWrites {
+) {
   const targets = networks.flatMap((network) => network.targets.filter(isWritten));
   // A pool with addresses that its Subnet's status does not list is written before the status lists them.
   const [fences = [], urgent = [], others = []] = [0, 1, 2].map((rank) =>

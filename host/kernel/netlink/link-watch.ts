@@ -21,11 +21,6 @@ import { openRouteSocket } from "./socket.ts";
  */
 export type LinkState = "absent" | "noArp" | "down" | "noCarrier" | "ready";
 
-interface LinkWatch extends Disposable {
-  /** Reads the state from the kernel. Throws NetlinkError. */
-  read(): LinkState;
-}
-
 interface LinkListener {
   /** The link has changed; `state` was read just now and may be the same as before. */
   changed(state: LinkState): void;
@@ -40,13 +35,11 @@ function stateOf(link: Link | undefined): LinkState {
   return link.carrier ? "ready" : "noCarrier";
 }
 
-/** Watches the link with that index in the namespace. Throws NetlinkError, or NetnsError. */
-export function watchLink(
-  netnsPath: string,
-  index: number,
-  listener: LinkListener,
-  native: Native = loadNative(),
-): LinkWatch {
+/**
+ * Watches the link with that index in the namespace. Throws NetlinkError, or NetnsError. `read` reads the state from
+ * the kernel.
+ */
+export function watchLink(netnsPath: string, index: number, listener: LinkListener, native: Native = loadNative()) {
   using opened = new DisposableStack();
   const conversation = createConversation(opened.use(openRouteSocket(netnsPath, native)));
   const read = (): LinkState => {

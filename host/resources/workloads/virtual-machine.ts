@@ -5,22 +5,17 @@
  */
 import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
-import { metadata, type OwnerReference } from "../fields/metadata.ts";
+import { metadata } from "../fields/metadata.ts";
 
 const KUBEVIRT_GROUP = "kubevirt.io";
 
-interface MachineObject {
-  readonly uid: string;
-  /** With a VirtualMachineInstance: the VirtualMachine that runs it; undefined if there is none. */
-  readonly machine: OwnerReference | undefined;
-  /** With a VirtualMachineInstance: it has ended and will not run again. */
-  readonly isFinished: boolean;
-}
-
 const schema = z.object({ metadata, status: z.object({ phase: z.string().nullish() }).nullish() });
 
-/** Decodes a VirtualMachine or a VirtualMachineInstance. Throws ConfigError. */
-export function decodeMachine(value: unknown, source: string): MachineObject {
+/**
+ * Decodes a VirtualMachine or a VirtualMachineInstance. Throws ConfigError. Of an instance `machine` is the
+ * VirtualMachine that runs it, if there is one, and one that `isFinished` will not run again.
+ */
+export function decodeMachine(value: unknown, source: string) {
   const { metadata, status } = decodeConfig(schema, value, source);
   const machine = metadata.ownerReferences.find(
     ({ controller, kind, apiVersion }) => controller && kind === "VirtualMachine" && isKubevirt(apiVersion),
