@@ -18,15 +18,10 @@ export class LinkRemovalError extends Error {
   override readonly name = "LinkRemovalError";
 }
 
-interface Waiting {
-  readonly resolve: (removed: boolean) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** A thread and its pending requests. */
 interface Running {
   readonly worker: Worker;
-  readonly waiting: Map<number, Waiting>;
+  readonly waiting: Map<number, PromiseWithResolvers<boolean>>;
 }
 
 /** The thread keeps no data between two calls. */
@@ -69,11 +64,11 @@ export class LinkRemover {
     this.#running ??= this.#start();
     const { worker, waiting } = this.#running;
     const id = ++this.#lastId;
-    return new Promise((resolve, reject) => {
-      waiting.set(id, { resolve, reject });
-      worker.ref(); // a process with nothing else to do waits for this
-      worker.postMessage({ id, indexes } satisfies RemovalRequest);
-    });
+    const answer = Promise.withResolvers<boolean>();
+    waiting.set(id, answer);
+    worker.ref(); // a process with nothing else to do waits for this
+    worker.postMessage({ id, indexes } satisfies RemovalRequest);
+    return answer.promise;
   }
 
   /** Waits for pending deletions and ends the thread. */
@@ -81,7 +76,7 @@ export class LinkRemover {
     this.#closed = true;
     const running = this.#running;
     if (running === undefined) return;
-    const ended = once(running.worker, "exit");
+    const ended = once(running.worker, "exit").catch(() => {}); // its error is that of the pending deletions
     running.worker.ref();
     running.worker.postMessage("close");
     await ended;

@@ -29,11 +29,6 @@ export interface StoreThreadOptions {
   readonly onDeath: (error: Error) => void;
 }
 
-interface Waiting {
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** Wakes the thread that waits for the bell. */
 export function ring(bell: Int32Array): void {
   Atomics.add(bell, 0, 1);
@@ -46,7 +41,7 @@ export class StoreThread implements StoreAccess {
   gone: RegistryError | undefined;
   readonly #worker: Worker;
   readonly #bell: Int32Array;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
   #lastId = 0;
   #isRinging = false;
 
@@ -75,11 +70,11 @@ export class StoreThread implements StoreAccess {
 
   send(method: CallMessage["method"], args: readonly unknown[]): Promise<unknown> {
     const id = ++this.#lastId;
-    return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
-      this.#worker.postMessage({ id, method, args } satisfies CallMessage);
-      this.#ring();
-    });
+    const answer = Promise.withResolvers<unknown>();
+    this.#waiting.set(id, answer);
+    this.#worker.postMessage({ id, method, args } satisfies CallMessage);
+    this.#ring();
+    return answer.promise;
   }
 
   /** Calls that are sent in one turn share a commit. */
