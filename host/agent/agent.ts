@@ -85,7 +85,6 @@ export interface AgentParts {
   readonly log: Log;
 }
 
-
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
 

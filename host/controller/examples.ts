@@ -8,15 +8,11 @@ import type { CachedAllocation } from "./cached-allocation.ts";
 export const MAX_EXAMPLES = 3;
 
 export class Examples {
-  #count = 0;
+  count = 0;
   readonly #lowest: CachedAllocation["spec"][] = [];
 
-  get count(): number {
-    return this.#count;
-  }
-
   add(spec: CachedAllocation["spec"]): void {
-    this.#count++;
+    this.count++;
     const last = this.#lowest.at(-1);
     if (this.#lowest.length === MAX_EXAMPLES && last !== undefined && !isBefore(spec, last)) return;
     const at = this.#lowest.findIndex((other) => isBefore(spec, other));
@@ -26,7 +22,7 @@ export class Examples {
 
   /** `10.6.0.9 (pod shop/web-0), 10.6.0.12 (cooling) and 40 more` */
   toString(): string {
-    return listed(this.#lowest.map(describe), this.#count);
+    return listed(this.#lowest.map(describe), this.count);
   }
 }
 

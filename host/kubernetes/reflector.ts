@@ -80,12 +80,14 @@ export class Reflector<T> {
   readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
   #lastEventMs: number | undefined;
   #heardSinceMs = 0;
-  #answeredMs = Number.NEGATIVE_INFINITY;
-  #isSynced = false;
+  /** When the server last answered after a failure, by the wall clock: milliseconds. */
+  answeredMs = Number.NEGATIVE_INFINITY;
+  /** Whether the map has been complete once. */
+  isSynced = false;
   /** Version from which to watch; undefined if a list is due. */
   #version: string | undefined;
-  /** The last known version. */
-  #seenVersion = "";
+  /** All changes up to this version were told; "" before the first list. */
+  version = "";
   /** Of the last attempt: the server may be another one when it answers again. */
   #lastFailure: unknown;
   /** Key of an object that is known to have changed, until the watch reports it. */
@@ -113,11 +115,6 @@ export class Reflector<T> {
     return this.#mirror.subscribe(listener);
   }
 
-  /** Returns whether the map has been complete once. */
-  get isSynced(): boolean {
-    return this.#isSynced;
-  }
-
   /** Keys of objects that `decode` refused. */
   get undecodable(): ReadonlySet<string> {
     return this.#mirror.undecodable;
@@ -126,11 +123,6 @@ export class Reflector<T> {
   /** Sentences without a full stop: why the map may be incomplete or out of date. */
   get problems(): readonly string[] {
     return [...(this.#unreachable === undefined ? [] : [this.#unreachable]), ...this.#mirror.problems];
-  }
-
-  /** All changes up to this version were told; "" before the first list. */
-  get version(): string {
-    return this.#seenVersion;
   }
 
   get stats(): ReflectorStats {
@@ -158,11 +150,6 @@ export class Reflector<T> {
     const what = this.#lastFailure instanceof ApiError ? "refused this node's watch" : "not answered";
     const why = this.#lastFailure === undefined ? "" : `: ${describeFailure(this.#lastFailure)}`;
     return `The API server has ${what} since ${since}${why}`;
-  }
-
-  /** When the server last answered after a failure, by the wall clock: milliseconds. */
-  get answeredMs(): number {
-    return this.#answeredMs;
   }
 
   /** Resolves when a watch is open. Rejects when the signal ends or the reflector is closed. */
@@ -222,7 +209,7 @@ export class Reflector<T> {
     const newest = this.#mirror.newest();
     // One attempt: its failure is what the owner should hear of.
     for await (const page of this.#pages(this.#selecting(newest?.key), 0)) {
-      if (isEarlier(page.resourceVersion, this.#seenVersion)) return true;
+      if (isEarlier(page.resourceVersion, this.version)) return true;
       const isKnown = page.items.some((item) => this.#mirror.versionOf(item) === newest?.version);
       this.#missing = isKnown ? undefined : newest?.key;
     }
@@ -253,8 +240,8 @@ export class Reflector<T> {
     this.#mirror.forgetUnused();
     let version = "";
     for await (const page of this.#pages()) {
-      if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.forgetVersions();
-      this.#seenVersion = page.resourceVersion;
+      if (isEarlier(page.resourceVersion, this.version)) this.#mirror.forgetVersions();
+      this.version = page.resourceVersion;
       for (const item of page.items) {
         const startedMs = performance.now();
         const key = this.#mirror.set(item);
@@ -316,8 +303,8 @@ export class Reflector<T> {
     if (type !== "BOOKMARK" && this.#options.keyOf(object) === this.#missing) this.#missing = undefined;
     if (type === "DELETED") this.#mirror.delete(object);
     else if (type !== "BOOKMARK") this.#mirror.set(object);
-    this.#seenVersion = this.#mirror.versionOf(object) ?? this.#seenVersion;
-    this.#version = this.#seenVersion;
+    this.version = this.#mirror.versionOf(object) ?? this.version;
+    this.#version = this.version;
     this.#failures = 0;
     this.#reached();
   }
@@ -334,7 +321,7 @@ export class Reflector<T> {
 
   /** The server has answered: the outage is over. */
   #reached(): void {
-    if (this.#lastFailure !== undefined) this.#answeredMs = Date.now();
+    if (this.#lastFailure !== undefined) this.answeredMs = Date.now();
     this.#lastFailure = undefined;
     if (this.#unreachable === undefined) return;
     this.#unreachable = undefined;
@@ -342,8 +329,8 @@ export class Reflector<T> {
   }
 
   #complete(): void {
-    if (this.#isSynced) return;
-    this.#isSynced = true;
+    if (this.isSynced) return;
+    this.isSynced = true;
     this.#synced.open();
     for (const listener of this.#onSynced) listener();
   }
@@ -368,9 +355,9 @@ export class Reflector<T> {
       return this.#failures === 1 ? 0 : waitMs;
     }
     // One broken connection that is reopened at once is not a problem.
-    if (this.#unreachable === undefined && (this.#failures > 1 || !this.#isSynced))
+    if (this.#unreachable === undefined && (this.#failures > 1 || !this.isSynced))
       log.warn({ collection: name, reason: describeFailure(error) }, "Watching the API server failed; retrying");
-    if (this.#failures > 1 || !this.#isSynced) this.#unreachable = `Cannot follow ${name}: ${describeFailure(error)}`;
+    if (this.#failures > 1 || !this.isSynced) this.#unreachable = `Cannot follow ${name}: ${describeFailure(error)}`;
     return waitMs;
   }
 }

@@ -81,14 +81,10 @@ export class ObjectBudget {
   readonly #unused = new Map<string, UnusedObject & { readonly of: Collection }>();
   /** Those with more of them than are known by name. */
   readonly #crowded = new Set<Collection>();
-  #usedBytes = 0;
+  usedBytes = 0;
 
   constructor(options: ObjectBudgetOptions) {
     this.#options = options;
-  }
-
-  get usedBytes(): number {
-    return this.#usedBytes;
   }
 
   /** At most MAX_UNUSED_NAMED. */
@@ -153,7 +149,7 @@ export class ObjectBudget {
 
   /** Returns whether there may be room for objects of the collection that had none. */
   hasRoomFor(collection: Collection): boolean {
-    if (this.#usedBytes > REFILL_SHARE * this.#options.totalBytes) return false;
+    if (this.usedBytes > REFILL_SHARE * this.#options.totalBytes) return false;
     return (
       this.#crowded.has(collection) ||
       this.#unused.values().some(({ of, reason }) => of === collection && reason === "room")
@@ -163,7 +159,7 @@ export class ObjectBudget {
   /** Returns whether there is room, after other objects have given way. */
   #fit(entry: Entry): boolean {
     const own = this.#put(entry);
-    while (this.#usedBytes > this.#options.totalBytes) {
+    while (this.usedBytes > this.#options.totalBytes) {
       const fullest = this.#fullest();
       if (fullest === undefined) return true;
       if (fullest === own) {
@@ -199,7 +195,7 @@ export class ObjectBudget {
     const share = this.#shares.getOrInsertComputed(namespace, () => ({ bytes: 0, entries: new Map<string, Entry>() }));
     share.entries.set(idOf(entry.collection, entry.key), entry);
     share.bytes += entry.bytes;
-    this.#usedBytes += entry.bytes;
+    this.usedBytes += entry.bytes;
     return share;
   }
 
@@ -210,7 +206,7 @@ export class ObjectBudget {
     if (share === undefined || bytes === undefined) return;
     share.entries.delete(id);
     share.bytes -= bytes;
-    this.#usedBytes -= bytes;
+    this.usedBytes -= bytes;
     if (share.entries.size === 0) this.#shares.delete(namespace);
   }
 

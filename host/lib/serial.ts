@@ -3,19 +3,15 @@
 export class SerialQueue {
   /** Never rejects. */
   #tail: Promise<void> = Promise.resolve();
-  #size = 0;
-
   /** Number of jobs that run or wait. */
-  get size(): number {
-    return this.#size;
-  }
+  size = 0;
 
   /** Runs the job when all earlier ones have ended. Returns its result, or rejects with its error. */
   run<T>(job: () => Promise<T>): Promise<T> {
-    this.#size++;
+    this.size++;
     const result = this.#tail.then(job);
     const leave = (): void => {
-      this.#size--;
+      this.size--;
     };
     this.#tail = result.then(leave, leave);
     return result;

@@ -23,7 +23,8 @@ interface HistoryOptions {
 export class HistoryApi implements KubeApi {
   readonly #api: KubeApi;
   readonly #options: HistoryOptions;
-  #confirming: Promise<void> | undefined;
+  /** Whether the server may have gone back, and is being asked. */
+  confirming: Promise<void> | undefined;
 
   constructor(api: KubeApi, options: HistoryOptions) {
     this.#api = api;
@@ -54,11 +55,6 @@ export class HistoryApi implements KubeApi {
     return this.#api.watch({ ...watch, onEvent });
   }
 
-  /** Whether the server may have gone back, and is being asked. */
-  get confirming(): Promise<void> | undefined {
-    return this.#confirming;
-  }
-
   close(): Promise<void> {
     return this.#api.close();
   }
@@ -79,13 +75,13 @@ export class HistoryApi implements KubeApi {
   /** Reads what cannot be stale. Without an answer the next list asks again. */
   #confirm(): void {
     const path = this.#options.trusted;
-    this.#confirming ??= this.call({ method: "GET", path, query: { limit: 1 }, lane: "pod" })
+    this.confirming ??= this.call({ method: "GET", path, query: { limit: 1 }, lane: "pod" })
       .then(
         () => {},
         () => {},
       )
       .finally(() => {
-        this.#confirming = undefined;
+        this.confirming = undefined;
       });
   }
 }

@@ -51,11 +51,12 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   readonly #bad = new SortedMap<string>();
   /** Names of pools of which the watch has told since they were composed. */
   readonly #told = new Set<string>();
-  #snapshot: Snapshot;
+  snapshot: Snapshot;
   #pending: NodeJS.Timeout | undefined;
   /** Opens with the next change. */
   #next = new Latch();
-  #changeCount = 0;
+  /** Counts what {@link changed} waits for. */
+  changeCount = 0;
 
   constructor(options: ClusterResourcesOptions) {
     const { configNamespace: home, onUnused } = options;
@@ -73,7 +74,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       if (valueAfter(change)?.settings !== change.before?.settings) this.#schedule();
     });
     this.#all = Object.values<AnyWatch>({ ...this.watches });
-    this.#snapshot = this.#compose();
+    this.snapshot = this.#compose();
   }
 
   start(): void {
@@ -83,10 +84,6 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   /** Itself, with what it knows now: an ADD reads the snapshot a dozen times, and the rest only if it is refused. */
   get state(): ResourcesState {
     return this;
-  }
-
-  get snapshot(): Snapshot {
-    return this.#snapshot;
   }
 
   get problems(): readonly string[] {
@@ -184,18 +181,13 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     }
   }
 
-  /** Counts what {@link changed} waits for. */
-  get changeCount(): number {
-    return this.#changeCount;
-  }
-
   /**
    * Waits until pools or settings have changed, or an address has become free, since {@link changeCount} was `since`.
    * False when nothing came within so many milliseconds.
    */
   async changed(signal: AbortSignal, { since, withinMs }: { since: number; withinMs: number }): Promise<boolean> {
     this.flush();
-    if (this.#changeCount !== since) return true;
+    if (this.changeCount !== since) return true;
     const tooLong = AbortSignal.timeout(Math.max(0, Math.ceil(withinMs)));
     try {
       await this.#next.wait(AbortSignal.any([signal, tooLong]));
@@ -235,14 +227,14 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     clearTimeout(this.#pending);
     this.#pending = undefined;
     const changed = this.#takePools();
-    this.#snapshot = this.#compose();
-    this.changes.tell({ snapshot: this.#snapshot, changed });
+    this.snapshot = this.#compose();
+    this.changes.tell({ snapshot: this.snapshot, changed });
     this.notify();
   }
 
   /** Something that {@link changed} waits for: also an address that has become free on this node. */
   notify(): void {
-    this.#changeCount++;
+    this.changeCount++;
     this.#next.open();
     this.#next = new Latch();
   }

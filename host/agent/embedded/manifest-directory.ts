@@ -58,7 +58,7 @@ export class ManifestDirectory implements Resources {
   #files = new Map<string, ManifestFile>();
   /** Whether the files are those that an earlier agent, perhaps of another release, has left. */
   #isFirstLook = true;
-  #state: ResourcesState;
+  state: ResourcesState;
   #watcher: FSWatcher | undefined;
   #watched: string | undefined;
   #pending: NodeJS.Timeout | undefined;
@@ -72,12 +72,8 @@ export class ManifestDirectory implements Resources {
     this.#onChange = onChange;
     this.#notices = new DirectoryNotices(path, { lookAnywayMs: Number.POSITIVE_INFINITY });
     this.#arm();
-    this.#state = this.#read(() => []);
+    this.state = this.#read(() => []);
     this.#recheck = setInterval(() => this.#rearm(), DIRECTORY_RECHECK_MS).unref();
-  }
-
-  get state(): ResourcesState {
-    return this.#state;
   }
 
   /**
@@ -92,8 +88,8 @@ export class ManifestDirectory implements Resources {
 
   /** From now on the pools hold these back, by name, where they do not name them. */
   holdRouters(routers: RoutersInUse): void {
-    this.#state = this.#read((pool) => routers.get(pool) ?? []);
-    this.#onChange(this.#state);
+    this.state = this.#read((pool) => routers.get(pool) ?? []);
+    this.#onChange(this.state);
   }
 
   close(): void {
@@ -128,16 +124,16 @@ export class ManifestDirectory implements Resources {
 
   #reload(): void {
     this.#pending = undefined;
-    const before = this.#state;
+    const before = this.state;
     const heldBy = (pool: string): readonly Ip[] => {
       const spec = before.snapshot.pools.get(pool)?.spec;
       return spec === undefined ? [] : heldRoutersOf(spec);
     };
-    this.#state = this.#read((pool) => heldBy(pool).map(formatIp));
-    const added = this.#state.problems.filter((problem) => !before.problems.includes(problem));
+    this.state = this.#read((pool) => heldBy(pool).map(formatIp));
+    const added = this.state.problems.filter((problem) => !before.problems.includes(problem));
     for (const problem of added)
       this.#log.warn({ problem }, "A manifest is invalid; its last valid version stays in effect");
-    this.#onChange(this.#state);
+    this.#onChange(this.state);
   }
 
   #read(routersOfPods: (pool: string) => Iterable<string>): ResourcesState {
@@ -150,7 +146,7 @@ export class ManifestDirectory implements Resources {
       this.#isFirstLook = false;
     } catch (error) {
       const problem = `Directory ${this.#path} cannot be read: ${messageOf(error)}`;
-      const known = this.#state as ResourcesState | undefined;
+      const known = this.state as ResourcesState | undefined;
       if (known !== undefined) return { ...known, problems: [...new Set([...known.problems, problem])] };
       return { snapshot: assembleSnapshot([]), problems: [problem], complete: false };
     }

@@ -157,7 +157,8 @@ export class Collector {
   /** The last sweep has ended with all answers. */
   #hasSwept = false;
   #jitter = 1;
-  #collected = 0;
+  /** Number of addresses collected since the start. */
+  collected = 0;
 
   constructor(deps: CollectorDeps, options: CollectorOptions) {
     this.#deps = deps;
@@ -177,11 +178,6 @@ export class Collector {
       signal,
       log: deps.log,
     });
-  }
-
-  /** Number of addresses collected since the start. */
-  get collected(): number {
-    return this.#collected;
   }
 
   /** Number of addresses whose pod was missed once. */
@@ -459,7 +455,7 @@ export class Collector {
     this.#observations.delete(keyOf(row));
     this.#unproven.delete(keyOf(row));
     if (cooling === undefined) return undefined;
-    this.#collected++;
+    this.collected++;
     audit.record({ audit: "COLLECT", allocations: [row], rule: `its pod is ${reason} and no DEL came` });
     return cooling;
   }

@@ -23,7 +23,8 @@ interface Lost {
 export class LostAddresses {
   readonly #deps: LostAddressesDeps;
   readonly #lost = new Map<string, Lost>();
-  #count = 0;
+  /** Number of addresses reported since the agent started. */
+  count = 0;
 
   constructor(deps: LostAddressesDeps) {
     this.#deps = deps;
@@ -34,11 +35,6 @@ export class LostAddresses {
     return [...this.#lost.values()].map(({ text }) => text);
   }
 
-  /** Number of addresses reported since the agent started. */
-  get count(): number {
-    return this.#count;
-  }
-
   /** The registry's `onLost`. Logs each loss once, and emits an event of the pod. */
   report(row: Allocation, by: Allocation): void {
     const key = keyOf(row);
@@ -47,7 +43,7 @@ export class LostAddresses {
     const brief = describeLoss(row, describeHolderBriefly(row, by));
     if (this.#lost.get(key)?.text === text) return;
     this.#lost.set(key, { row, text, brief });
-    this.#count++;
+    this.count++;
     const { namespace, pod, owner, ifName, pool } = row;
     this.#deps.log.error({ address: formatIp(row.ip), pool, namespace, pod, owner, ifName, by: holder }, text);
     this.#deps.events.emit({

@@ -30,17 +30,13 @@ export class OwnMachine {
   readonly #settled = new Latch();
   /** Whether the Node was read. */
   isIdentified = false;
-  #machine: string | undefined;
+  /** Undefined until the Node was read, and as long as neither that nor the host says which machine this is. */
+  current: string | undefined;
   #others: { readonly names: readonly string[]; readonly readMs: number } | undefined;
   #reading: Promise<readonly string[]> | undefined;
 
   constructor(options: OwnMachineOptions) {
     this.#options = options;
-  }
-
-  /** Undefined until the Node was read, and as long as neither that nor the host says which machine this is. */
-  get current(): string | undefined {
-    return this.#machine;
   }
 
   /** Resolves when the Node was read; undefined if it was. */
@@ -54,11 +50,11 @@ export class OwnMachine {
    */
   async nodeRead(node: Node | undefined, onKnown: (machine: string) => Promise<void>): Promise<void> {
     const { bootId, host, log } = this.#options;
-    if (this.#machine === undefined) {
+    if (this.current === undefined) {
       const machine = (node?.bootId === bootId ? node.machine : undefined) ?? host;
       if (machine !== undefined) {
         await onKnown(machine).catch((error) => log.warn({ err: error }, "Recording which machine this is failed"));
-        this.#machine = machine;
+        this.current = machine;
       }
     }
     this.isIdentified = true;
@@ -71,7 +67,7 @@ export class OwnMachine {
    */
   async prove(named: string, signal?: AbortSignal): Promise<string | undefined> {
     await this.identified(signal);
-    if (this.#machine !== named) return this.#machine;
+    if (this.current !== named) return this.current;
     return (await this.#readOthers(named)).length === 0 ? named : undefined;
   }
 

@@ -62,15 +62,11 @@ export class LogWriter {
   #gathering: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   #closed = false;
-  #lostInAll = 0;
+  /** Number of lines lost since the start. */
+  lost = 0;
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
-  }
-
-  /** Number of lines lost since the start. */
-  get lost(): number {
-    return this.#lostInAll;
   }
 
   /** Throws {@link LogPathError} if the path must not be written. Ignores errors of the disk. */
@@ -85,7 +81,7 @@ export class LogWriter {
     const text = cleanLine(line);
     if (this.#closed || this.#waitingLength + text.length > MAX_LOG_BACKLOG) {
       this.#lost++;
-      this.#lostInAll++;
+      this.lost++;
       return;
     }
     if (this.#lost > 0) this.#queue({ text: lossLine(this.#options.name, this.#lost), count: this.#lost });
@@ -123,7 +119,7 @@ export class LogWriter {
       } catch (error) {
         const lost = lines.reduce((sum, { count }) => sum + count, 0);
         this.#lost += lost;
-        this.#lostInAll += lost;
+        this.lost += lost;
         this.#reportFailure(error);
       }
     }

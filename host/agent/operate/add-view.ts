@@ -22,7 +22,8 @@ const NIC = { index: 1, mac: "02:00:00:00:00:01" as Mac, flags: 0, up: true, add
 export class AddView {
   readonly #deps: AddDeps;
   readonly #signal: AbortSignal;
-  #waitedMs = 0;
+  /** Time that the ADDs so far would have waited: milliseconds. */
+  waitedMs = 0;
 
   constructor(ipam: AddDeps, signal: AbortSignal) {
     const { poolCache, registry, snapshot, refused } = ipam.inventory;
@@ -33,9 +34,9 @@ export class AddView {
       inventory: new PoolInventory(poolCache, view, snapshot, { refused }),
       view,
       clock: {
-        nowMs: () => ipam.clock.nowMs() + this.#waitedMs,
+        nowMs: () => ipam.clock.nowMs() + this.waitedMs,
         sleep: async (milliseconds) => {
-          this.#waitedMs += Math.max(0, milliseconds);
+          this.waitedMs += Math.max(0, milliseconds);
         },
       },
       log: ipam.log.child({}, { level: "silent" }),
@@ -43,11 +44,6 @@ export class AddView {
       attaching: undefined,
       netns: undefined,
     };
-  }
-
-  /** Time that the ADDs so far would have waited: milliseconds. */
-  get waitedMs(): number {
-    return this.#waitedMs;
   }
 
   /**

@@ -151,8 +151,10 @@ export class Reconciler {
   #toldDueMs = Number.NEGATIVE_INFINITY;
   /** When single objects are due, by name. */
   readonly #dueMs = new Map<string, number>();
-  #isCompared = false;
-  #hasListed = false;
+  /** Whether {@link reconciled} resolves at once. */
+  isCompared = false;
+  /** Whether it has begun to read all objects. */
+  hasListed = false;
   /** Number of times that the journal has lost rows. */
   #losses = 0;
   /** As of the last reconciliation with all. */
@@ -185,27 +187,17 @@ export class Reconciler {
     return this.#compared.wait(signal);
   }
 
-  /** Whether {@link reconciled} resolves at once. */
-  get isCompared(): boolean {
-    return this.#isCompared;
-  }
-
   /** The journal lacks rows that it had. */
   rowsLost(): void {
     this.#losses++;
-    if (this.#isCompared) this.#compared = new Latch();
-    this.#isCompared = false;
+    if (this.isCompared) this.#compared = new Latch();
+    this.isCompared = false;
     this.hasten("all");
   }
 
   /** Sentences: why the last reconciliation failed. */
   get problems(): readonly string[] {
     return this.#worker.problems;
-  }
-
-  /** Whether it has begun to read all objects. */
-  get hasListed(): boolean {
-    return this.#hasListed;
   }
 
   /** Checks now, not with the next tick, what is due. */
@@ -260,12 +252,12 @@ export class Reconciler {
     this.#relists = relists();
     const losses = this.#losses;
     // ADDs may wait for it. Rows that become due from here on are not in the list yet.
-    const retryMs = nowMs() + (this.#isCompared ? SWEEP_RETRY_MS : RECONCILE_TICK_MS);
+    const retryMs = nowMs() + (this.isCompared ? SWEEP_RETRY_MS : RECONCILE_TICK_MS);
     this.#allDueMs = retryMs;
     this.#dueMs.clear();
     // Records the current leader for later comparison: before the first list, and not again with each attempt.
-    if (!this.#hasListed) await isTold();
-    this.#hasListed = true;
+    if (!this.hasListed) await isTold();
+    this.hasListed = true;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
     const listed = await this.#allocations.list({ fields: { "spec.node": node } }, this.#termsOf(RECONCILE_LIST_MS));
     const objects = new Map(listed.map((object) => [object.name, object]));
@@ -276,7 +268,7 @@ export class Reconciler {
     if (this.#allDueMs === retryMs) this.#allDueMs = nowMs() + this.#spread(RECONCILE_ALL_MS);
     this.#toldDueMs = Math.max(this.#toldDueMs, nowMs() + this.#spread(RECONCILE_INTERVAL_MS));
     if (losses === this.#losses) {
-      this.#isCompared = true;
+      this.isCompared = true;
       this.#compared.open();
     }
     return report;
@@ -330,7 +322,7 @@ export class Reconciler {
 
   /** ADDs may wait for the reconciliation. */
   #termsOf(attemptMs: number): CallTerms {
-    const lane = this.#isCompared ? "background" : "pod";
+    const lane = this.isCompared ? "background" : "pod";
     return { lane, attemptMs, patienceMs: RECONCILE_PATIENCE_MS, signal: this.#closed.signal };
   }
 

@@ -65,15 +65,11 @@ export class Exchange {
   #transport: Transport | undefined;
   /** Including earlier ones, which may still carry a watch. */
   readonly #transports = new Set<Transport>();
-  #connections = 0;
+  /** Connections opened so far. */
+  connections = 0;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
-  }
-
-  /** Connections opened so far. */
-  get connections(): number {
-    return this.#connections;
   }
 
   /**
@@ -127,7 +123,7 @@ export class Exchange {
     if (this.#transport?.endpoint === endpoint) return this.#transport;
     const before = this.#transport;
     const transport = openTransport(endpoint, () => {
-      this.#connections++;
+      this.connections++;
     });
     this.#transport = transport;
     this.#transports.add(transport);

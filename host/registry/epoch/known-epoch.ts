@@ -71,34 +71,30 @@ export class KnownEpoch {
   readonly #file: EpochFile;
   /** Highest version that the registry has answered with. */
   version: bigint;
-  #state: State;
+  state: State;
   #saved = "";
 
   constructor(file: EpochFile) {
     this.#file = file;
     const { format: _, version, ...state } = readContent(file.read());
     this.version = BigInt(version);
-    this.#state = state;
-  }
-
-  get state(): State {
-    return this.#state;
+    this.state = state;
   }
 
   /** That it was in force once; it may be again after the history went back. */
   noteEpoch(epoch: string): void {
-    const others = this.#state.epochs.filter((each) => each !== epoch);
+    const others = this.state.epochs.filter((each) => each !== epoch);
     this.note({ epochs: [...others, epoch].slice(-MAX_EPOCHS) });
   }
 
   note(state: Partial<State>): void {
-    this.#state = { ...this.#state, ...state };
+    this.state = { ...this.state, ...state };
     this.save();
   }
 
   /** Writes what has changed. Never throws: what is not written is learned again from the API server. */
   save(): void {
-    const content: Content = { format: 1, ...this.#state, version: String(this.version) };
+    const content: Content = { format: 1, ...this.state, version: String(this.version) };
     const text = `${JSON.stringify(content)}\n`;
     if (text === this.#saved) return;
     try {

@@ -110,7 +110,7 @@ export class RegistryEpoch {
   readonly #closing = new AbortController();
   readonly #worker: PeriodicWorker;
   readonly #saver: PeriodicWorker;
-  #epoch: Epoch | undefined;
+  epoch: Epoch | undefined;
   /** Whether there is no place for epochs, or nothing in it. What was known stays in force (rule known-stays). */
   #isAway = false;
   /** The definitions of the registry as they are now; "" if one is away, undefined if it is not known. */
@@ -174,31 +174,27 @@ export class RegistryEpoch {
   /** Whether first claims are on probation. */
   get isOpen(): boolean {
     if (this.#deps.known.state.isBroken || this.#isDoubtful) return true;
-    if (this.#epoch === undefined) return this.#isAway;
-    return this.#epoch.epoch === "" || this.#epoch.settled !== this.#epoch.epoch;
+    if (this.epoch === undefined) return this.#isAway;
+    return this.epoch.epoch === "" || this.epoch.settled !== this.epoch.epoch;
   }
 
   /** Whether first claims are probed where their NICs can: a node that is away may still have to write. */
   get isProbed(): boolean {
-    return this.#epoch !== undefined && this.#epoch.epoch !== "" && this.#epoch.probed === this.#epoch.epoch;
-  }
-
-  get epoch(): Epoch | undefined {
-    return this.#epoch;
+    return this.epoch !== undefined && this.epoch.epoch !== "" && this.epoch.probed === this.epoch.epoch;
   }
 
   /** UUID of the epoch in force; undefined while it is not known, or the registry may be another one. */
   get inForce(): string | undefined {
-    const isKnown = !this.#deps.known.state.isBroken && !this.#isDoubtful && this.#epoch?.epoch !== "";
-    return isKnown ? this.#epoch?.epoch : undefined;
+    const isKnown = !this.#deps.known.state.isBroken && !this.#isDoubtful && this.epoch?.epoch !== "";
+    return isKnown ? this.epoch?.epoch : undefined;
   }
 
   /** A clause: whom first claims wait for. */
   get waitsFor(): string {
-    const { waitsFor = "" } = this.#epoch ?? {};
+    const { waitsFor = "" } = this.epoch ?? {};
     if (this.#definition === "") return KINDS_AWAY;
     if (this.#isAway) return `the controller to make the ConfigMap ${EPOCH_MAP}`;
-    if (this.#deps.known.state.isBroken || this.#epoch?.epoch === "") return "this node's agent to begin an epoch";
+    if (this.#deps.known.state.isBroken || this.epoch?.epoch === "") return "this node's agent to begin an epoch";
     return waitsFor === "" ? "the controller to name the nodes that have not written yet" : `node ${waitsFor}`;
   }
 
@@ -215,7 +211,7 @@ export class RegistryEpoch {
     const isAway = said === undefined || (said.epoch === "" && known.state.last !== undefined);
     this.#isAway = isAway;
     const epoch = isAway ? known.state.last : said;
-    this.#epoch = epoch;
+    this.epoch = epoch;
     this.#isDoubtful = false;
     if (!isAway && epoch !== undefined && epoch.epoch !== "") this.#hear(epoch);
     if (this.#isRedefined) this.#break("kind");
@@ -340,8 +336,8 @@ export class RegistryEpoch {
   }
 
   get #isRedefined(): boolean {
-    if (this.#epoch === undefined || this.#epoch.epoch === "" || this.#definition === undefined) return false;
-    return this.#epoch.definition !== this.#definition;
+    if (this.epoch === undefined || this.epoch.epoch === "" || this.#definition === undefined) return false;
+    return this.epoch.definition !== this.#definition;
   }
 
   #break(cause: EpochCause): void {
@@ -378,8 +374,8 @@ export class RegistryEpoch {
 
   get #isDue(): boolean {
     const { known } = this.#deps;
-    if (this.#epoch === undefined) return false;
-    const { epoch } = this.#epoch;
+    if (this.epoch === undefined) return false;
+    const { epoch } = this.epoch;
     if (epoch === "" || known.state.isBroken || this.#isDoubtful) return true;
     // Nothing can be written to what is away; it is reported when it is back.
     return this.#definition !== "" && (known.state.written !== epoch || this.#isUnmarked);
@@ -388,11 +384,11 @@ export class RegistryEpoch {
   /** Also without a place for epochs. */
   get #hasWritten(): boolean {
     const { known } = this.#deps;
-    return !known.state.isBroken && (this.#epoch === undefined || known.state.written === this.#epoch.epoch);
+    return !known.state.isBroken && (this.epoch === undefined || known.state.written === this.epoch.epoch);
   }
 
   get #isUnmarked(): boolean {
-    return this.#marked !== undefined && this.#marked !== this.#epoch?.epoch;
+    return this.#marked !== undefined && this.#marked !== this.epoch?.epoch;
   }
 
   async #work(): Promise<undefined> {
@@ -404,8 +400,8 @@ export class RegistryEpoch {
     }
     // Another epoch waits for nodes that have marked one: a copy from before this node joined has no mark of it.
     const { written } = known.state;
-    if (this.#marked === "" && written !== "" && written !== this.#epoch?.epoch) await port.mark(written, true);
-    if (known.state.isBroken || this.#epoch?.epoch === "") {
+    if (this.#marked === "" && written !== "" && written !== this.epoch?.epoch) await port.mark(written, true);
+    if (known.state.isBroken || this.epoch?.epoch === "") {
       const serial = this.#serial;
       const begun = await port.begin(this.#before, known.state.epochs.length === 0 ? "first" : this.#cause);
       // It may have gone back once more meanwhile.
@@ -414,7 +410,7 @@ export class RegistryEpoch {
       known.note({ isBroken: false });
       this.follow(begun);
     }
-    const now = this.#epoch;
+    const now = this.epoch;
     if (now === undefined || now.epoch === "" || this.#definition === "") return undefined;
     const serial = this.#serial;
     if (known.state.written !== now.epoch) {

@@ -21,8 +21,10 @@ export class SqliteIdentity implements RegistryPoint {
   readonly #advance: StatementSync;
   readonly id: string;
   #committed: number;
-  #generation: number;
-  #loss: string | undefined;
+  /** Number of commits that have written anything. */
+  generation: number;
+  /** Why rows may be missing, a sentence; undefined if the registry is complete. */
+  loss: string | undefined;
   #committedLoss: string | undefined;
 
   constructor(database: DatabaseSync, bootId: string) {
@@ -30,44 +32,34 @@ export class SqliteIdentity implements RegistryPoint {
     this.#bootId = bootId;
     const row = database.prepare("SELECT * FROM identity").get() ?? {};
     this.id = String(row.id);
-    this.#generation = Number(row.generation);
-    this.#committed = this.#generation;
+    this.generation = Number(row.generation);
+    this.#committed = this.generation;
     // Rows that were lost before the machine started belonged to sandboxes that are dead.
-    this.#loss = row.loss !== "" && row.loss_boot === bootId ? String(row.loss) : undefined;
-    this.#committedLoss = this.#loss;
+    this.loss = row.loss !== "" && row.loss_boot === bootId ? String(row.loss) : undefined;
+    this.#committedLoss = this.loss;
     this.#advance = database.prepare("UPDATE identity SET generation = ?");
-  }
-
-  /** Number of commits that have written anything. */
-  get generation(): number {
-    return this.#generation;
-  }
-
-  /** Why rows may be missing, a sentence; undefined if the registry is complete. */
-  get loss(): string | undefined {
-    return this.#loss;
   }
 
   /** Counts a transaction that writes; runs within it. */
   advance(): void {
-    this.#advance.run(++this.#generation);
+    this.#advance.run(++this.generation);
   }
 
   /** The transaction was committed. */
   noteCommit(): void {
-    this.#committed = this.#generation;
-    this.#committedLoss = this.#loss;
+    this.#committed = this.generation;
+    this.#committedLoss = this.loss;
   }
 
   /** The transaction was rolled back. */
   noteRollback(): void {
-    this.#generation = this.#committed;
-    this.#loss = this.#committedLoss;
+    this.generation = this.#committed;
+    this.loss = this.#committedLoss;
   }
 
   /** Records the loss in memory, and in the database if that can be written. */
   lose(reason: string): void {
-    this.#loss = reason;
+    this.loss = reason;
     this.#committedLoss = reason;
     try {
       this.#database.prepare("UPDATE identity SET loss = ?, loss_boot = ?").run(reason, this.#bootId);
@@ -79,7 +71,7 @@ export class SqliteIdentity implements RegistryPoint {
   /** Ends the loss; runs within a transaction. */
   recover(): void {
     this.#database.exec("UPDATE identity SET loss = '', loss_boot = ''");
-    this.#loss = undefined;
+    this.loss = undefined;
   }
 
   /**

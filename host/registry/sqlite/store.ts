@@ -108,7 +108,7 @@ export class SqliteStore {
   readonly #database: DatabaseSync;
   readonly #faults: Faults;
   readonly #statements = new Map<string, StatementSync>();
-  #cooldowns: Cooldowns;
+  cooldowns: Cooldowns;
   #freed: Freed[] = [];
   #hasWritten = false;
   /**
@@ -119,7 +119,7 @@ export class SqliteStore {
   constructor(database: DatabaseSync, { bootId, faults, cooldowns, lastVersion = 0 }: StoreOptions) {
     this.#database = database;
     this.#faults = faults;
-    this.#cooldowns = cooldowns;
+    this.cooldowns = cooldowns;
     this.bootId = bootId;
     this.identity = new SqliteIdentity(database, bootId);
     const found = Number(database.prepare("SELECT max(version) AS last FROM allocation").get()?.last ?? 0);
@@ -145,13 +145,9 @@ export class SqliteStore {
     return written;
   }
 
-  get cooldowns(): Cooldowns {
-    return this.#cooldowns;
-  }
-
   /** Addresses that cool already follow their pool: an agent may learn of a pool only after a DEL. */
   setCooldowns(cooldowns: Cooldowns): void {
-    this.#cooldowns = cooldowns;
+    this.cooldowns = cooldowns;
     for (const { pool, rest } of this.#prepare(COOLING_TIMES).all(this.bootId)) {
       const cooldownMs = this.#cooldownMs(String(pool));
       if (Number(rest) !== cooldownMs) this.write(FOLLOW_POOL, cooldownMs, String(pool), this.bootId, Number(rest));
@@ -537,7 +533,7 @@ export class SqliteStore {
   }
 
   #cooldownMs(pool: string): number {
-    return cooldownOf(pool, this.#cooldowns);
+    return cooldownOf(pool, this.cooldowns);
   }
 
   /** Precedes every write: a fault plan strikes here. */

@@ -8,26 +8,22 @@ import { joinSpans, type Span, type Spans, withoutSpans } from "../../../core/sp
 export type IsBusy = (address: bigint) => boolean;
 
 export class FreeSpans {
-  #spans: Spans;
+  spans: Spans;
 
   constructor(spans: Spans) {
-    this.#spans = spans;
-  }
-
-  get spans(): Spans {
-    return this.#spans;
+    this.spans = spans;
   }
 
   remove({ first, last }: Span): void {
-    const at = this.#spans.findIndex((span) => span.last >= first);
+    const at = this.spans.findIndex((span) => span.last >= first);
     if (at < 0) return;
-    const end = this.#spans.findIndex((span) => span.first > last);
-    const hit = this.#spans.slice(at, end < 0 ? undefined : end);
+    const end = this.spans.findIndex((span) => span.first > last);
+    const hit = this.spans.slice(at, end < 0 ? undefined : end);
     const left = hit.flatMap((span) => [
       ...(span.first < first ? [{ first: span.first, last: first - 1n }] : []),
       ...(span.last > last ? [{ first: last + 1n, last: span.last }] : []),
     ]);
-    this.#spans = this.#spans.toSpliced(at, hit.length, ...left);
+    this.spans = this.spans.toSpliced(at, hit.length, ...left);
   }
 
   /**
@@ -45,16 +41,16 @@ export class FreeSpans {
     const [lowest] = own;
     if (lowest !== undefined) {
       const { last: highest } = own.at(-1) ?? lowest;
-      for (const span of this.#spans) if (span.first > lowest.first && span.last < highest) walk(span, true);
-      const after = this.#spans.find(({ first }) => first === highest + 1n);
+      for (const span of this.spans) if (span.first > lowest.first && span.last < highest) walk(span, true);
+      const after = this.spans.find(({ first }) => first === highest + 1n);
       if (after !== undefined) walk(after, true);
-      const before = this.#spans.find(({ last }) => last === lowest.first - 1n);
+      const before = this.spans.find(({ last }) => last === lowest.first - 1n);
       if (before !== undefined) walk(before, false);
     }
     this.#removeAll(taken);
     const place = this.#placeFor(BigInt(count - taken.size));
-    const later = this.#spans.map((span) => (span.first < place ? { ...span, first: place } : span));
-    for (const span of [...later, ...this.#spans]) walk(span, true);
+    const later = this.spans.map((span) => (span.first < place ? { ...span, first: place } : span));
+    for (const span of [...later, ...this.spans]) walk(span, true);
     this.#removeAll(taken);
     return spansOfAddresses(taken);
   }
@@ -71,7 +67,7 @@ export class FreeSpans {
     let slot = 1n;
     while (slot < count) slot *= 2n;
     let together: bigint | undefined;
-    for (const { first, last } of this.#spans) {
+    for (const { first, last } of this.spans) {
       const aligned = ((first + slot - 1n) / slot) * slot;
       if (aligned + slot - 1n <= last) return aligned;
       if (together === undefined && last - first + 1n >= count) together = first;
