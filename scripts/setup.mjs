@@ -49,8 +49,8 @@ const targets = {
   nodes: { tools: ["nodes", "multus"], steps: () => [pauseStep()] },
   // For the long tests alone: other versions of what nodes are made of, and what checks the Go module of the core.
   versions: {
-    tools: ["containerd", "crio", "kubernetes-1.31", "modzip", "registry"],
-    steps: () => [pinnsStep(), goProgramStep("test/coredns", "test/lab/coredns")],
+    tools: ["containerd", "coredns", "crio", "kubernetes-1.31", "modzip", "registry"],
+    steps: () => [pinnsStep()],
   },
   podman: { tools: ["podman"], steps: () => [netavarkStep()] },
   nautobot: { steps: nautobotSteps },

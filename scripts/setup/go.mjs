@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -56,7 +57,7 @@ async function buildTools(tools, options) {
   try {
     const [{ source, flags, env, copied }] = tools;
     const cwd = copied === undefined ? source : join(temporary, ".module");
-    if (copied !== undefined) run("cp", ["-r", "--no-preserve=mode", moduleFolder(copied, source), cwd]);
+    if (copied !== undefined) copyModule(copied, source, cwd);
     const packages = tools.flatMap((tool) => [...tool.packages.values()].map(({ path }) => path));
     await goBuild([...flags, "-o", `${temporary}/`, ...packages], { cwd, env, ...options });
     for (const { name, packages, directory } of tools) {
@@ -68,6 +69,13 @@ async function buildTools(tools, options) {
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
+}
+
+/** Copies a module, with the programs of `source`. */
+function copyModule(module, source, target) {
+  run("cp", ["-r", "--no-preserve=mode", moduleFolder(module, source), target]);
+  for (const name of readdirSync(source).filter((each) => each.endsWith(".go")))
+    copyFileSync(join(source, name), join(target, name));
 }
 
 /** Returns the folder of a module, which the go.sum of `source` verifies, in Go's cache. */

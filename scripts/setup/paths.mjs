@@ -34,7 +34,7 @@ const EXECUTABLES = { server: "etcd", cmd: "whereabouts" };
  * The tools by the names of their folders in the cache: the module that has a tool's version, and which programs it
  * is, unless it is all of that module, or the one of its own name. `in`: the folder of scripts/reference with the
  * go.mod, where it is not the common one; `isCopied`: it is built in a copy of its module, by the go.mod and the go.sum
- * there; `tags` and `env` are those of a build.
+ * there, and by <tool>.go, if that is beside the go.mod; `tags` and `env` are those of a build.
  */
 const tools = {
   cnitool: { module: "github.com/containernetworking/cni" },
@@ -49,6 +49,7 @@ const tools = {
   nfpm: { module: "github.com/goreleaser/nfpm/v2" },
   modzip: { module: "golang.org/x/mod" },
   whereabouts: { module: "github.com/k8snetworkplumbingwg/whereabouts" },
+  coredns: { module: "github.com/coredns/coredns", in: "coredns", isCopied: true },
   "kubernetes-1.31": { module: "k8s.io/kubernetes", in: "kubernetes-1.31" },
   spiderpool: { module: "github.com/spidernet-io/spiderpool", in: "spiderpool", isCopied: true },
   // Without the snapshotters and the tracer that the lab does not use.
@@ -87,7 +88,7 @@ export function referenceTool(tool) {
   if (!(tool in tools)) throw new Error(`There is no reference tool "${tool}"`);
   const { module, programs, in: folder = "", isCopied = false, tags = [], env = {} } = tools[tool];
   const source = join(root, "scripts", "reference", folder);
-  const files = ["go.mod", "go.sum", join(tool, "main.go")].map((name) => join(source, name));
+  const files = ["go.mod", "go.sum", join(tool, "main.go"), `${tool}.go`].map((name) => join(source, name));
   const text = readFileSync(files[0], "utf8");
   const versionOf = (path) => new RegExp(`^(?:require)?\\s+${path} v(\\S+)`, "m").exec(text)?.[1];
   const version = versionOf(module);

@@ -6,7 +6,7 @@ import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
-import { root } from "../../scripts/setup/paths.mjs";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { POD_NETWORK, segmentAddress } from "../lab/addressing.ts";
 import { applyCrds } from "../lab/cluster/crds.ts";
 import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
@@ -73,7 +73,8 @@ beforeAll(async () => {
     corefile,
     `.:${DNS_PORT} {\n  errors\n  kubernetes cluster.local {\n    kubeconfig ${plane.kubeconfig} lab\n  }\n}\n`,
   );
-  const dns = await startDaemon("coredns", [join(root, "dist", "test", "coredns"), "-conf", corefile], fabric.node1);
+  const coredns = join(referenceTool("coredns").directory, "coredns");
+  const dns = await startDaemon("coredns", [coredns, "-conf", corefile], fabric.node1);
   world.defer(() => dns.kill());
 });
 afterAll(() => world?.delete());
