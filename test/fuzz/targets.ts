@@ -13,10 +13,8 @@ import { decodeManifests } from "../../host/resources/manifest.ts";
 import { readDefinition, subjects } from "../property/resources/hostile-subjects.ts";
 import { readFrames } from "../unit/kernel/packet/frames.ts";
 import { readers } from "../unit/kernel/readers.ts";
-import { type Family, messageOf, readRecorded } from "../unit/kernel/recorded.ts";
+import { answersTo, type Family, FIXED_BYTES } from "../unit/kernel/recorded.ts";
 import type { GuidedTarget } from "./guided.ts";
-
-const families: Family[] = ["link", "kinds", "address", "route", "rule", "neighbour", "netconf", "nftables"];
 
 function readDatagram(datagram: Uint8Array): void {
   for (const message of decodeMessages(datagram)) {
@@ -27,9 +25,7 @@ function readDatagram(datagram: Uint8Array): void {
 
 /** The smallest datagram with each type of message that was recorded, of each length. */
 function recordedDatagrams(): Uint8Array[] {
-  const messages = families.flatMap((family) =>
-    readRecorded(family).flatMap(({ received }) => received.map(messageOf)),
-  );
+  const messages = Object.keys(FIXED_BYTES).flatMap((family) => answersTo(family as Family));
   const different = new Map(messages.map((one) => [`${one.type} ${one.payload.length}`, one]));
   return [...different.values()].map((message) => encodeMessages([message]));
 }

@@ -34,7 +34,8 @@ async function failureOf(list: readonly Operation[], faults?: Faults): Promise<A
 beforeAll(() => {
   scene = makeScene("bka");
   remover = new LinkRemover(scene.host.path);
-  ipIn(scene.names.pod, "addr add 10.99.0.1/24 dev spare0", "link set spare0 up", "link set spare0 down");
+  const withPeer = "addr add 192.0.2.1 peer 192.0.2.2/31 dev spare0 scope link noprefixroute";
+  ipIn(scene.names.pod, "addr add 10.99.0.1/24 dev spare0", withPeer, "link set spare0 up", "link set spare0 down");
   operations = operationsFor(scene);
   before = dump();
 });

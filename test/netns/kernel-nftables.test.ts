@@ -12,7 +12,7 @@ import { ruleset } from "../unit/kernel/ruleset.ts";
 
 const root = join(import.meta.dirname, "../..");
 const name = `bkt${process.pid}`;
-const recorded = join(root, "test/unit/kernel/record/ruleset.nft");
+const recorded = join(root, "test/unit/kernel/ruleset.nft");
 const nft = (...words: string[]) => execFileSync("ip", ["netns", "exec", name, "nft", ...words]).toString();
 
 let socket: Datagrams;

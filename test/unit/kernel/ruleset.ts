@@ -1,4 +1,4 @@
-/** record/ruleset.nft as a value. */
+/** ruleset.nft as a value. */
 import {
   IFNAMSIZ,
   NF_INET_LOCAL_OUT,

@@ -84,7 +84,7 @@ export function readSysctlsByNetlink(
  * Returns the settings of a link, or of NETCONFA_IFINDEX_*. Undefined if there is no such link, or the kernel lacks
  * the protocol.
  */
-export function findNetconf(conversation: Conversation, family: Family, index: number): NetconfMessage | undefined {
+function findNetconf(conversation: Conversation, family: Family, index: number): NetconfMessage | undefined {
   const attributes = [attribute(NETCONFA_IFINDEX, encodeUint32(index))];
   const payload = encodeNetconf({ family: encodeFamily(family), attributes });
   const operation = `get the settings of IPv${family} for index ${index}`;
