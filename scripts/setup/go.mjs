@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  appendFileSync,
   closeSync,
   copyFileSync,
   existsSync,
@@ -16,6 +17,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -71,11 +73,18 @@ async function buildTools(tools, options) {
   }
 }
 
-/** Copies a module, with the programs of `source`. */
+/**
+ * Copies a module, with the programs and hashes of `source`. What Kubernetes has in a folder of its repository is
+ * published as a module of the same minor version.
+ */
 function copyModule(module, source, target) {
   run("cp", ["-r", "--no-preserve=mode", moduleFolder(module, source), target]);
   for (const name of readdirSync(source).filter((each) => each.endsWith(".go")))
     copyFileSync(join(source, name), join(target, name));
+  appendFileSync(join(target, "go.sum"), readFileSync(join(source, "go.sum")));
+  const goMod = join(target, "go.mod");
+  const text = readFileSync(goMod, "utf8").replaceAll(/\.\/staging\/src\/(\S+)/g, "$1 v0.0.0");
+  writeFileSync(goMod, text.replaceAll(/ v0\.0\.0$/gm, ` ${module.replace(/.*@v1/, "v0")}`));
 }
 
 /** Returns the folder of a module, which the go.sum of `source` verifies, in Go's cache. */

@@ -50,7 +50,7 @@ const tools = {
   modzip: { module: "golang.org/x/mod" },
   whereabouts: { module: "github.com/k8snetworkplumbingwg/whereabouts" },
   coredns: { module: "github.com/coredns/coredns", in: "coredns", isCopied: true },
-  "kubernetes-1.31": { module: "k8s.io/kubernetes", in: "kubernetes-1.31" },
+  "kubernetes-1.31": { module: "k8s.io/kubernetes", in: "kubernetes-1.31", isCopied: true },
   spiderpool: { module: "github.com/spidernet-io/spiderpool", in: "spiderpool", isCopied: true },
   // Without the snapshotters and the tracer that the lab does not use.
   containerd: {
