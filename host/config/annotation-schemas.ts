@@ -5,7 +5,7 @@ import type { Family } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { boundedList, refuseRepeated } from "./fields/lists.ts";
 import { isDnsLabel, isDnsSubdomain, nameOrPattern, objectName } from "./fields/names.ts";
-import { ifName, MAX_ADDRESS_LENGTH, parseAddress, route } from "./fields/network.ts";
+import { address, ifName, route } from "./fields/network.ts";
 import { LABEL_SELECTOR_FORM, parseLabelSelector } from "./label-selector.ts";
 import { isPattern } from "./pattern.ts";
 import { POOL_NUMBER_FORM, parsePoolNumber } from "./pool-number.ts";
@@ -76,37 +76,21 @@ const routes = boundedList(route, MAX_POD_ROUTES, "routes").check(
   refuseRepeated((entry) => formatPrefix(entry.dst), "dst"),
 );
 
-/** Most pods that one annotation names. @limit */
-const MAX_NAMED_PODS = 256;
-
 const addressOf = (family: Family) =>
-  parsedText(
-    (text) => {
-      const ip = parseAddress(text);
-      return ip?.family === family ? ip : undefined;
-    },
-    `an IPv${family} address`,
-    MAX_ADDRESS_LENGTH,
-  ).optional();
+  address.refine((ip) => ip.family === family, { error: `an IPv${family} address` }).optional();
 
 const nicAddresses = boundedList(
   z
     .strictObject({ interface: ifName.optional(), ipv4: addressOf(4), ipv6: addressOf(6) })
-    .refine(({ ipv4, ipv6 }) => ipv4 !== undefined || ipv6 !== undefined, {
-      error: "ipv4, ipv6, or both",
-      params: { got: "neither" },
-    }),
+    .refine(({ ipv4, ipv6 }) => ipv4 !== undefined || ipv6 !== undefined, { error: "ipv4, ipv6, or both" }),
   MAX_POD_NICS,
   "NICs",
 ).check(refuseRepeated((entry) => entry.interface ?? "", "interface"));
 
-const podAddresses = z.record(z.string(), nicAddresses).transform((value, { issues }) => {
-  const byPod = new Map(Object.entries(value));
-  const refuse = (path: readonly string[], got: string, message: string) =>
-    issues.push({ code: "custom", path: [...path], message, params: { got }, input: value });
-  if (byPod.size > MAX_NAMED_PODS) refuse([], `${byPod.size} pods`, `at most ${MAX_NAMED_PODS}`);
-  for (const name of byPod.keys()) if (!isDnsSubdomain(name)) refuse([name], "a key", "the name of a pod as the key");
-  return byPod;
+const podAddresses = z.record(z.string(), nicAddresses).transform((value, { addIssue }) => {
+  for (const name of Object.keys(value))
+    if (!isDnsSubdomain(name)) addIssue({ code: "custom", path: [name], message: "the name of a pod as the key" });
+  return new Map(Object.entries(value));
 });
 
 /** `format` is "JSON" if the annotation holds JSON text. */

@@ -59,7 +59,7 @@ it("a pod gets the address that is named for it, before any other pod and after 
       ["lost", 100, 'requested by ReservedIP "outside" is refused: 10.9.0.6: pool "lan" may not hand out 10.9.0.6'],
       ["thief", 100, 'pool "lan" may not hand out 10.2.0.2: ReservedIP "db-0" has it'],
       ["stray", 100, 'requested by annotation "ipam.vendor.io/ips" is refused: 10.9.0.1: pool "lan" may not'],
-      ["empty", 102, 'field "[0]": found neither, want ipv4, ipv6, or both'],
+      ["empty", 102, 'field "[0]": found an object, want ipv4, ipv6, or both'],
       ["wrong", 102, 'field "wrong[0].ipv4": found "fd00::1", want an IPv4 address'],
       ["twice", 102, 'field "[1].interface": found nothing, want a value other than that of entry [0]'],
     ] as const;

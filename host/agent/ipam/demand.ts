@@ -61,12 +61,15 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const fault = faultOfNic(annotations, ifName, subject.firstNic);
   if (fault !== undefined) throw fault;
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
-  const { reserved } = deps.inventory.snapshot;
   const namedFor = (each: string, requests?: readonly RequestedIp[]): RequestedIp[] =>
-    requestedByName({ identity, reserved, firstNic: subject.firstNic }, each, requests);
+    requestedByName(
+      { identity, reserved: deps.inventory.snapshot.reserved, firstNic: subject.firstNic },
+      each,
+      requests,
+    );
   // Only the ADD of another NIC has all requests for it.
-  const isLeftToItsAdd = (other: string): boolean => other !== ifName && namedFor(other).length > 0;
-  const nics = selection.nics.filter((each) => isClaimed(each.ifName) && !isLeftToItsAdd(each.ifName));
+  const isNow = (each: string): boolean => each === ifName || namedFor(each).length === 0;
+  const nics = selection.nics.filter((each) => isClaimed(each.ifName) && isNow(each.ifName));
   requireFamilies(nics);
   const workloads = followClaims(deps, nic, nics);
   const requested = namedFor(ifName, nic.requested);

@@ -76,10 +76,10 @@ describe("decodePodAnnotations refuses", () => {
       => field "[0].interface": found nothing, want an interface in every entry, as entry [1] has one, or in none
     ippools [{"interface":"a"},{"interface":"b"},{"interface":"a"}]
       => field "[2].interface": found "a", want a value other than that of entry [0]
-    ips [{"interface":"eth0"}] => field "[0]": found neither, want ipv4, ipv6, or both
+    ips [{"interface":"eth0"}] => field "[0]": found an object, want ipv4, ipv6, or both
     ips {"db-0":[{"ipv4":"fd00::1"}]} => field "db-0[0].ipv4": found "fd00::1", want an IPv4 address
     ips {"db-0":[{"ipv4":"10.6.0.5","mac":"x"}]} => field "db-0[0].mac": found an unknown key, want one of the keys
-    ips {"db 0":[{"ipv4":"10.6.0.5"}]} => found a key, want the name of a pod as the key
+    ips {"db 0":[{"ipv4":"10.6.0.5"}]} => found a list, want the name of a pod as the key
     ips [{"ipv4":"10.6.0.5"},{"ipv4":"10.6.0.6"}] => field "[1].interface": found nothing, want a value other than
     ips {"db-0":[]} => field "db-0": found an empty list, want a list of at least one entry
     ips "10.6.0.5" => found "10.6.0.5", want an object
