@@ -13,10 +13,8 @@ export const MAX_ENDED_OBJECTS = 4_096;
  */
 type ObjectState =
   | { readonly kind: "unknown"; readonly last?: Version | undefined; readonly isProber: boolean }
-  /**
-   * This node has the object, according to an answer to a call for the address, or only to a list or read beside these.
-   */
-  | { readonly kind: "known"; readonly object: KnownObject; readonly source: "answer" | "seen" }
+  /** This node has the object. */
+  | { readonly kind: "known"; readonly object: KnownObject }
   /** The object was deleted or went to another node. A read of this version or an earlier one is late. */
   | { readonly kind: "ended"; readonly last: Version; readonly isProber: boolean };
 
@@ -70,21 +68,12 @@ export class AddressStates {
     return object.kind === "known" ? object.object : undefined;
   }
 
-  /**
-   * Returns whether the object is known only of a list or read beside the calls for the address: it may have changed
-   * since.
-   */
-  isOnlySeen(name: string): boolean {
-    const { object } = this.get(name);
-    return object.kind === "known" && object.source === "seen";
-  }
-
   /** An answer of the API server. `before`: the object that the answered call deleted or changed. */
   noteAnswer(name: string, object: KnownObject | "absent", before = this.find(name)): void {
     const state = this.get(name);
     if (object !== "absent" && object.node === this.#node) {
       if (state.object.kind === "known" && isLater(state.object.object, object)) return;
-      this.#put(name, { ...state, object: { kind: "known", object, source: "answer" } });
+      this.#put(name, { ...state, object: { kind: "known", object } });
       return;
     }
     const last = object === "absent" ? before : object;
@@ -104,7 +93,7 @@ export class AddressStates {
     const state = this.get(name);
     const before = versionOf(state.object);
     if (isLater(before, object) || before?.resourceVersion === object.resourceVersion) return false;
-    this.#put(name, { ...state, object: { kind: "known", object, source: "seen" } });
+    this.#put(name, { ...state, object: { kind: "known", object } });
     return true;
   }
 

@@ -116,7 +116,7 @@ interface SyncTask {
   readonly terms: CallTerms;
   /** Undefined in the background. */
   readonly publication: Publication | undefined;
-  /** The object as this node remembers it of another one, or of a list: no answer has shown it. */
+  /** The object as this node remembers it of another one. */
   readonly offered: SyncTask["object"];
   object: KnownObject | "absent" | undefined;
   /** The object in full, if this task has read it. */
@@ -174,7 +174,7 @@ export class ObjectSync {
       const remembered = this.#options.foreign.find(name);
       const isOffered = version !== undefined && remembered?.resourceVersion === version;
       const object = isOffered ? remembered : this.#states.find(name);
-      const offered = isOffered || this.#states.isOnlySeen(name) ? object : undefined;
+      const offered = isOffered ? object : undefined;
       const task: SyncTask = {
         ...this.#startTask(row, terms, { row, replaces: version, onTakeOver }),
         object,

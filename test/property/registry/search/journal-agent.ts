@@ -354,7 +354,7 @@ export class Draft {
     });
     const isOld = typeof object === "object" && object.state !== "Cooling" && object.podUid !== row.owner;
     if (row.state === "Bound" && row.isConfirmed !== true && !isRead && object !== undefined) {
-      if (action.kind === "taken" || (action.kind === "synced" && states.isOnlySeen(NAME))) return { kind: "read" };
+      if (action.kind === "taken") return { kind: "read" };
       const takesOver = action.kind === "takeOver" || action.kind === "replace";
       if (takesOver && isOld && isOfSameNic(row, object as KnownObject)) return { kind: "read" };
     }

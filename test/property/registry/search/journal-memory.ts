@@ -82,7 +82,7 @@ export function keyOfMemory(memory: Memory, row: Allocation | undefined): string
   const { object, isSent } = states.get(NAME);
   const known =
     object.kind === "known"
-      ? `${object.source} ${keyOfKnown(object.object)}`
+      ? keyOfKnown(object.object)
       : `${object.isProber} ${object.kind === "ended" ? `#${object.last.resourceVersion}` : ""}`;
   const keyOfClaim = (claim: ClaimTask | undefined): string =>
     claim === undefined

@@ -78,7 +78,7 @@ describe("the state of an address", () => {
   it("a forgotten row changes nothing of a known object", () => {
     states.noteAnswer("x", known);
     states.noteForgotten("x");
-    expect(states.get("x").object).toEqual({ kind: "known", object: known, source: "answer" });
+    expect(states.get("x").object).toEqual({ kind: "known", object: known });
   });
 
   it("leak: no more ends are remembered than MAX_ENDED_OBJECTS", () => {
