@@ -15,7 +15,7 @@ import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { NicOfRow } from "../../registry/registry.ts";
 import { memberKey, type Workload } from "../../resources/member.ts";
-import { ownNames, type ReservedIp } from "../../resources/reserved-ip.ts";
+import { ownNames } from "../../resources/reserved-ip.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { type AddDeadline, NEW_POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
 import { type NicReference, type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
@@ -23,7 +23,7 @@ import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import type { AddressDemand } from "./sources/source.ts";
-import { describeSubject } from "./subject.ts";
+import { describeSubject, firstNicOf } from "./subject.ts";
 import { limitsFor } from "./tenant-limits.ts";
 
 /** A NIC for which addresses are demanded, by its ADD or ahead of it. */
@@ -61,18 +61,13 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const fault = faultOfNic(annotations, ifName, subject.firstNic);
   if (fault !== undefined) throw fault;
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
-  const namedFor = (each: string, requests?: readonly RequestedIp[]): RequestedIp[] =>
-    requestedByName(
-      { identity, reserved: deps.inventory.snapshot.reserved, firstNic: subject.firstNic },
-      each,
-      requests,
-    );
+  const { snapshot } = deps.inventory;
   // Only the ADD of another NIC has all requests for it.
-  const isNow = (each: string): boolean => each === ifName || namedFor(each).length === 0;
+  const isNow = (each: string): boolean => each === ifName || requestedByName(snapshot, identity, each).length === 0;
   const nics = selection.nics.filter((each) => isClaimed(each.ifName) && isNow(each.ifName));
   requireFamilies(nics);
   const workloads = followClaims(deps, nic, nics);
-  const requested = namedFor(ifName, nic.requested);
+  const requested = requestedByName(snapshot, identity, ifName, nic.requested);
   const { owner, namespace, name, workload, isMigrationTarget } = identity;
   // Two families for each NIC that it announces, and what is demanded now.
   const most =
@@ -127,26 +122,22 @@ function findNetwork({ nicsOf }: NicSettings, pod: PodSubject | undefined, ifNam
   return pod && nicsOf(pod).find((nic) => nic.ifName === ifName)?.network;
 }
 
-interface NamedSubject extends Pick<WantingNic, "identity"> {
-  readonly reserved: readonly ReservedIp[];
-  readonly firstNic: string;
-}
-
 /** Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. */
 function requestedByName(
-  { identity, reserved, firstNic }: NamedSubject,
+  snapshot: Snapshot,
+  { namespace, name: pod, subject, claims, workload }: PodIdentity,
   ifName: string,
   requests: readonly RequestedIp[] = [],
 ): RequestedIp[] {
-  const { namespace, name: pod, subject, claims, workload } = identity;
   const named = claims?.get(ifName);
-  const nic = { own: ownNames(namespace, pod, named?.name ?? workload?.member), ifName, firstNic };
+  const own = ownNames(namespace, pod, named?.name ?? workload?.member);
+  const nic = { own, ifName, firstNic: firstNicOf(snapshot) };
   const byAnnotation = requestedByAnnotation(subject?.annotations.ips, nic);
   const byClaim = named?.claim === undefined ? [] : requestedByClaim(named.claim);
   const all: RequestedIp[] = [];
   for (const each of [...requests, ...byAnnotation, ...byClaim])
     if (!all.some(({ ip }) => equalIp(ip, each.ip))) all.push(each);
-  return withReserved(all, requestedByReservation(reserved, nic));
+  return withReserved(all, requestedByReservation(snapshot.reserved, nic));
 }
 
 /**
