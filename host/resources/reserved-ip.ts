@@ -9,13 +9,11 @@ import { addressSpace, ipVersion, ranges } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
 
 /** The pod that gets a reserved address, by name: it need not exist yet (docs/decisions/0065). */
-interface ReservationOwner {
-  readonly namespace: string;
-  /** Of the pod, of the machine or IPAMClaim that it runs for, or of its Deployment. */
-  readonly name: string;
-  /** Undefined: the pod's first NIC. */
-  readonly interface?: string | undefined;
-}
+const owner = z.strictObject({
+  namespace: namespaceName.meta({ description: "The pod's namespace." }),
+  name: objectName.meta({ description: "Name of the pod, of its virtual machine or IPAMClaim, or of its Deployment." }),
+  interface: ifName.optional().meta({ description: "Its NIC. Default: its first." }),
+});
 
 interface ReservedIpSpec {
   readonly family: Family;
@@ -23,7 +21,7 @@ interface ReservedIpSpec {
   /** "" is the default space. */
   readonly addressSpace: string;
   /** With one address only. */
-  readonly owner?: ReservationOwner | undefined;
+  readonly owner?: z.output<typeof owner> | undefined;
 }
 
 export interface ReservedIp {
@@ -43,14 +41,7 @@ const spec = z
     addressSpace: addressSpace.meta({
       description: "Address space whose pools do not allocate these addresses. Immutable.",
     }),
-    owner: z
-      .strictObject({
-        namespace: namespaceName.meta({ description: "The pod's namespace." }),
-        name: objectName.meta({
-          description: "Name of the pod, of its virtual machine or IPAMClaim, or of its Deployment.",
-        }),
-        interface: ifName.optional().meta({ description: "Its NIC. Default: its first." }),
-      })
+    owner: owner
       .optional()
       .meta({ description: "The only pod that gets the address, which may come later. With one address in `ips`." }),
   })
@@ -77,19 +68,12 @@ const spec = z
   )
   .transform(({ ipVersion, ips, addressSpace, owner }, context): ReservedIpSpec => {
     const family = ips[0]?.first.family ?? 4;
+    const fail = (path: PropertyKey[], message: string) => context.addIssue({ code: "custom", path, message });
     const otherFamily = ips.findIndex(({ first }) => first.family !== family);
-    if (otherFamily >= 0) {
-      context.addIssue({
-        code: "custom",
-        path: ["ips", otherFamily],
-        message: `IPv${family} addresses, as ips[0] has`,
-      });
-    }
-    if ((ipVersion ?? family) !== family) {
-      context.addIssue({ code: "custom", path: ["ipVersion"], message: `${family}, the family of "ips"` });
-    }
-    if (owner !== undefined && !(ips.length === 1 && ips.every(({ first, last }) => equalIp(first, last))))
-      context.addIssue({ code: "custom", path: ["ips"], message: ONE_ADDRESS });
+    if (otherFamily >= 0) fail(["ips", otherFamily], `IPv${family} addresses, as ips[0] has`);
+    if ((ipVersion ?? family) !== family) fail(["ipVersion"], `${family}, the family of "ips"`);
+    const isOne = ips.length === 1 && ips.every(({ first, last }) => equalIp(first, last));
+    if (owner !== undefined && !isOne) fail(["ips"], ONE_ADDRESS);
     return { family, ranges: ips, addressSpace, ...(owner === undefined ? {} : { owner }) };
   });
 
