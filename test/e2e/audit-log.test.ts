@@ -146,7 +146,7 @@ describe("the audit log", () => {
   });
 
   it("is not searched for what is neither an address nor a pod, nor at a time that is none", async () => {
-    expect((await history(world, "web-0")).error).toContain('a pod as namespace/name, found "web-0"');
+    expect((await history(world, "a/b/c")).error).toContain('a pod as namespace/name, found "a/b/c"');
     expect((await history(world, "10.6.0.300")).error).toContain('such as 10.6.0.21, found "10.6.0.300"');
     expect((await history(world, "10.6.0.1", "--at", "noon")).error).toContain('found "noon"');
     for (const query of ["", "?address=10.6.0.1&pod=a/b", "?pod=a/b&since=x", "?pod=a/b&skip=-1"]) {
