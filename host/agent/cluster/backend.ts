@@ -126,6 +126,9 @@ interface Parts {
   readonly events: Events;
 }
 
+/** A pool without a controller's look for longer is a problem: milliseconds. */
+const UNSAID_MS = 30_000;
+
 /** `addAddresses(backend.ipam, request, signal)` is the ADD, `backend.registry.release(attachment)` the DEL. */
 export class ClusterBackend implements Backend {
   readonly mode = "cluster";
@@ -138,9 +141,11 @@ export class ClusterBackend implements Backend {
   readonly epoch: RegistryEpoch;
   readonly live: LiveObjects;
   readonly #objects: AllocationObjects;
-  readonly #options: Pick<ClusterBackendOptions, "node" | "audit" | "connection">;
+  readonly #options: Pick<ClusterBackendOptions, "node" | "audit" | "connection" | "nowMs">;
   readonly #parts: Parts;
   readonly #stack: AsyncDisposableStack;
+  /** The pool without a controller's look, and since when health has known. */
+  #unsaid: { readonly name: string; readonly sinceMs: number } | undefined;
 
   constructor(options: ClusterBackendOptions, parts: Parts, stack: AsyncDisposableStack) {
     this.resources = parts.resources;
@@ -255,8 +260,16 @@ export class ClusterBackend implements Backend {
     return this.#parts.known.isKnown && this.allocations.isCompared;
   }
 
+  /** A pool that has just been written is looked at within seconds. */
+  #findUnsaid(): string | undefined {
+    const name = findUnsaid(this.resources.state.snapshot);
+    const nowMs = this.#options.nowMs();
+    if (name !== this.#unsaid?.name) this.#unsaid = name === undefined ? undefined : { name, sinceMs: nowMs };
+    return nowMs - (this.#unsaid?.sinceMs ?? nowMs) > UNSAID_MS ? name : undefined;
+  }
+
   #problems(): readonly string[] {
-    const unsaid = findUnsaid(this.resources.state.snapshot);
+    const unsaid = this.#findUnsaid();
     const unread = this.resources.unread.join(", ") || "allocations of this node";
     return [
       ...(this.#options.connection?.problems ?? []),
