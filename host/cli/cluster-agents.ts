@@ -1,8 +1,8 @@
 /** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
 import { execFile } from "node:child_process";
+import { CONTROLLER_LABELS } from "../kubernetes/labels.ts";
 import { inParallel } from "../lib/in-parallel.ts";
 import { ExitCode } from "./exit-code.ts";
-import { CONTROLLER_LABELS } from "./labels.ts";
 import type { PodName } from "./source.ts";
 import { commandTail } from "./support/tail.ts";
 

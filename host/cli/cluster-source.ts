@@ -8,6 +8,7 @@ import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
+import { BERTH_LABELS } from "../kubernetes/labels.ts";
 import { listPages } from "../kubernetes/list.ts";
 import { collectionPath, NAMESPACES, type ObjectName, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import { Reflector } from "../kubernetes/reflector.ts";
@@ -33,7 +34,6 @@ import { decodeIpPoolUsage, type PoolUsage } from "../resources/ip-pool-usage.ts
 import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
 import { decodePod } from "../resources/pod.ts";
 import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
-import { BERTH_LABELS } from "./labels.ts";
 import {
   type AllocationFilter,
   isOfPod,

@@ -5,16 +5,15 @@
  */
 import * as z from "zod";
 import { parseYaml } from "../config/yaml.ts";
+import { findOwnExclusion } from "../ipam/own-exclusion.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { type Change, valueAfter } from "../kubernetes/mirror.ts";
 import { byName } from "../lib/order.ts";
 import { compareIp, equalIp, type Ip, parseIp } from "../net/ip.ts";
 import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { findExclusion } from "../resources/locate-address.ts";
 import { describeWorkload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
-import { findReserved } from "../resources/reserved-ip.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
 import { SpacesIndex } from "./range-search.ts";
 import type { Caches, Claimant } from "./types.ts";
@@ -122,11 +121,8 @@ const areRead = ({ apiServer }: Pick<Caches, "apiServer">): boolean => apiServer
 /** Whether a pool would give an address to a pod if it were free, also to one alone. */
 function mayGive({ reserved }: Pick<Caches, "reserved">): (pool: IpPool, ip: Ip) => boolean {
   const known = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
-  return (pool, ip) => {
-    const isOwned = findReserved(known, { space: pool.spec.addressSpace, ip })?.spec.owner !== undefined;
-    const around = { reserved: isOwned ? [] : known, occupied: NONE_OCCUPIED, siblings: [] };
-    return findExclusion(ip, pool, around) === undefined;
-  };
+  const around = { reserved: known, occupied: NONE_OCCUPIED, siblings: [] };
+  return (pool, ip) => findOwnExclusion(ip, pool, around) === undefined;
 }
 
 /** Returns a function that returns of each address space the first pool that could give an address. */

@@ -1,5 +1,4 @@
 /** A write to a cached object, which the API server refuses if the object has changed since. */
-
 import { isOutdated, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
 import { orElse } from "../lib/try-or.ts";
 

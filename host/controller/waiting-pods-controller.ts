@@ -3,6 +3,7 @@
  * and the runtime says nothing meanwhile.
  */
 import * as z from "zod";
+import { AGENT_LABELS } from "../kubernetes/labels.ts";
 import { collectionPath, PODS } from "../kubernetes/paths.ts";
 import { followObjects } from "./follow-objects.ts";
 import { startReconciling } from "./reconcile-loop.ts";
@@ -12,8 +13,6 @@ import type { StartController } from "./types.ts";
 const PATIENCE_MS = 5_000;
 
 const LOOK_MS = 1_000;
-
-const AGENTS = "app.kubernetes.io/name=berth,app.kubernetes.io/component=agent";
 
 const pod = z.object({
   metadata: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
@@ -34,7 +33,7 @@ export const startWaitingPods: StartController = (deps) => {
   const agents = followObjects(deps, () => loop.wake(), {
     name: "pods of agents",
     path: collectionPath(PODS, caches.configNamespace),
-    labelSelector: AGENTS,
+    labelSelector: AGENT_LABELS,
     decode: (object) => pod.safeParse(object).data,
   });
   const look = async (): Promise<number | undefined> => {

@@ -16,7 +16,8 @@ import { formatRangesHash } from "../resources/ip-pool-usage.ts";
 import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
 import { type BlockState, findDoubt, type SeenRegistry } from "../resources/pool-source.ts";
-import { findReserved, type ReservedIp } from "../resources/reserved-ip.ts";
+import type { ReservedIp } from "../resources/reserved-ip.ts";
+import { findOwnExclusion } from "./own-exclusion.ts";
 
 /** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. */
 export const MAX_OTHER_NAMES = 8;
@@ -379,11 +380,7 @@ export class PoolCache {
   contains(poolName: string, ip: Ip, isHeld = false): boolean {
     const entry = this.#entries.get(poolName);
     if (entry === undefined || entry.bits.contains(ip)) return entry !== undefined;
-    if (!isHeld) return false;
-    const around = this.#around(entry.pool);
-    const found = findReserved(around.reserved, { space: entry.pool.spec.addressSpace, ip });
-    if (found?.spec.owner === undefined) return false;
-    return findExclusion(ip, entry.pool, { ...around, reserved: [] }) === undefined;
+    return isHeld && findOwnExclusion(ip, entry.pool, this.#around(entry.pool)) === undefined;
   }
 
   /** Blocks that are not confirmed have no addresses. */

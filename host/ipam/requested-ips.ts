@@ -46,8 +46,8 @@ export function requestedByReservation(
 }
 
 /**
- * Adds what is reserved to the requests, which come first: a reservation counts where nobody insists on another
- * address of its family.
+ * Adds what is reserved to the requests, which come first: a reservation counts where none of them insists on
+ * another address of its family.
  */
 export function withReserved(requests: readonly RequestedIp[], reserved: readonly RequestedIp[]): RequestedIp[] {
   const find = (ip: Ip): RequestedIp | undefined => reserved.find((each) => equalIp(each.ip, ip));

@@ -304,7 +304,7 @@ export interface Registry {
   /** The address was probed and is still in use. Does nothing if the record has changed. */
   postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void>;
   /**
-   * The address was found silent, or nobody is to be asked: Quarantined → free. One that is Bound from quarantine is
+   * The address was found silent, or no probe is wanted: Quarantined → free. One that is Bound from quarantine is
    * Bound like any other now, and returned. Does nothing, and returns undefined, if the record has changed.
    */
   endQuarantine(allocation: Allocation): Promise<Allocation | undefined>;

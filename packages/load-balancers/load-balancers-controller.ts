@@ -7,12 +7,12 @@ import { CniError } from "../../host/cni/error.ts";
 import { decodeNamespaceAnnotations, decodePodAnnotations } from "../../host/config/annotations.ts";
 import { ConfigError } from "../../host/config/config-error.ts";
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
-import { firstNicOf, settingsOf } from "../../host/controller/caches.ts";
+import { firstNicOf, isEpochOpen, settingsOf } from "../../host/controller/caches.ts";
 import { claimantsOf, recordOf } from "../../host/controller/claimants.ts";
 import { followObjects } from "../../host/controller/follow-objects.ts";
 import { patchIfSame } from "../../host/controller/patch.ts";
 import { startReconciling } from "../../host/controller/reconcile-loop.ts";
-import type { Caches, ControllerDeps, StartController } from "../../host/controller/types.ts";
+import type { Caches, Claimant, ControllerDeps, StartController } from "../../host/controller/types.ts";
 import { selectPools } from "../../host/ipam/selection.ts";
 import { isConflict } from "../../host/kubernetes/kube-api.ts";
 import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
@@ -21,7 +21,7 @@ import { type Family, formatIp, parseIp } from "../../host/net/ip.ts";
 import { AllocationObjects } from "../../host/registry/kubernetes/allocation-objects.ts";
 import { NO_NODE } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
-import { findExclusion } from "../../host/resources/locate-address.ts";
+import { findExclusion, type PoolSurroundings } from "../../host/resources/locate-address.ts";
 import { NONE_OCCUPIED } from "../../host/resources/occupied-ips.ts";
 import { type AddressPlan, type AddressWorld, planAddress, type ServiceRecord } from "./plan-address.ts";
 import { type BalancedService, IPS_ANNOTATION, POOL_ANNOTATION, readBalanced } from "./service.ts";
@@ -51,11 +51,12 @@ export const startLoadBalancers: StartController = (deps) => {
   const work = async (): Promise<number | undefined> => {
     if (!services.isSynced || !hasEveryRecord(caches)) return undefined;
     const all = [...services.items.values()];
+    const view = viewOf(caches, made);
     const refusals = new RefusalsOf();
     let nextMs: number | undefined;
     // One after the other, since each sees what the ones before have claimed.
     for (const service of all) {
-      const dueMs = await refusals.attempt(() => serve({ ...deps, objects, made }, service, all));
+      const dueMs = await refusals.attempt(() => serve({ ...deps, objects, made, view }, service, all));
       if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
     }
     return refusals.require(nextMs);
@@ -86,12 +87,13 @@ export const startLoadBalancers: StartController = (deps) => {
 /** While the registry's epoch is open, an address without a record may be a pod's (registry-epoch). */
 function hasEveryRecord({ epoch }: Caches): boolean {
   const [record] = epoch.items.values();
-  return record !== undefined && record.epoch !== "" && record.epoch === record.settled;
+  return record !== undefined && record.epoch !== "" && !isEpochOpen({ epoch });
 }
 
 interface ServeDeps extends Pick<ControllerDeps, "api" | "caches" | "events" | "clock" | "log" | "leading"> {
   readonly objects: AllocationObjects;
   readonly made: Made;
+  readonly view: View;
 }
 
 /** Returns when it is to be looked at again: milliseconds; undefined if it has what it wants. */
@@ -109,20 +111,32 @@ async function serve(deps: ServeDeps, service: BalancedService, services: readon
   return !isWritten || refusal !== undefined ? REFUSED_RETRY_MS : undefined;
 }
 
+/** What one pass over all Services reads once; it adds the records that it makes. */
+interface View {
+  readonly around: PoolSurroundings;
+  readonly claimants: readonly Claimant[];
+  readonly records: ServiceRecord[];
+}
+
+function viewOf(caches: Caches, made: Made): View {
+  const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
+  const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
+  const records: ServiceRecord[] = [];
+  for (const all of [caches.allocations.items, made])
+    for (const { spec } of all.values())
+      if (spec.node === NO_NODE && spec.state === "Kept" && spec.workload?.kind === "Service") records.push(spec);
+  return { around: { reserved, occupied: NONE_OCCUPIED, siblings }, claimants: claimantsOf(caches), records };
+}
+
 function worldOf(
-  { caches, made }: ServeDeps,
+  { caches, made, view: { around, claimants, records } }: ServeDeps,
   { uid }: BalancedService,
   services: readonly BalancedService[],
 ): AddressWorld {
-  const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
-  const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
-  const around = { reserved, occupied: NONE_OCCUPIED, siblings };
-  const others = claimantsOf(caches).filter((other) => other.uid !== uid);
-  const claimed = new Set(others.flatMap(({ addresses }) => addresses.map(canonical)));
+  const others = claimants.filter((other) => other.uid !== uid);
+  const ips = others.flatMap(({ addresses }) => addresses.flatMap((text) => parseIp(text) ?? []));
+  const claimed = new Set(ips.map(formatIp));
   const { items } = caches.allocations;
-  const records: ServiceRecord[] = [];
-  for (const { spec } of [...items.values(), ...made.values()])
-    if (spec.node === NO_NODE && spec.state === "Kept" && spec.workload?.kind === "Service") records.push(spec);
   return {
     ...{ records, services },
     isTaken: (name) => items.has(name) || made.has(name),
@@ -142,11 +156,6 @@ function planService(caches: Caches, service: BalancedService, world: AddressWor
     return "reason" in found ? { kind: "refused", ...found } : planAddress(service, family, found, world);
   });
 }
-
-const canonical = (text: string): string => {
-  const ip = parseIp(text);
-  return ip === undefined ? text : formatIp(ip);
-};
 
 /** As for a pod of the namespace with that annotation alone. Blocks are leased for pods. */
 function poolsFor(caches: Caches, service: BalancedService, family: Family): readonly IpPool[] | Refusal {
@@ -185,13 +194,14 @@ function poolsFor(caches: Caches, service: BalancedService, family: Family): rea
 
 /** Returns false if another was faster: the next pass chooses another address. */
 async function claim(
-  { objects, caches, clock, log, leading, made }: ServeDeps,
+  { objects, caches, clock, log, leading, made, view }: ServeDeps,
   service: BalancedService,
   { ip, pool }: Extract<AddressPlan, { kind: "claim" }>,
 ) {
   const spec = { ...recordOf(service, ip, pool), since: clock.now().toISOString() };
   try {
     const object = await objects.create(spec, { lane: "background", signal: leading }, () => {});
+    view.records.push(object.spec);
     // The watch may be faster than the answer.
     if (!caches.allocations.items.has(object.name)) made.set(object.name, object);
     log.info(

@@ -24,12 +24,8 @@ export function findUnsaid({ coordinator, pools }: Known, among: Iterable<IpPool
 
 /** Whether the demand's candidates have such a pool. */
 export function isUnsaid(known: Known, { nics }: Pick<AddressDemand, "nics">): boolean {
-  return (
-    findUnsaid(
-      known,
-      nics.flatMap(({ families }) => families.flatMap(poolsOf)),
-    ) !== undefined
-  );
+  const among = nics.flatMap(({ families }) => families.flatMap(poolsOf));
+  return findUnsaid(known, among) !== undefined;
 }
 
 /** For a pod without an address, and not for ever: where no controller runs, what the NIC can have probed is served. */

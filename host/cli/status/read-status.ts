@@ -5,11 +5,11 @@
 import * as z from "zod";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { callIfThere } from "../../kubernetes/kube-api.ts";
+import { AGENT_LABELS } from "../../kubernetes/labels.ts";
 import { LEASES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
 import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects, orNote } from "../cluster-source.ts";
-import { AGENT_LABELS } from "../labels.ts";
 import type { VersionRecord } from "../source.ts";
 import { type BerthPod, readBerthPods } from "../support/cluster-files.ts";
 import { poolsWorstFirst } from "./pool-order.ts";

@@ -4,6 +4,7 @@
  */
 import * as z from "zod";
 import type { KubeApi, KubeCall, KubeObject } from "../../kubernetes/kube-api.ts";
+import { BERTH_LABELS } from "../../kubernetes/labels.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import {
   CONFIG_MAPS,
@@ -25,7 +26,6 @@ import {
   SUBNETS,
 } from "../../resources/collections.ts";
 import { CLUSTER_PATIENCE_MS, readObjects } from "../cluster-source.ts";
-import { BERTH_LABELS } from "../labels.ts";
 import { type BundleFile, MAX_BUNDLE_FILE } from "./archive.ts";
 import type { AgentStatus } from "./choose-agents.ts";
 import { failedFile, json } from "./host-files.ts";

@@ -65,7 +65,8 @@ export function planDecisions(world: DecisionsInput): Decisions {
   // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
-  const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations, contested });
+  const kept = valuesOf(reserved);
+  const inUse = planInUse({ pools: known, reserved: kept, allocations, contested });
   const supply = planSupplied(world);
   const about = {
     refused,
@@ -73,7 +74,7 @@ export function planDecisions(world: DecisionsInput): Decisions {
     supply,
     subnets: valuesOf(subnets).sort(byName),
     sharing: planOverlap(accepted.map(rangeOwnerOf)),
-    sharedWith: (pool: IpPool) => describeShared(pool, valuesOf(reserved), others),
+    sharedWith: (pool: IpPool) => describeShared(pool, kept, others),
   };
   // Agents take it for looked at when this generation has the condition Ready.
   const isDue = ({ name, generation, conditions }: ControlledPool): boolean =>

@@ -2,7 +2,6 @@
  * Writes the EndpointSlices of Services that name a network and pods on it (docs/services.md). Readiness and labels
  * come from the pods of namespaces that have such a Service, addresses from IPAllocations; plan-slices.ts decides.
  */
-
 import { callIfThere, isConflict, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, ENDPOINT_SLICES, objectPath, PODS, SERVICES } from "../../kubernetes/paths.ts";

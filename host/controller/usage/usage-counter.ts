@@ -43,9 +43,7 @@ export class UsageCounter {
   /** Names of pools that have changed; the caller clears the set. */
   readonly changed = new Set<string>();
 
-  /**
-   * Takes the current pools and all allocations. Pools whose shape has changed are recounted.
-   */
+  /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
