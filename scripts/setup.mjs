@@ -43,7 +43,7 @@ const targets = {
   reference: { tools: ["plugins", "cnitool"] },
   demo: {},
   test: {},
-  cluster: { tools: ["kubernetes", "kubectl", "health"] },
+  cluster: { tools: ["etcd", "kubernetes", "kubectl", "health"] },
   chart: { tools: ["helm"], steps: schemasSteps, last: () => [manifestsStep()] },
   docs: { steps: () => [npmStep()] },
   nodes: { tools: ["nodes", "multus"], steps: () => [pauseStep()] },

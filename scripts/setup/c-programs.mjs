@@ -33,20 +33,19 @@ export function pauseStep() {
 
 /** CRI-O's program in C that makes the namespaces of pods, from its module. */
 export function pinnsStep() {
-  const { source, copied } = referenceTool("crio");
-  const sourcesOf = () =>
-    ["pinns.c", "sysctl.c"].map((name) => join(moduleFolder(copied, source), "pinns", "src", name));
+  const { module } = referenceTool("crio");
+  const sourcesOf = () => ["pinns.c", "sysctl.c"].map((name) => join(moduleFolder(module), "pinns", "src", name));
   const flags = ["-std=c99", "-Os", ...STATIC];
-  return compileStep("nodes/pinns", { compiler: "gcc", flags, inputs: [join(source, "go.mod")], sourcesOf });
+  return compileStep("nodes/pinns", { compiler: "gcc", flags, inputs: [], texts: [module], sourcesOf });
 }
 
-function compileStep(program, { compiler, flags, inputs, sourcesOf = () => inputs }) {
+function compileStep(program, { compiler, flags, inputs, texts = [], sourcesOf = () => inputs }) {
   const output = join(root, "dist", program);
   return buildStep({
     name: program,
     inputs,
     outputs: [output],
-    texts: [compiler, ...flags],
+    texts: [compiler, ...flags, ...texts],
     build: () => {
       mkdirSync(dirname(output), { recursive: true });
       run(compiler, [...flags, "-o", `${output}.tmp`, ...sourcesOf()]);

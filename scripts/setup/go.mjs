@@ -1,5 +1,5 @@
 /**
- * Tools built from the Go modules in scripts/reference into the user's cache; and programs of the repository itself.
+ * Tools built from Go modules (paths.mjs) into the user's cache; and programs of the repository itself.
  * Effects: the user's cache, dist and Go's own caches.
  */
 import { spawn } from "node:child_process";
@@ -22,7 +22,7 @@ import {
 import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "./command.mjs";
-import { cacheDir, GO_FLAGS, referenceTool, root } from "./paths.mjs";
+import { cacheDir, GO_FLAGS, referenceSource, referenceTool, root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
 /** Compilers beside each other, each with one thread and a lazy garbage collector: they use less processor time. */
@@ -39,7 +39,7 @@ export function toolsSteps(names) {
   const builds = new Map();
   for (const name of new Set(names)) {
     const tool = { name, ...referenceTool(name) };
-    const key = [tool.source, ...tool.flags].join(" ");
+    const key = [tool.module, ...tool.flags].join(" ");
     builds.set(key, [...(builds.get(key) ?? []), tool]);
   }
   return [...builds.values()].map((tools) => {
@@ -57,15 +57,15 @@ async function buildTools(tools, options) {
   for (const { directory } of tools) removeAbandoned(directory);
   const temporary = mkdtempSync(`${tools[0].directory}.`);
   try {
-    const [{ source, flags, env, copied }] = tools;
-    const cwd = copied === undefined ? source : join(temporary, ".module");
-    if (copied !== undefined) copyModule(copied, source, cwd);
-    const packages = tools.flatMap((tool) => [...tool.packages.values()].map(({ path }) => path));
-    await goBuild([...flags, "-o", `${temporary}/`, ...packages], { cwd, env, ...options });
-    for (const { name, packages, directory } of tools) {
-      const folder = join(temporary, `.${name}`);
-      mkdirSync(folder);
-      for (const [built, { executable }] of packages) renameSync(join(temporary, built), join(folder, executable));
+    const [{ module, flags, env }] = tools;
+    const cwd = join(temporary, ".module");
+    copyModule(module, tools, cwd);
+    for (const { name, packages, program, executable, directory } of tools) {
+      const folder = join(temporary, name);
+      const paths = program === undefined ? packages : [join(OWN, name)];
+      await goBuild([...flags, "-o", `${folder}/`, ...paths.map((path) => `./${path}`)], { cwd, env, ...options });
+      const [built] = readdirSync(folder);
+      if (executable !== undefined) renameSync(join(folder, built), join(folder, executable));
       replaceFolder(directory, folder);
     }
   } finally {
@@ -73,23 +73,32 @@ async function buildTools(tools, options) {
   }
 }
 
+/** Where a copy of a module has our programs. */
+const OWN = "own";
+
 /**
- * Copies a module, with the programs and hashes of `source`. What Kubernetes has in a folder of its repository is
- * published as a module of the same minor version.
+ * Copies a module, with our programs of `tools` and what they require. What it replaces by a folder of its repository
+ * is published: by Kubernetes as modules of the same minor version, by etcd as those of the version that it requires.
  */
-function copyModule(module, source, target) {
-  run("cp", ["-r", "--no-preserve=mode", moduleFolder(module, source), target]);
-  for (const name of readdirSync(source).filter((each) => each.endsWith(".go")))
-    copyFileSync(join(source, name), join(target, name));
-  appendFileSync(join(target, "go.sum"), readFileSync(join(source, "go.sum")));
+function copyModule(module, tools, target) {
+  run("cp", ["-r", "--no-preserve=mode", moduleFolder(module), target]);
+  for (const { name, program } of tools.filter((tool) => tool.program !== undefined)) {
+    mkdirSync(join(target, OWN, name), { recursive: true });
+    copyFileSync(program, join(target, OWN, name, "main.go"));
+  }
+  appendFileSync(join(target, "go.sum"), readFileSync(join(referenceSource, "go.sum")));
   const goMod = join(target, "go.mod");
-  const text = readFileSync(goMod, "utf8").replaceAll(/\.\/staging\/src\/(\S+)/g, "$1 v0.0.0");
-  writeFileSync(goMod, text.replaceAll(/ v0\.0\.0$/gm, ` ${module.replace(/.*@v1/, "v0")}`));
+  const text = readFileSync(goMod, "utf8")
+    .replaceAll(/\.\/staging\/src\/(\S+)/g, "$1 v0.0.0")
+    .replaceAll(/ v0\.0\.0$/gm, ` ${module.replace(/.*@v1/, "v0")}`)
+    .replaceAll(/^\s\S+ => \.\.\/.*$/gm, "");
+  const required = tools.flatMap(({ requires }) => requires.map((each) => `require ${each}\n`));
+  writeFileSync(goMod, [text, ...required].join("\n"));
 }
 
-/** Returns the folder of a module, which the go.sum of `source` verifies, in Go's cache. */
-export function moduleFolder(module, source) {
-  return JSON.parse(run(requireGo(), ["mod", "download", "-json", module], { cwd: source })).Dir;
+/** Returns the folder of a module, which go.sum verifies, in Go's cache. */
+export function moduleFolder(module) {
+  return JSON.parse(run(requireGo(), ["mod", "download", "-json", module], { cwd: referenceSource })).Dir;
 }
 
 /** The step that builds dist/<program> from the module in the folder `source` of the repository. */

@@ -1,6 +1,6 @@
 /**
  * The folders of set-up: the repository's own `dist/`, and the user's cache for tools that are not part of Berth.
- * Effects: reads the go.mod files of scripts/reference.
+ * Effects: reads what scripts/reference has.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -27,50 +27,79 @@ export function lastReleaseDir() {
   return join(cacheDir(), `last-release-${version}-${commit.slice(0, 12)}`);
 }
 
-/** Go names an executable after its folder, or after its module. */
-const EXECUTABLES = { server: "etcd", cmd: "whereabouts" };
+const K8S_1_34 = { module: "k8s.io/kubernetes", version: "1.34.4" };
 
 /**
- * The tools by the names of their folders in the cache: the module that has a tool's version, and which programs it
- * is, unless it is all of that module, or the one of its own name. `in`: the folder of scripts/reference with the
- * go.mod, where it is not the common one; `isCopied`: it is built in a copy of its module, by the go.mod and the go.sum
- * there, and by <tool>.go, if that is beside the go.mod; `tags` and `env` are those of a build.
+ * The tools by the names of their folders in the cache: the module in a copy of which a tool is built, by the go.mod
+ * and the go.sum that this has, and its packages there, or what `scripts/reference` has in place of these, a program
+ * in <tool>.go; `requires`: further modules of that program; `tags` and `env` are those of a build. The go.sum of
+ * `scripts/reference` has the modules' own hashes, and those of modules that are folders of their repositories.
  */
 const tools = {
-  cnitool: { module: "github.com/containernetworking/cni" },
-  plugins: { module: "github.com/containernetworking/plugins" },
-  helm: { module: "helm.sh/helm/v3" },
-  kubernetes: { module: "k8s.io/kubernetes", programs: ["etcd", "kube-apiserver", "kube-proxy"] },
-  nodes: { module: "k8s.io/kubernetes", programs: ["kubelet", "kube-controller-manager", "kube-scheduler"] },
-  kubectl: { module: "k8s.io/kubernetes", programs: ["kubectl"] },
-  health: { module: "sigs.k8s.io/cli-utils" },
-  multus: { module: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4" },
-  registry: { module: "github.com/distribution/distribution/v3" },
-  nfpm: { module: "github.com/goreleaser/nfpm/v2" },
-  modzip: { module: "golang.org/x/mod" },
-  whereabouts: { module: "github.com/k8snetworkplumbingwg/whereabouts" },
-  coredns: { module: "github.com/coredns/coredns", in: "coredns", isCopied: true },
-  "kubernetes-1.31": { module: "k8s.io/kubernetes", in: "kubernetes-1.31", isCopied: true },
-  spiderpool: { module: "github.com/spidernet-io/spiderpool", in: "spiderpool", isCopied: true },
-  // Without the snapshotters and the tracer that the lab does not use.
+  cnitool: { module: "github.com/containernetworking/cni", version: "1.3.0", packages: ["cnitool"] },
+  plugins: {
+    module: "github.com/containernetworking/plugins",
+    version: "1.9.1",
+    packages: [
+      ...["host-local", "static"].map((name) => `plugins/ipam/${name}`),
+      ...["bridge", "host-device", "ipvlan", "loopback", "macvlan", "ptp", "vlan"].map(
+        (name) => `plugins/main/${name}`,
+      ),
+      ...["portmap", "sbr", "tuning"].map((name) => `plugins/meta/${name}`),
+    ],
+  },
+  helm: { module: "helm.sh/helm/v3", version: "3.20.2", packages: ["cmd/helm"] },
+  etcd: { module: "go.etcd.io/etcd/server/v3", version: "3.6.4", packages: [""], executable: "etcd" },
+  kubernetes: { ...K8S_1_34, packages: ["cmd/kube-apiserver", "cmd/kube-proxy"] },
+  nodes: { ...K8S_1_34, packages: ["cmd/kubelet", "cmd/kube-controller-manager", "cmd/kube-scheduler"] },
+  kubectl: { ...K8S_1_34, packages: ["cmd/kubectl"] },
+  // The oldest that Berth promises to work with.
+  "kubernetes-1.31": {
+    module: "k8s.io/kubernetes",
+    version: "1.31.0",
+    packages: ["cmd/kube-apiserver", "cmd/kube-controller-manager", "cmd/kube-scheduler", "cmd/kubelet"],
+  },
+  health: { module: "sigs.k8s.io/cli-utils", version: "0.37.2", requires: ["github.com/yuin/gopher-lua v1.1.1"] },
+  multus: { module: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4", version: "4.3.0", packages: ["cmd/multus"] },
+  registry: {
+    module: "github.com/distribution/distribution/v3",
+    version: "3.1.1",
+    requires: ["github.com/google/go-containerregistry v0.20.7"],
+  },
+  nfpm: { module: "github.com/goreleaser/nfpm/v2", version: "2.45.2", packages: ["cmd/nfpm"] },
+  modzip: { module: "golang.org/x/mod", version: "0.38.0" },
+  whereabouts: {
+    module: "github.com/k8snetworkplumbingwg/whereabouts",
+    version: "0.9.4",
+    packages: ["cmd"],
+    executable: "whereabouts",
+  },
+  coredns: { module: "github.com/coredns/coredns", version: "1.13.2" },
+  spiderpool: {
+    module: "github.com/spidernet-io/spiderpool",
+    version: "1.2.2",
+    packages: ["coordinator", "spiderpool", "spiderpool-agent", "spiderpool-controller"].map((name) => `cmd/${name}`),
+  },
+  // Calls STATUS and GC of CNI 1.1, which Debian's 1.6 does not. Without the snapshotters and the tracer that the lab
+  // does not use.
   containerd: {
     module: "github.com/containerd/containerd/v2",
-    in: "containerd",
-    isCopied: true,
+    version: "2.4.2",
+    packages: ["cmd/containerd", "cmd/containerd-shim-runc-v2", "cmd/ctr"],
     tags: ["no_btrfs", "no_zfs", "no_devmapper", "no_tracing"],
   },
   // With the C library, which its store needs; without optional libraries of Debian. Podman likewise.
   crio: {
     module: "github.com/cri-o/cri-o",
-    in: "crio",
-    isCopied: true,
+    version: "1.34.0",
+    packages: ["cmd/crio", "test/copyimg"],
     tags: ["containers_image_ostree_stub", "containers_image_openpgp", "exclude_graphdriver_btrfs", "btrfs_noversion"],
     env: { CGO_ENABLED: "1" },
   },
   podman: {
     module: "github.com/containers/podman/v5",
-    in: "podman",
-    isCopied: true,
+    version: "5.6.2",
+    packages: ["cmd/podman"],
     tags: ["containers_image_openpgp", "exclude_graphdriver_btrfs", "btrfs_noversion"],
     env: { CGO_ENABLED: "1" },
   },
@@ -79,36 +108,33 @@ const tools = {
 /** The `go build` of every tool. No debug information: it only costs time. */
 export const GO_FLAGS = ["-trimpath", "-gcflags=all=-dwarf=false"];
 
+/** The folder of the go.sum that verifies the modules, and of our own programs. */
+export const referenceSource = join(root, "scripts", "reference");
+
 /**
- * A tool: the folder of its go.mod and the version that this asks for, its packages there by the names of their
- * executables, what `go build` is called with, the module in a copy of which it is built, if any, and the folder in the
- * cache where they are. That has a hash of all these in its name: what is there is current.
+ * A tool: its module with version, and the modules that its own program requires besides; its packages, paths below the
+ * module; what an executable that Go names otherwise is called; what `go build` is called with; and its folder in the
+ * cache. That has a hash of all these in its name: what is there is current.
  */
 export function referenceTool(tool) {
   if (!(tool in tools)) throw new Error(`There is no reference tool "${tool}"`);
-  const { module, programs, in: folder = "", isCopied = false, tags = [], env = {} } = tools[tool];
-  const source = join(root, "scripts", "reference", folder);
-  const files = ["go.mod", "go.sum", join(tool, "main.go"), `${tool}.go`].map((name) => join(source, name));
-  const text = readFileSync(files[0], "utf8");
-  const versionOf = (path) => new RegExp(`^(?:require)?\\s+${path} v(\\S+)`, "m").exec(text)?.[1];
-  const version = versionOf(module);
-  if (version === undefined) throw new Error(`No version of ${module} in ${files[0]}`);
-  const packages = new Map();
-  for (const [, path] of text.matchAll(/^(?:\t|tool )([^\s(]+)$/gm)) {
-    const [name] = path
-      .replace(/\/v\d+$/, "")
-      .split("/")
-      .slice(-1);
-    const executable = EXECUTABLES[name] ?? name;
-    const isOfTool = programs?.includes(executable) ?? (path.startsWith(`${module}/`) || name === tool);
-    if (isOfTool) packages.set(name, { path, executable });
-  }
-  const flags = [...GO_FLAGS, "-tags", tags.join(","), "-ldflags", linkFlags(versionOf("k8s.io/kubernetes"))];
-  const hash = createHash("sha256").update(JSON.stringify([process.arch, flags, env]));
-  for (const file of files) if (existsSync(file)) hash.update(readFileSync(file));
-  const name = `${tool.replace(/-[\d.]+$/, "")}-${version}-${hash.digest("hex").slice(0, 12)}`;
-  const copied = isCopied ? `${module}@v${version}` : undefined;
-  return { source, version, packages, flags, env, copied, directory: join(cacheDir(), name) };
+  const { module, version, packages = [], executable, requires = [], tags = [], env = {} } = tools[tool];
+  const kubernetes = module === K8S_1_34.module ? version : undefined;
+  const flags = [...GO_FLAGS, "-tags", tags.join(","), "-ldflags", linkFlags(kubernetes)];
+  const program = packages.length > 0 ? undefined : join(referenceSource, `${tool}.go`);
+  const texts = [
+    process.arch,
+    module,
+    version,
+    packages,
+    requires,
+    flags,
+    env,
+    program && readFileSync(program, "utf8"),
+  ];
+  const hash = createHash("sha256").update(JSON.stringify(texts)).digest("hex");
+  const directory = join(cacheDir(), `${tool.replace(/-[\d.]+$/, "")}-${version}-${hash.slice(0, 12)}`);
+  return { module: `${module}@v${version}`, version, packages, program, executable, requires, flags, env, directory };
 }
 
 /**

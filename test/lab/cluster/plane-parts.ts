@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { referenceTool } from "../../../scripts/setup/paths.mjs";
 import { findPort } from "../free-port.ts";
 
-/** Folder of etcd, kube-apiserver and kube-proxy. */
+/** Folder of kube-apiserver and kube-proxy. */
 export const kubernetesBin = referenceTool("kubernetes").directory;
 /** Services get their addresses from here; given ones must be inside. */
 export const SERVICE_CIDRS = { 4: "10.96.0.0/16", 6: "fd00:96::/112" } as const;
@@ -97,7 +97,13 @@ export function etcdCommand(parts: PlaneParts, members: readonly PlaneParts[], f
   ];
   // Nothing here is to survive a power loss.
   const settings = ["--unsafe-no-fsync", "--log-level=warn", `--data-dir=${etcdDirectory(parts)}`];
-  return [join(kubernetesBin, "etcd"), ...urls, ...settings, "--strict-reconfig-check=false", ...flags];
+  return [
+    join(referenceTool("etcd").directory, "etcd"),
+    ...urls,
+    ...settings,
+    "--strict-reconfig-check=false",
+    ...flags,
+  ];
 }
 
 const tokenFile = (directory: string): string => join(directory, "tokens.csv");
