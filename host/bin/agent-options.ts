@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../lib/log.ts";
 import { addMetricsOptions, type MetricsFlags } from "./metrics-options.ts";
+import { numberOf } from "./option-values.ts";
 import { VERSION } from "./version.ts";
 
 /** Time for which a second agent waits for the state directory by default: milliseconds. */
@@ -33,13 +34,7 @@ function collectLabel(text: string, labels: Readonly<Record<string, string>>): R
   return { ...labels, [text.slice(0, equals)]: text.slice(equals + 1) };
 }
 
-function parseSeconds(text: string): number {
-  const seconds = Number(text);
-  if (text.trim() === "" || !(seconds >= 0 && seconds <= 3_600)) {
-    throw new InvalidArgumentError(`expected seconds from 0 to 3600, found "${text}"`);
-  }
-  return seconds;
-}
+const parseSeconds = numberOf("seconds from 0 to 3600", (value) => value >= 0 && value <= 3_600);
 
 /** Returns the program without its actions. */
 export function describeAgent(): Command {

@@ -2,7 +2,6 @@
  * The program `berth-agent`: options and environment in, an agent until a signal stops it. Exits with 0 after a stop,
  * with 1 when it cannot start or go on, with 2 on wrong usage.
  */
-import type { Command } from "commander";
 import { startAgent } from "../agent/agent.ts";
 import { readCoreWasm } from "../core/instance.ts";
 import { openSend } from "../kernel/descriptor.ts";
@@ -12,30 +11,21 @@ import { openLog } from "../lib/log.ts";
 import { readAgentExtensions } from "./agent-extensions.ts";
 import { type AgentFlags, describeAgent } from "./agent-options.ts";
 import { addInstallCommands } from "./install-commands.ts";
-import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
+import { endsOnUsage, openLife, refuseUsage } from "./life.ts";
 import { scrapeSettingsOf } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
-async function serve(program: Command, flags: AgentFlags): Promise<void> {
+async function serve(flags: AgentFlags): Promise<void> {
   const { config, kubeconfig, inCluster, configNamespace, controllerLease } = flags;
   const modes = [config, kubeconfig, inCluster].filter((mode) => mode !== undefined);
   if (modes.length !== 1) {
     const found = modes.length === 0 ? "none" : `${modes.length} of them`;
-    program.error(
-      `error: expected exactly one of --config, --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`,
-      {
-        exitCode: WRONG_USAGE,
-      },
-    );
+    refuseUsage(`expected exactly one of --config, --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`);
   }
-  if (flags.renewToken && kubeconfig === undefined) {
-    program.error("error: --renew-token needs --kubeconfig: a pod's token is renewed by its kubelet", {
-      exitCode: WRONG_USAGE,
-    });
-  }
-  const refuse = (text: string): never => program.error(`error: ${text}`, { exitCode: WRONG_USAGE });
-  const scraping = scrapeSettingsOf(flags, config === undefined, refuse);
-  const servers = await Promise.all(extensions.map((each) => each.agentServer?.(flags, refuse)));
+  if (flags.renewToken && kubeconfig === undefined)
+    refuseUsage("--renew-token needs --kubeconfig: a pod's token is renewed by its kubelet");
+  const scraping = scrapeSettingsOf(flags, config === undefined, refuseUsage);
+  const servers = await Promise.all(extensions.map((each) => each.agentServer?.(flags, refuseUsage)));
   const log = openLog("berth-agent", flags.logLevel, { send: openSend(2), format: flags.logFormat });
   const fault = process.env.BERTH_FAULT;
   const { die, endWith } = openLife(log);
@@ -81,5 +71,5 @@ const program = describeAgent();
 for (const { addAgentOptions } of extensions) await addAgentOptions?.(program);
 // The subcommands have options of the same names.
 endsOnUsage(program).enablePositionalOptions();
-addInstallCommands(program.action((flags: AgentFlags) => serve(program, flags)));
+addInstallCommands(program.action(serve));
 await program.parseAsync();

@@ -21,7 +21,7 @@ import { listenForScrapes } from "../metrics/scrape-server.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { type ControllerFlags, describeController } from "./controller-options.ts";
 import { readExtensions } from "./extensions.ts";
-import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
+import { endsOnUsage, openLife, refuseUsage } from "./life.ts";
 import { scrapeSettingsOf } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
@@ -31,30 +31,19 @@ for (const { addControllerOptions } of extensions) await addControllerOptions?.(
 addClusterCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
 await program.parseAsync();
 
-function refuseUsage(text: string): never {
-  console.error(`error: ${text}`);
-  process.exit(WRONG_USAGE);
-}
-
 function controllersOf(flags: ControllerFlags): Controllers {
-  const {
-    authoritySecret: authority,
-    certificateSecret: servers,
-    certificateLifetime,
-    leaseNamespace,
-    finalizers,
-  } = flags;
+  const { authoritySecret: authority, certificateSecret: servers, leaseNamespace, finalizers } = flags;
   if ((authority === undefined) !== (servers.length === 0))
     refuseUsage("--authority-secret and --certificate-secret belong together, found one of them");
   const controllers = finalizers ? CONTROLLERS : LETTING_GO;
   if (authority === undefined) return controllers;
-  const settings = { namespace: leaseNamespace, authority, servers, lifetimeMs: certificateLifetime * 86_400_000 };
+  const settings = {
+    namespace: leaseNamespace,
+    authority,
+    servers,
+    lifetimeMs: flags.certificateLifetime * 86_400_000,
+  };
   return { ...controllers, certificates: startCertificates(settings) };
-}
-
-async function openMore(flags: ControllerFlags) {
-  const opened = await Promise.all(extensions.map((each) => each.openControllers?.(flags, refuseUsage)));
-  return opened.filter((each) => each !== undefined);
 }
 
 async function serve(flags: ControllerFlags): Promise<void> {
@@ -72,7 +61,8 @@ async function serve(flags: ControllerFlags): Promise<void> {
   const scraping = scrapeSettingsOf(flags, true, refuseUsage);
   const found = await Promise.all(extensions.map((each) => each.controllerServer?.(flags, refuseUsage)));
   const servers = found.filter((server) => server !== undefined);
-  const more = await openMore(flags);
+  const opened = await Promise.all(extensions.map((each) => each.openControllers?.(flags, refuseUsage)));
+  const more = opened.filter((each) => each !== undefined);
   const controllers = Object.assign({}, controllersOf(flags), ...more.map((each) => each.controllers)) as Controllers;
   const fault = findTimingFault(timings);
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
@@ -82,12 +72,11 @@ async function serve(flags: ControllerFlags): Promise<void> {
 
   async function start() {
     const credentials = await loadCredentials({ kubeconfig });
-    const random = Math.random;
-    const api = openKubeClient({ credentials, userAgent: "berth-controller", random });
+    const api = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
     // Two lives of one pod are two candidates.
     const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
     const controller = openController({
-      ...{ api, controllers, configNamespace, random, log },
+      ...{ api, controllers, configNamespace, random: Math.random, log },
       lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
       clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
       now: () => new Date(),

@@ -8,7 +8,7 @@ import {
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../lib/log.ts";
 import { LISTEN_FORMS, type ListenAddress } from "../metrics/listen.ts";
 import { addMetricsOptions, type MetricsFlags, parseListen } from "./metrics-options.ts";
-import { parseName, seconds } from "./option-values.ts";
+import { numberOf, parseName, seconds, textOf } from "./option-values.ts";
 import { VERSION } from "./version.ts";
 
 /**
@@ -51,12 +51,7 @@ export interface ControllerFlags extends MetricsFlags {
 
 const DEFAULT_LISTEN = "127.0.0.1:9474";
 
-function parseDays(text: string): number {
-  const days = Number(text);
-  if (text.trim() === "" || !(days > 0 && days <= 825))
-    throw new InvalidArgumentError(`expected days, more than 0 and at most 825, found "${text}"`);
-  return days;
-}
+const parseDays = numberOf("days, more than 0 and at most 825", (days) => days > 0 && days <= 825);
 
 function parseCertificate(text: string, before: CertificateSettings["servers"]): CertificateSettings["servers"] {
   const [secret = "", names = ""] = text.split("=");
@@ -65,11 +60,7 @@ function parseCertificate(text: string, before: CertificateSettings["servers"]):
   return [...before, { secret: parseName(secret), names: names.split(",") }];
 }
 
-function parseIdentity(text: string): string {
-  if (!/^[!-~]{1,200}$/.test(text))
-    throw new InvalidArgumentError(`expected 1 to 200 characters without blanks, found "${text}"`);
-  return text;
-}
+const parseIdentity = textOf("1 to 200 characters without blanks", /^[!-~]{1,200}$/);
 
 /** Returns the program without its actions. */
 export function describeController(): Command {

@@ -8,11 +8,17 @@ import type { Log } from "../lib/log.ts";
 
 /** Exit codes. */
 const FAILED = 1;
-export const WRONG_USAGE = 2;
+const WRONG_USAGE = 2;
 
 /** Commander's own exit code of wrong usage is 1. */
 export function endsOnUsage(program: Command): Command {
   return program.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : WRONG_USAGE));
+}
+
+/** Ends the process; `text` is a clause. */
+export function refuseUsage(text: string): never {
+  console.error(`error: ${text}`);
+  process.exit(WRONG_USAGE);
 }
 
 interface Life {

@@ -1,20 +1,26 @@
 /** Values of options that several programs and packages parse alike. */
 import { InvalidArgumentError, Option } from "commander";
 
-function parseSeconds(text: string): number {
-  const seconds = Number(text);
-  if (text.trim() === "" || !(seconds > 0 && seconds <= 3_600)) {
-    throw new InvalidArgumentError(`expected seconds, more than 0 and at most 3600, found "${text}"`);
-  }
-  return seconds;
-}
+/** Returns a parser of numbers; `wanted` says which `isWanted` takes. */
+export const numberOf =
+  (wanted: string, isWanted: (value: number) => boolean) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (text.trim() === "" || !isWanted(value)) throw new InvalidArgumentError(`expected ${wanted}, found "${text}"`);
+    return value;
+  };
 
-export function parseName(text: string): string {
-  if (!/^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/.test(text)) {
-    throw new InvalidArgumentError(`expected a Kubernetes name, found "${text}"`);
-  }
-  return text;
-}
+/** Returns a parser of texts; `wanted` says which `form` takes. */
+export const textOf =
+  (wanted: string, form: RegExp) =>
+  (text: string): string => {
+    if (!form.test(text)) throw new InvalidArgumentError(`expected ${wanted}, found "${text}"`);
+    return text;
+  };
+
+export const parseName = textOf("a Kubernetes name", /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/);
+
+const parseSeconds = numberOf("seconds, more than 0 and at most 3600", (value) => value > 0 && value <= 3_600);
 
 /** An option of seconds; `defaultMs`: milliseconds. */
 export const seconds = (flag: string, description: string, defaultMs: number): Option =>

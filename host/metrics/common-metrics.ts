@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import type { ApiRequestCount, KubeStats } from "../kubernetes/client.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
 import type { UnusedObject } from "../lib/object-budget.ts";
-import { counter, foldLabel, gauge, histogram, type OpenedMetrics, setGauge, setTotal, setTotals } from "./metric.ts";
+import { counter, foldLabel, gauge, histogram, type OpenedMetrics, setGauge, setTotal } from "./metric.ts";
 
 /** Interval at which the delay of the event loop is measured: milliseconds. */
 const EVENT_LOOP_PROBE_MS = 500;
@@ -105,23 +105,12 @@ export function collectWatches(
   metrics: CommonMetrics,
   stats: Readonly<Record<string, ReflectorStats & { readonly objects: number }>>,
 ): void {
-  const watches = Object.entries(stats).map(([collection, each]) => [{ collection }, each] as const);
-  setTotals(
-    metrics.watchEvents,
-    watches.map(([labels, { events }]) => [labels, events]),
-  );
-  setTotals(
-    metrics.watchLists,
-    watches.map(([labels, { lists }]) => [labels, lists]),
-  );
-  setGauge(
-    metrics.watchObjects,
-    watches.map(([labels, { objects }]) => [labels, objects]),
-  );
-  setGauge(
-    metrics.watchLastEvent,
-    watches.flatMap(([labels, { lastEventMs }]) =>
-      lastEventMs === undefined ? [] : [[labels, lastEventMs / 1000] as const],
-    ),
-  );
+  const { watchEvents, watchLists, watchObjects, watchLastEvent } = metrics;
+  for (const metric of [watchEvents, watchLists, watchObjects, watchLastEvent]) metric.reset();
+  for (const [collection, { events, lists, objects, lastEventMs }] of Object.entries(stats)) {
+    watchEvents.inc({ collection }, events);
+    watchLists.inc({ collection }, lists);
+    watchObjects.set({ collection }, objects);
+    if (lastEventMs !== undefined) watchLastEvent.set({ collection }, lastEventMs / 1000);
+  }
 }

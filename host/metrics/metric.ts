@@ -18,39 +18,28 @@ const SCRAPE_SHARE_MS = 500;
 /** The media type of {@link MetricSet.render}: the text format of Prometheus. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-interface Definition<L extends string> {
+interface Definition<K extends "counter" | "gauge" | "histogram", L extends string> {
+  readonly kind: K;
   readonly name: string;
   readonly help: string;
   readonly labels: readonly L[];
 }
 
-interface CounterDefinition<L extends string> extends Definition<L> {
-  readonly kind: "counter";
-}
-
-interface GaugeDefinition<L extends string> extends Definition<L> {
-  readonly kind: "gauge";
-}
-
-interface HistogramDefinition<L extends string> extends Definition<L> {
-  readonly kind: "histogram";
+interface HistogramDefinition<L extends string> extends Definition<"histogram", L> {
   /** Upper bounds, ascending. */
   readonly buckets: readonly number[];
 }
 
-export type MetricDefinition<L extends string = string> =
-  | CounterDefinition<L>
-  | GaugeDefinition<L>
-  | HistogramDefinition<L>;
+export type MetricDefinition<L extends string = string> = Definition<"counter" | "gauge", L> | HistogramDefinition<L>;
 
 type MetricDefinitions = Readonly<Record<string, MetricDefinition>>;
 
 type Opened<M> =
   M extends HistogramDefinition<infer L>
     ? Histogram<L>
-    : M extends GaugeDefinition<infer L>
+    : M extends Definition<"gauge", infer L>
       ? Gauge<L>
-      : M extends CounterDefinition<infer L>
+      : M extends Definition<"counter", infer L>
         ? Counter<L>
         : never;
 
@@ -59,21 +48,18 @@ export type OpenedMetrics<D extends MetricDefinitions> = { readonly [K in keyof 
 /** A value with the labels of its series. */
 type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
-export function counter<L extends string = never>(
-  name: string,
-  help: string,
-  labels: readonly L[] = [],
-): CounterDefinition<L> {
-  return { kind: "counter", name, help, labels };
-}
+const simple =
+  <K extends "counter" | "gauge">(kind: K) =>
+  <L extends string = never>(name: string, help: string, labels: readonly L[] = []): Definition<K, L> => ({
+    kind,
+    name,
+    help,
+    labels,
+  });
 
-export function gauge<L extends string = never>(
-  name: string,
-  help: string,
-  labels: readonly L[] = [],
-): GaugeDefinition<L> {
-  return { kind: "gauge", name, help, labels };
-}
+export const counter = simple("counter");
+
+export const gauge = simple("gauge");
 
 export function histogram<L extends string = never>(
   name: string,

@@ -1,5 +1,5 @@
 /** Metrics of pools: counts per pool, for a bounded number of pools. */
-import { gauge, type OpenedMetrics, setGauge } from "./metric.ts";
+import { gauge, type OpenedMetrics } from "./metric.ts";
 
 /**
  * Most names in the label `pool`. Pools beyond, in the order of their names, are counted together as `_other`.
@@ -7,7 +7,8 @@ import { gauge, type OpenedMetrics, setGauge } from "./metric.ts";
  */
 export const MAX_POOL_LABELS = 500;
 
-const OTHER_POOLS = "_other";
+/** No name of a pool or a Subnet has an underscore. */
+const OTHER = "_other";
 
 const POOL_NOTE = "Generated pools are summed as `subnet/NAME`, those beyond 500 as `_other`.";
 
@@ -48,46 +49,36 @@ export function collectPools(metrics: OpenedMetrics<typeof POOL_METRICS>, pools:
   const generated = all.filter(({ subnet }) => subnet !== undefined).length;
   metrics.pools.set({ kind: "own" }, all.length - generated);
   metrics.pools.set({ kind: "generated" }, generated);
-  const sums = sumPools(all);
-  setGauge(
-    metrics.poolSize,
-    sums.map(({ pool, family, size }) => [{ pool, family }, size]),
-  );
-  setGauge(
-    metrics.poolAddresses,
-    sums.flatMap(({ pool, family, states }) =>
-      [...states].map(([state, count]) => [{ pool, family, state }, count] as const),
-    ),
-  );
-}
-
-interface PoolSum {
-  readonly pool: string;
-  readonly family: "IPv4" | "IPv6";
-  size: number;
-  readonly states: Map<string, number>;
-}
-
-/** Returns one entry for each label and family. */
-function sumPools(pools: readonly MeasuredPool[]): readonly PoolSum[] {
-  const labels = [...new Set(pools.map(labelOf))].sort();
-  const named = new Set(labels.slice(0, MAX_POOL_LABELS));
-  const sums = new Map<string, PoolSum>();
-  for (const each of pools) {
-    const label = labelOf(each);
-    const pool = named.has(label) ? label : OTHER_POOLS;
-    const family = each.family === 4 ? "IPv4" : "IPv6";
-    const key = `${family} ${pool}`;
-    const sum = sums.getOrInsertComputed(key, () => ({ pool, family, size: 0, states: new Map() }));
-    sum.size += each.size;
-    for (const [state, count] of Object.entries(each.states)) {
-      sum.states.set(state, (sum.states.get(state) ?? 0) + count);
-    }
+  metrics.poolSize.reset();
+  metrics.poolAddresses.reset();
+  const series = all.map((pool) => ({ ...pool, label: labelOf(pool) }));
+  for (const { label: pool, family, size, states } of sumSeries(series, MAX_POOL_LABELS)) {
+    metrics.poolSize.set({ pool, family }, size);
+    for (const [state, count] of Object.entries(states)) metrics.poolAddresses.set({ pool, family, state }, count);
   }
-  return [...sums.values()];
 }
 
-/** A slash and an underscore are in no name of a pool. */
+interface Series {
+  readonly label: string;
+  readonly family: 4 | 6;
+  readonly size: number;
+  readonly states: Readonly<Record<string, number>>;
+}
+
+/** Returns one entry for each label and family; those beyond the first `max` labels are summed as `_other`. */
+export function sumSeries(all: readonly Series[], max: number) {
+  const named = new Set([...new Set(all.map(({ label }) => label))].sort().slice(0, max));
+  const groups = Map.groupBy(all, ({ label, family }) => `IPv${family} ${named.has(label) ? label : OTHER}`);
+  return [...groups].map(([key, group]) => {
+    const [family = "", label = ""] = key.split(" ");
+    const states: Record<string, number> = {};
+    for (const [state, count] of group.flatMap((each) => Object.entries(each.states)))
+      states[state] = (states[state] ?? 0) + count;
+    return { label, family, size: group.reduce((sum, each) => sum + each.size, 0), states };
+  });
+}
+
+/** A slash is in no name of a pool. */
 function labelOf({ name, subnet }: MeasuredPool): string {
   return subnet === undefined ? name : `subnet/${subnet}`;
 }

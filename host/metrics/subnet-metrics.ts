@@ -1,14 +1,12 @@
 /** Metrics of Subnets: how much of each is left for pools, for a bounded number of Subnets. */
-import { byName } from "../lib/order.ts";
-import { gauge, type OpenedMetrics, setGauge } from "./metric.ts";
+import { gauge, type OpenedMetrics } from "./metric.ts";
+import { sumSeries } from "./pool-metrics.ts";
 
 /**
  * Most names in the label `subnet`. Subnets beyond, in the order of their names, are counted together as `_other`.
  * @limit
  */
 export const MAX_SUBNET_LABELS = 200;
-
-const OTHER_SUBNETS = "_other";
 
 const SUBNET_NOTE = "Subnets beyond the first 200 are summed as `_other`.";
 
@@ -34,27 +32,11 @@ export interface MeasuredSubnet {
 
 /** Sets the metrics to these Subnets. */
 export function collectSubnets(metrics: OpenedMetrics<typeof SUBNET_METRICS>, subnets: Iterable<MeasuredSubnet>): void {
-  const sums = new Map<string, { labels: { subnet: string; family: string }; size: number; states: number[] }>();
-  const sorted = [...subnets].sort(byName);
-  for (const [at, { name, family, size, states }] of sorted.entries()) {
-    // An underscore is in no name of a Subnet.
-    const labels = { subnet: at < MAX_SUBNET_LABELS ? name : OTHER_SUBNETS, family: `IPv${family}` };
-    const key = `${labels.family} ${labels.subnet}`;
-    const sum = sums.get(key) ?? { labels, size: 0, states: STATES.map(() => 0) };
-    sum.size += size;
-    sum.states = STATES.map((state, index) => (sum.states[index] ?? 0) + states[state]);
-    sums.set(key, sum);
+  metrics.subnetSize.reset();
+  metrics.subnetAddresses.reset();
+  const series = [...subnets].map((each) => ({ ...each, label: each.name }));
+  for (const { label: subnet, family, size, states } of sumSeries(series, MAX_SUBNET_LABELS)) {
+    metrics.subnetSize.set({ subnet, family }, size);
+    for (const [state, count] of Object.entries(states)) metrics.subnetAddresses.set({ subnet, family, state }, count);
   }
-  setGauge(
-    metrics.subnetSize,
-    [...sums.values()].map(({ labels, size }) => [labels, size]),
-  );
-  setGauge(
-    metrics.subnetAddresses,
-    [...sums.values()].flatMap(({ labels, states }) =>
-      STATES.map((state, index) => [{ ...labels, state }, states[index] ?? 0] as const),
-    ),
-  );
 }
-
-const STATES = ["free", "assigned", "withheld"] as const;
