@@ -614,9 +614,8 @@ export class Cluster {
    * `helm upgrade` or `helm rollback`: controllers and agents are replaced one by one, each after the one before
    * serves, until another roll-out begins. Only an upgrade replaces definitions (docs/upgrade.md).
    */
-  async rollOut(forMs: number): Promise<void> {
+  async rollOut(forMs: number, product = this.#pickProduct()): Promise<void> {
     const { time, timeline } = this.#options;
-    const product = this.#pickProduct();
     const number = ++this.#rollOuts;
     if (product === this.#newest) this.#definitions = product;
     timeline.note(`${product.version} is rolled out`);
@@ -630,6 +629,13 @@ export class Cluster {
       await machine.upgrade(forMs, product);
       for (let waits = 0; waits < READY_WAITS && !machine.isServing; waits++) await time.sleep(TICK_MS, "roll-out");
     }
+  }
+
+  /** A fleet of two versions gets one, the newest where an agent refuses the journal as it is (docs/upgrade.md). */
+  async finishRollOut(forMs: number): Promise<void> {
+    if ((this.#options.products?.length ?? 1) === 1) return;
+    await this.rollOut(forMs);
+    if (!this.nodes.every(({ machine }) => machine.isServing)) await this.rollOut(forMs, this.#newest);
   }
 
   /** The new process runs before the old one ends in order, or another one if that was killed and replaced. */

@@ -184,6 +184,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
     cluster.setReady(node.machine.name, true);
     cluster.startNode(node);
   }
+  void cluster.finishRollOut(50).catch((error: unknown) => time.uncaught.push(error));
 }
 
 /** Fewer steps and actions with which the same run still violates an invariant. */
