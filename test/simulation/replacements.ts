@@ -118,11 +118,14 @@ export class Replacements {
     });
   }
 
-  /** No machine runs without a name any more, and nothing that was begun goes on. */
+  /** No machine runs without a name any more, nothing that was begun goes on, and a pod has a NIC that can probe. */
   rest(): void {
+    const { cluster } = this.#options;
+    const [first] = cluster.workloads;
     this.#isOver = true;
     this.givenUp.clear();
-    for (const node of this.#options.cluster.nodes) node.isUnregistered = false;
+    for (const node of cluster.nodes) node.isUnregistered = false;
+    if (first !== undefined && cluster.workloads.every(({ replicas }) => replicas === 0)) cluster.scale(first, 1);
     for (const former of [...this.running]) this.#end(former);
   }
 
