@@ -88,12 +88,12 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
 }
 
 /**
- * Returns all requested addresses with their pools. Throws CniError 100 or 7 if no pool can hand one out,
- * PoolShortage if the pool has not been generated yet.
+ * Returns all requested addresses with their pools, but preferences that no pool hands out: what is retained is found
+ * without. Throws CniError 100 or 7 if no pool can hand one out, PoolShortage if the pool has not been generated yet.
  */
 export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Proposal[] {
   const byFamily = new Map<Family, Ip>();
-  return requested.map(({ ip, length, source, isReserved }) => {
+  return requested.flatMap(({ ip, length, source, isReserved, isPreference }) => {
     const first = byFamily.get(ip.family);
     if (first !== undefined) {
       const text = `${formatIp(first)} and ${formatIp(ip)}: a NIC gets one ${familyName(ip.family)} address`;
@@ -106,6 +106,7 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested:
     // The coordinator may accept now an address that it refused before, and there is no other address to try.
     const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, isReserved);
     if (found.kind === "none") {
+      if (isPreference === true) return [];
       const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);
       throw refuseRequested(ErrorCode.NoPoolMatches, source, text ?? "", forLog);
     }

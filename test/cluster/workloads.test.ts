@@ -79,6 +79,13 @@ async function only(pod: lab.LabPod, call: Parameters<typeof add>[2] = {}): Prom
   return ip;
 }
 
+async function reserve(ip: string, name: string): Promise<void> {
+  const spec = { ips: [ip], owner: { namespace: "shop", name } };
+  await world.client.create(RESERVED, { ...RESERVED_IP, metadata: { name: ip }, spec });
+  const isKnown = (node: string): boolean => world.agent(node).snapshot.reserved.some((each) => each.name === ip);
+  await until("the agents know the reservation", () => ["n1", "n2"].every(isKnown));
+}
+
 describe("retention: a pod", () => {
   it("of a StatefulSet keeps its address on another node, until the set is smaller, or gone", async () => {
     const uid = await createSet(2);
@@ -118,11 +125,7 @@ describe("retention: a pod", () => {
     const before = await only(first);
     await world.endPod(first);
     await untilStates(`${before} Kept n1`);
-    const owner = { namespace: "shop", name: "web-0" };
-    const spec = { ips: ["10.6.0.50"], owner };
-    await world.client.create(RESERVED, { ...RESERVED_IP, metadata: { name: "10.6.0.50" }, spec });
-    const isKnown = (name: string): boolean => world.agent(name).snapshot.reserved.length > 0;
-    await until("the agents know the reservation", () => ["n1", "n2"].every(isKnown));
+    await reserve("10.6.0.50", "web-0");
     const thief = await world.createPod({ name: "thief", node: "n2", annotations: { ips: [{ ipv4: "10.6.0.50" }] } });
     const text = 'pool "blue" may not hand out 10.6.0.50: ReservedIP "10.6.0.50" has it';
     await expect(add(world, thief)).rejects.toMatchObject({ code: 100, message: expect.stringContaining(text) });
@@ -131,7 +134,7 @@ describe("retention: a pod", () => {
     await world.client.delete(`${RESERVED}/10.6.0.50`);
   });
 
-  it("with an IPAMClaim keeps it for the claim, whose status says so", async () => {
+  it("with an IPAMClaim keeps it for the claim, whose status says so, also when it is reserved for another", async () => {
     const podOf = (name: string, node: string, reference: string) => {
       const networks = [{ name: "lan", interface: "net1", "ipam-claim-reference": reference }];
       return world.createPod({ name, node, annotations: { "k8s.v1.cni.cncf.io/networks": networks } });
@@ -143,8 +146,13 @@ describe("retention: a pod", () => {
     await expect.poll(() => status("web.net1"), { timeout: 30_000 }).toEqual({ ips: [`${ip}/24`], ownerPod: "a" });
     await world.endPod(first);
     await untilStates(`${ip} Kept n1`);
-    expect(await only(await podOf("b", "n2", "web.net1"), NET1)).toBe(ip);
+    const second = await podOf("b", "n2", "web.net1");
+    expect(await only(second, NET1)).toBe(ip);
     await expect.poll(() => status("web.net1"), { timeout: 30_000 }).toMatchObject({ ownerPod: "b" });
+    await world.endPod(second);
+    await reserve(ip, "other");
+    expect(await only(await podOf("c", "n2", "web.net1"), NET1)).toBe(ip);
+    await world.client.delete(`${RESERVED}/${ip}`);
   });
 });
 

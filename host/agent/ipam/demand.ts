@@ -122,10 +122,13 @@ function findNetwork({ nicsOf }: NicSettings, pod: PodSubject | undefined, ifNam
   return pod && nicsOf(pod).find((nic) => nic.ifName === ifName)?.network;
 }
 
-/** Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. */
+/**
+ * Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. A machine
+ * that migrates keeps what it has until its next start, whatever is reserved for it meanwhile.
+ */
 function requestedByName(
   snapshot: Snapshot,
-  { namespace, name: pod, subject, claims, workload }: PodIdentity,
+  { namespace, name: pod, subject, claims, workload, isMigrationTarget = false }: PodIdentity,
   ifName: string,
   requests: readonly RequestedIp[] = [],
 ): RequestedIp[] {
@@ -137,7 +140,7 @@ function requestedByName(
   const all: RequestedIp[] = [];
   for (const each of [...requests, ...byAnnotation, ...byClaim])
     if (!all.some(({ ip }) => equalIp(ip, each.ip))) all.push(each);
-  return withReserved(all, requestedByReservation(snapshot.reserved, nic));
+  return withReserved(all, isMigrationTarget ? [] : requestedByReservation(snapshot.reserved, nic));
 }
 
 /**

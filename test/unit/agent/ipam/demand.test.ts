@@ -22,15 +22,32 @@ const POD = {
 
 function claimOf(ifName: string, spec: object, status: object): NicClaim {
   const name = `web.${ifName}`;
-  const metadata = { namespace: "shop", name, uid: `uid-${name}` };
+  const managedFields = [
+    { manager: "berth-controller", subresource: "status", fieldsV1: { "f:status": { "f:ips": {} } } },
+  ];
+  const metadata = { namespace: "shop", name, uid: `uid-${name}`, managedFields };
   const claim = { metadata, spec: { network: "lab", interface: ifName, ...spec }, status };
   return { namespace: "shop", name, claim: decodeIpamClaim({ ...claim, apiVersion: "", kind: "IPAMClaim" }, name) };
 }
 
+interface Circumstances {
+  /** By NIC. */
+  readonly statuses?: Record<string, object>;
+  /** The first address of pool blue is reserved for this pod. */
+  readonly reservedFor?: string;
+  readonly isMigrationTarget?: boolean;
+}
+
 /** ADDs of the NICs, one after the other, of a pod whose NICs have IPAMClaims. Returns what is bound after each. */
-async function bound(ifNames: readonly string[], specs: Record<string, object>, statuses: Record<string, object> = {}) {
+async function bound(
+  ifNames: readonly string[],
+  specs: Record<string, object>,
+  { statuses = {}, reservedFor: name = "nobody", isMigrationTarget = false }: Circumstances = {},
+) {
   const pools = [ipPool("blue", "10.6.0.0/24"), ipPool("green", "10.7.0.0/24")];
-  const snapshot = decodedSnapshot(vendorConf("enableIPv6: false"), ...pools, POD);
+  const spec = { ips: ["10.6.0.1"], owner: { namespace: "shop", name } };
+  const reserved = { apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP", metadata: { name: "one" }, spec };
+  const snapshot = decodedSnapshot(vendorConf("enableIPv6: false"), ...pools, reserved, POD);
   const node = await openNode({ snapshot });
   const claims = new Map(
     ["eth0", "net1"].map((each) => [each, claimOf(each, specs[each] ?? {}, statuses[each] ?? {})]),
@@ -38,7 +55,7 @@ async function bound(ifNames: readonly string[], specs: Record<string, object>, 
   const { identifier } = node.ipam();
   const identify = async (...[request]: Parameters<typeof identifier.identify>) => ({
     ...identifyRequest(request, snapshot),
-    claims,
+    ...{ claims, isMigrationTarget },
   });
   const deps = node.ipam({ identifier: { ...identifier, identify } });
   const seen: string[] = [];
@@ -58,7 +75,7 @@ it.each<[what: string, ifName: string, other: string, specs: Record<string, obje
   ],
 )("the addresses of an IPAMClaim %s are claimed by that NIC's ADD alone", async (_, ifName, other, specs, statuses) => {
   const [otherName = ""] = other.split("=");
-  const [first, second] = await bound([ifName, otherName], specs, statuses);
+  const [first, second] = await bound([ifName, otherName], specs, { statuses });
   expect(first).toMatch(new RegExp(`^${ifName}=[0-9.]+$`));
   expect(second?.split(" ")).toContain(other);
 });
@@ -66,6 +83,17 @@ it.each<[what: string, ifName: string, other: string, specs: Record<string, obje
 it("those of an IPAMClaim that requests none are claimed with the first NIC's", async () => {
   const [first] = await bound(["eth0"], {});
   expect(first).toMatch(/^eth0=10\.6\.0\.\d+ net1=10\.7\.0\.\d+$/);
+});
+
+it("what is reserved for a machine is no reason to part it from what it has: not while it migrates", async () => {
+  expect((await bound(["eth0"], {}, { reservedFor: "web-0" }))[0]).toContain("eth0=10.6.0.1");
+  const [migrated] = await bound(["eth0"], {}, { reservedFor: "web-0", isMigrationTarget: true });
+  expect(migrated).toMatch(/eth0=10\.6\.0\.(?!1\b)/);
+});
+
+it("what Berth gave to an IPAMClaim, and is reserved for another pod since, is no demand", async () => {
+  const [first] = await bound(["eth0"], {}, { statuses: { eth0: { ips: ["10.6.0.1/24"] } } });
+  expect(first).toMatch(/eth0=10\.6\.0\.(?!1\b)/);
 });
 
 /**
