@@ -124,7 +124,7 @@ function findNetwork({ nicsOf }: NicSettings, pod: PodSubject | undefined, ifNam
 
 /**
  * Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. A machine
- * that migrates keeps what it has until its next start, whatever is reserved for it meanwhile.
+ * that migrates has what it had when it started, whatever is reserved or reported for it meanwhile.
  */
 function requestedByName(
   snapshot: Snapshot,
@@ -139,7 +139,7 @@ function requestedByName(
   const byClaim = named?.claim === undefined ? [] : requestedByClaim(named.claim);
   const all: RequestedIp[] = [];
   for (const each of [...requests, ...byAnnotation, ...byClaim])
-    if (!all.some(({ ip }) => equalIp(ip, each.ip))) all.push(each);
+    if (!(isMigrationTarget && each.isPreference) && !all.some(({ ip }) => equalIp(ip, each.ip))) all.push(each);
   return withReserved(all, isMigrationTarget ? [] : requestedByReservation(snapshot.reserved, nic));
 }
 

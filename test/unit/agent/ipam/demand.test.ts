@@ -85,10 +85,15 @@ it("those of an IPAMClaim that requests none are claimed with the first NIC's", 
   expect(first).toMatch(/^eth0=10\.6\.0\.\d+ net1=10\.7\.0\.\d+$/);
 });
 
-it("what is reserved for a machine is no reason to part it from what it has: not while it migrates", async () => {
+it("what is reserved for a machine, or reported of its claim, parts it from nothing while it migrates", async () => {
   expect((await bound(["eth0"], {}, { reservedFor: "web-0" }))[0]).toContain("eth0=10.6.0.1");
   const [migrated] = await bound(["eth0"], {}, { reservedFor: "web-0", isMigrationTarget: true });
   expect(migrated).toMatch(/eth0=10\.6\.0\.(?!1\b)/);
+  // The status of its claim may be one start behind.
+  const statuses = { eth0: { ips: ["10.6.0.9/24"] } };
+  expect((await bound(["eth0"], {}, { statuses }))[0]).toContain("eth0=10.6.0.9");
+  const [behind] = await bound(["eth0"], {}, { statuses, isMigrationTarget: true });
+  expect(behind).toMatch(/eth0=10\.6\.0\.(?!9\b)/);
 });
 
 it("what Berth gave to an IPAMClaim, and is reserved for another pod since, is no demand", async () => {
