@@ -15,6 +15,7 @@ const SLOW: ReadonlySet<string> = new Set<keyof typeof SCENES>([
   "answers lost",
   "a machine that boots",
   "a lost journal",
+  "a Service and a member",
 ]);
 const isQuick = (scene: string): boolean => !SLOW.has(scene);
 

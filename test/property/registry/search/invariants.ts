@@ -19,6 +19,13 @@ export function invariantsOf<Row, Memory, Spec>(
       const found = describeObject(protocol, state);
       return wrong === undefined ? undefined : `pod ${wrong.actor.uid} was answered, and the object is ${found}`;
     },
+    claimed: (state) => {
+      const { object, claimant } = state;
+      const isClaimed = object !== undefined && protocol.view(object.spec).isClaimed;
+      return claimant === "is recorded" && !isClaimed
+        ? `the Service's address is ${describeObject(protocol, state)}`
+        : undefined;
+    },
     retained: (state) => {
       const { object, isMembers } = state;
       const isRetained = object !== undefined && protocol.view(object.spec).isRetained;
@@ -48,7 +55,7 @@ function describeObject<Row, Memory, Spec>(
 /** The address is free, or explained by a live owner, a retention or a machine that answers for it. */
 export function isAtRest<Row, Memory, Spec>(
   protocol: Protocol<Row, Memory, Spec>,
-  { object, pods, machines, controlCall }: World<Row, Memory, Spec>,
+  { object, pods, machines, controlCall, claimant }: World<Row, Memory, Spec>,
 ): boolean {
   if (controlCall !== undefined) return false;
   const view = object === undefined ? undefined : protocol.view(object.spec);
@@ -56,6 +63,7 @@ export function isAtRest<Row, Memory, Spec>(
     pods.some(({ actor, sandbox }) => actor.uid === uid && sandbox?.stage === "answered" && sandbox.nic !== "without");
   const isAnswered = pods.some(({ sandbox }) => hasAddress(sandbox));
   if (view?.state === "Bound" && !view.holders.every(isLive)) return false;
+  if (view === undefined ? claimant === "has" : view.isClaimed && claimant !== "is recorded") return false;
   // What was on a machine whose name another one has waits for the member's next pod, which probes.
   const isAwaited = view?.isRetained === true && machines.some(({ link }) => link === "replaced");
   if (view?.state === "Cooling" || (view?.state === "Quarantined" && !isAnswered && !isAwaited)) return false;
@@ -76,7 +84,8 @@ export function isAtRest<Row, Memory, Spec>(
     sandbox === undefined &&
     !isElsewhere &&
     (view === undefined ||
-      (actor.isMember && (view.state === "Kept" || (view.state === "Quarantined" && !isAnswered))));
+      (actor.isMember &&
+        ((view.state === "Kept" && view.isRetained) || (view.state === "Quarantined" && !isAnswered))));
   return isRecorded !== false && machines.every(isAgreed) && !pods.some(isWaiting);
 }
 
@@ -85,7 +94,7 @@ export function keyOf<Row, Memory, Spec>(
   protocol: Protocol<Row, Memory, Spec>,
   state: World<Row, Memory, Spec>,
 ): string {
-  const { pods, machines, object, etcdCopy, late, controlCall, faults, isMembers, isTampered } = state;
+  const { pods, machines, object, etcdCopy, late, controlCall, faults, isMembers, isTampered, claimant } = state;
   const keyOfCall = (call: Call<Spec> | undefined): string => {
     if (call === undefined) return "";
     const spec = call.kind === "delete" ? "" : protocol.key.spec(call.spec);
@@ -107,7 +116,7 @@ export function keyOf<Row, Memory, Spec>(
     ...late.map(({ machine, call }) => `${machine} ${keyOfCall(call)}`).sort(),
     keyOfCall(controlCall),
     etcdCopy === undefined ? "-" : `${etcdCopy.phases.join()} ${keyOfObject(etcdCopy.object)}`,
-    [...Object.values(faults), isMembers, isTampered].join(),
+    [...Object.values(faults), isMembers, isTampered, claimant].join(),
   ];
   return withRanks(parts.join("\n"));
 }

@@ -58,7 +58,10 @@ export interface JournalOptions {
 
 const { log: LOG } = recordLog();
 
-function workloadOf({ isMember, name }: Pick<PodName, "isMember" | "name">, isMachine: boolean): Workload | undefined {
+export function workloadOf(
+  { isMember, name }: Pick<PodName, "isMember" | "name">,
+  isMachine: boolean,
+): Workload | undefined {
   if (!isMember) return undefined;
   if (isMachine) return { kind: "VirtualMachine", namespace: NAMESPACE, name: "vm", uid: "w", member: "vm" };
   return { kind: "StatefulSet", namespace: NAMESPACE, name: "web", uid: "w", member: name };

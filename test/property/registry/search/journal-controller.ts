@@ -1,4 +1,6 @@
 /** The controller's part of the protocol: check-allocation.ts around the product's table of collection. */
+
+import { dueFor } from "../../../../host/controller/claimants.ts";
 import { lostNode, stateOf } from "../../../../host/controller/gc/check-allocation.ts";
 import {
   type Action,
@@ -11,10 +13,12 @@ import {
 import { podStatus, strongestNodeStatus, strongestPodStatus } from "../../../../host/controller/gc/read-status.ts";
 import type { Holder, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import { areTwoMachines } from "../../../../host/resources/machine.ts";
-import { objectOf, SINCE } from "./journal-object.ts";
+import { keptSpec, objectOf, SINCE } from "./journal-object.ts";
 import type { ControllerTurn, Limit, NodeState, Surroundings } from "./protocol.ts";
 
 type Turn = ControllerTurn<IpAllocationSpec>;
+
+const CLAIMANT = { kind: "Service", namespace: "shop", name: "svc", member: "svc", uid: "svc", addresses: [] } as const;
 
 /** No time of the table is believed. */
 const TIMES = { intervalMs: 1, graceMs: 1, nodeLostMs: 1, cooldownMs: 1 };
@@ -42,7 +46,7 @@ function observe(object: IpAllocation, isTold: boolean, place: Surroundings<IpAl
   const isOfOther = state === "NodeLost" && spec.node !== lostNode(object);
   return {
     ...{ state, node, pod: strongestPodStatus(pods, nodes) },
-    owner: spec.workload === undefined ? "none" : "alive",
+    owner: spec.workload === undefined ? "none" : isGone(object, place) ? "gone" : "alive",
     prober: isOfOther ? (nodeOf(spec.node) === "ready" ? "ready" : "away") : "none",
     isTold,
   };
@@ -59,11 +63,24 @@ function chooseProber(object: IpAllocation, { nodes, machines }: Surroundings<Ip
   return (isReplaced ? undefined : ready.find((name) => name === lost)) ?? others[0] ?? own;
 }
 
+function isGone({ spec: { workload } }: IpAllocation, { isClaimed }: Surroundings<IpAllocationSpec>): boolean {
+  return workload?.kind === "Service" && !isClaimed;
+}
+
 /** Agents may have been told of the object before, and have done nothing. */
 export function controlTurns(place: Surroundings<IpAllocationSpec>): readonly Turn[] {
-  if (place.object === undefined) return [];
-  const object = objectOf(place.object);
-  return [false, true].flatMap((isTold) => turnOf(object, observe(object, isTold, place), place));
+  const object = place.object && objectOf(place.object);
+  const claim = place.isClaimed ? dueFor(object, [{ claimant: CLAIMANT, spec: keptSpec(CLAIMANT) }]) : undefined;
+  const own = typeof claim === "object" ? [recordTurn(claim.spec, place)] : [];
+  if (object === undefined) return own;
+  return [...own, ...[false, true].flatMap((isTold) => turnOf(object, observe(object, isTold, place), place))];
+}
+
+/** As networks/machines-controller.ts. */
+function recordTurn(spec: IpAllocationSpec, { object }: Surroundings<IpAllocationSpec>): Turn {
+  const call =
+    object === undefined ? ({ kind: "create", spec } as const) : ({ kind: "replace", spec, before: object } as const);
+  return { label: "records the Service's address", call, told: [], waitsFor: [], node: "" };
 }
 
 function turnOf(object: IpAllocation, seen: ObservedState, place: Surroundings<IpAllocationSpec>): readonly Turn[] {

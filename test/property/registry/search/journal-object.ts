@@ -1,5 +1,10 @@
 /** The product's objects for the search, and how their states are told apart. */
-import type { Holder, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import {
+  type Holder,
+  type IpAllocation,
+  type IpAllocationSpec,
+  NO_NODE,
+} from "../../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../../host/resources/member.ts";
 import { ip } from "../../../world/values.ts";
 import type { Call, Stored } from "./protocol.ts";
@@ -20,6 +25,12 @@ export function objectOf({ uid, version, spec }: Stored<Spec>): IpAllocation {
     deleting: false,
     spec,
   };
+}
+
+/** Returns the record that the controller makes for an owner without a pod. */
+export function keptSpec(workload: Workload | undefined): Spec {
+  const place = { ip: IP, addressSpace: "", prefixLength: 24, pool: "blue", node: NO_NODE, since: SINCE };
+  return { ...place, state: "Kept", holders: [], workload };
 }
 
 export function flag(isSet: boolean | undefined): string {

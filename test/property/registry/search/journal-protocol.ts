@@ -2,10 +2,10 @@
 import { mayLeak } from "../../../../host/ipam/leak.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
-import { answered, Draft, type JournalOptions, type JournalTurn } from "./journal-agent.ts";
+import { answered, Draft, type JournalOptions, type JournalTurn, workloadOf } from "./journal-agent.ts";
 import { controlTurns } from "./journal-controller.ts";
 import { keyOfMemory, keyOfRow, type Memory, startMemory } from "./journal-memory.ts";
-import { keyOfSpec } from "./journal-object.ts";
+import { keptSpec, keyOfSpec } from "./journal-object.ts";
 import type { Agent, Limit, Place, Protocol } from "./protocol.ts";
 
 type Spec = IpAllocationSpec;
@@ -84,8 +84,10 @@ export function journalProtocol(options: JournalOptions): Protocol<Allocation, M
     control: controlTurns,
     view: ({ state, holders, workload }) => ({
       ...{ state, holders: holders.map(({ podUid }) => podUid) },
-      isRetained: workload !== undefined && state !== "Cooling",
+      isRetained: workload !== undefined && workload.kind !== "Service" && state !== "Cooling",
+      isClaimed: workload?.kind === "Service" && state === "Kept",
     }),
+    kept: (member) => keptSpec(workloadOf(member, options.isMachine)),
     holderOf: ({ state, owner }) => (state === "Bound" ? owner : undefined),
     key: { row: keyOfRow, memory: keyOfMemory, spec: keyOfSpec },
   };

@@ -10,7 +10,7 @@ export function personSteps<Row, Memory, Spec>(
   believed: ReadonlySet<Assumption>,
   state: World<Row, Memory, Spec>,
 ): Step<World<Row, Memory, Spec>>[] {
-  const { object, etcdCopy, faults, machines, pods, late } = state;
+  const { object, etcdCopy, faults, machines, pods, late, claimant } = state;
   const tampered = { isTampered: true, isMembers: false };
   const steps: Step<typeof state>[] = [];
   const step = (label: string, next: typeof state): void => void steps.push({ label, next, isCalm: false });
@@ -20,6 +20,8 @@ export function personSteps<Row, Memory, Spec>(
     late.length > 0;
   if (faults.handDelete > 0 && object !== undefined && !(believed.has("recreated") && isAsking))
     step("a person deletes the object", { ...spend(state, "handDelete"), object: undefined, ...tampered });
+  if (faults.claim > 0 && claimant !== "gone")
+    step("a Service says that it has it", { ...spend(state, "claim"), claimant: claimant === "none" ? "has" : "gone" });
   if (faults.restore === 0) return steps;
   if (etcdCopy === undefined && object !== undefined)
     step("etcd is copied", { ...state, etcdCopy: { object, phases: pods.map(({ phase }) => phase) } });
@@ -46,6 +48,16 @@ function restore<Row, Memory, Spec>(
     return { ...pod, phase: isNew ? "gone" : phase };
   });
   return { ...state, object, pods, etcdCopy: undefined };
+}
+
+/** The record says that it is the Service's. */
+export function withClaimRecorded<Row, Memory, Spec>(
+  { view }: Pick<Protocol<Row, Memory, Spec>, "view">,
+  step: Step<World<Row, Memory, Spec>>,
+): Step<World<Row, Memory, Spec>> {
+  const { object, claimant } = step.next;
+  if (claimant !== "has" || object === undefined || !view(object.spec).isClaimed) return step;
+  return { ...step, next: { ...step.next, claimant: "is recorded" } };
 }
 
 /** The record may be right again; one of a NIC that was released, and is still there, is not made again. */

@@ -50,6 +50,8 @@ export type NodeState = "there" | "lost" | "off" | "absent";
 /** Everything that can be read, as it is now. */
 export interface Surroundings<Spec> {
   readonly object: Stored<Spec> | undefined;
+  /** Whether the Service says that it has the address. */
+  readonly isClaimed: boolean;
   /** Returns the UID of the pod that has the name in the API server. */
   readonly uidOf: (name: string) => string | undefined;
   readonly nodes: ReadonlyMap<string, NodeState>;
@@ -115,6 +117,8 @@ export interface View {
   readonly holders: readonly string[];
   /** Whether it is the member's, whose next pod gets it. */
   readonly isRetained: boolean;
+  /** Whether it is the Service's. */
+  readonly isClaimed: boolean;
 }
 
 export interface Protocol<Row, Memory, Spec> {
@@ -142,6 +146,8 @@ export interface Protocol<Row, Memory, Spec> {
   /** Returns the controller's possible turns; the next look shows what its call came to. */
   readonly control: (place: Surroundings<Spec>) => readonly ControllerTurn<Spec>[];
   readonly view: (spec: Spec) => View;
+  /** The record that a controller has made for the member before its first pod. */
+  readonly kept: (member: PodName) => Spec;
   /** Returns the UID of the pod to which the row binds the address; undefined if it binds it to none. */
   readonly holderOf: (row: Row) => string | undefined;
   /** Returns texts that are equal if the values are, apart from the numbers, which are written as `#1`. */

@@ -38,6 +38,14 @@ export const SCENES = {
   "a machine that boots": { cast: MEMBERS, faults: { forceDelete: 1, reboot: 1 } },
   "a machine that is off": { cast: MEMBERS, faults: { cut: 1, taint: 1 } },
   "a migration": { cast: LAUNCHERS, faults: EACH_ONCE, isSingle: true, isMachine: true },
+  "a Service": { cast: PLAIN, faults: { claim: 2 } },
+  "a Service and a pod's answers lost": { cast: [plain("p", "a")], faults: { claim: 2, unanswered: 1 } },
+  "a Service and a member": { cast: MEMBERS, faults: { claim: 2, forceDelete: 1, cut: 1 } },
+  "a member and a record before it": {
+    cast: [...MEMBERS, plain("q", "b")],
+    faults: { forceDelete: 1 },
+    isKept: true,
+  },
   "a record deleted by hand": { cast: PLAIN, faults: { handDelete: 1 } },
   "a restored etcd": { cast: PLAIN, faults: { restore: 1 } },
 } as const satisfies Record<string, Scene>;

@@ -51,11 +51,13 @@ export interface Faults {
   readonly handDelete: number;
   /** etcd is restored to an older state, with its pods and resource versions. */
   readonly restore: number;
+  /** A Service says that it has the address, or is gone. */
+  readonly claim: number;
 }
 
 export const NO_FAULTS: Faults = {
   ...{ kill: 0, journalLost: 0, journalOld: 0, unanswered: 0, forceDelete: 0, cut: 0, replace: 0, restart: 0 },
-  ...{ elsewhere: 0, reboot: 0, taint: 0, handDelete: 0, restore: 0 },
+  ...{ elsewhere: 0, reboot: 0, taint: 0, handDelete: 0, restore: 0, claim: 0 },
 };
 
 export interface Actor extends PodName {
@@ -69,6 +71,8 @@ export interface Scene {
   readonly isSlow?: boolean;
   /** One fault of all. */
   readonly isSingle?: boolean;
+  /** The record is there before the member's first pod. */
+  readonly isKept?: boolean;
   /** Members are launchers of a virtual machine, which migrates from one to the other. */
   readonly isMachine?: boolean;
 }
@@ -111,8 +115,10 @@ export interface World<Row, Memory, Spec> {
   readonly controlCall?: Call<Spec> | undefined;
   readonly faults: Faults;
   readonly isSingle: boolean;
-  /** The member has been answered with the address. */
+  /** The member has been answered with the address, or it was kept for it. */
   readonly isMembers: boolean;
+  /** Whether the Service says that it has the address, and whether the record has said so, too. */
+  readonly claimant: "none" | "has" | "is recorded" | "gone";
   /** The object was deleted by hand, or restored, and the record is not right again. */
   readonly isTampered: boolean;
   readonly etcdCopy?:

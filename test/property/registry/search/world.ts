@@ -4,7 +4,7 @@
  */
 
 import { invariantsOf, isAtRest, keyOf } from "./invariants.ts";
-import { personSteps, withTamperingEnded } from "./person.ts";
+import { personSteps, withClaimRecorded, withTamperingEnded } from "./person.ts";
 import type { Agent, Answer, Call, Limit, Nic, NodeState, Place, Protocol, Surroundings, Turn } from "./protocol.ts";
 import type { Step, System } from "./search.ts";
 import {
@@ -42,7 +42,7 @@ export async function openWorld<Row, Memory, Spec>(
     machines: [],
     ...{ object: undefined, late: [] },
     ...{ faults: { ...NO_FAULTS, ...scene.faults }, isSingle: scene.isSingle ?? false, last: 0 },
-    ...{ isMembers: false, isTampered: false },
+    ...{ isMembers: scene.isKept === true, isTampered: false, claimant: "none" },
   };
 
   function surroundings(state: State, next: () => number): Surroundings<Spec> {
@@ -51,7 +51,15 @@ export async function openWorld<Row, Memory, Spec>(
     );
     // The last one of a name has registered under it.
     const machines = new Map(state.machines.map(({ name }, machine) => [name, String(machine)]));
-    return { object: state.object, uidOf: (name) => uidOf(state, name), nodes: new Map(nodes), machines, next };
+    const isClaimed = state.claimant === "has" || state.claimant === "is recorded";
+    return {
+      object: state.object,
+      isClaimed,
+      uidOf: (name) => uidOf(state, name),
+      nodes: new Map(nodes),
+      machines,
+      next,
+    };
   }
 
   /** Runs a turn at a place; twice if the turn probes and a NIC that answers may seem silent. */
@@ -366,7 +374,7 @@ export async function openWorld<Row, Memory, Spec>(
       const sender = state.machines[machine]?.name ?? "controller";
       all.push({ label: `the late ${call.kind} of ${sender} arrives: ${answer.kind}`, next, isCalm: true });
     }
-    return all.map((step) => withTamperingEnded(protocol, step));
+    return all.map((step) => withClaimRecorded(protocol, withTamperingEnded(protocol, step)));
   }
 
   /** The agents have started and compared before anything happens. */
@@ -374,7 +382,10 @@ export async function openWorld<Row, Memory, Spec>(
     const machines = ["a", "b"].map((name): Machine<Row, Memory, Spec> => {
       return { name, link: "there", row: undefined, memory: protocol.start(undefined, name) };
     });
-    let state: State = { ...empty, machines };
+    const [member] = scene.cast;
+    const kept =
+      scene.isKept === true && member !== undefined ? { uid: 1, version: 2, spec: protocol.kept(member) } : undefined;
+    let state: State = { ...empty, machines, object: kept, last: 2 };
     for (const [machine, found] of machines.entries()) {
       const agent = agentOf(found);
       if (agent === undefined) continue;
