@@ -23,6 +23,7 @@ import { LATE_MS, Network } from "./network.ts";
 import { NicLife } from "./nic-life.ts";
 import { type Product, THIS_PRODUCT } from "./product.ts";
 import { Replacements } from "./replacements.ts";
+import { RESTED_MS, Reservations } from "./reservations.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
 import { generatedOf, SubnetLedger } from "./subnet-ledger.ts";
 import { TENANT, Tenant, type TenantLimits } from "./tenant.ts";
@@ -37,13 +38,15 @@ import {
   LISTED,
   namesOf,
   networksOf,
+  pinsOf,
   replicaSetObjects,
+  STATUS_OF_BERTH,
   setObject,
   uidOf,
   type Workload,
 } from "./workload.ts";
 
-/** The cluster has no Services and no scheduling gates, and recorded histories stay as they are. */
+/** The cluster has no EndpointSlices of Services and no scheduling gates. */
 function simulatedControllers({ CONTROLLERS }: Product): Product["CONTROLLERS"] {
   const { services: _services, gates: _gates, ...simulated } = CONTROLLERS;
   return simulated;
@@ -91,6 +94,7 @@ export function openSimulatedController(
 export const PODS = "/api/v1/namespaces/shop/pods";
 export const NODES = "/api/v1/nodes";
 export const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
+const SERVICES = "/api/v1/namespaces/shop/services";
 const LISTED_SETS = `/apis/${LISTED.apiVersion}/namespaces/shop/statefulsets`;
 export const DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments";
 export const REPLICA_SETS = "/apis/apps/v1/namespaces/shop/replicasets";
@@ -158,6 +162,7 @@ export const SERVES: Served = {
     [MACHINES]: { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine" },
     [INSTANCES]: { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance" },
   }),
+  [SERVICES]: { apiVersion: "v1", kind: "Service", everywhere: everywhere(SERVICES) },
   [LEASES]: {
     apiVersion: "coordination.k8s.io/v1",
     kind: "Lease",
@@ -187,6 +192,12 @@ const NODE_GRACE_MS = 10_000;
 /** Time for which it may be not ready before its pods are evicted: milliseconds. */
 const EVICTION_MS = 20_000;
 const TICK_MS = 250;
+/**
+ * A claim that was under way when its agent was told of a pool or a reservation is answered within: milliseconds; where
+ * answers are lost, within the second.
+ */
+const CLAIMED_MS = 3_000;
+const CLAIMED_LATE_MS = 15_000;
 /** Time for which a roll-out waits for a new controller, and ticks for which it waits for a new agent. */
 const READY_MS = 2_000;
 const READY_WAITS = 40;
@@ -238,6 +249,8 @@ export interface ClusterShape {
   readonly paths?: readonly Paths[];
   /** Virtual machines have the addresses themselves, behind a bridge in their pod. */
   readonly hasBridges?: boolean;
+  /** So many addresses of each family are only their owners'; Services and Nodes have some, too. */
+  readonly owned?: number;
   /** A network `red` has pools of the same prefixes in an address space of its own. */
   readonly hasSpaces?: boolean;
 }
@@ -247,6 +260,8 @@ interface ClusterOptions {
   readonly timeline: Timeline;
   readonly shape: ClusterShape;
   readonly cniConfDirectory: string;
+  /** Of packages. */
+  readonly controllers?: Product["CONTROLLERS"];
   /** Versions of agents and controllers, the newest one first; absent: this one. */
   readonly products?: readonly Product[];
 }
@@ -282,6 +297,8 @@ export class Cluster {
   readonly thief: Thief | undefined;
   /** Undefined without any. */
   readonly virtualMachines: VirtualMachines | undefined;
+  /** Undefined unless addresses are reserved for owners. */
+  readonly reservations: Reservations | undefined;
   readonly nodes: readonly Node[];
   readonly replacements: Replacements;
   /** With those that have lost their names to others. */
@@ -325,6 +342,8 @@ export class Cluster {
   readonly #staticPods = new Map<string, PodObject>();
   /** Workloads' objects as they were last written, by path. */
   readonly #objects = new Map<string, string>();
+  /** Of pools, by node. */
+  readonly #nodeAddresses = new Map<string, string | undefined>();
   /** Each family's pool as it was last named. */
   readonly pools: Record<Family, string> = { blue: "blue", six: "six" };
 
@@ -341,6 +360,8 @@ export class Cluster {
       keepsOwn: shape.hasStaticPods && shape.subnets === undefined,
       isRunning,
       lateMs: shape.lateMs ?? LATE_MS,
+      knownMs: (node: string, atMs: number) => this.knownMs(node, atMs),
+      mayChange: (key: string, address?: string) => this.reservations?.mayChange(key, address) === true,
       sharing: {
         identityOf: (pod: string) => this.virtualMachines?.identityOf(pod) ?? pod,
         mayShare: (one: Nic, other: Nic) => this.virtualMachines?.mayShare(one, other) === true,
@@ -398,29 +419,29 @@ export class Cluster {
         limits: shape.tenant,
         workloads: this.workloads,
         victims: () => [...this.pods, ...this.staticPods],
-        newUid: () => `p${++this.#lastUid}`,
+        newUid: () => this.newUid(),
         isServed: () => this.hasLeader,
       });
     if (shape.virtualMachines !== undefined)
       this.virtualMachines = new VirtualMachines({
-        nowMs: () => time.nowMs,
-        server: this.server,
+        cluster: this,
         collections: { pods: PODS, machines: MACHINES, instances: INSTANCES, claims: CLAIMS },
-        random: this.#plane.random,
         count: shape.virtualMachines,
         wishesOf: (number, nic) => {
           const wish = number + nic * MACHINES_MOST;
           return [`10.6.255.${wish}`, `fd00::ff${wish.toString(16).padStart(2, "0")}`];
         },
         wishPools: { ipv4: ["blue", "wish4"], ipv6: ["six", "wish6"] },
-        newUid: () => `p${++this.#lastUid}`,
-        pods: () => this.pods,
-        readyNodes: () => this.#readyNodes,
-        isUp: (uid) => this.nodes.some(({ kubelet }) => kubelet?.runs(uid) === true),
-        remove: (name) => this.deletePod(name),
-        finish: (name) => this.finishPod(name),
-        forgetMember: (member) => this.ledger.forgetMember(member),
       });
+    if (shape.owned !== undefined) {
+      const last = poolSize - shape.owned;
+      const all = FAMILIES.map((family) => numbers.map((each) => addressAt(family, each)));
+      this.reservations = new Reservations({
+        cluster: this,
+        collections: { pods: PODS, reserved: RESERVED, services: SERVICES },
+        addresses: all.map((each) => ({ open: each.slice(0, last), closed: each.slice(last) })),
+      });
+    }
     const { paths = ["containers"], hasBridges = false } = shape;
     this.nics = new NicLife({
       ...{ time, timeline, hasBridges },
@@ -455,9 +476,44 @@ export class Cluster {
     this.replacements = new Replacements({ time, process: this.#plane, cluster: this, newMachine });
   }
 
+  get nowMs(): number {
+    return this.#options.time.nowMs;
+  }
+
+  /** The Node's status says that it has the address, or none. */
+  setAddress(name: string, address: string | undefined): void {
+    this.#nodeAddresses.set(name, address);
+    const before = this.server.collection(NODES).get(name);
+    if (before !== undefined) this.server.put(NODES, name, { ...before, status: this.#statusOf(name, before) });
+  }
+
+  /** When a node's agent knows of a pool or reservation that was written then, and nothing of before is under way. */
+  knownMs(node: string, atMs: number): number {
+    const toldMs = [POOLS, RESERVED].map((path) => this.network.toldMs(node, path, atMs));
+    return Math.max(...toldMs) + (this.#options.shape.owned === undefined ? CLAIMED_MS : CLAIMED_LATE_MS);
+  }
+
+  /** A launcher's machine or IPAMClaim, a Deployment, or the pod; what requests another address has none. */
+  ownerOf(pod: PodObject, ifName: string): string | undefined {
+    if (this.virtualMachines?.isLauncher(pod.name) === true) return this.virtualMachines.ownerOf(pod, ifName);
+    const workload = this.workloads.find(({ name }) => pod.name.startsWith(`${name}-`));
+    if (workload === undefined || workload.annotations !== undefined) return undefined;
+    if (workload.hasClaim === true && ifName !== "eth0") return claimName(pod.name, ifName);
+    return workload.isGenerated === true ? workload.name : pod.name;
+  }
+
   /** Addresses of each family. */
   get poolSize(): number {
     return this.#options.shape.poolSize;
+  }
+
+  newUid(): string {
+    return `p${++this.#lastUid}`;
+  }
+
+  /** Whether the pod with this UID runs, with all of its NICs. */
+  runs(uid: string): boolean {
+    return this.nodes.some(({ kubelet }) => kubelet?.runs(uid) === true);
   }
 
   get random(): Seeded {
@@ -489,6 +545,18 @@ export class Cluster {
         server.put(POOLS, family, { metadata: { generation: 1 }, spec: this.#specOf(family) });
       if (shape.virtualMachines !== undefined) this.#putWishes();
       if (shape.hasSpaces === true) this.#putSpace("red");
+      if (shape.owned !== undefined) {
+        this.reserve(
+          Array.from({ length: shape.owned }, (_, at) => shape.poolSize - at),
+          false,
+        );
+        const ranges = { blue: "10.6.254.1-10.6.254.20", six: "fd00::fe01-fd00::fe14" };
+        for (const family of FAMILIES)
+          server.put(POOLS, `pin-${family}`, {
+            metadata: { generation: 1 },
+            spec: { subnet: POOL_NETWORKS[family], ips: [ranges[family]] },
+          });
+      }
       for (const name of shape.virtualMachines === undefined ? ["lan2"] : ["lan", "lan2"]) {
         const config = JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plainConf(name)] });
         server.put(DEFINITIONS, name, { metadata: { namespace: "shop" }, spec: { config } });
@@ -545,7 +613,8 @@ export class Cluster {
       for (const [ifName, network] of nics.slice(1)) {
         const claim = claimName(`${name}-0`, ifName);
         const spec = { network, interface: ifName };
-        server.put(CLAIMS, claim, { metadata: { uid: `claim-${claim}`, namespace: "shop" }, spec });
+        const metadata = { uid: `claim-${claim}`, namespace: "shop", managedFields: STATUS_OF_BERTH };
+        server.put(CLAIMS, claim, { metadata, spec });
       }
     }
   }
@@ -578,7 +647,8 @@ export class Cluster {
     process.isOfLastRelease = product !== THIS_PRODUCT;
     if (process.isOfLastRelease) timeline.note(`${name} is of ${product.version}`);
     const running = openSimulatedController(product, {
-      ...{ time, process, network: this.network, controllers: simulatedControllers(product) },
+      ...{ time, process, network: this.network },
+      controllers: { ...simulatedControllers(product), ...this.#options.controllers },
       ...(poolEventsPerSecond === undefined ? {} : { poolEventsPerSecond }),
     });
     this.#controllers.push({ process, running });
@@ -661,6 +731,32 @@ export class Cluster {
     this.startController();
   }
 
+  /** Whoever sends the write of that number from now on is killed when it has been carried out. */
+  killAtWrite(number: number): void {
+    let left = number;
+    this.network.onWrite = ({ name }) => {
+      if (--left > 0) return;
+      this.network.onWrite = () => {};
+      const [, host] = /^agent of (\S+)/.exec(name) ?? [];
+      const { machine } = this.nodes.find((each) => each.machine.host === host) ?? {};
+      if (machine === undefined) return this.killController();
+      machine.kill();
+      this.#options.time.schedule(1_000, "an agent starts again", this.#plane, () => machine.start());
+    };
+  }
+
+  /** No machine and no controller reaches the API server for so long. */
+  cutAll(forMs: number): void {
+    const all = [
+      ...this.nodes.map(({ machine }) => machine.host),
+      ...this.#controllers.map(({ process }) => process.name),
+    ];
+    for (const each of all) this.cut(each);
+    this.#options.time.schedule(forMs, "the API server is back", this.#plane, () => {
+      for (const each of all) this.heal(each);
+    });
+  }
+
   /** Sets the amount by which one controller's wall clock is ahead: milliseconds. */
   setControllerClock(random: Seeded, offsetMs: number): void {
     random.pick(this.#controllers).process.wallOffsetMs = offsetMs;
@@ -674,7 +770,10 @@ export class Cluster {
   /** Whether a controller leads, does not stand still, and has answers. */
   get hasLeader(): boolean {
     const isHeld = (process: Process): boolean =>
-      process.isDead || process.pausedUntilMs > this.#options.time.nowMs || this.network.isStalled(process);
+      process.isDead ||
+      process.pausedUntilMs > this.#options.time.nowMs ||
+      this.network.cutOff.has(process.name) ||
+      this.network.isStalled(process);
     return this.#controllers.some(({ process, running }) => running.status.isLeading && !isHeld(process));
   }
 
@@ -913,17 +1012,31 @@ export class Cluster {
       .catch(() => {});
   }
 
-  /** No pod but the owner, whose address is the first, gets any of them until `isOver`. */
-  reserve(numbers: readonly number[], isOver: boolean, owner?: string): void {
+  /** No pod gets any of them until `isOver`. */
+  reserve(numbers: readonly number[], isOver: boolean): void {
     for (const family of FAMILIES) {
       const ips = numbers.map((each) => addressAt(family, each));
-      const put = (name: string, spec: object) =>
-        this.server.put(RESERVED, name, { metadata: { generation: 1 }, spec });
-      if (isOver) for (const name of ["reserved", "owned"]) this.server.remove(`${name}-${family}`, RESERVED);
-      else put(`reserved-${family}`, { ips });
-      if (owner !== undefined)
-        put(`owned-${family}`, { ips: ips.slice(0, 1), owner: { namespace: "shop", name: owner } });
+      if (isOver) this.server.remove(`reserved-${family}`, RESERVED);
+      else this.server.put(RESERVED, `reserved-${family}`, { metadata: { generation: 1 }, spec: { ips } });
     }
+  }
+
+  /** Owners have what they are to have, as far as no other one has it. */
+  restReservations(): void {
+    const { reservations } = this;
+    if (reservations === undefined) return;
+    reservations.rest();
+    for (const workload of this.workloads) if (workload.name === "lend") workload.replicas = 0;
+    this.#options.time.schedule(RESTED_MS, "owners restart", this.#plane, () => {
+      for (const { name } of reservations.giveUp()) this.deletePod(name);
+    });
+  }
+
+  /** The workload's template names other addresses. */
+  pinAnew(workload: Workload): void {
+    workload.version = (workload.version ?? 1) + 1;
+    workload.annotations = pinsOf(workload);
+    this.#putWorkload(workload);
   }
 
   /** All pools have all of their addresses again. */
@@ -932,7 +1045,7 @@ export class Cluster {
     this.reserve([], true);
   }
 
-  /** The addresses that pods may get now. */
+  /** The addresses that pods may get now, if only their owners. */
   #usable(): ReadonlySet<string> {
     const usable = new Set<string>();
     for (const { metadata, spec } of this.server.collection(POOLS).values()) {
@@ -948,8 +1061,12 @@ export class Cluster {
         }
       }
     }
-    for (const { spec } of this.server.collection(RESERVED).values())
-      for (const address of spec.ips as readonly string[]) usable.delete(address);
+    const reserved = [...this.server.collection(RESERVED).values()];
+    for (const isOwned of [false, true])
+      for (const { spec } of reserved.filter(({ spec }) => (spec.owner !== undefined) === isOwned))
+        for (const address of spec.ips as readonly string[])
+          if (isOwned) usable.add(address);
+          else usable.delete(address);
     return usable;
   }
 
@@ -1014,10 +1131,15 @@ export class Cluster {
     const conditions = [{ type: "Ready", status: isReady ? "True" : "Unknown" }];
     const node = this.nodes.find(({ machine }) => machine.name === name);
     const uid = `node-${name}${"-again".repeat(node?.registrations ?? 0)}`;
-    const status = { conditions, ...this.#nodeInfoOf(node?.machine) };
+    const status = this.#statusOf(name, { status: { conditions, ...this.#nodeInfoOf(node?.machine) } });
     const before = this.server.collection(NODES).get(name)?.metadata;
     const annotations = before?.uid === uid ? before.annotations : undefined;
     this.server.put(NODES, name, { metadata: { uid, labels: {}, annotations }, spec: { taints }, status });
+  }
+
+  #statusOf(name: string, { status }: Pick<StoredObject, "status">): object {
+    const address = this.#nodeAddresses.get(name);
+    return { ...status, addresses: address === undefined ? undefined : [{ type: "InternalIP", address }] };
   }
 
   #nodeInfoOf(machine: Machine | undefined): object {
@@ -1088,6 +1210,7 @@ export class Cluster {
         if (pod.namespace === "shop") this.ledger.refused(pod, error, [...this.expected, ...this.staticPods]);
       },
       shown: (pod, ifName, addresses) => {
+        this.reservations?.shown(pod, ifName, addresses);
         if (pod.namespace !== "shop")
           return this.ledger.shown({ ...pod, name: `${pod.namespace}/${pod.name}` }, ifName, addresses, false);
         if (this.virtualMachines?.isLauncher(pod.name) === true) {
@@ -1201,6 +1324,7 @@ export class Cluster {
       if (after === undefined && before !== undefined) keepCopy(this.#deleted, before);
       if (before?.spec.state === "Bound" && after?.spec.state !== "Bound") keepCopy(this.#former, before);
       this.ledger.written(before, after, this.#isByHand, this.network.writer);
+      this.reservations?.recorded(addressOf(metadata.name), before, after);
       this.subnetLedger?.allocationWritten(addressOf(metadata.name), after);
       this.tenant?.allocationWritten(addressOf(metadata.name), before, after);
       if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);
@@ -1261,6 +1385,8 @@ export class Cluster {
       this.#checkWebhook();
       this.subnetLedger?.check();
       this.tenant?.check();
+      const isLed = this.hasLeader && time.nowMs - this.#ledSinceMs > COMPARED_MS;
+      this.reservations?.check(isLed, this.#isAllActing);
       await time.sleep(TICK_MS, "control plane");
     }
   }
@@ -1334,7 +1460,7 @@ export class Cluster {
     }
   }
 
-  get #readyNodes(): readonly string[] {
+  get readyNodes(): readonly string[] {
     const isReady = ({ silentSinceMs, isUnregistered }: Node): boolean =>
       silentSinceMs === undefined && !isUnregistered;
     return this.nodes.filter(isReady).map(({ machine }) => machine.name);
@@ -1351,13 +1477,13 @@ export class Cluster {
 
   #create(workload: Workload, name: string): void {
     const { nics } = workload;
-    const ready = this.#readyNodes;
+    const ready = this.readyNodes;
     if (ready.length === 0) return;
     const nodeName = this.random.pick(ready);
     const controller = controllerOf(workload);
     this.server.put(PODS, name, {
       metadata: {
-        uid: `p${++this.#lastUid}`,
+        uid: this.newUid(),
         namespace: "shop",
         finalizers: [KUBELET],
         annotations: { ...annotationsOf(workload), ...networksOf(workload) },

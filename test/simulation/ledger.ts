@@ -44,11 +44,6 @@ const IDLE_MS = 15_000;
 const OWN_MS = 3_000;
 /** A machine that leaves may have been heard so long ago, by a node that was on since: milliseconds. */
 const HEARD_MS = 10_000;
-/**
- * After the last change of its family's pools no pod gets an address later than this that none of them gives:
- * milliseconds (pool-changes).
- */
-const OUTSIDE_MS = 3_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
 /**
@@ -94,6 +89,10 @@ interface LedgerOptions {
   /** A write may be carried out so long after its caller ended: milliseconds. */
   readonly lateMs: number;
   readonly sharing?: Sharing;
+  /** When a node's agent knows of a pool or reservation that was written then, and nothing of before is under way. */
+  readonly knownMs: (node: string, atMs: number) => number;
+  /** Whether the member's NIC may have the address, or any, in place of one that it had; by {@link memberKey}. */
+  readonly mayChange?: (key: string, address?: string) => boolean;
 }
 
 /** Pods of one virtual machine. */
@@ -482,7 +481,7 @@ export class Ledger implements Segment {
     if (addresses.length !== 2 || new Set(families).size !== 2)
       this.problems.push(`${name} (${uid}) got ${addresses.join(" ")} for ${ifName}: one of each family was due`);
     for (const address of addresses) this.#holds.delete(address);
-    for (const address of addresses) this.#requirePool({ name, uid }, ifName, address);
+    for (const address of addresses) this.#requirePool({ name, uid, node }, ifName, address);
     if (this.#options.keepsOwn) this.#requireOwn({ name, uid, node }, ifName, addresses);
     this.#requireFree({ name, uid }, ifName, addresses);
     if (!isMember) return;
@@ -504,7 +503,8 @@ export class Ledger implements Segment {
         this.#members.set(key, address);
         const isUndecided = undecided?.has(had) === true && undecided.has(address);
         const leftBehind = this.#leftBehindOf(key);
-        const mayReturn = leftBehind.has(address) && !this.#isMigrating(had, uid);
+        const isOther = leftBehind.has(address) || this.#options.mayChange?.(key, address) === true;
+        const mayReturn = isOther && !this.#isMigrating(had, uid);
         // Two addresses of the member are retained until one of them counts as surplus.
         if (isUndecided || this.#isLeftBehind(had) || mayReturn) leftBehind.add(had);
         else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
@@ -518,10 +518,21 @@ export class Ledger implements Segment {
    */
   #requireFree({ name, uid }: Pick<PodObject, "name" | "uid">, ifName: string, addresses: readonly string[]): void {
     for (const [key, had] of this.#members) {
-      if (!key.startsWith("vm-") || !addresses.includes(had) || key === memberKey(name, ifName, had)) continue;
+      if (
+        this.#options.mayChange?.(key) === true ||
+        !key.startsWith("vm-") ||
+        !addresses.includes(had) ||
+        key === memberKey(name, ifName, had)
+      )
+        continue;
       if (!this.#isLeftBehind(had) && !this.#leftBehindOf(key).has(had))
         this.problems.push(`${name} (${uid}) got ${had} for ${ifName}, which is ${key}'s`);
     }
+  }
+
+  /** Returns what the API server has of the address. */
+  recordOf(address: string): Spec | undefined {
+    return this.#objects.get(address);
   }
 
   /** Returns the addresses of the NIC. */
@@ -531,14 +542,14 @@ export class Ledger implements Segment {
   }
 
   /** A pod may keep what it had, but gets nothing that is in no pool (pool-changes). */
-  #requirePool({ name, uid }: Pick<PodObject, "name" | "uid">, ifName: string, address: string): void {
+  #requirePool({ name, uid, node }: Pick<PodObject, "name" | "uid" | "node">, ifName: string, address: string): void {
     const key = `${uid} ${ifName} ${address}`;
     const sinceMs = this.#outsideSinceMs.get(address);
     const isNew = !this.#everHad.has(key);
     this.#everHad.add(key);
     // An ADD that is under way during a change may meet a pool of before with ranges of after.
     const changedMs = Math.max(sinceMs ?? 0, this.#poolsChangedMs.get(familyOf(address)) ?? 0);
-    if (sinceMs === undefined || !isNew || this.#options.nowMs() - changedMs < OUTSIDE_MS) return;
+    if (sinceMs === undefined || !isNew || this.#options.nowMs() < this.#options.knownMs(node, changedMs)) return;
     this.problems.push(`${name} (${uid}) got ${address} for ${ifName}, which no pool gives to pods`);
   }
 

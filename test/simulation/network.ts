@@ -102,6 +102,8 @@ export class Network {
   writer = "";
   /** Time that a loaded server needs to send the events of the write that it carries out: milliseconds. */
   deliveryMs = 0;
+  /** Told of a request for a write that was carried out, and not answered yet. */
+  onWrite: (process: Process) => void = () => {};
   /** Told of a write that its kind or a policy refuses. */
   onRefused: (text: string) => void = () => {};
   /** Requests that were carried out, by method and collection. */
@@ -427,6 +429,7 @@ class Connection implements Exchanges {
       const answering = this.#options.server.client(undefined, undefined, this.#writer).call(request);
       this.#network.writer = "";
       const object = await answering;
+      if (request.method !== "GET") this.#network.onWrite(this.#process);
       const head = { status: request.method === "POST" ? 201 : 200, text: JSON.stringify(object) };
       return this.#network.faults.staleList > 0 && isWatchedList(request) ? this.#staleOr(request, head) : head;
     } catch (error) {

@@ -5,12 +5,12 @@ import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./clust
 import { DAMAGE, DAMAGE_AND_KILL, DAMAGE_INDEX } from "./damaged-journals.ts";
 import type { KubeletFaults } from "./kubelet.ts";
 import { keepWrites, recreateKind, restoreLater } from "./made-anew.ts";
-import type { Nic, Paths } from "./namespaces.ts";
+import type { Nic } from "./namespaces.ts";
 import { type NetworkFaults, NO_FAULTS, VERY_LATE_MS } from "./network.ts";
 import { RECREATE_NODE, REPLACE_OFF, REPLACE_RUNNING } from "./replacements.ts";
 import { RESTART_CONTAINERS } from "./simulated-spool.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
-import type { Workload } from "./workload.ts";
+import { PIN_POOLS, pinsOf, type Workload } from "./workload.ts";
 
 /** Something that happens to the cluster; what it is told, a seed of its own decides. */
 export interface Action {
@@ -28,10 +28,8 @@ interface Profile {
   readonly spare?: number;
   /** See {@link actionsOf}. */
   readonly actions: string;
-  /** Absent: 5 s. */
-  readonly cooldown?: string;
-  /** Absent: no NIC probes its addresses. */
-  readonly isDetecting?: boolean;
+  /** What differs from {@link SHAPE}. */
+  readonly shape?: Partial<ClusterShape>;
   /** With static pods, and pods with NICs that other plugins serve and that never come. */
   readonly isMixed?: boolean;
   /** Workloads share Subnets that are too small for all. */
@@ -42,18 +40,10 @@ interface Profile {
   readonly hasTenant?: boolean;
   /** Most pods are launchers of virtual machines. */
   readonly hasMachines?: boolean;
-  /** Spooled DELs are files. */
-  readonly hasSpool?: boolean;
-  /** Node objects say which machine they are of. */
-  readonly hasNodeInfo?: boolean;
   /** Share of main plugins that take long after the answer of an ADD. */
   readonly slowPlugins?: number;
-  /** See {@link ClusterShape}, as the next two. */
-  readonly paths?: readonly Paths[];
-  readonly hasBridges?: boolean;
-  readonly hasSpaces?: boolean;
-  /** Only few pods are of StatefulSets, and no ADD is refused while an address is out of use. */
-  readonly isStrict?: boolean;
+  /** Addresses are reserved for owners, and Services and Nodes have some. */
+  readonly hasOwners?: boolean;
 }
 
 function up(cluster: Cluster): Node[] {
@@ -91,7 +81,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     if (found.length > 0) cluster.finishPod(random.pick(found).name);
   }),
   scale: action("scale a workload", 2, (cluster, random) => {
-    const workload = random.pick(cluster.workloads);
+    const workload = random.pick(cluster.workloads.filter(({ hasClaim }) => hasClaim !== true));
     const most = sizes.getOrInsertComputed(workload, () => workload.replicas);
     cluster.scale(workload, random.below(most + 1));
   }),
@@ -292,11 +282,22 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   reserve: action("addresses are reserved", 2, (cluster, random, time) => {
     const numbers = Array.from({ length: 4 }, () => 1 + random.below(cluster.poolSize));
-    const { expected } = cluster;
-    const owner = expected.length > 0 && random.chance(0.5) ? random.pick(expected).name : undefined;
-    cluster.reserve([...new Set(numbers)], false, owner);
+    cluster.reserve([...new Set(numbers)], false);
     time.schedule(6_000, "nothing is reserved", time.current, () => cluster.reserve([], true));
   }),
+  own: action("an address is reserved for an owner", 14, (cluster, random) => cluster.reservations?.reserve(random)),
+  disown: action("a reservation is deleted", 6, (cluster, random) => cluster.reservations?.unreserve(random)),
+  pin: action("a template names other addresses", 2, (cluster, random) =>
+    cluster.pinAnew(random.pick(cluster.workloads.filter(({ name }) => name === "pin" || name === "solo"))),
+  ),
+  balance: action("a Service of type LoadBalancer comes or goes", 8, (cluster, random) =>
+    cluster.reservations?.balance(random),
+  ),
+  addressNode: action("a Node gets or loses an address of a pool", 6, (cluster, random) =>
+    cluster.reservations?.address(random.pick(cluster.nodes).machine.name, random),
+  ),
+  killAtWrite: action("whoever writes is killed", 6, (cluster, random) => cluster.killAtWrite(1 + random.below(12))),
+  outage: action("the API server is away", 2, (cluster, random) => cluster.cutAll(random.pick([1_000, 4_000, 9_000]))),
   scaleRival: action("a user of a Subnet is scaled", 12, (cluster, random) => {
     const workload = random.pick(cluster.workloads.filter(({ subnets }) => subnets !== undefined));
     const most = sizes.getOrInsertComputed(workload, () => workload.replicas);
@@ -458,13 +459,12 @@ const TABLE = {
   scarce: {
     kubelet: { hangUp: 0, lateDel: 0.2, twice: 0.1 },
     spare: 0.1,
-    cooldown: "90s",
-    isStrict: true,
+    shape: { cooldown: "90s", isStrict: true },
     actions: "delete:20 finish setClock",
   },
   conflicts: {
     spare: 0.8,
-    isDetecting: true,
+    shape: { isDetecting: true },
     actions: "delete:20 force hang cut power killAgent foreign proxy",
   },
   restores: {
@@ -530,7 +530,7 @@ const TABLE = {
     actions: "delete:14 deleteSome scale force cut killAgent:6 loseSandbox killController pauseController compact",
   },
   replacements: {
-    hasNodeInfo: true,
+    shape: { hasNodeInfo: true },
     actions: "delete scale force replaceOff replaceRunning recreateNode cut loseSandbox killAgent killController",
   },
   damage: {
@@ -543,14 +543,14 @@ const TABLE = {
   },
   containers: {
     kubelet: { hangUp: 0.05, lateDel: 0, twice: 0, sameId: 0.8 },
-    hasSpool: true,
+    shape: { hasSpool: true },
     actions: "delete force loseSandbox:10 restartContainers killAgent upgrade breakDisk collect",
   },
   nics: {
     network: SHAKY,
     kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
     slowPlugins: 0.2,
-    paths: ["names", "numbers"],
+    shape: { paths: ["names", "numbers"] },
     actions:
       "delete:8 deleteSome finish scale force:8 hang:4 moveNic takeNumber orphanMoved orphanSlow loseSandbox cut " +
       "power killAgent loseJournal killController collect",
@@ -558,8 +558,7 @@ const TABLE = {
   spaces: {
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
     spare: 0.4,
-    isDetecting: true,
-    hasSpaces: true,
+    shape: { isDetecting: true, hasSpaces: true },
     actions:
       "delete:12 deleteSome finish scale replaceSet force:6 hang addTool loseSandbox upgrade killController " +
       "pauseController compact cut power killAgent loseJournal",
@@ -568,8 +567,7 @@ const TABLE = {
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
     slowPlugins: 0.1,
     hasMachines: true,
-    paths: ["names", "numbers"],
-    hasBridges: true,
+    shape: { paths: ["names", "numbers"], hasBridges: true },
     actions:
       "migrate restartMachine deleteMachine delete:5 force:8 hang:3 takeNumber loseSandbox cut power killAgent " +
       "killController",
@@ -592,6 +590,16 @@ const TABLE = {
     hasListed: true,
     actions: "delete:20 deleteSome force replaceSet killAgent killController loseSandbox loseJournal",
   },
+  reserved: {
+    network: MILD,
+    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    hasMachines: true,
+    hasOwners: true,
+    actions:
+      "own disown pin balance addressNode killAtWrite outage delete:14 deleteSome:3 scale force:2 replaceSet " +
+      "loseSandbox killAgent killController pauseController cut migrate:6 restartMachine deleteMachine " +
+      "setClock:1 setControllerClock compact",
+  },
 } satisfies Readonly<Record<string, Profile>>;
 
 export type ClusterProfile = keyof typeof TABLE;
@@ -600,7 +608,7 @@ export type ProfileName = ClusterProfile | "segments";
 
 /** `segments` has a world of its own, in packages/segments. */
 export const PROFILES: readonly ProfileName[] = [
-  ...(Object.keys(TABLE) as ClusterProfile[]),
+  ...(Object.keys(TABLE) as ClusterProfile[]).filter((name) => name !== "reserved" || hasPackage("load-balancers")),
   ...(hasPackage("segments") ? (["segments"] as const) : []),
 ];
 
@@ -625,6 +633,9 @@ interface PlanOptions {
   /** Multiplies the shares of all faults. */
   readonly faults: number;
 }
+
+/** Only with `isStrict` few pods are of StatefulSets. */
+const SHAPE = { cooldown: "5s", isDetecting: false, isStrict: false };
 
 const NEW = { life: 1, isAbsent: false };
 const ONE_NIC: Workload["nics"] = [["eth0", "lan"]];
@@ -698,6 +709,19 @@ const CLAIMANT: Workload = { name: "box", kind: "plain", replicas: 1, nics: TWO_
 
 const LIMITS = { maxAddressesPerPod: 6, maxGeneratedAddressesPerNamespace: 30, maxGeneratedPoolSize: 12 };
 
+const OWNED = 6;
+
+/** Some name their addresses, of pools that "lend" uses, too; one is owned by the name of its Deployment. */
+const PINNED = (
+  [
+    { name: "pin", kind: "StatefulSet", replicas: 3, nics: ONE_NIC, ...NEW },
+    { name: "solo", kind: "Deployment", replicas: 1, nics: ONE_NIC, isGenerated: true, ...NEW },
+  ] as const
+).map((workload) => ({ ...workload, annotations: pinsOf(workload) }));
+
+const LENDERS: Workload = { name: "lend", kind: "plain", replicas: 3, nics: ONE_NIC, annotations: PIN_POOLS, ...NEW };
+const ONE: Workload = { name: "one", kind: "Deployment", replicas: 1, nics: ONE_NIC, isGenerated: true, ...NEW };
+
 /** Of one address space each. */
 const RED: Workload["nics"] = [...ONE_NIC, ["net1", "red"]];
 
@@ -712,24 +736,19 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     kubelet = KUBELET,
     spare = 0.3,
     actions: words,
-    cooldown = "5s",
-    isDetecting = false,
+    shape: own = {},
     isMixed = false,
-    isStrict = false,
     hasSubnets = false,
     hasTenant = false,
     hasMachines = false,
-    hasSpool = false,
-    hasNodeInfo = false,
-    hasSpaces = false,
-    hasBridges = false,
     hasListed = false,
+    hasOwners = false,
     slowPlugins = 0,
-    paths,
   }: Profile = TABLE[profile];
   const actions = actionsOf(words);
   const pods = hasSubnets || hasTenant || hasMachines ? Math.ceil(count / 4) : count;
   const virtualMachines = hasMachines ? Math.ceil(count / 3) : 0;
+  const { isStrict = false, hasSpaces = false } = own;
   const dbs = isStrict ? 1 : Math.ceil(pods * 0.4);
   const webs = isStrict ? 1 : Math.ceil(pods * 0.3);
   const set = { ...NEW, ...(hasListed ? { isListed: true } : {}) };
@@ -753,11 +772,12 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     ) +
     (isMixed || hasTenant ? nodes : 0) +
     2 * virtualMachines;
+  if (hasOwners) workloads.push(...PINNED, LENDERS, ONE);
   if (hasSubnets) workloads.push(...RIVALS);
   if (hasTenant) workloads.push(...VICTIMS);
   // What all victims need of both families.
   const share = 2 * (needed + nicsOf(VICTIMS));
-  const poolSize = needed + Math.ceil(needed * spare) + (hasTenant ? share : 0);
+  const poolSize = needed + Math.ceil(needed * spare) + (hasTenant ? share : 0) + (hasOwners ? 3 * OWNED : 0);
   const total = actions.reduce((sum, { weight }) => sum + weight, 0);
   return {
     shape: {
@@ -765,16 +785,12 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
       workloads,
       poolSize,
       selection: random.chance(0.7) ? "hash" : "ascending",
-      cooldown,
-      isDetecting,
       hasStaticPods: isMixed || hasTenant,
-      isStrict,
-      hasSpool,
-      hasNodeInfo,
+      ...SHAPE,
+      ...own,
       ...(network.veryLate > 0 ? { lateMs: VERY_LATE_MS } : {}),
       ...(hasMachines ? { virtualMachines } : {}),
-      ...(paths === undefined ? {} : { paths }),
-      ...{ hasBridges, hasSpaces },
+      ...(hasOwners ? { owned: OWNED } : {}),
       // Of some runs, as of a cluster with so many nodes that pools are written one after the other.
       ...(seed % 4 === 3 ? { poolEventsPerSecond: PACED_WRITES * nodes } : {}),
       ...(hasSubnets ? { subnets: RIVAL_SUBNETS } : {}),

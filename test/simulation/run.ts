@@ -1,5 +1,6 @@
 /** One run: a cluster under a plan, checked after every step, and given time to recover at the end. */
 
+import type { StartController } from "../../host/controller/types.ts";
 import { Cluster } from "./cluster.ts";
 import { NO_FAULTS } from "./network.ts";
 import { networkDirectory } from "./network-directory.ts";
@@ -12,8 +13,9 @@ import { Timeline } from "./timeline.ts";
 const RECOVERY_MS = 360_000;
 const CHECK_MS = 5_000;
 
-/** The package may be away. */
+/** The packages may be away. */
 const SEGMENT_RUN: string = "../../packages/segments/test/simulation/segment-run.ts";
+const BALANCERS: string = "../../packages/load-balancers/load-balancers-controller.ts";
 
 export const VERSIONS = ["this", "last", "mixed"] as const;
 export type Version = (typeof VERSIONS)[number];
@@ -77,7 +79,8 @@ export async function run(options: RunOptions): Promise<RunReport> {
   const time = new SimulatedTime(options.seed);
   const timeline = new Timeline(() => time.nowMs);
   time.onStep = (process, label) => timeline.mark(`${time.nowMs} ${process.name}: ${label}`);
-  const cluster = new Cluster({ time, timeline, shape: plan.shape, cniConfDirectory, products });
+  const controllers = plan.shape.owned === undefined ? {} : { loadBalancers: await openBalancers() };
+  const cluster = new Cluster({ time, timeline, shape: plan.shape, cniConfDirectory, products, controllers });
   const actions = new Map<number, string>();
   const fate = time.process("fate");
   const runOn = async (while_: () => boolean): Promise<boolean> => {
@@ -155,6 +158,11 @@ export async function run(options: RunOptions): Promise<RunReport> {
   };
 }
 
+async function openBalancers(): Promise<StartController> {
+  const { startLoadBalancers } = await import(BALANCERS);
+  return startLoadBalancers;
+}
+
 async function openProducts(version: Version): Promise<readonly Product[]> {
   if (version === "this") return [THIS_PRODUCT];
   const last = await openLastRelease();
@@ -170,6 +178,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
   cluster.nics.slowShare = 0;
   cluster.restorePools();
+  cluster.restReservations();
   cluster.satisfyRivals();
   cluster.virtualMachines?.rest();
   cluster.replacements.rest();
@@ -230,7 +239,7 @@ export function describeReport(report: RunReport, lines = 80): string {
       problems.flatMap(
         (problem) =>
           problem.match(
-            /\b(?:10\.[67]\.[0-9.]+|fd0[078][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing|bank|x|vm|box)-[0-9]+|fix-n[0-9]+)/g,
+            /\b(?:10\.[67]\.[0-9.]+|fd0[078][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing|bank|x|vm|box|pin|solo|one|svc)-[0-9a-z]+|fix-n[0-9]+)/g,
           ) ?? [],
       ),
     ),

@@ -4,11 +4,11 @@
  * IPAMClaims, one for each NIC. Of these, every other one requests addresses for its first NIC, of pools that only
  * these machines may use.
  */
-import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
+import type { Cluster } from "./cluster.ts";
 import type { PodObject } from "./kubelet.ts";
 import type { Nic } from "./namespaces.ts";
-import { claimName } from "./workload.ts";
+import { claimName, STATUS_OF_BERTH } from "./workload.ts";
 
 const NICS: PodObject["nics"] = [
   ["eth0", "lan"],
@@ -44,15 +44,13 @@ interface VirtualMachine {
 }
 
 interface Options {
-  readonly nowMs: () => number;
-  readonly server: MemoryApiServer;
+  readonly cluster: Cluster;
   readonly collections: {
     readonly pods: string;
     readonly machines: string;
     readonly instances: string;
     readonly claims: string;
   };
-  readonly random: Seeded;
   readonly count: number;
   /**
    * Addresses for a NIC of the machine with this number, one of each family, of pools that only machines with such
@@ -61,15 +59,6 @@ interface Options {
   readonly wishesOf: (number: number, nic: number) => readonly string[];
   /** The pools of launchers of these machines, by family, in the order of preference. */
   readonly wishPools: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] };
-  readonly newUid: () => string;
-  readonly pods: () => readonly PodObject[];
-  readonly readyNodes: () => readonly string[];
-  /** Whether the pod with this UID runs, with all of its NICs. */
-  readonly isUp: (uid: string) => boolean;
-  readonly remove: (pod: string) => void;
-  readonly finish: (pod: string) => void;
-  /** Nobody has the member's addresses any more by right. */
-  readonly forgetMember: (member: string) => void;
 }
 
 export class VirtualMachines {
@@ -111,17 +100,17 @@ export class VirtualMachines {
 
   #migrate(machine: VirtualMachine, random: Seeded): void {
     const source = this.#podOf(machine, machine.source);
-    if (source === undefined || machine.target !== undefined || !this.#options.isUp(source.uid)) return;
-    const nodes = this.#options.readyNodes().filter((node) => node !== source.node);
+    if (source === undefined || machine.target !== undefined || !this.#options.cluster.runs(source.uid)) return;
+    const nodes = this.#options.cluster.readyNodes.filter((node) => node !== source.node);
     if (nodes.length === 0) return;
     const uid = this.#launch(machine, random.pick(nodes), { "kubevirt.io/migrationJobUID": "migration" });
-    machine.target = { uid, startedMs: this.#options.nowMs(), isUp: false, endMs: 0 };
+    machine.target = { uid, startedMs: this.#options.cluster.nowMs, isUp: false, endMs: 0 };
   }
 
   /** It is shut down, and started again after so long. */
   restart(random: Seeded, forMs: number): void {
     const machine = random.pick(this.#machines);
-    machine.stoppedUntilMs = this.#options.nowMs() + forMs;
+    machine.stoppedUntilMs = this.#options.cluster.nowMs + forMs;
     this.#end(machine, random.chance(0.5));
   }
 
@@ -130,29 +119,30 @@ export class VirtualMachines {
     const present = this.#machines.filter(({ isAbsent }) => !isAbsent);
     if (present.length === 0) return;
     const machine = random.pick(present);
-    const { server, collections, forgetMember } = this.#options;
+    const { cluster, collections } = this.#options;
+    const { server, ledger } = cluster;
     const { name } = machine;
     machine.isAbsent = true;
-    machine.stoppedUntilMs = this.#options.nowMs() + forMs;
+    machine.stoppedUntilMs = this.#options.cluster.nowMs + forMs;
     this.#end(machine, false);
     server.remove(name, collections.machines);
     server.remove(name, collections.instances);
-    forgetMember(name);
+    ledger.forgetMember(name);
     if (!machine.hasClaims) return;
     for (const [ifName] of NICS) {
       server.remove(claimName(name, ifName), collections.claims);
-      forgetMember(claimName(name, ifName));
+      ledger.forgetMember(claimName(name, ifName));
     }
   }
 
   /** Called every now and then. */
   tick(): void {
-    const { nowMs } = this.#options;
+    const { nowMs } = this.#options.cluster;
     for (const machine of this.#machines) {
       this.#cleanUp(machine);
       if (this.#podOf(machine, machine.source) === undefined) this.#end(machine, false);
       else this.#goOn(machine);
-      if (machine.source !== undefined || nowMs() < machine.stoppedUntilMs) continue;
+      if (machine.source !== undefined || nowMs < machine.stoppedUntilMs) continue;
       const isEnding = this.#launchersOf(machine).some(({ isFinished }) => !isFinished);
       if (isEnding) continue;
       if (machine.isAbsent) this.#put(machine);
@@ -166,6 +156,11 @@ export class VirtualMachines {
     if (machine === undefined) return { name, isCurrent: false };
     const isCurrent = machine.source === uid || machine.target?.uid === uid;
     return { name: machine.hasClaims ? claimName(machine.name, ifName) : machine.name, isCurrent };
+  }
+
+  /** The name by which an address is reserved for the launcher's NIC; undefined: the claim requests another one. */
+  ownerOf(pod: Pick<PodObject, "name" | "uid">, ifName: string): string | undefined {
+    return this.#machineOf(pod.name)?.wishes === undefined ? this.memberOf(pod, ifName).name : undefined;
   }
 
   isLauncher(name: string): boolean {
@@ -199,13 +194,13 @@ export class VirtualMachines {
 
   /** Returns the faults when all is quiet: sentences. */
   unfinished(addressesOf: (uid: string, ifName: string) => readonly string[]): string[] {
-    const { server, collections } = this.#options;
+    const { cluster, collections } = this.#options;
     return this.#machines
       .filter(({ hasClaims }) => hasClaims)
       .flatMap((machine) =>
         NICS.flatMap(([ifName], nic) => {
           const name = claimName(machine.name, ifName);
-          const { ips = [], ownerPod = "" } = Object(server.collection(collections.claims).get(name)?.status);
+          const { ips = [], ownerPod = "" } = Object(cluster.server.collection(collections.claims).get(name)?.status);
           const pod = this.#podOf(machine, machine.source);
           const given = (ips as readonly string[]).map((each) => each.replace(/\/.*/, "")).toSorted();
           const has = addressesOf(machine.source ?? "", ifName).toSorted();
@@ -223,7 +218,7 @@ export class VirtualMachines {
   }
 
   #launchersOf({ name }: VirtualMachine): readonly PodObject[] {
-    return this.#options.pods().filter((pod) => pod.name.startsWith(`${name}-`));
+    return this.#options.cluster.pods.filter((pod) => pod.name.startsWith(`${name}-`));
   }
 
   /** Undefined unless it is there to stay. */
@@ -234,34 +229,35 @@ export class VirtualMachines {
 
   /** Pods of earlier runs and of migrations that have ended. */
   #cleanUp(machine: VirtualMachine): void {
-    const { remove, random } = this.#options;
+    const { cluster } = this.#options;
     for (const { name, uid, isDeleting, isFinished } of this.#launchersOf(machine)) {
       if (isDeleting || uid === machine.source || uid === machine.target?.uid) continue;
-      if (!isFinished || random.chance(CLEANUP_SHARE)) remove(name);
+      if (!isFinished || cluster.random.chance(CLEANUP_SHARE)) cluster.deletePod(name);
     }
   }
 
   #goOn(machine: VirtualMachine): void {
     const { target } = machine;
-    const { nowMs, isUp, random, finish } = this.#options;
+    const { cluster } = this.#options;
+    const { nowMs, random } = cluster;
     if (target === undefined && machine.mustMigrate) this.#migrate(machine, random);
     if (target === undefined) return;
     const [from, to] = [this.#podOf(machine, machine.source), this.#podOf(machine, target.uid)];
-    if (to === undefined || from === undefined || (!target.isUp && nowMs() - target.startedMs > TARGET_MS)) {
+    if (to === undefined || from === undefined || (!target.isUp && nowMs - target.startedMs > TARGET_MS)) {
       machine.target = undefined;
       return;
     }
-    if (!target.isUp && isUp(target.uid)) {
+    if (!target.isUp && cluster.runs(target.uid)) {
       target.isUp = true;
-      target.endMs = nowMs() + random.pick([300, 2_000, 8_000]);
+      target.endMs = nowMs + random.pick([300, 2_000, 8_000]);
     }
-    if (!target.isUp || nowMs() < target.endMs) return;
+    if (!target.isUp || nowMs < target.endMs) return;
     machine.target = undefined;
-    if (!isUp(target.uid) || !(machine.mustMigrate || random.chance(SUCCESS_SHARE))) return;
+    if (!cluster.runs(target.uid) || !(machine.mustMigrate || random.chance(SUCCESS_SHARE))) return;
     machine.source = target.uid;
     machine.mustMigrate = false;
     this.migrations++;
-    finish(from.name);
+    cluster.finishPod(from.name);
   }
 
   /** Its pods end: by themselves, or because they are deleted. */
@@ -269,12 +265,12 @@ export class VirtualMachines {
     const source = this.#podOf(machine, machine.source);
     machine.source = undefined;
     machine.target = undefined;
-    if (source !== undefined && isByItself) this.#options.finish(source.name);
+    if (source !== undefined && isByItself) this.#options.cluster.finishPod(source.name);
   }
 
   #run(machine: VirtualMachine): void {
-    const { server, collections, random, readyNodes } = this.#options;
-    const nodes = readyNodes();
+    const { cluster, collections } = this.#options;
+    const { server, random, readyNodes: nodes } = cluster;
     if (nodes.length === 0) return;
     machine.run++;
     const owner = { apiVersion: KUBEVIRT, kind: "VirtualMachine", name: machine.name, uid: uidOf(machine) };
@@ -284,7 +280,8 @@ export class VirtualMachines {
   }
 
   #put(machine: VirtualMachine): void {
-    const { server, collections } = this.#options;
+    const { cluster, collections } = this.#options;
+    const { server } = cluster;
     machine.life++;
     machine.isAbsent = false;
     const uid = uidOf(machine);
@@ -292,7 +289,7 @@ export class VirtualMachines {
     if (!machine.hasClaims) return;
     for (const [nic, [ifName, network]] of NICS.entries()) {
       const name = claimName(machine.name, ifName);
-      const metadata = { uid: `${uid}-${ifName}`, namespace: "shop" };
+      const metadata = { uid: `${uid}-${ifName}`, namespace: "shop", managedFields: STATUS_OF_BERTH };
       const ipRequests = machine.wishes?.[nic];
       const spec = { network, interface: ifName, ...(ipRequests === undefined ? {} : { ipRequests }) };
       server.put(collections.claims, name, { metadata, spec });
@@ -307,13 +304,13 @@ export class VirtualMachines {
 
   /** Returns the UID of the launcher. */
   #launch(machine: VirtualMachine, node: string, labels: Readonly<Record<string, string>> = {}): string {
-    const { server, collections, newUid } = this.#options;
-    const uid = newUid();
+    const { cluster, collections } = this.#options;
+    const uid = cluster.newUid();
     const name = `${machine.name}-${machine.life}-${++this.#lastLauncher}`;
     const run = runOf(machine);
     this.#runs.set(uid, run);
     const owner = { apiVersion: KUBEVIRT, kind: "VirtualMachineInstance", name: machine.name, uid: run };
-    server.put(collections.pods, name, {
+    cluster.server.put(collections.pods, name, {
       metadata: {
         uid,
         namespace: "shop",

@@ -1,5 +1,6 @@
 /** Workloads of the simulated cluster: what they are, and their objects in the API server. */
 import type { PodObject } from "./kubelet.ts";
+import { IPS } from "./reservations.ts";
 
 /** Subnets of which its pods want generated pools (docs/subnets.md). */
 export interface SubnetUse {
@@ -18,7 +19,9 @@ export interface Workload {
   readonly nics: PodObject["nics"];
   /** NICs that the pods announce besides, and that no ADD of Berth ever comes for. */
   readonly announced?: PodObject["nics"];
-  readonly annotations?: Readonly<Record<string, string>>;
+  annotations?: Readonly<Record<string, string>>;
+  /** Names of its pods end as those of a Deployment's do. */
+  readonly isGenerated?: boolean;
   /** Its only pod's second NIC has an IPAMClaim, `box-0.net1`. */
   readonly hasClaim?: boolean;
   readonly subnets?: SubnetUse;
@@ -45,8 +48,12 @@ export function uidOf({ name, life }: Pick<Workload, "name" | "life">): string {
   return `set-${name}-${life}`;
 }
 
-export function namesOf({ name, replicas, isAbsent }: Workload): string[] {
-  return Array.from({ length: isAbsent ? 0 : replicas }, (_, index) => `${name}-${index}`);
+export function namesOf({ name, replicas, isAbsent, isGenerated = false }: Workload): string[] {
+  const ending = isGenerated ? "-7d9f8-x2x4" : "-";
+  return Array.from(
+    { length: isAbsent ? 0 : replicas },
+    (_, index) => `${name}${ending}${index + (isGenerated ? 4 : 0)}`,
+  );
 }
 
 /** The controller of its pods; undefined without one. */
@@ -93,6 +100,11 @@ export function networksOf({
   return others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) };
 }
 
+/** Of an IPAMClaim: nobody else writes its status. */
+export const STATUS_OF_BERTH = [
+  { manager: "berth-controller", subresource: "status", fieldsV1: { "f:status": { "f:ips": {} } } },
+];
+
 /** Returns the name of the claim of a pod's or a virtual machine's NIC. */
 export function claimName(of: string, ifName: string): string {
   return `${of}.${ifName}`;
@@ -103,8 +115,8 @@ function templateOf(workload: Workload): object {
 }
 
 export function setObject(workload: Workload): object {
-  const { replicas, subnets } = workload;
-  const template = subnets === undefined ? {} : { template: templateOf(workload) };
+  const { replicas, subnets, annotations } = workload;
+  const template = (subnets ?? annotations) === undefined ? {} : { template: templateOf(workload) };
   return { metadata: { uid: uidOf(workload), namespace: "shop" }, spec: { replicas, ...template } };
 }
 
@@ -160,3 +172,16 @@ export function wantedOf({ kind, replicas, isAbsent, subnets }: Workload, pods: 
 export function replacesEnding({ kind, subnets }: Workload): boolean {
   return kind !== "StatefulSet" && subnets?.number.startsWith("+") === true;
 }
+
+/** Returns annotations that name addresses of the pools `pin`, other ones with each of the next versions. */
+export function pinsOf({ kind, name, replicas, version = 1 }: Workload): Readonly<Record<string, string>> {
+  const pinOf = (index: number): object => {
+    const number = 1 + index + 4 * (version % 4);
+    return { ipv4: `10.6.254.${number}`, ipv6: `fd00::fe${number.toString(16).padStart(2, "0")}` };
+  };
+  const members = Array.from({ length: replicas }, (_, index) => [`${name}-${index}`, [pinOf(index)]]);
+  const ips = kind === "StatefulSet" ? Object.fromEntries(members) : [pinOf(3)];
+  return { ...PIN_POOLS, [IPS]: JSON.stringify(ips) };
+}
+
+export const PIN_POOLS = { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: ["pin-blue"], ipv6: ["pin-six"] }) };
