@@ -41,7 +41,7 @@ export interface OrphanScene {
 
 /**
  * Runs `play` with a StatefulSet of one on that network. No sample of the kernel state may show its address twice,
- * and nothing may be left.
+ * and nothing may be left, also when `play` fails.
  */
 export async function withOrphan(
   { cluster, seen }: Pick<OrphanScene, "cluster" | "seen">,
@@ -56,16 +56,21 @@ export async function withOrphan(
   const [earlier] = await seen.untilReady(SET, 1);
   const node = cluster.node(earlier.spec.nodeName);
   await using census = startCensus(cluster, PERIOD_MS);
-  await play(sceneOf({ cluster, seen, census, node, earlier }));
-  await client.patch(`/api/v1/nodes/${node.name}`, { spec: { unschedulable: null } });
-  await seen.untilConsistent();
+  const open = () => client.patch(`/api/v1/nodes/${node.name}`, { spec: { unschedulable: null } });
+  try {
+    await play(sceneOf({ cluster, seen, census, node, earlier }));
+    await open();
+    await seen.untilConsistent();
+  } finally {
+    await open();
+    await client.delete(`${sets}/${SET}`, { propagationPolicy: "Background" });
+    await client.delete(POD, { gracePeriodSeconds: 1 }).catch(() => {});
+    await seen.untilGone(SET);
+    await seen.untilReturned();
+    await untilEnded(node);
+    await cluster.setNetwork("berth");
+  }
   expect(census.duplicates()).toEqual([]);
-  await client.delete(`${sets}/${SET}`, { propagationPolicy: "Background" });
-  await seen.untilGone(SET);
-  await seen.untilReturned();
-  await untilEnded(node);
-  expect(census.duplicates()).toEqual([]);
-  await cluster.setNetwork("berth");
 }
 
 /** The runtime removes a namespace when all its DELs have succeeded, that of the orphan, too. */

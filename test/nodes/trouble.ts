@@ -151,14 +151,14 @@ test.each(ofRun(["berth", "detecting"] as const, (network) => network === "berth
 );
 
 test("retention: a member that comes back on the node where its earlier pod still ends has the address, which leads to it alone", async () => {
-  const stubborn = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"];
-  const spec = { busybox: stubborn, pod: { nodeName: "node1", terminationGracePeriodSeconds: 6 } };
+  const stubborn = ["sh", "-c", "trap '' TERM; nc -l -p 7777"];
+  const spec = { busybox: stubborn, pod: { nodeName: "node1", terminationGracePeriodSeconds: 30 } };
   const play = async (scene: OrphanScene): Promise<void> => {
     await scene.forceAway({ mayComeBack: true });
     await scene.untilSucceeded();
-    await scene.node.execInPod(scene.earlier.metadata.uid, ["true"]);
     const ping = ["ping", "-c", "1", "-w", "8", scene.address];
     expect(await scene.node.machine.run(ping), "the node reaches the successor").toContain("1 received");
+    await scene.node.execInPod(scene.earlier.metadata.uid, ["bash", "-c", "echo end > /dev/tcp/127.0.0.1/7777"]);
   };
   await withOrphan({ cluster, seen }, "berth", play, spec);
 });
