@@ -197,7 +197,7 @@ const TICK_MS = 250;
  * answers are lost, within the second.
  */
 const CLAIMED_MS = 3_000;
-const CLAIMED_LATE_MS = 15_000;
+const CLAIMED_LATE_MS = 10_000;
 /** Time for which a roll-out waits for a new controller, and ticks for which it waits for a new agent. */
 const READY_MS = 2_000;
 const READY_WAITS = 40;
@@ -1025,11 +1025,13 @@ export class Cluster {
   restReservations(): void {
     const { reservations } = this;
     if (reservations === undefined) return;
-    reservations.rest();
     for (const workload of this.workloads) if (workload.name === "lend") workload.replicas = 0;
     this.#options.time.schedule(RESTED_MS, "owners restart", this.#plane, () => {
       for (const { name } of reservations.giveUp()) this.deletePod(name);
     });
+    this.#options.time.schedule(4 * RESTED_MS, "Services and Nodes have nothing", this.#plane, () =>
+      reservations.rest(),
+    );
   }
 
   /** The workload's template names other addresses. */

@@ -285,19 +285,19 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     cluster.reserve([...new Set(numbers)], false);
     time.schedule(6_000, "nothing is reserved", time.current, () => cluster.reserve([], true));
   }),
-  own: action("an address is reserved for an owner", 14, (cluster, random) => cluster.reservations?.reserve(random)),
-  disown: action("a reservation is deleted", 6, (cluster, random) => cluster.reservations?.unreserve(random)),
+  own: action("an address is reserved for an owner", 6, (cluster, random) => cluster.reservations?.reserve(random)),
+  disown: action("a reservation is deleted", 2, (cluster, random) => cluster.reservations?.unreserve(random)),
   pin: action("a template names other addresses", 2, (cluster, random) =>
     cluster.pinAnew(random.pick(cluster.workloads.filter(({ name }) => name === "pin" || name === "solo"))),
   ),
-  balance: action("a Service of type LoadBalancer comes or goes", 8, (cluster, random) =>
+  balance: action("a Service of type LoadBalancer comes or goes", 5, (cluster, random) =>
     cluster.reservations?.balance(random),
   ),
-  addressNode: action("a Node gets or loses an address of a pool", 6, (cluster, random) =>
+  addressNode: action("a Node gets or loses an address of a pool", 3, (cluster, random) =>
     cluster.reservations?.address(random.pick(cluster.nodes).machine.name, random),
   ),
-  killAtWrite: action("whoever writes is killed", 6, (cluster, random) => cluster.killAtWrite(1 + random.below(12))),
-  outage: action("the API server is away", 2, (cluster, random) => cluster.cutAll(random.pick([1_000, 4_000, 9_000]))),
+  killAtWrite: action("whoever writes is killed", 3, (cluster, random) => cluster.killAtWrite(1 + random.below(12))),
+  outage: action("the API server is away", 1, (cluster, random) => cluster.cutAll(random.pick([1_000, 4_000, 9_000]))),
   scaleRival: action("a user of a Subnet is scaled", 12, (cluster, random) => {
     const workload = random.pick(cluster.workloads.filter(({ subnets }) => subnets !== undefined));
     const most = sizes.getOrInsertComputed(workload, () => workload.replicas);
@@ -591,13 +591,14 @@ const TABLE = {
     actions: "delete:20 deleteSome force replaceSet killAgent killController loseSandbox loseJournal",
   },
   reserved: {
-    network: MILD,
+    network: { ...NO_FAULTS, lostAnswer: 0.01, brokenWatch: 0.002, laggingWatch: 0.01 },
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    spare: 0.1,
     hasMachines: true,
     hasOwners: true,
     actions:
       "own disown pin balance addressNode killAtWrite outage delete:14 deleteSome:3 scale force:2 replaceSet " +
-      "loseSandbox killAgent killController pauseController cut migrate:6 restartMachine deleteMachine " +
+      "loseSandbox killAgent cut:2 migrate:6 restartMachine deleteMachine " +
       "setClock:1 setControllerClock compact",
   },
 } satisfies Readonly<Record<string, Profile>>;
@@ -710,6 +711,8 @@ const CLAIMANT: Workload = { name: "box", kind: "plain", replicas: 1, nics: TWO_
 const LIMITS = { maxAddressesPerPod: 6, maxGeneratedAddressesPerNamespace: 30, maxGeneratedPoolSize: 12 };
 
 const OWNED = 6;
+/** Of each family, for Nodes, Services and the pods that are not counted. */
+const OPEN = 15;
 
 /** Some name their addresses, of pools that "lend" uses, too; one is owned by the name of its Deployment. */
 const PINNED = (
@@ -720,6 +723,7 @@ const PINNED = (
 ).map((workload) => ({ ...workload, annotations: pinsOf(workload) }));
 
 const LENDERS: Workload = { name: "lend", kind: "plain", replicas: 3, nics: ONE_NIC, annotations: PIN_POOLS, ...NEW };
+const MOVING: Workload = { name: "mix", kind: "plain", replicas: 3, nics: ONE_NIC, ...NEW };
 const ONE: Workload = { name: "one", kind: "Deployment", replicas: 1, nics: ONE_NIC, isGenerated: true, ...NEW };
 
 /** Of one address space each. */
@@ -772,12 +776,12 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     ) +
     (isMixed || hasTenant ? nodes : 0) +
     2 * virtualMachines;
-  if (hasOwners) workloads.push(...PINNED, LENDERS, ONE);
+  if (hasOwners) workloads.push(...PINNED, LENDERS, ONE, MOVING);
   if (hasSubnets) workloads.push(...RIVALS);
   if (hasTenant) workloads.push(...VICTIMS);
   // What all victims need of both families.
   const share = 2 * (needed + nicsOf(VICTIMS));
-  const poolSize = needed + Math.ceil(needed * spare) + (hasTenant ? share : 0) + (hasOwners ? 3 * OWNED : 0);
+  const poolSize = needed + Math.ceil(needed * spare) + (hasTenant ? share : 0) + (hasOwners ? OWNED + OPEN : 0);
   const total = actions.reduce((sum, { weight }) => sum + weight, 0);
   return {
     shape: {

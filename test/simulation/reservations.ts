@@ -11,7 +11,7 @@ import type { PodObject } from "./kubelet.ts";
 /** While everything acts, an owner has its address within this time from when that is free: milliseconds. */
 const OWNED_MS = 40_000;
 /** While a controller acts, what a Node or a Service says that it has is recorded within: milliseconds. */
-const RECORDED_MS = 30_000;
+const RECORDED_MS = 20_000;
 /** The same until a Service of the class has an address of each family. */
 const BALANCED_MS = 40_000;
 /** Longest ADD during which a reservation ends. */
@@ -221,8 +221,8 @@ export class Reservations {
     const passedMs = nowMs - this.#checkedMs;
     this.#checkedMs = nowMs;
     const lacking = new Map<string, number>();
-    const lack = (what: string, withinMs: number): void => {
-      const forMs = (this.#lacking.get(what) ?? 0) + passedMs;
+    const lack = (what: string, withinMs: number, isActing = isLed): void => {
+      const forMs = (this.#lacking.get(what) ?? 0) + (isActing ? passedMs : 0);
       lacking.set(what, forMs);
       if (forMs >= withinMs && forMs < withinMs + passedMs) this.#problem(`${what} after ${withinMs / 1000} s`);
     };
@@ -233,22 +233,22 @@ export class Reservations {
       for (const ip of ips) {
         const record = ledger.recordOf(ip);
         const isOwn = record?.workload?.uid === service.metadata.uid;
-        if (record === undefined && isLed) lack(`${ip} of Service ${name} has no record`, RECORDED_MS);
+        if (record === undefined) lack(`${ip} of Service ${name} has no record`, RECORDED_MS);
         if (isOurs && !isOwn && (record?.holders ?? []).length > 0)
           this.#problem(`${ip} is of Service ${name}, and its record is ${JSON.stringify(record)}`);
       }
       const isFixed = Object(service.metadata.annotations)[IPS] !== undefined;
-      if (isOurs && !isFixed && isLed && ips.length < 2) lack(`Service ${name} has only [${ips}]`, BALANCED_MS);
+      if (isOurs && !isFixed && ips.length < 2) lack(`Service ${name} has only [${ips}]`, BALANCED_MS);
     }
     for (const [node, ip] of this.#ofNodes)
-      if (ledger.recordOf(ip) === undefined && isLed) lack(`${ip} of Node ${node} has no record`, RECORDED_MS);
-    if (isServed)
-      for (const pod of expected) {
-        const dues = this.#duesOf(pod);
-        const waits = dues.filter(({ ifName }) => ledger.addressesOf(pod.uid, ifName).length === 0);
-        if (waits.length === 0 || !dues.every((due) => this.#mayHave(pod, due))) continue;
-        lack(`${pod.name} (${pod.uid}) waits for ${waits.map(({ address }) => address)}, which it may have,`, OWNED_MS);
-      }
+      if (ledger.recordOf(ip) === undefined) lack(`${ip} of Node ${node} has no record`, RECORDED_MS);
+    for (const pod of expected) {
+      const dues = this.#duesOf(pod);
+      const waits = dues.filter(({ ifName }) => ledger.addressesOf(pod.uid, ifName).length === 0);
+      if (waits.length === 0 || !dues.every((due) => this.#mayHave(pod, due))) continue;
+      const what = `${pod.name} (${pod.uid}) waits for ${waits.map(({ address }) => address)}, which it may have,`;
+      lack(what, OWNED_MS, isServed);
+    }
     this.#lacking = lacking;
   }
 
