@@ -14,7 +14,7 @@ import type { HttpListener, ServerSettings } from "../metrics/listen.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
-import type { Registry } from "../registry/registry.ts";
+import type { Registry, RegistryHealth } from "../registry/registry.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/plugin.ts";
@@ -22,7 +22,6 @@ import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
 import { OccupiedAddresses } from "./ipam/occupied-addresses.ts";
 import { IpamPlugin } from "./ipam/plugin.ts";
-import { UNATTACHED_MS } from "./ipam/prefetch/prefetcher.ts";
 import { AuditLog } from "./log/audit-log.ts";
 import { History } from "./log/history.ts";
 import { collectAgent } from "./metrics/collect.ts";
@@ -211,7 +210,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     .started(listRows(registry, AUDIT_PAGE))
     .catch((error: unknown) => log.warn({ err: error }, "Writing the addresses in use to the audit log failed"));
   await spool.drain();
-  const maintenance = startMaintenance({ registry, spool, probeQuarantined, nowMs: monotonicMs, log });
+  const maintenance = startMaintenance({ registry, spool, probeQuarantined, log });
   closers.push(() => maintenance.close());
   let watch: SocketWatch | undefined;
   const { version } = options;
@@ -248,7 +247,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   });
   closers.push(() => server.close());
   // Its first look writes to the disk. The start does not wait for that.
-  const registryWatch = watchRegistry(registry, log);
+  const registryWatch = watchRegistry(backend.health, log);
   closers.push(() => registryWatch.close());
   const opened = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
   watch = opened;
@@ -296,14 +295,13 @@ interface MaintenanceDeps {
   readonly spool: Pick<Spool, "drain">;
   /** Probes the quarantined addresses that are due. */
   readonly probeQuarantined: () => Promise<void>;
-  readonly nowMs: () => number;
   readonly log: Log;
 }
 
 /**
  * Frees cooled addresses and those of NICs that were never attached, probes quarantined ones, and replays spooled DELs.
  */
-export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceDeps): Maintenance {
+export function startMaintenance({ registry, spool, probeQuarantined, log }: MaintenanceDeps): Maintenance {
   const every = (intervalMs: number, failure: string, work: () => Promise<unknown>): PeriodicWorker =>
     new PeriodicWorker({
       failure,
@@ -317,9 +315,6 @@ export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log
     });
   const workers = [
     every(EXPIRE_INTERVAL_MS, "Freeing cooled addresses failed", () => registry.expire()),
-    every(EXPIRE_INTERVAL_MS, "Freeing addresses that were never attached failed", () =>
-      registry.releaseUnattached(nowMs() - UNATTACHED_MS),
-    ),
     every(EXPIRE_INTERVAL_MS, "Probing quarantined addresses failed", probeQuarantined),
     every(SPOOL_INTERVAL_MS, "Draining the spool failed", () => spool.drain()),
   ];
@@ -337,7 +332,7 @@ const REGISTRY_LOOK_MS = 1_000;
  * Keeps `trouble` of the registry current: STATUS and health report within two seconds that nothing can be recorded,
  * or can be again.
  */
-export function watchRegistry(registry: Pick<Registry, "trouble" | "probe">, log: Log) {
+export function watchRegistry(registry: Pick<RegistryHealth, "trouble" | "probe">, log: Log) {
   let reported: string | undefined;
   const report = (): void => {
     const { trouble } = registry;

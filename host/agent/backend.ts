@@ -9,7 +9,7 @@ import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { AdoptionRecord } from "../records/adoption-record.ts";
-import type { Allocation, Attachment } from "../registry/registry.ts";
+import type { Allocation, Attachment, RegistryHealth } from "../registry/registry.ts";
 import type { IpAllocation } from "../resources/ip-allocation.ts";
 import type { AddDeps } from "./ipam/add.ts";
 import type { Readiness, ReadinessSource } from "./ipam/plugin.ts";
@@ -63,6 +63,7 @@ export interface BackendOptions {
 export interface Backend extends ReadinessSource {
   readonly mode: "embedded" | "cluster";
   readonly resources: Resources;
+  readonly health: RegistryHealth;
   /** For {@link addAddresses}, and all that allocates. */
   readonly ipam: AddDeps;
   /**
@@ -114,12 +115,11 @@ export interface Backend extends ReadinessSource {
 
 /** `isReady`: whether an ADD can be served; `problems`: the backend's own, each a sentence. */
 export function readinessOf(
-  { resources, ipam }: Pick<Backend, "resources" | "ipam">,
+  { resources, ipam, health: { trouble } }: Pick<Backend, "resources" | "ipam" | "health">,
   isReady: boolean,
   own: () => readonly string[],
 ): Readiness {
   const { problems, snapshot } = resources.state;
-  const { trouble } = ipam.inventory.registry;
   return {
     ready: isReady,
     trouble,

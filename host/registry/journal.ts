@@ -2,7 +2,7 @@
  * The record of a cluster's node: its attachments, and what it still has to write to the API server. It is the
  * embedded registry's table, but a row stays, as Cooling, until the API server is known to have no object for it.
  */
-import type { Allocation, Registry } from "./registry.ts";
+import type { Allocation, FileRegistry } from "./registry.ts";
 
 /**
  * The containerId of a row that was adopted from the API server: the container that has the address is unknown
@@ -34,13 +34,17 @@ export interface SeenOwner {
 }
 
 /**
- * A row of a claim names the address owner only if it had the address before, until {@link Registry.retain}: what a
+ * A row of a claim names the address owner only if it had the address before, until {@link retain}: what a
  * killed agent has claimed and not answered is not retained. Registry's methods differ in one more respect: a row
- * that they would delete (undo, releaseUnattached, endQuarantine, the unattached addresses of a release) becomes
- * Cooling and due at once, no address is reported as free, and `expire` only counts. {@link Journal.forget} deletes
- * and reports.
+ * that they would delete (undo, endQuarantine, claims that were not attached) becomes
+ * Cooling and due at once, and no address is reported as free: {@link Journal.forget} alone deletes and reports.
  */
-export interface Journal extends Registry {
+export interface Journal extends FileRegistry {
+  /**
+   * The claimed addresses are their address owner's from now on (retention). Until then one that was new to it
+   * becomes free when its pod goes. Rejects with RegistryError if one of them has changed.
+   */
+  retain(claimed: readonly Allocation[]): Promise<void>;
   /** Returns Cooling rows whose cooldown is over, the longest due first. */
   findDue(limit: number): Promise<readonly Allocation[]>;
   /**
@@ -67,6 +71,4 @@ export interface Journal extends Registry {
    * Bound, as what was Bound in another boot cools. Returns the number of rows, and reports their addresses as free.
    */
   noteMachine(machine: string): Promise<number>;
-  /** The row's pod is gone: Bound → Cooling if unchanged, whatever the container; otherwise returns undefined. */
-  collect(allocation: Allocation): Promise<Allocation | undefined>;
 }

@@ -9,6 +9,9 @@ import type { Mac } from "../net/mac.ts";
 import type { AllocationState } from "../resources/ip-allocation.ts";
 import type { Workload } from "../resources/member.ts";
 
+/** Addresses claimed for a NIC that was never attached are freed after this: milliseconds (unattached). */
+export const UNATTACHED_MS = 120_000;
+
 /** Why an address must not be used, and when it is probed again (conflict). */
 export interface Quarantine {
   readonly reason: "Conflict";
@@ -71,7 +74,7 @@ export interface Allocation {
   readonly quarantine?: Quarantine | undefined;
   /**
    * The address owner, which retains the address when the pod goes; undefined if there is none, and until {@link
-   * Registry.retain}.
+   * Journal.retain}.
    */
   readonly workload?: Workload | undefined;
   /**
@@ -151,7 +154,7 @@ export type ClaimOutcome =
       readonly added?: readonly Allocation[];
       /**
        * The rows of `held` and `created` that their address owner had not before as far as is known, or beside which it
-       * may have others that come first: {@link Registry.retain} makes them its own once these were compared.
+       * may have others that come first: {@link Journal.retain} makes them its own once these were compared.
        */
       readonly open?: readonly Allocation[];
     }
@@ -264,21 +267,14 @@ export interface Registry {
    */
   undo(created: readonly Allocation[]): Promise<void>;
   /**
-   * The claimed addresses are their address owner's from now on (retention). Until then one that was new to it
-   * becomes free when its pod goes. Rejects with RegistryError if one of them has changed.
-   */
-  retain(claimed: readonly Allocation[]): Promise<void>;
-  /**
    * DEL: the attachment's addresses start to cool. With the owner's last NIC, addresses that were never attached
    * become free. Returns the released addresses.
    */
   release(attachment: Attachment): Promise<readonly Allocation[]>;
-  /** GC: releases every attachment of the network that is not in `valid` and was bound before `beforeMs`. */
-  releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]>;
-  /** Undoes claims from before `beforeMs` that were never attached. */
-  releaseUnattached(beforeMs: number): Promise<readonly Allocation[]>;
-  /** Frees the addresses whose cooldown is over, in pieces. Returns how many still cool. */
-  expire(): Promise<number>;
+  /** The row's pod or its sandbox is gone: Bound → Cooling, if unchanged; else returns undefined. */
+  collect(allocation: Allocation): Promise<Allocation | undefined>;
+  /** Frees the addresses whose cooldown is over, in pieces, and undoes claims that were not attached in time. */
+  expire(): Promise<void>;
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]>;
   findAddress(space: string, ip: Ip): Promise<Allocation | undefined>;
   /** Returns all addresses of an owner, of every NIC and state. */
@@ -292,7 +288,8 @@ export interface Registry {
   /**
    * Bound → Quarantined, if unchanged, otherwise returns undefined. The record loses its owner and attachment, so
    * that no DEL makes it cool and no claim of the owner gets it back. Survives a power loss. Undoes `created`, the
-   * claim of the same ADD, in the same transaction: an agent that dies leaves no half of a pod's addresses.
+   * claim of the same ADD, in the same transaction: an agent that dies leaves no half of a pod's addresses. An address
+   * that is in quarantine stays there, since the same time.
    */
   quarantine(
     allocation: Allocation,
@@ -301,8 +298,6 @@ export interface Registry {
   ): Promise<Allocation | undefined>;
   /** Returns quarantined addresses, the next to be probed first. */
   findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]>;
-  /** The address was probed and is still in use. Does nothing if the record has changed. */
-  postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void>;
   /**
    * The address was found silent, or no probe is wanted: Quarantined → free. One that is Bound from quarantine is
    * Bound like any other now, and returned. Does nothing, and returns undefined, if the record has changed.
@@ -313,15 +308,23 @@ export interface Registry {
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;
+}
+
+/** Whether a registry's file can be written. */
+export interface RegistryHealth {
   /**
    * Why nothing can be recorded at present, a sentence that names the file; undefined if no reason is known. Does no
    * I/O.
    */
   readonly trouble: string | undefined;
-  /** Calls that are not answered yet; undefined if they are not counted. */
-  readonly pendingCalls?: number | undefined;
+  /** Calls that are not answered yet. */
+  readonly pendingCalls: number;
   /** Updates {@link trouble} by a trial write, if there is trouble or the last trial was a while ago. Never rejects. */
   probe(): Promise<void>;
+}
+
+/** A registry in a file. */
+export interface FileRegistry extends Registry, RegistryHealth {
   close(): Promise<void>;
 }
 
@@ -333,9 +336,7 @@ export type Recovered = Pick<
   Pick<Allocation, "netns" | "netnsCookie" | "mac">;
 
 /** The embedded mode's registry: after a loss no API server has its rows. */
-export interface RecoverableRegistry extends Registry {
-  /** Bound → Cooling, if unchanged; else returns undefined. */
-  collect(allocation: Allocation): Promise<Allocation | undefined>;
+export interface RecoverableRegistry extends FileRegistry {
   /**
    * `found` become Bound whatever their rows say; `gone` cool, if unchanged. The registry then counts as complete,
    * which ends a loss. If the file was damaged or lost, all rows that can still be read are written to a new one.

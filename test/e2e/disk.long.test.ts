@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { createFaultCounter } from "../../host/lib/fault.ts";
-import type { Registry } from "../../host/registry/registry.ts";
+import type { FileRegistry } from "../../host/registry/registry.ts";
 import { RESERVE_BYTES, ReserveFile } from "../../host/registry/sqlite/reserve-file.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { requireCommand, runCommand } from "../lab/command.ts";
@@ -98,7 +98,7 @@ async function fill(directory: string): Promise<void> {
   await requireCommand(["sh", "-c", `cat /dev/zero > ${directory}/filler || true`]);
 }
 
-function openIn(directory: string, bootId = "boot-1"): Promise<Registry> {
+function openIn(directory: string, bootId = "boot-1"): Promise<FileRegistry> {
   return openSqliteRegistry({
     ...{ directory, bootId, nowMs: () => 1_000_000, lockWaitMs: 0, onFreed: () => {}, onDeath: () => {} },
     ...{ cooldowns: { defaultMs: 1_000, byPool: new Map() }, faultCounter: createFaultCounter() },

@@ -10,6 +10,7 @@ import type { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
+import type { RegistryHealth } from "../../host/registry/registry.ts";
 import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
 import type { SqliteRegistry, SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { agentOf } from "../fakes/admission/admission.ts";
@@ -258,8 +259,9 @@ export class Machine {
       };
     const { probeQuarantined } = backend.ipam.detection;
     const { registry } = backend;
-    agent.maintenance = product.startMaintenance({ registry, spool, probeQuarantined, nowMs, log });
-    agent.registryWatch = product.watchRegistry(registry, log);
+    const forLastRelease = { nowMs };
+    agent.maintenance = product.startMaintenance({ registry, spool, probeQuarantined, log, ...forLastRelease });
+    agent.registryWatch = product.watchRegistry(healthOf(backend), log);
     agent.plugin = plugin;
   }
 
@@ -624,6 +626,11 @@ export class Machine {
     });
     return promise;
   }
+}
+
+/** That of the last release is the registry itself. */
+function healthOf({ health, registry }: ClusterBackend): RegistryHealth {
+  return health ?? (registry as unknown as RegistryHealth);
 }
 
 function macOfNic(...names: readonly string[]): Mac {

@@ -8,6 +8,7 @@ export const RECORDS: SharedRecords = {
   listUsed: async () => undefined,
   readUsageSummary: async () => undefined,
   releaseRetained: async () => {},
+  retain: async () => {},
   markWanted: async () => {},
   awaitChange: async () => false,
 };
@@ -25,6 +26,7 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     isShared: async () => false,
     reportRefusal: () => {},
     reportIgnored: () => {},
+    isGone: async () => true,
     findLoss: () => undefined,
     ...changes,
   };

@@ -27,7 +27,7 @@ import type { Journal } from "../../host/registry/journal.ts";
 import type { LiveStatus } from "../../host/registry/kubernetes/decide.ts";
 import { KubernetesRegistry } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { LostObserver } from "../../host/registry/kubernetes/object-sync.ts";
-import type { Allocation, Claim, Registry } from "../../host/registry/registry.ts";
+import type { Allocation, Claim, FileRegistry, Registry } from "../../host/registry/registry.ts";
 import type { SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
@@ -93,13 +93,16 @@ export function addRequest(ifName: string, parts: RequestParts = {}): AttachRequ
   return request;
 }
 
-type OpenRegistry<R extends Registry> = (
+/** As the node opens it. */
+type Opened = Registry & Pick<FileRegistry, "close">;
+
+type OpenRegistry<R extends Opened> = (
   node: TestNode<R>,
   options: SqliteRegistryOptions,
   isDead: () => boolean,
 ) => Promise<R>;
 
-export class TestNode<R extends Registry = Registry> {
+export class TestNode<R extends Opened = Opened> {
   readonly name: string;
   readonly clock: TestClock;
   readonly server: MemoryApiServer;
@@ -270,7 +273,7 @@ function journalOf(
 
 /** A node without a cluster. */
 export function openNode(options: NodeOptions = {}): Promise<TestNode> {
-  return new TestNode<Registry>(options, async (...given) => journalOf(...given, true)).open();
+  return new TestNode(options, async (...given) => journalOf(...given, true)).open();
 }
 
 /** A node with nothing but the journal of a cluster's node. */
@@ -286,7 +289,7 @@ export function openClusterNode(options: ClusterNodeOptions = {}): Promise<Clust
   const node: ClusterNode = new TestNode(options, async (self, registryOptions, isDead) => {
     const registry = new KubernetesRegistry(journalOf(self, registryOptions, isDead), {
       ...{ api: self.api, journal: registryOptions, random, log: openLog("berth", "silent") },
-      live: { isLivePod: async () => false, isPodGone: async () => true, ...readers, node: self.name },
+      live: { isLivePod: async () => false, ...readers, node: self.name },
       lost: {
         onLost: onLost ?? ((row) => void self.lost.push(row)),
         isLost: (row) => self.lost.some((each) => equalIp(each.ip, row.ip)),

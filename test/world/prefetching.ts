@@ -3,7 +3,7 @@
  */
 import { addAddresses } from "../../host/agent/ipam/add.ts";
 import { identifyRequest } from "../../host/agent/ipam/pod-identity.ts";
-import { Prefetcher, UNATTACHED_MS } from "../../host/agent/ipam/prefetch/prefetcher.ts";
+import { Prefetcher } from "../../host/agent/ipam/prefetch/prefetcher.ts";
 import type { AttachRequest } from "../../host/cni/request.ts";
 import { type AnnouncedNic, ownerOfPod } from "../../host/ipam/plan-prefetch.ts";
 import { formatIp } from "../../host/net/ip.ts";
@@ -139,7 +139,6 @@ export class Prefetching {
   async later(milliseconds: number): Promise<void> {
     const { clock, registry } = this.node;
     await clock.advance(milliseconds);
-    await registry.releaseUnattached(clock.ms - UNATTACHED_MS);
     await registry.expire();
   }
 

@@ -9,6 +9,7 @@ import type { Proposal } from "../../host/ipam/pick.ts";
 import { maskPrefix } from "../../host/net/prefix.ts";
 import { rangeOfPrefix } from "../../host/net/range.ts";
 import { numberOf } from "../../host/registry/claims.ts";
+import type { Journal } from "../../host/registry/journal.ts";
 import type { Claim, ClaimOutcome, Registry } from "../../host/registry/registry.ts";
 import { allocationName, type IpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec, PoolName } from "../../host/resources/ip-pool.ts";
@@ -140,7 +141,7 @@ export function claim(owner: string, proposals: readonly Proposal[], options: Pa
 
 /** Claims, and retains what may be new to the address owner, as the search of an ADD does before its answer. */
 export async function claimAndRetain(
-  registry: Pick<Registry, "claim" | "retain">,
+  registry: Pick<Registry, "claim"> & Partial<Pick<Journal, "retain">>,
   wanted: Claim,
 ): Promise<ClaimOutcome> {
   const outcome = await registry.claim(wanted);
@@ -150,6 +151,6 @@ export async function claimAndRetain(
     const { claim } = row;
     return { ...row, workload, ...(claim === undefined ? {} : { claim: { ...claim, number: numberOf(row) || 1 } }) };
   });
-  await registry.retain(retained);
+  await registry.retain?.(retained);
   return outcome;
 }

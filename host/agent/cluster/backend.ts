@@ -29,7 +29,7 @@ import type { LiveStatus } from "../../registry/kubernetes/decide.ts";
 import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
-import type { Allocation, Attachment } from "../../registry/registry.ts";
+import type { Allocation, Attachment, RegistryHealth } from "../../registry/registry.ts";
 import { CONTROLLER_LEASE } from "../../resources/allocation-notice.ts";
 import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
@@ -135,6 +135,7 @@ export class ClusterBackend implements Backend {
   readonly resources: ClusterResources;
   readonly ipam: AddDeps;
   readonly registry: KubernetesRegistry;
+  readonly health: RegistryHealth;
   readonly collector: Collector;
   readonly allocations: OwnAllocations;
   readonly prefetcher: Prefetcher;
@@ -151,6 +152,7 @@ export class ClusterBackend implements Backend {
     this.resources = parts.resources;
     this.ipam = parts.ipam;
     this.registry = parts.registry;
+    this.health = parts.registry.health;
     this.collector = parts.collector;
     this.allocations = parts.allocations;
     this.prefetcher = parts.prefetcher;
@@ -605,7 +607,6 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
     node,
     machine: () => machine.current,
     identified: () => machine.identified(),
-    isPodGone: async (row) => (await later.collector?.letGo(row)) === true,
     isLivePod: async (namespace, name, uid) => {
       const pod = await readPod(api, { namespace, name });
       return pod !== undefined && isOwner(uid, podFacts(pod));

@@ -110,6 +110,10 @@ export class KubernetesIpam implements ClusterIpam {
     this.#deps.events.emit({ regarding, reason: "AnnotationIgnored", note, type: "Warning", action: "Allocate" });
   }
 
+  isGone(row: Allocation): Promise<boolean> {
+    return this.#deps.collector.letGo(row);
+  }
+
   findLoss(attachment: Attachment): string | undefined {
     return this.#deps.lost.find(attachment);
   }

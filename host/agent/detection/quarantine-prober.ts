@@ -10,6 +10,7 @@ import { DetectionError } from "../../coordinator/detection-error.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
 import { type ConflictAction, describeProxyArp, PROXY_ARP_ADDRESSES, type ProxyArp } from "../../ipam/conflict.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
+import { invariant } from "../../lib/invariant.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import { orElse } from "../../lib/try-or.ts";
@@ -207,7 +208,9 @@ export class QuarantineProber {
     }
     const inQuarantineMs = nowMs() - allocation.sinceMs;
     const waitMs = Math.min(Math.max(inQuarantineMs, QUARANTINE_FIRST_PROBE_MS), QUARANTINE_PROBE_MAX_MS);
-    await registry.postponeProbe(allocation, nowMs() + waitMs);
+    const { quarantine } = allocation;
+    invariant(quarantine !== undefined, "An address that is probed is in quarantine");
+    await registry.quarantine(allocation, { ...quarantine, nextProbeAtMs: nowMs() + waitMs });
   }
 
   /** "unknown" without a link, or with one that is down or has no carrier. */

@@ -7,7 +7,7 @@ import { PoolCache } from "../../ipam/pool-cache.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { listRows } from "../../registry/list-rows.ts";
-import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
+import type { Allocation, RecoverableRegistry, RegistryHealth } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
@@ -39,6 +39,7 @@ interface EmbeddedBackendOptions extends BackendOptions {
 class EmbeddedBackend implements Backend {
   readonly mode = "embedded";
   readonly resources: ManifestDirectory;
+  readonly health: RegistryHealth;
   readonly ipam: AddDeps;
   readonly #registry: RecoverableRegistry;
   readonly #definitions: JoinedDefinitions;
@@ -59,6 +60,7 @@ class EmbeddedBackend implements Backend {
     const snapshot = () => resources.state.snapshot;
     this.resources = resources;
     this.#registry = registry;
+    this.health = registry;
     this.#definitions = definitions;
     this.#routers = new PeriodicWorker({
       failure: "Reading which routers pods have failed",

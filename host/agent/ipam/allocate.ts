@@ -235,13 +235,13 @@ class AddressAllocator {
    * has its share, and is retained from now on.
    */
   async #accept(bound: Bound, picked: readonly Proposal[]): Promise<Claimed> {
-    const { demand, registry } = this.#search;
+    const { demand, registry, cluster } = this.#search;
     const { added = [], open = [] } = bound;
     const { full } = demand.limits ?? {};
     try {
       const isNew = full !== undefined && (added.length > 0 || open.some(({ workload }) => workload === undefined));
       if (isNew) throw namespaceFull(full);
-      if (open.length > 0) await registry.retain(open.map((row) => this.#retainedRow(row)));
+      if (open.length > 0) await cluster?.records.retain(open.map((row) => this.#retainedRow(row)));
       return { ...bound, picked };
     } catch (error) {
       await registry.undo(bound.created);

@@ -11,7 +11,14 @@ import type { PodIdentity } from "./pod-identity.ts";
 /** What the API server has of all nodes. */
 export type SharedRecords = Pick<
   KubernetesRegistry,
-  "awaitChange" | "findRetained" | "foresee" | "listUsed" | "markWanted" | "readUsageSummary" | "releaseRetained"
+  | "awaitChange"
+  | "findRetained"
+  | "foresee"
+  | "listUsed"
+  | "markWanted"
+  | "readUsageSummary"
+  | "releaseRetained"
+  | "retain"
 >;
 
 /** Addresses that other nodes and other pods of the same member have. */
@@ -72,6 +79,8 @@ export interface ClusterIpam extends ClusterAddresses, SuppliedPools {
   reportRefusal(pod: PodIdentity, error: unknown): void;
   /** Reports what Berth ignores of a known pod that it serves. */
   reportIgnored(pod: PodIdentity, text: string): void;
+  /** Returns whether the row's pod is gone or finished, so that no NIC of it has the address (late-del). */
+  isGone(row: Allocation): Promise<boolean>;
   /** Why an address of the attachment belongs to another pod in the API server; undefined if none does. */
   findLoss(attachment: Attachment): string | undefined;
 }

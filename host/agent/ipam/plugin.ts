@@ -4,6 +4,8 @@ import { type AttachRequest, type DetachRequest, decodePodArgs, type NodeRequest
 import { observeLink } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
+import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
+import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, containerOfNetns, type Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Addition, Plugin } from "../request/plugin.ts";
@@ -28,6 +30,9 @@ export interface ReadinessSource {
   synced(signal: AbortSignal): Promise<void>;
   readiness(): Readiness;
 }
+
+/** Rows that a GC reads at once. */
+const GC_PAGE = 500;
 
 interface RunningAdd {
   readonly containerId: string;
@@ -94,10 +99,20 @@ export class IpamPlugin implements Plugin {
 
   async gc({ netConf }: NodeRequest): Promise<readonly Allocation[]> {
     if (netConf.validAttachments === undefined) return [];
-    const { inventory, detection, clock } = this.#deps;
+    const { inventory, detection, clock, cluster } = this.#deps;
     const { registry } = inventory;
-    const released = await registry.releaseOthers(netConf.name, netConf.validAttachments, clock.nowMs());
-    for (const each of released) detection.answered.delete(each);
+    const alive = new Set(netConf.validAttachments.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
+    const beforeMs = clock.nowMs();
+    const released: Allocation[] = [];
+    for await (const row of listRows(registry, GC_PAGE)) {
+      const { state, containerId, ifName, network, sinceMs } = row;
+      if (state !== "Bound" || network !== netConf.name || sinceMs >= beforeMs) continue;
+      if (containerId === "" || containerId === UNKNOWN_CONTAINER || alive.has(`${containerId}/${ifName}`)) continue;
+      // In a cluster the list is no proof (late-del).
+      if (!(await (cluster?.isGone(row) ?? true)) || (await registry.collect(row)) === undefined) continue;
+      detection.answered.delete(row);
+      released.push(row);
+    }
     return released;
   }
 

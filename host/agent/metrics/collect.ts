@@ -2,13 +2,13 @@
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { setGauge, setTotal, setTotals } from "../../metrics/metric.ts";
 import { collectPools, NO_STATES, STATE_LABELS } from "../../metrics/pool-metrics.ts";
-import type { Registry, UsageCount } from "../../registry/registry.ts";
+import type { Registry, RegistryHealth, UsageCount } from "../../registry/registry.ts";
 import type { ReadinessSource } from "../ipam/plugin.ts";
 import type { PoolInventory } from "../ipam/pool-inventory.ts";
 import type { PrefetchStats } from "../ipam/prefetch/prefetcher.ts";
 
 interface AgentState {
-  readonly backend: ReadinessSource & { readonly ipam: { readonly inventory: Pick<PoolInventory, "registry"> } };
+  readonly backend: ReadinessSource & { readonly health: Pick<RegistryHealth, "pendingCalls"> };
   readonly spool: { count(): { readonly waiting: number; readonly rejected: number } };
   readonly audit: { readonly lost: number };
   /** Number of times that the agent restored its socket. */
@@ -23,7 +23,7 @@ export function collectAgent(metrics: AgentMetrics, { backend, spool, audit, res
   const { waiting, rejected } = spool.count();
   metrics.spoolFiles.set({ state: "waiting" }, waiting);
   metrics.spoolFiles.set({ state: "rejected" }, rejected);
-  metrics.journalCalls.set(backend.ipam.inventory.registry.pendingCalls ?? 0);
+  metrics.journalCalls.set(backend.health.pendingCalls);
   setTotal(metrics.auditLinesLost, audit.lost);
   setTotal(metrics.socketRestores, restores);
 }

@@ -25,9 +25,10 @@ export class AddView {
   /** Time that the ADDs so far would have waited: milliseconds. */
   waitedMs = 0;
 
-  constructor(ipam: AddDeps, signal: AbortSignal) {
+  /** `trouble`: why the registry cannot record. */
+  constructor(ipam: AddDeps, trouble: string | undefined, signal: AbortSignal) {
     const { poolCache, registry, snapshot, refused } = ipam.inventory;
-    const view = new RegistryView(registry, ipam.cluster?.records, signal);
+    const view = new RegistryView(registry, { records: ipam.cluster?.records, trouble, signal });
     this.#signal = signal;
     this.#deps = {
       ...ipam,
@@ -100,12 +101,14 @@ function clusterOn(view: RegistryView, cluster: ClusterIpam): ClusterIpam {
       listUsed: (...of) => records.listUsed(...of),
       readUsageSummary: (pool) => records.readUsageSummary(pool),
       releaseRetained: async () => {},
+      retain: async () => {},
       markWanted: async () => {},
       awaitChange: async () => false,
     },
     forgetPoolOwners: () => {},
     reportRefusal: () => {},
     reportIgnored: () => {},
+    isGone: async () => false,
     findLoss: () => undefined,
   };
 }

@@ -134,7 +134,7 @@ class PodExplainer {
   constructor(deps: ExplainDeps, { question, identity, signal }: PodQuestion) {
     this.#deps = deps;
     this.#ipam = deps.ipam;
-    this.#view = new AddView(deps.ipam, signal);
+    this.#view = new AddView(deps.ipam, deps.backend.readiness().trouble, signal);
     this.#question = question;
     this.#identity = identity;
     this.#signal = signal;

@@ -22,23 +22,24 @@ const FIRST_VERSION = 2 ** 52;
 
 const refuse = (): Promise<never> => Promise.reject(new Error("A view of the registry changes nothing"));
 
+interface Given {
+  /** In a cluster. */
+  readonly records: Pick<SharedRecords, "foresee"> | undefined;
+  /** As in {@link RegistryHealth}. */
+  readonly trouble: string | undefined;
+  readonly signal: AbortSignal;
+}
+
 export class RegistryView implements Registry, ForeseenRows {
   readonly #live: Registry;
-  readonly #records: Pick<SharedRecords, "foresee"> | undefined;
-  readonly #signal: AbortSignal;
+  readonly #given: Given;
   /** By address: the rows that would be other ones; undefined for those that would be gone. */
   readonly #changed = new Map<string, Allocation | undefined>();
   #lastVersion = FIRST_VERSION;
 
-  /** `records`: in a cluster. */
-  constructor(live: Registry, records: Pick<SharedRecords, "foresee"> | undefined, signal: AbortSignal) {
+  constructor(live: Registry, given: Given) {
     this.#live = live;
-    this.#records = records;
-    this.#signal = signal;
-  }
-
-  get trouble(): string | undefined {
-    return this.#live.trouble;
+    this.#given = given;
   }
 
   get foreseen(): readonly Allocation[] {
@@ -56,7 +57,8 @@ export class RegistryView implements Registry, ForeseenRows {
   }
 
   async claim(claim: Claim): Promise<ClaimOutcome> {
-    if (this.trouble !== undefined) throw new RegistryError(this.trouble);
+    const { trouble } = this.#given;
+    if (trouble !== undefined) throw new RegistryError(trouble);
     const { proposals, containerId, network } = claim;
     const own = await this.findOwner(claim.owner);
     const present = await Promise.all(proposals.map(({ space, ip }) => this.findAddress(space, ip)));
@@ -81,15 +83,11 @@ export class RegistryView implements Registry, ForeseenRows {
       else this.#changed.set(nameOf(row), undefined);
   }
 
-  async retain(): Promise<void> {}
-
   /** The row would be as it is. */
   async endQuarantine(): Promise<undefined> {}
 
   /** The registry does this by itself, each second. */
-  async expire(): Promise<number> {
-    return 0;
-  }
+  async expire(): Promise<void> {}
 
   /** What the ADDs hold. */
   async findAttachment(): Promise<readonly Allocation[]> {
@@ -111,15 +109,11 @@ export class RegistryView implements Registry, ForeseenRows {
   readonly readUsed: Registry["readUsed"] = (span) => this.#live.readUsed(span);
 
   readonly release = refuse;
-  readonly releaseOthers = refuse;
-  readonly releaseUnattached = refuse;
+  readonly collect = refuse;
   readonly quarantine = refuse;
-  readonly postponeProbe = refuse;
   readonly countUsage = refuse;
   readonly list = refuse;
-  readonly probe = refuse;
   readonly setCooldowns = refuse;
-  readonly close = refuse;
 
   async #unchanged(rows: Promise<readonly Allocation[]>): Promise<readonly Allocation[]> {
     return (await rows).filter((row) => !this.#changed.has(nameOf(row)));
@@ -138,8 +132,9 @@ export class RegistryView implements Registry, ForeseenRows {
       quarantine: needsProbe === true ? PROBE_FIRST : idle?.quarantine,
     };
     const row = { ...blank, claim: claimOver(blank, idle, { number, id: "" }) };
+    const { records, signal } = this.#given;
     const published: PublishOutcome = { kind: "published", isNew: false };
-    const outcome = (await this.#records?.foresee({ ...row, workload }, replaces, this.#signal)) ?? published;
+    const outcome = (await records?.foresee({ ...row, workload }, replaces, signal)) ?? published;
     const taken = outcome.kind === "published" && outcome.claim !== undefined ? { workload, claim: outcome.claim } : {};
     return { row: { ...row, ...taken }, workload, outcome };
   }

@@ -216,8 +216,6 @@ export interface LiveStatus {
    * waits for it: the journal may be another machine's.
    */
   readonly identified?: (() => Promise<void> | undefined) | undefined;
-  /** Reads whether the row's pod is gone or finished (late-del). */
-  readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** Returns whether the pod with this UID is the one that has this name now (retention). */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
   /**
@@ -241,8 +239,6 @@ export interface LiveStatus {
   readonly readOwner?: ((owner: Workload) => Promise<boolean>) | undefined;
 }
 
-type TakeOverDeps = Omit<LiveStatus, "isPodGone">;
-
 /** The object that {@link takeOver} decides on: in full, if it was read. */
 interface ReadObject {
   readonly object: KnownObject | "absent" | undefined;
@@ -254,7 +250,7 @@ interface ReadObject {
  * has lost it; two that run the same machine, which migrates, share it; a pod that is alive keeps it.
  */
 export async function takeOver(
-  deps: TakeOverDeps,
+  deps: LiveStatus,
   row: Allocation,
   { object, full }: ReadObject,
 ): Promise<ResolvedAction> {
@@ -286,7 +282,7 @@ export async function takeOver(
  * machine.
  */
 async function findObstacle(
-  { readNodeStatus, node, machine }: TakeOverDeps,
+  { readNodeStatus, node, machine }: LiveStatus,
   gone: readonly Holder[],
   { isProbed, isShared }: { readonly isProbed: boolean; readonly isShared: boolean },
 ): Promise<ResolvedAction | undefined> {
@@ -308,7 +304,7 @@ async function findObstacle(
  * row's is alive or was a member's.
  */
 export async function reclaim(
-  { isLivePod, node }: Pick<TakeOverDeps, "isLivePod" | "node">,
+  { isLivePod, node }: Pick<LiveStatus, "isLivePod" | "node">,
   row: Allocation,
   { object, full }: ReadObject,
   { otherwise, isPast }: Extract<SyncAction, { readonly kind: "reclaim" }>,

@@ -12,18 +12,18 @@ import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/ip-pool-usage.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
 import { numberOf } from "../claims.ts";
-import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
+import type { Adoption, Journal } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
 import {
   type AddressSpan,
   type Allocation,
-  type Attachment,
   type Claim,
   type ClaimOutcome,
   type PublishOutcome,
   type Quarantine,
   type Registry,
   RegistryError,
+  type RegistryHealth,
 } from "../registry.ts";
 import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/sqlite-registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
@@ -67,6 +67,8 @@ export async function openKubernetesRegistry(options: KubernetesRegistryOptions)
 export class KubernetesRegistry implements Registry {
   /** The objects of this node's addresses, as the API server has them. */
   readonly objects: ObjectSync;
+  /** The journal's. */
+  readonly health: RegistryHealth;
   readonly #journal: Journal;
   readonly #options: KubernetesRegistryOptions;
   readonly #claims: ClaimPublisher;
@@ -79,6 +81,7 @@ export class KubernetesRegistry implements Registry {
 
   constructor(journal: Journal, options: KubernetesRegistryOptions) {
     this.#journal = journal;
+    this.health = journal;
     this.#options = options;
     const { api, live, lost, pools, random, log } = options;
     const { nowMs } = options.journal;
@@ -128,33 +131,14 @@ export class KubernetesRegistry implements Registry {
   }
 
   readonly release: Registry["release"] = async (of) => this.#syncLater(await this.#journal.release(of));
-  readonly releaseUnattached: Registry["releaseUnattached"] = async (beforeMs) =>
-    this.#syncLater(await this.#journal.releaseUnattached(beforeMs));
 
-  /** Releases an address only if its pod is gone; the caller's list of attachments is not proof (late-del). */
-  async releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]> {
-    const alive = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
-    const nominated: Allocation[] = [];
-    for await (const row of listRows(this.#journal, LIST_PAGE)) {
-      const { state, containerId, ifName, sinceMs } = row;
-      if (state !== "Bound" || row.network !== network || sinceMs >= beforeMs) continue;
-      if (containerId === "" || containerId === UNKNOWN_CONTAINER || alive.has(`${containerId}/${ifName}`)) continue;
-      nominated.push(row);
-    }
-    const released: Allocation[] = [];
-    for (const row of nominated) {
-      if ((await orRegistryError(this.#options.live.isPodGone(row))) && (await this.collect(row)) !== undefined)
-        released.push(row);
-    }
-    return released;
-  }
-
-  async expire(): Promise<number> {
+  /** What the journal undoes is due at once. */
+  async expire(): Promise<void> {
+    await this.#journal.expire();
     this.#round ??= this.#runRound().finally(() => {
       this.#round = undefined;
     });
     await waitAtMost(this.#round, EXPIRE_WAIT_MS);
-    return this.#journal.expire();
   }
 
   /** Waits until the node's machine is known, or the agent stops. */
@@ -171,11 +155,9 @@ export class KubernetesRegistry implements Registry {
   readonly findAddress: Registry["findAddress"] = (...of) => this.#journal.findAddress(...of);
   readonly findOwner: Registry["findOwner"] = (owner) => this.#journal.findOwner(owner);
   readonly findQuarantined: Registry["findQuarantined"] = (query) => this.#journal.findQuarantined(query);
-  readonly postponeProbe: Registry["postponeProbe"] = (...of) => this.#journal.postponeProbe(...of);
   readonly readUsed: Registry["readUsed"] = (span) => this.#journal.readUsed(span);
   readonly countUsage: Registry["countUsage"] = () => this.#journal.countUsage();
   readonly list: Registry["list"] = (...of) => this.#journal.list(...of);
-  readonly probe: Registry["probe"] = () => this.#journal.probe();
   readonly setCooldowns: Registry["setCooldowns"] = (cooldowns) => this.#journal.setCooldowns(cooldowns);
   /**
    * Says which machine this is. What the journal has of another one, but addresses that are Bound here since, is
@@ -199,7 +181,7 @@ export class KubernetesRegistry implements Registry {
     created: readonly Allocation[] = [],
   ): Promise<Allocation | undefined> {
     const found = await this.#journal.quarantine(allocation, quarantine, created);
-    if (found === undefined) return undefined;
+    if (found === undefined || allocation.state === "Quarantined") return found;
     this.#claims.noteUndone([allocation, ...created]);
     this.#syncLater([allocation, ...created]);
     return found;
@@ -307,14 +289,6 @@ export class KubernetesRegistry implements Registry {
     return { ...found, claim: { ...claim, number: Math.max(claim.number, numberOf(row)) } };
   }
 
-  get trouble(): string | undefined {
-    return this.#journal.trouble;
-  }
-
-  get pendingCalls(): number | undefined {
-    return this.#journal.pendingCalls;
-  }
-
   async close(): Promise<void> {
     this.objects.close();
     await this.objects.idle();
@@ -335,7 +309,6 @@ export class KubernetesRegistry implements Registry {
     return row;
   }
 
-  /** Releases the address because its pod is gone: Bound → Cooling. Returns undefined if the row has changed. */
   async collect(row: Allocation): Promise<Allocation | undefined> {
     const collected = await this.#journal.collect(row);
     if (collected !== undefined) this.#syncLater([collected]);

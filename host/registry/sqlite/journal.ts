@@ -28,9 +28,10 @@ export class SqliteJournal extends SqliteStore {
     return attachment.containerId === UNKNOWN_CONTAINER ? [] : super.findAttachment(attachment);
   }
 
-  /** Only counts: {@link forget} alone deletes rows. */
-  override expire(_nowMs: number): number {
-    return this.countCooling();
+  /** {@link forget} alone frees addresses. */
+  override expire(nowMs: number): boolean {
+    this.undoUnattached(nowMs);
+    return false;
   }
 
   findDue(limit: number, nowMs: number): readonly Allocation[] {

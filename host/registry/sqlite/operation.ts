@@ -6,7 +6,7 @@ import type { SqliteJournal } from "./journal.ts";
 /** Methods of the store that a call may name. */
 export type StoreMethod = Exclude<
   keyof SqliteJournal,
-  "takeFreed" | "takeWritten" | "coolDeadBoots" | "countCooling" | "identity" | "point" | "cooldowns"
+  "takeFreed" | "takeWritten" | "coolDeadBoots" | "identity" | "point" | "cooldowns"
 >;
 
 export interface CallMessage {
@@ -17,17 +17,7 @@ export interface CallMessage {
 }
 
 /** Methods that free addresses or room: on a full disk they may use the reserve. */
-const RELEASES: readonly string[] = [
-  "release",
-  "releaseOthers",
-  "releaseUnattached",
-  "expire",
-  "undo",
-  "endQuarantine",
-  "collect",
-  "forget",
-  "recover",
-];
+const RELEASES: readonly string[] = ["release", "expire", "undo", "endQuarantine", "collect", "forget", "recover"];
 
 /** A sandbox does not outlive a power loss, but another machine with our address does (clocks-and-boots). */
 const OUTLIVE_POWER: readonly string[] = ["quarantineAndUndo"];

@@ -133,15 +133,9 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
   readonly undo: Journal["undo"] = (created) => this.#call("undo", created, this.#nowMs());
   readonly retain: Journal["retain"] = (claimed) => this.#call("retain", claimed);
   readonly release: Journal["release"] = (attachment) => this.#call("release", attachment, this.#nowMs());
-  readonly releaseOthers: Journal["releaseOthers"] = (...of) => this.#call("releaseOthers", ...of, this.#nowMs());
-  readonly releaseUnattached: Journal["releaseUnattached"] = (beforeMs) =>
-    this.#call("releaseUnattached", beforeMs, this.#nowMs());
 
-  async expire(): Promise<number> {
-    for (;;) {
-      const cooling = await this.#call("expire", this.#nowMs());
-      if (cooling !== undefined) return cooling;
-    }
+  async expire(): Promise<void> {
+    while (await this.#call("expire", this.#nowMs()));
   }
 
   readonly findAttachment: Journal["findAttachment"] = (attachment) => this.#call("findAttachment", attachment);
@@ -151,7 +145,6 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
   readonly quarantine: Journal["quarantine"] = (allocation, quarantine, created = []) =>
     this.#call("quarantineAndUndo", { allocation, quarantine, created }, this.#nowMs());
   readonly findQuarantined: Journal["findQuarantined"] = (query) => this.#call("findQuarantined", query);
-  readonly postponeProbe: Journal["postponeProbe"] = (...of) => this.#call("postponeProbe", ...of);
   readonly endQuarantine: Journal["endQuarantine"] = (row) => this.#call("endQuarantine", row, this.#nowMs());
   readonly readUsed: Journal["readUsed"] = (span) => this.#call("readUsed", span);
   readonly countUsage: Journal["countUsage"] = () => this.#call("countUsage");

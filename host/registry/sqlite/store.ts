@@ -11,7 +11,6 @@ import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodeAddress, encodeAddress, PackedAddresses } from "../address-bytes.ts";
 import { planClaim } from "../claims.ts";
-import { UNKNOWN_CONTAINER } from "../journal.ts";
 import {
   type AddressSpan,
   type Allocation,
@@ -25,6 +24,7 @@ import {
   type Quarantine,
   type QuarantineQuery,
   type Recovered,
+  UNATTACHED_MS,
   type UsageCount,
 } from "../registry.ts";
 import { type RegistryPoint, SqliteIdentity } from "./identity.ts";
@@ -210,11 +210,6 @@ export class SqliteStore {
       }));
   }
 
-  /** Returns how many addresses cool, of all pools. */
-  countCooling(): number {
-    return Number(this.#prepare("SELECT count(*) AS n FROM allocation WHERE state = 'Cooling'").get()?.n);
-  }
-
   list(after: ListCursor | undefined, limit: number): readonly Allocation[] {
     const order = "ORDER BY space, family, address LIMIT ?";
     if (after === undefined) return this.select(`true ${order}`, limit);
@@ -253,35 +248,23 @@ export class SqliteStore {
 
   release(attachment: Attachment, nowMs: number): readonly Allocation[] {
     const bound = this.findAttachment(attachment).filter(({ state }) => state === "Bound");
-    return this.#release(bound, nowMs);
-  }
-
-  releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number, nowMs: number): readonly Allocation[] {
-    const alive = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
-    const where = "state = 'Bound' AND network = ? AND container NOT IN ('', ?) AND since < ?";
-    const old = this.select(where, network, UNKNOWN_CONTAINER, beforeMs);
-    return this.#release(
-      old.filter(({ containerId, ifName }) => !alive.has(`${containerId}/${ifName}`)),
-      nowMs,
-    );
-  }
-
-  releaseUnattached(beforeMs: number, nowMs: number): readonly Allocation[] {
-    const stale = this.select("state = 'Bound' AND container = '' AND since < ?", beforeMs);
-    this.undo(stale, nowMs);
-    return stale;
+    for (const allocation of bound) this.cool(allocation, nowMs);
+    const unattached = [...new Set(bound.map(({ owner }) => owner))].flatMap((owner) => this.#unattachedOf(owner));
+    this.undo(unattached, nowMs);
+    return [...bound, ...unattached];
   }
 
   /**
-   * Frees up to MAX_FREED_AT_ONCE addresses whose cooldown is over. Returns how many still cool; undefined if more
-   * may be due, so that waiting claims go first.
+   * Frees up to MAX_FREED_AT_ONCE addresses whose cooldown is over. Returns whether more may be due, so that waiting
+   * claims go first.
    */
-  expire(nowMs: number): number | undefined {
+  expire(nowMs: number): boolean {
+    this.undoUnattached(nowMs);
     const rows = this.#prepare(EXPIRE).all(nowMs, MAX_FREED_AT_ONCE);
     if (rows.length > 0) this.#noteWrite();
     for (const row of rows)
       this.#freed.push({ space: String(row.space), ip: decodeAddress(row.address as Uint8Array) });
-    return rows.length === MAX_FREED_AT_ONCE ? undefined : this.countCooling();
+    return rows.length === MAX_FREED_AT_ONCE;
   }
 
   /** Rows of another boot belong to dead pods or to quarantine, and their times mean nothing now (clocks-and-boots). */
@@ -321,7 +304,8 @@ export class SqliteStore {
     const { reason, mac = "", parent, nextProbeAtMs } = quarantine;
     const changes = this.write(
       `UPDATE allocation SET state = 'Quarantined', ${NO_OWNER}, reason = ?, foreign_mac = ?, parent = ?, probe_at = ?,
-       boot = ?, since = ?, version = ? WHERE ${UNCHANGED} AND state = 'Bound'`,
+       boot = ?, since = iif(state = 'Bound', ?, since), version = ?
+       WHERE ${UNCHANGED} AND state IN ('Bound', 'Quarantined')`,
       ...[reason, mac, parent, nextProbeAtMs, this.bootId, nowMs, this.nextVersion()],
       ...[...keyOf(space, ip), version],
     );
@@ -329,13 +313,6 @@ export class SqliteStore {
     const quarantined = this.findAddress(space, ip);
     this.undo(created, nowMs);
     return quarantined;
-  }
-
-  postponeProbe({ space, ip, version }: Allocation, nextProbeAtMs: number): void {
-    this.write(
-      `UPDATE allocation SET probe_at = ?, version = ? WHERE ${UNCHANGED} AND state = 'Quarantined'`,
-      ...[nextProbeAtMs, this.nextVersion(), ...keyOf(space, ip), version],
-    );
   }
 
   endQuarantine({ space, ip, version }: Allocation, nowMs: number): Allocation | undefined {
@@ -348,6 +325,10 @@ export class SqliteStore {
     if (changes > 0) return found;
     if (found?.version === version && found.state === "Quarantined") this.drop(found, nowMs);
     return undefined;
+  }
+
+  protected undoUnattached(nowMs: number): void {
+    this.undo(this.select("state = 'Bound' AND container = '' AND since < ?", nowMs - UNATTACHED_MS), nowMs);
   }
 
   /** Bound → Cooling, or back to quarantine if the address was Bound without having been probed. */
@@ -486,13 +467,6 @@ export class SqliteStore {
     const attached = { ...allocation, containerId, network, netns, netnsCookie, mac, sinceMs: nowMs, version };
     this.#writeCookie(attached);
     return attached;
-  }
-
-  #release(bound: readonly Allocation[], nowMs: number): readonly Allocation[] {
-    for (const allocation of bound) this.cool(allocation, nowMs);
-    const unattached = [...new Set(bound.map(({ owner }) => owner))].flatMap((owner) => this.#unattachedOf(owner));
-    this.undo(unattached, nowMs);
-    return [...bound, ...unattached];
   }
 
   /** Addresses claimed together with other NICs and never attached, once no NIC of the owner is left (unattached). */

@@ -62,7 +62,7 @@ export class RegistryNode {
         },
         onFreed: (_space, ip) => this.freed.push(formatIp(ip)),
       },
-      live: { node, isLivePod: async () => false, isPodGone: async () => true },
+      live: { node, isLivePod: async () => false },
       lost: { onLost: () => {} },
       pools: {
         counts: () => {

@@ -3,6 +3,7 @@
  * does not do what it promises: an export of one of its modules is replaced while it is loaded.
  */
 
+import type * as Ipam from "../../../host/agent/cluster/ipam.ts";
 import type * as VerifyAddresses from "../../../host/agent/detection/verify-addresses.ts";
 import type * as OrphanNics from "../../../host/agent/fences/orphan-nics.ts";
 import type { NicAccess } from "../../../host/agent/fences/orphan-nics.ts";
@@ -26,6 +27,7 @@ import type * as ClaimPublisher from "../../../host/registry/kubernetes/claim-pu
 import type * as Decide from "../../../host/registry/kubernetes/decide.ts";
 import type * as KnownObject from "../../../host/registry/kubernetes/known-object.ts";
 import type * as KubernetesRegistry from "../../../host/registry/kubernetes/kubernetes-registry.ts";
+import type * as RegistryPort from "../../../host/registry/registry.ts";
 import type * as Session from "../../../host/registry/sqlite/session.ts";
 import type * as SqliteRegistry from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type * as IpAllocation from "../../../host/resources/ip-allocation.ts";
@@ -143,14 +145,18 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "a GC releases what its list lacks, whether the pod is gone or not": {
     ...noticed("runtimes", "its record is ", 60_000),
-    replaced: replace<typeof KubernetesRegistry>(KUBERNETES_REGISTRY, {
-      openKubernetesRegistry: (open) => (options) =>
-        open({ ...options, live: { ...options.live, isPodGone: async () => true } }),
+    replaced: replace<typeof Ipam>("host/agent/cluster/ipam.ts", {
+      KubernetesIpam: (Original) =>
+        class extends Original {
+          override async isGone(): Promise<boolean> {
+            return true;
+          }
+        },
     }),
   },
   "addresses of a NIC that never comes stay": {
     ...noticed("runtimes", "is still Bound", 100_000),
-    replaced: withJournal(() => ({ releaseUnattached: async () => [] })),
+    replaced: replace<typeof RegistryPort>("host/registry/registry.ts", { UNATTACHED_MS: () => 3_600_000 as never }),
   },
   "leaked addresses are not collected": {
     ...noticed("faults", "s after the last fault: ", 200_000),

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
-import { UNATTACHED_MS } from "../../../host/agent/ipam/prefetch/prefetcher.ts";
 import type { Addition } from "../../../host/agent/request/plugin.ts";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
+import { UNATTACHED_MS } from "../../../host/registry/registry.ts";
 import type { Snapshot } from "../../../host/resources/snapshot.ts";
 import { TestClock } from "../../world/clock.ts";
 import { addRequest, openNode, type TestNode } from "../../world/node.ts";
@@ -39,7 +39,6 @@ const add = (ifName: string, body = {}): Promise<Addition> =>
 /** Time passes, and what then is to be freed is freed. */
 async function later(milliseconds: number): Promise<void> {
   node.clock.jump(milliseconds);
-  await node.registry.releaseUnattached(node.clock.ms - UNATTACHED_MS);
   await node.registry.expire();
 }
 

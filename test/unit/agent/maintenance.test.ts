@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { EXPIRE_INTERVAL_MS, SPOOL_INTERVAL_MS, startMaintenance } from "../../../host/agent/agent.ts";
-import { UNATTACHED_MS } from "../../../host/agent/ipam/prefetch/prefetcher.ts";
 import type { Spool } from "../../../host/agent/server/spool.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
 import { recordLog } from "../../world/recorded-log.ts";
@@ -17,28 +16,25 @@ function start(failures: string[] = [], probe = async (begin: () => void): Promi
     if (failure) throw new Error(failure);
     return undefined as never;
   };
-  const registry: Pick<Registry, "expire" | "releaseUnattached"> = {
-    expire: () => work("expire"),
-    releaseUnattached: (beforeMs) => work(`unattached before ${beforeMs}`),
-  };
+  const registry: Pick<Registry, "expire"> = { expire: () => work("expire") };
   const spool: Pick<Spool, "drain"> = { drain: () => work("drain") };
   const { log, lines } = recordLog();
   const maintenance = startMaintenance({
-    ...{ registry: registry as Registry, spool: spool as Spool, nowMs: () => UNATTACHED_MS + 7, log },
+    ...{ registry: registry as Registry, spool: spool as Spool, log },
     probeQuarantined: () => probe(() => calls.push("probe")),
   });
   return { maintenance, calls, lines };
 }
 
 describe("the maintenance", () => {
-  it("frees, takes back and drains, until it is closed", async () => {
+  it("frees, probes and drains, until it is closed", async () => {
     const { maintenance, calls } = start();
     await vi.advanceTimersByTimeAsync(SPOOL_INTERVAL_MS);
-    const second = ["expire", "unattached before 7", "probe"];
+    const second = ["expire", "probe"];
     expect(calls.toSorted()).toEqual([...second, ...second, "drain"].toSorted());
     maintenance.close();
     await vi.advanceTimersByTimeAsync(10 * SPOOL_INTERVAL_MS);
-    expect(calls).toHaveLength(7);
+    expect(calls).toHaveLength(5);
   });
 
   it("probes again only when the last probes have ended, whether or not they failed", async () => {

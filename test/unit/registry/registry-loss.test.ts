@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
-import type { Registry } from "../../../host/registry/registry.ts";
+import type { FileRegistry } from "../../../host/registry/registry.ts";
 import { openSqliteJournal, openSqliteRegistry } from "../../../host/registry/sqlite/sqlite-registry.ts";
 import { cases } from "../../world/rows.ts";
 import { claim as claimOf, proposal } from "../../world/subjects.ts";
@@ -15,7 +15,7 @@ interface World {
   readonly notices: string[];
   /** Of journals in use. */
   readonly losses: string[];
-  open(options?: { bootId?: string; isJournal?: boolean; witness?: string | undefined }): Promise<Registry>;
+  open(options?: { bootId?: string; isJournal?: boolean; witness?: string | undefined }): Promise<FileRegistry>;
   /** Everything as it is on the disk now. */
   snapshot(name: string): string;
   /** Ends the agent as kill -9 does: the files stay as they are. */
@@ -25,7 +25,7 @@ interface World {
 async function withWorld(test: (world: World) => Promise<void>): Promise<void> {
   const place = fs.mkdtempSync(join(tmpdir(), "berth-loss-"));
   const state = join(place, "state");
-  const opened: Registry[] = [];
+  const opened: FileRegistry[] = [];
   const notices: string[] = [];
   const losses: string[] = [];
   const world: World = {
@@ -63,12 +63,12 @@ async function withWorld(test: (world: World) => Promise<void>): Promise<void> {
   }
 }
 
-function claim(registry: Registry, number: number, container = "c"): Promise<unknown> {
+function claim(registry: FileRegistry, number: number, container = "c"): Promise<unknown> {
   const proposals = [proposal(`10.0.${number >> 8}.${number & 255}`)];
   return registry.claim(claimOf(`o${number}`, proposals, { containerId: `${container}${number}` }));
 }
 
-async function claimAll(registry: Registry, first: number, last: number, container?: string): Promise<void> {
+async function claimAll(registry: FileRegistry, first: number, last: number, container?: string): Promise<void> {
   for (let number = first; number <= last; number++) await claim(registry, number, container);
 }
 

@@ -10,13 +10,10 @@ import {
   type PrefetchGroup,
   planGroups,
 } from "../../../ipam/plan-prefetch.ts";
-import type { Allocation } from "../../../registry/registry.ts";
+import { type Allocation, UNATTACHED_MS } from "../../../registry/registry.ts";
 import type { Pod } from "../../../resources/pod.ts";
 import { type ClaimAheadDeps, claimAhead } from "./claim-ahead.ts";
 import { type KnownPod, KnownPods, PrefetchJob } from "./known-pods.ts";
-
-/** Addresses claimed for a NIC that was never attached are freed after this: milliseconds (unattached). */
-export const UNATTACHED_MS = 120_000;
 
 /**
  * Most pods whose addresses are claimed ahead of their ADD at once. A queued claim costs nothing; an ADD that comes

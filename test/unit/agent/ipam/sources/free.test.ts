@@ -16,7 +16,7 @@ const APPLICATION = { apiVersion: "apps/v1", kind: "Deployment", namespace: "sho
 
 function open(options: Partial<Parameters<typeof openSearch>[0]> = {}) {
   let expired = 0;
-  const registry = { expire: async () => ++expired };
+  const registry = { expire: async () => void expired++ };
   const { search } = openSearch({ pools: [BLUE], registry, ...options });
   const free = new FreeAddresses(search);
   const picked = (): string[] => {
