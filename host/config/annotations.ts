@@ -39,9 +39,6 @@ export type NicSubnets = PodAnnotation<"subnets">[number];
 /** Either every entry of the list has an `interface` or none has; without it, the index is that of the NIC. */
 type NicPools = PodAnnotation<"ippools">[number];
 
-/** Annotations that name pools or Subnets by family. */
-type NamingKey = "subnet" | "subnets" | "ippool" | "ippools";
-
 export type AnnotatedRoute = PodAnnotation<"routes">[number];
 
 /** Pool names may be patterns (pattern.ts); subnet names may not. */
@@ -70,18 +67,20 @@ function sourceOf(annotation: string): string {
 }
 
 /**
- * Throws ConfigError for an unknown annotation under Berth's prefix: it is misspelled, or on the wrong kind of object.
+ * Returns the keys of Berth's annotations that the object has. Throws ConfigError for an unknown one: it is misspelled,
+ * or on the wrong kind of object.
  */
-function refuseUnknown(
+function ownKeys<K extends string>(
   annotations: Annotations,
-  known: readonly string[],
+  known: readonly K[],
   elsewhere: readonly string[],
   where: string,
-) {
-  for (const annotation of Object.keys(annotations)) {
-    if (!annotation.startsWith(ANNOTATION_PREFIX)) continue;
+): K[] {
+  const names = Object.keys(annotations).filter((annotation) => annotation.startsWith(ANNOTATION_PREFIX));
+  return names.map((annotation) => {
     const key = annotation.slice(ANNOTATION_PREFIX.length);
-    if (known.includes(key)) continue;
+    const found = known.find((each) => each === key);
+    if (found !== undefined) return found;
     const closest = findClosest(key, known);
     const wanted = elsewhere.includes(key)
       ? `it on a ${where}`
@@ -89,7 +88,7 @@ function refuseUnknown(
         ? `one of ${known.map((name) => ANNOTATION_PREFIX + name).join(", ")}`
         : `"${ANNOTATION_PREFIX}${closest}"`;
     throw new ConfigError(sourceOf(annotation), [{ path: "", got: "an unknown annotation", wanted }]);
-  }
+  });
 }
 
 function readText(annotations: Annotations, annotation: string): string | undefined {
@@ -99,16 +98,10 @@ function readText(annotations: Annotations, annotation: string): string | undefi
   throw new ConfigError(sourceOf(annotation), [mismatch]);
 }
 
-/**
- * Returns the decoded value of one annotation; undefined if the object does not have it. `schemaOf` is asked only
- * then: it may make a schema.
- */
-function readAnnotation(annotations: Annotations, key: string, schemaOf: () => AnnotationSchema): unknown {
-  const text = readText(annotations, ANNOTATION_PREFIX + key);
-  if (text === undefined) return undefined;
-  const { format, schema } = schemaOf();
+/** Returns the decoded value of an annotation that the object has. */
+function readAnnotation(annotations: Annotations, key: string, { format, schema }: AnnotationSchema): unknown {
   const decodeText = format === "JSON" ? decodeJsonConfig : decodeConfig;
-  return decodeText(schema, text, sourceOf(ANNOTATION_PREFIX + key));
+  return decodeText(schema, readText(annotations, ANNOTATION_PREFIX + key) ?? "", sourceOf(ANNOTATION_PREFIX + key));
 }
 
 /** The settings that decide whether the names of a family are read. */
@@ -149,9 +142,29 @@ function tolerant(annotation: AnnotationSchema, { enableIPv4, enableIPv6 }: Anno
   return { ...annotation, schema: z.preprocess(prepare, annotation.schema) };
 }
 
-const POD_KEYS = Object.keys(POD_ANNOTATIONS);
-const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS);
+const POD_KEYS = Object.keys(POD_ANNOTATIONS) as (keyof typeof POD_ANNOTATIONS)[];
+const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS) as (keyof typeof NAMESPACE_ANNOTATIONS)[];
 const SERVICE_KEYS = Object.keys(SERVICE_ANNOTATIONS);
+
+/** Annotations that name pools or Subnets by family. */
+const NAMING_KEYS: readonly string[] = ["subnet", "subnets", "ippool", "ippools"];
+
+/** The values of annotations of Subnets that are present while Subnets are disabled. */
+const WITHOUT_SUBNETS: Readonly<Record<string, unknown>> = {
+  subnet: {},
+  subnets: [],
+  "ippool-ip-number": undefined,
+  "ippool-reclaim": undefined,
+};
+
+/** Returns the field of {@link PodAnnotations}, and its value. */
+function decodePodAnnotation(annotations: Annotations, key: keyof typeof POD_ANNOTATIONS, rules: AnnotationRules) {
+  const field = key.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+  if (!rules.enableSubnet && Object.hasOwn(WITHOUT_SUBNETS, key)) return [field, WITHOUT_SUBNETS[key]];
+  const annotation = POD_ANNOTATIONS[key];
+  const schema = NAMING_KEYS.includes(key) ? tolerant(annotation, rules) : annotation;
+  return [field, readAnnotation(annotations, key, schema)];
+}
 
 /**
  * Decodes a pod's annotations. Fields of disabled families are not validated, nor the annotations of Subnets if that
@@ -159,30 +172,11 @@ const SERVICE_KEYS = Object.keys(SERVICE_ANNOTATIONS);
  * "<key>"`. Faults of the annotations that Multus reads are in the result.
  */
 export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABLED): PodAnnotations {
-  refuseUnknown(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");
-  const read = <K extends keyof typeof POD_ANNOTATIONS>(key: K) =>
-    readAnnotation(annotations, key, () => POD_ANNOTATIONS[key]) as PodAnnotation<K> | undefined;
-  const readNames = <K extends NamingKey>(key: K) =>
-    readAnnotation(annotations, key, () => tolerant(POD_ANNOTATIONS[key], rules)) as PodAnnotation<K> | undefined;
-  /** Decodes an annotation of Subnets; returns `none` for one that is present while Subnets are disabled. */
-  const ofSubnets = <T>(key: string, decoded: () => T | undefined, none?: T): T | undefined => {
-    if (rules.enableSubnet) return decoded();
-    return Object.hasOwn(annotations, ANNOTATION_PREFIX + key) ? none : undefined;
-  };
-  const networks = (annotation: string, most?: number) =>
-    orFault(() => decodeNetworkSelections(readText(annotations, annotation) ?? "", sourceOf(annotation), most));
-  const [others, first] = [networks(NETWORKS_ANNOTATION), networks(DEFAULT_NETWORK_ANNOTATION, 1)];
+  const keys = ownKeys(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");
+  const others = readNetworks(annotations, NETWORKS_ANNOTATION);
+  const first = readNetworks(annotations, DEFAULT_NETWORK_ANNOTATION, 1);
   return {
-    subnet: ofSubnets("subnet", () => readNames("subnet"), {}),
-    subnets: ofSubnets("subnets", () => readNames("subnets"), []),
-    ippool: readNames("ippool"),
-    ippools: readNames("ippools"),
-    ips: read("ips"),
-    routes: read("routes"),
-    defaultRouteNic: read("default-route-nic"),
-    ippoolIpNumber: ofSubnets("ippool-ip-number", () => read("ippool-ip-number")),
-    ippoolReclaim: ofSubnets("ippool-reclaim", () => read("ippool-reclaim")),
-    retain: read("retain"),
+    ...Object.fromEntries(keys.map((key) => decodePodAnnotation(annotations, key, rules))),
     networks: others instanceof ConfigError ? undefined : others,
     networksFault: others instanceof ConfigError ? others : undefined,
     defaultNetwork: first instanceof ConfigError ? { name: "", fault: first } : first?.[0],
@@ -190,9 +184,10 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
 }
 
 /** These annotations are not Berth's: a fault in one refuses the NICs that it concerns. */
-function orFault<T>(decoded: () => T): T | ConfigError {
+function readNetworks(annotations: Annotations, annotation: string, most?: number) {
   try {
-    return decoded();
+    const text = readText(annotations, annotation);
+    return text === undefined ? undefined : decodeNetworkSelections(text, sourceOf(annotation), most);
   } catch (error) {
     if (error instanceof ConfigError) return error;
     throw error;
@@ -201,17 +196,11 @@ function orFault<T>(decoded: () => T): T | ConfigError {
 
 /** Decodes the default pools of a namespace. Those of a disabled family are not validated. Throws ConfigError. */
 export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL_ENABLED): FamilyNames {
-  refuseUnknown(annotations, NAMESPACE_KEYS, POD_KEYS, "pod");
-  const read = <K extends keyof typeof NAMESPACE_ANNOTATIONS>(key: K) =>
-    readAnnotation(annotations, key, () => NAMESPACE_ANNOTATIONS[key]) as
-      | z.output<(typeof NAMESPACE_ANNOTATIONS)[K]["schema"]>
-      | undefined;
-  const ofFamily = (key: keyof typeof NAMESPACE_ANNOTATIONS, isEnabled: boolean) =>
-    isEnabled || !Object.hasOwn(annotations, ANNOTATION_PREFIX + key) ? read(key) : [IGNORED];
-  return {
-    ipv4: ofFamily("default-ipv4-ippool", rules.enableIPv4),
-    ipv6: ofFamily("default-ipv6-ippool", rules.enableIPv6),
-  };
+  const own = ownKeys(annotations, NAMESPACE_KEYS, POD_KEYS, "pod").map((key) => {
+    const [family, isEnabled] = key === "default-ipv4-ippool" ? ["ipv4", rules.enableIPv4] : ["ipv6", rules.enableIPv6];
+    return [family, isEnabled ? readAnnotation(annotations, key, NAMESPACE_ANNOTATIONS[key]) : [IGNORED]];
+  });
+  return Object.fromEntries(own);
 }
 
 /** The pods of a Service: those that the selector selects, on the network of the definition `namespace/name`. */
