@@ -70,19 +70,29 @@ export class NetnsError extends Error {
 export const isNetnsError = (error: unknown): error is NetnsError => error instanceof NetnsError;
 
 /**
- * Throws {@link NetnsError} when `path` is no network namespace. `fd` is the value for IFLA_NET_NS_FD; the identity is
- * read by a short visit.
+ * Throws {@link NetnsError} when `path` is no network namespace. `fd` is the value for IFLA_NET_NS_FD; the cookie of
+ * the identity is read by a short visit.
  */
 export function openNetns(path: string, native: Native = loadNative()) {
-  const { fd, device, inode, ...opened } = openNumbers(path, native);
+  // O_NONBLOCK: opening a FIFO must not block
+  const fd = native.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+  if (fd < 0) throw new NetnsError("open", path, -fd);
+  const words = new BigUint64Array(2);
+  const kind = native.identify(fd, words);
+  if (kind !== CLONE_NEWNET) {
+    native.close(fd);
+    throw new NetnsError("open", path, kind < 0 ? -kind : ENOTTY);
+  }
+  const [device = 0n, inode = 0n] = words;
   let cookie: bigint | undefined;
   return {
     fd,
+    numbers: { device, inode },
     get identity() {
       cookie ??= readCookie({ fd, path }, native);
       return { device, inode, cookie };
     },
-    [Symbol.dispose]: () => opened[Symbol.dispose](),
+    [Symbol.dispose]: () => void native.close(fd),
   };
 }
 
@@ -94,20 +104,6 @@ function readCookie(netns: NetnsHandle, native: Native): bigint | undefined {
   const length = native.getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, new Uint8Array(cookie.buffer));
   native.close(fd);
   return length === cookie.byteLength ? cookie[0] : undefined;
-}
-
-function openNumbers(path: string, native: Native) {
-  // O_NONBLOCK: opening a FIFO must not block
-  const fd = native.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-  if (fd < 0) throw new NetnsError("open", path, -fd);
-  const words = new BigUint64Array(2);
-  const kind = native.identify(fd, words);
-  if (kind !== CLONE_NEWNET) {
-    native.close(fd);
-    throw new NetnsError("open", path, kind < 0 ? -kind : ENOTTY);
-  }
-  const [device = 0n, inode = 0n] = words;
-  return { fd, device, inode, [Symbol.dispose]: () => void native.close(fd) };
 }
 
 /** Throws {@link NetnsError} when `path` is no network namespace. */
@@ -135,26 +131,20 @@ export function isNetnsGone(path: string): boolean {
  * NetnsError}.
  */
 export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
-  const own = readOwnNumbers(native);
   // Both are there, so that their numbers differ.
-  const other = readNumbers(path, native);
-  return own.device === other.device && own.inode === other.inode;
-}
-
-type NetnsNumbers = Pick<NetnsIdentity, "device" | "inode">;
-
-function readNumbers(path: string, native: Native): NetnsNumbers {
-  using netns = openNumbers(path, native);
-  return { device: netns.device, inode: netns.inode };
+  using other = openNetns(path, native);
+  const own = readOwnNumbers(native);
+  return own.device === other.numbers.device && own.inode === other.numbers.inode;
 }
 
 /** The numbers of the thread's own namespace, which it only leaves for visits. */
-let ownNumbers: NetnsNumbers | undefined;
+let ownNumbers: Pick<NetnsIdentity, "device" | "inode"> | undefined;
 
-function readOwnNumbers(native: Native): NetnsNumbers {
-  if (isVisiting) return readNumbers(OWN_NETNS, native);
-  ownNumbers ??= readNumbers(OWN_NETNS, native);
-  return ownNumbers;
+function readOwnNumbers(native: Native): Pick<NetnsIdentity, "device" | "inode"> {
+  if (ownNumbers !== undefined && !isVisiting) return ownNumbers;
+  using here = openNetns(OWN_NETNS, native);
+  if (!isVisiting) ownNumbers = here.numbers;
+  return here.numbers;
 }
 
 /** A namespace that is open: `path` is for errors. */
