@@ -7,7 +7,6 @@ import { ANNOTATION_PREFIX, requireFamilies } from "../config/annotations.ts";
 import { compilePattern, isPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
-import type { IpPool } from "../resources/ip-pool.ts";
 import type { PoolsByName } from "../resources/pools-by-name.ts";
 import { nicNameAt } from "./announced-nics.ts";
 import { refuseOwnPool, refusePool, tieRank } from "./filters.ts";
@@ -32,10 +31,13 @@ interface NamedPools {
   readonly ipv6?: readonly string[] | undefined;
 }
 
-/** The pools, and by name why other existing pools cannot be used. */
-interface Offer {
+/** A selection in progress. */
+interface Selecting {
+  readonly subject: Subject;
   readonly pools: PoolsByName;
+  /** By name: why other existing pools cannot be used. */
   readonly refused: ReadonlyMap<string, string>;
+  readonly warnings: string[];
   /**
    * Results cached during this selection: a tenant may repeat a pattern for many NICs, and each match compares all
    * pools.
@@ -58,24 +60,22 @@ interface Known {
  * Chooses the candidates; `refused` has the reasons of existing pools that cannot be used. Throws CniError 100 if no
  * rule names a pool, 102 if an annotation cannot be followed.
  */
-export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer["refused"] = new Map()): Selection {
+export function selectPools(
+  subject: Subject,
+  pools: PoolsByName,
+  refused: Selecting["refused"] = new Map(),
+): Selection {
   const known: Known = { names: new Map(), matches: new Map(), lists: new Map(), matched: new Map() };
-  const offer: Offer = { pools, refused, known };
-  const warnings: string[] = [];
-  const nics =
-    selectGenerated(subject, offer, warnings) ??
-    selectByInterfaces(subject, offer, warnings) ??
-    selectByAnnotation(subject, offer, warnings) ??
-    selectByNamespace(subject, offer, warnings) ??
-    selectByConfiguration(subject, offer, warnings) ??
-    selectDefaults(subject, offer, warnings);
-  return { nics, warnings };
+  const selecting: Selecting = { subject, pools, refused, warnings: [], known };
+  const nics = selectGenerated(selecting) ?? selectByInterfaces(selecting) ?? [selectForNic(selecting)];
+  return { nics, warnings: selecting.warnings };
 }
 
 /**
  * Returns the pools that were generated for the pod's workload, and no others; undefined if the pod names no Subnets.
  */
-function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
+function selectGenerated(selecting: Selecting): NicDemand[] | undefined {
+  const { subject, pools, warnings } = selecting;
   const { subnet, subnets } = subject.pod?.annotations ?? {};
   if (subnet === undefined && subnets === undefined) return undefined;
   const key = subnets === undefined ? SUBNET : SUBNETS;
@@ -89,11 +89,10 @@ function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): Ni
     const path = subnets === undefined ? "" : `[${index}]`;
     requireFamilies(key, path, entry, subject.vendorConf);
     const rule = `annotation "${key}"${path}`;
-    const demand = (family: Family, names: readonly string[]): FamilyDemand => {
+    const families = listsOf({ rule, what: "Subnets", named: entry }, selecting).map(({ family, names }) => {
       const request = { application, ifName: entry.interface, family, subnets: names };
-      return { family, candidates: candidatesOf(request, subject, offer.pools), generated: { application, request } };
-    };
-    const families = demandFamilies({ rule, what: "Subnets", named: entry, demand }, subject, warnings);
+      return { family, candidates: candidatesOf(request, subject, pools), generated: { application, request } };
+    });
     return { ifName: entry.interface, rule, cleanGateway: false, families };
   });
   requireEntry(key, nics, subject);
@@ -121,7 +120,8 @@ function requireApplication(key: string, { pod }: Subject): PoolOwner {
   );
 }
 
-function selectByInterfaces(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
+function selectByInterfaces(selecting: Selecting): NicDemand[] | undefined {
+  const { subject } = selecting;
   const annotations = subject.pod?.annotations ?? {};
   const { ippools: entries } = annotations;
   if (entries === undefined) return undefined;
@@ -133,7 +133,7 @@ function selectByInterfaces(subject: Subject, offer: Offer, warnings: string[]):
       ifName: entry.interface ?? nicNameAt(index, annotations, subject.firstNic),
       rule,
       cleanGateway: entry.cleangateway,
-      families: demandNamed(rule, entry, subject, offer, warnings),
+      families: demandPools({ rule, named: entry }, selecting),
     };
   });
   const twice = nics.find(({ ifName }, index) => nics.findIndex((other) => other.ifName === ifName) !== index);
@@ -156,112 +156,87 @@ function requireEntry(key: string, nics: readonly NicDemand[], { ifName }: Subje
   );
 }
 
-function selectByAnnotation(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
-  const entry = subject.pod?.annotations.ippool;
-  if (entry === undefined) return undefined;
-  requireFamilies(IPPOOL, "", entry, subject.vendorConf);
-  return oneNic(`annotation "${IPPOOL}"`, entry, subject, offer, warnings);
+function selectForNic(selecting: Selecting): NicDemand {
+  const naming = findNaming(selecting);
+  const families = demandPools(naming, selecting);
+  return { ifName: selecting.subject.ifName, rule: naming.rule, cleanGateway: false, families };
 }
 
-function selectByNamespace(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
-  const named = subject.namespace?.annotations;
-  if (named === undefined || !namesAny(named)) return undefined;
-  const given = FAMILIES.filter((family) => namedFor(named, family) !== undefined);
-  const keys = given.map((family) => `"${ANNOTATION_PREFIX}default-ipv${family}-ippool"`);
-  return oneNic(`namespace annotation ${keys.join(" and ")}`, named, subject, offer, warnings);
+function findNaming({ subject, pools }: Selecting): Naming {
+  const { pod, namespace, ipamConf, vendorConf } = subject;
+  const entry = pod?.annotations.ippool;
+  if (entry !== undefined) {
+    requireFamilies(IPPOOL, "", entry, vendorConf);
+    return { rule: `annotation "${IPPOOL}"`, named: entry };
+  }
+  const ofNamespace = familiesOf(namespace?.annotations ?? {});
+  if (namespace !== undefined && ofNamespace.length > 0) {
+    const keys = ofNamespace.map((family) => `"${ANNOTATION_PREFIX}default-ipv${family}-ippool"`);
+    return { rule: `namespace annotation ${keys.join(" and ")}`, named: namespace.annotations };
+  }
+  const configured = { ipv4: ipamConf.default_ipv4_ippool, ipv6: ipamConf.default_ipv6_ippool };
+  if (familiesOf(configured).length > 0) return { rule: "the CNI configuration", named: configured };
+  return { rule: "pools with spec.default: true", named: requireDefaults(subject, pools) };
 }
 
-function selectByConfiguration(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
-  const { default_ipv4_ippool, default_ipv6_ippool } = subject.ipamConf;
-  const named = { ipv4: default_ipv4_ippool, ipv6: default_ipv6_ippool };
-  if (!namesAny(named)) return undefined;
-  return oneNic("the CNI configuration", named, subject, offer, warnings);
-}
-
-function selectDefaults(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] {
-  const defaults = [...(offer.pools.defaults?.() ?? offer.pools.values())]
+function requireDefaults({ ifName }: Subject, pools: PoolsByName): NamedPools {
+  const defaults = [...(pools.defaults?.() ?? pools.values())]
     .filter(({ spec }) => spec.default)
     .sort((a, b) => tieRank(a) - tieRank(b) || (a.name < b.name ? -1 : 1));
-  const named = {
-    ipv4: namesOf(defaults, 4),
-    ipv6: namesOf(defaults, 6),
-  };
-  if (!namesAny(named)) {
+  if (defaults.length === 0) {
     throw new CniError(
       ErrorCode.NoPoolMatches,
-      `No pool is selected for interface "${subject.ifName}": no annotation, namespace default or CNI configuration ` +
+      `No pool is selected for interface "${ifName}": no annotation, namespace default or CNI configuration ` +
         "names one, and no IPPool has spec.default: true",
     );
   }
-  return oneNic("pools with spec.default: true", named, subject, offer, warnings);
+  const { ipv4, ipv6 } = Object.groupBy(defaults, ({ spec }) => `ipv${spec.family}` as const);
+  return { ipv4: ipv4?.map(({ name }) => name), ipv6: ipv6?.map(({ name }) => name) };
 }
 
-function namesOf(pools: readonly IpPool[], family: Family): string[] | undefined {
-  const names = pools.filter(({ spec }) => spec.family === family).map(({ name }) => name);
-  return names.length > 0 ? names : undefined;
+function familiesOf(named: NamedPools): Family[] {
+  return FAMILIES.filter((family) => named[`ipv${family}`] !== undefined);
 }
 
-function namesAny(named: NamedPools): boolean {
-  return FAMILIES.some((family) => namedFor(named, family) !== undefined);
-}
-
-function namedFor(named: NamedPools, family: Family): readonly string[] | undefined {
-  return family === 4 ? named.ipv4 : named.ipv6;
-}
-
-function oneNic(rule: string, named: NamedPools, subject: Subject, offer: Offer, warnings: string[]): NicDemand[] {
-  const families = demandNamed(rule, named, subject, offer, warnings);
-  return [{ ifName: subject.ifName, rule, cleanGateway: false, families }];
-}
-
-function demandNamed(
-  rule: string,
-  named: NamedPools,
-  subject: Subject,
-  offer: Offer,
-  warnings: string[],
-): FamilyDemand[] {
-  const demand = (family: Family, names: readonly string[]): FamilyDemand => {
+function demandPools(naming: Naming, selecting: Selecting): FamilyDemand[] {
+  const { lists } = selecting.known;
+  return listsOf(naming, selecting).map(({ family, names }) => {
     const key = `${family} ${names.join(" ")}`;
-    const candidates = offer.known.lists.get(key) ?? expandNames({ rule, names, family }, subject, offer);
-    offer.known.lists.set(key, candidates);
+    const candidates = lists.get(key) ?? expandNames({ rule: naming.rule, names, family }, selecting);
+    lists.set(key, candidates);
     return { family, candidates };
-  };
-  return demandFamilies({ rule, what: "pools", named, demand }, subject, warnings);
+  });
 }
 
 /** The pools that one rule names for one NIC. */
 interface Naming {
   readonly rule: string;
-  readonly what: "pools" | "Subnets";
+  /** Default: pools. */
+  readonly what?: "Subnets";
   readonly named: NamedPools;
-  readonly demand: (family: Family, names: readonly string[]) => FamilyDemand;
 }
 
-function demandFamilies({ rule, what, named, demand }: Naming, subject: Subject, warnings: string[]): FamilyDemand[] {
+/** Returns the names of the enabled families. Throws CniError 100 if there are none. */
+function listsOf({ rule, what, named }: Naming, { subject, warnings }: Selecting): Omit<NameList, "rule">[] {
   const { enableIPv4, enableIPv6 } = subject.vendorConf;
-  const families = FAMILIES.flatMap((family): FamilyDemand[] => {
-    const names = namedFor(named, family);
+  const lists = FAMILIES.flatMap((family) => {
+    const names = named[`ipv${family}`];
     const enabled = family === 4 ? enableIPv4 : enableIPv6;
     const kind = familyName(family);
-    if (names === undefined) {
-      const one = what === "pools" ? "pool" : "Subnet";
-      if (enabled) warnings.push(`${rule} names no ${kind} ${one}: the NIC gets no ${kind} address`);
-      return [];
-    }
-    if (!enabled) {
-      warnings.push(`${rule} names ${kind} ${what}, which are ignored because enable${kind} is false`);
-      return [];
-    }
-    return [demand(family, names)];
+    if (names !== undefined && enabled) return [{ family, names }];
+    const [one, many] = what === undefined ? ["pool", "pools"] : ["Subnet", "Subnets"];
+    if (names !== undefined)
+      warnings.push(`${rule} names ${kind} ${many}, which are ignored because enable${kind} is false`);
+    else if (enabled) warnings.push(`${rule} names no ${kind} ${one}: the NIC gets no ${kind} address`);
+    return [];
   });
-  if (families.length === 0) {
+  if (lists.length === 0) {
     throw new CniError(
       ErrorCode.NoPoolMatches,
-      `No pool is selected for interface "${subject.ifName}": ${rule} names ${what} of disabled families only; ${remedy(subject.vendorConf)}`,
+      `No pool is selected for interface "${subject.ifName}": ${rule} names ${what ?? "pools"} of disabled families only; ${remedy(subject.vendorConf)}`,
     );
   }
-  return families;
+  return lists;
 }
 
 function remedy({ enableIPv4, enableIPv6 }: Subject["vendorConf"]): string {
@@ -277,12 +252,10 @@ interface NameList {
 }
 
 /** Replaces patterns by the matching pools, in name order. Each pool counts once, where it is named first. */
-function expandNames({ rule, names, family }: NameList, subject: Subject, offer: Offer): readonly Candidate[] {
+function expandNames({ rule, names, family }: NameList, selecting: Selecting): readonly Candidate[] {
   const expanded = new Map<string, Candidate>();
   for (const name of names) {
-    const found = isPattern(name)
-      ? matchPools(name, family, subject, offer)
-      : [evaluatePool(name, family, subject, offer)];
+    const found = isPattern(name) ? matchPools(name, family, selecting) : [evaluatePool(name, family, selecting)];
     if (found.length === 0) {
       const text = `Pattern "${name}" in ${rule} matches no ${familyName(family)} pool`;
       throw new CniError(ErrorCode.InvalidAnnotation, text);
@@ -292,26 +265,26 @@ function expandNames({ rule, names, family }: NameList, subject: Subject, offer:
   return [...expanded.values()];
 }
 
-function matchPools(pattern: string, family: Family, subject: Subject, offer: Offer): readonly Candidate[] {
-  const { matches } = offer.known;
+function matchPools(pattern: string, family: Family, selecting: Selecting): readonly Candidate[] {
+  const { matches } = selecting.known;
   const key = `${family} ${pattern}`;
   const known = matches.get(key);
   if (known !== undefined) return known;
-  const names = sortedNames(family, offer).filter(compilePattern(pattern));
-  const found = names.map((name) => evaluateMatched(name, family, subject, offer));
+  const names = sortedNames(family, selecting).filter(compilePattern(pattern));
+  const found = names.map((name) => evaluateMatched(name, family, selecting));
   matches.set(key, found);
   return found;
 }
 
-function evaluateMatched(name: string, family: Family, subject: Subject, offer: Offer): Candidate {
-  const { matched } = offer.known;
+function evaluateMatched(name: string, family: Family, selecting: Selecting): Candidate {
+  const { matched } = selecting.known;
   const key = `${family} ${name}`;
-  const known = matched.get(key) ?? { ...evaluatePool(name, family, subject, offer), isMatched: true };
+  const known = matched.get(key) ?? { ...evaluatePool(name, family, selecting), isMatched: true };
   matched.set(key, known);
   return known;
 }
 
-function sortedNames(family: Family, { pools, known }: Offer): readonly string[] {
+function sortedNames(family: Family, { pools, known }: Selecting): readonly string[] {
   const before = known.names.get(family);
   if (before !== undefined) return before;
   const names = [...pools.values()].filter(({ spec }) => spec.family === family).map(({ name }) => name);
@@ -319,7 +292,7 @@ function sortedNames(family: Family, { pools, known }: Offer): readonly string[]
   return names;
 }
 
-function evaluatePool(name: string, family: Family, subject: Subject, { pools, refused }: Offer): Candidate {
+function evaluatePool(name: string, family: Family, { subject, pools, refused }: Selecting): Candidate {
   const pool = pools.get(name);
   if (pool !== undefined) return { name, pool, ...refusePool(pool, subject, family) };
   const refusal = refused.get(name);
