@@ -96,11 +96,6 @@ export interface Backend extends ReadinessSource {
    * Returns the released rows.
    */
   releaseRow(row: Allocation): Promise<readonly Allocation[]>;
-  /**
-   * Collects a Bound row whose network namespace is gone; returns undefined if it has changed. Absent in a cluster,
-   * where pods decide.
-   */
-  collectGone?(row: Allocation): Promise<Allocation | undefined>;
   /** Reads the row's pod now. Absent where pods are not known; rejects when the API server does not answer. */
   readPodOf?(row: Allocation): Promise<PodStatus>;
   /**

@@ -108,10 +108,6 @@ class EmbeddedBackend implements Backend {
     return this.#registry.release({ containerId, ifName, network });
   }
 
-  collectGone(row: Allocation): Promise<Allocation | undefined> {
-    return this.#registry.collect(row);
-  }
-
   stats(): Readonly<Record<string, unknown>> {
     return {};
   }

@@ -38,8 +38,7 @@ export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): 
   const nic = demand.nic ?? { ifName, network, pod: undefined };
   const settings = networks.settingsFor(nic);
   const stage = new EarlyStage(detection, { netns, ifName, settings, isCoordinated: networks.isCoordinated(nic) });
-  if (cluster?.epoch === undefined) return claimAndVerify(deps, demand, stage);
-  return claimFirst({ epoch: cluster.epoch, registry, poolCache, stage }, demand, (admitted) =>
+  return claimFirst({ epoch: cluster?.epoch, registry, poolCache, stage }, demand, (admitted) =>
     claimAndVerify(deps, admitted, stage),
   );
 }

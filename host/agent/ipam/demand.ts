@@ -188,11 +188,14 @@ interface Selected {
  * selects once more.
  */
 async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Selected> {
-  const timeout = deadline.begin(NEW_POOL_WAIT_MS);
+  let timeout: Timeout | undefined;
   for (;;) {
     const since = deps.cluster?.poolChanges.changeCount ?? 0;
     const snapshot = await deps.inventory.loaded();
-    const hasOther = (): Promise<boolean> => hasOtherSnapshot(deps, { snapshot, since, timeout }, deadline.signal);
+    const hasOther = (): Promise<boolean> => {
+      timeout ??= deadline.begin(NEW_POOL_WAIT_MS);
+      return hasOtherSnapshot(deps, { snapshot, since, timeout }, deadline.signal);
+    };
     try {
       const selected = selectNow(deps, nic, snapshot);
       if (isServable(selected.selection.nics) || !(await hasOther())) return selected;

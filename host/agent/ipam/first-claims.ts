@@ -20,7 +20,8 @@ import type { AddressDemand } from "./sources/source.ts";
 const EPOCH_WAIT_MS = 5_000;
 
 interface ClaimFirstDeps {
-  readonly epoch: FirstClaims;
+  /** Absent where the registry cannot be another one: the claim is run. */
+  readonly epoch?: FirstClaims | undefined;
   readonly registry: Pick<Registry, "findOwner" | "undo">;
   readonly poolCache: Pick<PoolCache, "find" | "findDoubt" | "findDoubtOf" | "isLeasing">;
   /** Absent ahead of the ADD: nothing is claimed while the epoch is open. */
@@ -37,12 +38,13 @@ export async function claimFirst(
   claim: (demand: AddressDemand) => Promise<Claimed>,
 ): Promise<Claimed> {
   const { epoch } = deps;
+  if (epoch === undefined) return claim(demand);
   const claiming = epoch.claiming();
   const isSure = (): boolean => epoch.line.isUp() && !claiming.isOutdated();
   const isPlain = (): boolean => isSure() && !epoch.isOpen && !epoch.hasUnverified && !deps.poolCache.isLeasing;
   let probation: Probation | undefined;
   const probe = (): Probation => {
-    probation ??= new Probation({ ...deps, demand, claiming });
+    probation ??= new Probation({ ...deps, epoch, demand, claiming });
     return probation;
   };
   try {
@@ -62,6 +64,7 @@ export async function claimFirst(
 }
 
 interface ProbationDeps extends ClaimFirstDeps {
+  readonly epoch: FirstClaims;
   readonly demand: AddressDemand;
   readonly claiming: Claiming;
 }

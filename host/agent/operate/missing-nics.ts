@@ -35,8 +35,8 @@ const MAX_NAMED = 8;
 const DRIVER_TYPES = ["sriov", "userspace"];
 
 interface MissingNicsDeps {
-  readonly registry: Pick<Registry, "list">;
-  readonly backend: Pick<Backend, "collectGone" | "ipam" | "reportNode" | "resources">;
+  readonly registry: Pick<Registry, "list" | "collect">;
+  readonly backend: Pick<Backend, "ipam" | "mode" | "reportNode" | "resources">;
   readonly nowMs: () => number;
   readonly log: Log;
   readonly audit: Audit;
@@ -89,7 +89,9 @@ export class MissingNics {
     const { registry, backend, nowMs, log, audit } = this.#deps;
     const { graceMs } = backend.resources.state.snapshot.vendorConf.garbageCollection;
     const [missed, lost] = [new Map<string, number>(), new Set<string>()];
-    let nextMs = backend.collectGone && graceMs;
+    // In a cluster the pods decide.
+    const mayCollect = backend.mode === "embedded";
+    let nextMs = mayCollect ? graceMs : undefined;
     for await (const row of listRows(registry, ROWS_AT_ONCE)) {
       const what = row.state === "Bound" && row.containerId !== "" ? await findMissing(row, backend.ipam) : undefined;
       if (what === undefined) continue;
@@ -99,7 +101,7 @@ export class MissingNics {
       const isSure = nowMs() - sinceMs >= (what === "NIC" ? CONFIRM_MS : graceMs);
       if (what === "NIC") nextMs = Math.min(nextMs ?? RECHECK_MS, isSure ? RECHECK_MS : CONFIRM_MS);
       if (what === "NIC" && isSure) lost.add(describeNic(row));
-      if (what === "namespace" && isSure && (await backend.collectGone?.(row)) !== undefined)
+      if (what === "namespace" && isSure && mayCollect && (await registry.collect(row)) !== undefined)
         audit.record({ audit: "COLLECT", allocations: [row], rule: "its network namespace is gone and no DEL came" });
     }
     const isNew = this.count === 0;

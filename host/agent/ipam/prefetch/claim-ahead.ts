@@ -98,10 +98,7 @@ async function claimMissing(
   const allocating = { registry, poolCache, cluster, metrics };
   const claim = (admitted: AddressDemand) => allocateAddresses(allocating, admitted);
   const lacking = { ...demand, nics: wanted };
-  const epoch = cluster?.epoch;
-  const { created } = await (epoch === undefined
-    ? claim(lacking)
-    : claimFirst({ epoch, registry, poolCache }, lacking, claim));
+  const { created } = await claimFirst({ epoch: cluster?.epoch, registry, poolCache }, lacking, claim);
   return { claimed: groupByNic(created), found, attached };
 }
 
