@@ -109,11 +109,10 @@ export class Prefetching {
   constructor(node: TestNode, door: Door, options: PrefetchingOptions) {
     const { nics = () => [nic("eth0")], mayBegin = Promise.resolve() } = options;
     const deps = node.ipam();
-    const { prober } = deps.detection;
     const identityOf = async (pod: Pod) => identifyRequest(requestOf(pod, "eth0"), node.snapshot);
     this.node = node;
     this.door = door;
-    this.prefetcher = new Prefetcher({ ...deps, prober, identityOf }, { nics, ready: mayBegin });
+    this.prefetcher = new Prefetcher({ ...deps, identityOf }, { nics, ready: mayBegin });
     this.#deps = { ...deps, cluster: clusterIpam({ prefetched: this.prefetcher }) };
   }
 

@@ -106,7 +106,10 @@ export class Segment {
     const isInCluster = this.shared.size > 0 || this.isProbed;
     const cluster = isInCluster ? clusterIpam({ isShared, ...(this.isProbed && { epoch: PROBED }) }) : undefined;
     const networks = { settingsFor, isCoordinated: () => isCoordinated };
-    return claimVerified({ registry, poolCache, networks, detection: this.#detection, cluster }, demand);
+    // As in prepareDemand.
+    const seedText = `${demand.seedText}${this.prober.salt}`;
+    const spread = { ...demand, seedText, randomize: (pool: string) => this.prober.hasSuspect(pool) };
+    return claimVerified({ registry, poolCache, networks, detection: this.#detection, cluster }, spread);
   }
 
   async close(): Promise<void> {

@@ -496,7 +496,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     { api, resources, registry, collector, identifier, events, lost, epoch },
     (addresses) =>
       new Prefetcher(
-        { ...base, cluster: addresses, prober: detection.prober, identityOf: identifier.ofPod },
+        { ...base, cluster: addresses, identityOf: identifier.ofPod },
         {
           ready: known.done,
           nics: (pod) => describeNics(identityOfPod(pod, snapshot().vendorConf).subject, snapshot(), definitions),

@@ -46,16 +46,8 @@ export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): 
 async function claimAndVerify(deps: ClaimVerifiedDeps, demand: AddressDemand, stage: EarlyStage): Promise<Claimed> {
   const { detection, poolCache } = deps;
   const { claimant } = demand;
-  const seedText = `${demand.seedText}${detection.prober.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
-  const randomize = (pool: string): boolean => detection.prober.hasSuspect(pool);
-  const first = {
-    ...demand,
-    seedText,
-    randomize,
-    claimant: { ...claimant, mac },
-    canProbe: () => stage.nic !== undefined,
-  };
+  const first = { ...demand, claimant: { ...claimant, mac }, canProbe: () => stage.nic !== undefined };
   let claimed = await allocateAddresses(deps, first);
   try {
     if (demand.requested.length > 0) compareRequested(demand, claimed.held);

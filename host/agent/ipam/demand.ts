@@ -17,6 +17,7 @@ import type { NicOfRow } from "../../registry/registry.ts";
 import { memberKey, type Workload } from "../../resources/member.ts";
 import { ownNames } from "../../resources/reserved-ip.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
+import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 import { type AddDeadline, NEW_POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
 import { type NicReference, type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
 import type { PoolChanges } from "./cluster-ipam.ts";
@@ -40,6 +41,7 @@ export interface DemandDeps {
   readonly networks: NicSettings;
   readonly node: NonNullable<Subject["node"]>;
   readonly log: Log;
+  readonly detection: { readonly prober: Pick<QuarantineProber, "salt" | "hasSuspect"> };
   /** Default: no pool can be on its way. */
   readonly cluster?: { readonly poolChanges: PoolChanges } | undefined;
 }
@@ -55,6 +57,7 @@ interface Prepared {
  * 108 on a kernel without IPv6.
  */
 export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
+  const { prober } = deps.detection;
   const { subject, selection } = await select(deps, nic, deadline);
   const { identity, ifName, network, containerId, netns, netnsCookie } = nic;
   const annotations = identity.subject?.annotations ?? {};
@@ -88,7 +91,8 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
         ...{ owner, namespace, pod: name, ifName, containerId, network, netns, netnsCookie },
         ...{ workload, isMigrationTarget },
       },
-      seedText: seedOf(identity),
+      seedText: `${seedOf(identity)}${prober.salt}`,
+      randomize: (pool) => prober.hasSuspect(pool),
       coversPod:
         nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),
       nic: { ifName, network, pod: identity.subject },

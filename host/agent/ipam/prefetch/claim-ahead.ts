@@ -8,7 +8,6 @@ import { isGrowing } from "../../../ipam/subnet-capacity.ts";
 import { invariant } from "../../../lib/invariant.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import type { Pod } from "../../../resources/pod.ts";
-import type { QuarantineProber } from "../../detection/quarantine-prober.ts";
 import { AddDeadline, type Clock, PREFETCH_PATIENCE_MS } from "../../request/add-deadline.ts";
 import { allocateAddresses } from "../allocate.ts";
 import type { ClusterAddresses } from "../cluster-ipam.ts";
@@ -26,7 +25,6 @@ export interface ClaimAheadDeps extends Omit<DemandDeps, "cluster"> {
    * older than the pod. Throws ConfigError when an annotation is wrong.
    */
   readonly identityOf: (pod: Pod, ifName: string, signal: AbortSignal) => Promise<PodIdentity>;
-  readonly prober: Pick<QuarantineProber, "salt" | "hasSuspect">;
 }
 
 interface ClaimAheadRequest {
@@ -118,13 +116,8 @@ async function demandAhead(
   // The ADD logs the warnings.
   const quiet = { ...deps, cluster: undefined, log: deps.log.child({}, { level: "error" }) };
   const { demand } = await prepareDemand(quiet, request, deadline);
-  return {
-    ...demand,
-    seedText: `${demand.seedText}${deps.prober.salt}`,
-    randomize: (pool) => deps.prober.hasSuspect(pool),
-    // The ADD waits for such a pool.
-    skipIfFull: isGrowing,
-  };
+  // The ADD waits for such a pool.
+  return { ...demand, skipIfFull: isGrowing };
 }
 
 function groupByNic(rows: readonly Allocation[]): Map<string, readonly Allocation[]> {

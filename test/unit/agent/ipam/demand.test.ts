@@ -101,6 +101,19 @@ it("what Berth gave to an IPAMClaim, and is reserved for another pod since, is n
   expect(first).toMatch(/eth0=10\.6\.0\.(?!1\b)/);
 });
 
+it.each([false, true])(
+  "an ascending pool is searched from the pod's place after a proxy ARP: %s",
+  async (isSuspect) => {
+    const pools = [ipPool("blue", "10.6.0.0/24", { selection: "ascending", default: true })];
+    const node = await openNode({ snapshot: decodedSnapshot(vendorConf("enableIPv6: false"), ...pools) });
+    const { detection } = node.ipam();
+    const prober = { salt: "", hasSuspect: () => isSuspect } as unknown as typeof detection.prober;
+    const deps = node.ipam({ detection: { ...detection, prober } });
+    await addAddresses(deps, addRequest("eth0"), new AbortController().signal);
+    expect((await node.states()).Bound?.join() === "10.6.0.1").toBe(!isSuspect);
+  },
+);
+
 /**
  * An ADD for which there is no pool, while these happen one after the other. Returns the refusal, or "served", and
  * how often pools were selected.
