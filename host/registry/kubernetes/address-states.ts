@@ -119,17 +119,11 @@ export class AddressStates {
     for (const name of [...this.#states.keys()]) this.#forgetObject(name);
   }
 
-  /** A write was answered: one that was sent before it can no longer be carried out. */
-  noteWritten(name: string): void {
-    this.#noteSent(name, false);
-  }
-
-  /** A change or deletion failed, or an earlier agent may have sent one: it may still be carried out. */
-  noteSent(name: string): void {
-    this.#noteSent(name, true);
-  }
-
-  #noteSent(name: string, isSent: boolean): void {
+  /**
+   * A change or deletion failed, or an earlier agent may have sent one: it may still be carried out. `isSent` false: a
+   * write was answered, so that one sent before it can no longer be.
+   */
+  noteSent(name: string, isSent = true): void {
     const state = this.get(name);
     if (state.isSent !== isSent) this.#put(name, { ...state, isSent });
   }

@@ -508,7 +508,7 @@ export class ObjectSync {
       throw error;
     }
     task.isPast = false;
-    this.#states.noteWritten(name);
+    this.#states.noteSent(name, false);
     if (task.object !== undefined) this.#states.noteAnswer(name, task.object, before);
   }
 
@@ -592,7 +592,7 @@ export class ObjectSync {
   /** The object is what the row says, or neither exists. */
   #finish({ name }: SyncTask): void {
     this.#backlog.done(name);
-    this.#states.noteWritten(name);
+    this.#states.noteSent(name, false);
   }
 
   #inputsOf(row: Allocation, { name, object, isPast, publication }: SyncTask): SyncInputs {

@@ -285,7 +285,7 @@ export class Draft {
     let row = first;
     let object = seen;
     for (let step = 0; step < 12; step++) {
-      if (row === undefined) return states.noteWritten(NAME);
+      if (row === undefined) return states.noteSent(NAME, false);
       const workload = typeof object === "object" ? findMissingOwner(row, object, node) : undefined;
       if (workload !== undefined) {
         row = this.row = { ...row, workload };
@@ -297,14 +297,14 @@ export class Draft {
         case "wait":
           return;
         case "synced":
-          return states.noteWritten(NAME);
+          return states.noteSent(NAME, false);
         case "forget":
           if (this.row?.version === row.version) {
             this.row = undefined;
             states.noteForgotten(NAME);
             if (typeof object === "object" && object.state !== "Kept" && object.node === node)
               this.change({ isDue: true });
-            return states.noteWritten(NAME);
+            return states.noteSent(NAME, false);
           }
           row = this.row;
           break;
@@ -313,7 +313,7 @@ export class Draft {
           this.read();
           if (this.object !== undefined && !isSameMember(row.workload, this.object.spec.workload))
             this.change({ isLost: true });
-          return states.noteWritten(NAME);
+          return states.noteSent(NAME, false);
         case "read":
           object = this.read();
           row = this.row;
@@ -411,7 +411,7 @@ export class Draft {
       const action = await this.resolve(published, object, claim.replaces, isRead);
       switch (action.kind) {
         case "synced":
-          this.memory.states.noteWritten(NAME);
+          this.memory.states.noteSent(NAME, false);
           return this.accept(published, claim);
         case "read":
           object = this.read();
@@ -618,7 +618,7 @@ function note(draft: Draft, answer: Exclude<Answer<Spec>, { kind: "unanswered" }
     states.invalidate(NAME);
     return draft.read();
   }
-  states.noteWritten(NAME);
+  states.noteSent(NAME, false);
   const object = answer.object === undefined ? ("absent" as const) : knownOf(objectOf(answer.object));
   states.noteAnswer(NAME, object, before);
   return object;

@@ -94,14 +94,14 @@ describe("the state of an address", () => {
   it("clocks-and-boots: after a restart a write of the agent before may yet be carried out, until the next is answered", () => {
     states.noteSent("x");
     expect(states.get("x").isSent).toBe(true);
-    states.noteWritten("x");
+    states.noteSent("x", false);
     expect(states.get("x").isSent).toBe(false);
   });
 
   it("leak: of the ends, the one that came first is forgotten first, whatever was synced since", () => {
     states.noteSent("x0");
     for (let at = 0; at < MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
-    states.noteWritten("x0");
+    states.noteSent("x0", false);
     states.noteAnswer("last", "absent", known);
     expect([states.noteSeen("x0", known), states.noteSeen("x1", known)]).toEqual([true, false]);
   });
@@ -113,7 +113,7 @@ describe("the state of an address", () => {
     states.noteAnswer("x", "absent");
     const last = { uid: "u", resourceVersion: "10" };
     expect(states.get("x").object).toEqual({ kind: "ended", last, isProber: false });
-    states.noteWritten("x");
+    states.noteSent("x", false);
     expect([states.get("x").isSent, states.known]).toEqual([false, 0]);
   });
 
