@@ -114,11 +114,11 @@ export function readinessOf(
   isReady: boolean,
   own: () => readonly string[],
 ): Readiness {
-  const { problems, snapshot } = resources.state;
   return {
     ready: isReady,
     trouble,
     get problems() {
+      const { problems, snapshot } = resources.state;
       return [
         ...(trouble === undefined ? [] : [trouble]),
         ...problems,
