@@ -46,13 +46,8 @@ export interface Claimed {
 }
 
 /** Throws CniError 100, 101, 11 or 7 when the demand cannot be met; then nothing of it is kept. */
-export async function allocateAddresses(deps: AllocateDeps, demand: AddressDemand): Promise<Claimed> {
-  const allocator = new AddressAllocator(deps, demand);
-  try {
-    return await allocator.run();
-  } finally {
-    allocator.end();
-  }
+export function allocateAddresses(deps: AllocateDeps, demand: AddressDemand): Promise<Claimed> {
+  return new AddressAllocator(deps, demand).run();
 }
 
 const NOTHING = { created: [], previous: [], added: [], open: [], picked: [] };
@@ -88,10 +83,10 @@ class AddressAllocator {
   async run(): Promise<Claimed> {
     const { registry, demand } = this.#search;
     const { claimant, limits, requested } = demand;
-    if (limits !== undefined) await requireWithinLimits(registry, demand, hasMember(demand));
-    if (requested.length > 0) this.#sources.requested.assign(this.#nic);
-    if (limits?.full !== undefined) await this.#requireRetained(limits.full);
     try {
+      if (limits !== undefined) await requireWithinLimits(registry, demand, hasMember(demand));
+      if (requested.length > 0) this.#sources.requested.assign(this.#nic);
+      if (limits?.full !== undefined) await this.#requireRetained(limits.full);
       for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
         if (attempt > 0) this.#search.metrics?.claimRetries.inc();
         const claimed = await this.#attempt();
@@ -103,8 +98,12 @@ class AddressAllocator {
         `Interface "${claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
       );
     } catch (error) {
-      await registry.undo(this.#kept.created);
+      if (this.#hasKept) await registry.undo(this.#kept.created);
       throw error;
+    } finally {
+      // What the search has reserved in memory.
+      this.#free.cancel();
+      this.#opened?.released.end();
     }
   }
 
@@ -115,12 +114,6 @@ class AddressAllocator {
   async #requireRetained(full: FullNamespace): Promise<void> {
     const missing = (await this.#sources.own.findMissing()).filter(({ families }) => families.length > 0);
     if (missing.length > 0 && !(await this.#sources.retained.cover(missing))) throw namespaceFull(full);
-  }
-
-  /** Gives back what the search has reserved in memory. */
-  end(): void {
-    this.#free.cancel();
-    this.#opened?.released.end();
   }
 
   async #attempt(): Promise<Claimed | undefined> {
