@@ -12,45 +12,40 @@ import { type CniVersion, isAtLeast } from "./version.ts";
 
 type JsonObject = Record<string, unknown>;
 
-/** Returns the object without keys whose value is undefined. */
-function defined(object: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
-}
-
 function nonEmpty<T>(list: readonly T[]): readonly T[] | undefined {
   return list.length > 0 ? list : undefined;
 }
 
 function formatInterface({ pciId, ...rest }: ResultInterface): JsonObject {
-  return defined({ ...rest, pciID: pciId });
+  return { ...rest, pciID: pciId };
 }
 
 function formatIpEntry({ address, gateway, interface: index }: ResultIp, version: CniVersion): JsonObject {
-  return defined({
+  return {
     version: isAtLeast(version, "1.0.0") ? undefined : String(address.ip.family),
     address: formatPrefix(address),
     gateway: gateway && formatIp(gateway),
     interface: index,
-  });
+  };
 }
 
 function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
-  return defined({ dst: formatPrefix(dst), gw: gw && formatIp(gw), ...rest });
+  return { dst: formatPrefix(dst), gw: gw && formatIp(gw), ...rest };
 }
 
 /**
- * Returns the result's JSON value in that version, without empty lists. Fields that another plugin has added are
- * passed on unchanged, in every version.
+ * Returns the result in that version for JSON, which has no keys without a value, and without empty lists. Fields that
+ * another plugin has added are passed on unchanged, in every version.
  */
 export function formatResult(result: CniResult, version: CniVersion): JsonObject {
   const { interfaces, ips, routes, dns } = result;
-  return defined({
+  return {
     cniVersion: version,
     interfaces: nonEmpty(interfaces.map(formatInterface)),
     ips: nonEmpty(ips.map((ip) => formatIpEntry(ip, version))),
     routes: nonEmpty(routes.map(formatRoute)),
-    dns: dns && defined({ ...dns }),
-  });
+    dns,
+  };
 }
 
 /** Returns the schema of a text for which null and "" count as absent, as in the reference library. */

@@ -24,12 +24,14 @@ const RESULT: CniResult = {
 const EMPTY: CniResult = { interfaces: [], ips: [], routes: [] };
 const before10: readonly CniVersion[] = ["0.3.0", "0.3.1", "0.4.0"];
 
+const written = (...of: Parameters<typeof formatResult>) => JSON.parse(JSON.stringify(formatResult(...of)));
+
 describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
   const isOld = before10.includes(version);
 
   it("a result has that version's shape", () => {
     const more = { mtu: 1500, socketPath: "/s", pciID: "0000:00" };
-    expect(formatResult(RESULT, version)).toStrictEqual({
+    expect(written(RESULT, version)).toStrictEqual({
       cniVersion: version,
       interfaces: [
         { name: "veth1", mac: "0a:00:00:00:00:01" },
@@ -50,7 +52,7 @@ describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
   it("an IPAM result has no interfaces and no index of one", () => {
     const result = { ...EMPTY, ips: [{ address: prefix("10.0.0.2/24") }] };
     const address = { ...(isOld ? { version: "4" } : {}), address: "10.0.0.2/24" };
-    expect(formatResult(result, version)).toStrictEqual({ cniVersion: version, ips: [address] });
+    expect(written(result, version)).toStrictEqual({ cniVersion: version, ips: [address] });
   });
 
   it("null and empty text are read as absent", () => {
