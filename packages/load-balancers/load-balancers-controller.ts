@@ -17,7 +17,7 @@ import { selectPools } from "../../host/ipam/selection.ts";
 import { isConflict } from "../../host/kubernetes/kube-api.ts";
 import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
 import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
-import { type Family, formatIp, parseIp } from "../../host/net/ip.ts";
+import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
 import { AllocationObjects } from "../../host/registry/kubernetes/allocation-objects.ts";
 import { NO_NODE } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
@@ -151,9 +151,13 @@ function planService(caches: Caches, service: BalancedService, world: AddressWor
     const message = `annotation "${IPS_ANNOTATION}": got "${found}", want one address of each family, separated by a comma`;
     return [{ kind: "refused", reason: "InvalidAnnotation", message }];
   }
+  let first: Ip | undefined;
   return service.families.map((family) => {
     const found = poolsFor(caches, service, family);
-    return "reason" in found ? { kind: "refused", ...found } : planAddress(service, family, found, world);
+    const plan: AddressPlan =
+      "reason" in found ? { kind: "refused", ...found } : planAddress(service, family, found, { ...world, first });
+    if (plan.kind !== "refused") first ??= plan.ip;
+    return plan;
   });
 }
 

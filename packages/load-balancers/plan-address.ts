@@ -34,12 +34,12 @@ const refused = (reason: string, message: string): AddressPlan => ({ kind: "refu
 
 const has = (ips: readonly Ip[], ip: Ip): boolean => ips.some((each) => equalIp(each, ip));
 
-/** `pools`: those that it may use, of the family, in order. */
+/** `pools`: those that it may use, of the family, in order. `first`: its address of the family before. */
 export function planAddress(
   service: BalancedService,
   family: Family,
   pools: readonly IpPool[],
-  world: AddressWorld,
+  { first, ...world }: AddressWorld & { readonly first?: Ip | undefined },
 ): AddressPlan {
   const requested = parseIp(service.requested?.[family] ?? "");
   const poolOf = (ip: Ip): IpPool | undefined =>
@@ -50,7 +50,7 @@ export function planAddress(
     world.records.find((each) => equalIp(each.ip, ip) && each.addressSpace === poolOf(ip)?.spec.addressSpace);
   const isFree = (pool: IpPool, ip: Ip): boolean => !world.isTaken(allocationName(ip, pool.spec.addressSpace));
   const own = recordsOf(service, world);
-  const shared = sharedBy(service, world);
+  const shared = sharedBy(service, world, first);
   // Of a Service that is gone the record will be this one's.
   const isLeft = (ip: Ip): boolean => {
     const { uid, namespace } = recordOf(ip)?.workload ?? {};
@@ -94,14 +94,21 @@ function recordsOf({ uid }: BalancedService, { records }: AddressWorld): Ip[] {
   return records.flatMap(({ ip, workload }) => (workload?.uid === uid ? [ip] : []));
 }
 
-/** Returns the addresses of Services that it may share with all that have them. */
-function sharedBy(service: BalancedService, world: AddressWorld): Ip[] {
-  const { namespace, sharingKey, ports, uid } = service;
+/**
+ * Returns the addresses of Services that it may share with all that have them. MetalLB chooses the node that announces
+ * a Service by its first address, and with a local policy among those with its pods: all that share choose the same.
+ */
+function sharedBy(service: BalancedService, world: AddressWorld, first: Ip | undefined): Ip[] {
+  const { namespace, sharingKey, ports, uid, families, local } = service;
   if (sharingKey === undefined) return [];
   const others = world.services.filter((other) => other.namespace === namespace && other.uid !== uid);
   const having = others.map((other) => ({ other, ips: [...ipsOf(other), ...recordsOf(other, world)] }));
-  const mayShare = ({ other }: (typeof having)[number]): boolean =>
-    other.sharingKey === sharingKey && !other.ports.some((port) => ports.includes(port));
+  const mayShare = ({ other, ips }: (typeof having)[number]): boolean =>
+    other.sharingKey === sharingKey &&
+    other.local === local &&
+    other.families[0] === families[0] &&
+    (first === undefined || has(ips, first)) &&
+    !other.ports.some((port) => ports.includes(port));
   const all = having.flatMap(({ ips }) => ips);
   return all.filter((ip) => having.filter(({ ips }) => has(ips, ip)).every(mayShare));
 }

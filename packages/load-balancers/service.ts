@@ -30,6 +30,8 @@ export interface BalancedService {
   /** `TCP 80` */
   readonly ports: readonly string[];
   readonly sharingKey: string | undefined;
+  /** The pods to whose nodes traffic goes, as text; "": to any node (`externalTrafficPolicy`). */
+  readonly local: string;
   /** By family, as text; undefined if the annotation is malformed. */
   readonly requested: Readonly<Partial<Record<Family, string>>> | undefined;
   /** Of `status.loadBalancer`, as canonical text. */
@@ -49,6 +51,8 @@ const schema = z.object({
     loadBalancerClass: z.literal(CLASS),
     ipFamilies: z.array(z.enum(["IPv4", "IPv6"])).catch([]),
     ipFamilyPolicy: z.string().catch(""),
+    externalTrafficPolicy: z.string().catch(""),
+    selector: z.record(z.string(), z.string()).catch({}),
     ports: z.array(z.object({ protocol: z.string().catch("TCP"), port: z.number() })).catch([]),
   }),
   status: z
@@ -74,6 +78,7 @@ export function readBalanced(object: KubeObject): BalancedService | undefined {
     needsAll: spec.ipFamilyPolicy === "RequireDualStack",
     ports: spec.ports.map(({ protocol, port }) => `${protocol} ${port}`),
     sharingKey: metadata.annotations[SHARING_ANNOTATION],
+    local: spec.externalTrafficPolicy === "Local" ? JSON.stringify(Object.entries(spec.selector).sort()) : "",
     requested: parseRequested(metadata.annotations[IPS_ANNOTATION] ?? ""),
     ingress: status.loadBalancer.ingress.flatMap(({ ip }) => parseIp(ip ?? "") ?? []).map(formatIp),
     conditions: status.conditions,

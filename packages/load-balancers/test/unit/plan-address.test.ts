@@ -4,7 +4,7 @@ import { equalIp, formatIp } from "../../../../host/net/ip.ts";
 import { allocationName } from "../../../../host/resources/ip-allocation.ts";
 import { pool } from "../../../../test/world/subjects.ts";
 import { ip } from "../../../../test/world/values.ts";
-import { type AddressWorld, planAddress } from "../../plan-address.ts";
+import { planAddress } from "../../plan-address.ts";
 import { type BalancedService, CLASS, readBalanced } from "../../service.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.5-10.6.0.7"] } as never);
@@ -39,12 +39,12 @@ const record = (address: string, uid: string, namespace = "shop") => ({
 
 /** `taken`: of pods. */
 function worldOf(
-  world: Partial<AddressWorld> & { readonly taken?: string[]; readonly claimed?: string[] },
-): AddressWorld {
-  const { records = [], services = [], taken = [], claimed = [] } = world;
+  world: Partial<Parameters<typeof planAddress>[3]> & { readonly taken?: string[]; readonly claimed?: string[] },
+): Parameters<typeof planAddress>[3] {
+  const { records = [], services = [], taken = [], claimed = [], first } = world;
   const names = [...records.map(({ ip }) => allocationName(ip, "")), ...taken];
   return {
-    ...{ records, services },
+    ...{ records, services, first },
     isTaken: (name) => names.includes(name),
     exclusionOf: ({ spec }, each) =>
       spec.ranges.some(({ first, last }) => first.value <= each.value && each.value <= last.value)
@@ -55,6 +55,8 @@ function worldOf(
 }
 
 const SHARED = { annotations: { "ipam.vendor.io/sharing-key": "web" } };
+const LOCAL = { externalTrafficPolicy: "Local" };
+const DUAL = { ipFamilies: ["IPv6", "IPv4"] };
 const FIXED = { annotations: { "ipam.vendor.io/ips": "10.6.0.6" } };
 const many = Array.from({ length: MAX_SERVICE_ADDRESSES }, (_, at) => record(`10.7.0.${at}`, `s${at}`));
 
@@ -122,6 +124,47 @@ it.each<[string, BalancedService, Parameters<typeof worldOf>[0], string]>([
     service("b", SHARED),
     { services: [service("a", SHARED)], records: [record("10.6.0.5", "a")] },
     "claim 10.6.0.7",
+  ],
+  [
+    "whose traffic stays on the node shares with those of the same pods",
+    service("b", { ...SHARED, ports: [443], spec: { ...LOCAL, selector: { app: "a" } } }),
+    {
+      services: [service("a", { ...SHARED, spec: { ...LOCAL, selector: { app: "a" } } })],
+      records: [record("10.6.0.5", "a")],
+    },
+    "held 10.6.0.5",
+  ],
+  [
+    "whose traffic stays on the node shares with no others",
+    service("b", { ...SHARED, ports: [443], spec: LOCAL }),
+    { services: [service("a", SHARED)], records: [record("10.6.0.5", "a")] },
+    "claim 10.6.0.7",
+  ],
+  [
+    "shares with none whose first address is of another family",
+    service("b", { ...SHARED, ports: [443] }),
+    { services: [service("a", { ...SHARED, spec: DUAL })], records: [record("10.6.0.5", "a")] },
+    "claim 10.6.0.7",
+  ],
+  [
+    "shares the second address with none that has another first one",
+    service("b", { ...SHARED, ports: [443], spec: DUAL }),
+    {
+      services: [service("a", { ...SHARED, spec: DUAL })],
+      records: [record("10.6.0.5", "a"), record("fd06::5", "a")],
+      first: ip("fd06::6"),
+    },
+    "claim 10.6.0.7",
+  ],
+  [
+    "shares the second address with one that it shares the first with",
+    service("b", { ...SHARED, ports: [443], spec: DUAL }),
+    {
+      services: [service("a", { ...SHARED, spec: DUAL })],
+      records: [record("10.6.0.5", "a"), record("fd06::5", "a")],
+      first: ip("fd06::5"),
+    },
+    "held 10.6.0.5",
   ],
   [
     "shares with all that have it, or not",
