@@ -1,6 +1,6 @@
 /**
- * Gives addresses to Services of the class: first the record, which is the claim, then the status. Whatever ends it in
- * between, the next pass finds the record, or the collection ends it. Nothing is announced here.
+ * Gives addresses to Services of the class: first the record, which is the claim, then MetalLB's objects, then the
+ * status. Whatever ends it in between, the next pass finds the record, or the collection ends it.
  */
 
 import { CniError } from "../../host/cni/error.ts";
@@ -23,6 +23,7 @@ import { NO_NODE } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { findExclusion, type PoolSurroundings } from "../../host/resources/locate-address.ts";
 import { NONE_OCCUPIED } from "../../host/resources/occupied-ips.ts";
+import { type Kept, openMetallb } from "./metallb.ts";
 import { type AddressPlan, type AddressWorld, planAddress, type ServiceRecord } from "./plan-address.ts";
 import { type BalancedService, IPS_ANNOTATION, POOL_ANNOTATION, readBalanced } from "./service.ts";
 
@@ -39,50 +40,61 @@ type Refusal = Pick<Extract<AddressPlan, { kind: "refused" }>, "reason" | "messa
 /** Records that this process has made, by name, until the watch has them. */
 type Made = Map<string, CachedAllocation>;
 
-export const startLoadBalancers: StartController = (deps) => {
-  const { caches } = deps;
-  const wake = (): void => loop.wake();
-  const services = followObjects(deps, wake, {
-    ...{ name: "Services of type LoadBalancer", path: collectionPath(SERVICES) },
-    ...{ decode: readBalanced, budgeted: { budget: caches.budget } },
-  });
-  const made: Made = new Map();
-  const objects = new AllocationObjects(deps.api);
-  const work = async (): Promise<number | undefined> => {
-    if (!services.isSynced || !hasEveryRecord(caches)) return undefined;
-    const all = [...services.items.values()];
-    const view = viewOf(caches, made);
-    const refusals = new RefusalsOf();
-    let nextMs: number | undefined;
-    // One after the other, since each sees what the ones before have claimed.
-    for (const service of all) {
-      const dueMs = await refusals.attempt(() => serve({ ...deps, objects, made, view }, service, all));
-      if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
-    }
-    return refusals.require(nextMs);
+/** `metallbNamespace`: where MetalLB's objects are kept; undefined: nothing of MetalLB. */
+export const startLoadBalancers =
+  (metallbNamespace?: string): StartController =>
+  (deps) => {
+    const { caches } = deps;
+    const wake = (): void => loop.wake();
+    const services = followObjects(deps, wake, {
+      ...{ name: "Services of type LoadBalancer", path: collectionPath(SERVICES) },
+      ...{ decode: readBalanced, budgeted: { budget: caches.budget } },
+    });
+    const metallb = metallbNamespace === undefined ? undefined : openMetallb(deps, metallbNamespace, wake);
+    const made: Made = new Map();
+    const objects = new AllocationObjects(deps.api);
+    const work = async (): Promise<number | undefined> => {
+      if (!services.isSynced || !hasEveryRecord(caches)) return undefined;
+      const all = [...services.items.values()];
+      const view = viewOf(caches, made);
+      const refusals = new RefusalsOf();
+      const assigned: Assigned[] = [];
+      // One after the other, since each sees what the ones before have claimed.
+      for (const service of all) {
+        const found = await refusals.attempt(() => assign({ ...deps, objects, made, view }, service, all));
+        assigned.push(found ?? { service, ips: undefined, refusal: undefined, dueMs: undefined });
+      }
+      const kept = (await metallb?.keep(assigned.flatMap((each) => announced(each, view)))) ?? "kept";
+      if (kept === "outdated") return BALANCERS_REST_MS;
+      let nextMs: number | undefined;
+      for (const each of assigned) {
+        const dueMs = await refusals.attempt(() => tell(deps, each, kept));
+        if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
+      }
+      return refusals.require(nextMs);
+    };
+    const loop = startReconciling(deps, {
+      failure: "Giving addresses to Services failed",
+      work,
+      restMs: () => BALANCERS_REST_MS,
+      follow: () => [
+        ...[caches.pools, caches.reserved, caches.epoch, caches.vendorConf].map((cache) => cache.subscribe(wake)),
+        caches.allocations.subscribe(({ key, before }) => {
+          made.delete(key);
+          if (before?.spec.node === NO_NODE) wake();
+        }),
+      ],
+    });
+    return {
+      get problems() {
+        return [services, loop, metallb].flatMap((each) => each?.problems ?? []);
+      },
+      close: async () => {
+        await loop.close();
+        await Promise.all([services.close(), metallb?.close()]);
+      },
+    };
   };
-  const loop = startReconciling(deps, {
-    failure: "Giving addresses to Services failed",
-    work,
-    restMs: () => BALANCERS_REST_MS,
-    follow: () => [
-      ...[caches.pools, caches.reserved, caches.epoch, caches.vendorConf].map((cache) => cache.subscribe(wake)),
-      caches.allocations.subscribe(({ key, before }) => {
-        made.delete(key);
-        if (before?.spec.node === NO_NODE) wake();
-      }),
-    ],
-  });
-  return {
-    get problems() {
-      return [...services.problems, ...loop.problems];
-    },
-    close: async () => {
-      await loop.close();
-      await services.close();
-    },
-  };
-};
 
 /** While the registry's epoch is open, an address without a record may be a pod's (registry-epoch). */
 function hasEveryRecord({ epoch }: Caches): boolean {
@@ -96,19 +108,47 @@ interface ServeDeps extends Pick<ControllerDeps, "api" | "caches" | "events" | "
   readonly view: View;
 }
 
-/** Returns when it is to be looked at again: milliseconds; undefined if it has what it wants. */
-async function serve(deps: ServeDeps, service: BalancedService, services: readonly BalancedService[]) {
-  const world = worldOf(deps, service, services);
+interface Assigned {
+  readonly service: BalancedService;
+  /** All have records; undefined if not all could be claimed yet. */
+  readonly ips: readonly string[] | undefined;
+  readonly refusal: Refusal | undefined;
+  /** Time after which it is to be looked at again, whatever has changed: milliseconds. */
+  readonly dueMs: number | undefined;
+}
+
+async function assign(deps: ServeDeps, service: BalancedService, all: readonly BalancedService[]): Promise<Assigned> {
+  const world = worldOf(deps, service, all);
   const plans = planService(deps.caches, service, world);
   const refusal = plans.find((plan) => plan.kind === "refused");
   const isRefused = refusal !== undefined && (service.needsAll || plans[0]?.kind === "refused");
   const wanted = isRefused ? [] : plans.filter((plan) => plan.kind !== "refused");
-  for (const plan of wanted) if (plan.kind === "claim" && !(await claim(deps, service, plan))) return BALANCERS_REST_MS;
+  for (const plan of wanted)
+    if (plan.kind === "claim" && !(await claim(deps, service, plan)))
+      return { service, ips: undefined, refusal: undefined, dueMs: BALANCERS_REST_MS };
+  const dueMs = refusal && REFUSED_RETRY_MS;
+  if (!isRefused) return { service, ips: wanted.map(({ ip }) => formatIp(ip)), refusal: undefined, dueMs };
   // What it has stays its own while something else that it wants is refused.
   const own = world.records.flatMap(({ ip, workload }) => (workload?.uid === service.uid ? [formatIp(ip)] : []));
-  const ips = isRefused ? service.ingress.filter((text) => own.includes(text)) : wanted.map(({ ip }) => formatIp(ip));
-  const isWritten = await report(deps, service, ips, isRefused ? refusal : undefined);
-  return !isWritten || refusal !== undefined ? REFUSED_RETRY_MS : undefined;
+  return { service, ips: service.ingress.filter((text) => own.includes(text)), refusal, dueMs };
+}
+
+/** Returns what a Service has, and what its status says, which is announced until another one is written. */
+function announced({ service: { ingress, namespace }, ips = [] }: Assigned, { records }: View): Ip[] {
+  const told = records.filter(
+    ({ ip, workload }) => workload?.namespace === namespace && ingress.includes(formatIp(ip)),
+  );
+  return [...ips.flatMap((text) => parseIp(text) ?? []), ...told.map(({ ip }) => ip)];
+}
+
+/** Returns when it is to be looked at again: milliseconds; undefined if it has what it wants. */
+async function tell(deps: ControllerDeps, { service, ips, refusal, dueMs }: Assigned, kept: Exclude<Kept, "outdated">) {
+  if (ips === undefined) return dueMs;
+  const told = ips.filter((text) => service.ingress.includes(text));
+  const isHeld = kept !== "kept" && told.length < ips.length;
+  const held = isHeld && { reason: "NotAnnounced", message: kept.refusal };
+  const isWritten = await report(deps, service, held ? told : ips, held || refusal);
+  return isWritten && !held ? dueMs : REFUSED_RETRY_MS;
 }
 
 /** What one pass over all Services reads once; it adds the records that it makes. */
@@ -220,7 +260,12 @@ async function claim(
 }
 
 /** Writes the status if it says something else. Returns false if the Service has changed since. */
-async function report(deps: ServeDeps, service: BalancedService, ips: readonly string[], refusal: Refusal | undefined) {
+async function report(
+  deps: ControllerDeps,
+  service: BalancedService,
+  ips: readonly string[],
+  refusal: Refusal | undefined,
+) {
   const { namespace, name, uid, resourceVersion, conditions, ingress } = service;
   const { reason, message } = refusal ?? { reason: "Assigned", message: ips.join(", ") };
   const status = refusal === undefined ? "True" : "False";

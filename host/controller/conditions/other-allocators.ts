@@ -23,7 +23,14 @@ export interface OtherRanges {
   readonly ranges: readonly Range[];
 }
 
+/** Of objects that Berth itself writes for another allocator: their addresses have records. */
+export const OWN_LABEL = { key: "app.kubernetes.io/managed-by", value: "berth" };
+
 const text = z.string().catch("");
+
+const ownObject = z.object({
+  metadata: z.object({ labels: z.object({ [OWN_LABEL.key]: z.literal(OWN_LABEL.value) }) }),
+});
 
 const metallbPool = z.object({ spec: z.object({ addresses: z.array(text).catch([]) }) });
 
@@ -55,10 +62,14 @@ export const OTHER_KINDS = {
   },
 } as const;
 
+/** Returns whether it has {@link OWN_LABEL}. */
+export const isOwnObject = (object: unknown): boolean => ownObject.safeParse(object).success;
+
 /** Starts to watch at once; `onChange`: when one of them has changed. */
 export function openOtherAllocators(deps: ControllerDeps, onChange: () => void) {
   const all = Object.entries(OTHER_KINDS).map(([kind, { resource, read }]) => {
-    const decode = (object: KubeObject): OtherRanges => ({ name: `${kind} ${keyOf(object)}`, ranges: read(object) });
+    const decode = (object: KubeObject): OtherRanges | undefined =>
+      isOwnObject(object) ? undefined : { name: `${kind} ${keyOf(object)}`, ranges: read(object) };
     const own = { name: `${kind}s`, path: collectionPath(resource), optional: true, decode };
     return followObjects({ ...deps, api: inAnyVersion(deps.api, resource) }, onChange, own);
   });

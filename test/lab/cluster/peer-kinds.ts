@@ -2,6 +2,7 @@
  * The custom resource definitions of other IPAMs, from their own Go modules, and objects of these kinds.
  *
  *   await applyPeerKinds(plane.client);
+ *   await applyPeerKinds(plane.client, [METALLB]);
  *   await createObjects(plane.client, objects);      // with strict validation: a field that the kind lacks is refused
  *
  * Effects: `go mod download` into Go's cache; writes objects.
@@ -59,9 +60,16 @@ const MODULES: readonly PeerModule[] = [
   },
 ];
 
+export const METALLB: PeerModule = {
+  module: "go.universe.tf/metallb@v0.15.2",
+  sum: "h1:r7KDgJtk3KZe3qb36zRVrVCYHxLR03nPGT+qFXOomJM=",
+  folder: "config/crd/bases",
+  files: ["ipaddresspools", "l2advertisements"].map((kind) => `metallb.io_${kind}.yaml`),
+};
+
 /** Rejects if a module is not what the sum says. */
-export async function applyPeerKinds(client: KubeClient): Promise<void> {
-  const definitions = (await Promise.all(MODULES.map(readDefinitions))).flat();
+export async function applyPeerKinds(client: KubeClient, modules = MODULES): Promise<void> {
+  const definitions = (await Promise.all(modules.map(readDefinitions))).flat();
   await Promise.all(definitions.map((definition) => applyObject(client, definition)));
 }
 

@@ -35,6 +35,7 @@ export const SETS = {
       global: { imageRegistry: "mirror.example.com:5000" },
       schedulingGate: { enabled: true },
       hub: { kubeconfigSecret: "hub", member: "east" },
+      metallb: { namespace: "metallb-system" },
       records: {
         ...{ server: "nautobot", url: "https://ipam.example.com", tokenSecret: "ipam", caSecret: "ipam-ca" },
         ...{ cluster: "east", addresses: true, interval: 30, tag: "pods", domain: "pods.example.com" },

@@ -1,0 +1,149 @@
+/**
+ * MetalLB's kinds, as its module has them, on a real API server: the built controller, with the rights of the chart, is
+ * stopped and killed between its steps. Its speakers: test/long.
+ */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { copyChart, PLAIN_RELEASE, renderChart } from "../../../../scripts/chart/helm.ts";
+import { applyObject } from "../../../../test/lab/apply.ts";
+import { type ControllerProcess, startControllerProcess } from "../../../../test/lab/cluster/controller-process.ts";
+import { ALLOCATIONS, NAMESPACES, POOLS } from "../../../../test/lab/cluster/objects.ts";
+import { applyPeerKinds, METALLB } from "../../../../test/lab/cluster/peer-kinds.ts";
+import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
+import { CLASS } from "../../service.ts";
+
+const NAMESPACE = "metallb-system";
+const METALLB_PATH = `/apis/metallb.io/v1beta1/namespaces/${NAMESPACE}`;
+const SERVICES = `${NAMESPACES}/shop/services`;
+const CONTROLLER_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-controller";
+const PATIENCE = { timeout: 60_000 };
+let world: World;
+let client: KubeClient;
+let controller: ControllerProcess;
+
+beforeAll(async () => {
+  const settings = { allocationCooldown: "1s", garbageCollection: { interval: "10s", grace: "1s" } };
+  world = await startWorld({
+    nodes: ["n1"],
+    namespaces: ["shop", NAMESPACE],
+    settings: { ...settings, enableIPv6: true },
+  });
+  ({ client } = world);
+  await applyPeerKinds(client, [METALLB]);
+  await world.pool("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.99"], default: true });
+  await world.pool("blue6", { subnet: "fd06::/64", ips: ["fd06::1-fd06::9"], default: true });
+  await start();
+}, 120_000);
+afterAll(async () => {
+  await controller?.stop();
+  await world?.stop();
+});
+
+async function start(): Promise<void> {
+  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  args.push("--metallb-namespace", NAMESPACE);
+  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "a", args });
+}
+
+/** The chart's rights in MetalLB's namespace. */
+async function grant(): Promise<void> {
+  using chart = copyChart();
+  const text = renderChart(chart, PLAIN_RELEASE, "--set", `metallb.namespace=${NAMESPACE}`).get("controller.yaml");
+  const objects = parseAllDocuments(text ?? "").map((document) => document.toJS());
+  const own = objects.filter(({ metadata }) => metadata.namespace === NAMESPACE);
+  expect(own.map(({ kind }) => kind)).toEqual(["Role", "RoleBinding"]);
+  for (const object of own) await applyObject(client, object);
+}
+
+async function make(name: string, annotations: Record<string, string> = {}, more: object = {}): Promise<void> {
+  const spec = { type: "LoadBalancer", loadBalancerClass: CLASS, ports: [{ port: 80 }], ...more };
+  await client.create(SERVICES, { apiVersion: "v1", kind: "Service", metadata: { name, annotations }, spec });
+}
+
+async function told(name: string): Promise<string> {
+  const { loadBalancer, conditions } = (await client.get(`${SERVICES}/${name}`)).status;
+  const ips = (loadBalancer.ingress ?? []).map(({ ip }: KubeObject) => ip);
+  return `${ips} ${conditions?.[0]?.reason}`;
+}
+
+async function records(): Promise<string[]> {
+  const { items } = await client.get(ALLOCATIONS);
+  return items.map(({ spec }: KubeObject) => spec.address).sort();
+}
+
+/** What MetalLB is told: addresses of each pool, and pools of each advertisement. */
+async function objects(): Promise<string[]> {
+  const pools = (await client.get(`${METALLB_PATH}/ipaddresspools`)).items;
+  const advertisements = (await client.get(`${METALLB_PATH}/l2advertisements`)).items;
+  return [
+    ...pools.map(({ metadata, spec }: KubeObject) => `${metadata.name} ${spec.autoAssign} ${spec.addresses}`),
+    ...advertisements.map(({ metadata, spec }: KubeObject) => `${metadata.name} ${spec.ipAddressPools}`),
+  ];
+}
+
+it("an address is recorded, then MetalLB's, then told, and a kill between any two loses and repeats nothing", {
+  timeout: 180_000,
+}, async () => {
+  await make("a", {}, { ipFamilyPolicy: "RequireDualStack" });
+  // Without the rights it stays at the record. It may ask for a while before it reports that.
+  await expect.poll(records, PATIENCE).toEqual(["10.6.0.99", "fd06::9"]);
+  await expect.poll(() => told("a"), PATIENCE).toBe(" NotAnnounced");
+  await controller.kill();
+  await grant();
+  await start();
+  const ofA = ["berth false 10.6.0.99/32,fd06::9/128", "berth berth"];
+  await expect.poll(() => told("a"), PATIENCE).toBe("10.6.0.99,fd06::9 Assigned");
+  expect(await objects()).toEqual(ofA);
+  // Without the right to tell a Service it stays at MetalLB's objects.
+  const role = await client.get(CONTROLLER_ROLE);
+  const rules = role.rules.filter(({ resources }: KubeObject) => !resources.includes("services/status"));
+  await client.patch(CONTROLLER_ROLE, { rules });
+  await make("b", {}, { ipFamilyPolicy: "SingleStack", ipFamilies: ["IPv4"] });
+  const ofBoth = ["berth false 10.6.0.98/32,10.6.0.99/32,fd06::9/128", "berth berth"];
+  await expect.poll(objects, PATIENCE).toEqual(ofBoth);
+  expect(await told("b")).toBe(" undefined");
+  await controller.kill();
+  await client.patch(CONTROLLER_ROLE, { rules: role.rules });
+  await start();
+  await expect.poll(() => told("b"), PATIENCE).toBe("10.6.0.98 Assigned");
+  expect([await objects(), await records()]).toEqual([ofBoth, ["10.6.0.98", "10.6.0.99", "fd06::9"]]);
+  // What is lost there is made again.
+  for (const path of ["ipaddresspools", "l2advertisements"]) await client.delete(`${METALLB_PATH}/${path}/berth`);
+  await expect.poll(objects, PATIENCE).toEqual(ofBoth);
+});
+
+it("a pool of somebody else's keeps its addresses, and says so alone; at the end nothing is left", {
+  timeout: 180_000,
+}, async () => {
+  const kind = { apiVersion: "metallb.io/v1beta1", kind: "IPAddressPool" };
+  const other = {
+    ...kind,
+    metadata: { name: "other" },
+    spec: { addresses: ["10.6.0.50-10.6.0.51"], autoAssign: false },
+  };
+  await client.create(`${METALLB_PATH}/ipaddresspools`, other);
+  await make("c", { "ipam.vendor.io/ips": "10.6.0.50" });
+  await expect.poll(() => told("c"), PATIENCE).toBe("10.6.0.50 Assigned");
+  const ofAll = ["berth false 10.6.0.98/32,10.6.0.99/32,fd06::9/128", "other false 10.6.0.50-10.6.0.51", "berth berth"];
+  expect(await objects()).toEqual(ofAll);
+  const overlap = async (): Promise<string> => {
+    const { conditions = [] } = (await client.get(`${POOLS}/blue`)).status ?? {};
+    return conditions.find(({ type }: KubeObject) => type === "OverlapsOthers")?.message;
+  };
+  const message = `2 addresses, from 10.6.0.50 on, are also in IPAddressPool ${NAMESPACE}/other; exclude them here or there`;
+  await expect.poll(overlap, PATIENCE).toBe(message);
+  await client.delete(`${METALLB_PATH}/ipaddresspools/other`);
+  const ofThree = ["berth false 10.6.0.50/32,10.6.0.98/32,10.6.0.99/32,fd06::9/128", "berth berth"];
+  await expect.poll(objects, PATIENCE).toEqual(ofThree);
+  await expect.poll(overlap, PATIENCE).not.toBe(message);
+  // A pool of that name without the label is not the controller's to change.
+  const labels = { "app.kubernetes.io/managed-by": null };
+  await client.patch(`${METALLB_PATH}/ipaddresspools/berth`, { metadata: { labels } });
+  await make("d");
+  await expect.poll(() => told("d"), PATIENCE).toBe(" NotAnnounced");
+  await client.delete(`${METALLB_PATH}/ipaddresspools/berth`);
+  await expect.poll(() => told("d"), PATIENCE).toMatch(/ Assigned/);
+  for (const name of ["a", "b", "c", "d"]) await client.delete(`${SERVICES}/${name}`);
+  await expect.poll(async () => [await objects(), await records()], PATIENCE).toEqual([[], []]);
+});
