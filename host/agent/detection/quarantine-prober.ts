@@ -81,7 +81,7 @@ interface ConflictFound {
   readonly created?: readonly Allocation[];
 }
 
-type ProbeOutcome = "silent" | "answered" | "unknown";
+type ProbeOutcome = "silent" | "unknown" | Conflict;
 
 interface Suspect extends ProxyArp {
   readonly seenMs: number;
@@ -210,7 +210,8 @@ export class QuarantineProber {
     const waitMs = Math.min(Math.max(inQuarantineMs, QUARANTINE_FIRST_PROBE_MS), QUARANTINE_PROBE_MAX_MS);
     const { quarantine } = allocation;
     invariant(quarantine !== undefined, "An address that is probed is in quarantine");
-    await registry.quarantine(allocation, { ...quarantine, nextProbeAtMs: nowMs() + waitMs });
+    const { mac = quarantine.mac } = outcome === "unknown" ? quarantine : outcome;
+    await registry.quarantine(allocation, { ...quarantine, mac, nextProbeAtMs: nowMs() + waitMs });
   }
 
   /** "unknown" without a link, or with one that is down or has no carrier. */
@@ -223,7 +224,7 @@ export class QuarantineProber {
     const { signal } = this.#closed;
     const probed = detect({ link, addresses: [allocation.ip], windowMs: QUARANTINE_WINDOW_MS, random, signal });
     return await probed
-      .then((conflict): ProbeOutcome => (conflict === undefined ? "silent" : "answered"))
+      .then((conflict): ProbeOutcome => conflict ?? "silent")
       .catch(orElse((error) => error instanceof DetectionError, "unknown"));
   }
 

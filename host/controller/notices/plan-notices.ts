@@ -5,6 +5,7 @@
  *   what happened to it                                        told
  *   absent → Bound, for a member                               its holders' nodes, unless the pod exists there:
  *                                                              restored from an old backup (retention)
+ *   absent → Quarantined, of no pod                            its node: it is to probe it (conflict)
  *   Kept → Bound                                               the same: carried out late, after its agent's journal
  *                                                              was lost
  *   Bound → absent, with the annotation `force-delete`         its holders' nodes
@@ -59,7 +60,8 @@ export function planNotices(
  * The next pod of the member waits for the node of an earlier one, which may know nothing of it. A plain pod's
  * address is another one's at no time.
  */
-function planNew({ spec: { state, workload, holders } }: CachedAllocation): readonly Suspicion[] {
+function planNew({ spec: { state, workload, holders, quarantine, node } }: CachedAllocation): readonly Suspicion[] {
+  if (state === "Quarantined" && quarantine?.mac === "") return [{ node, ifTerminating: true }];
   if (state !== "Bound" || workload === undefined) return [];
   return holders.map(({ node, namespace, pod }) => ({
     node,

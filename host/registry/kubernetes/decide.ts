@@ -174,7 +174,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   return { kind: "replace", state: "Cooling" };
 }
 
-function decideQuarantined({ object, node, machine, isProber, isSent }: SyncInputs): SyncAction {
+function decideQuarantined({ row, object, node, machine, isProber, isSent }: SyncInputs): SyncAction {
   if (object === undefined) return { kind: "read" };
   // It was there, Bound or in quarantine: another node has found the address silent while this one was lost. If this
   // node only probes the address for a lost node, it is known to be free; otherwise its own next probe decides.
@@ -183,7 +183,8 @@ function decideQuarantined({ object, node, machine, isProber, isSent }: SyncInpu
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };
   if (object.state === "Bound" && !isOfMachine(object, machine)) return { kind: "forget" };
   // The object of a lost node names the pod that had the address, which the row does not.
-  return object.state === "Quarantined" && (!isSent || object.lost !== undefined)
+  const { mac = object.mac } = row.quarantine ?? {};
+  return object.state === "Quarantined" && (object.lost !== undefined || (!isSent && object.mac === mac))
     ? { kind: "synced" }
     : { kind: "replace", state: "Quarantined" };
 }

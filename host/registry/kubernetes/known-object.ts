@@ -40,6 +40,8 @@ export interface KnownObject {
   readonly workload?: Workload | undefined;
   /** The lost node for which the address is in quarantine, "" if the object does not say; undefined if it is not. */
   readonly lost?: string | undefined;
+  /** Of an address in quarantine: the MAC of the machine that answers for it, "" if unknown. */
+  readonly mac?: string | undefined;
   /** A finalizer holds the object: it goes with that, whatever is written until then. */
   readonly deleting?: boolean | undefined;
 }
@@ -51,7 +53,8 @@ export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation):
   const lost = isLost(spec) ? { lost: quarantine?.holder?.node ?? "" } : {};
   const sharers = holders.length > 1 ? { sharers: holders } : {};
   const first = { podUid, ifName, claim };
-  return { uid, resourceVersion, state, node, machine, ...first, workload, number, deleting, ...sharers, ...lost };
+  const rest = { workload, number, deleting, ...sharers, ...lost, ...(quarantine && { mac: quarantine.mac }) };
+  return { uid, resourceVersion, state, node, machine, ...first, ...rest };
 }
 
 /** Where an object is written, and when. */

@@ -181,8 +181,10 @@ export class KubernetesRegistry implements Registry {
     created: readonly Allocation[] = [],
   ): Promise<Allocation | undefined> {
     const found = await this.#journal.quarantine(allocation, quarantine, created);
-    if (found === undefined || allocation.state === "Quarantined") return found;
-    this.#claims.noteUndone([allocation, ...created]);
+    const isBound = allocation.state === "Bound";
+    // What asked for a probe reads the MAC in the object.
+    if (found === undefined || (!isBound && quarantine.mac === allocation.quarantine?.mac)) return found;
+    if (isBound) this.#claims.noteUndone([allocation, ...created]);
     this.#syncLater([allocation, ...created]);
     return found;
   }

@@ -143,6 +143,14 @@ export function describeQuarantine(
       expect(later).toEqual({ ...found, version: later?.version, quarantine: { ...CONFLICT, nextProbeAtMs: 99 } });
     });
 
+    check("an answer to a probe says which machine has it", async ({ registry }) => {
+      const found = await quarantine(registry, "10.0.0.1");
+      const other = mac("02:00:00:00:00:99");
+      await registry.quarantine(found, { ...CONFLICT, mac: other, nextProbeAtMs: 99 });
+      const later = await registry.findAddress("", ip("10.0.0.1"));
+      expect(later?.quarantine).toEqual({ ...CONFLICT, mac: other, nextProbeAtMs: 99 });
+    });
+
     check("its end frees the address, unless the row was written since", async ({ registry, freed }) => {
       const found = await quarantine(registry, "10.0.0.1");
       await registry.quarantine(found, { ...CONFLICT, nextProbeAtMs: 99 });

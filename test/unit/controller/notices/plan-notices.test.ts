@@ -30,6 +30,7 @@ const [otherNamespace, otherPod, otherNic] = [{ namespace: "bank" }, { pod: "web
   (other) => allocation({ state: "Bound", holders: [{ ...holder, ...other }] }),
 );
 const conflict = allocation({ state: "Quarantined", quarantine: { reason: "Conflict" } });
+const answered = allocation({ state: "Quarantined", quarantine: { reason: "Conflict", mac: "02:00:00:00:00:07" } });
 
 it.each([
   ["a member's appears", undefined, ofMember, ["n1 unless web-0 is there"]],
@@ -51,6 +52,8 @@ it.each([
   ["its node is taken for lost while it migrates", shared, lost, ["n1", "n2"]],
   ["its node finds a conflict", bound, conflict, []],
   ["another node is to probe it", lost, requested, ["n1", "n3"]],
+  ["one appears that is to be probed", undefined, conflict, ["n1"]],
+  ["one appears that a machine answers for", undefined, answered, []],
   ["nobody retains the lost node's any more, and a machine in its place may probe it", lostMembers, lost, ["n1"]],
   ["the lost node has it again", lost, bound, []],
   ["the lost node has it again from the one that probes", requested, bound, ["n3"]],

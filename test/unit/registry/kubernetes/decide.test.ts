@@ -11,6 +11,7 @@ import type { KnownObject } from "../../../../host/registry/kubernetes/known-obj
 import { type Allocation, UNNAMED } from "../../../../host/registry/registry.ts";
 import { cases } from "../../../world/rows.ts";
 import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
+import { RIVAL } from "../../../world/values.ts";
 
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
 const OTHER_WEB = { ...WEB, member: "web-1" };
@@ -21,6 +22,10 @@ const bound: Allocation = { ...proposal("10.0.0.1"), ...names, state: "Bound", i
 const cooling: Allocation = { ...bound, state: "Cooling", isConfirmed: true };
 const ended: Allocation = { ...cooling, owner: "" };
 const quarantined: Allocation = { ...ended, state: "Quarantined" };
+const answered: Allocation = {
+  ...quarantined,
+  quarantine: { reason: "Conflict", mac: RIVAL, parent: "", nextProbeAtMs: 0 },
+};
 
 const ours: KnownObject = {
   ...{ uid: "u", resourceVersion: "5", state: "Bound", node: "here", podUid: "a", ifName: "eth0", claim: UNNAMED },
@@ -197,6 +202,8 @@ const ROWS = cases<Case>`
   a release of an object that a foreign finalizer holds ${[cooling, { ...ours, deleting: true }, due]} => wait
   conflict: a conflict ${[quarantined, ours]} => replace Quarantined
   conflict: a conflict that is written ${[quarantined, ourQuarantined]} => synced
+  conflict: an answer to a probe ${[answered, { ...ourQuarantined, mac: "" }]} => replace Quarantined
+  conflict: an answer that is written ${[answered, { ...ourQuarantined, mac: RIVAL }]} => synced
   conflict: a conflict that is written, with such a write ${[quarantined, ourQuarantined, unanswered]}
     => replace Quarantined
   conflict: a conflict of which nothing is known ${[quarantined, undefined]} => read
