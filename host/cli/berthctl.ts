@@ -31,6 +31,7 @@ import { addNetwork } from "./commands/network.ts";
 import { addPools } from "./commands/pools.ts";
 import { addRecover } from "./commands/recover.ts";
 import { addQuarantine, addRelease } from "./commands/release.ts";
+import { addReservations } from "./commands/reservations.ts";
 import { addReserve } from "./commands/reserve.ts";
 import { addStatus } from "./commands/status.ts";
 import { addSupportBundle } from "./commands/support-bundle.ts";
@@ -50,6 +51,7 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addExplain,
   addSupportBundle,
   addHistory,
+  addReservations,
   addReserve,
   addRelease,
   addQuarantine,

@@ -23,8 +23,10 @@ import type { AddressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../records/allocation-record.ts";
 import type { PodRecord } from "../records/pod-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
+import type { ReservationRecord } from "../records/reservation-record.ts";
 import { checkPools } from "../resources/check-pools.ts";
 import { IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
+import { describeReservations } from "../resources/describe-reservation.ts";
 import { describeSource } from "../resources/describe-source.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import { allocationName, decodeIpAllocation, type IpAllocation } from "../resources/ip-allocation.ts";
@@ -33,7 +35,7 @@ import { poolShape } from "../resources/ip-pool-shape.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../resources/ip-pool-usage.ts";
 import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
 import { decodePod } from "../resources/pod.ts";
-import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
+import { decodeReservedIp, hasEnded, type ReservedIp } from "../resources/reserved-ip.ts";
 import {
   type AllocationFilter,
   isOfPod,
@@ -96,6 +98,11 @@ export class ClusterSource implements Source {
       node === undefined ? {} : { fieldSelector: `spec.node=${node}` },
     );
     return this.#allocationsOf(objects).filter((record) => matchesFilter(record, filter));
+  }
+
+  async reservations(): Promise<readonly ReservationRecord[]> {
+    const [pools, objects] = await Promise.all([this.#objects(IP_POOLS), this.#objects(RESERVED_IPS)]);
+    return describeReservations(reservedOf(objects), decodedPools(pools), Date.now()).sort(byName);
   }
 
   async address(address: string): Promise<AddressRecord> {
@@ -296,8 +303,12 @@ function placesOf(
   ip: Ip,
   { pools, reserved }: Readonly<Record<"pools" | "reserved", readonly KubeObject[]>>,
 ): AddressPlace[] {
-  const decoded = pools.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
-  return locateAddress(ip, decoded, reservedOf(reserved));
+  const inForce = reservedOf(reserved).filter((each) => !hasEnded(each, Date.now()));
+  return locateAddress(ip, decodedPools(pools), inForce);
+}
+
+function decodedPools(objects: readonly KubeObject[]): readonly IpPool[] {
+  return objects.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
 }
 
 /** Those that cannot be decoded are left out. */

@@ -9,6 +9,7 @@ import { type AllocationRecord, allocationRecord } from "../records/allocation-r
 import { type HealthRecord, healthRecord } from "../records/health-record.ts";
 import type { PodRecord } from "../records/pod-record.ts";
 import { type PoolRecord, poolRecord } from "../records/pool-record.ts";
+import { type ReservationRecord, reservationRecord } from "../records/reservation-record.ts";
 import { AgentError, askForList, askForRecord } from "./ask-agent.ts";
 import { type AllocationFilter, matchesFilter, type PodName, type Source, type VersionRecord } from "./source.ts";
 
@@ -50,6 +51,10 @@ export class NodeSource implements Source {
       after = last.cursor;
     }
     throw new AgentError(`The agent on ${this.#socket} does not come to the end of its addresses`);
+  }
+
+  async reservations(): Promise<readonly ReservationRecord[]> {
+    return this.#decode(reservationRecord, await askForList(this.#socket, "/v1/reservations")).toSorted(byName);
   }
 
   address(address: string): Promise<AddressRecord> {

@@ -6,6 +6,7 @@ import type { AddressRecord } from "../records/address-record.ts";
 import type { AllocationRecord } from "../records/allocation-record.ts";
 import type { PodRecord } from "../records/pod-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
+import type { ReservationRecord } from "../records/reservation-record.ts";
 
 /** Records that meet all given conditions. */
 export interface AllocationFilter {
@@ -37,6 +38,8 @@ export interface Source {
   pools(): Promise<readonly PoolRecord[]>;
   /** Returns the allocations in the order of their addresses. */
   allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]>;
+  /** Returns the ReservedIPs in the order of their names. */
+  reservations(): Promise<readonly ReservationRecord[]>;
   /** Returns what is known of an address, which is in its usual form. */
   address(address: string): Promise<AddressRecord>;
   pod(name: PodName): Promise<PodRecord>;

@@ -71,6 +71,17 @@ function parseMoment(text: string): ParsedTime | undefined {
   return { time, isLocal: zone === undefined };
 }
 
+/**
+ * Takes what {@link parseTime} does; a duration is that of the time from now on. Throws UsageError, also for a time
+ * that has passed.
+ */
+export function parseDeadline(option: string, text: string, now = new Date()): Date {
+  const ago = parseAgo(text, now);
+  const time = ago === undefined ? parseTime(text, now).time : new Date(2 * now.getTime() - ago.time.getTime());
+  if (time > now) return time;
+  throw new UsageError(`Option ${option}: found ${JSON.stringify(text)}, want a time to come`);
+}
+
 /** Returns this machine's zone with its distance from UTC at that time: `Europe/Berlin, UTC+01:00`. */
 export function describeZone(time: Date): string {
   const east = -time.getTimezoneOffset();

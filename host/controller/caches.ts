@@ -23,6 +23,7 @@ import {
   decodeControlledPool,
   decodeControlledReservation,
   decodeControlledSubnet,
+  endingOf,
 } from "./objects.ts";
 import type { Caches } from "./types.ts";
 
@@ -63,13 +64,16 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
   const follow = <T>(
     name: string,
     decode: ReflectorOptions<T>["decode"],
-    own: Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "labelSelector" | "budgeted" | "keepsLast">,
+    own: Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "labelSelector" | "budgeted" | "keepsLast" | "ending">,
   ): Reflector<T> => new Reflector<T>({ api, log, random, keyOf, name, decode, ...own });
   const settings = collectionPath(CONFIG_MAPS, configNamespace);
   const caches = {
     pools: follow("IPPools", decodeControlledPool, { path: collectionPath(IP_POOLS) }),
     subnets: follow("Subnets", decodeControlledSubnet, { path: collectionPath(SUBNETS) }),
-    reserved: follow("ReservedIPs", decodeControlledReservation, { path: collectionPath(RESERVED_IPS) }),
+    reserved: follow("ReservedIPs", decodeControlledReservation, {
+      path: collectionPath(RESERVED_IPS),
+      ending: endingOf,
+    }),
     allocations: follow("IPAllocations", openCachedDecoder(), { path: collectionPath(IP_ALLOCATIONS) }),
     coordinators: follow("Coordinators", decodeControlledCoordinator, { path: collectionPath(COORDINATORS) }),
     namespaces: follow("Namespaces", described(decodeNamespace), {

@@ -5,13 +5,13 @@
  */
 import * as z from "zod";
 import { parseYaml } from "../config/yaml.ts";
-import { findOwnExclusion } from "../ipam/own-exclusion.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { type Change, valueAfter } from "../kubernetes/mirror.ts";
 import { byName } from "../lib/order.ts";
 import { compareIp, equalIp, type Ip, parseIp } from "../net/ip.ts";
 import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import { findOwnExclusion } from "../resources/locate-address.ts";
 import { describeWorkload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";

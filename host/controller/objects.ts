@@ -34,7 +34,10 @@ export interface Controlled<T> extends ControlledMetadata {
 
 export type ControlledPool = Controlled<IpPool>;
 export type ControlledSubnet = Controlled<Subnet>;
-export type ControlledReservation = Controlled<ReservedIp>;
+export interface ControlledReservation extends Controlled<ReservedIp> {
+  /** What it was before its time ended: it has no value any more. */
+  readonly ended?: ReservedIp;
+}
 export type ControlledCoordinator = Controlled<Coordinator>;
 
 const frame = z.object({
@@ -86,5 +89,11 @@ export const decodeControlledSubnet = (object: KubeObject): ControlledSubnet =>
   decodeControlled(object, "Subnet", decodeSubnet);
 export const decodeControlledReservation = (object: KubeObject): ControlledReservation =>
   decodeControlled(object, "ReservedIP", decodeReservedIp);
+/** For the mirror of ReservedIPs. */
+export function endingOf({ value: ended, ...rest }: ControlledReservation) {
+  return ended?.spec.until === undefined
+    ? undefined
+    : { atMs: ended.spec.until, left: { ...rest, value: undefined, ended } };
+}
 export const decodeControlledCoordinator = (object: KubeObject): ControlledCoordinator =>
   decodeControlled(object, "Coordinator", decodeCoordinator);

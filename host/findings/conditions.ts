@@ -21,6 +21,8 @@ export const WELL = {
   DeletedWithHolders: "NoHolders",
   ProxyArpSuspected: "NoProxyArp",
   ReservedInUse: "NoneInUse",
+  Expired: "InForce",
+  Unavailable: "Available",
   Full: "NobodyWaits",
 } as const;
 

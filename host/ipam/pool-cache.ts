@@ -13,11 +13,10 @@ import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { equalRouters, heldRoutersOf, poolShape, unionOfRouters } from "../resources/ip-pool-shape.ts";
 import { formatRangesHash } from "../resources/ip-pool-usage.ts";
-import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
+import { findExceptions, findExclusion, findOwnExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
 import { type BlockState, findDoubt, type SeenRegistry } from "../resources/pool-source.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
-import { findOwnExclusion } from "./own-exclusion.ts";
 
 /** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. */
 export const MAX_OTHER_NAMES = 8;

@@ -22,6 +22,14 @@ interface Budgeted<T> {
   readonly reduce?: (value: T) => T;
 }
 
+interface Ending<T> {
+  readonly atMs: number;
+  readonly left: T | undefined;
+}
+
+/** Longest time until an object that ends is looked at again, as clocks are set: milliseconds. */
+const END_LOOK_MS = 60_000;
+
 export interface MirrorOptions<T> {
   /** For problems and logs: `pods of this node`. */
   readonly name: string;
@@ -36,6 +44,8 @@ export interface MirrorOptions<T> {
   readonly log: Log;
   /** Whether what the object of this key said last stays in force when it is gone (rule known-stays). Default: none. */
   readonly keepsLast?: ((key: string) => boolean) | undefined;
+  /** When an object ends by the wall clock, and what stands for it then; undefined: nothing. Default: none does. */
+  readonly ending?: ((value: T) => Ending<T> | undefined) | undefined;
   /** Set for a collection that tenants write. */
   readonly budgeted?: Budgeted<T> | undefined;
 }
@@ -93,6 +103,7 @@ export class Mirror<T> {
     let value: T | undefined;
     try {
       value = decode(object, before);
+      if (value !== undefined) value = this.#current(key, value);
     } catch (error) {
       const reason = messageOf(error);
       log.warn({ collection: name, key, reason }, "An object is invalid; its last valid state stays in use");
@@ -126,6 +137,21 @@ export class Mirror<T> {
     this.#faults.delete(key);
     this.#items.set(key, value);
     this.#listeners.tell({ kind: "set", key, value, before });
+  }
+
+  /** Returns what stands for it now. What is kept of it follows when it ends. */
+  #current(key: string, value: T): T | undefined {
+    const end = this.#options.ending?.(value);
+    if (end === undefined) return value;
+    const restMs = end.atMs - Date.now();
+    if (restMs <= 0) return end.left;
+    const look = (): void => {
+      const current = this.#items.get(key) === value ? this.#current(key, value) : value;
+      if (current === undefined) this.#forget(key);
+      else if (current !== value) this.#keep(key, current, this.#versions.get(key) ?? "");
+    };
+    setTimeout(look, Math.min(restMs, END_LOOK_MS)).unref();
+    return value;
   }
 
   /** Returns what may be kept of the object; undefined if nothing may. */

@@ -12,6 +12,10 @@ export const addressRecord = z.object({
       subnet: z.string(),
       /** Why the pool never allocates it: a clause. */
       excluded: z.string().optional(),
+      /** The ReservedIP that has it, for whom, and why the pool gives it to no owner either. */
+      reserved: z
+        .object({ name: z.string(), owner: z.string().optional(), excluded: z.string().optional() })
+        .optional(),
       /** Its block, if the pool leases its addresses: `10.6.0.16/28 of AddressRange "lan", Active`. */
       block: z.string().optional(),
     }),

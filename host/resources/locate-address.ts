@@ -9,7 +9,9 @@ import type { IpPool } from "./ip-pool.ts";
 import { routersOf } from "./ip-pool-shape.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "./occupied-ips.ts";
 import { describeSource, otherMemberOf } from "./pool-source.ts";
-import { findReserved, type ReservedIp } from "./reserved-ip.ts";
+import { describeOwner, findReserved, type ReservedIp } from "./reserved-ip.ts";
+
+export const NO_PLACE = "no pool has it in its subnet";
 
 /** Why a pool whose `ips` lack the address does not allocate it. */
 export const NOT_IN_RANGES = "spec.ips does not have it";
@@ -20,6 +22,8 @@ export interface AddressPlace {
   readonly subnet: string;
   /** Why the pool never allocates the address: a clause. Default: it may. */
   readonly excluded?: string;
+  /** The ReservedIP that has it, for whom, and why the pool gives it to no owner either. */
+  readonly reserved?: { readonly name: string; readonly owner?: string; readonly excluded?: string };
   /** The block of a pool that leases its addresses: `10.6.0.16/28 of AddressRange "lan", Active`. */
   readonly block?: string;
 }
@@ -38,8 +42,30 @@ export function locateAddress(
     const block = blockOf(ip, pool);
     const where = { pool: name, addressSpace: spec.addressSpace, subnet: formatPrefix(spec.subnet) };
     const place = block === undefined ? where : { ...where, block };
-    return excluded === undefined ? place : { ...place, excluded };
+    if (excluded === undefined) return place;
+    const by = findReserved(reserved, { space: spec.addressSpace, ip });
+    if (by === undefined) return { ...place, excluded };
+    const { owner } = by.spec;
+    const other = findExclusion(ip, pool, { reserved: [], occupied, siblings: around });
+    const own = { ...(owner && { owner: describeOwner(owner) }), ...(other !== undefined && { excluded: other }) };
+    return { ...place, excluded, reserved: { name: by.name, ...own } };
   });
+}
+
+/** Returns the pool that gives what is reserved, or why none gives it to its owner: a clause. */
+export function placeReservation(
+  { name, spec: { addressSpace, ranges, owner } }: ReservedIp,
+  pools: Iterable<IpPool>,
+  reserved: readonly ReservedIp[],
+): { readonly pool?: string; readonly why?: string } {
+  const [range] = ranges;
+  const all = range === undefined ? [] : locateAddress(range.first, pools, reserved);
+  const places = all.filter((place) => place.addressSpace === addressSpace);
+  const whyOf = ({ excluded, reserved }: AddressPlace) => (reserved?.name === name ? reserved.excluded : excluded);
+  const [first] = places;
+  const found = places.find((place) => whyOf(place) === undefined) ?? (owner === undefined ? first : undefined);
+  if (found !== undefined) return { pool: found.pool };
+  return { why: first === undefined ? NO_PLACE : `pool ${first.pool}: ${whyOf(first)}` };
 }
 
 function blockOf(ip: Ip, { source }: IpPool): string | undefined {
@@ -87,7 +113,7 @@ export function findExclusion(
   const by = findReserved(reserved, { space: addressSpace, ip });
   const { owner } = by?.spec ?? {};
   if (by !== undefined)
-    return `ReservedIP "${by.name}" has it${owner && !isBrief ? ` for ${owner.namespace}/${owner.name}` : ""}`;
+    return `ReservedIP "${by.name}" has it${owner && !isBrief ? ` for ${describeOwner(owner)}` : ""}`;
   if (routersOf(spec).some((router) => equalIp(router, ip))) return "it is a next hop of spec.routes";
   for (const { name, spec: other } of siblings) {
     if (other.addressSpace !== addressSpace) continue;
@@ -106,4 +132,10 @@ export function findExclusion(
   const other = otherMemberOf(source, ip);
   if (other !== undefined) return `its block of ${describeSource(source)} is cluster "${other}"'s`;
   return "no block that the pool has leased has it";
+}
+
+/** As findExclusion, for the owner of the address: if a ReservedIP has one, no ReservedIP excludes it. */
+export function findOwnExclusion(ip: Ip, pool: IpPool, around: PoolSurroundings): string | undefined {
+  const isOwned = findReserved(around.reserved, { space: pool.spec.addressSpace, ip })?.spec.owner !== undefined;
+  return findExclusion(ip, pool, isOwned ? { ...around, reserved: [] } : around);
 }

@@ -1,8 +1,10 @@
 /** The kind ReservedIP: addresses that no pool of an address space allocates, but to their owner if they have one. */
 import * as z from "zod";
+import { moment } from "../config/fields/moment.ts";
 import { namespaceName, objectName } from "../config/fields/names.ts";
 import { ifName } from "../config/fields/network.ts";
 import { cel } from "../lib/cel.ts";
+import { byName } from "../lib/order.ts";
 import { equalIp, type Family, type Ip } from "../net/ip.ts";
 import { type Range, rangeContains } from "../net/range.ts";
 import { addressSpace, ipVersion, ranges } from "./fields/address-spec.ts";
@@ -22,11 +24,15 @@ interface ReservedIpSpec {
   readonly addressSpace: string;
   /** With one address only. */
   readonly owner?: z.output<typeof owner> | undefined;
+  /** By the wall clock: milliseconds. Absent: until it is deleted. */
+  readonly until?: number | undefined;
 }
 
 export interface ReservedIp {
   readonly kind: "ReservedIP";
   readonly name: string;
+  /** RFC 3339; undefined outside of a cluster. */
+  readonly created?: string | undefined;
   readonly spec: ReservedIpSpec;
 }
 
@@ -44,6 +50,9 @@ const spec = z
     owner: owner
       .optional()
       .meta({ description: "The only pod that gets the address, which may come later. With one address in `ips`." }),
+    until: moment.optional().meta({
+      description: "When it ends, as in `2026-12-31T18:00:00Z`. Default: when it is deleted.",
+    }),
   })
   .meta(
     cel(
@@ -66,15 +75,15 @@ const spec = z
       },
     ),
   )
-  .transform(({ ipVersion, ips, addressSpace, owner }, context): ReservedIpSpec => {
+  .transform(({ ipVersion, ips, addressSpace, ...rest }, context): ReservedIpSpec => {
     const family = ips[0]?.first.family ?? 4;
     const fail = (path: PropertyKey[], message: string) => context.addIssue({ code: "custom", path, message });
     const otherFamily = ips.findIndex(({ first }) => first.family !== family);
     if (otherFamily >= 0) fail(["ips", otherFamily], `IPv${family} addresses, as ips[0] has`);
     if ((ipVersion ?? family) !== family) fail(["ipVersion"], `${family}, the family of "ips"`);
     const isOne = ips.length === 1 && ips.every(({ first, last }) => equalIp(first, last));
-    if (owner !== undefined && !isOne) fail(["ips"], ONE_ADDRESS);
-    return { family, ranges: ips, addressSpace, ...(owner === undefined ? {} : { owner }) };
+    if (rest.owner !== undefined && !isOne) fail(["ips"], ONE_ADDRESS);
+    return { family, ranges: ips, addressSpace, ...rest };
   });
 
 export const reservedIpSchema = berthObject("ReservedIP", spec);
@@ -82,7 +91,12 @@ export const reservedIpSchema = berthObject("ReservedIP", spec);
 /** Throws ConfigError. */
 export function decodeReservedIp(value: unknown, source: string): ReservedIp {
   const { kind, metadata, spec } = decodeBerth(reservedIpSchema, value, source);
-  return { kind, name: metadata.name, spec };
+  return { kind, name: metadata.name, created: metadata.creationTimestamp, spec };
+}
+
+/** Returns whether it keeps nothing any more. `nowMs`: by the wall clock. */
+export function hasEnded({ spec: { until } }: ReservedIp, nowMs: number): boolean {
+  return until !== undefined && until <= nowMs;
 }
 
 /** The names by which an address can be reserved for a pod, in its namespace. */
@@ -99,12 +113,17 @@ export function ownNames(namespace: string, pod: string, member: string = pod): 
   return { namespace, names: [...new Set([pod, member, pod.replace(GENERATED_ENDING, "")])] };
 }
 
+/** `shop/db-0` */
+export function describeOwner({ namespace, name }: Pick<z.output<typeof owner>, "namespace" | "name">): string {
+  return `${namespace}/${name}`;
+}
+
 /** Returns whether the reservation is for a NIC of this pod. */
 export function isReservedFor({ spec: { owner } }: ReservedIp, { namespace, names }: OwnNames): boolean {
   return owner !== undefined && owner.namespace === namespace && names.includes(owner.name);
 }
 
-/** Returns what reserves the address: one with an owner before others. */
+/** Returns what reserves the address: one with an owner before others, and the same one everywhere. */
 export function findReserved(
   reserved: readonly ReservedIp[],
   { space, ip }: { readonly space: string; readonly ip: Ip },
@@ -112,5 +131,5 @@ export function findReserved(
   const all = reserved.filter(
     ({ spec }) => spec.addressSpace === space && spec.ranges.some((range) => rangeContains(range, ip)),
   );
-  return all.find(({ spec }) => spec.owner !== undefined) ?? all[0];
+  return all.filter(({ spec }) => spec.owner !== undefined).toSorted(byName)[0] ?? all[0];
 }

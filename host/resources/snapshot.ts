@@ -6,7 +6,7 @@ import type { Resource } from "./manifest.ts";
 import type { Namespace } from "./namespace.ts";
 import type { Pod } from "./pod.ts";
 import { type PoolsByName, tableOfPools } from "./pools-by-name.ts";
-import type { ReservedIp } from "./reserved-ip.ts";
+import { hasEnded, type ReservedIp } from "./reserved-ip.ts";
 
 export interface Snapshot {
   /** Usable pools, by name. In a cluster the map changes with the next snapshot. */
@@ -14,6 +14,8 @@ export interface Snapshot {
   /** Why the other pools are not usable, by name: `is refused: …`. */
   readonly refused: ReadonlyMap<string, string>;
   readonly reserved: readonly ReservedIp[];
+  /** ReservedIPs whose time is over, as far as they are known. */
+  readonly ended: readonly ReservedIp[];
   readonly namespaces: ReadonlyMap<string, Namespace>;
   /** By `namespace/name`. */
   readonly pods: ReadonlyMap<string, Pod>;
@@ -32,9 +34,9 @@ interface ResourceSource {
 
 /**
  * Merges the files in the order given. The first of two resources with the same kind and name is used; the second is
- * a problem.
+ * a problem. `nowMs`: by the wall clock; default: before the end of any ReservedIP.
  */
-export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
+export function assembleSnapshot(sources: readonly ResourceSource[], nowMs = 0): Snapshot {
   const problems: string[] = [];
   const first = new Map<string, { resource: Resource; source: string }>();
   for (const { source, resources } of sources) {
@@ -51,11 +53,13 @@ export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
   const resources = [...first.values()].map(({ resource }) => resource);
   const every = <K extends Resource["kind"]>(kind: K): Extract<Resource, { kind: K }>[] =>
     resources.filter((resource): resource is Extract<Resource, { kind: K }> => resource.kind === kind);
+  const all = every("ReservedIP");
   const { accepted, refused, problems: poolProblems } = checkPools(every("IPPool"));
   return {
     pools: tableOfPools(accepted),
     refused,
-    reserved: every("ReservedIP"),
+    reserved: all.filter((each) => !hasEnded(each, nowMs)),
+    ended: all.filter((each) => hasEnded(each, nowMs)),
     namespaces: new Map(every("Namespace").map((namespace) => [namespace.name, namespace])),
     pods: new Map(every("Pod").map((pod) => [nameOf(pod), pod])),
     coordinator: every("Coordinator")[0],

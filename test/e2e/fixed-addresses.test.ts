@@ -25,6 +25,7 @@ const CONFIG = {
     podManifest("shop", "thief", { ips: [{ ipv4: "10.2.0.2" }] }),
     podManifest("shop", "set-1", { ips: { "set-0": [{ ipv4: "10.2.0.10" }], "set-1": [{ ipv4: "10.2.0.11" }] } }),
     podManifest("shop", "set-7", { ips: { "set-0": [{ ipv4: "10.2.0.10" }] } }),
+    podManifest("shop", "heir", { ips: [{ ipv4: "10.2.0.14" }] }),
     podManifest("shop", "stray", { ips: [{ ipv4: "10.9.0.1" }] }),
     podManifest("shop", "empty", { ips: [{ interface: "eth0" }] }),
     podManifest("shop", "wrong", { ips: { wrong: [{ ipv4: "fd00::1" }] } }),
@@ -112,4 +113,46 @@ it("berthctl reserve prints what keeps addresses for their owners, and refuses w
     expect((await berthctl("reserve", "--file", file)).error).toContain(
       "line 2: found 10.2.0.12, want another address",
     );
+  }));
+
+it("a reservation keeps its address until its time has passed, and berthctl says what became of each", () =>
+  withWorld(CONFIG, async (world) => {
+    const berthctl = (...words: string[]) => runBerthctl("--socket", world.agent.socket, ...words);
+    const listed = async (...words: string[]) =>
+      JSON.parse((await berthctl("reservations", "-o", "json", ...words)).out);
+    const statesOf = async () =>
+      (await listed()).map(({ name, state, details }: Record<string, string>) => `${name} ${state} ${details ?? ""}`.trim());
+    const printed = await berthctl("reserve", "10.2.0.14", "--for", "shop/guest", "--until", "6s");
+    await world.agent.write("brief.yaml", printed.out.replace("name: 10.2.0.14", "name: brief"));
+    await expect.poll(statesOf).toContain("brief Waiting");
+    const refused = await world.refused("ADD", "heir", { pod: "shop/heir/heir" });
+    expect(refused.msg).toContain('10.2.0.14: pool "lan" may not hand out 10.2.0.14: ReservedIP "brief" has it');
+    expect((await world.add("guest", { pod: "shop/guest/guest" }))[0]).toBe("10.2.0.14");
+    expect(await statesOf()).toContain("brief InUse shop/guest");
+    expect((await world.add("web", { pod: "shop/named/named" }))[0]).toBe("10.2.0.9");
+    await world.agent.write("taken.yaml", manifest("ReservedIP", "taken", { ips: ["10.2.0.9"], ...owner("none") }));
+    const ended = "brief Expired shop/guest";
+    await expect
+      .poll(statesOf, { timeout: 15_000 })
+      .toEqual([
+        ended,
+        "db-0 Waiting",
+        "machines Waiting",
+        "outside Refused no pool has it in its subnet",
+        "second Waiting",
+        "taken Taken shop/named",
+        "web Waiting",
+      ]);
+    expect(await listed("-n", "other")).toEqual([]);
+    await world.del("guest");
+    const heir = () => world.add("heir", { pod: "shop/heir/heir" }).then(([ip]) => ip, String);
+    await expect.poll(heir, { timeout: 15_000 }).toBe("10.2.0.14");
+    const rows = [
+      ["an hour", 'Time: found "an hour", want'],
+      ["2020-01-31T14:02:00Z", 'Option --until: found "2020-01-31T14:02:00Z", want a time to come'],
+    ] as const;
+    for (const [until, text] of rows) {
+      const ending = await berthctl("reserve", "10.2.0.10", "--for", "shop/a", "--until", until);
+      expect([ending.code, ending.error]).toEqual([2, expect.stringContaining(text)]);
+    }
   }));

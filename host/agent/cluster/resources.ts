@@ -261,6 +261,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       pools: pools.accepted,
       refused: new Map([...pools.refused, ...bad]),
       reserved: [...reserved.items.values()],
+      ended: [],
       namespaces: namespaces.items,
       pods: pods.items,
       coordinator: coordinators.items.get(COORDINATOR_NAME),

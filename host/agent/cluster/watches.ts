@@ -78,15 +78,6 @@ export function openWatches(options: WatchesOptions): Watches {
   const { api, node, configNamespace, log, random, budget } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "keyOf" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, keyOf, ...own });
-  const settings = <T>(
-    name: string,
-    path: string,
-    decode: (object: KubeObject, source: string, before: T | undefined) => T,
-    keepsLast?: (key: string) => boolean,
-  ): Reflector<T> => {
-    const described = (object: KubeObject, before: T | undefined): T => decode(object, describeObject(object), before);
-    return follow({ name, path, decode: described, keepsLast });
-  };
   const followKind = (name: string): Reflector<string> =>
     follow({
       name: `the definition ${name}`,
@@ -102,13 +93,18 @@ export function openWatches(options: WatchesOptions): Watches {
       path: `${API_PATH}/ippools`,
       decode: decodePool,
     }),
-    reserved: settings("ReservedIPs", `${API_PATH}/reservedips`, decodeReservedIp),
-    coordinators: settings(
-      "Coordinators",
-      `${API_PATH}/coordinators`,
-      decodeServedCoordinator,
-      (name) => name === COORDINATOR_NAME,
-    ),
+    reserved: follow({
+      name: "ReservedIPs",
+      path: `${API_PATH}/reservedips`,
+      decode: (object) => decodeReservedIp(object, describeObject(object)),
+      ending: ({ spec: { until } }) => (until === undefined ? undefined : { atMs: until, left: undefined }),
+    }),
+    coordinators: follow({
+      name: "Coordinators",
+      path: `${API_PATH}/coordinators`,
+      decode: (object, before) => decodeServedCoordinator(object, describeObject(object), before),
+      keepsLast: (name) => name === COORDINATOR_NAME,
+    }),
     namespaces: follow({
       name: "Namespaces",
       path: "/api/v1/namespaces",

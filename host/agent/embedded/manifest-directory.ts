@@ -17,6 +17,7 @@ import { withRouters } from "../../resources/ip-pool.ts";
 import { heldRoutersOf } from "../../resources/ip-pool-shape.ts";
 
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
+import { hasEnded } from "../../resources/reserved-ip.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
 
@@ -111,8 +112,9 @@ export class ManifestDirectory implements Resources {
     }
   }
 
-  /** Watches the directory anew if it was removed and created again. */
+  /** Watches the directory anew if it was removed and created again. Takes notice of ReservedIPs that have ended. */
   #rearm(): void {
+    if (this.state.snapshot.reserved.some((each) => hasEnded(each, Date.now()))) this.#schedule();
     if (this.#watched !== undefined && identify(this.#path) === this.#watched) return;
     this.#arm();
     this.#schedule();
@@ -159,6 +161,7 @@ export class ManifestDirectory implements Resources {
     return {
       snapshot: assembleSnapshot(
         files.map(([source, { resources = [] }]) => ({ source, resources: resources.map(hold) })),
+        Date.now(),
       ),
       problems: files.flatMap(([, { problem }]) => problem ?? []),
       complete: files.every(([, { resources }]) => resources !== undefined),

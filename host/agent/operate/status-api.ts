@@ -1,9 +1,9 @@
 /**
- * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/check, /v1/explain,
- * /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows: its own allocations, and
- * pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts,
- * POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair
- * repair-drift.ts; packages add more.
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/reservations, /v1/address, /v1/check,
+ * /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows: its own
+ * allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs
+ * embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine
+ * operations.ts, POST /v1/repair repair-drift.ts; packages add more.
  */
 import { describeValue } from "../../lib/describe.ts";
 import { SerialQueue } from "../../lib/serial.ts";
@@ -17,6 +17,7 @@ import type { ExplanationRecord } from "../../records/explanation-record.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
+import { describeReservations } from "../../resources/describe-reservation.ts";
 import { describeSource } from "../../resources/describe-source.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { locateAddress } from "../../resources/locate-address.ts";
@@ -68,6 +69,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
   const pages: Routes = {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => listings.run(() => describePools(options.backend.ipam)),
+    "/v1/reservations": () => describeReserved(options.backend.ipam),
     "/v1/address": (query) => describeAddress(options.backend, query),
     "/v1/allocations": (query) => listings.run(() => describeAllocations(options.backend, query)),
     "/v1/stats": async () => answerJson(options.backend.stats()),
@@ -290,6 +292,11 @@ async function describeHistory(
 
 function isTime(text: string): boolean {
   return /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text));
+}
+
+async function describeReserved({ inventory }: AddDeps): Promise<Answer> {
+  const { pools, reserved, ended } = await inventory.loaded();
+  return answerJson(describeReservations([...reserved, ...ended], [...pools.values()], Date.now()));
 }
 
 async function describeAddress(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {

@@ -6,12 +6,14 @@ import { ConfigError } from "../../config/config-error.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
+import { NO_PLACE } from "../../resources/locate-address.ts";
 import { decodeReservedIp, ownNames } from "../../resources/reserved-ip.ts";
 import { describeOwner } from "../allocation-table.ts";
 import { parseAddress, parsePod, readGiven } from "../arguments.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 import type { Source } from "../source.ts";
+import { parseDeadline } from "../times.ts";
 
 /** Most addresses that are looked up at once. */
 const MOST_QUESTIONS = 8;
@@ -21,6 +23,7 @@ interface ReserveFlags {
   readonly interface?: string;
   readonly addressSpace?: string;
   readonly file?: string;
+  readonly until?: string;
 }
 
 interface Wanted {
@@ -33,23 +36,26 @@ export function addReserve(cli: CommandLine): void {
   cli
     .command("reserve", "Print ReservedIPs that keep addresses for pods or machines, which need not exist yet", [
       "reserve 10.6.0.50 --for shop/db-0",
-      "reserve --file machines.csv",
+      "reserve --file machines.csv --until 30d",
     ])
     .argument("[address]", "the address")
     .option("--for <owner>", "namespace/name of the pod, virtual machine, IPAMClaim or Deployment")
     .option("--interface <name>", "NIC of the pod; default: its first")
     .option("--address-space <name>", "address space of the pool")
+    .option("--until <time>", "end: 2026-12-31T18:00:00Z, 18:00, or 30d from now; default: when it is deleted")
     .option("--file <csv>", "lines of address, owner, and if need be interface and address space (-: standard input)")
     .action((address: string | undefined, flags: ReserveFlags) =>
       cli.run({}, async ({ source, out, note }) => {
-        const wanted = wantedOf(address, flags);
+        const { until, ...rest } = flags;
+        const wanted = wantedOf(address, rest);
+        const end = until === undefined ? undefined : parseDeadline("--until", until).toISOString();
         const opened = await source();
         const refusals = await inParallel(wanted, MOST_QUESTIONS, (each) => refuse(opened, each));
         const found = refusals.flatMap((refusal) => refusal ?? []);
         for (const refusal of found) note(refusal);
         if (found.length > 0) return ExitCode.Problem;
         const { stringify } = await import("yaml");
-        out.text(wanted.map((each) => stringify(reservedIp(each))).join("---\n"));
+        out.text(wanted.map((each) => stringify(reservedIp(each, end))).join("---\n"));
         return ExitCode.Success;
       }),
     );
@@ -107,12 +113,12 @@ function readWanted([text = "", owner = "", ifName = "", space = "", ...rest]: r
   }
 }
 
-function reservedIp({ ip, space, owner }: Wanted): object {
+function reservedIp({ ip, space, owner }: Wanted, until?: string): object {
   return {
     apiVersion: "ipam.vendor.io/v1",
     kind: "ReservedIP",
     metadata: { name: allocationName(ip, space) },
-    spec: { ips: [formatIp(ip)], ...(space === "" ? {} : { addressSpace: space }), owner },
+    spec: { ips: [formatIp(ip)], ...(space === "" ? {} : { addressSpace: space }), owner, until },
   };
 }
 
@@ -123,11 +129,12 @@ async function refuse(source: Source, { ip, space, owner }: Wanted): Promise<str
   const inSpace = places.filter(({ addressSpace }) => addressSpace === space);
   const whose = `${owner.namespace}/${owner.name}`;
   // A reservation without an owner gives way to one with.
-  const isKept = ({ excluded }: (typeof places)[number]): boolean =>
-    excluded !== undefined && !excluded.endsWith(`" has it for ${whose}`) && !/^ReservedIP ".*" has it$/.test(excluded);
+  const whyNot = ({ excluded, reserved }: (typeof places)[number]): string | undefined =>
+    reserved !== undefined && (reserved.owner ?? whose) === whose ? reserved.excluded : excluded;
   const [place] = inSpace;
-  if (place === undefined) return `${address}: no pool has it in its subnet`;
-  if (inSpace.every(isKept)) return `${address}: pool ${place.pool} never gives it to ${whose}: ${place.excluded}`;
+  if (place === undefined) return `${address}: ${NO_PLACE}`;
+  if (inSpace.every((each) => whyNot(each) !== undefined))
+    return `${address}: pool ${place.pool} never gives it to ${whose}: ${whyNot(place)}`;
   const record = allocations.find(({ addressSpace }) => addressSpace === space);
   if (record === undefined) return undefined;
   const { namespace = record.namespace, member } = record.workload ?? {};

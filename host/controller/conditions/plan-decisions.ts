@@ -8,11 +8,13 @@ import { listed } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
+import { rangeOfPrefix } from "../../net/range.ts";
 import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
 import { describeFaults, MAX_ROUTERS } from "../../resources/fields/address-spec.ts";
 import { NO_NODE } from "../../resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec } from "../../resources/ip-pool.ts";
 import { heldRoutersOf, type PoolShape, poolShape, routersOf } from "../../resources/ip-pool-shape.ts";
+import { placeReservation } from "../../resources/locate-address.ts";
 import { describeWorkload } from "../../resources/member.ts";
 import { describeSource } from "../../resources/pool-source.ts";
 import { isReservedFor, type OwnNames, ownNames, type ReservedIp } from "../../resources/reserved-ip.ts";
@@ -23,7 +25,7 @@ import type { Controlled, ControlledPool, ControlledReservation, ControlledSubne
 import { SpacesIndex } from "../range-search.ts";
 import type { Claimant } from "../types.ts";
 import { describeShared, type OtherRanges } from "./other-allocators.ts";
-import { type ConditionType, type Decision, READY } from "./plan-conditions.ts";
+import { type ConditionType, type Decision, formatSecond, READY } from "./plan-conditions.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
 import { planSupplied, type SuppliedDecisions, type SuppliedView } from "./plan-supplied.ts";
 
@@ -66,7 +68,14 @@ export function planDecisions(world: DecisionsInput): Decisions {
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
   const kept = valuesOf(reserved);
-  const inUse = planInUse({ pools: known, reserved: kept, allocations, contested });
+  const index = new SpacesIndex(
+    kept.map((value) => ({
+      space: value.spec.addressSpace,
+      value,
+      ranges: joinRanges(value.spec.ranges, value.spec.family),
+    })),
+  );
+  const inUse = planInUse({ pools: known, index, allocations, contested });
   const supply = planSupplied(world);
   const about = {
     refused,
@@ -80,11 +89,25 @@ export function planDecisions(world: DecisionsInput): Decisions {
   const isDue = ({ name, generation, conditions }: ControlledPool): boolean =>
     unrecorded?.has(name) !== true ||
     conditions.some(({ type, observedGeneration }) => type === "Ready" && observedGeneration === generation);
+  const offering = kept.some(({ spec }) => spec.owner !== undefined) ? accepted : [];
+  const segments = new SpacesIndex(
+    offering.map((value) => ({ space: value.spec.addressSpace, value, ranges: [rangeOfPrefix(value.spec.subnet)] })),
+  );
+  const whyOf = ({ value }: ControlledReservation): string | undefined => {
+    const {
+      addressSpace,
+      ranges: [range],
+      owner,
+    } = value?.spec ?? { ranges: [] };
+    if (value === undefined || range === undefined || owner === undefined) return undefined;
+    const at = [addressSpace ?? "", range.first] as const;
+    return placeReservation(value, segments.find(...at).toSorted(byName), index.find(...at)).why;
+  };
   const sharedSubnets = planOverlap(valuesOf(subnets).map(rangeOwnerOf));
   return {
     pools: new Map(pools.filter(isDue).map((pool) => [pool.name, [...decidePool(pool, about)]])),
     subnets: new Map(subnets.map((subnet) => [subnet.name, [...decideSubnet(subnet, sharedSubnets, supply)]])),
-    reserved: new Map(reserved.map((one) => [one.name, [...decideReservation(one, inUse)]])),
+    reserved: new Map(reserved.map((one) => [one.name, [...decideReservation(one, inUse, whyOf)]])),
     contested: [...inUse.pools.values()].flatMap(({ contested }) => contested),
     routers: new Map(known.map(({ name, spec }) => [name, planRouters(spec, inUse.pools.get(name), isIncomplete)])),
   };
@@ -237,8 +260,19 @@ function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sh
   if (full !== undefined) yield full;
 }
 
-function* decideReservation(reserved: ControlledReservation, { reserved: held }: InUse): Iterable<Decision> {
-  yield ready(reserved);
+function* decideReservation(
+  reserved: ControlledReservation,
+  { reserved: held }: InUse,
+  whyOf: (reserved: ControlledReservation) => string | undefined,
+): Iterable<Decision> {
+  const { value, ended } = reserved;
+  yield ready({ ...reserved, value: value ?? ended });
+  if (ended?.spec.until !== undefined) {
+    const until = formatSecond(new Date(ended.spec.until));
+    yield bad("Expired", "TimeIsOver", `Its time ended at ${until}: it keeps no address from any pod; delete it`);
+  }
+  const why = whyOf(reserved);
+  if (why !== undefined) yield bad("Unavailable", "NoPoolGivesIt", `No pod gets the address: ${why}`);
   const found = held.get(reserved.name);
   if (found === undefined) return;
   const message = `Pods hold ${addresses(found.count)} of these: ${found}; each stays until it is released, and is not given out again`;
@@ -270,24 +304,17 @@ interface InUse {
 
 interface InUseView extends Required<Pick<DecisionsInput, "contested">> {
   readonly pools: readonly IpPool[];
-  readonly reserved: readonly ReservedIp[];
+  readonly index: SpacesIndex<ReservedIp>;
   readonly allocations: Iterable<CachedAllocation>;
 }
 
-function planInUse({ pools, reserved, allocations, contested }: InUseView): InUse {
+function planInUse({ pools, index, allocations, contested }: InUseView): InUse {
   const shapes = new Map(
     pools.map(({ name, spec }) => {
       const shape = poolShape({ spec }, []);
       const former = new Set((spec.formerRouters ?? []).map(formatIp));
       return [name as string, { space: spec.addressSpace, length: spec.subnet.length, former, ...shape }];
     }),
-  );
-  const index = new SpacesIndex(
-    reserved.map((value) => ({
-      space: value.spec.addressSpace,
-      value,
-      ranges: joinRanges(value.spec.ranges, value.spec.family),
-    })),
   );
   const inPools = new Map<string, PoolInUse>();
   const inReserved = new Map<string, Examples>();

@@ -150,6 +150,18 @@ export const RESERVED_ROWS: readonly Row[] = [
   // What lies in several lists or twice in one is reserved all the same.
   accept("ReservedIP", { ips: ["10.0.0.1-10.0.0.9", "10.0.0.5"] }),
   accept("ReservedIP", { ips: ["10.0.0.1"], owner: { namespace: "shop", name: "db-0", interface: "net1" } }),
+  ...["2026-12-31T18:00:00Z", "2026-12-31T18:00:00.5+01:30"].map((until) =>
+    accept("ReservedIP", { ips: ["10.0.0.1"], until }),
+  ),
+  ...[
+    "",
+    "1h",
+    "2026-12-31",
+    "2026-12-31T18:00:00",
+    "2026-02-30T18:00:00Z",
+    "2026-12-31T25:00:00Z",
+    "2026-12-31T18:00:00+25:00",
+  ].map((until) => refuseForm("ReservedIP", { ips: ["10.0.0.1"], until }, "spec.until")),
   refuse("ReservedIP", { ips: ["10.0.0.1", "10.0.0.2"], owner: OWNER }, "spec.ips"),
   refuse("ReservedIP", { ips: ["10.0.0.1-10.0.0.2"], owner: OWNER }, "spec.ips"),
   refuse("ReservedIP", { ips: ["10.0.0.1"], owner: { ...OWNER, namespace: "Shop" } }, "spec.owner.namespace"),

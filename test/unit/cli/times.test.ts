@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { UsageError } from "../../../host/cli/exit-code.ts";
-import { describeZone, parseSpan, parseTime } from "../../../host/cli/times.ts";
+import { describeZone, parseDeadline, parseSpan, parseTime } from "../../../host/cli/times.ts";
 
 const zone = process.env.TZ;
 afterEach(() => {
@@ -45,6 +45,20 @@ it("a zone has its name and its distance then", () => {
   expect(describeZone(new Date("2026-11-26T12:00:00Z"))).toBe("Europe/Berlin, UTC+01:00");
   process.env.TZ = "America/St_Johns";
   expect(describeZone(new Date("2026-07-26T12:00:00Z"))).toBe("America/St_Johns, UTC-02:30");
+});
+
+it.each([
+  ["30d", "2026-12-26T20:30:15.250Z"],
+  ["1h30m", "2026-11-26T22:00:15.250Z"],
+  ["2026-12-31", "2026-12-31T00:00:00.000Z"],
+  ["23:00", "2026-11-26T23:00:00.000Z"],
+  ["20:30:15", "refused"],
+  ["0s", "refused"],
+])("the deadline %s is %s", (text, wanted) => {
+  process.env.TZ = "UTC";
+  const parse = () => parseDeadline("--until", text, new Date("2026-11-26T20:30:15.250Z")).toISOString();
+  if (wanted === "refused") expect(parse).toThrow(UsageError);
+  else expect(parse()).toBe(wanted);
 });
 
 it.each([

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import type { ConditionType, Decision } from "../../../../host/controller/conditions/plan-conditions.ts";
 import { type DecisionsInput, planDecisions } from "../../../../host/controller/conditions/plan-decisions.ts";
+import { endingOf } from "../../../../host/controller/objects.ts";
 import type { AllocationState } from "../../../../host/resources/ip-allocation.ts";
 import { cases } from "../../../world/rows.ts";
 import { allocation, DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
@@ -253,6 +254,20 @@ describe("conflict: ProxyArpSuspected", () => {
   `)("of %s", (_, allocations, wanted) => check(ofPool("ProxyArpSuspected", { pools: [blue], allocations }), wanted));
 });
 
+it.each(cases`
+  no pool has it in its subnet ${["10.7.0.1"]} => +NoPoolGivesIt No pod gets the address: no pool has it in its subnet
+  its pool does not give it ${["10.6.0.30"]} => +NoPoolGivesIt No pod gets the address: pool blue: spec.ips does not have it
+  another owner has it ${["10.6.0.12"]}
+    => +NoPoolGivesIt No pod gets the address: pool blue: ReservedIP "first" has it for shop/db-1
+  a reservation without an owner has it as well ${["10.6.0.13"]} => nothing
+`)("Unavailable where %s", (_, ips, wanted) => {
+  const owned = (name: string, at: readonly string[], of: string) =>
+    reserved(name, { ips: at, owner: { namespace: "shop", name: of } });
+  const others = [reserved("range", { ips: ["10.6.0.13-10.6.0.15"] }), owned("first", ["10.6.0.12"], "db-1")];
+  const found = look({ pools: [blue], reserved: [owned("one", ips, "db-0"), ...others] }).reserved;
+  expect(of(found.get("one"), "Unavailable")).toBe(wanted);
+});
+
 describe("ReservedInUse", () => {
   const ten = reserved("ten", { ips: ["10.6.0.10-10.6.0.12"] });
   const held = (...allocations: ReturnType<typeof allocation>[]) =>
@@ -269,10 +284,18 @@ describe("ReservedInUse", () => {
   it("is false while its owner has the address", () => {
     const mine = reserved("mine", { ips: ["10.6.0.10"], owner: { namespace: "shop", name: "web-10" } });
     const found = look({ pools: [blue], reserved: [ten, mine], allocations: [at(10)] }).reserved;
-    for (const name of ["ten", "mine"]) check(of(found.get(name), "ReservedInUse"), "nothing");
+    for (const name of ["ten", "mine"])
+      for (const type of ["ReservedInUse", "Unavailable"] as const) check(of(found.get(name), type), "nothing");
     const other = reserved("mine", { ips: ["10.6.0.10"], owner: { namespace: "shop", name: "web-11" } });
     const contested = look({ pools: [blue], reserved: [other], allocations: [at(10)] }).reserved;
     check(of(contested.get("mine"), "ReservedInUse"), "+AddressesInUse Pods hold 1 address of these: …");
+  });
+  it("ends with the time of the reservation, which says so", () => {
+    const ended = reserved("old", { ips: ["10.6.0.10"], until: "2026-01-31T18:00:00+01:00" });
+    const found = look({ pools: [blue], reserved: [endingOf(ended)?.left ?? ended], allocations: [at(10)] }).reserved;
+    const said = (["Ready", "ReservedInUse", "Expired"] as const).map((type) => of(found.get("old"), type));
+    const message = "Its time ended at 2026-01-31T17:00:00Z: it keeps no address from any pod; delete it";
+    expect(said).toEqual(["+Ready", "nothing", `+TimeIsOver ${message}`]);
   });
   it("of a reservation that cannot be used is not reported; the fault is", () => {
     const faulty = reserved("bad", { ips: ["10.6.0.9-10.6.0.1"] });
