@@ -361,10 +361,14 @@ export class PoolCache {
     return pool === undefined ? [] : findExceptions(pool, this.#routersBeside(pool.spec), this.#around(pool));
   }
 
-  /** Returns why the pool never hands the address out, a clause; undefined if it may, or if there is no such pool. */
-  findExclusion(poolName: string, ip: Ip, isBrief?: boolean): string | undefined {
+  /**
+   * Returns why the pool never hands the address out, a clause; undefined if it may, or if there is no such pool.
+   * `isHeld` as in {@link contains}.
+   */
+  findExclusion(poolName: string, ip: Ip, { isBrief = false, isHeld = false } = {}): string | undefined {
     const pool = this.#entries.get(poolName)?.pool;
-    return pool && findExclusion(ip, pool, this.#around(pool), isBrief);
+    const around = pool && this.#around(pool);
+    return around && (isHeld ? findOwnExclusion(ip, pool, around) : findExclusion(ip, pool, around, isBrief));
   }
 
   #around(pool: IpPool): PoolSurroundings {
@@ -379,7 +383,7 @@ export class PoolCache {
   contains(poolName: string, ip: Ip, isHeld = false): boolean {
     const entry = this.#entries.get(poolName);
     if (entry === undefined || entry.bits.contains(ip)) return entry !== undefined;
-    return isHeld && findOwnExclusion(ip, entry.pool, this.#around(entry.pool)) === undefined;
+    return isHeld && this.findExclusion(poolName, ip, { isHeld }) === undefined;
   }
 
   /** Blocks that are not confirmed have no addresses. */

@@ -74,7 +74,7 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
   const reasonFor =
     (reader: Reader) =>
     (candidate: Candidate): string => {
-      const excluded = poolCache.findExclusion(candidate.name, ip, reader === "owner");
+      const excluded = poolCache.findExclusion(candidate.name, ip, { isBrief: reader === "owner", isHeld });
       const why = excluded ?? (candidate.pool && findWithholding(nic, candidate.pool, ip));
       return why === undefined || why === NOT_IN_RANGES ? shortReasonOf() : `${shortReasonOf()}: ${why}`;
     };

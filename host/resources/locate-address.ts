@@ -131,7 +131,7 @@ export function findExclusion(
   if (block !== undefined) return `its block ${block.block} is ${block.state}, and gives no addresses`;
   const other = otherMemberOf(source, ip);
   if (other !== undefined) return `its block of ${describeSource(source)} is cluster "${other}"'s`;
-  return "no block that the pool has leased has it";
+  return `no block that the pool has leased has it${source.problem === "" ? "" : `: ${source.problem}`}`;
 }
 
 /** As findExclusion, for the owner of the address: if a ReservedIP has one, no ReservedIP excludes it. */

@@ -15,6 +15,7 @@ const CONFIG = {
     manifest("ReservedIP", "web", { ips: ["10.2.0.5"], ...owner("web") }),
     manifest("ReservedIP", "second", { ips: ["10.2.0.6"], ...owner("db-1", { interface: "net1" }) }),
     manifest("ReservedIP", "outside", { ips: ["10.9.0.6"], ...owner("lost") }),
+    manifest("ReservedIP", "edge", { ips: ["10.2.0.15"], ...owner("edge") }),
   ].join("---\n"),
   "pods.yaml": [
     podManifest("shop", "db-1", {
@@ -58,6 +59,11 @@ it("a pod gets the address that is named for it, before any other pod and after 
         'requested by ReservedIP "web" is refused: 10.2.0.5: it is Bound to pod shop/web-6d4',
       ],
       ["lost", 100, 'requested by ReservedIP "outside" is refused: 10.9.0.6: pool "lan" may not hand out 10.9.0.6'],
+      [
+        "edge",
+        100,
+        'ReservedIP "edge" is refused: 10.2.0.15: pool "lan" may not hand out 10.2.0.15: it is the broadcast',
+      ],
       ["thief", 100, 'pool "lan" may not hand out 10.2.0.2: ReservedIP "db-0" has it'],
       ["stray", 100, 'requested by annotation "ipam.vendor.io/ips" is refused: 10.9.0.1: pool "lan" may not'],
       ["empty", 102, 'field "[0]": found an object, want ipv4, ipv6, or both'],
@@ -137,6 +143,7 @@ it("a reservation keeps its address until its time has passed, and berthctl says
       .toEqual([
         ended,
         "db-0 Waiting",
+        "edge Refused pool lan: it is the broadcast address of the subnet",
         "machines Waiting",
         "outside Refused no pool has it in its subnet",
         "second Waiting",
@@ -144,6 +151,11 @@ it("a reservation keeps its address until its time has passed, and berthctl says
         "web Waiting",
       ]);
     expect(await listed("-n", "other")).toEqual([]);
+    const none = await berthctl("release", "10.2.0.2", "--yes");
+    expect([none.code, none.error]).toEqual([1, expect.stringMatching(/ReservedIP "db-0" keeps .* no pod has it/)]);
+    const used = await berthctl("release", "10.2.0.9", "--dry-run");
+    expect(used.error).toContain('ReservedIP "taken" keeps 10.2.0.9 for shop/none until it is deleted');
+    expect(used.out).toContain("10.2.0.9: Bound to eth0 of pod shop/named → Cooling");
     await world.del("guest");
     const heir = () => world.add("heir", { pod: "shop/heir/heir" }).then(([ip]) => ip, String);
     await expect.poll(heir, { timeout: 15_000 }).toBe("10.2.0.14");

@@ -122,8 +122,9 @@ interface Operation {
 }
 
 async function operate(cli: CommandLine, call: Call, operation: Operation): Promise<ExitCode> {
-  const { flags } = operation;
+  const { flags, path, target } = operation;
   requireConsent(flags);
+  if (path === "/v1/release" && isAddress(target)) await tellReserved(call, target);
   if (cli.isCluster) return operateInCluster(cli, call, operation);
   const { socket } = cli.options;
   const planned = await send(socket, operation, true);
@@ -134,6 +135,20 @@ async function operate(cli: CommandLine, call: Call, operation: Operation): Prom
     if (!(await confirm())) return ExitCode.Problem;
   }
   return showDone(call.out, await send(socket, operation, false));
+}
+
+/** Says which ReservedIP keeps the address from others. Rejects with ProblemError if nothing else does. */
+async function tellReserved(call: Call, target: string): Promise<void> {
+  const { address, space, name } = parseAddressName(target);
+  const source = await call.source();
+  const { places, allocations } = await source.address(address);
+  const by = places.find(({ addressSpace }) => addressSpace === space)?.reserved;
+  // Of a whole cluster, who asks a node's agent says it.
+  if (by === undefined || (await source.scope()) !== undefined) return;
+  const owner = by.owner === undefined ? "" : ` for ${by.owner}`;
+  const text = `ReservedIP "${by.name}" keeps ${target}${owner} until it is deleted (kubectl delete reservedips.ipam.vendor.io ${by.name}, or its manifest)`;
+  if (!allocations.some(({ cursor }) => cursor === name)) throw new ProblemError(`${text}; no pod has it`);
+  call.note(text);
 }
 
 /** The agent of the address's node does it: only its journal knows the NIC. */
