@@ -30,7 +30,7 @@ import { freeCounter } from "./free-addresses.ts";
 import { measureRanges } from "./measure-ranges.ts";
 import { type BlocksPlan, type KnownBlock, nextAsOf, planBlocks, REST_MS } from "./plan-blocks.ts";
 import { otherMembers } from "./range-records.ts";
-import { type Followed, findMisfit, followedSources, type SourcedPool } from "./sourced-pools.ts";
+import { type Followed, findMisfit, followedSources, missingBlocks, type SourcedPool } from "./sourced-pools.ts";
 
 /** Shortest time between two passes: milliseconds. */
 const BLOCKS_REST_MS = 1_000;
@@ -65,6 +65,7 @@ export function startBlocks(deps: BlocksDeps): Controller {
         if (isMarked || now?.generation !== change.before?.generation) wake();
       }),
       caches.epoch.subscribe(wake),
+      caches.reserved.subscribe(wake),
     ],
   });
   return {
@@ -148,10 +149,13 @@ class Blocks {
       const returned = await findEmpty(this.#deps, followed, view, mayReturn);
       plans = this.#planAll(pools, view, returned);
       const giveBack = [...returned.orphans, ...plans.flatMap(({ plan }) => plan.giveBack)];
-      if (giveBack.length > 0 || plans.some(({ plan }) => plan.wants > 0)) {
+      const [first] = plans;
+      const missing = first === undefined ? [] : missingBlocks(this.#deps.caches, view);
+      if (missing.length > 0 || giveBack.length > 0 || plans.some(({ plan }) => plan.wants > 0)) {
         const total = ({ blocks, giveBack, wants }: BlocksPlan) => blocks.length - giveBack.length + wants;
         const lease = Object.fromEntries(plans.map(({ each, plan }) => [each.pool.name, total(plan)]));
-        view = await this.sources.ask(followed, { lease, giveBack });
+        const claim = Object.fromEntries(missing.map((block) => [block, first?.each.pool.name ?? ""]));
+        view = await this.sources.ask(followed, { lease, giveBack, claim });
         for (const { pool } of pools) {
           const memory = this.#memory(pool.name);
           memory.wanted = pool.wanted;

@@ -1,7 +1,7 @@
 /**
- * Which blocks of one source may go back: those of which no address is recorded. A pool says that a block goes back
- * before its records are listed, and an ADD reads the pool after its address was recorded: so the list has the record,
- * or the ADD gives nothing of the block (docs/decisions/0064).
+ * Which blocks of one source may go back: those of which no address is recorded, nor reserved for an owner. A pool says
+ * that a block goes back before its records are listed, and an ADD reads the pool after its address was recorded: so
+ * the list has the record, or the ADD gives nothing of the block (docs/decisions/0064).
  */
 
 import type { ControlledPool } from "../../../host/controller/objects.ts";
@@ -13,7 +13,7 @@ import { parseAllocationName } from "../../../host/resources/ip-allocation.ts";
 import type { SourceView } from "../blocks/block-source.ts";
 import { groupByBlock } from "../blocks/uses-of-blocks.ts";
 import type { BlocksInput } from "./plan-blocks.ts";
-import { type Followed, keyOfSource } from "./sourced-pools.ts";
+import { type Followed, keyOfSource, ownedAddresses } from "./sourced-pools.ts";
 
 export interface EmptyBlocks extends Pick<BlocksInput, "mayReturn" | "isUsed" | "isEmpty"> {
   /** Empty blocks of pools that are gone. */
@@ -33,7 +33,8 @@ export async function findEmpty(
   const blocks = leased.map(([block]) => block);
   const usedOf = (addresses: Iterable<SpacedIp>): Iterable<string> =>
     groupByBlock(blocks, addresses, (each) => (each.addressSpace === view.addressSpace ? each.ip : undefined)).keys();
-  const used = new Set(usedOf(Iterator.from(deps.caches.allocations.items.values()).map(({ spec }) => spec)));
+  const recorded = Iterator.from(deps.caches.allocations.items.values()).map(({ spec }) => spec);
+  const used = new Set([...usedOf(recorded), ...usedOf(ownedAddresses(deps.caches))]);
   const known = pools.flatMap(({ source }) => source.blocks);
   const isLeaving = (block: string) => known.some((each) => each.block === block && each.state === "Returning");
   const isGone = (pool: string) => isOver(deps.caches.pools.items.get(pool), key);

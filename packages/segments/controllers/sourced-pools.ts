@@ -4,10 +4,12 @@ import type { ControlledPool } from "../../../host/controller/objects.ts";
 import type { Caches } from "../../../host/controller/types.ts";
 import { byName } from "../../../host/lib/order.ts";
 import { bitsOf } from "../../../host/net/ip.ts";
-import { formatPrefix, type Prefix } from "../../../host/net/prefix.ts";
+import { formatPrefix, maskPrefix, type Prefix, prefixContains, prefixesOverlap } from "../../../host/net/prefix.ts";
+import { rangeContains } from "../../../host/net/range.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import type { SourceSpec } from "../../../host/resources/pool-source.ts";
 import type { SourceView } from "../blocks/block-source.ts";
+import { requirePrefix } from "../blocks/blocks-of-range.ts";
 
 export interface SourcedPool {
   readonly object: ControlledPool;
@@ -54,6 +56,28 @@ export function followedSources(caches: Pick<Caches, "pools">, held: readonly st
     return { key: range, spec: { range }, addressSpace: "", pools: [] };
   });
   return [...followed, ...poolless];
+}
+
+/** Returns the addresses that are reserved for owners: the cluster keeps their blocks. */
+export function ownedAddresses({ reserved }: Pick<Caches, "reserved">) {
+  return [...reserved.items.values()].flatMap(({ value }) => {
+    const { owner, ranges, addressSpace } = value?.spec ?? { ranges: [], addressSpace: "" };
+    return owner === undefined ? [] : ranges.map(({ first: ip }) => ({ ip, addressSpace }));
+  });
+}
+
+/** Returns the blocks with such addresses that no cluster has. */
+export function missingBlocks(caches: Pick<Caches, "reserved">, view: SourceView): readonly string[] {
+  const { subnet, addressSpace, size, blocks, disputed, others, excluded } = view;
+  const length = bitsOf(subnet.ip.family) - Math.log2(size);
+  const had = Object.keys({ ...blocks, ...disputed, ...others }).map(requirePrefix);
+  const missing = ownedAddresses(caches).flatMap((each) => {
+    const block = maskPrefix({ ip: each.ip, length });
+    const isInRange = each.addressSpace === addressSpace && prefixContains(subnet, each.ip);
+    const isVain = excluded.some((range) => rangeContains(range, each.ip));
+    return isInRange && !isVain && !had.some((other) => prefixesOverlap(other, block)) ? [formatPrefix(block)] : [];
+  });
+  return [...new Set(missing)];
 }
 
 /** Returns why a pool gets no block of its source, a clause; undefined if it may. */

@@ -74,6 +74,31 @@ it("each cluster's berthctl shows who has what, and whose block an address is in
   expect((await at(east, "ip", address)).out).toContain('its block of AddressRange "lan" is cluster "west"\'s');
 });
 
+it("the block of a reserved address is leased; the other cluster is told who has it", async () => {
+  await shareRange([east, west], "fixed", { subnet: "10.7.0.0/26", blockSize: 29, gateway: "10.7.0.1" });
+  const spec = { ips: ["10.7.0.50"], owner: { namespace: "shop", name: "db-0" } };
+  await east.world.create("ReservedIP", "db-0", spec);
+  await until("east has the block", async () =>
+    (await east.world.read("ippools", "fixed")).status?.source?.blocks.some(
+      ({ block, state }: Record<string, string>) => block === "10.7.0.48/29" && state !== "Resting",
+    ),
+  );
+  expect(await east.start("db-0", "fixed")).toBe("10.7.0.50");
+  await west.world.create("ReservedIP", "db-0", spec);
+  const clause = 'pool fixed: its block of AddressRange "fixed" is cluster "east"\'s';
+  const saidOf = async () =>
+    (await west.world.read("reservedips", "db-0")).status?.conditions.find(
+      ({ type }: Record<string, string>) => type === "Unavailable",
+    )?.message;
+  await expect.poll(saidOf, { timeout: 30_000 }).toBe(`No pod gets the address: ${clause}`);
+  const refusal =
+    'requested by ReservedIP "db-0" is refused: 10.7.0.50: pool "fixed" may not hand out 10.7.0.50: its block of AddressRange "fixed" is cluster "east"';
+  expect(await west.start("db-0", "fixed")).toContain(refusal);
+  const at = (cluster: SharingCluster) => runBerthctl("--kubeconfig", cluster.world.plane.kubeconfig, "reservations");
+  expect((await at(west)).out).toMatch(new RegExp(`shop/db-0 +Refused .* ${clause}`));
+  expect((await at(east)).out).toMatch(/10\.7\.0\.50 +fixed +shop\/db-0 +InUse .* shop\/db-0 on n1/);
+});
+
 const CELLS = rows`
   AddressRange: deleted => the hub has no such range
   AddressRange: deleted and made again => nothing

@@ -353,6 +353,38 @@ it("other clusters' blocks are told at once with another change, else every ten 
   expect((await sourceOf())?.others).toMatchObject([{ blocks: 3 }]);
 });
 
+const reserve = (address: string, more: object = { owner: { namespace: "shop", name: "db-0" } }) =>
+  home.put(`${BERTH}/reservedips`, address, { spec: { ips: [address], ...more } });
+
+it("the block of an address that is reserved for an owner is leased, unless another cluster has it", async () => {
+  const before = await leasesOf();
+  const [wanted = 0, others = 0] = [64, 96, 128].filter((first) => !before.includes(`10.6.0.${first}/28`));
+  const block = { pool: "lan", request: "r", since: "2026-01-01T00:00:00Z" };
+  const status = { cluster: "w", token: "t", writes: 1, blocks: { [`10.6.0.${others}/28`]: block } };
+  hub.put(MEMBERS, "lan.west", { spec: (await memberOf("west")).spec, status });
+  // Of another cluster; of a machine; of nodes; of no range.
+  reserve(`10.6.0.${others + 1}`);
+  reserve(`10.6.0.${wanted + 1}`, {});
+  for (const address of ["10.6.0.251", "10.7.0.1"]) reserve(address);
+  await pass(2 * CHECK_MS);
+  expect(await leasesOf()).toEqual(before);
+  reserve(`10.6.0.${wanted + 2}`);
+  await pass(2 * CHECK_MS);
+  expect(await leasesOf()).toEqual([...before, `10.6.0.${wanted}/28`].sort());
+});
+
+it("a block stays as long as an address of it is reserved for an owner", async () => {
+  const leases = await leaseTooMany();
+  const block = await awaitState("Draining");
+  const address = `${block.replace(/\d+\/28$/, "")}${Number(block.split(/[./]/).at(-2)) + 2}`;
+  reserve(address);
+  await pass(4 * CHECK_MS);
+  expect(await leasesOf()).toEqual(leases);
+  home.remove(address, `${BERTH}/reservedips`);
+  await pass(4 * CHECK_MS);
+  expect(await leasesOf()).toEqual(leases.filter((each) => each !== block));
+});
+
 it("measures blocks by state, and what pins a draining one; counts what was leased since it leads", async () => {
   await pass(REST_MS + CHECK_MS);
   await use(3);
