@@ -5,6 +5,7 @@
 
 import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
+import { findInConditions } from "../findings/conditions.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
@@ -21,6 +22,7 @@ import { compareIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import type { AddressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../records/allocation-record.ts";
+import type { Finding } from "../records/finding.ts";
 import type { PodRecord } from "../records/pod-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
 import type { ReservationRecord } from "../records/reservation-record.ts";
@@ -36,6 +38,7 @@ import { decodeIpPoolUsage, type PoolUsage } from "../resources/ip-pool-usage.ts
 import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
 import { decodePod } from "../resources/pod.ts";
 import { decodeReservedIp, hasEnded, type ReservedIp } from "../resources/reserved-ip.ts";
+import { condition } from "../resources/status.ts";
 import {
   type AllocationFilter,
   isOfPod,
@@ -115,7 +118,16 @@ export class ClusterSource implements Source {
       [...spaces].map((space) => this.#find(IP_ALLOCATIONS, { name: allocationName(ip, space) })),
     );
     const allocations = objects.filter((object) => object !== undefined).map(allocationOf);
-    return { address, places, allocations };
+    const stated = Object.entries({ IPPool: pools, ReservedIP: reserved });
+    const found = stated.flatMap(([kind, all]) => all.flatMap((each) => findingsIn(kind, each)));
+    const isAbout = ({ text }: Finding): boolean =>
+      text.split(/[^0-9a-f.:]+/).some((word) => word.replace(/[.:]$/, "") === address);
+    return {
+      address,
+      places,
+      allocations,
+      conditions: found.filter(isAbout).map(({ object, text }) => `${object}: ${text}`),
+    };
   }
 
   async pod({ namespace, name }: PodName): Promise<PodRecord> {
@@ -331,6 +343,20 @@ function versionsOf(pods: readonly KubeObject[]): VersionRecord[] {
   });
   const groups = Map.groupBy(running, ({ component, version }) => `${component} ${version}`);
   return [...groups.values()].flatMap((group) => group.slice(0, 1).map((each) => ({ ...each, count: group.length })));
+}
+
+const stating = z.object({
+  metadata: z.object({ name: z.string() }),
+  spec: z.object({ source: z.unknown().optional() }).optional(),
+  status: z.object({ conditions: z.array(condition) }),
+});
+
+/** What a source of blocks says, the package finds that has it. */
+export function findingsIn(kind: string, object: KubeObject): Finding[] {
+  const { metadata, spec, status } = stating.safeParse(object).data ?? {};
+  const conditions = status?.conditions ?? [];
+  const own = spec?.source === undefined ? conditions : conditions.filter(({ type }) => type !== "Supplied");
+  return findInConditions(`${kind} ${metadata?.name}`, own);
 }
 
 /** Returns undefined for an object that cannot be decoded. */

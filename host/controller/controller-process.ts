@@ -283,12 +283,13 @@ export function collectController(
   );
   collectWatches(metrics, watches);
   collectUnused(metrics, unused);
-  const { pools, subnets, collection, epoch } = measurements;
+  const { pools, subnets, reservations, collection, epoch } = measurements;
   metrics.epochOpen.set(Number(epoch !== undefined));
   metrics.epochWaitingNodes.set(epoch?.waitingNodes ?? 0);
   if (pools === undefined) for (const gauge of [metrics.pools, metrics.poolSize, metrics.poolAddresses]) gauge.reset();
   else collectPools(metrics, pools());
   collectSubnets(metrics, subnets?.() ?? []);
+  setGauge(metrics.reservations, reservations?.() ?? []);
   metrics.gcCandidates.set(collection?.candidates ?? 0);
   setTotals(
     metrics.gcActions,

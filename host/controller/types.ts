@@ -11,6 +11,7 @@ import type { Reflector } from "../kubernetes/reflector.ts";
 import type { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import type { ObjectBudget } from "../lib/object-budget.ts";
+import type { Sample } from "../metrics/metric.ts";
 import type { MeasuredPool } from "../metrics/pool-metrics.ts";
 import type { MeasuredSubnet } from "../metrics/subnet-metrics.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
@@ -167,6 +168,8 @@ export interface Measurements {
   readonly pools?: () => Iterable<MeasuredPool>;
   /** The Subnets with what is left of them. */
   readonly subnets?: () => Iterable<MeasuredSubnet>;
+  /** The number of ReservedIPs by their state. */
+  readonly reservations?: () => readonly Sample<"state">[];
   /** The open epoch of the registry; undefined if none is open. */
   readonly epoch?: { readonly waitingNodes: number } | undefined;
   /** Numbers of the collection of allocations. */

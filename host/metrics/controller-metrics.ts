@@ -18,6 +18,11 @@ export const CONTROLLER_METRICS = {
   ),
   ...POOL_METRICS,
   ...SUBNET_METRICS,
+  reservations: gauge(
+    "berth_reservations",
+    "ReservedIPs by what became of them: `kept`, `taken` by another, `unavailable` in all pools, `expired`.",
+    ["state"],
+  ),
   gcCandidates: gauge("berth_gc_candidates", "Allocations that were found without a pod, node or owner once."),
   gcActions: counter("berth_gc_actions_total", "What the controller did with allocations that no agent releases.", [
     "action",

@@ -46,7 +46,7 @@ type Opened<M> =
 export type OpenedMetrics<D extends MetricDefinitions> = { readonly [K in keyof D]: Opened<D[K]> };
 
 /** A value with the labels of its series. */
-type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
+export type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
 const simple =
   <K extends "counter" | "gauge">(kind: K) =>

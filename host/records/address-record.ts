@@ -20,6 +20,8 @@ export const addressRecord = z.object({
       block: z.string().optional(),
     }),
   ),
+  /** What conditions of pools and ReservedIPs say of it: only the API server knows. */
+  conditions: z.array(z.string()).optional(),
   /** Its records, at most one for each address space. */
   allocations: z.array(allocationRecord),
 });

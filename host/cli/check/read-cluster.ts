@@ -1,18 +1,15 @@
 /** Reads addresses, pods and nodes from the API server, cut to the parts that a check of the whole cluster compares. */
 import * as z from "zod";
-import { findInConditions } from "../../findings/conditions.ts";
 import type { AddressedPod, ClusterFacts } from "../../findings/find-cluster-damage.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { NODES, PODS } from "../../kubernetes/paths.ts";
 import { parseIp } from "../../net/ip.ts";
-import type { Finding } from "../../records/finding.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
 import { decodeIpPool } from "../../resources/ip-pool.ts";
 import { readNetworkStatus } from "../../resources/network-status.ts";
-import { condition } from "../../resources/status.ts";
-import { CLUSTER_PATIENCE_MS, orNote, readObjects, tryTo } from "../cluster-source.ts";
+import { CLUSTER_PATIENCE_MS, findingsIn, orNote, readObjects, tryTo } from "../cluster-source.ts";
 
 /**
  * Pods are read before allocations: what a pod's status shows was recorded before. Rejects if allocations or pools
@@ -43,20 +40,6 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
     pools: pools.flatMap(({ pool }) => pool ?? []),
     stated: [...pools, ...(await Promise.all(others)).flat()].flatMap(({ stated }) => stated),
   };
-}
-
-const stating = z.object({
-  metadata: z.object({ name: z.string() }),
-  spec: z.object({ source: z.unknown().optional() }).optional(),
-  status: z.object({ conditions: z.array(condition) }),
-});
-
-/** What a source of blocks says, the package finds that has it. */
-function findingsIn(kind: string, object: KubeObject): Finding[] {
-  const { metadata, spec, status } = stating.safeParse(object).data ?? {};
-  const conditions = status?.conditions ?? [];
-  const own = spec?.source === undefined ? conditions : conditions.filter(({ type }) => type !== "Supplied");
-  return findInConditions(`${kind} ${metadata?.name}`, own);
 }
 
 const meta = z.object({ metadata: z.object({ name: z.string() }) });

@@ -52,7 +52,7 @@ export function addPod(cli: CommandLine): void {
 }
 
 /** Lines for a person: each record, then each pool. */
-function describeAddress({ address, places, allocations }: AddressRecord): string[] {
+function describeAddress({ address, places, allocations, conditions = [] }: AddressRecord): string[] {
   const records = allocations.flatMap((record) => describeRecord(record));
   const pools = places.map(({ pool, subnet, addressSpace, excluded, block }) => {
     const space = addressSpace === "" ? "" : `, address space ${addressSpace}`;
@@ -61,7 +61,7 @@ function describeAddress({ address, places, allocations }: AddressRecord): strin
     const why = excluded ?? (block === undefined ? undefined : `block ${block}`);
     return `${address}: ${state} pool ${pool} (${subnet}${space})${why === undefined ? "" : `: ${why}`}`;
   });
-  if (records.length + pools.length > 0) return [...records, ...pools];
+  if (records.length + pools.length > 0) return [...records, ...pools, ...conditions];
   return [`${address}: no pool has it in its subnet, and it has no record`];
 }
 

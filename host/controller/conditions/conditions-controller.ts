@@ -18,7 +18,7 @@ import { startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { openOtherAllocators } from "./other-allocators.ts";
-import { type Decision, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
+import { type ConditionType, type Decision, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Contested, type Decisions, planDecisions } from "./plan-decisions.ts";
 import { planSupplied } from "./plan-supplied.ts";
 import { SubnetUse } from "./subnet-use.ts";
@@ -90,7 +90,7 @@ class ConditionsController implements Controller {
   }
 
   get measurements(): Measurements {
-    return { subnets: () => this.#measureSubnets() };
+    return { subnets: () => this.#measureSubnets(), reservations: () => this.#countReservations() };
   }
 
   async close(): Promise<void> {
@@ -143,6 +143,16 @@ class ConditionsController implements Controller {
       const { family } = subnet.value.spec;
       yield { name: subnet.name, family, size: total, states: { free, assigned, withheld } };
     }
+  }
+
+  #countReservations() {
+    const counts = { kept: 0, taken: 0, unavailable: 0, expired: 0 };
+    for (const { conditions } of this.#deps.caches.reserved.items.values()) {
+      const holds = (type: ConditionType) => conditions.some((each) => each.type === type && each.status === "True");
+      const bad = holds("ReservedInUse") ? "taken" : holds("Unavailable") ? "unavailable" : "kept";
+      counts[holds("Expired") ? "expired" : bad]++;
+    }
+    return Object.entries(counts).map(([state, count]) => [{ state }, count] as const);
   }
 
   async #reconcile(): Promise<number | undefined> {

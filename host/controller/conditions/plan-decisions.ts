@@ -275,7 +275,7 @@ function* decideReservation(
   if (why !== undefined) yield bad("Unavailable", "NoPoolGivesIt", `No pod gets the address: ${why}`);
   const found = held.get(reserved.name);
   if (found === undefined) return;
-  const message = `Pods hold ${addresses(found.count)} of these: ${found}; each stays until it is released, and is not given out again`;
+  const message = `Others hold ${addresses(found.count)} of these: ${found}; each stays until it is released, and is not given out again`;
   yield bad("ReservedInUse", "AddressesInUse", message);
 }
 
@@ -329,9 +329,10 @@ function planInUse({ pools, index, allocations, contested }: InUseView): InUse {
     if (spec.state === "Quarantined") continue;
     const claimant = contested.get(name);
     if (claimant !== undefined) found.contested.push({ spec, claimant });
-    if (spec.node === NO_NODE) continue;
     const reservations = index.find(spec.addressSpace, spec.ip);
-    if (!reservations.some((each) => isReservedFor(each, namesOfHolder(spec))))
+    // Nodes and Services may have what is reserved for no pod.
+    const isMachine = ({ spec: { owner } }: ReservedIp): boolean => spec.node === NO_NODE && owner === undefined;
+    if (!reservations.some((each) => isReservedFor(each, namesOfHolder(spec)) || isMachine(each)))
       for (const { name } of reservations) noteIn(inReserved, name, spec);
   }
   return { pools: inPools, reserved: inReserved };

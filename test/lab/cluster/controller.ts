@@ -14,7 +14,13 @@ import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts"
 import { type LeadershipDeps, startLeadership } from "../../../host/controller/leadership.ts";
 import { type OpenPoolOwners, openPoolOwners } from "../../../host/controller/owners/pool-owners.ts";
 import { PoolWrites } from "../../../host/controller/pool-writes.ts";
-import type { AddressOwners, ControllerDeps, PoolOwners, StartController } from "../../../host/controller/types.ts";
+import type {
+  AddressOwners,
+  ControllerDeps,
+  Measurements,
+  PoolOwners,
+  StartController,
+} from "../../../host/controller/types.ts";
 import { EventSender, type KubeEvent } from "../../../host/kubernetes/events.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { type LogLevel, openLog } from "../../../host/lib/log.ts";
@@ -56,6 +62,8 @@ export interface LabController {
   readonly poolOwners: OpenPoolOwners;
   /** Throws for a name that was not started. */
   problems(part: string): readonly string[];
+  /** Of all parts, now. */
+  measure(): Measurements;
   /** Ends `leading`. */
   resign(): void;
   /** Ends `leading`, then the parts, then what they stood on. */
@@ -108,6 +116,7 @@ export async function startParts(
   const resign = () => leading.abort(new Error("The lab's controller leads no more"));
   return {
     ...{ client, api, deps, caches, poolOwners, resign },
+    measure: () => leadership.measurements,
     problems: (name) => {
       const found = leadership.problems[name];
       if (found === undefined) throw new Error(`There is no part "${name}"`);

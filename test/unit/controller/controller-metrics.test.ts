@@ -7,6 +7,7 @@ import { MetricSet } from "../../../host/metrics/metric.ts";
 const LEADING: Measurements = {
   pools: () => [{ name: "blue", family: 4, subnet: undefined, size: 4, states: { free: 1, bound: 3 } }],
   subnets: () => [{ name: "tenants", family: 4, size: 9, states: { free: 2, assigned: 6, withheld: 1 } }],
+  reservations: () => [[{ state: "taken" }, 3]],
   epoch: { waitingNodes: 2 },
   collection: { candidates: 5, actions: new Map([["free", 7]]) },
 };
@@ -20,7 +21,7 @@ async function seriesAfter(...rounds: readonly Measurements[]): Promise<string[]
     collectController(set.metrics, { isLeading, watches, unused: [], problems, measurements });
   }
   const text = await set.render();
-  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch|registry)/.test(line));
+  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|reserv|gc|controller|watch|registry)/.test(line));
 }
 
 it("the leader's metrics have Subnets, collection and problems", async () =>
@@ -34,6 +35,7 @@ it("the leader's metrics have Subnets, collection and problems", async () =>
     'berth_subnet_addresses{subnet="tenants",family="IPv4",state="free"} 2',
     'berth_subnet_addresses{subnet="tenants",family="IPv4",state="assigned"} 6',
     'berth_subnet_addresses{subnet="tenants",family="IPv4",state="withheld"} 1',
+    'berth_reservations{state="taken"} 3',
     "berth_gc_candidates 5",
     'berth_gc_actions_total{action="free"} 7',
   ]));
@@ -42,6 +44,6 @@ it("a replica that has stopped leading shows no pools and Subnets", async () => 
   const series = await seriesAfter(LEADING, {});
   for (const of of ["controller_leader", "registry_epoch_open", "registry_epoch_waiting_nodes"])
     expect(series).toContain(`berth_${of} 0`);
-  const ended = /^berth_(?:pool|subnet|gc_actions)/;
+  const ended = /^berth_(?:pool|subnet|reserv|gc_actions)/;
   expect(series.filter((line) => ended.test(line))).toEqual([]);
 });

@@ -278,7 +278,7 @@ describe("ReservedInUse", () => {
   });
   it("says how many are in use, and names pods", () => {
     const names = "10.6.0.10 (pod shop/web-10), 10.6.0.12 (pod shop/web-12)";
-    const message = `Pods hold 2 addresses of these: ${names}; each stays until it is released, and is not given out again`;
+    const message = `Others hold 2 addresses of these: ${names}; each stays until it is released, and is not given out again`;
     expect(held(at(12), at(10))).toBe(`+AddressesInUse ${message}`);
   });
   it("is false while its owner has the address", () => {
@@ -288,7 +288,18 @@ describe("ReservedInUse", () => {
       for (const type of ["ReservedInUse", "Unavailable"] as const) check(of(found.get(name), type), "nothing");
     const other = reserved("mine", { ips: ["10.6.0.10"], owner: { namespace: "shop", name: "web-11" } });
     const contested = look({ pools: [blue], reserved: [other], allocations: [at(10)] }).reserved;
-    check(of(contested.get("mine"), "ReservedInUse"), "+AddressesInUse Pods hold 1 address of these: …");
+    check(of(contested.get("mine"), "ReservedInUse"), "+AddressesInUse Others hold 1 address of these: …");
+  });
+  it("names a Node or a Service that has what is reserved for a pod, but not what is reserved for none", () => {
+    const workload = { kind: "Service", namespace: "shop", name: "front", uid: "s", member: "front" };
+    const service = allocation("10.6.0.10", "blue", "Kept", { node: "-", workload });
+    const mine = reserved("mine", { ips: ["10.6.0.10"], owner: { namespace: "shop", name: "web-10" } });
+    const found = look({ pools: [blue], reserved: [mine], allocations: [service] }).reserved;
+    check(
+      of(found.get("mine"), "ReservedInUse"),
+      "+AddressesInUse Others hold 1 address of these: 10.6.0.10 (kept for Service shop/front); each stays…",
+    );
+    check(held(service), "nothing");
   });
   it("ends with the time of the reservation, which says so", () => {
     const ended = reserved("old", { ips: ["10.6.0.10"], until: "2026-01-31T18:00:00+01:00" });
