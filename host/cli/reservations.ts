@@ -49,7 +49,17 @@ export function listReservations(
   return [...all, ...kept];
 }
 
-/** `state`: `Waiting` for its owner, `InUse`, `Taken` by another, `Refused` by all pools, or `Expired`. */
+/** Returns whether the record is of the owner's pod, or is retained for it. */
+export function isHeldFor(record: AllocationRecord, owner: ReservationRecord["owner"]): boolean {
+  const { namespace = record.namespace, member } = record.workload ?? {};
+  const own = ownNames(namespace, record.pod || (member ?? ""), member);
+  return namespace === owner?.namespace && own.names.includes(owner.name);
+}
+
+/**
+ * `state`: `Waiting` for its owner, `Reserved` for no pod, `InUse`, `Taken` by another, `Refused` by all pools, or
+ * `Expired`.
+ */
 function describeReserved(one: ReservationRecord, records: readonly AllocationRecord[]) {
   const { name, ips, addressSpace, pool, owner, hasEnded, why, since, until } = one;
   const [record, ...more] = records;
@@ -63,10 +73,9 @@ function describeReserved(one: ReservationRecord, records: readonly AllocationRe
 }
 
 function stateOf({ owner, why }: ReservationRecord, record: AllocationRecord | undefined): string {
-  if (record === undefined) return why === undefined ? "Waiting" : "Refused";
-  const { namespace = record.namespace, member } = record.workload ?? {};
-  const own = ownNames(namespace, record.pod === "" ? (member ?? "") : record.pod, member);
-  if (namespace !== owner?.namespace || !own.names.includes(owner.name)) return "Taken";
+  if (record === undefined && why !== undefined) return "Refused";
+  if (record === undefined) return owner === undefined ? "Reserved" : "Waiting";
+  if (!isHeldFor(record, owner)) return "Taken";
   return record.state === "Kept" ? "Waiting" : "InUse";
 }
 

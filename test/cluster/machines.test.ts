@@ -169,6 +169,9 @@ describe("addresses of pools that machines of the cluster have", () => {
     };
     const wanted = /Node late: A pod has 10\.9\.0\.2 .*Service front: A pod has 10\.9\.0\.1 of IPPool "green"/;
     await expect.poll(notes, { timeout: 30_000 }).toMatch(wanted);
+    const { out } = await runBerthctl("--kubeconfig", world.plane.kubeconfig, "ip", "10.9.0.2");
+    expect(out).toMatch(/pod +shop\/plain\n/);
+    expect(out).toMatch(/^IPPool green: .*10\.9\.0\.2 \(pod shop\/plain\): Node late has it as well/m);
     // When the pod goes, the Node has its address.
     await end(plain);
     await expect.poll(records, { timeout: 60_000 }).toEqual(["10.9.0.2 Kept Node late"]);

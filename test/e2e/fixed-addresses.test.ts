@@ -127,7 +127,9 @@ it("a reservation keeps its address until its time has passed, and berthctl says
     const listed = async (...words: string[]) =>
       JSON.parse((await berthctl("reservations", "-o", "json", ...words)).out);
     const statesOf = async () =>
-      (await listed()).map(({ name, state, details }: Record<string, string>) => `${name} ${state} ${details ?? ""}`.trim());
+      (await listed()).map(({ name, state, details }: Record<string, string>) =>
+        `${name} ${state} ${details ?? ""}`.trim(),
+      );
     const printed = await berthctl("reserve", "10.2.0.14", "--for", "shop/guest", "--until", "6s");
     await world.agent.write("brief.yaml", printed.out.replace("name: 10.2.0.14", "name: brief"));
     await expect.poll(statesOf).toContain("brief Waiting");
@@ -144,7 +146,7 @@ it("a reservation keeps its address until its time has passed, and berthctl says
         ended,
         "db-0 Waiting",
         "edge Refused pool lan: it is the broadcast address of the subnet",
-        "machines Waiting",
+        "machines Reserved",
         "outside Refused no pool has it in its subnet",
         "second Waiting",
         "taken Taken shop/named",

@@ -7,11 +7,12 @@ import { inParallel } from "../../lib/in-parallel.ts";
 import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { NO_PLACE } from "../../resources/locate-address.ts";
-import { decodeReservedIp, ownNames } from "../../resources/reserved-ip.ts";
+import { decodeReservedIp } from "../../resources/reserved-ip.ts";
 import { describeOwner } from "../allocation-table.ts";
 import { parseAddress, parsePod, readGiven } from "../arguments.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
+import { isHeldFor } from "../reservations.ts";
 import type { Source } from "../source.ts";
 import { parseDeadline } from "../times.ts";
 
@@ -136,9 +137,6 @@ async function refuse(source: Source, { ip, space, owner }: Wanted): Promise<str
   if (inSpace.every((each) => whyNot(each) !== undefined))
     return `${address}: pool ${place.pool} never gives it to ${whose}: ${whyNot(place)}`;
   const record = allocations.find(({ addressSpace }) => addressSpace === space);
-  if (record === undefined) return undefined;
-  const { namespace = record.namespace, member } = record.workload ?? {};
-  const own = ownNames(namespace, record.pod, member);
-  if (own.namespace === owner.namespace && own.names.includes(owner.name)) return undefined;
+  if (record === undefined || isHeldFor(record, owner)) return undefined;
   return `${address}: it is ${record.state} to ${describeOwner(record)}, not to ${whose}, and stays until it is released`;
 }
