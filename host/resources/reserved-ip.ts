@@ -1,6 +1,5 @@
 /** The kind ReservedIP: addresses that no pool of an address space allocates, but to their owner if they have one. */
 import * as z from "zod";
-import { moment } from "../config/fields/moment.ts";
 import { namespaceName, objectName } from "../config/fields/names.ts";
 import { ifName } from "../config/fields/network.ts";
 import { cel } from "../lib/cel.ts";
@@ -16,6 +15,14 @@ const owner = z.strictObject({
   name: objectName.meta({ description: "Name of the pod, of its virtual machine or IPAMClaim, or of its Deployment." }),
   interface: ifName.optional().meta({ description: "Its NIC. Default: its first." }),
 });
+
+const A_TIME = 'a time such as "2026-12-31T18:00:00Z"';
+
+/** In milliseconds of the wall clock. */
+const until = z.iso
+  .datetime({ offset: true, error: A_TIME })
+  .max(40, { error: A_TIME })
+  .transform((text) => Date.parse(text));
 
 interface ReservedIpSpec {
   readonly family: Family;
@@ -50,7 +57,7 @@ const spec = z
     owner: owner
       .optional()
       .meta({ description: "The only pod that gets the address, which may come later. With one address in `ips`." }),
-    until: moment.optional().meta({
+    until: until.optional().meta({
       description: "When it ends, as in `2026-12-31T18:00:00Z`. Default: when it is deleted.",
     }),
   })
