@@ -268,6 +268,51 @@ it.each(cases`
   expect(of(found.get("one"), "Unavailable")).toBe(wanted);
 });
 
+const kept = (kind: string, name: string, more: object = {}) => {
+  const namespace = kind === "Node" ? "" : "shop";
+  return at(10, "Kept", { workload: { kind, namespace, name, uid: name, member: name }, ...more });
+};
+const machine = (kind: string) => kept(kind, "front", { node: "-" });
+
+describe("of two that have an address, both are named", () => {
+  const holders = new Map([
+    ...([
+      ["pod", at(10)],
+      ["member", kept("StatefulSet", "db")],
+    ] as const),
+    ...["Service", "Node"].map((kind) => [kind, machine(kind)] as const),
+  ]);
+  // A Service may have the address of a Node, or share another's: planRecords contests neither.
+  it.each(cases`
+    pod ${"Node"} => pool InUseElsewhere 10.6.0.10 (pod shop/web-10): Node late has it as well
+    pod ${"Service"} => pool InUseElsewhere 10.6.0.10 (pod shop/web-10): Service evil/late has it as well
+    pod ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (pod shop/web-10)
+    member ${"Node"} => pool InUseElsewhere 10.6.0.10 (kept for StatefulSet shop/db): Node late has it as well
+    member ${"Service"} => pool InUseElsewhere 10.6.0.10 (kept for StatefulSet shop/db): Service evil/late has it as well
+    member ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for StatefulSet shop/db)
+    Service ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for Service shop/front)
+    Node ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for Node front)
+  `)("%s and %s", (holder, other, wanted) => {
+    const claimant = {
+      kind: other as "Node",
+      namespace: other === "Node" ? "" : "evil",
+      name: "late",
+      uid: "l",
+      addresses: [],
+    };
+    const owner = { namespace: "shop", name: "late" };
+    const found = look({
+      ...{ pools: [blue], allocations: [holders.get(holder) ?? at(99)] },
+      ...(other === "ReservedIP"
+        ? { reserved: [reserved("late", { ips: ["10.6.0.10"], owner })] }
+        : { contested: new Map([["10.6.0.10", claimant]]) }),
+    });
+    const [where = "", type, ...text] = wanted.split(" ");
+    const said = where === "pool" ? found.pools.get("blue") : found.reserved.get(where);
+    expect(of(said, type as ConditionType)).toContain(text.join(" "));
+  });
+});
+
 describe("ReservedInUse", () => {
   const ten = reserved("ten", { ips: ["10.6.0.10-10.6.0.12"] });
   const held = (...allocations: ReturnType<typeof allocation>[]) =>
@@ -290,16 +335,8 @@ describe("ReservedInUse", () => {
     const contested = look({ pools: [blue], reserved: [other], allocations: [at(10)] }).reserved;
     check(of(contested.get("mine"), "ReservedInUse"), "+AddressesInUse Others hold 1 address of these: …");
   });
-  it("names a Node or a Service that has what is reserved for a pod, but not what is reserved for none", () => {
-    const workload = { kind: "Service", namespace: "shop", name: "front", uid: "s", member: "front" };
-    const service = allocation("10.6.0.10", "blue", "Kept", { node: "-", workload });
-    const mine = reserved("mine", { ips: ["10.6.0.10"], owner: { namespace: "shop", name: "web-10" } });
-    const found = look({ pools: [blue], reserved: [mine], allocations: [service] }).reserved;
-    check(
-      of(found.get("mine"), "ReservedInUse"),
-      "+AddressesInUse Others hold 1 address of these: 10.6.0.10 (kept for Service shop/front); each stays…",
-    );
-    check(held(service), "nothing");
+  it("is false for a Node or a Service that has what is reserved for no pod", () => {
+    for (const kind of ["Node", "Service"]) check(held(machine(kind)), "nothing");
   });
   it("ends with the time of the reservation, which says so", () => {
     const ended = reserved("old", { ips: ["10.6.0.10"], until: "2026-01-31T18:00:00+01:00" });
