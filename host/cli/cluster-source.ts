@@ -35,7 +35,7 @@ import { allocationName, decodeIpAllocation, type IpAllocation } from "../resour
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../resources/ip-pool-usage.ts";
-import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
+import { locateAddress } from "../resources/locate-address.ts";
 import { decodePod } from "../resources/pod.ts";
 import { decodeReservedIp, hasEnded, type ReservedIp } from "../resources/reserved-ip.ts";
 import { condition } from "../resources/status.ts";
@@ -112,7 +112,8 @@ export class ClusterSource implements Source {
     const ip = parseIp(address);
     if (ip === undefined) return { address, places: [], allocations: [] };
     const [pools, reserved] = await Promise.all([this.#objects(IP_POOLS), this.#objects(RESERVED_IPS)]);
-    const places = placesOf(ip, { pools, reserved });
+    const inForce = reservedOf(reserved).filter((each) => !hasEnded(each, Date.now()));
+    const places = locateAddress(ip, decodedPools(pools), inForce);
     const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
     const objects = await Promise.all(
       [...spaces].map((space) => this.#find(IP_ALLOCATIONS, { name: allocationName(ip, space) })),
@@ -122,12 +123,8 @@ export class ClusterSource implements Source {
     const found = stated.flatMap(([kind, all]) => all.flatMap((each) => findingsIn(kind, each)));
     const isAbout = ({ text }: Finding): boolean =>
       text.split(/[^0-9a-f.:]+/).some((word) => word.replace(/[.:]$/, "") === address);
-    return {
-      address,
-      places,
-      allocations,
-      conditions: found.filter(isAbout).map(({ object, text }) => `${object}: ${text}`),
-    };
+    const conditions = found.filter(isAbout).map(({ object, text }) => `${object}: ${text}`);
+    return { address, places, allocations, conditions };
   }
 
   async pod({ namespace, name }: PodName): Promise<PodRecord> {
@@ -308,17 +305,7 @@ function poolRecordOf(
   };
 }
 
-/**
- * Pools and ReservedIPs that cannot be decoded are left out, as agents do.
- */
-function placesOf(
-  ip: Ip,
-  { pools, reserved }: Readonly<Record<"pools" | "reserved", readonly KubeObject[]>>,
-): AddressPlace[] {
-  const inForce = reservedOf(reserved).filter((each) => !hasEnded(each, Date.now()));
-  return locateAddress(ip, decodedPools(pools), inForce);
-}
-
+/** Those that cannot be decoded are left out, as agents do. */
 function decodedPools(objects: readonly KubeObject[]): readonly IpPool[] {
   return objects.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
 }

@@ -31,22 +31,20 @@ export function listReservations(
   reserved: readonly ReservationRecord[],
   allocations: readonly AllocationRecord[],
 ): Reservation[] {
-  const held = allocations
-    .filter(({ state }) => state !== "Cooling")
-    .map((each) => ({ each, ip: parseIp(each.address) }));
+  const held = allocations.filter(({ state }) => state !== "Cooling");
+  const ips = new Map(held.map((each) => [each, parseIp(each.address)]));
   const said = new Set<AllocationRecord>();
   const all = reserved.map((one) => {
     const ranges = one.ips.flatMap((text) => parseRange(text) ?? []);
-    const found = held.flatMap(({ each, ip }) =>
-      ip !== undefined && each.addressSpace === one.addressSpace && ranges.some((range) => rangeContains(range, ip))
-        ? [each]
-        : [],
-    );
+    const found = held.filter((each) => {
+      const ip = each.addressSpace === one.addressSpace ? ips.get(each) : undefined;
+      return ip !== undefined && ranges.some((range) => rangeContains(range, ip));
+    });
     for (const record of found) said.add(record);
     return describeReserved(one, found);
   });
-  const kept = held.flatMap(({ each }) => (each.state === "Kept" && !said.has(each) ? [describeKept(each)] : []));
-  return [...all, ...kept];
+  const kept = held.filter((each) => each.state === "Kept" && !said.has(each));
+  return [...all, ...kept.map(describeKept)];
 }
 
 /** Returns whether the record is of the owner's pod, or is retained for it. */

@@ -16,7 +16,7 @@ export const NO_PLACE = "no pool has it in its subnet";
 /** Why a pool whose `ips` lack the address does not allocate it. */
 export const NOT_IN_RANGES = "spec.ips does not have it";
 
-export interface AddressPlace {
+interface AddressPlace {
   readonly pool: string;
   readonly addressSpace: string;
   readonly subnet: string;
@@ -57,14 +57,13 @@ export function placeReservation(
   { name, spec: { addressSpace, ranges, owner } }: ReservedIp,
   pools: Iterable<IpPool>,
   reserved: readonly ReservedIp[],
-): { readonly pool?: string; readonly why?: string } {
-  const [range] = ranges;
-  const all = range === undefined ? [] : locateAddress(range.first, pools, reserved);
+): { readonly pool?: string | undefined; readonly why?: string } {
+  const all = ranges.slice(0, 1).flatMap((range) => locateAddress(range.first, pools, reserved));
   const places = all.filter((place) => place.addressSpace === addressSpace);
   const whyOf = ({ excluded, reserved }: AddressPlace) => (reserved?.name === name ? reserved.excluded : excluded);
   const [first] = places;
-  const found = places.find((place) => whyOf(place) === undefined) ?? (owner === undefined ? first : undefined);
-  if (found !== undefined) return { pool: found.pool };
+  const found = owner === undefined ? first : places.find((place) => whyOf(place) === undefined);
+  if (found !== undefined || owner === undefined) return { pool: found?.pool };
   return { why: first === undefined ? NO_PLACE : `pool ${first.pool}: ${whyOf(first)}` };
 }
 

@@ -14,15 +14,10 @@ export function addReservations(cli: CommandLine): void {
     .action((flags: OutputFlags & FilterFlags) =>
       cli.run(flags, async ({ source, out, note }) => {
         const opened = await source();
-        const [reserved, allocations, scope] = await Promise.all([
-          opened.reservations(),
-          opened.allocations({}),
-          opened.scope(),
-        ]);
+        const all = listReservations(await opened.reservations(), await opened.allocations({}));
         const namespace = namespaceOf(flags);
-        const all = listReservations(reserved, allocations);
         const shown = all.filter((each) => namespace === undefined || each.namespace === namespace);
-        await out.list(RESERVATION_TABLE, shown, scope);
+        await out.list(RESERVATION_TABLE, shown, await opened.scope());
         if (shown.length === 0 && out.hasTitles) note("No address is reserved or retained");
         return ExitCode.Success;
       }),

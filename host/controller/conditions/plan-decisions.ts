@@ -8,7 +8,7 @@ import { listed } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
-import { rangeOfPrefix } from "../../net/range.ts";
+import { type Range, rangeOfPrefix } from "../../net/range.ts";
 import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
 import { describeFaults, MAX_ROUTERS } from "../../resources/fields/address-spec.ts";
 import { NO_NODE } from "../../resources/ip-allocation.ts";
@@ -68,13 +68,7 @@ export function planDecisions(world: DecisionsInput): Decisions {
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
   const kept = valuesOf(reserved);
-  const index = new SpacesIndex(
-    kept.map((value) => ({
-      space: value.spec.addressSpace,
-      value,
-      ranges: joinRanges(value.spec.ranges, value.spec.family),
-    })),
-  );
+  const index = new SpacesIndex(kept.map((each) => inSpace(each, joinRanges(each.spec.ranges, each.spec.family))));
   const inUse = planInUse({ pools: known, index, allocations, contested });
   const supply = planSupplied(world);
   const about = {
@@ -90,18 +84,11 @@ export function planDecisions(world: DecisionsInput): Decisions {
     unrecorded?.has(name) !== true ||
     conditions.some(({ type, observedGeneration }) => type === "Ready" && observedGeneration === generation);
   const offering = kept.some(({ spec }) => spec.owner !== undefined) ? accepted : [];
-  const segments = new SpacesIndex(
-    offering.map((value) => ({ space: value.spec.addressSpace, value, ranges: [rangeOfPrefix(value.spec.subnet)] })),
-  );
-  const whyOf = ({ value }: ControlledReservation): string | undefined => {
-    const {
-      addressSpace,
-      ranges: [range],
-      owner,
-    } = value?.spec ?? { ranges: [] };
-    if (value === undefined || range === undefined || owner === undefined) return undefined;
-    const at = [addressSpace ?? "", range.first] as const;
-    return placeReservation(value, segments.find(...at).toSorted(byName), index.find(...at)).why;
+  const segments = new SpacesIndex(offering.map((each) => inSpace(each, [rangeOfPrefix(each.spec.subnet)])));
+  const whyOf = (one: ReservedIp): string | undefined => {
+    const { addressSpace, ranges } = one.spec;
+    const [at] = ranges.map(({ first }) => [addressSpace, first] as const);
+    return at && placeReservation(one, segments.find(...at).toSorted(byName), index.find(...at)).why;
   };
   const sharedSubnets = planOverlap(valuesOf(subnets).map(rangeOwnerOf));
   return {
@@ -118,6 +105,10 @@ function planRouters(spec: IpPoolSpec, used: PoolInUse | undefined, isIncomplete
   const held = isIncomplete ? heldRoutersOf(spec) : routersOf(spec);
   const routers = new Set([...held.map(formatIp), ...(used?.routers ?? [])]);
   return [...routers].sort().slice(0, MAX_ROUTERS);
+}
+
+function inSpace<T extends IpPool | ReservedIp>(value: T, ranges: readonly Range[]) {
+  return { space: value.spec.addressSpace, value, ranges };
 }
 
 function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
@@ -263,7 +254,7 @@ function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sh
 function* decideReservation(
   reserved: ControlledReservation,
   { reserved: held }: InUse,
-  whyOf: (reserved: ControlledReservation) => string | undefined,
+  whyOf: (reserved: ReservedIp) => string | undefined,
 ): Iterable<Decision> {
   const { value, ended } = reserved;
   yield ready({ ...reserved, value: value ?? ended });
@@ -271,7 +262,7 @@ function* decideReservation(
     const until = formatSecond(new Date(ended.spec.until));
     yield bad("Expired", "TimeIsOver", `Its time ended at ${until}: it keeps no address from any pod; delete it`);
   }
-  const why = whyOf(reserved);
+  const why = value && whyOf(value);
   if (why !== undefined) yield bad("Unavailable", "NoPoolGivesIt", `No pod gets the address: ${why}`);
   const found = held.get(reserved.name);
   if (found === undefined) return;
@@ -331,9 +322,9 @@ function planInUse({ pools, index, allocations, contested }: InUseView): InUse {
     if (claimant !== undefined) found.contested.push({ spec, claimant });
     const reservations = index.find(spec.addressSpace, spec.ip);
     // Nodes and Services may have what is reserved for no pod.
-    const isMachine = ({ spec: { owner } }: ReservedIp): boolean => spec.node === NO_NODE && owner === undefined;
-    if (!reservations.some((each) => isReservedFor(each, namesOfHolder(spec)) || isMachine(each)))
-      for (const { name } of reservations) noteIn(inReserved, name, spec);
+    const isRight = (each: ReservedIp): boolean =>
+      spec.node === NO_NODE && each.spec.owner === undefined ? true : isReservedFor(each, namesOfHolder(spec));
+    if (!reservations.some(isRight)) for (const { name } of reservations) noteIn(inReserved, name, spec);
   }
   return { pools: inPools, reserved: inReserved };
 }
