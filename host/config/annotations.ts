@@ -26,6 +26,8 @@ export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 /** The network of a pod's first NIC, if it is not the cluster's default. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 
+export const IPS_ANNOTATION = `${ANNOTATION_PREFIX}ips`;
+
 export const RETAIN_ANNOTATION = `${ANNOTATION_PREFIX}retain`;
 
 type Annotations = Readonly<Record<string, string>>;

@@ -12,7 +12,7 @@ import {
   type Holder,
   type IpAllocation,
   type IpAllocationSpec,
-  NO_NODE,
+  isMachines,
 } from "../resources/ip-allocation.ts";
 import type { Workload } from "../resources/member.ts";
 
@@ -53,8 +53,9 @@ type CachedSpec = CachedAllocation["spec"];
  * Returns the namespace for which the address counts, and the pod that shows it, if it exists: an agent may name any.
  * Undefined for a cooling address, and a Service's. Both holders of a migrating machine are in one namespace.
  */
-export function countedFor({ spec: { node, holders, workload, quarantine } }: Pick<CachedAllocation, "spec">) {
-  if (node === NO_NODE) return undefined;
+export function countedFor({ spec }: Pick<CachedAllocation, "spec">) {
+  if (isMachines(spec)) return undefined;
+  const { holders, workload, quarantine } = spec;
   const { namespace = workload?.namespace, pod } = holders[0] ?? quarantine?.holder ?? {};
   return namespace ? { namespace, pod } : undefined;
 }

@@ -149,6 +149,12 @@ export function isEpochOpen({ epoch }: Pick<Caches, "epoch">): boolean {
   return [...epoch.items.values()].some((record) => record.settled !== record.epoch);
 }
 
+/** Whether an address without a record is no pod's (registry-epoch). */
+export function hasEveryRecord({ epoch }: Pick<Caches, "epoch">): boolean {
+  const [record] = epoch.items.values();
+  return record !== undefined && record.epoch !== "" && !isEpochOpen({ epoch });
+}
+
 /** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */
 const FIRST_NIC = "eth0";
 

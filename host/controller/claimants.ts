@@ -9,10 +9,10 @@ import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { type Change, valueAfter } from "../kubernetes/mirror.ts";
 import { byName } from "../lib/order.ts";
 import { compareIp, equalIp, type Ip, parseIp } from "../net/ip.ts";
-import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
+import { allocationName, type IpAllocationSpec, isMachines, NO_NODE } from "../resources/ip-allocation.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { findOwnExclusion } from "../resources/locate-address.ts";
-import { describeWorkload } from "../resources/member.ts";
+import { describeWorkload, type Workload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
 import { SpacesIndex } from "./range-search.ts";
@@ -142,12 +142,16 @@ export interface Claim {
 }
 
 /** Returns the record of the pool's address that the Node or Service has. */
-export function recordOf(
-  { kind, namespace, name, uid }: Omit<Claimant, "addresses">,
+export function recordOf({ kind, namespace, name, uid }: Omit<Claimant, "addresses">, ip: Ip, pool: IpPool) {
+  return recordFor({ kind, namespace, name, uid, member: name }, ip, pool);
+}
+
+/** Returns the record of the pool's address that is the workload's without a pod. */
+export function recordFor(
+  workload: Workload,
   ip: Ip,
   { name: pool, spec: { addressSpace, subnet } }: IpPool,
 ): IpAllocationSpec {
-  const workload = { kind, namespace, name, uid, member: name };
   const frame = { ip, addressSpace, prefixLength: subnet.length, pool, node: NO_NODE };
   return { ...frame, state: "Kept", holders: [], workload };
 }
@@ -233,8 +237,8 @@ export function dueFor(
 ): Claim | "contested" | undefined {
   if (found?.deleting === true) return undefined;
   if (found === undefined || found.spec.state === "Cooling") return claims[0];
-  const { node, state, pool, prefixLength, workload } = found.spec;
-  if (node !== NO_NODE) return state === "Quarantined" ? undefined : "contested";
+  const { state, pool, prefixLength, workload } = found.spec;
+  if (!isMachines(found.spec)) return state === "Quarantined" ? undefined : "contested";
   const own = claims.find((claim) => isSameOwner(found.spec, claim));
   if (own === undefined) return !isComplete && workload !== undefined && isApiServer(workload) ? undefined : claims[0];
   return own.spec.pool === pool && own.spec.prefixLength === prefixLength ? undefined : own;

@@ -11,6 +11,7 @@ import { startMachines } from "./networks/machines-controller.ts";
 import { startNetworks } from "./networks/networks-controller.ts";
 import { startNotices } from "./notices/notice-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
+import { startFixed } from "./owners/fixed-controller.ts";
 import { startPolicies } from "./policies-controller.ts";
 import { startServices } from "./services/services-controller.ts";
 import { startSettings } from "./settings-controller.ts";
@@ -23,6 +24,7 @@ export const CONTROLLERS: Controllers = {
   epoch: startEpoch,
   networks: startNetworks,
   machines: startMachines,
+  fixed: startFixed,
   subnets: startSubnets,
   usage: startUsage,
   shares: startShares,

@@ -23,11 +23,17 @@ interface Share {
   readonly kept: Set<string>;
 }
 
-/** Returns the names of those that are beyond what the namespace may retain. */
-function excessOf({ kept, most, before }: Share): readonly string[] {
-  const limit = Math.max(RETAINED_FREELY, RETAINED_TIMES * most, before);
-  return [...kept].slice(0, Math.max(0, kept.size - limit));
+/** How many more addresses the namespace may retain; negative beyond the limit. */
+function roomIn({ kept, most, before }: Share): number {
+  return Math.max(RETAINED_FREELY, RETAINED_TIMES * most, before) - kept.size;
 }
+
+/** Returns the names of those that are beyond what the namespace may retain. */
+function excessOf(share: Share): readonly string[] {
+  return [...share.kept].slice(0, Math.max(0, -roomIn(share)));
+}
+
+const NOTHING: Share = { kept: new Set(), count: 0, bound: 0, most: 0, before: 0 };
 
 export class NamespaceShares {
   readonly #shares = new Map<string, Share>();
@@ -49,6 +55,12 @@ export class NamespaceShares {
     return isKept && share !== undefined ? excessOf(share).at(-1) : undefined;
   }
 
+  /** Returns how many more the namespace may retain, and have at all. `limit`: of all, 0 for none. */
+  roomOf(namespace: string, limit: number): number {
+    const share = this.#shares.get(namespace) ?? NOTHING;
+    return Math.min(roomIn(share), (limit || Number.POSITIVE_INFINITY) - share.count);
+  }
+
   isExcess(allocation: CachedAllocation): boolean {
     const share = this.#shareOf(allocation);
     return share !== undefined && excessOf(share).includes(allocation.name);
@@ -67,7 +79,7 @@ export class NamespaceShares {
   #count(allocation: CachedAllocation, step: 1 | -1): Share | undefined {
     const { namespace } = countedFor(allocation) ?? {};
     if (namespace === undefined) return undefined;
-    const share = this.#shareOf(allocation) ?? { kept: new Set(), count: 0, bound: 0, most: 0, before: 0 };
+    const share = this.#shareOf(allocation) ?? { ...NOTHING, kept: new Set() };
     const { name, spec } = allocation;
     share.count += step;
     if (share.count === 0) this.#shares.delete(namespace);

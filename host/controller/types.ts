@@ -71,17 +71,36 @@ export type Liveness = "alive" | "gone" | "unknown";
  */
 export type Succession = PoolOwner | "orphaned" | "ended" | "unknown";
 
+/** A workload that may name addresses of its members: in an annotation of its template, or in a claim. */
+export interface NamingWorkload extends Pick<Workload, "kind" | "namespace" | "name" | "uid"> {
+  readonly apiVersion: string;
+  /** Of its pods. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Of a StatefulSet. Default: it is itself the only member. */
+  readonly ordinals?: { readonly start: number; readonly replicas: number };
+  /** Of a claim: its addresses, and its NIC, "" for any. */
+  readonly requested?: readonly string[];
+  readonly ifName?: string;
+}
+
 export interface AddressOwners {
   /**
    * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was
-   * scaled down), does not exist.
+   * scaled down), does not exist, or `isNamed` returns false for what it says of its members' addresses.
    */
-  readLiveness(workload: Workload, signal: AbortSignal): Promise<Liveness>;
+  readLiveness(
+    workload: Workload,
+    signal: AbortSignal,
+    isNamed?: (of: NamingWorkload | undefined) => boolean,
+  ): Promise<Liveness>;
+  /** Returns those that name addresses of their members, by the cache. */
+  findNaming(): readonly NamingWorkload[];
   /** Returns the UID of the owner of the workload's kind and name, by the cache; undefined if there is none. */
   findUid(workload: Workload): string | undefined;
   /**
    * Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be
-   * checked. Returns the function that ends the subscription.
+   * checked; and of a new one that names addresses. Returns the function that ends the subscription.
    */
   subscribe(listener: (uid: string) => void): () => void;
 }

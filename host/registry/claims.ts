@@ -27,6 +27,11 @@ export function isUnused({ containerId, claim }: Pick<Allocation, "claim" | "con
   return containerId === "" && claim?.number === 1;
 }
 
+/** Returns whether the object is of a member of which no pod has had the address: its workload names it. */
+export function isReservation({ claim }: Pick<Allocation, "claim">): boolean {
+  return claim?.number === 0 && claim.id === UNNAMED;
+}
+
 type Ordered = Pick<Allocation, "claim" | "workload" | "isInUse" | "createdAt" | "version">;
 
 /**

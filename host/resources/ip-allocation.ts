@@ -131,10 +131,15 @@ const MAX_CLAIM_NUMBER = 2_147_483_647;
 export const MAX_HOLDERS = 2;
 
 /**
- * The node of a record of a Node's, the API server's or a Service's address: no agent's, since no Node can have this
- * name. Only the controller may write it (deploy/policies.yaml).
+ * The node of a record of a Node's, the API server's or a Service's address, and of one that a workload names and no
+ * pod has had: no agent's, since no Node can have this name. Only the controller may write it (deploy/policies.yaml).
  */
 export const NO_NODE = "-";
+
+/** Whether it is the record of an address that a Node, the API server or a Service has itself. */
+export function isMachines({ node, workload }: Pick<IpAllocationSpec, "node" | "workload">): boolean {
+  return node === NO_NODE && (workload?.kind === "Node" || workload?.kind === "Service");
+}
 
 /** The states of docs/develop/allocation.md; an absent object is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
@@ -315,7 +320,7 @@ const spec = z
     }),
     node: name.meta({
       description:
-        "The node whose agent is responsible for the object. `-`: none, as a Node or a Service has the address.",
+        "The node whose agent is responsible for the object. `-`: none, as a Node or a Service has the address, or no pod has had it yet.",
     }),
     holders: z.array(holder).max(MAX_HOLDERS).default([]).meta({
       description: "The NICs that have a Bound address: one, or two while a virtual machine migrates.",

@@ -86,7 +86,7 @@ export function decodePod(value: unknown, source: string): Pod {
     name,
     uid,
     labels,
-    annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => isRead(key))),
+    annotations: readAnnotations(annotations),
     ...(foreign.length === 0 ? {} : { foreignAnnotations: foreign }),
     nodeName: spec?.nodeName,
     deleting: isDeleting(metadata),
@@ -99,8 +99,10 @@ export function decodePod(value: unknown, source: string): Pod {
   };
 }
 
-function isRead(annotation: string): boolean {
-  return annotation.startsWith(ANNOTATION_PREFIX) || OTHER_ANNOTATIONS.includes(annotation);
+/** Returns the annotations of a pod, or of its template, that Berth reads. */
+export function readAnnotations(annotations: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const isRead = (key: string): boolean => key.startsWith(ANNOTATION_PREFIX) || OTHER_ANNOTATIONS.includes(key);
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => isRead(key)));
 }
 
 /**

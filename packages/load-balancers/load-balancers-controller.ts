@@ -7,7 +7,7 @@ import { CniError } from "../../host/cni/error.ts";
 import { decodeNamespaceAnnotations, decodePodAnnotations } from "../../host/config/annotations.ts";
 import { ConfigError } from "../../host/config/config-error.ts";
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
-import { firstNicOf, isEpochOpen, settingsOf } from "../../host/controller/caches.ts";
+import { firstNicOf, hasEveryRecord, settingsOf } from "../../host/controller/caches.ts";
 import { claimantsOf, recordOf } from "../../host/controller/claimants.ts";
 import { followObjects } from "../../host/controller/follow-objects.ts";
 import { patchIfSame } from "../../host/controller/patch.ts";
@@ -95,12 +95,6 @@ export const startLoadBalancers =
       },
     };
   };
-
-/** While the registry's epoch is open, an address without a record may be a pod's (registry-epoch). */
-function hasEveryRecord({ epoch }: Caches): boolean {
-  const [record] = epoch.items.values();
-  return record !== undefined && record.epoch !== "" && !isEpochOpen({ epoch });
-}
 
 interface ServeDeps extends Pick<ControllerDeps, "api" | "caches" | "events" | "clock" | "log" | "leading"> {
   readonly objects: AllocationObjects;

@@ -89,6 +89,8 @@ export const OBJECTS = {
     quarantine: { reason: "NodeLost", holder: holderOn("b") },
   },
   "10.6.0.20": { state: "Kept", node: "-", holders: [], workload: FRONT },
+  /** Named by a workload; no pod has had it. */
+  "10.6.0.21": { state: "Kept", node: "-", holders: [], workload: WORKLOAD },
 } as const;
 
 export type Address = keyof typeof OBJECTS;

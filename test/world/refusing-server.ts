@@ -18,6 +18,7 @@ import { ADDRESS_GATE } from "../../host/resources/address-gate.ts";
 import { ADMITS_ALL } from "../fakes/admission/admission.ts";
 import { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
+import { UNKNOWN_OWNERS } from "../lab/cluster/controller.ts";
 import { allocationObject, allocationSpec } from "../lab/cluster/objects.ts";
 
 export const BERTH = "/apis/ipam.vendor.io/v1";
@@ -101,6 +102,10 @@ function fill(server: MemoryApiServer, hasCoordinator: boolean): void {
   allocate(server, "10.2.0.1", { node: "lost", holders: [{ ...HOLDER, node: "lost" }] });
 }
 
+const NAMING = {
+  ...{ kind: "IPAMClaim", apiVersion: "k8s.cni.cncf.io/v1alpha1", namespace: "bank", name: "vm", uid: "vm" },
+  ...{ labels: {}, annotations: {}, requested: ["10.2.0.50"] },
+};
 const READY = { type: "Ready", status: "True" };
 const HOLDER = { node: "n1", namespace: "shop", pod: "web-0", podUid: "u1", containerId: "c1", ifName: "net1" };
 
@@ -174,7 +179,7 @@ export async function play(
     {
       ...{ api, caches, log, random, leading: leading.signal },
       owners: {
-        addresses: { readLiveness: async () => "gone", findUid: () => undefined, subscribe: () => () => {} },
+        addresses: { ...UNKNOWN_OWNERS, readLiveness: async () => "gone", findNaming: () => [NAMING] },
         pools: owners,
         pods: { period: undefined, wasSeen: () => false, hasReached: () => false },
       },

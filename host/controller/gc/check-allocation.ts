@@ -11,15 +11,16 @@ import { formatIp } from "../../net/ip.ts";
 import type { AuditLine, AuditName } from "../../records/audit-line.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import { cooldownOf } from "../../registry/registry.ts";
-import { type Holder, type IpAllocation, NO_NODE } from "../../resources/ip-allocation.ts";
+import { type Holder, type IpAllocation, isMachines, NO_NODE } from "../../resources/ip-allocation.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodeNode } from "../../resources/node.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { decideRecord, readService } from "../claimants.ts";
+import { isOffered, openOffers } from "../fixed-addresses.ts";
 import type { NamespaceShares } from "../namespace-shares.ts";
 import { sendNotice } from "../send-notice.ts";
-import type { Claimant, ControllerDeps } from "../types.ts";
+import type { Claimant, ControllerDeps, NamingWorkload } from "../types.ts";
 import type { Observations } from "./observations.ts";
 import {
   type Action,
@@ -91,6 +92,7 @@ export class AllocationChecker {
   readonly #objects: AllocationObjects;
   readonly #probers: Probers;
   readonly #replacements: Replacements;
+  #offersOf: ReturnType<typeof openOffers> | undefined;
   readonly #live: StatusReader;
   /** Lives as long as the controller. */
   readonly #history: CheckHistory;
@@ -178,9 +180,16 @@ export class AllocationChecker {
     const isEnded = pod !== "alive" && pod !== "outliving" && pod !== "unknown";
     const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
     if (!matters) return "none";
-    if (object.spec.node === NO_NODE)
-      return decideRecord(this.#deps.caches, object.spec, await this.#readMachine(workload));
-    const found = await this.#deps.owners.addresses.readLiveness(workload, this.#deps.signal);
+    if (isMachines(object.spec)) return decideRecord(this.#deps.caches, object.spec, await this.#readMachine(workload));
+    // No pod has had it: it is retained for as long as its owner names it.
+    const isNew = object.spec.node === NO_NODE;
+    const isNamed = (of?: NamingWorkload): boolean => {
+      this.#offersOf ??= openOffers(this.#deps.caches);
+      return of !== undefined && isOffered(this.#offersOf(of, object.spec.ip), object.spec);
+    };
+    const { addresses } = this.#deps.owners;
+    const found = await addresses.readLiveness(workload, this.#deps.signal, isNew ? isNamed : undefined);
+    if (isNew) return found === "alive" && this.#deps.shares.isExcess(object) ? "excess" : found;
     if (found === "alive" && this.#deps.unseen.isUnseen(object)) return "unseen";
     const mayBeMoved = found === "alive" && (state === "NodeLost" || state === "Kept");
     if (mayBeMoved && (await this.#hasReplacement(object))) return "moved";

@@ -4,7 +4,10 @@
  * GET.
  */
 
+import * as z from "zod";
+import { IPS_ANNOTATION } from "../../config/annotations.ts";
 import type { RetainingKind } from "../../config/vendor-conf.ts";
+import { requestedByClaim } from "../../ipam/retention.ts";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
@@ -13,19 +16,24 @@ import type { Reflector } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
 import type { ObjectBudget } from "../../lib/object-budget.ts";
+import { formatIp } from "../../net/ip.ts";
 import { listedKind, type Workload } from "../../resources/member.ts";
+import { readAnnotations } from "../../resources/pod.ts";
+import { decodeIpamClaim, type IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import { decodeStatefulSet, hasMember } from "../../resources/workloads/stateful-set.ts";
 import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
 import { settingsOf } from "../caches.ts";
 import { followObjects } from "../follow-objects.ts";
-import type { AddressOwners, Caches, Liveness } from "../types.ts";
+import { ifDecodable } from "../if-decodable.ts";
+import type { AddressOwners, Caches, Liveness, NamingWorkload } from "../types.ts";
 import { readLiveness, requireUid } from "./liveness.ts";
 
 /** The state that a watch keeps of an owner. */
 interface AddressOwnerState {
   readonly uid: string;
-  /** Differs whenever the owner retains the addresses of other members than before. */
+  /** Differs whenever the owner retains the addresses of other members than before, or names others. */
   readonly retains: string;
+  readonly naming?: NamingWorkload | undefined;
 }
 
 interface AddressOwnerKind extends Resource {
@@ -45,14 +53,48 @@ const byUid = (object: KubeObject, source: string): AddressOwnerState => ({
   retains: "",
 });
 
+const texts = z.record(z.string(), z.string()).catch({});
+/** A template that is none must not end retention. */
+const withTemplate = z.object({
+  metadata: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
+  spec: z.object({ template: z.object({ metadata: z.object({ labels: texts, annotations: texts }) }) }),
+});
+
+/** Returns undefined if the template names no addresses. */
+function readNaming(
+  object: KubeObject,
+  kind: "StatefulSet" | "VirtualMachine",
+  more: Pick<NamingWorkload, "ordinals"> = {},
+): NamingWorkload | undefined {
+  const { metadata, spec } = withTemplate.safeParse(object).data ?? {};
+  const { labels = {}, annotations = {} } = spec?.template.metadata ?? {};
+  if (metadata === undefined || annotations[IPS_ANNOTATION] === undefined) return undefined;
+  const { apiVersion } = ADDRESS_OWNERS[kind];
+  return { kind, apiVersion, ...metadata, labels, annotations: readAnnotations(annotations), ...more };
+}
+
+/** Returns undefined if the claim requests no addresses. */
+function namingOf(claim: IpamClaim): NamingWorkload | undefined {
+  const { namespace, name, uid, ifName } = claim;
+  const wanted = requestedByClaim(claim).filter(({ isPreference }) => isPreference !== true);
+  const requested = wanted.map(({ ip }) => formatIp(ip));
+  const of = { kind: "IPAMClaim", apiVersion: ADDRESS_OWNERS.IPAMClaim.apiVersion, namespace, name, uid, ifName };
+  return requested.length === 0 ? undefined : { ...of, labels: {}, annotations: {}, requested };
+}
+
+const stateOf = (uid: string, naming: NamingWorkload | undefined, ordinals = ""): AddressOwnerState => ({
+  ...{ uid, naming },
+  retains: naming === undefined ? ordinals : JSON.stringify(naming),
+});
+
 const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
   {
     kind: "StatefulSet",
     ...ADDRESS_OWNERS.StatefulSet,
     isOptional: false,
     read: (object, source) => {
-      const { uid, start, replicas } = decodeStatefulSet(object, source);
-      return { uid, retains: `${start}+${replicas}` };
+      const { uid, ...ordinals } = decodeStatefulSet(object, source);
+      return stateOf(uid, readNaming(object, "StatefulSet", { ordinals }), `${ordinals.start}+${ordinals.replicas}`);
     },
     retains: (object, { name, member }, source) => hasMember(name, decodeStatefulSet(object, source), member),
   },
@@ -61,7 +103,7 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
     kind: "VirtualMachine",
     ...ADDRESS_OWNERS.VirtualMachine,
     isOptional: true,
-    read: byUid,
+    read: (object, source) => stateOf(requireUid(object, source), readNaming(object, "VirtualMachine")),
     retains: () => true,
   },
   {
@@ -75,7 +117,16 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
     },
     retains: (object, _workload, source) => !decodeMachine(object, source).isFinished,
   },
-  { kind: "IPAMClaim", ...ADDRESS_OWNERS.IPAMClaim, isOptional: true, read: byUid, retains: () => true },
+  {
+    kind: "IPAMClaim",
+    ...ADDRESS_OWNERS.IPAMClaim,
+    isOptional: true,
+    read: (object, source) => {
+      const claim = ifDecodable(() => decodeIpamClaim(object, source));
+      return stateOf(requireUid(object, source), claim && namingOf(claim));
+    },
+    retains: () => true,
+  },
 ];
 
 function ownerKindOf(listed: RetainingKind): AddressOwnerKind {
@@ -115,7 +166,7 @@ export function openAddressOwners(options: AddressOwnersOptions): OpenAddressOwn
   const follow = ({ apiVersion, plural, metadataOnly = false, isOptional, read }: AddressOwnerKind) => {
     const group = metadataOnly ? ` of ${apiVersion}` : "";
     const onChange = (change?: Change<AddressOwnerState>): void => {
-      const uid = change && findReducedOwner(change);
+      const uid = change && findChangedOwner(change);
       if (uid !== undefined) listeners.tell(uid);
     };
     return followObjects({ api, log, random }, onChange, {
@@ -148,7 +199,10 @@ export function openAddressOwners(options: AddressOwnersOptions): OpenAddressOwn
     known.get(kind) ?? [...listed.values()].find((each) => each.kind === kind)?.reflector;
   const all = () => [...known.values(), ...[...listed.values()].map(({ reflector }) => reflector)];
   return {
-    readLiveness: (workload, signal) => readOwner(api, [...ADDRESS_OWNER_KINDS, ...kinds()], workload, signal),
+    readLiveness: (workload, signal, isNamed) =>
+      readOwner(api, [...ADDRESS_OWNER_KINDS, ...kinds()], { workload, isNamed, signal }),
+    findNaming: () =>
+      [...known.values()].flatMap(({ items }) => [...items.values()].flatMap(({ naming }) => naming ?? [])),
     findUid: ({ kind, namespace, name }) => findReflector(kind)?.items.get(`${namespace}/${name}`)?.uid,
     subscribe: (listener) => listeners.add(listener),
     synced: async (signal) => void (await Promise.all([...known.values()].map((each) => each.synced(signal)))),
@@ -162,25 +216,31 @@ export function openAddressOwners(options: AddressOwnersOptions): OpenAddressOwn
   };
 }
 
-/** Returns the UID of an owner that may retain less than before; undefined if it cannot. */
-function findReducedOwner(change: Change<AddressOwnerState>): string | undefined {
+/** Returns the UID of an owner that may retain less than before, or names addresses; undefined if it does not. */
+function findChangedOwner(change: Change<AddressOwnerState>): string | undefined {
   const { before } = change;
-  if (before === undefined) return undefined;
-  if (change.kind === "gone") return before.uid;
-  const { uid, retains } = change.value;
+  if (change.kind === "gone") return before?.uid;
+  const { uid, retains, naming } = change.value;
+  if (before === undefined) return naming?.uid;
   return uid === before.uid && retains === before.retains ? undefined : before.uid;
+}
+
+interface OwnerQuery {
+  readonly workload: Workload;
+  readonly isNamed: ((of: NamingWorkload | undefined) => boolean) | undefined;
+  readonly signal: AbortSignal;
 }
 
 async function readOwner(
   api: KubeApi,
   kinds: readonly AddressOwnerKind[],
-  workload: Workload,
-  signal: AbortSignal,
+  { workload, isNamed, signal }: OwnerQuery,
 ): Promise<Liveness> {
   const resource = kinds.find(({ kind }) => kind === workload.kind);
   if (resource === undefined || workload.namespace === "") return "unknown";
   const source = `${workload.kind} "${workload.namespace}/${workload.name}"`;
-  const isAlive = (object: KubeObject) => resource.retains(object, workload, source);
+  const isAlive = (object: KubeObject) =>
+    resource.retains(object, workload, source) && (isNamed?.(resource.read(object, source).naming) ?? true);
   const accept = resource.metadataOnly ? METADATA : undefined;
   return readLiveness(api, { resource, owner: workload, isAlive, signal, ...(accept && { accept }) });
 }

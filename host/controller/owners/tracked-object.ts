@@ -4,12 +4,14 @@ import {
   type AnnotationRules,
   decodePodAnnotations,
   type FamilyNames,
+  NETWORKS_ANNOTATION,
   type NicSubnets,
 } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import { definitionOf, META_NAMESPACE, nicNameOf } from "../../config/network-selection.ts";
 import { DEFAULT_POOL_NUMBER, type PoolNumber } from "../../config/pool-number.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { readAnnotations } from "../../resources/pod.ts";
 import type { WorkloadMetadata } from "../../resources/workloads/template.ts";
 import type { DemandSettings } from "../types.ts";
 
@@ -100,10 +102,6 @@ type Annotations = Readonly<Record<string, string>>;
 
 const SUBNET = `${ANNOTATION_PREFIX}subnet`;
 const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
-const NETWORKS = "k8s.v1.cni.cncf.io/networks";
-
-/** Annotations that are read besides Berth's own. */
-const READ = [NETWORKS, "v1.multus-cni.io/default-network"];
 
 /** Takes the annotations of an object that has not been decoded. */
 export function namesSubnets(annotations: unknown): boolean {
@@ -127,8 +125,7 @@ function decodeOrBlame(namespace: string, annotations: Annotations, rules?: Anno
     return decodeTemplate(namespace, annotations, rules);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const own = Object.entries(annotations).filter(([key]) => key.startsWith(ANNOTATION_PREFIX) || READ.includes(key));
-    return { kind: "fault", message: error.message, of: { namespace, annotations: Object.fromEntries(own) } };
+    return { kind: "fault", message: error.message, of: { namespace, annotations: readAnnotations(annotations) } };
   }
 }
 
@@ -136,7 +133,7 @@ function decodeTemplate(home: string, annotations: Annotations, rules?: Annotati
   const decoded = decodePodAnnotations(annotations, rules);
   const { subnet, subnets, networks = [], defaultNetwork: first, ippoolIpNumber, ippoolReclaim } = decoded;
   if (subnets !== undefined) limit(SUBNETS, subnets.length);
-  else limit(NETWORKS, networks.length + 1);
+  else limit(NETWORKS_ANNOTATION, networks.length + 1);
   return {
     kind: "requests",
     subnet,

@@ -27,7 +27,7 @@ export function decodeStatefulSet(value: unknown, source: string): StatefulSet {
 const MEMBER = /^(?<set>.+)-(?<ordinal>0|[1-9][0-9]{0,9})$/;
 
 /** Returns whether the set should have a pod of this name: whether its ordinal is in [start, start + replicas). */
-export function hasMember(name: string, { start, replicas }: StatefulSet, member: string): boolean {
+export function hasMember(name: string, { start, replicas }: Omit<StatefulSet, "uid">, member: string): boolean {
   const { set, ordinal } = MEMBER.exec(member)?.groups ?? {};
   const number = Number(ordinal);
   return set === name && number >= start && number < start + replicas;

@@ -14,6 +14,7 @@ import {
   type Change,
   FRONT,
   holderOn,
+  OTHER_WORKLOAD,
   objectOf,
   outcomeOf,
   pathOf,
@@ -57,6 +58,11 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
         become("Kept", "b", { ...without, ...OF_DB, lastHolder: holderOn("b") }),
       ],
       ["lets its own cool that was a member's", "10.6.0.17", become("Cooling", "b", { workload: undefined })],
+      [
+        "binds what a set names to the set's pod",
+        "10.6.0.21",
+        become("Bound", "b", { ...OF_DB, holders: [holderOn("b")] }),
+      ],
       ["binds its own to the pod of a recreated set", "10.6.0.17", become("Bound", "b", { workload: RECREATED })],
       ["lets what is kept cool", "10.6.0.13", become("Cooling", "b", OF_DB)],
       ["puts its own into quarantine", "10.6.0.11", become("Quarantined", "b", { quarantine })],
@@ -101,7 +107,8 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
   });
 
   describe("the controller", () => {
-    const NO_HAND_OUT = /^403 .*the controller ends allocations and records what Nodes and Services have, and never/;
+    const NO_HAND_OUT =
+      /^403 .*the controller ends allocations, records what Nodes and Services have and workloads name, and never/;
     const OF_DB_KEPT = { ...OF_DB, state: "Kept" };
     const lost = (pod: object) => ({ ...without, quarantine: { reason: "NodeLost", ...pod } });
     const itsHolder = { ...holderOn("a"), pod: "web-0" };
@@ -121,17 +128,25 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       ["records what a Service has and what cools", "10.6.0.2", become("Kept", "-", { workload: FRONT })],
       ["records that it is a Node's now", "10.6.0.20", become("Kept", "-", { workload: { ...FRONT, kind: "Node" } })],
       ["lets it cool", "10.6.0.20", become("Cooling", "-", { workload: undefined })],
+      ["records that it is of the set that was made again", "10.6.0.21", become("Kept", "-", { workload: RECREATED })],
+      ["lets cool what a set names no longer", "10.6.0.21", become("Cooling", "-", { workload: undefined })],
     ])("%s (%s)", async (_, address, change) => {
       expect(await outcomeOf(attempt(controller, address, change))).toBe("done");
     });
 
-    it("records what a Service has and what is free, and makes nothing else", async () => {
-      const make = (spec: object) =>
-        outcomeOf(controller.create(ALLOCATIONS, objectOf("10.6.0.99", { node: "-", holders: [], ...spec } as never)));
+    it("records what a Service has or a set names and what is free, and makes nothing else", async () => {
+      const make = (spec: object, address = "10.6.0.99") =>
+        outcomeOf(controller.create(ALLOCATIONS, objectOf(address, { node: "-", holders: [], ...spec } as never)));
       const kept = { state: "Kept", workload: FRONT };
-      for (const other of [{ state: "Bound", node: "a", holders: [holderOn("a")] }, { ...kept, node: "a" }, OF_DB_KEPT])
+      const lastHolder = holderOn("a");
+      for (const other of [
+        { state: "Bound", node: "a", holders: [holderOn("a")] },
+        { ...kept, node: "a" },
+      ])
         expect(await make(other)).toMatch(NO_HAND_OUT);
+      expect(await make({ ...OF_DB_KEPT, lastHolder })).toMatch(NO_HAND_OUT);
       expect(await make(kept)).toBe("done");
+      expect(await make(OF_DB_KEPT, "10.6.0.98")).toBe("done");
     });
 
     it("sends a notice to a node's agent, and another one, and removes it", async () => {
@@ -154,6 +169,8 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       ["gives a Service what a pod has", "10.6.0.1", become("Kept", "-", { workload: FRONT }), KIND],
       ["gives a Service what is kept", "10.6.0.3", become("Kept", "-", { workload: FRONT }), KIND],
       ["keeps what cools for a set", "10.6.0.2", become("Kept", "-", OF_DB), NO_HAND_OUT],
+      ["gives a Service what a set names", "10.6.0.21", become("Kept", "-", { workload: FRONT }), NO_HAND_OUT],
+      ["reserves for another set", "10.6.0.21", become("Kept", "-", { workload: OTHER_WORKLOAD }), NO_HAND_OUT],
       ["takes what cools for a conflict", "10.6.0.2", become("Quarantined", "a", { quarantine }), NO_HAND_OUT],
       ["keeps what is no workload's", "10.6.0.1", become("Kept", "a", OF_DB), OTHER_WORKLOAD_OF],
       [

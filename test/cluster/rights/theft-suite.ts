@@ -106,6 +106,8 @@ const UPDATES: readonly UpdateRow[] = [
     OF_A_SERVICE,
   ],
   ["lets what a Service has cool", 20, take("Cooling", { workload: FRONT }), OF_A_SERVICE],
+  ["lets what a set names cool", 21, take("Cooling", OF_DB), OF_A_SERVICE],
+  ["takes what a set names for its other pod", 21, take("Bound", OF_OTHER), KIND],
   ["keeps its own for a workload that it is not of", 11, take("Kept", OF_DB), INVENTED],
   ...(["kind", "namespace", "name", "uid", "member"] as const).map(
     (key): UpdateRow => [`keeps its own for another ${key}`, 17, take("Kept", ofDb({ [key]: "other" })), INVENTED],

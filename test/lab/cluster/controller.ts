@@ -30,6 +30,7 @@ import { WatchedApi } from "./watched-api.ts";
 /** Owners whose addresses stay retained. */
 export const UNKNOWN_OWNERS: AddressOwners = {
   readLiveness: async () => "unknown",
+  findNaming: () => [],
   findUid: () => undefined,
   subscribe: () => () => {},
 };

@@ -1,7 +1,7 @@
 /**
- * Nodes, Services and pods take and leave addresses of one pool, records are deleted by hand, and the leader is killed
- * between any two of its writes: no write takes from a pod what it has, and at rest each address has the record of what
- * has it.
+ * Nodes, Services and pods take and leave addresses of one pool, IPAMClaims request some, records are deleted by hand,
+ * and the leader is killed between any two of its writes: no write takes from a pod or a claim what it has, and at rest
+ * each address has the record of what has it.
  */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { openCaches } from "../../../host/controller/caches.ts";
@@ -9,7 +9,9 @@ import { MAX_NODE_ADDRESSES } from "../../../host/controller/claimants.ts";
 import { startGarbage } from "../../../host/controller/gc/garbage-collector.ts";
 import { type Leadership, startLeadership } from "../../../host/controller/leadership.ts";
 import { startMachines } from "../../../host/controller/networks/machines-controller.ts";
+import { startFixed } from "../../../host/controller/owners/fixed-controller.ts";
 import { PoolWrites } from "../../../host/controller/pool-writes.ts";
+import type { NamingWorkload } from "../../../host/controller/types.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { ADMITS_ALL } from "../../fakes/admission/admission.ts";
 import { ALLOCATIONS, MemoryApiServer, type StoredObject } from "../../fakes/memory-api-server.ts";
@@ -22,6 +24,7 @@ const SEED = Number(process.env.SEED ?? 20_261_129);
 const NODES = "/api/v1/nodes";
 const SERVICES = "/api/v1/namespaces/shop/services";
 const PODS = "/api/v1/namespaces/shop/pods";
+const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const ADDRESSES = Array.from({ length: 6 }, (_, at) => `10.6.0.${at + 1}`);
 const READY = { type: "Ready", status: "True" };
 
@@ -39,6 +42,9 @@ class Walk {
   readonly faults: string[] = [];
   #writes = Number.POSITIVE_INFINITY;
   #end: (() => Promise<void>) | undefined;
+  /** By name. */
+  readonly #claims = new Map<string, NamingWorkload>();
+  #tell: (uid: string) => void = () => {};
   #lives = 0;
 
   constructor(seed: number) {
@@ -48,7 +54,8 @@ class Walk {
     });
     this.server.put(NODES, "n", { status: { conditions: [READY] } });
     const conf = "allocationCooldown: 1s\ngarbageCollection: { interval: 10s, grace: 2s, nodeLost: 1h }\n";
-    this.server.put("/api/v1/namespaces/kube-system/configmaps", "vendor-conf", { data: { "conf.yml": conf } });
+    this.server.put(CONFIG_MAPS, "vendor-conf", { data: { "conf.yml": conf } });
+    this.server.put(CONFIG_MAPS, "berth-registry", { data: { epoch: "1", settled: "1" } });
   }
 
   /** Killed after so many writes. */
@@ -64,6 +71,8 @@ class Walk {
         call.method === "PUT" || call.method === "DELETE" ? this.server.collection(ALLOCATIONS).get(name) : undefined;
       const answer = await commit();
       if (stateOf(before) === "Bound") this.faults.push(`${call.method} of what ${name} is Bound to`);
+      const [owner, now] = [uidOf(before), uidOf(this.server.collection(ALLOCATIONS).get(name))];
+      if (owner !== now && this.#names(owner, name)) this.faults.push(`${name} of ${owner} is ${now}'s`);
       return answer;
     });
     const log = openLog("test", "silent");
@@ -74,11 +83,23 @@ class Walk {
     await synced;
     const nowMs = () => performance.now();
     const leadership: Leadership = startLeadership(
-      { machines: startMachines, garbage: startGarbage },
+      { machines: startMachines, fixed: startFixed, garbage: startGarbage },
       {
         ...{ api, caches, log, random, leading: leading.signal },
         owners: {
-          addresses: { readLiveness: async () => "unknown", findUid: () => undefined, subscribe: () => () => {} },
+          addresses: {
+            readLiveness: async ({ name, uid }, _, isNamed = () => true) => {
+              const found = this.#claims.get(name);
+              return found?.uid === uid && isNamed(found) ? "alive" : "gone";
+            },
+            findNaming: () => [...this.#claims.values()],
+            findUid: ({ name }) => this.#claims.get(name)?.uid,
+            subscribe: (listener) => {
+              const before = this.#tell;
+              this.#tell = (uid) => [before(uid), listener(uid)];
+              return () => {};
+            },
+          },
           pools: undefined as never,
           pods: { period: undefined, wasSeen: () => false, hasReached: () => false },
         },
@@ -103,7 +124,15 @@ class Walk {
     const uid = () => `${name}-${++this.#lives}`;
     const [address = ""] = [chance.pick(ADDRESSES)];
     const object = server.collection(ALLOCATIONS).get(address);
-    switch (chance.below(6)) {
+    switch (chance.below(8)) {
+      case 6:
+      case 7: {
+        const before = this.#claims.get(name);
+        if (chance.chance(0.3)) this.#claims.delete(name);
+        else this.#claims.set(name, claimOf(name, chance.chance(0.3) ? uid() : (before?.uid ?? uid()), some()));
+        this.#tell(before?.uid ?? "");
+        break;
+      }
       case 0: {
         const known = server.collection(NODES).get(name)?.metadata.uid;
         if (chance.chance(0.3)) server.remove(name, NODES);
@@ -154,6 +183,17 @@ class Walk {
     this.server.put(ALLOCATIONS, address, { ...object, metadata });
   }
 
+  /** Whether a claim of this UID requests the address. */
+  #names(uid: string | undefined, address: string): boolean {
+    return this.claims(address).includes(uid ?? "");
+  }
+
+  /** The UIDs of claims that request the address. */
+  claims(address: string): string[] {
+    const all = [...this.#claims.values()].filter(({ requested }) => requested?.includes(address));
+    return all.map(({ uid }) => uid);
+  }
+
   /** Who says that it has the address. */
   claimants(address: string): string[] {
     const nodes = [...this.server.collection(NODES).values()].flatMap(({ metadata, status }) =>
@@ -168,13 +208,19 @@ class Walk {
   }
 }
 
+const claimOf = (name: string, uid: string, requested: readonly string[]): NamingWorkload => ({
+  ...{ kind: "IPAMClaim", apiVersion: "k8s.cni.cncf.io/v1alpha1", namespace: "shop", name, uid, requested },
+  ...{ labels: {}, annotations: {} },
+});
+
+const uidOf = (object: StoredObject | undefined): string | undefined => Object(object?.spec).workload?.uid;
 const stateOf = (object: StoredObject | undefined): string => Object(object?.spec).state;
 const isMachines = ({ spec }: StoredObject): boolean => Object(spec).node === "-";
 
 it(`each address has the record of what has it, seed ${SEED}`, { timeout: 120_000 }, async () => {
   expect(ADDRESSES.length).toBeLessThan(MAX_NODE_ADDRESSES);
-  let recorded = 0;
-  for (let at = 0; at < times(4); at++) {
+  let [recorded, reserved] = [0, 0];
+  for (let at = 0; at < times(12); at++) {
     const walk = new Walk(SEED + at);
     await walk.lead(walk.chance.below(12));
     for (let step = 0; step < 60; step++) {
@@ -187,14 +233,15 @@ it(`each address has the record of what has it, seed ${SEED}`, { timeout: 120_00
     expect(walk.faults).toEqual([]);
     for (const address of ADDRESSES) {
       const object = walk.server.collection(ALLOCATIONS).get(address);
-      const claimants = walk.claimants(address);
-      const [state, uid] = [stateOf(object), Object(object?.spec).workload?.uid];
+      const claimants = [...walk.claimants(address), ...walk.claims(address)];
+      const [state, uid] = [stateOf(object), uidOf(object) ?? ""];
       const found = state === "Bound" ? "a pod's" : claimants.includes(uid) ? "its own" : `${state} ${uid}`;
-      const wanted = state === "Bound" ? "a pod's" : claimants.length > 0 ? "its own" : `${undefined} ${undefined}`;
+      const wanted = state === "Bound" ? "a pod's" : claimants.length > 0 ? "its own" : `${undefined} `;
       expect([address, found], `walk ${at}`).toEqual([address, wanted]);
       if (found === "its own") recorded++;
+      if (walk.claims(address).includes(uid)) reserved++;
     }
     await walk.close();
   }
-  expect(recorded).toBeGreaterThan(3);
+  expect(Math.min(recorded, reserved)).toBeGreaterThan(3);
 });

@@ -16,6 +16,8 @@ const WRITES: Readonly<Record<string, string>> = {
   epoch: "PATCH configmaps",
   networks: "PATCH coordinators",
   machines: "POST ipallocations",
+  // The epoch is open.
+  fixed: "",
   subnets: "DELETE ippools, PATCH ippools, PATCH subnets, POST ippools",
   usage: "DELETE ippoolusages, PATCH ippools, POST ippoolusages, PUT ippoolusages",
   shares: "PATCH coordinators",

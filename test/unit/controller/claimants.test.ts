@@ -143,6 +143,7 @@ describe("the plan of records", () => {
     ["its own record names another pool", recorded("10.6.0.6", NODE, { pool: "old" }), {}, "write"],
     ["a pod has it", bound, {}, "contested"],
     ["it is retained for a member", { ...bound, state: "Kept", holders: [], workload: kept }, {}, "contested"],
+    ["it is reserved for one", recorded("10.6.0.6", NODE, { workload: kept, number: 0 }), {}, "contested"],
     ["it cools", { ...bound, state: "Cooling", holders: [] }, {}, "write"],
     [
       "it is in quarantine",

@@ -6,7 +6,7 @@ import type { NicDemand } from "../../../ipam/model.ts";
 import type { Proposal } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { equalIp, type Family } from "../../../net/ip.ts";
-import { compareRecords, numberOf } from "../../../registry/claims.ts";
+import { compareRecords, isReservation, numberOf } from "../../../registry/claims.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation, Bound } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
@@ -307,7 +307,8 @@ function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonl
  * family that has one of them; or in no selected pool, unless the NIC still lacks an address of the family: the pool
  * that has it may only be renamed, or generated, of which this agent has not been told. Then it is released only to
  * another NIC of the demand, and where the namespace may have no other address beside it. A NIC that is not part of
- * the demand may want the address that is retained for it. One that another machine claims stays retained.
+ * the demand may want the address that is retained for it. One that another machine claims stays retained; and so does
+ * one that was on no NIC: the workload names it.
  */
 function surplusOf(
   retained: readonly Retained[],
@@ -322,7 +323,8 @@ function surplusOf(
   const isForOther = (kept: Allocation): boolean =>
     nics.some((nic) => !isFor(nic, kept.ifName) && findPool(poolCache, nic, kept) !== undefined);
   const isSurplus = ({ kept, picks }: Retained): boolean => {
-    if (rows.some((row) => isSameAddress(row, kept)) || poolCache.occupied.find(kept.ip) !== undefined) return false;
+    const isUsed = rows.some((row) => isSameAddress(row, kept)) || poolCache.occupied.find(kept.ip) !== undefined;
+    if (isUsed || isReservation(kept)) return false;
     if (rows.some((row) => isSameNic(row, kept))) return true;
     return picks.length === 0 && isDemanded(kept.ifName) && (!isDue(kept) || isForOther(kept));
   };

@@ -1,0 +1,200 @@
+/**
+ * Addresses that workloads name for their members: which records are missing, and why others cannot be made
+ * (docs/decisions/0065).
+ */
+import { CniError } from "../cni/error.ts";
+import { decodeNamespaceAnnotations, decodePodAnnotations, type PodAnnotations } from "../config/annotations.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { claimsOf } from "../ipam/retention.ts";
+import { selectPools } from "../ipam/selection.ts";
+import { equalIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
+import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
+import { findExclusion } from "../resources/locate-address.ts";
+import { isRecreated, isSameMember, type Workload } from "../resources/member.ts";
+import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
+import { isReservedFor, ownNames } from "../resources/reserved-ip.ts";
+import { hasMember } from "../resources/workloads/stateful-set.ts";
+import type { CachedAllocation } from "./cached-allocation.ts";
+import { firstNicOf, settingsOf } from "./caches.ts";
+import { claimantsOf, recordFor } from "./claimants.ts";
+import { describe } from "./examples.ts";
+import type { NamespaceShares } from "./namespace-shares.ts";
+import { SpacesIndex } from "./range-search.ts";
+import type { Caches, NamingWorkload } from "./types.ts";
+
+/** Why an address is not to be had: a clause. */
+type Offer = { readonly text: string } & ({ readonly spec: IpAllocationSpec } | { readonly why: string });
+
+/**
+ * Returns a function that returns the record that each address of a workload is to have, as the caches are now, or why
+ * there can be none. `text`: `10.6.0.50 for db-0`. `only`: of no other address.
+ */
+export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => readonly Offer[] {
+  const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
+  // Blocks are leased for pods. Which network a NIC is of is not known before the pod.
+  const open = siblings.filter(({ deleting, source }) => !deleting && source === undefined);
+  const pools = new Map<string, IpPool>(
+    open.map((pool) => [pool.name, { ...pool, spec: { ...pool.spec, multusName: [] } }]),
+  );
+  const index = new SpacesIndex([...pools.values()].map((value) => ({ space: "", ranges: value.spec.ranges, value })));
+  const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
+  const [vendorConf, firstNic] = [settingsOf(caches), firstNicOf(caches)];
+  const { enableStatefulSet, enableKubevirt } = vendorConf;
+  const isOff: Partial<Record<string, boolean>> = { StatefulSet: !enableStatefulSet, VirtualMachine: !enableKubevirt };
+  const find = (of: NamingWorkload, annotations: PodAnnotations, { member: name, ifName: nic, ip }: Named) => {
+    const { kind, namespace, labels } = of;
+    if (isOff[kind] === true) return `vendor-conf has it that a ${kind} keeps no addresses`;
+    const claim = claimsOf(annotations, firstNic, nic).get(nic);
+    if (claim !== undefined) return `interface "${nic}" refers to IPAMClaim "${claim}"`;
+    const home = caches.namespaces.items.get(namespace);
+    const given = kind === "IPAMClaim" ? {} : decodeNamespaceAnnotations(home?.annotations ?? {}, vendorConf);
+    const having = index.find("", ip).map((pool) => pool.name as string);
+    const pod = { namespace, name, labels, annotations };
+    const subject = {
+      ...{ node: undefined, pod, namespace: home && { labels: home.labels, annotations: given } },
+      ...{ ifName: nic, network: "", firstNic, vendorConf },
+      // Nor is what the configuration of the network names.
+      ipamConf: { type: "berth" as const, [`default_ipv${ip.family}_ippool`]: having },
+    };
+    const families = selectPools(subject, pools).nics.flatMap((each) => (each.ifName === nic ? each.families : []));
+    const selected = families.flatMap((each) => (each.family === ip.family ? each.candidates : []));
+    const candidates = selected.filter((each) => having.includes(each.name));
+    const own = ownNames(namespace, name);
+    const others = reserved.filter((each) => !isReservedFor(each, own));
+    const around = { reserved: others, occupied: NONE_OCCUPIED, siblings };
+    const reasons: string[] = [];
+    for (const each of candidates) {
+      const refusal = ("brief" in each && each.brief) || each.refusal;
+      const why = refusal ?? (each.pool && findExclusion(ip, each.pool, around, true));
+      if (why === undefined && each.pool !== undefined) return each.pool;
+      reasons.push(`pool "${each.name}": ${why}`);
+    }
+    return reasons.join("; ") || `no pool${having.length > 0 ? " that its pods select" : ""} has it`;
+  };
+  const offer = (of: NamingWorkload, annotations: PodAnnotations, { member, ifName, ip }: Named): Offer => {
+    const { kind, namespace, name, uid } = of;
+    const workload = { kind, namespace, name, uid, member, ...(ifName === "" ? {} : { ifName }) };
+    const text = `${formatIp(ip)} for ${member}`;
+    const pool = orWhy(() => find(of, annotations, { member, ifName: ifName || firstNic, ip }));
+    if (typeof pool === "string") return { text, why: pool };
+    return { text, spec: { ...recordFor(workload, ip, pool), number: 0 } };
+  };
+  return (of, only) => {
+    const annotations = orWhy(() => decodePodAnnotations(of.annotations, vendorConf));
+    if (typeof annotations === "string") return [{ text: "", why: annotations }];
+    const named = namedBy(of, annotations.ips, firstNic).filter(({ ip }) => only === undefined || equalIp(ip, only));
+    return named.map((each) => offer(of, annotations, each));
+  };
+}
+
+/** Returns why it cannot be, in place of an error that says so. */
+function orWhy<T>(work: () => T): T | string {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof CniError) return error.message;
+    throw error;
+  }
+}
+
+/** An address of a member's NIC, "" for any. */
+interface Named extends Pick<Workload, "member"> {
+  readonly ifName: string;
+  readonly ip: Ip;
+}
+
+/** Returns what the workload names for the members that it has; a list is for the first. */
+function namedBy(of: NamingWorkload, ips: PodAnnotations["ips"] = [], firstNic: string): readonly Named[] {
+  const { name, ordinals, requested, ifName = "" } = of;
+  if (requested !== undefined)
+    return requested.flatMap((text) => parseIp(text) ?? []).map((ip) => ({ member: name, ifName, ip }));
+  const first = ordinals === undefined ? name : `${name}-${ordinals.start}`;
+  const byMember = ips instanceof Map ? [...ips] : [[first, ips] as const];
+  const has = (member: string): boolean =>
+    ordinals === undefined ? member === name : hasMember(name, ordinals, member);
+  return byMember.flatMap(([member, nics]) =>
+    nics.flatMap(({ interface: nic = firstNic, ipv4, ipv6 }) =>
+      [ipv4, ipv6].flatMap((ip) => (ip === undefined || !has(member) ? [] : [{ member, ifName: nic, ip }])),
+    ),
+  );
+}
+
+/** Whether one of the offers is the record. */
+export function isOffered(offers: readonly Offer[], { ip, pool, workload }: CachedAllocation["spec"]): boolean {
+  return offers.some(
+    (each) => "spec" in each && equalIp(each.spec.ip, ip) && each.spec.pool === pool && isOwn(each.spec, workload),
+  );
+}
+
+export interface FixedClaim {
+  readonly of: NamingWorkload;
+  readonly text: string;
+  readonly spec: IpAllocationSpec;
+}
+
+interface FixedPlan {
+  readonly missing: readonly FixedClaim[];
+  /** Why workloads do not get some of what they name: sentences without a full stop. */
+  readonly refused: ReadonlyMap<NamingWorkload, readonly string[]>;
+  /** The names of all records that there are or should be. */
+  readonly wanted: ReadonlySet<string>;
+}
+
+/** `shares`: of all allocations. Where two name one address, the first gets it. */
+export function planFixed(caches: Caches, all: readonly NamingWorkload[], shares: NamespaceShares): FixedPlan {
+  const offersOf = openOffers(caches);
+  const most = settingsOf(caches).maxAddressesPerNamespace;
+  const claimed = new Set(claimantsOf(caches).flatMap(({ addresses }) => addresses));
+  const [missing, wanted] = [new Map<string, FixedClaim>(), new Set<string>()];
+  const room = new Map<string, number>();
+  /** Returns why it is not to be had. */
+  const plan = (of: NamingWorkload, offer: Offer): string | undefined => {
+    if ("why" in offer) return offer.why;
+    const { spec } = offer;
+    const name = allocationName(spec.ip, spec.addressSpace);
+    wanted.add(name);
+    const found = missing.get(name) ?? caches.allocations.items.get(name);
+    const due = dueFor(found, spec);
+    if (due !== "due") return due === "taken" && found !== undefined ? describeTaken(found.spec, of) : undefined;
+    if (claimed.has(formatIp(spec.ip))) return "a Node or a Service has it";
+    const left = room.getOrInsertComputed(of.namespace, (each) => shares.roomOf(each, most));
+    if (left <= 0) return `namespace ${of.namespace} has as many addresses as it may`;
+    room.set(of.namespace, left - 1);
+    missing.set(name, { of, ...offer });
+    return undefined;
+  };
+  const refused = new Map<NamingWorkload, readonly string[]>();
+  for (const of of all) {
+    const reasons = offersOf(of).flatMap((each) => {
+      const why = plan(of, each);
+      return why === undefined ? [] : [each.text === "" ? why : `${each.text}: ${why}`];
+    });
+    if (reasons.length > 0) refused.set(of, reasons);
+  }
+  return { missing: [...missing.values()], refused, wanted };
+}
+
+/** What cools is free when it is gone; what was made for the workload before it was made again was on no NIC. */
+export function dueFor(
+  found: (Pick<CachedAllocation, "spec"> & { readonly deleting?: boolean }) | undefined,
+  { workload }: IpAllocationSpec,
+): "due" | "taken" | "later" {
+  if (found === undefined) return "due";
+  const { spec, deleting } = found;
+  if (deleting || spec.state === "Cooling" || isOwn(spec, workload)) return "later";
+  return spec.node === NO_NODE && isRecreated(spec.workload, workload) ? "due" : "taken";
+}
+
+/** A claim may be for any NIC; objects of older agents do not name theirs. */
+function isOwn({ workload }: Pick<IpAllocationSpec, "workload">, of: Workload | undefined): boolean {
+  const isSameNic = [undefined, of?.ifName].includes(workload?.ifName) || of?.ifName === undefined;
+  return isSameNic && isSameMember(of, workload);
+}
+
+/** What another namespace has is not named. */
+function describeTaken(spec: CachedAllocation["spec"], { namespace }: NamingWorkload): string {
+  if (spec.state === "Quarantined") return "another machine answers for it";
+  const its = spec.holders[0]?.namespace ?? spec.workload?.namespace;
+  return its === namespace ? `it is taken: ${describe(spec)}` : "another namespace has it";
+}

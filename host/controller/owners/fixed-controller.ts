@@ -1,0 +1,78 @@
+/**
+ * Records the addresses that workloads name for their members, as soon as the workload is there: the create is the
+ * claim, and the member's ADD binds it as one that is retained. What another has stays; the workload is told. The
+ * collection ends the records (gc).
+ */
+import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
+import { listSome } from "../../lib/describe.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
+import { describeWorkload } from "../../resources/member.ts";
+import { hasEveryRecord } from "../caches.ts";
+import { MAX_EXAMPLES } from "../examples.ts";
+import { dueFor, type FixedClaim, planFixed } from "../fixed-addresses.ts";
+import { NamespaceShares } from "../namespace-shares.ts";
+import { startReconciling } from "../reconcile-loop.ts";
+import type { NamingWorkload, StartController } from "../types.ts";
+import { writeRecord } from "../write-record.ts";
+
+/** Shortest time between two passes over all workloads that name addresses, longer after a long one: milliseconds. */
+const FIXED_REST_MS = 500;
+
+/** Records that are written at once. */
+const FIXED_AT_ONCE = 4;
+
+export const startFixed: StartController = (deps) => {
+  const { caches, owners, events, clock, log } = deps;
+  const shares = new NamespaceShares(caches.allocations.items.values());
+  /** What workloads were told, by UID. */
+  let told: ReadonlyMap<string, string> = new Map();
+  let plan: ReturnType<typeof planFixed> | undefined;
+  let workMs = 0;
+  const tell = ({ kind, apiVersion, namespace, name, uid }: NamingWorkload, note: string, isRefused = false): void => {
+    const regarding = { kind, apiVersion, namespace, name, uid };
+    const [reason, type] = isRefused
+      ? (["AddressRefused", "Warning"] as const)
+      : (["AddressReserved", "Normal"] as const);
+    events.emit({ regarding, reason, type, note, action: "ReserveAddress" });
+  };
+  const work = async (): Promise<number | undefined> => {
+    if (!hasEveryRecord(caches)) return undefined;
+    const startMs = clock.nowMs();
+    plan = planFixed(caches, owners.addresses.findNaming(), shares);
+    workMs = clock.nowMs() - startMs;
+    const { missing, refused } = plan;
+    const notes = [...refused].map(([of, reasons]) => {
+      const note = `Not reserved: ${listSome(reasons, MAX_EXAMPLES)}`;
+      if (told.get(of.uid) !== note) tell(of, note, true);
+      return [of.uid, note] as const;
+    });
+    told = new Map(notes);
+    const refusals = new RefusalsOf();
+    const made = new Set<FixedClaim>();
+    const write = async (claim: FixedClaim): Promise<void> => {
+      if (await writeRecord(deps, claim.spec, (found) => dueFor(found, claim.spec) === "due")) made.add(claim);
+    };
+    await inParallel(missing, FIXED_AT_ONCE, (claim) => refusals.attempt(() => write(claim)));
+    const inOrder = missing.filter((claim) => made.has(claim));
+    for (const [of, claims] of Map.groupBy(inOrder, (claim) => claim.of)) {
+      const texts = claims.map(({ text }) => text);
+      log.info({ addresses: texts }, `${describeWorkload(of)} has reserved addresses`);
+      tell(of, `Reserved: ${listSome(texts, MAX_EXAMPLES)}`);
+    }
+    return refusals.require(missing.length > 0 ? FIXED_REST_MS : undefined);
+  };
+  return startReconciling(deps, {
+    failure: "Reserving the addresses that workloads name failed",
+    work,
+    restMs: () => Math.max(FIXED_REST_MS, 9 * workMs),
+    follow: (wake) => [
+      ...[caches.pools, caches.reserved, caches.namespaces].map((cache) => cache.subscribe(wake)),
+      ...[caches.vendorConf, caches.coordinators, caches.epoch].map((cache) => cache.subscribe(wake)),
+      owners.addresses.subscribe(wake),
+      caches.allocations.subscribe((change) => {
+        shares.apply(change);
+        if (plan !== undefined && (plan.wanted.has(change.key) || plan.refused.size > 0)) wake();
+      }),
+    ],
+  });
+};

@@ -1,0 +1,33 @@
+/** Records an address that is taken without a pod: the create is the claim. */
+import { isConflict, isNotFound } from "../kubernetes/kube-api.ts";
+import { AllocationObjects } from "../registry/kubernetes/allocation-objects.ts";
+import { allocationName, type IpAllocation, type IpAllocationSpec } from "../resources/ip-allocation.ts";
+import type { ControllerDeps } from "./types.ts";
+
+/**
+ * Creates the record, or writes it over the object that has the address, if that `isDue`. Returns false if it is not,
+ * or if another writer was faster: the watch tells whose address it is.
+ */
+export async function writeRecord(
+  { api, caches, clock, leading: signal }: Pick<ControllerDeps, "api" | "caches" | "clock" | "leading">,
+  record: IpAllocationSpec,
+  isDue: (found: IpAllocation) => boolean,
+): Promise<boolean> {
+  const objects = new AllocationObjects(api);
+  const terms = { lane: "background", signal } as const;
+  const spec = { ...record, since: clock.now().toISOString() };
+  const name = allocationName(spec.ip, spec.addressSpace);
+  try {
+    if (!caches.allocations.items.has(name)) await objects.create(spec, terms, () => {});
+    else {
+      const found = await objects.get(name, terms);
+      if (found === undefined || !isDue(found)) return false;
+      // Its version is a precondition.
+      await objects.replace(spec, found, terms);
+    }
+    return true;
+  } catch (error) {
+    if (isConflict(error) || isNotFound(error)) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * Addresses that workloads name for their members, with two built controllers and built agents: reserved as soon as
+ * the workload is there, bound by the member, nobody else's, and free when the workload names them no longer.
+ */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { deletePod, type LabPod, NAMESPACES } from "../lab/cluster/objects.ts";
+import {
+  applyWorkloadKinds,
+  CLAIMS,
+  ipamClaim,
+  MACHINES,
+  machine,
+  SETS,
+  statefulSet,
+} from "../lab/cluster/workload-kinds.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+
+const PATIENCE = { timeout: 60_000 };
+const EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events";
+let world: World;
+let client: KubeClient;
+const running: ControllerProcess[] = [];
+
+beforeAll(async () => {
+  const garbageCollection = { interval: "10s", grace: "3s" };
+  const settings = { enableIPv6: false, allocationCooldown: "1s", garbageCollection };
+  world = await startWorld({ startPlane: borrowPlane, nodes: ["n1", "n2"], settings });
+  ({ client } = world);
+  await applyWorkloadKinds(client);
+  await world.pool("blue", { subnet: "10.6.0.0/24", default: true, excludeIPs: ["10.6.0.66"] });
+  await world.pool("bank", { subnet: "10.8.0.0/24", namespaceName: ["bank"] });
+  running.push(...(await Promise.all(["a", "b"].map(start))));
+}, 120_000);
+afterEach(async () => {
+  for (const collection of [SETS, MACHINES, CLAIMS, `${NAMESPACES}/shop/pods`])
+    await client.delete(collection, { gracePeriodSeconds: 0 });
+  await expect.poll(records, PATIENCE).toEqual([]);
+});
+afterAll(async () => {
+  await Promise.all(running.map((each) => each.stop()));
+  await world?.stop();
+});
+
+async function start(name: string): Promise<ControllerProcess> {
+  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args });
+}
+
+const templateOf = (ips: unknown, more: object = {}) => ({
+  metadata: { annotations: { "ipam.vendor.io/ips": ips === undefined ? null : JSON.stringify(ips), ...more } },
+});
+
+/** Returns the UID. */
+async function makeSet(name: string, replicas: number, ips: unknown, more: object = {}): Promise<string> {
+  const set = statefulSet(name, replicas) as KubeObject;
+  const { metadata } = templateOf(ips, more);
+  set.spec.template.metadata = { ...set.spec.template.metadata, ...metadata };
+  return (await client.create(SETS, set)).metadata.uid;
+}
+
+const change = (spec: object) => client.patch(`${SETS}/db`, { spec });
+
+const member = (name: string, uid: string, node = "n1", ips: unknown = undefined): Promise<LabPod> => {
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: name.replace(/-\d+$/, ""), uid };
+  return world.createPod({ name, node, owner, ...(ips === undefined ? {} : { annotations: { ips } }) });
+};
+
+const attach = async (pod: LabPod) => {
+  const { addresses, refusal } = await world.node(pod.node).runtime.attach(pod, { limitMs: 3_000 });
+  return addresses.join() || refusal;
+};
+
+async function end(pod: LabPod): Promise<void> {
+  await world.node(pod.node).runtime.detach(pod);
+  await deletePod(client, pod);
+}
+
+/** `ADDRESS STATE NODE MEMBER` of each record. */
+async function records(): Promise<string[]> {
+  const all = await world.allocations();
+  return all
+    .map(({ spec: { address, state, node, workload } }) =>
+      [address, state, node, ...(workload === undefined ? [] : [workload.member])].join(" "),
+    )
+    .sort();
+}
+
+const untilRecords = (...wanted: readonly string[]) => expect.poll(records, PATIENCE).toEqual(wanted);
+
+/** `REASON NAME: NOTE` of each Event. */
+async function notes(): Promise<string> {
+  const { items } = await client.get(EVENTS);
+  return items.map(({ reason, regarding, note }: KubeObject) => `${reason} ${regarding.name}: ${note}`).join("\n");
+}
+
+const BOTH = { "db-0": [{ ipv4: "10.6.0.50" }], "db-1": [{ ipv4: "10.6.0.51" }] };
+
+it("are reserved with the workload, bound by its members, and free again when it names them no longer", {
+  timeout: 240_000,
+}, async () => {
+  const uid = await makeSet("db", 2, BOTH);
+  await untilRecords("10.6.0.50 Kept - db-0", "10.6.0.51 Kept - db-1");
+  await expect.poll(notes, PATIENCE).toContain("AddressReserved db: Reserved: 10.6.0.50 for db-0, 10.6.0.51 for db-1");
+  const thief = await world.createPod({ name: "thief", node: "n1", annotations: { ips: [{ ipv4: "10.6.0.50" }] } });
+  expect(await attach(thief)).toContain("10.6.0.50: it is retained for StatefulSet shop/db");
+  const first = await member("db-0", uid, "n1", BOTH);
+  expect(await attach(first)).toBe("10.6.0.50");
+  await untilRecords("10.6.0.50 Bound n1 db-0", "10.6.0.51 Kept - db-1");
+  await end(first);
+  await untilRecords("10.6.0.50 Kept n1 db-0", "10.6.0.51 Kept - db-1");
+  // Another address for the first one, whose sandbox is made again meanwhile.
+  const again = await member("db-0", uid, "n2", BOTH);
+  expect(await attach(again)).toBe("10.6.0.50");
+  await change({ template: templateOf({ ...BOTH, "db-0": [{ ipv4: "10.6.0.60" }] }) });
+  await untilRecords("10.6.0.50 Bound n2 db-0", "10.6.0.51 Kept - db-1", "10.6.0.60 Kept - db-0");
+  await world.node("n2").runtime.detach(again);
+  expect(await attach(again)).toBe("10.6.0.50");
+  await untilRecords("10.6.0.50 Bound n2 db-0", "10.6.0.51 Kept - db-1", "10.6.0.60 Kept - db-0");
+  await end(again);
+  const next = await member("db-0", uid, "n1", { "db-0": [{ ipv4: "10.6.0.60" }] });
+  expect(await attach(next)).toBe("10.6.0.60");
+  await untilRecords("10.6.0.51 Kept - db-1", "10.6.0.60 Bound n1 db-0");
+  await change({ replicas: 1 });
+  await untilRecords("10.6.0.60 Bound n1 db-0");
+  await change({ replicas: 2 });
+  await untilRecords("10.6.0.51 Kept - db-1", "10.6.0.60 Bound n1 db-0");
+  await change({ template: templateOf(undefined) });
+  await untilRecords("10.6.0.60 Bound n1 db-0");
+  await end(next);
+});
+
+it("are the workload's that is made again at once, of a set, a machine and a claim", { timeout: 240_000 }, async () => {
+  await makeSet("db", 1, [{ ipv4: "10.6.0.50" }]);
+  const vm = { ...machine("vm"), spec: { template: templateOf([{ ipv4: "10.6.0.51" }]) } };
+  await client.create(MACHINES, vm);
+  await client.create(CLAIMS, ipamClaim("vm.lan", { network: "lan", interface: "net1", ipRequests: ["10.6.0.52/24"] }));
+  const all = ["10.6.0.50 Kept - db-0", "10.6.0.51 Kept - vm", "10.6.0.52 Kept - vm.lan"];
+  await untilRecords(...all);
+  await Promise.all([`${SETS}/db`, `${MACHINES}/vm`, `${CLAIMS}/vm.lan`].map((path) => client.delete(path)));
+  const uid = await makeSet("db", 1, [{ ipv4: "10.6.0.50" }]);
+  await client.create(MACHINES, vm);
+  await expect.poll(async () => (await world.spec("10.6.0.50"))?.workload.uid, PATIENCE).toBe(uid);
+  await untilRecords(...all.slice(0, 2));
+  const pod = await member("db-0", uid, "n1", [{ ipv4: "10.6.0.50" }]);
+  expect(await attach(pod)).toBe("10.6.0.50");
+  await client.delete(`${MACHINES}/vm`);
+  await client.delete(`${SETS}/db`);
+  await end(pod);
+});
+
+it("stay with who has them, also while leaders are killed, and workloads are told of that, of pools, and of the limit", {
+  timeout: 240_000,
+}, async () => {
+  const holder = await world.createPod({ name: "old", node: "n1", annotations: { ips: [{ ipv4: "10.6.0.50" }] } });
+  expect(await attach(holder)).toBe("10.6.0.50");
+  await makeSet("db", 1, [{ ipv4: "10.6.0.50" }]);
+  await makeSet("banks", 1, [{ ipv4: "10.8.0.50" }]);
+  await makeSet("gate", 1, [{ ipv4: "10.6.0.66" }]);
+  await makeSet("nowhere", 1, [{ ipv4: "10.9.0.50" }]);
+  await makeSet("bad", 1, [{ ipv4: "10.6.0.71", nic: "eth0" }]);
+  await makeSet("other", 1, [{ ipv4: "10.6.0.70" }], { "ipam.vendor.io/ippool": '{"ipv4": ["bank"]}' });
+  const told: readonly [string, string][] = [
+    ["db", "10.6.0.50 for db-0: it is taken: 10.6.0.50 (pod shop/old)"],
+    ["banks", '10.8.0.50 for banks-0: pool "bank": is for other namespaces (spec.namespaceName)'],
+    ["gate", '10.6.0.66 for gate-0: pool "blue": spec.excludeIPs has it'],
+    ["nowhere", "10.9.0.50 for nowhere-0: no pool has it"],
+    ["bad", 'annotation "ipam.vendor.io/ips": '],
+    ["other", "10.6.0.70 for other-0: no pool that its pods select has it"],
+  ];
+  for (const [name, note] of told)
+    await expect.poll(notes, PATIENCE).toContain(`AddressRefused ${name}: Not reserved: ${note}`);
+  await untilRecords("10.6.0.50 Bound n1");
+  // What its holder leaves, the set gets.
+  await end(holder);
+  await untilRecords("10.6.0.50 Kept - db-0");
+  const many = Array.from({ length: 12 }, (_, at) => [`big-${at}`, [{ ipv4: `10.6.0.${at + 100}` }]]);
+  const making = makeSet("big", 12, Object.fromEntries(many));
+  for (const next of ["c", "d"]) {
+    const isLeading = await Promise.all(running.map(async (each) => (await each.status()).isLeading));
+    const [leader] = running.splice(Math.max(0, isLeading.indexOf(true)), 1);
+    await leader?.kill();
+    running.push(await start(next));
+  }
+  await making;
+  await expect.poll(async () => (await records()).length, PATIENCE).toBe(8);
+  await expect.poll(notes, PATIENCE).toMatch(/AddressRefused big: .* namespace shop has as many addresses as it may/);
+});

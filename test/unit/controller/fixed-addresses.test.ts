@@ -1,0 +1,163 @@
+/** Which records the addresses that workloads name get, and what workloads are told. */
+import { expect, it } from "vitest";
+import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
+import { isOffered, openOffers, planFixed } from "../../../host/controller/fixed-addresses.ts";
+import { NamespaceShares } from "../../../host/controller/namespace-shares.ts";
+import { decodeControlledPool, decodeControlledReservation } from "../../../host/controller/objects.ts";
+import type { Caches, NamingWorkload } from "../../../host/controller/types.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
+import { decodeIpAllocation, type IpAllocationSpec, NO_NODE } from "../../../host/resources/ip-allocation.ts";
+import { allocationObject, allocationSpec } from "../../lab/cluster/objects.ts";
+
+const berth = (kind: string, name: string, spec: object, metadata: object = {}) => ({
+  ...{ apiVersion: API_VERSION, kind, metadata: { name, uid: name, resourceVersion: "1", ...metadata }, spec },
+});
+
+const POOLS = [
+  berth("IPPool", "blue", {
+    ...{ subnet: "10.6.0.0/24", gateway: "10.6.0.1", excludeIPs: ["10.6.0.70"] },
+    ...{ multusName: ["lan"], nodeName: ["n1"] },
+  }),
+  berth("IPPool", "red", { subnet: "10.6.0.0/24", ips: ["10.6.0.70"], addressSpace: "red", namespaceName: ["red"] }),
+  berth("IPPool", "gone", { subnet: "10.9.0.0/24" }, { deletionTimestamp: "2026-01-01T00:00:00Z" }),
+  berth("IPPool", "six", { subnet: "fd06::/64" }),
+];
+
+const NAMESPACE_SIX = { "ipam.vendor.io/default-ipv4-ippool": '["six"]' };
+
+interface WorldOf {
+  readonly allocations?: readonly IpAllocationSpec[];
+  readonly reserved?: readonly object[];
+  readonly settings?: object;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+function cachesOf({ allocations = [], reserved = [], settings = {}, annotations = {} }: WorldOf): Caches {
+  const cacheOf = (all: readonly { readonly name: string }[]) => ({
+    items: new Map(all.map((each) => [each.name, each])),
+  });
+  const conf = { kind: "ConfigMap", name: "vendor-conf", conf: decodeVendorConf(settings, "the test"), text: "" };
+  const service = { kind: "Service", namespace: "shop", name: "front", uid: "f", addresses: ["10.6.0.9"] };
+  return {
+    pools: cacheOf(POOLS.map(decodeControlledPool)),
+    reserved: cacheOf(reserved.map((spec, at) => decodeControlledReservation(berth("ReservedIP", `r${at}`, spec)))),
+    allocations: cacheOf(allocations.map((spec) => decodeIpAllocation(allocationObject(spec), "the test"))),
+    namespaces: cacheOf([{ name: "shop", labels: {}, annotations } as never]),
+    vendorConf: cacheOf([conf]),
+    coordinators: cacheOf([]),
+    nodes: cacheOf([]),
+    services: cacheOf([service]),
+    apiServer: [],
+  } as never;
+}
+
+const setOf = (ips: unknown, more: Readonly<Record<string, string>> = {}, name = "db"): NamingWorkload => ({
+  ...{ kind: "StatefulSet", apiVersion: "apps/v1", namespace: "shop", name, uid: `u-${name}`, labels: {} },
+  annotations: { "ipam.vendor.io/ips": typeof ips === "string" ? ips : JSON.stringify(ips), ...more },
+  ordinals: { start: 0, replicas: 2 },
+});
+
+const MEMBER = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "u-db", member: "db-0", ifName: "eth0" };
+const record = (address: string, changes: Partial<IpAllocationSpec> = {}) =>
+  allocationSpec(address, {
+    ...{ pool: "blue", node: NO_NODE, state: "Kept", holders: [], workload: MEMBER, number: 0, ...changes },
+  });
+
+/** `ADDRESS POOL MEMBER NIC` of what is missing, then what the workloads are told. */
+function planOf(all: readonly NamingWorkload[], world: WorldOf = {}): readonly string[] {
+  const caches = cachesOf(world);
+  const { missing, refused } = planFixed(caches, all, new NamespaceShares(caches.allocations.items.values()));
+  const made = missing.map(({ spec: { ip, pool, workload } }) =>
+    [formatIp(ip), pool, workload?.member, workload?.ifName].join(" "),
+  );
+  return [...made, ...[...refused.values()].flat()];
+}
+
+const ONE = [{ ipv4: "10.6.0.50" }];
+const DB = setOf(ONE);
+const MADE = "10.6.0.50 blue db-0 eth0";
+const POD = { node: "n1", namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0" };
+const BOUND = { node: "n1", state: "Bound", holders: [POD] } as const;
+const MEMBERS = {
+  "db-0": [{ ipv4: "10.6.0.50", ipv6: "fd06::50" }],
+  "db-1": [{ interface: "net1", ipv4: "10.6.0.51" }],
+  "db-7": ONE,
+};
+const SIX = { "ipam.vendor.io/ippool": '{"ipv4": ["six"], "ipv6": ["six"]}' };
+const of = (changes?: Partial<IpAllocationSpec>): WorldOf => ({ allocations: [record("10.6.0.50", changes)] });
+const reserved = (name: string): WorldOf => ({
+  reserved: [{ ips: ["10.6.0.50"], owner: { namespace: "shop", name } }],
+});
+const oldSet = { ...MEMBER, uid: "old" };
+
+it.each<[string, WorldOf, string, NamingWorkload?]>([
+  ["a list is for the first member", {}, MADE],
+  ["a map is for the members", {}, `${MADE}, fd06::50 six db-0 eth0, 10.6.0.51 blue db-1 net1`, setOf(MEMBERS)],
+  ["the member's own record is enough", of(), ""],
+  ["and what its pod has", of({ ...BOUND, holders: [{ ...POD, pod: "db-0" }] }), ""],
+  ["that of the set before it is its own", of({ workload: oldSet }), MADE],
+  [
+    "but not what a pod had",
+    of({ node: "n1", workload: oldSet }),
+    "it is taken: 10.6.0.50 (kept for StatefulSet shop/db, member db-0)",
+  ],
+  ["it waits for what cools", of({ state: "Cooling" }), ""],
+  ["a pod has it", of({ ...BOUND, workload: undefined }), "it is taken: 10.6.0.50 (pod shop/web-0)"],
+  ["another namespace is not named", of({ workload: { ...MEMBER, namespace: "bank" } }), "another namespace has it"],
+  ["a Service has it", {}, "10.6.0.9 for db-0: a Node or a Service has it", setOf([{ ipv4: "10.6.0.9" }])],
+  ["it is the gateway", {}, '10.6.0.1 for db-0: pool "blue": it is the gateway', setOf([{ ipv4: "10.6.0.1" }])],
+  ["its pool is being deleted", {}, "10.9.0.5 for db-0: no pool has it", setOf([{ ipv4: "10.9.0.5" }])],
+  [
+    "it is another namespace's",
+    {},
+    '10.6.0.70 for db-0: pool "blue": spec.excludeIPs has it; pool "red": is for other namespaces (spec.namespaceName)',
+    setOf([{ ipv4: "10.6.0.70" }]),
+  ],
+  ["it is reserved for another", reserved("web-0"), 'pool "blue": ReservedIP "r0" has it'],
+  ["it is reserved for it", reserved("db-0"), MADE],
+  ["its template names another pool", {}, "no pool that its pods select has it", setOf(ONE, SIX)],
+  ["so does the namespace", { annotations: NAMESPACE_SIX }, "no pool that its pods select has it"],
+  [
+    "members are nobody's",
+    { settings: { enableStatefulSet: false } },
+    "vendor-conf has it that a StatefulSet keeps no addresses",
+  ],
+])("%s", (_, world, wanted, workload = DB) => {
+  expect(
+    planOf([workload], world)
+      .join(", ")
+      .replace(/^10.6.0.50 for db-0: /, ""),
+  ).toBe(wanted);
+});
+
+it("of two sets that name one address the first gets it, and one that cannot be read is told", () => {
+  const taken = "10.6.0.50 for web-0: it is taken: 10.6.0.50 (kept for StatefulSet shop/db, member db-0)";
+  const fault = expect.stringContaining('annotation "ipam.vendor.io/ips"');
+  expect(planOf([DB, setOf(ONE, {}, "web"), setOf('[{"ipv4": "db"}]', {}, "bad")])).toEqual([MADE, taken, fault]);
+});
+
+it("a namespace gets as many as it may retain", () => {
+  const ips = (from: number) => [{ ipv4: `10.6.0.${from}` }];
+  const all = Array.from({ length: 10 }, (_, at) => setOf(ips(50 + at), {}, `s${at}`));
+  expect(planOf(all, { allocations: [record("10.6.0.49")] }).filter((text) => text.includes(" for "))).toEqual(
+    [57, 58, 59].map((last, at) => `10.6.0.${last} for s${at + 7}-0: namespace shop has as many addresses as it may`),
+  );
+});
+
+it("a claim's request is for the claim, whatever the namespace names", () => {
+  const claim = { ...DB, kind: "IPAMClaim", name: "c", annotations: {}, requested: ["10.6.0.50"], ifName: "net1" };
+  expect(planOf([claim], { annotations: NAMESPACE_SIX })).toEqual(["10.6.0.50 blue c net1"]);
+});
+
+it("a record is named as long as its pool gives the address to the member's NIC", () => {
+  const isNamed = (of: NamingWorkload, changes: Partial<IpAllocationSpec> = {}, world: WorldOf = {}) => {
+    const own = record("10.6.0.50", changes);
+    return isOffered(openOffers(cachesOf(world))(of, own.ip), own);
+  };
+  expect(isNamed(DB)).toBe(true);
+  for (const other of [[{ ipv4: "10.6.0.51" }], [{ interface: "net1", ipv4: "10.6.0.50" }]])
+    expect(isNamed(setOf(other))).toBe(false);
+  expect(isNamed(DB, { pool: "red" })).toBe(false);
+  expect(isNamed(DB, {}, { reserved: [{ ips: ["10.6.0.50"] }] })).toBe(false);
+});
