@@ -38,7 +38,7 @@ import {
   POOLS,
   SERVES,
   SUBNETS,
-} from "../../test/simulation/cluster.ts";
+} from "../../test/simulation/collections.ts";
 import { bodyOf, failure } from "../../test/simulation/network.ts";
 import { NO_AUDIT } from "../../test/world/no-audit.ts";
 

@@ -13,8 +13,29 @@ import { REGISTRY_KINDS } from "../../host/registry/epoch/kubernetes-epoch.ts";
 import { LOOK_AGAIN_MS } from "../../host/registry/kubernetes/object-sync.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
 import { type Admission, CONTROLLER } from "../fakes/admission/admission.ts";
-import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
+import { ALLOCATIONS, MemoryApiServer, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
+import {
+  CLAIMS,
+  CONFIG_MAPS,
+  COORDINATORS,
+  CUSTOM_KINDS,
+  DEFINITIONS,
+  DEPLOYMENTS,
+  inNamespace,
+  LEASES,
+  LISTED_SETS,
+  NAMESPACES,
+  NODES,
+  PODS,
+  POOLS,
+  REPLICA_SETS,
+  RESERVED,
+  SERVES,
+  SETS,
+  SUBNETS,
+  TENANT,
+} from "./collections.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
 import { addressOf, Ledger } from "./ledger.ts";
 import { type Call, Machine, plainConf } from "./machine.ts";
@@ -26,7 +47,7 @@ import { Replacements } from "./replacements.ts";
 import { RESTED_MS, Reservations } from "./reservations.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
 import { generatedOf, SubnetLedger } from "./subnet-ledger.ts";
-import { TENANT, Tenant, type TenantLimits } from "./tenant.ts";
+import { Tenant, type TenantLimits } from "./tenant.ts";
 import { Thief } from "./thief.ts";
 import type { Timeline } from "./timeline.ts";
 import { VirtualMachines } from "./virtual-machines.ts";
@@ -91,83 +112,14 @@ export function openSimulatedController(
   });
 }
 
-export const PODS = "/api/v1/namespaces/shop/pods";
-export const NODES = "/api/v1/nodes";
-export const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
-const SERVICES = "/api/v1/namespaces/shop/services";
-const LISTED_SETS = `/apis/${LISTED.apiVersion}/namespaces/shop/statefulsets`;
-export const DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments";
-export const REPLICA_SETS = "/apis/apps/v1/namespaces/shop/replicasets";
-export const POOLS = "/apis/ipam.vendor.io/v1/ippools";
-export const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
-export const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
-export const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
-export const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
-export const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-export const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
-export const CUSTOM_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /** The NIC of pods whose addresses another IPAM plugin gives. */
 export const FOREIGN_NIC = "san0";
 const MIRROR = "kubernetes.io/config.mirror";
 const KUBELET = "simulation/kubelet";
-/** The namespaces with pods. */
-const NAMESPACES = ["shop", TENANT] as const;
-const CLAIMS = "/apis/k8s.cni.cncf.io/v1alpha1/namespaces/shop/ipamclaims";
-export const MACHINES = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines";
-export const INSTANCES = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances";
 
 function isEmpty(taints: unknown): boolean {
   return Array.isArray(taints) && taints.length === 0;
 }
-
-function berth(kind: string) {
-  return { apiVersion: "ipam.vendor.io/v1", kind };
-}
-
-function inNamespace(path: string, namespace: string): string {
-  return path.replace("/namespaces/shop/", `/namespaces/${namespace}/`);
-}
-
-/** Collections of each namespace. */
-function serveAll(kinds: Readonly<Record<string, { readonly apiVersion: string; readonly kind: string }>>): Served {
-  return Object.fromEntries(
-    Object.entries(kinds).flatMap(([path, kind]) =>
-      NAMESPACES.map((each) => [inNamespace(path, each), { ...kind, everywhere: everywhere(path) }]),
-    ),
-  );
-}
-
-function everywhere(path: string): string {
-  return path.replace(/\/namespaces\/[^/]+/, "");
-}
-
-export const SERVES: Served = {
-  [POOLS]: berth("IPPool"),
-  [SUBNETS]: berth("Subnet"),
-  [RESERVED]: berth("ReservedIP"),
-  [COORDINATORS]: berth("Coordinator"),
-  "/apis/ipam.vendor.io/v1/ippoolusages": berth("IPPoolUsage"),
-  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
-  [NODES]: { apiVersion: "v1", kind: "Node" },
-  [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
-  [CUSTOM_KINDS]: { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" },
-  ...serveAll({
-    [PODS]: { apiVersion: "v1", kind: "Pod" },
-    [SETS]: { apiVersion: "apps/v1", kind: "StatefulSet" },
-    [LISTED_SETS]: LISTED,
-    [DEPLOYMENTS]: { apiVersion: "apps/v1", kind: "Deployment" },
-    [REPLICA_SETS]: { apiVersion: "apps/v1", kind: "ReplicaSet" },
-    [DEFINITIONS]: { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
-    [CLAIMS]: { apiVersion: "k8s.cni.cncf.io/v1alpha1", kind: "IPAMClaim" },
-    [MACHINES]: { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine" },
-    [INSTANCES]: { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance" },
-  }),
-  [SERVICES]: { apiVersion: "v1", kind: "Service", everywhere: everywhere(SERVICES) },
-  [LEASES]: {
-    apiVersion: "coordination.k8s.io/v1",
-    kind: "Lease",
-  },
-};
 
 const FAMILIES = ["blue", "six"] as const;
 /** Family of a pool: 10.6.0.0/16 or fd00::/64. */
@@ -330,7 +282,7 @@ export class Cluster {
   #restored = 0;
   /** Number of times that another controller has become the leader. */
   leaders = 0;
-  #ledSinceMs = 0;
+  ledSinceMs = 0;
   /** Time for which each agent has been comparing its journal for the first time, while it could act: milliseconds. */
   readonly #comparingMs = new WeakMap<Process, number>();
   /** The longest of these times. */
@@ -388,59 +340,18 @@ export class Cluster {
       ...workload,
       ...(workload.subnets === undefined ? {} : { subnets: { ...workload.subnets } }),
     }));
-    if (shape.subnets !== undefined)
-      this.subnetLedger = new SubnetLedger({
-        nowMs: () => time.nowMs,
-        server: this.server,
-        collections: { pools: POOLS, subnets: SUBNETS },
-        problems: this.ledger.problems,
-        workloads: this.workloads,
-        pods: () => this.pods,
-        forgetMembersOf: (address) => this.ledger.forgetAddress(address),
-        isServed: () => this.hasLeader,
-        ledSinceMs: () => this.#ledSinceMs,
-        toldMs: (machine, atMs) => this.network.toldMs(machine, POOLS, atMs),
-      });
+    if (shape.subnets !== undefined) this.subnetLedger = new SubnetLedger(this);
     const { problems } = this.ledger;
-    if (shape.tenant !== undefined)
+    if (shape.tenant !== undefined) {
       this.thief = new Thief({ server: this.server, random: time.process("thief").random, node: "n1", problems });
-    const inEvil = (path: string): string => inNamespace(path, TENANT);
-    if (shape.tenant !== undefined)
-      this.tenant = new Tenant({
-        nowMs: () => time.nowMs,
-        server: this.server,
-        collections: {
-          pods: inEvil(PODS),
-          claims: inEvil(CLAIMS),
-          deployments: inEvil(DEPLOYMENTS),
-          replicaSets: inEvil(REPLICA_SETS),
-        },
-        problems: this.ledger.problems,
-        limits: shape.tenant,
-        workloads: this.workloads,
-        victims: () => [...this.pods, ...this.staticPods],
-        newUid: () => this.newUid(),
-        isServed: () => this.hasLeader,
-      });
-    if (shape.virtualMachines !== undefined)
-      this.virtualMachines = new VirtualMachines({
-        cluster: this,
-        collections: { pods: PODS, machines: MACHINES, instances: INSTANCES, claims: CLAIMS },
-        count: shape.virtualMachines,
-        wishesOf: (number, nic) => {
-          const wish = number + nic * MACHINES_MOST;
-          return [`10.6.255.${wish}`, `fd00::ff${wish.toString(16).padStart(2, "0")}`];
-        },
-        wishPools: { ipv4: ["blue", "wish4"], ipv6: ["six", "wish6"] },
-      });
+      this.tenant = new Tenant(this, shape.tenant);
+    }
+    if (shape.virtualMachines !== undefined) this.virtualMachines = new VirtualMachines(this, shape.virtualMachines);
     if (shape.owned !== undefined) {
       const last = poolSize - shape.owned;
       const all = FAMILIES.map((family) => numbers.map((each) => addressAt(family, each)));
-      this.reservations = new Reservations({
-        cluster: this,
-        collections: { pods: PODS, reserved: RESERVED, services: SERVICES },
-        addresses: all.map((each) => ({ open: each.slice(0, last), closed: each.slice(last) })),
-      });
+      const addresses = all.map((each) => ({ open: each.slice(0, last), closed: each.slice(last) }));
+      this.reservations = new Reservations(this, addresses);
     }
     const { paths = ["containers"], hasBridges = false } = shape;
     this.nics = new NicLife({
@@ -1344,7 +1255,7 @@ export class Cluster {
       const isSame = holder === before?.spec.holderIdentity && after?.spec.acquireTime === before.spec.acquireTime;
       if (holder === "" || isSame) return;
       this.leaders++;
-      this.#ledSinceMs = this.#options.time.nowMs;
+      this.ledSinceMs = this.#options.time.nowMs;
       timeline.note(`${holder} leads`);
     } else if (collection === SUBNETS) {
       timeline.note(
@@ -1383,11 +1294,11 @@ export class Cluster {
       }
       for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
       this.#checkComparisons();
-      this.ledger.checkAwaited(this.#isAllActing && this.network.webhookMs === undefined, this.#ledSinceMs);
+      this.ledger.checkAwaited(this.#isAllActing && this.network.webhookMs === undefined, this.ledSinceMs);
       this.#checkWebhook();
       this.subnetLedger?.check();
       this.tenant?.check();
-      const isLed = this.hasLeader && time.nowMs - this.#ledSinceMs > COMPARED_MS;
+      const isLed = this.hasLeader && time.nowMs - this.ledSinceMs > COMPARED_MS;
       this.reservations?.check(isLed, this.#isAllActing);
       await time.sleep(TICK_MS, "control plane");
     }
@@ -1497,8 +1408,6 @@ export class Cluster {
   }
 }
 
-/** Most machines of a run: the wishes of their second NICs come after those of the first ones. */
-const MACHINES_MOST = 49;
 const TEAM = { team: "shop" };
 
 function keepCopy(copies: Map<string, StoredObject>, object: StoredObject): void {

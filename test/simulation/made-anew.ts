@@ -1,7 +1,8 @@
 /** The registry is not what it was: its kind is made anew, the API server goes back in time, or writes take long. */
 import { REGISTRY_KINDS } from "../../host/registry/epoch/kubernetes-epoch.ts";
 import { ALLOCATIONS } from "../fakes/memory-api-server.ts";
-import { type Cluster, CUSTOM_KINDS } from "./cluster.ts";
+import type { Cluster } from "./cluster.ts";
+import { CUSTOM_KINDS } from "./collections.ts";
 import { addressOf } from "./ledger.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 

@@ -6,6 +6,7 @@
 import type { StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import type { Cluster } from "./cluster.ts";
+import { PODS, RESERVED, SERVICES } from "./collections.ts";
 import type { PodObject } from "./kubelet.ts";
 
 /** While everything acts, an owner has its address within this time from when that is free: milliseconds. */
@@ -36,15 +37,15 @@ interface OfNic extends Due {
   readonly ifName: string;
 }
 
-interface ReservationsOptions {
-  readonly cluster: Cluster;
-  readonly collections: { readonly pods: string; readonly reserved: string; readonly services: string };
-  /** Of each family, those that pods may get, and those that only an owner may. */
-  readonly addresses: readonly { readonly open: readonly string[]; readonly closed: readonly string[] }[];
+/** Of one family: those that pods may get, and those that only an owner may. */
+interface Addresses {
+  readonly open: readonly string[];
+  readonly closed: readonly string[];
 }
 
 export class Reservations {
-  readonly #options: ReservationsOptions;
+  readonly #cluster: Cluster;
+  readonly #addresses: readonly Addresses[];
   /** By owner, NIC and family, as {@link keyOf}. */
   readonly #due = new Map<string, Due>();
   /** `KEY ADDRESS` of all times. */
@@ -58,13 +59,14 @@ export class Reservations {
   #checkedMs = 0;
   #services = 0;
 
-  constructor(options: ReservationsOptions) {
-    this.#options = options;
+  constructor(cluster: Cluster, addresses: readonly Addresses[]) {
+    this.#cluster = cluster;
+    this.#addresses = addresses;
   }
 
   /** An owner gets a reservation, another one, or one that was another owner's. */
   reserve(random: Seeded): void {
-    const { cluster, collections, addresses } = this.#options;
+    const cluster = this.#cluster;
     const nics = cluster.expected.flatMap((pod) =>
       pod.nics.flatMap(([ifName]) => {
         const name = cluster.ownerOf(pod, ifName);
@@ -74,7 +76,7 @@ export class Reservations {
     );
     if (nics.length === 0) return;
     const { name, ifName, mayBeClosed } = random.pick(nics);
-    const { open, closed } = random.pick(addresses);
+    const { open, closed } = random.pick(this.#addresses);
     const address = random.pick(mayBeClosed && random.chance(0.5) ? closed : open);
     const key = keyOf(name, ifName, address);
     for (const [each, due] of this.#due)
@@ -84,7 +86,7 @@ export class Reservations {
     this.#due.set(key, { address, sinceMs: cluster.nowMs, isNamed: false });
     this.#everDue.add(`${key} ${address}`);
     const spec = { ips: [address], owner: { namespace: "shop", name, interface: ifName } };
-    cluster.server.put(collections.reserved, objectName(address), { metadata: { generation: 1 }, spec });
+    cluster.server.put(RESERVED, objectName(address), { metadata: { generation: 1 }, spec });
   }
 
   unreserve(random: Seeded): void {
@@ -93,21 +95,20 @@ export class Reservations {
 
   #end(key: string): void {
     this.#due.delete(key);
-    this.#endedMs.set(key, this.#options.cluster.nowMs);
+    this.#endedMs.set(key, this.#cluster.nowMs);
   }
 
   #remove(key: string, { address }: Due): void {
     this.#end(key);
-    this.#options.cluster.server.remove(objectName(address), this.#options.collections.reserved);
+    this.#cluster.server.remove(objectName(address), RESERVED);
   }
 
   /** A Service of the class, or one whose address another controller has chosen; or one goes. */
   balance(random: Seeded): void {
-    const { server } = this.#options.cluster;
-    const path = this.#options.collections.services;
+    const { server } = this.#cluster;
     const all = this.#servicesNow;
     if (all.length >= MOST_SERVICES || (all.length > 0 && random.chance(0.3))) {
-      server.remove(random.pick(all).metadata.name, path);
+      server.remove(random.pick(all).metadata.name, SERVICES);
       return;
     }
     const name = `svc-${++this.#services}`;
@@ -117,30 +118,30 @@ export class Reservations {
     const own = isOurs ? { loadBalancerClass: CLASS } : {};
     const spec = { type: "LoadBalancer", ipFamilies: ["IPv4", "IPv6"], ports: [{ port: 80 }], ...own };
     const status = { loadBalancer: isOurs ? {} : { ingress: [{ ip: address }] } };
-    server.put(path, name, { metadata: { uid: name, namespace: "shop", annotations }, spec, status });
+    server.put(SERVICES, name, { metadata: { uid: name, namespace: "shop", annotations }, spec, status });
   }
 
   /** A Node says that it has an address, or none any more. */
   address(node: string, random: Seeded): void {
     if (!this.#ofNodes.delete(node)) this.#ofNodes.set(node, this.#pickOpen(random));
-    this.#options.cluster.setAddress(node, this.#ofNodes.get(node));
+    this.#cluster.setAddress(node, this.#ofNodes.get(node));
   }
 
   #pickOpen(random: Seeded): string {
-    return random.pick(random.pick(this.#options.addresses).open);
+    return random.pick(random.pick(this.#addresses).open);
   }
 
   /** Nodes and Services have nothing any more. */
   rest(): void {
-    const { cluster, collections } = this.#options;
-    for (const { metadata } of this.#servicesNow) cluster.server.remove(metadata.name, collections.services);
+    const cluster = this.#cluster;
+    for (const { metadata } of this.#servicesNow) cluster.server.remove(metadata.name, SERVICES);
     for (const node of this.#ofNodes.keys()) cluster.setAddress(node, undefined);
     this.#ofNodes.clear();
   }
 
   /** What another has is reserved no more. Returns the pods whose addresses are reserved. */
   giveUp(): readonly PodObject[] {
-    const owners = this.#options.cluster.expected.filter((pod) => this.#duesOf(pod).length > 0);
+    const owners = this.#cluster.expected.filter((pod) => this.#duesOf(pod).length > 0);
     const isDue = (pod: PodObject, { address }: Due): boolean =>
       this.#duesOf(pod).some((due) => due.address === address && this.#mayHave(pod, due));
     for (const [key, due] of [...this.#due]) if (!owners.some((pod) => isDue(pod, due))) this.#remove(key, due);
@@ -153,14 +154,14 @@ export class Reservations {
    */
   mayChange(key: string, address?: string): boolean {
     const endedMs = this.#endedMs.get(key) ?? Number.NEGATIVE_INFINITY;
-    const isDue = this.#due.has(key) || this.#options.cluster.nowMs - endedMs < ENDED_MS;
+    const isDue = this.#due.has(key) || this.#cluster.nowMs - endedMs < ENDED_MS;
     return isDue || this.#everDue.has(`${key} ${address}`);
   }
 
   /** What the pod's annotation names, and what is reserved for its NICs. */
   #duesOf(pod: PodObject): readonly OfNic[] {
-    const { cluster, collections } = this.#options;
-    const object = cluster.server.collection(collections.pods).get(pod.name);
+    const cluster = this.#cluster;
+    const object = cluster.server.collection(PODS).get(pod.name);
     const { annotations = {} } = (object?.metadata ?? {}) as { annotations?: Readonly<Record<string, string>> };
     const named = Object(JSON.parse((object?.metadata.uid === pod.uid ? annotations[IPS] : undefined) ?? "null"));
     const [own] = Array.isArray(named) ? named : (named[pod.name] ?? []);
@@ -178,7 +179,7 @@ export class Reservations {
 
   /** Whether the address is free, or the NIC's or its member's. */
   #mayHave(pod: PodObject, { address, ifName }: Pick<OfNic, "address" | "ifName">): boolean {
-    const { cluster } = this.#options;
+    const cluster = this.#cluster;
     const { state, workload, holders = [] } = cluster.ledger.recordOf(address) ?? {};
     if (state === undefined || state === "Cooling") return true;
     if (holders.length > 0) return holders.every((each) => each.podUID === pod.uid && each.interface === ifName);
@@ -188,7 +189,7 @@ export class Reservations {
 
   /** A pod is answered. */
   shown(pod: PodObject, ifName: string, addresses: readonly string[]): void {
-    const { cluster } = this.#options;
+    const cluster = this.#cluster;
     const dues = this.#duesOf(pod).filter((due) => due.ifName === ifName);
     for (const address of addresses) {
       const member = cluster.ledger.recordOf(address)?.workload?.member;
@@ -212,12 +213,12 @@ export class Reservations {
     if (was !== undefined && was !== is) this.#since.delete(`${address} ${was}`);
     const { holders = [] } = (after?.spec ?? {}) as { holders?: readonly { readonly podUID: string }[] };
     for (const each of [...holders.map(({ podUID }) => podUID), ...(is === undefined ? [] : [is])])
-      this.#since.getOrInsert(`${address} ${each}`, this.#options.cluster.nowMs);
+      this.#since.getOrInsert(`${address} ${each}`, this.#cluster.nowMs);
   }
 
   /** Called every now and then. `isLed`: a controller acts; `isServed`: everything does. */
   check(isLed: boolean, isServed: boolean): void {
-    const { ledger, expected, nowMs } = this.#options.cluster;
+    const { ledger, expected, nowMs } = this.#cluster;
     const passedMs = nowMs - this.#checkedMs;
     this.#checkedMs = nowMs;
     const lacking = new Map<string, number>();
@@ -253,11 +254,11 @@ export class Reservations {
   }
 
   get #servicesNow(): readonly StoredObject[] {
-    return [...this.#options.cluster.server.collection(this.#options.collections.services).values()];
+    return [...this.#cluster.server.collection(SERVICES).values()];
   }
 
   #problem(text: string): void {
-    this.#options.cluster.ledger.problems.push(text);
+    this.#cluster.ledger.problems.push(text);
   }
 }
 

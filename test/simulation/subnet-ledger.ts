@@ -5,9 +5,11 @@
 import { POD_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
 import { formatIp, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
-import type { MemoryApiServer, StoredObject } from "../fakes/memory-api-server.ts";
+import type { StoredObject } from "../fakes/memory-api-server.ts";
+import type { Cluster } from "./cluster.ts";
+import { POOLS, SUBNETS } from "./collections.ts";
 import type { PodObject } from "./kubelet.ts";
-import { replacesEnding, uidOf, type Workload, wantedOf } from "./workload.ts";
+import { replacesEnding, uidOf, wantedOf } from "./workload.ts";
 
 /**
  * A user waits no longer than this for addresses that its Subnet has, and keeps what it does not need no longer,
@@ -51,25 +53,8 @@ interface Demand {
   readonly wanted: number;
 }
 
-interface SubnetLedgerOptions {
-  readonly nowMs: () => number;
-  readonly server: MemoryApiServer;
-  readonly collections: { readonly pools: string; readonly subnets: string };
-  readonly problems: string[];
-  readonly workloads: readonly Workload[];
-  readonly pods: () => readonly PodObject[];
-  /** The address's pool has lost it. */
-  readonly forgetMembersOf: (address: string) => void;
-  /** A controller leads and runs. */
-  readonly isServed: () => boolean;
-  /** When the last leader began to lead, also right after another one: milliseconds. */
-  readonly ledSinceMs: () => number;
-  /** When the machine's agent has been told of a pool that was written at `atMs`: milliseconds. */
-  readonly toldMs: (machine: string, atMs: number) => number;
-}
-
 export class SubnetLedger {
-  readonly #options: SubnetLedgerOptions;
+  readonly #cluster: Cluster;
   /** Addresses that have a record: since when in {@link #servedMs}, of which pool, and the pods bound to it. */
   readonly #held = new Map<
     string,
@@ -89,8 +74,8 @@ export class SubnetLedger {
   /** As the last write has left them, by name. */
   readonly #pools = new Map<string, GeneratedPool>();
 
-  constructor(options: SubnetLedgerOptions) {
-    this.#options = options;
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
   }
 
   allocationWritten(address: string, after: StoredObject | undefined): void {
@@ -118,14 +103,14 @@ export class SubnetLedger {
 
   /** An address in use leaves its pool only if the Subnet does not offer it any more, or the pool goes. */
   #noteLost(former: GeneratedPool, pool: GeneratedPool | undefined): void {
-    const { server, collections, nowMs, forgetMembersOf } = this.#options;
+    const { server, nowMs, ledger } = this.#cluster;
     const { name, subnet } = former;
-    const offered = new Set(addressesIn(server.collection(collections.subnets).get(subnet)?.spec.ips));
+    const offered = new Set(addressesIn(server.collection(SUBNETS).get(subnet)?.spec.ips));
     for (const address of former.addresses) {
       const isThere = pool?.addresses.includes(address) === true;
-      if (!isThere || pool?.isDeleting === true) forgetMembersOf(address);
+      if (!isThere || pool?.isDeleting === true) ledger.forgetAddress(address);
       if (isThere) continue;
-      this.#lost.set(address, [...(this.#lost.get(address) ?? []), { pool: former, atMs: nowMs() }]);
+      this.#lost.set(address, [...(this.#lost.get(address) ?? []), { pool: former, atMs: nowMs }]);
       const held = this.#held.get(address);
       // What a pod of another pool has is no loss.
       const heldForMs = held?.pool === name ? this.#servedMs - held.sinceMs : 0;
@@ -157,7 +142,7 @@ export class SubnetLedger {
   }
 
   #problem(text: string): void {
-    this.#options.problems.push(text);
+    this.#cluster.ledger.problems.push(text);
   }
 
   /** A pod of a workload that names Subnets has the addresses of that workload's pools, and no other pod has them. */
@@ -166,10 +151,10 @@ export class SubnetLedger {
     ifName: string,
     addresses: readonly string[],
   ): void {
-    const isUser = this.#options.workloads.some((each) => each.subnets !== undefined && uidOf(each) === owner);
+    const isUser = this.#cluster.workloads.some((each) => each.subnets !== undefined && uidOf(each) === owner);
     for (const address of addresses) {
       // A pod keeps what its pool has lost since, and the member's next one does not get it.
-      if (isUser && !this.#isGiven(address)) this.#options.forgetMembersOf(address);
+      if (isUser && !this.#isGiven(address)) this.#cluster.ledger.forgetAddress(address);
       const key = `${uid} ${ifName} ${address}`;
       const isNew = !this.#had.has(key);
       this.#had.add(key);
@@ -177,9 +162,9 @@ export class SubnetLedger {
       const pools = [...this.#pools.values()].filter((pool) => pool.addresses.includes(address));
       // An agent may have claimed it for a pool whose change it was told later, which the controller finds out
       // (docs/develop/subnets.md, life of a generated pool).
-      const { nowMs, toldMs } = this.#options;
+      const { nowMs, network } = this.#cluster;
       for (const { pool, atMs } of this.#lost.get(address) ?? [])
-        if (nowMs() - toldMs(node, atMs) < LOST_MS) pools.push(pool);
+        if (nowMs - network.toldMs(node, POOLS, atMs) < LOST_MS) pools.push(pool);
       const isOwn = pools.some((pool) => pool.owner === owner && pool.namespace === "shop" && pool.ifName === ifName);
       if (isOwn || (!isUser && pools.length === 0)) continue;
       const what = pools.map((pool) => `${pool.name} of ${pool.owner} for ${pool.ifName}`).join(", ");
@@ -196,12 +181,12 @@ export class SubnetLedger {
 
   /** Called every now and then. */
   check(): void {
-    const { nowMs, isServed, ledSinceMs } = this.#options;
-    const passedMs = nowMs() - this.#checkedMs;
-    this.#checkedMs = nowMs();
-    if (isServed()) this.#servedMs += passedMs;
-    this.#servedSinceMs = isServed() ? Math.max(this.#servedSinceMs ?? nowMs(), ledSinceMs()) : undefined;
-    const isCaughtUp = this.#servedSinceMs !== undefined && nowMs() - this.#servedSinceMs >= CAUGHT_UP_MS;
+    const { nowMs, hasLeader, ledSinceMs } = this.#cluster;
+    const passedMs = nowMs - this.#checkedMs;
+    this.#checkedMs = nowMs;
+    if (hasLeader) this.#servedMs += passedMs;
+    this.#servedSinceMs = hasLeader ? Math.max(this.#servedSinceMs ?? nowMs, ledSinceMs) : undefined;
+    const isCaughtUp = this.#servedSinceMs !== undefined && nowMs - this.#servedSinceMs >= CAUGHT_UP_MS;
     const found = new Map(this.#faults());
     for (const [key, { text }] of this.#wrong) if (found.get(key) !== text) this.#wrong.delete(key);
     for (const [key, text] of found) {
@@ -243,7 +228,7 @@ export class SubnetLedger {
       const isUnused = !isNamed && !pool.addresses.some((address) => this.#held.has(address));
       // Of a workload that no controller follows its pods say what it wants, also while they end.
       const isThing =
-        pool.owner.startsWith("set-thing-") && this.#options.pods().some(({ name }) => /^thing-/.test(name));
+        pool.owner.startsWith("set-thing-") && this.#cluster.pods.some(({ name }) => /^thing-/.test(name));
       if (pool.namespace !== "shop" || isThing) continue;
       if (isUnused && (pool.isDeleting || (!isWanted && !isKept)))
         yield [`left ${pool.name}`, `pool ${pool.name} of ${key} is still there, and nothing needs it`];
@@ -274,13 +259,12 @@ export class SubnetLedger {
 
   /** A pool stays when its workload says so, or did. */
   #reclaims({ owner }: GeneratedPool): boolean {
-    const workload = this.#options.workloads.find(({ name }) => owner.startsWith(`set-${name}-`));
+    const workload = this.#cluster.workloads.find(({ name }) => owner.startsWith(`set-${name}-`));
     return workload?.subnets?.reclaim !== false;
   }
 
   #demands(): Demand[] {
-    const { workloads, pods } = this.#options;
-    const all = pods();
+    const { workloads, pods: all } = this.#cluster;
     return workloads.flatMap((workload) => {
       const { name, nics, subnets } = workload;
       if (subnets === undefined) return [];
@@ -314,14 +298,14 @@ export class SubnetLedger {
 
   /** Addresses that the Subnet offers and that no pool has, nor any pod. */
   #freeOf(name: string): string[] {
-    const object = this.#options.server.collection(this.#options.collections.subnets).get(name);
+    const object = this.#cluster.server.collection(SUBNETS).get(name);
     if (object === undefined) return [];
     const taken = new Set([...this.#assignedOf(name).values()].flat());
     return addressesIn(object.spec.ips).filter((address) => !taken.has(address) && !this.#held.has(address));
   }
 
   #assignedOf(subnet: string): Map<string, readonly string[]> {
-    const object = this.#options.server.collection(this.#options.collections.subnets).get(subnet);
+    const object = this.#cluster.server.collection(SUBNETS).get(subnet);
     const pools = (object?.status?.pools ?? []) as readonly {
       readonly name: string;
       readonly ips?: readonly string[];

@@ -3,12 +3,13 @@
  * what is others', or more than its share (docs/security.md, "What a tenant can do"). It sees the objects of the API
  * server alone, and so do its invariants.
  */
-import type { MemoryApiServer, StoredObject } from "../fakes/memory-api-server.ts";
+import type { StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
+import type { Cluster } from "./cluster.ts";
+import { CLAIMS, DEPLOYMENTS, inNamespace, PODS, REPLICA_SETS, TENANT } from "./collections.ts";
 import type { PodObject } from "./kubelet.ts";
 import { controllerOf, networksOf, uidOf, type Workload } from "./workload.ts";
 
-export const TENANT = "evil";
 /** Pools, Subnets and NICs that only others may use have names that begin so. */
 const GUARDED = /^(?:vault|guarded)/;
 /**
@@ -29,24 +30,6 @@ export interface TenantLimits {
   readonly maxGeneratedPoolSize: number;
 }
 
-interface TenantOptions {
-  readonly nowMs: () => number;
-  readonly server: MemoryApiServer;
-  readonly collections: {
-    readonly pods: string;
-    readonly claims: string;
-    readonly deployments: string;
-    readonly replicaSets: string;
-  };
-  readonly problems: string[];
-  readonly limits: TenantLimits;
-  readonly workloads: readonly Workload[];
-  /** Pods of others. */
-  readonly victims: () => readonly PodObject[];
-  readonly newUid: () => string;
-  readonly isServed: () => boolean;
-}
-
 interface Attack {
   readonly name?: string;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -63,6 +46,8 @@ interface Spec {
   readonly quarantine?: { readonly holder?: { readonly namespace: string } };
 }
 
+const OWN_PODS = inNamespace(PODS, TENANT);
+const OWN_CLAIMS = inNamespace(CLAIMS, TENANT);
 const BERTH = "ipam.vendor.io";
 const OTHERS_POOLS = [
   { ipv4: ["vault4"], ipv6: ["vault6"] },
@@ -73,7 +58,8 @@ const ONE: PodObject["nics"] = [["eth0", "lan"]];
 const TWO: PodObject["nics"] = [...ONE, ["net1", "lan2"]];
 
 export class Tenant {
-  readonly #options: TenantOptions;
+  readonly #cluster: Cluster;
+  readonly #limits: TenantLimits;
   #lastPod = 0;
   #lastClaim = 0;
   /** Addresses of the tenant's namespace. */
@@ -85,15 +71,21 @@ export class Tenant {
   /** Since when the namespace has had as many addresses as it may, while a controller led. */
   #fullSinceMs: number | undefined;
 
-  constructor(options: TenantOptions) {
-    this.#options = options;
+  constructor(cluster: Cluster, limits: TenantLimits) {
+    this.#cluster = cluster;
+    this.#limits = limits;
+  }
+
+  /** Pods of others. */
+  get #victims(): readonly PodObject[] {
+    return [...this.#cluster.pods, ...this.#cluster.staticPods];
   }
 
   /** One pod, or a few at once. */
   attack(random: Seeded): void {
-    const { server, collections } = this.#options;
+    const { server } = this.#cluster;
     const count = random.pick([1, 2, 6]);
-    for (let each = 0; each < count && server.collection(collections.pods).size < MOST_PODS; each++)
+    for (let each = 0; each < count && server.collection(OWN_PODS).size < MOST_PODS; each++)
       this.#create(random, this.#pickAttack(random));
   }
 
@@ -101,17 +93,17 @@ export class Tenant {
    * Pods that together want more addresses than its namespace may have; `more`: so many, beside those that there are.
    */
   flood(random: Seeded, more?: number): void {
-    const { server, collections, limits } = this.#options;
+    const { server } = this.#cluster;
+    const limits = this.#limits;
     const nics = manyNics(Math.floor(limits.maxAddressesPerPod / 2));
     const count = more ?? Math.ceil(limits.maxAddressesPerNamespace / (2 * nics.length)) + 1;
     const most = MOST_PODS + (more ?? 0);
-    for (let each = 0; each < count && server.collection(collections.pods).size < most; each++)
-      this.#create(random, { nics });
+    for (let each = 0; each < count && server.collection(OWN_PODS).size < most; each++) this.#create(random, { nics });
   }
 
   /** A Deployment that wants far more than there is. */
   demand(random: Seeded): void {
-    const { server, collections } = this.#options;
+    const { server } = this.#cluster;
     const { number, subnets } = {
       number: random.pick(["1000", "+500", "7"]),
       subnets: random.pick([
@@ -123,18 +115,22 @@ export class Tenant {
     const annotations = subnetAnnotations(subnets, number);
     const metadata = { uid: "greed", namespace: TENANT, generation: 1 };
     const template = { metadata: { annotations } };
-    server.put(collections.deployments, "greed", { metadata, spec: { replicas: 2, template }, status: {} });
+    server.put(inNamespace(DEPLOYMENTS, TENANT), "greed", { metadata, spec: { replicas: 2, template }, status: {} });
     const owner = { apiVersion: "apps/v1", kind: "Deployment", name: "greed", uid: "greed", controller: true };
     const set = { uid: "greed-1", namespace: TENANT, ownerReferences: [owner] };
-    server.put(collections.replicaSets, "greed-1", { metadata: set, spec: { replicas: 2, template }, status: {} });
+    server.put(inNamespace(REPLICA_SETS, TENANT), "greed-1", {
+      metadata: set,
+      spec: { replicas: 2, template },
+      status: {},
+    });
     const member = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "greed-1", uid: "greed-1" };
     this.#create(random, { annotations, owner: member });
   }
 
   /** Each new pod is the only member of a set that never was; the former ones are deleted. */
   haunt(random: Seeded, count: number): void {
-    const { server, collections } = this.#options;
-    for (const { metadata } of [...server.collection(collections.pods).values()])
+    const { server } = this.#cluster;
+    for (const { metadata } of [...server.collection(OWN_PODS).values()])
       if (metadata.name.startsWith("ghost-")) this.#delete(metadata.name);
     for (let each = 0; each < count; each++) {
       const uid = `${GHOST}${++this.#lastPod}`;
@@ -145,35 +141,35 @@ export class Tenant {
 
   /** Some of its pods go. */
   retreat(random: Seeded): void {
-    const { server, collections } = this.#options;
-    for (const { metadata } of server.collection(collections.pods).values())
+    const { server } = this.#cluster;
+    for (const { metadata } of server.collection(OWN_PODS).values())
       if (random.chance(0.3)) this.#delete(metadata.name);
   }
 
   /** Nothing new: what does not run goes, and so do claims, which would retain addresses. */
   rest(isRunning: (uid: string) => boolean): void {
-    const { server, collections } = this.#options;
-    for (const name of [...server.collection(collections.claims).keys()]) server.remove(name, collections.claims);
-    for (const { metadata } of [...server.collection(collections.pods).values()])
+    const { server } = this.#cluster;
+    for (const name of [...server.collection(OWN_CLAIMS).keys()]) server.remove(name, OWN_CLAIMS);
+    for (const { metadata } of [...server.collection(OWN_PODS).values()])
       if (!isRunning(metadata.uid)) this.#delete(metadata.name);
   }
 
   #delete(name: string): void {
-    const { server, collections } = this.#options;
+    const { server } = this.#cluster;
     void server
       .client()
-      .call({ method: "DELETE", path: `${collections.pods}/${name}` })
+      .call({ method: "DELETE", path: `${OWN_PODS}/${name}` })
       .catch(() => {});
   }
 
   #create(random: Seeded, { name, annotations, labels, owner, nics = ONE }: Attack): void {
-    const { server, collections, newUid, victims } = this.#options;
-    const nodes = [...new Set(victims().map(({ node }) => node))].sort();
+    const { server } = this.#cluster;
+    const nodes = [...new Set(this.#victims.map(({ node }) => node))].sort();
     const podName = name ?? `x-${++this.#lastPod}`;
-    if (nodes.length === 0 || server.collection(collections.pods).has(podName)) return;
-    server.put(collections.pods, podName, {
+    if (nodes.length === 0 || server.collection(OWN_PODS).has(podName)) return;
+    server.put(OWN_PODS, podName, {
       metadata: {
-        uid: newUid(),
+        uid: this.#cluster.newUid(),
         namespace: TENANT,
         // A mirror never runs.
         finalizers: annotations?.["kubernetes.io/config.mirror"] === undefined ? ["simulation/kubelet"] : [],
@@ -187,9 +183,9 @@ export class Tenant {
   }
 
   #pickAttack(random: Seeded): Attack {
-    const { workloads, victims } = this.#options;
+    const { workloads } = this.#cluster;
     const workload = random.pick(workloads);
-    const victim = random.pick(victims());
+    const victim = random.pick(this.#victims);
     const owner = controllerOf(workload);
     const kinds: readonly (() => Attack)[] = [
       () => ({ nics: manyNics(3) }),
@@ -227,12 +223,12 @@ export class Tenant {
 
   /** A claim that names an address of somebody else. */
   #claim(random: Seeded): Readonly<Record<string, string>> {
-    const { server, collections } = this.#options;
+    const { server } = this.#cluster;
     const all = [...server.objects.values()].map(({ spec }) => String(spec.address));
     const wanted = all.length === 0 ? "10.8.0.1" : random.pick(all);
     const name = `claim-${++this.#lastClaim}`;
     const asked = random.pick([wanted, "10.8.0.1", "fd08::1"]);
-    server.put(collections.claims, name, {
+    server.put(OWN_CLAIMS, name, {
       metadata: { uid: `claim-uid-${this.#lastClaim}`, namespace: TENANT },
       spec: { network: "lan2", interface: "net1", ipRequests: [asked] },
       ...(random.chance(0.5) ? { status: { ips: [asked], ownerPod: "db-0" } } : {}),
@@ -275,7 +271,7 @@ export class Tenant {
       if (namespace !== TENANT) continue;
       const has = (this.#ofPod.get(podUID) ?? new Set()).add(address);
       this.#ofPod.set(podUID, has);
-      const { maxAddressesPerPod: most } = this.#options.limits;
+      const { maxAddressesPerPod: most } = this.#limits;
       if (has.size > most)
         this.#problem(
           `pod ${podUID} of ${TENANT} has ${has.size} addresses, and may have ${most}: ${[...has].join(" ")}`,
@@ -284,19 +280,20 @@ export class Tenant {
   }
 
   #countNamespace(address: string, isOwn: boolean): void {
-    const { nowMs, limits } = this.#options;
+    const { nowMs } = this.#cluster;
+    const limits = this.#limits;
     const had = this.#own.delete(address);
     if (isOwn) this.#own.add(address);
     if (this.#own.size < limits.maxAddressesPerNamespace) this.#fullSinceMs = undefined;
-    else this.#fullSinceMs ??= nowMs();
-    if (!isOwn || had || this.#fullSinceMs === undefined || nowMs() - this.#fullSinceMs < HEARD_MS) return;
+    else this.#fullSinceMs ??= nowMs;
+    if (!isOwn || had || this.#fullSinceMs === undefined || nowMs - this.#fullSinceMs < HEARD_MS) return;
     const most = limits.maxAddressesPerNamespace;
     this.#problem(`${TENANT} has ${this.#own.size} addresses, may have ${most}, and still gets ${address}`);
   }
 
   /** Called every now and then: without a controller nobody counts a namespace's addresses. */
   check(): void {
-    if (!this.#options.isServed() && this.#fullSinceMs !== undefined) this.#fullSinceMs = this.#options.nowMs();
+    if (!this.#cluster.hasLeader && this.#fullSinceMs !== undefined) this.#fullSinceMs = this.#cluster.nowMs;
   }
 
   /** After each write of a generated pool; `size`: its number of addresses. */
@@ -306,7 +303,7 @@ export class Tenant {
   ): void {
     if (pool === undefined && this.#pools.has(name)) this.#pools.set(name, 0);
     if (pool?.namespace !== TENANT) return;
-    const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace: most } = this.#options.limits;
+    const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace: most } = this.#limits;
     this.#pools.set(name, pool.size);
     if (GUARDED.test(pool.subnet) && pool.size > 0)
       this.#problem(`pool ${name} is generated for ${TENANT} out of Subnet ${pool.subnet}, which is for others`);
@@ -317,7 +314,7 @@ export class Tenant {
   }
 
   #problem(text: string): void {
-    this.#options.problems.push(text);
+    this.#cluster.ledger.problems.push(text);
   }
 }
 

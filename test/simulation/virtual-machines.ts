@@ -6,6 +6,7 @@
  */
 import type { Seeded } from "../world/seeded.ts";
 import type { Cluster } from "./cluster.ts";
+import { CLAIMS, INSTANCES, MACHINES, PODS } from "./collections.ts";
 import type { PodObject } from "./kubelet.ts";
 import type { Nic } from "./namespaces.ts";
 import { claimName, STATUS_OF_BERTH } from "./workload.ts";
@@ -19,6 +20,11 @@ const KUBEVIRT = "kubevirt.io/v1";
 const LAUNCHER = /^(?<name>vm-\d+)-(?<life>\d+)-\d+$/;
 /** A migration whose target has not come up by then is given up: milliseconds. */
 const TARGET_MS = 20_000;
+/** Most machines of a run: the wishes of their second NICs come after those of the first ones. */
+const MACHINES_MOST = 49;
+/** The pools of launchers of machines with wishes, in the order of preference; the second ones only these may use. */
+const DEMAND_POOLS = { ipv4: ["blue", "wish4"], ipv6: ["six", "wish6"] };
+
 /** Share of successes among the migrations that get so far. */
 const SUCCESS_SHARE = 0.7;
 /** For each look at the machines. */
@@ -43,38 +49,20 @@ interface VirtualMachine {
   target: { readonly uid: string; readonly startedMs: number; isUp: boolean; endMs: number } | undefined;
 }
 
-interface Options {
-  readonly cluster: Cluster;
-  readonly collections: {
-    readonly pods: string;
-    readonly machines: string;
-    readonly instances: string;
-    readonly claims: string;
-  };
-  readonly count: number;
-  /**
-   * Addresses for a NIC of the machine with this number, one of each family, of pools that only machines with such
-   * wishes use.
-   */
-  readonly wishesOf: (number: number, nic: number) => readonly string[];
-  /** The pools of launchers of these machines, by family, in the order of preference. */
-  readonly wishPools: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] };
-}
-
 export class VirtualMachines {
-  readonly #options: Options;
+  readonly #cluster: Cluster;
   readonly #machines: readonly VirtualMachine[];
   /** The run of each launcher that there ever was, by UID. */
   readonly #runs = new Map<string, string>();
   #lastLauncher = 0;
   migrations = 0;
 
-  constructor(options: Options) {
-    this.#options = options;
-    this.#machines = Array.from({ length: options.count }, (_, index) => ({
+  constructor(cluster: Cluster, count: number) {
+    this.#cluster = cluster;
+    this.#machines = Array.from({ length: count }, (_, index) => ({
       name: `vm-${index}`,
       hasClaims: index % 2 === 1,
-      wishes: index % 4 === 3 ? NICS.map((_, nic) => options.wishesOf(index + 1, nic)) : undefined,
+      wishes: index % 4 === 3 ? NICS.map((_, nic) => demandsOf(index + 1, nic)) : undefined,
       life: 0,
       isAbsent: true,
       mustMigrate: false,
@@ -100,17 +88,17 @@ export class VirtualMachines {
 
   #migrate(machine: VirtualMachine, random: Seeded): void {
     const source = this.#podOf(machine, machine.source);
-    if (source === undefined || machine.target !== undefined || !this.#options.cluster.runs(source.uid)) return;
-    const nodes = this.#options.cluster.readyNodes.filter((node) => node !== source.node);
+    if (source === undefined || machine.target !== undefined || !this.#cluster.runs(source.uid)) return;
+    const nodes = this.#cluster.readyNodes.filter((node) => node !== source.node);
     if (nodes.length === 0) return;
     const uid = this.#launch(machine, random.pick(nodes), { "kubevirt.io/migrationJobUID": "migration" });
-    machine.target = { uid, startedMs: this.#options.cluster.nowMs, isUp: false, endMs: 0 };
+    machine.target = { uid, startedMs: this.#cluster.nowMs, isUp: false, endMs: 0 };
   }
 
   /** It is shut down, and started again after so long. */
   restart(random: Seeded, forMs: number): void {
     const machine = random.pick(this.#machines);
-    machine.stoppedUntilMs = this.#options.cluster.nowMs + forMs;
+    machine.stoppedUntilMs = this.#cluster.nowMs + forMs;
     this.#end(machine, random.chance(0.5));
   }
 
@@ -119,25 +107,25 @@ export class VirtualMachines {
     const present = this.#machines.filter(({ isAbsent }) => !isAbsent);
     if (present.length === 0) return;
     const machine = random.pick(present);
-    const { cluster, collections } = this.#options;
+    const cluster = this.#cluster;
     const { server, ledger } = cluster;
     const { name } = machine;
     machine.isAbsent = true;
-    machine.stoppedUntilMs = this.#options.cluster.nowMs + forMs;
+    machine.stoppedUntilMs = this.#cluster.nowMs + forMs;
     this.#end(machine, false);
-    server.remove(name, collections.machines);
-    server.remove(name, collections.instances);
+    server.remove(name, MACHINES);
+    server.remove(name, INSTANCES);
     ledger.forgetMember(name);
     if (!machine.hasClaims) return;
     for (const [ifName] of NICS) {
-      server.remove(claimName(name, ifName), collections.claims);
+      server.remove(claimName(name, ifName), CLAIMS);
       ledger.forgetMember(claimName(name, ifName));
     }
   }
 
   /** Called every now and then. */
   tick(): void {
-    const { nowMs } = this.#options.cluster;
+    const { nowMs } = this.#cluster;
     for (const machine of this.#machines) {
       this.#cleanUp(machine);
       if (this.#podOf(machine, machine.source) === undefined) this.#end(machine, false);
@@ -194,13 +182,13 @@ export class VirtualMachines {
 
   /** Returns the faults when all is quiet: sentences. */
   unfinished(addressesOf: (uid: string, ifName: string) => readonly string[]): string[] {
-    const { cluster, collections } = this.#options;
+    const cluster = this.#cluster;
     return this.#machines
       .filter(({ hasClaims }) => hasClaims)
       .flatMap((machine) =>
         NICS.flatMap(([ifName], nic) => {
           const name = claimName(machine.name, ifName);
-          const { ips = [], ownerPod = "" } = Object(cluster.server.collection(collections.claims).get(name)?.status);
+          const { ips = [], ownerPod = "" } = Object(cluster.server.collection(CLAIMS).get(name)?.status);
           const pod = this.#podOf(machine, machine.source);
           const given = (ips as readonly string[]).map((each) => each.replace(/\/.*/, "")).toSorted();
           const has = addressesOf(machine.source ?? "", ifName).toSorted();
@@ -218,7 +206,7 @@ export class VirtualMachines {
   }
 
   #launchersOf({ name }: VirtualMachine): readonly PodObject[] {
-    return this.#options.cluster.pods.filter((pod) => pod.name.startsWith(`${name}-`));
+    return this.#cluster.pods.filter((pod) => pod.name.startsWith(`${name}-`));
   }
 
   /** Undefined unless it is there to stay. */
@@ -229,7 +217,7 @@ export class VirtualMachines {
 
   /** Pods of earlier runs and of migrations that have ended. */
   #cleanUp(machine: VirtualMachine): void {
-    const { cluster } = this.#options;
+    const cluster = this.#cluster;
     for (const { name, uid, isDeleting, isFinished } of this.#launchersOf(machine)) {
       if (isDeleting || uid === machine.source || uid === machine.target?.uid) continue;
       if (!isFinished || cluster.random.chance(CLEANUP_SHARE)) cluster.deletePod(name);
@@ -238,7 +226,7 @@ export class VirtualMachines {
 
   #goOn(machine: VirtualMachine): void {
     const { target } = machine;
-    const { cluster } = this.#options;
+    const cluster = this.#cluster;
     const { nowMs, random } = cluster;
     if (target === undefined && machine.mustMigrate) this.#migrate(machine, random);
     if (target === undefined) return;
@@ -265,52 +253,52 @@ export class VirtualMachines {
     const source = this.#podOf(machine, machine.source);
     machine.source = undefined;
     machine.target = undefined;
-    if (source !== undefined && isByItself) this.#options.cluster.finishPod(source.name);
+    if (source !== undefined && isByItself) this.#cluster.finishPod(source.name);
   }
 
   #run(machine: VirtualMachine): void {
-    const { cluster, collections } = this.#options;
+    const cluster = this.#cluster;
     const { server, random, readyNodes: nodes } = cluster;
     if (nodes.length === 0) return;
     machine.run++;
     const owner = { apiVersion: KUBEVIRT, kind: "VirtualMachine", name: machine.name, uid: uidOf(machine) };
     const metadata = { uid: runOf(machine), namespace: "shop", ownerReferences: [{ ...owner, controller: true }] };
-    server.put(collections.instances, machine.name, { metadata, spec: {}, status: { phase: "Running" } });
+    server.put(INSTANCES, machine.name, { metadata, spec: {}, status: { phase: "Running" } });
     machine.source = this.#launch(machine, random.pick(nodes));
   }
 
   #put(machine: VirtualMachine): void {
-    const { cluster, collections } = this.#options;
+    const cluster = this.#cluster;
     const { server } = cluster;
     machine.life++;
     machine.isAbsent = false;
     const uid = uidOf(machine);
-    server.put(collections.machines, machine.name, { metadata: { uid, namespace: "shop" }, spec: {} });
+    server.put(MACHINES, machine.name, { metadata: { uid, namespace: "shop" }, spec: {} });
     if (!machine.hasClaims) return;
     for (const [nic, [ifName, network]] of NICS.entries()) {
       const name = claimName(machine.name, ifName);
       const metadata = { uid: `${uid}-${ifName}`, namespace: "shop", managedFields: STATUS_OF_BERTH };
       const ipRequests = machine.wishes?.[nic];
       const spec = { network, interface: ifName, ...(ipRequests === undefined ? {} : { ipRequests }) };
-      server.put(collections.claims, name, { metadata, spec });
+      server.put(CLAIMS, name, { metadata, spec });
     }
   }
 
   #poolsOf({ wishes }: VirtualMachine): Readonly<Record<string, string>> {
     if (wishes === undefined) return {};
-    const pools = NICS.map(([ifName]) => ({ interface: ifName, ...this.#options.wishPools }));
+    const pools = NICS.map(([ifName]) => ({ interface: ifName, ...DEMAND_POOLS }));
     return { "ipam.vendor.io/ippools": JSON.stringify(pools) };
   }
 
   /** Returns the UID of the launcher. */
   #launch(machine: VirtualMachine, node: string, labels: Readonly<Record<string, string>> = {}): string {
-    const { cluster, collections } = this.#options;
+    const cluster = this.#cluster;
     const uid = cluster.newUid();
     const name = `${machine.name}-${machine.life}-${++this.#lastLauncher}`;
     const run = runOf(machine);
     this.#runs.set(uid, run);
     const owner = { apiVersion: KUBEVIRT, kind: "VirtualMachineInstance", name: machine.name, uid: run };
-    cluster.server.put(collections.pods, name, {
+    cluster.server.put(PODS, name, {
       metadata: {
         uid,
         namespace: "shop",
@@ -344,4 +332,10 @@ function networksOf({ name, hasClaims }: VirtualMachine): Readonly<Record<string
   const networks = { "k8s.v1.cni.cncf.io/networks": JSON.stringify(selections.slice(1)) };
   if (!hasClaims) return networks;
   return { ...networks, "v1.multus-cni.io/default-network": JSON.stringify(selections.slice(0, 1)) };
+}
+
+/** Returns addresses for a NIC of the machine with this number, one of each family. */
+function demandsOf(number: number, nic: number): readonly string[] {
+  const wish = number + nic * MACHINES_MOST;
+  return [`10.6.255.${wish}`, `fd00::ff${wish.toString(16).padStart(2, "0")}`];
 }

@@ -13,20 +13,20 @@ import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { ADMINISTRATOR } from "../../fakes/admission/admission.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { allocationObject, allocationSpec, podTemplate } from "../../lab/cluster/objects.ts";
+import { openSimulatedController } from "../cluster.ts";
 import {
   CONFIG_MAPS,
   COORDINATORS,
   DEPLOYMENTS,
   LEASES,
   NODES,
-  openSimulatedController,
   PODS,
   POOLS,
   REPLICA_SETS,
   RESERVED,
   SERVES,
   SUBNETS,
-} from "../cluster.ts";
+} from "../collections.ts";
 import { type Call, Machine, type MainPlugin } from "../machine.ts";
 import type { Segment } from "../namespaces.ts";
 import { Network, type NetworkOptions, type Request } from "../network.ts";

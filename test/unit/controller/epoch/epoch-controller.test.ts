@@ -7,7 +7,7 @@ import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts"
 import { REGISTRY_KINDS } from "../../../../host/registry/epoch/kubernetes-epoch.ts";
 import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import { type Gate, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
-import { CUSTOM_KINDS, NODES, SERVES } from "../../../simulation/cluster.ts";
+import { CUSTOM_KINDS, NODES, SERVES } from "../../../simulation/collections.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";

@@ -12,7 +12,7 @@ import { NOTICE_ANNOTATION } from "../../../../host/resources/allocation-notice.
 import { API_VERSION } from "../../../../host/resources/fields/metadata.ts";
 import { machineOf } from "../../../../host/resources/machine.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
-import { NODES, PODS, POOLS, SERVES } from "../../../simulation/cluster.ts";
+import { NODES, PODS, POOLS, SERVES } from "../../../simulation/collections.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 
 /** As without a ConfigMap. */

@@ -24,7 +24,7 @@ import {
   POOLS,
   SERVES,
   SETS,
-} from "../../../simulation/cluster.ts";
+} from "../../../simulation/collections.ts";
 import { type Call, Machine, plainConf } from "../../../simulation/machine.ts";
 import type { Nic, Segment } from "../../../simulation/namespaces.ts";
 import { networkDirectory } from "../../../simulation/network-directory.ts";

@@ -8,7 +8,7 @@
 
 import { allocationLabels } from "../../../../host/resources/ip-allocation.ts";
 import { ALLOCATIONS } from "../../../fakes/memory-api-server.ts";
-import { PODS, SETS } from "../../../simulation/cluster.ts";
+import { PODS, SETS } from "../../../simulation/collections.ts";
 import { type CommandLine, type Scenario, testTranscripts } from "../../../world/transcript.ts";
 import { type ClusterShape, CommandedCluster, type PodShape } from "./cluster.ts";
 

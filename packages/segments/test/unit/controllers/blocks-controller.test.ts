@@ -8,7 +8,7 @@ import { EPOCH_MAP } from "../../../../../host/resources/registry-epoch.ts";
 import { ADMITS_ALL } from "../../../../../test/fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../../../../test/fakes/memory-api-server.ts";
 import { allocationObject, allocationSpec } from "../../../../../test/lab/cluster/objects.ts";
-import { SERVES } from "../../../../../test/simulation/cluster.ts";
+import { SERVES } from "../../../../../test/simulation/collections.ts";
 import { recordLog } from "../../../../../test/world/recorded-log.ts";
 import { RANGES_MAP } from "../../../blocks/own-ranges.ts";
 import { startBlocks } from "../../../controllers/blocks-controller.ts";

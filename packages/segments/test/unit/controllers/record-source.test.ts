@@ -6,7 +6,7 @@ import type { Controller } from "../../../../../host/controller/types.ts";
 import { EPOCH_MAP } from "../../../../../host/resources/registry-epoch.ts";
 import { ADMITS_ALL } from "../../../../../test/fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../../../../test/fakes/memory-api-server.ts";
-import { SERVES } from "../../../../../test/simulation/cluster.ts";
+import { SERVES } from "../../../../../test/simulation/collections.ts";
 import { recordLog } from "../../../../../test/world/recorded-log.ts";
 import { OwnRanges, RANGES_MAP } from "../../../blocks/own-ranges.ts";
 import { startBlocks } from "../../../controllers/blocks-controller.ts";
