@@ -96,6 +96,22 @@ async function notes(): Promise<string> {
   return items.map(({ reason, regarding, note }: KubeObject) => `${reason} ${regarding.name}: ${note}`).join("\n");
 }
 
+it.each([
+  [[{ ipv4: "db" }], ', field ipv4: found "db", want an IPv4 address'],
+  [{ "db-0": [{ ipv4: "10.6.0.50", ipv6: "10.6.0.50" }] }, ', field ipv6: found "10.6.0.50", want an IPv6 address'],
+  ["10.6.0.50", ': found "10.6.0.50", want a list such as [{"ipv4":"10.6.0.50"}]'],
+])("are refused at admission if they are none: %j", async (ips, wanted) => {
+  // As JSON has it.
+  const refusal = JSON.stringify(`annotation ipam.vendor.io/ips${wanted}`).slice(1, -1);
+  const refused = (attempt: Promise<unknown>) => expect(attempt).rejects.toThrow(refusal);
+  await refused(makeSet("db", 1, ips));
+  await refused(client.create(MACHINES, { ...machine("vm"), spec: { template: templateOf(ips) } }));
+  await refused(world.createPod({ name: "pod", node: "n1", annotations: { ips: JSON.stringify(ips) } }));
+  await makeSet("db", 0, [{ ipv4: "10.6.0.50", ipv6: "fd06::50" }]);
+  await refused(change({ template: templateOf(ips) }));
+  await change({ replicas: 1 });
+});
+
 const BOTH = { "db-0": [{ ipv4: "10.6.0.50" }], "db-1": [{ ipv4: "10.6.0.51" }] };
 
 it("are reserved with the workload, bound by its members, and free again when it names them no longer", {

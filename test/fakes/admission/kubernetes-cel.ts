@@ -69,6 +69,9 @@ const environment = new Environment({
   .registerOperator("net.CIDR == net.CIDR", (one: Cidr, other: Cidr) => `${one}` === `${other}`)
   .registerOperator("optional<dyn> == optional<dyn>", areEqual)
   .registerFunction("string.matchesRe2(string): bool", (text: string, pattern: string) => re2(pattern).test(text))
+  .registerFunction("string.findAll(string): list<string>", (text: string, pattern: string) => [
+    ...text.matchAll(new RegExp(pattern, "gu")).map(([found]) => found),
+  ])
   .registerFunction("string.replace(string, string): string", (text: string, from: string, to: string) =>
     text.replaceAll(from, to),
   );

@@ -200,8 +200,10 @@ describe("another release and namespace", () => {
     expect([...named].filter((user) => !users.includes(user))).toEqual([]);
     expect(named.size).toBe(3);
     const policies = objects.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
-    // The kinds are deleted by nobody without more ado, and a hub's members are accounts of other clusters.
-    const isOfAll = ({ metadata }: (typeof policies)[number]) => /-(?:kinds|range-members)$/.test(metadata.name);
+    // Anyone names addresses, the kinds are deleted by nobody without more ado, and a hub's members are accounts of
+    // other clusters.
+    const ofAll = /-(?:named-addresses|kinds|range-members)$/;
+    const isOfAll = ({ metadata }: (typeof policies)[number]) => ofAll.test(metadata.name);
     const narrow = policies.filter((each) => !isOfAll(each));
     const known = [...POLICIES, "tokens"].sort();
     expect(narrow.map(({ metadata: { name } }) => known.find((end) => name.endsWith(`-${end}`))).sort()).toEqual(known);
