@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { listOr, parsedText } from "../lib/schema.ts";
 import type { Family } from "../net/ip.ts";
+import { parseNicMac } from "../net/mac.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { boundedList, refuseRepeated } from "./fields/lists.ts";
 import { isDnsLabel, isDnsSubdomain, nameOrPattern, objectName } from "./fields/names.ts";
@@ -79,9 +80,11 @@ const routes = boundedList(route, MAX_POD_ROUTES, "routes").check(
 const addressOf = (family: Family) =>
   address.refine((ip) => ip.family === family, { error: `an IPv${family} address` }).optional();
 
+const nicMac = parsedText(parseNicMac, 'a MAC address of one NIC such as "02:00:0a:06:00:32"');
+
 const nicAddresses = boundedList(
   z
-    .strictObject({ interface: ifName.optional(), ipv4: addressOf(4), ipv6: addressOf(6) })
+    .strictObject({ interface: ifName.optional(), ipv4: addressOf(4), ipv6: addressOf(6), mac: nicMac.optional() })
     .refine(({ ipv4, ipv6 }) => ipv4 !== undefined || ipv6 !== undefined, { error: "ipv4, ipv6, or both" }),
   MAX_POD_NICS,
   "NICs",
@@ -114,7 +117,7 @@ export const POD_ANNOTATIONS = {
     format: "JSON",
     schema: listOr(nicAddresses, podAddresses),
     meaning:
-      'The [very addresses](fixed-addresses.md) of NICs, out of the selected pools: `[{"interface": "net1", "ipv4": "10.6.0.50", "ipv6": "fd00::50"}]`, without `interface` of the first NIC. In the template of several pods: an object of such lists by the pods\' names.',
+      'The [very addresses](fixed-addresses.md) of NICs, out of the selected pools: `[{"interface": "net1", "ipv4": "10.6.0.50", "ipv6": "fd00::50"}]`, without `interface` of the first NIC, and `mac` for the [MAC address](fixed-addresses.md#in-a-template). In the template of several pods: an object of such lists by the pods\' names.',
   },
   routes: {
     format: "JSON",

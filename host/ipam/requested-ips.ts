@@ -25,10 +25,15 @@ interface NamedNic {
   readonly firstNic: string;
 }
 
-/** Returns what the annotation `ips` requests for the NIC. */
-export function requestedByAnnotation(ips: PodAnnotations["ips"], { own, ifName, firstNic }: NamedNic): RequestedIp[] {
+/** Returns what the annotation `ips` says of the NIC. */
+export function findNamed(ips: PodAnnotations["ips"], { own, ifName, firstNic }: NamedNic) {
   const listed = ips instanceof Map ? own.names.flatMap((name) => ips.get(name) ?? []) : ips;
-  const nic = listed?.find((entry) => (entry.interface ?? firstNic) === ifName);
+  return listed?.find((entry) => (entry.interface ?? firstNic) === ifName);
+}
+
+/** Returns the addresses that it requests. */
+export function requestedByAnnotation(ips: PodAnnotations["ips"], named: NamedNic): RequestedIp[] {
+  const nic = findNamed(ips, named);
   const source = 'annotation "ipam.vendor.io/ips"' as const;
   return [nic?.ipv4, nic?.ipv6].flatMap((ip) => (ip === undefined ? [] : [{ ip, source }]));
 }

@@ -15,6 +15,12 @@ export function parseMac(text: string): Mac | undefined {
   return MAC.test(canonical) ? (canonical as Mac) : undefined;
 }
 
+/** Returns undefined for a group's address as well, which no NIC can have as its own. */
+export function parseNicMac(text: string): Mac | undefined {
+  const mac = parseMac(text);
+  return mac === undefined || Number.parseInt(mac, 16) % 2 === 1 || /^0[0:]*$/.test(mac) ? undefined : mac;
+}
+
 /** The address of a link of any kind. */
 export interface LinkAddress {
   /** Undefined for an address of another kind than Ethernet's, with 8 or 20 octets. */

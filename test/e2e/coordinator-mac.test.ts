@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { podManifest } from "../lab/manifests.ts";
 import { type ChainNode, ENTRY, MACVLAN, makeChainNode } from "../lab/netns/coordinator.ts";
 import type { LabPod, PodOptions } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
@@ -158,6 +159,30 @@ describe("a MAC address that the pod requests wins over podMACPrefix", () => {
     const log = await eventually(read, (text) => text.includes(line));
     expect(log.includes(line), `${line} in ${log.split("\n").slice(-4).join("\n")}`).toBe(true);
   }
+});
+
+describe("a MAC address that the annotation ips names", () => {
+  const MAC = "02:00:00:06:00:32";
+  const ANNOTATED = podManifest("shop", "annotated", { ips: [{ ipv4: "10.6.1.50", mac: MAC }] });
+
+  it.each([
+    ["without a prefix", ENTRY],
+    ["in place of the prefix", COORDINATOR],
+  ])("is the NIC's, %s, until its DEL", async (_, entry) => {
+    await node.agent.write("annotated.yaml", ANNOTATED);
+    await node.withPod("annotated", async (pod) => {
+      const network = `${NETWORK}-annotated`;
+      await node.define(network, [HOST_DEVICE, entry]);
+      await pod.attach(network);
+      expect([await pod.mac(), pod.address(4)]).toEqual([MAC, "10.6.1.50"]);
+      await pod.check(network);
+      await pod.netns.ip("link set eth0 address 02:00:00:00:00:99");
+      const outcome = await pod.coordinate("CHECK", network, { entry });
+      expect(outcome.stdout.details).toBe(`pod: ip link set eth0 address ${MAC}`);
+      await pod.detach(network);
+      await expectReturned();
+    });
+  });
 });
 
 describe("without a request the prefix applies", () => {

@@ -19,6 +19,7 @@ import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import { withoutForeignRoutes } from "../../coordinator/plan/plan-nics.ts";
 import { ignoreLaterChanges } from "../../coordinator/plan-check.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
+import { findNamed } from "../../ipam/requested-ips.ts";
 import { readFirstLinkNames } from "../../kernel/link-names.ts";
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { findLinkName } from "../../kernel/netlink/link/requests.ts";
@@ -30,6 +31,7 @@ import { diffPlan } from "../../plan/diff.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { LinkState, NamespaceState } from "../../plan/state.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
+import { ownNames } from "../../resources/reserved-ip.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
 import { pluginsOfNic } from "../request/nic-definition.ts";
 import type { AttachmentFacts } from "./attachments.ts";
@@ -65,9 +67,10 @@ function findRequestedMac(
   request: AttachRequest,
   link: LinkState,
   plugins: readonly PlacedEntry[],
+  named: Mac | undefined,
 ): { readonly mac: Mac; readonly by: string } | undefined {
   const { requested, found } = deps.answered.macOf(request) ?? {};
-  const own = requestedMac(request) ?? requested;
+  const own = requestedMac(request) ?? requested ?? named;
   if (own !== undefined) return { mac: own, by: "the pod" };
   const defined = findMac(plugins);
   if (defined !== undefined) return { mac: defined.mac, by: `the plugin "${defined.type}" of the network` };
@@ -85,22 +88,25 @@ function demandMac(
   context: AttachContext,
   request: AttachRequest,
   link: LinkState,
-  { addresses, subject, reported }: MacQuestion,
+  { addresses, subject, named, reported }: MacQuestion,
 ): { readonly mac?: Mac | undefined; readonly warnings: readonly string[] } {
   const { conf, deps } = context;
   const { podMACPrefix: prefix } = conf;
   const { command, ifName, containerId, netConf } = request;
-  if (prefix === "") return { warnings: [] };
+  if (prefix === "" && named === undefined) return { warnings: [] };
   if (reported !== undefined) return { mac: reported, warnings: [] };
   const plugins = pluginsOfNic(deps.definitions, { ifName, network: netConf.name, pod: subject });
   if (command === "CHECK") {
     const isOurs = hasFormerMac(link, { pair: nameVeth(containerId), ifName });
     const isJudged = isOurs && findMac(plugins) === undefined && !takesMac(plugins);
-    return { mac: isJudged ? planMac(prefix, link, addresses) : undefined, warnings: [] };
+    return {
+      mac: isJudged ? planMac(prefix, link, addresses, requestedMac(request) ?? named) : undefined,
+      warnings: [],
+    };
   }
-  const requested = findRequestedMac(context, request, link, plugins);
+  const requested = findRequestedMac(context, request, link, plugins, named);
   const mac = planMac(prefix, link, addresses, requested?.mac);
-  if (requested === undefined) return { mac, warnings: [] };
+  if (requested === undefined || prefix === "") return { mac, warnings: [] };
   const text = `podMACPrefix "${prefix}" is not applied to interface "${ifName}": ${requested.by} requests the MAC address ${requested.mac}`;
   return { mac, warnings: [text] };
 }
@@ -108,6 +114,8 @@ function demandMac(
 interface MacQuestion {
   readonly addresses: readonly Ip[];
   readonly subject: PodIdentity["subject"];
+  /** By the annotation `ips`. */
+  readonly named: Mac | undefined;
   readonly reported: Mac | undefined;
 }
 
@@ -125,7 +133,7 @@ export function decide(
 ): Decision | undefined {
   const { deps, conf, networks } = context;
   const { containerId, ifName, netConf } = request;
-  const { owner, namespace, name, subject } = facts.pod;
+  const { owner, namespace, name, subject, workload } = facts.pod;
   const found = observePod(pod, ifName, conf.podDefaultCniNic);
   const observed = request.command === "CHECK" ? withoutForeignRoutes(found, conf.podDefaultCniNic, ifName) : found;
   const network = netConf.name;
@@ -136,7 +144,9 @@ export function decide(
   const addresses = addressesOf(prevResult, ifName);
   const known = knownAddresses(addresses, observed);
   const link = observed.links.find((each) => each.name === ifName);
-  const demand = link && demandMac(context, request, link, { addresses, subject, reported: reportedMac });
+  const own = ownNames(namespace, name, workload?.member);
+  const named = findNamed(subject?.annotations.ips, { own, ifName, firstNic: first })?.mac;
+  const demand = link && demandMac(context, request, link, { addresses, subject, named, reported: reportedMac });
   const current: PlanInput = {
     conf,
     mode: mode.mode,

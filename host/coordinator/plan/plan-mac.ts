@@ -3,22 +3,25 @@
  * address.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { IPS_ANNOTATION } from "../../config/annotations.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Ip } from "../../net/ip.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
 import type { LinkState } from "../../plan/state.ts";
 
 /**
- * Returns `requested` if the pod requests a MAC, else that of the prefix; undefined without a prefix. Throws CniError
- * 106 for a link that cannot have a MAC of its own, or has no address.
+ * Returns `requested` if the pod requests a MAC, else that of the prefix; undefined without either. Throws CniError 106
+ * for a link that cannot have a MAC of its own, or has no address.
  */
 export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[], requested?: Mac): Mac | undefined {
-  if (prefix === "") return undefined;
+  if (prefix === "" && requested === undefined) return undefined;
   if (link.kind === "ipvlan" || link.mac === undefined) {
     const what = link.kind === "" ? "has no MAC address" : `is of kind ${link.kind}, which has none of its own`;
+    const [name, value] =
+      prefix === "" ? [`mac of annotation "${IPS_ANNOTATION}"`, requested] : ["podMACPrefix", prefix];
     throw new CniError(
       ErrorCode.InterfaceRefused,
-      `podMACPrefix "${prefix}" cannot be applied to interface "${link.name}": it ${what}; remove podMACPrefix, or use macvlan`,
+      `${name} "${value}" cannot be applied to interface "${link.name}": it ${what}; remove ${name}, or use macvlan`,
     );
   }
   if (requested !== undefined) return requested;

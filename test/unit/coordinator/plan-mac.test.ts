@@ -23,6 +23,12 @@ describe("the MAC address is the prefix and four octets of the address", () => {
     expect(() => planMac("0a:1b", link("ipvlan"), ips("10.6.0.200"), requested)).toThrow("which has none of its own");
   });
 
+  it("also without a prefix", () => {
+    const requested = parseMac("02:42:ac:11:00:09");
+    expect(planMac("", link("macvlan"), ips("10.6.0.200"), requested)).toBe(requested);
+    expect(() => planMac("", link("ipvlan"), [], requested)).toThrow('mac of annotation "ipam.vendor.io/ips" "02:42');
+  });
+
   it("and nothing without a prefix, whatever the NIC is", () =>
     expect(planMac("", link("ipvlan"), [])).toBe(undefined));
 });
