@@ -52,6 +52,11 @@ export class CniError extends Error {
   }
 }
 
+/** Throws what refuses an interface, code 106. */
+export function refuseInterface(text: string): never {
+  throw new CniError(ErrorCode.InterfaceRefused, text);
+}
+
 /** Returns the JSON value of CNI 1.1 §"Error", in the version of the caller's configuration. */
 export function formatCniError(error: CniError, cniVersion: string): Record<string, unknown> {
   return {

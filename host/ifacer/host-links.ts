@@ -1,10 +1,10 @@
 /** The links that planners find on the node, and their refusals, which are thrown before anything is changed. */
-import { CniError, ErrorCode } from "../cni/error.ts";
+import { refuseInterface } from "../cni/error.ts";
 import { findClosest } from "../lib/closest.ts";
 import type { LinkState, NamespaceState } from "../plan/state.ts";
 
 export function refuse(text: string): never {
-  throw new CniError(ErrorCode.InterfaceRefused, text);
+  refuseInterface(text);
 }
 
 export function findLink({ links }: NamespaceState, name: string): LinkState | undefined {

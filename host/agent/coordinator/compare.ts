@@ -4,7 +4,7 @@
  * Effects: changes both namespaces, or the node's alone.
  */
 
-import { CniError, ErrorCode } from "../../cni/error.ts";
+import { CniError, ErrorCode, refuseInterface } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import { isRoutable } from "../../coordinator/plan/address-policy.ts";
 import { selectNodeRepairs, selectPodUpdates } from "../../coordinator/plan/node-repairs.ts";
@@ -54,7 +54,7 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   // A route or rule that was just restored may lead elsewhere, too.
   const { input } = (operations.length > 0 ? decideNow() : decision) ?? {};
   const detour = input && findDetour(host, pod, input);
-  if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
+  if (detour !== undefined) refuseInterface(detour);
   return operations;
 }
 
@@ -69,7 +69,7 @@ async function tellPod(
     await applyOperations(updates, { pod, host }, { faults });
   } catch (error) {
     // The pod may have caused that.
-    throw new CniError(ErrorCode.InterfaceRefused, `The pod does not know the node's addresses: ${messageOf(error)}`);
+    refuseInterface(`The pod does not know the node's addresses: ${messageOf(error)}`);
   }
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
   log.info({ ...about, operations: updates.map(formatOperation) }, "Told of the node's addresses");
@@ -152,8 +152,7 @@ function requireOwnNamespace(request: AttachRequest, { addresses, observed }: Pl
   const missing = findMissing(observed.pod, request, addresses);
   if (missing === undefined && addresses.length > 0) return;
   const what = missing === undefined ? "an address of the attachment" : formatIp(missing);
-  throw new CniError(
-    ErrorCode.InterfaceRefused,
+  refuseInterface(
     `Interface "${ifName}" in ${netns} does not have ${what}, so another pod may have that namespace by now, and nothing was changed; restart the pod`,
   );
 }
@@ -167,7 +166,7 @@ function macOf({ netConf: { prevResult }, ifName }: AttachRequest): Mac | undefi
 export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
   const { operations, detour } = await compareAttachment(context, request, macOf(request));
   const lines = operations.map(formatOperation);
-  if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
+  if (detour !== undefined) refuseInterface(detour);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(

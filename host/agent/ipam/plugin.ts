@@ -1,5 +1,5 @@
 /** The plugin `berth`: the verbs of CNI over the registry. */
-import { CniError, ErrorCode } from "../../cni/error.ts";
+import { CniError, ErrorCode, refuseInterface } from "../../cni/error.ts";
 import { type AttachRequest, type DetachRequest, decodePodArgs, type NodeRequest } from "../../cni/request.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
@@ -216,11 +216,11 @@ function compareGateways({ netConf }: AttachRequest, held: readonly Allocation[]
 function compareLink({ netns, ifName }: AttachRequest, held: readonly Allocation[]): void {
   const link = observeLink(netns, ifName);
   if (link === undefined) {
-    throw new CniError(ErrorCode.InterfaceRefused, `Interface "${ifName}" is missing in ${netns}`);
+    refuseInterface(`Interface "${ifName}" is missing in ${netns}`);
   }
   const missing = held.find(({ ip }) => !link.addresses.some((address) => equalIp(address.ip, ip)));
   if (missing !== undefined) {
     const text = `Interface "${ifName}" in ${netns} lacks its address ${formatIp(missing.ip)}/${missing.prefixLength}`;
-    throw new CniError(ErrorCode.InterfaceRefused, text);
+    refuseInterface(text);
   }
 }

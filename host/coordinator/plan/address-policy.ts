@@ -2,7 +2,7 @@
  * Decides which addresses of a pod get routes on the node. Tenants write network definitions, with any IPAM plugin,
  * and the node prefers the route to a pod's address over all of its other routes.
  */
-import { CniError, ErrorCode } from "../../cni/error.ts";
+import { CniError, ErrorCode, refuseInterface } from "../../cni/error.ts";
 import { IFA_F_PERMANENT } from "../../kernel/netlink/address/constants.ts";
 import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, formatIp, type Ip, isIpv4Mapped } from "../../net/ip.ts";
@@ -46,8 +46,7 @@ export function requireFreeVethName({ observed, pair }: PlanInput): void {
   const found = observed.host.links.find(({ name }) => name === pair.host.name);
   if (found === undefined || found.mac === pair.host.mac) return;
   const owner = found.alias === "" ? "" : ` (${JSON.stringify(found.alias)})`;
-  throw new CniError(
-    ErrorCode.InterfaceRefused,
+  refuseInterface(
     `Link "${found.name}"${owner} of the node has the name of this container's veth but is not its own; rename it, or recreate the pod`,
   );
 }
@@ -60,8 +59,7 @@ export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): 
   const { ifName, observed } = situation;
   const count = observed.pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).length;
   if (Math.max(count, ips.length) > MAX_POD_ADDRESSES) {
-    throw new CniError(
-      ErrorCode.InterfaceRefused,
+    refuseInterface(
       `The pod of interface "${ifName}" has ${Math.max(count, ips.length)} addresses, each of which needs a route on the node; ` +
         `a pod may have at most ${MAX_POD_ADDRESSES}`,
     );
@@ -103,8 +101,7 @@ export function selectRoutable(
   if (routable === undefined) return { ips: all, warnings: [] };
   const forbidden = addresses.find((ip) => !isRoutable(ip, routable));
   if (forbidden !== undefined) {
-    throw new CniError(
-      ErrorCode.InterfaceRefused,
+    refuseInterface(
       `Interface "${ifName}" has address ${formatIp(forbidden)}, which Berth did not allocate, and the node would send its own ` +
         'traffic for that address to the pod; use the IPAM plugin "berth", or add the network of the address to "hostRouteCIDR" of vendor-conf',
     );

@@ -1,5 +1,5 @@
 /** Decides whether a NIC belongs to an underlay or an overlay pod (docs/develop/coordinator.md). */
-import { CniError, ErrorCode } from "../../cni/error.ts";
+import { refuseInterface } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 import { POD_VETH } from "./constants.ts";
@@ -53,10 +53,6 @@ function findUnderlayReason({ conf, pod }: Pick<ModeInput, "conf" | "pod">): str
     : undefined;
 }
 
-function refuse(text: string): never {
-  throw new CniError(ErrorCode.InterfaceRefused, text);
-}
-
 /** Throws CniError 106 for a mode that cannot work, and names the interface and the definition to change. */
 function requirePossible({ mode }: Mode, question: ModeInput): void {
   const { conf, ifName, network, pod } = question;
@@ -65,32 +61,30 @@ function requirePossible({ mode }: Mode, question: ModeInput): void {
   const links = pod.links.map(({ name }) => name);
   const hasPair = links.includes(POD_VETH);
   if (!links.includes(ifName))
-    refuse(`Interface "${ifName}" does not exist in the pod; put the coordinator after the main plugin in "plugins"`);
-  if (mode === "overlay" && isFirst) {
-    refuse(
+    refuseInterface(
+      `Interface "${ifName}" does not exist in the pod; put the coordinator after the main plugin in "plugins"`,
+    );
+  if (mode === "overlay" && isFirst)
+    refuseInterface(
       `Interface "${ifName}" is the pod's first NIC, which cannot be overlay: ` +
         `set "mode" of network "${network}" to "underlay" or "auto", or remove the coordinator from it`,
     );
-  }
-  if (mode === "overlay" && hasPair) {
-    refuse(
+  if (mode === "overlay" && hasPair)
+    refuseInterface(
       `Interface "${ifName}" is overlay, but the pod has "${POD_VETH}", so its first NIC is underlay: ` +
         `set "mode" of network "${network}" to "underlay" or "auto"`,
     );
-  }
   const why = mode === "overlay" ? findUnderlayReason({ conf, pod }) : undefined;
-  if (why !== undefined) {
-    refuse(
+  if (why !== undefined)
+    refuseInterface(
       `Interface "${ifName}" is overlay, but the pod's first NIC is underlay: ${why}. ` +
         `Set "mode" of network "${network}" to "underlay" or "auto", and give the network of "${first}" a coordinator`,
     );
-  }
-  if (mode === "overlay" && !links.includes(first)) {
-    refuse(
+  if (mode === "overlay" && !links.includes(first))
+    refuseInterface(
       `Interface "${ifName}" is overlay, but the pod has no first NIC "${first}": ` +
         `set "podDefaultCniNic" of network "${network}" to the name of the first NIC (the pod has ${links.join(", ")})`,
     );
-  }
 }
 
 /** Returns the mode; undefined for `disable`. Throws CniError 106 for a mode that cannot work. */

@@ -3,7 +3,7 @@
  * node stay until the path itself is removed: definitions of different networks may name different networks behind
  * the node. A NIC is responsible only for the families of its addresses.
  */
-import { CniError, ErrorCode } from "../../cni/error.ts";
+import { refuseInterface } from "../../cni/error.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
@@ -118,8 +118,7 @@ function withoutLinkLocal({ links, sysctls }: NamespaceState, ends: readonly str
 function requireOwnPair({ pair, observed }: PlanInput): void {
   const found = observed.pod.links.find(({ name }) => name === POD_VETH);
   if (found === undefined || found.mac === pair.pod.mac) return;
-  throw new CniError(
-    ErrorCode.InterfaceRefused,
+  refuseInterface(
     `Interface "${POD_VETH}" of the pod was not created by Berth (${found.mac ?? "no MAC address"}); ` +
       "configure the plugin that created it to use another name",
   );

@@ -2,7 +2,7 @@
  * The MAC address of a NIC with a fixed prefix (podMACPrefix): two octets of the configuration, four of the NIC's
  * address.
  */
-import { CniError, ErrorCode } from "../../cni/error.ts";
+import { refuseInterface } from "../../cni/error.ts";
 import { IPS_ANNOTATION } from "../../config/annotations.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Ip } from "../../net/ip.ts";
@@ -19,17 +19,16 @@ export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[
     const what = link.kind === "" ? "has no MAC address" : `is of kind ${link.kind}, which has none of its own`;
     const [name, value] =
       prefix === "" ? [`mac of annotation "${IPS_ANNOTATION}"`, requested] : ["podMACPrefix", prefix];
-    throw new CniError(
-      ErrorCode.InterfaceRefused,
+    refuseInterface(
       `${name} "${value}" cannot be applied to interface "${link.name}": it ${what}; remove ${name}, or use macvlan`,
     );
   }
   if (requested !== undefined) return requested;
   const ip = addresses.find(({ family }) => family === 4) ?? addresses[0];
-  if (ip === undefined) {
-    const text = `podMACPrefix "${prefix}" cannot be applied to interface "${link.name}": it has no IP address to derive a MAC address from`;
-    throw new CniError(ErrorCode.InterfaceRefused, text);
-  }
+  if (ip === undefined)
+    refuseInterface(
+      `podMACPrefix "${prefix}" cannot be applied to interface "${link.name}": it has no IP address to derive a MAC address from`,
+    );
   return macOfAddress(prefix, ip);
 }
 

@@ -3,7 +3,7 @@
  * node by their own NICs, nor the node them, so a veth pair connects them. The first NIC of an overlay pod already
  * leads to the node.
  */
-import { CniError, ErrorCode } from "../../cni/error.ts";
+import { refuseInterface } from "../../cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
 import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { FIB_RULE_INVERT } from "../../kernel/netlink/rule/constants.ts";
@@ -293,16 +293,14 @@ export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): vo
   if (tables.has(table)) return;
   const foreign = observed.host.routes.find((route) => route.table === table && route.protocol !== BERTH_PROTOCOL);
   if (foreign !== undefined) {
-    throw new CniError(
-      ErrorCode.InterfaceRefused,
+    refuseInterface(
       `hostRuleTable ${table}: the node's table contains a route that Berth did not create (${formatRoute(foreign)}), ` +
         "and all of the node's traffic would be looked up there; use a table that nothing else uses, or remove the route",
     );
   }
   // Even if tenants use up the limit, the cluster's own table remains available.
   if (tables.size >= MAX_HOST_TABLES && !isClusters) {
-    throw new CniError(
-      ErrorCode.InterfaceRefused,
+    refuseInterface(
       `hostRuleTable ${table}: network definitions already use ${tables.size} tables on this node (${[...tables].join(", ")}), ` +
         `the maximum; use one of them`,
     );

@@ -2,7 +2,7 @@
  * Which routing tables of a pod are Berth's, and which are free. A table with routes of other software, or to which
  * its rules point, is not free: plugins such as `sbr` take tables in the same range.
  */
-import { CniError, ErrorCode } from "../../cni/error.ts";
+import { refuseInterface } from "../../cni/error.ts";
 import { RT_TABLE_MAIN, RTPROT_KERNEL } from "../../kernel/netlink/route/constants.ts";
 import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
@@ -94,8 +94,7 @@ export class NicTables {
 }
 
 function refuse(what: string, first: number): never {
-  throw new CniError(
-    ErrorCode.InterfaceRefused,
+  refuseInterface(
     `No routing table of the pod is free for ${what}: all from ${first} to ${LAST_NIC_TABLE} are in use; ` +
       "attach fewer NICs, or give the other plugins of the pod tables outside of this range",
   );
