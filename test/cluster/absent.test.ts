@@ -25,6 +25,7 @@ const ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpoli
 const FIRST = "10.6.0.3";
 /** The pool's first address. */
 const OF_A_NODE = "10.6.0.1";
+const [OWNED, OF_A_SERVICE, OF_A_MEMBER] = ["10.6.0.4", "10.6.0.5", "10.6.0.6"];
 const PATHS: Readonly<Record<string, string>> = {
   "vendor-conf": objects.SETTINGS,
   "berth-registry": REGISTRY,
@@ -33,6 +34,10 @@ const PATHS: Readonly<Record<string, string>> = {
   ReservedIP: `${objects.BERTH}/reservedips/router`,
   IPAllocation: `${objects.ALLOCATIONS}/${FIRST}`,
   "record of a Node": `${objects.ALLOCATIONS}/${OF_A_NODE}`,
+  "record of a Service": `${objects.ALLOCATIONS}/${OF_A_SERVICE}`,
+  "record of a member": `${objects.ALLOCATIONS}/${OF_A_MEMBER}`,
+  reservation: `${objects.BERTH}/reservedips/owned`,
+  Service: `${objects.NAMESPACES}/shop/services/front`,
   definition: "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions/evil",
   Node: `${objects.NODES}/n1`,
   Lease: `/apis/coordination.k8s.io/v1/namespaces/${objects.SYSTEM}/leases/berth-controller`,
@@ -74,17 +79,33 @@ async function open(never?: string): Promise<void> {
   if (never !== undefined && never !== COORDINATOR) await world.create("Coordinator", "default", {});
   const addresses = [{ type: "InternalIP", address: OF_A_NODE }];
   await world.client.patch(`${objects.NODES}/n3/status`, { status: { addresses } });
+  await world.create("ReservedIP", "owned", { ips: [OWNED], owner: { namespace: "shop", name: "later" } });
+  const service = { apiVersion: "v1", kind: "Service", metadata: { name: "front" }, spec: { ports: [{ port: 80 }] } };
+  await world.client.create(`${objects.NAMESPACES}/shop/services`, {
+    ...service,
+    spec: { ...service.spec, type: "LoadBalancer" },
+  });
+  await world.client.patch(`${PATHS.Service}/status`, {
+    status: { loadBalancer: { ingress: [{ ip: OF_A_SERVICE }] } },
+  });
   certificates = await installCertificates(world, "metrics.enabled=true");
   if (never !== undefined) await remove(never);
   await Promise.all(["n1", "n2"].map((name) => world.addNode(name)));
   if (never !== undefined) return;
   await lead();
-  await until(
-    "the Node's address is recorded",
-    async () => (await world.read("ipallocations", OF_A_NODE)) !== undefined,
-  );
+  const stateOf = async (ip: string) => (await world.read("ipallocations", ip))?.spec.state;
+  for (const ip of [OF_A_NODE, OF_A_SERVICE])
+    await until("another's address is recorded", async () => (await stateOf(ip)) === "Kept");
   await until("the settings are kept", async () => (await settings()).includes("closed"));
   expect(await attach("n1")).toBe(FIRST);
+  const { namespace: _, ...owner } = await objects.createWorkload(world.client, "StatefulSet", "kept", { replicas: 1 });
+  const annotations = { ...BY_HAND.annotations, ips: [{ ipv4: OF_A_MEMBER }] };
+  const member = await world.createPod({ name: "kept-0", node: "n2", owner, annotations });
+  const { runtime } = world.node("n2");
+  expect((await runtime.attach(member)).addresses).toEqual([OF_A_MEMBER]);
+  await runtime.detach(member);
+  await world.deletePod(member);
+  await until("the member's address is kept", async () => (await stateOf(OF_A_MEMBER)) === "Kept");
   for (const path of Object.values(PATHS)) firsts.set(path, await world.client.get(path));
 }
 
@@ -112,7 +133,7 @@ async function attach(node: string, of: Partial<objects.PodSpec> = BY_HAND): Pro
   const { addresses, refusal } = await world.node(node).runtime.attach(pod, { limitMs: 30_000 });
   const address = addresses.join() || refusal;
   expect(address).toMatch(/^10\.[67]\.0\./);
-  expect([OF_A_NODE, RESERVED, ...given]).not.toContain(address);
+  expect([RESERVED, OWNED, OF_A_NODE, OF_A_SERVICE, OF_A_MEMBER, ...given]).not.toContain(address);
   given.add(address);
   return address;
 }
@@ -171,10 +192,20 @@ const CELLS = rows`
   policy, deleted => berth-agent-creates is not in force
   record of a Node, deleted => nothing
   record of a Node, restored => nothing
+  record of a Service, deleted => nothing
+  Service, without status => nothing
   IPPool, emptied => refused
   IPPool, without status => nothing
   IPPool, malformed status => refused
   IPPool, restored => nothing
+  record of a Service, restored => nothing
+  record of a member, emptied => refused
+  record of a member, restored => nothing
+  Service, deleted and made again => nothing
+  Service, restored => nothing
+  reservation, without status => nothing
+  reservation, emptied => refused
+  reservation, restored => nothing
   ReservedIP, deleted and made again => nothing
   ReservedIP, emptied => refused
   ReservedIP, without status => nothing
@@ -237,6 +268,7 @@ async function see(what: string, path: string, act: (first: KubeObject) => Promi
 
 async function putBack(path: string, first: KubeObject): Promise<void> {
   await world.client.apply(path, copyOf(first));
+  if (path === PATHS.Service) await replace(world.client, path, { status: first.status }, "/status");
   await expect.poll(settings, PATIENCE).toContain("closed");
   await expect.poll(problems, PATIENCE).not.toMatch(/missing|vendor-conf|not in force|Renewing/);
 }
@@ -244,7 +276,12 @@ async function putBack(path: string, first: KubeObject): Promise<void> {
 it.each(ofRun(CELLS, (_, at) => at < SHORT))("%s => %s", { timeout: 120_000 }, async (cell, said) => {
   const [what = "", verb = ""] = cell.split(", ");
   const path = PATHS[what] ?? "";
-  const { before, isRefused } = await see(cell, path, async (first) => VERBS[verb]?.(world.client, path, first), said);
+  const act = async (first: KubeObject) => {
+    await VERBS[verb]?.(world.client, path, first);
+    // An agent that has not met it may claim the address until the controller has made the record again.
+    if (what.startsWith("record of a") && verb === "deleted") await vi.waitFor(() => world.client.get(path), PATIENCE);
+  };
+  const { before, isRefused } = await see(cell, path, act, said);
   if (what === "vendor-conf") {
     await world.node("n1").agent.kill("SIGKILL");
     await world.node("n1").agent.start();
