@@ -291,7 +291,7 @@ export interface Maintenance {
 }
 
 interface MaintenanceDeps {
-  readonly registry: Registry;
+  readonly registry: Pick<Registry, "expire">;
   readonly spool: Pick<Spool, "drain">;
   /** Probes the quarantined addresses that are due. */
   readonly probeQuarantined: () => Promise<void>;

@@ -1,26 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { EXPIRE_INTERVAL_MS, SPOOL_INTERVAL_MS, startMaintenance } from "../../../host/agent/agent.ts";
-import type { Spool } from "../../../host/agent/server/spool.ts";
-import type { Registry } from "../../../host/registry/registry.ts";
 import { recordLog } from "../../world/recorded-log.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Starts a maintenance whose work fails with these errors, one after the other; "" is success. */
-function start(failures: string[] = [], probe = async (begin: () => void): Promise<void> => begin()) {
+function start(probe = async (begin: () => void): Promise<void> => begin()) {
   const calls: string[] = [];
-  const work = async (what: string): Promise<never> => {
-    calls.push(what);
-    const failure = what === "expire" ? failures.shift() : undefined;
-    if (failure) throw new Error(failure);
-    return undefined as never;
-  };
-  const registry: Pick<Registry, "expire"> = { expire: () => work("expire") };
-  const spool: Pick<Spool, "drain"> = { drain: () => work("drain") };
   const { log, lines } = recordLog();
   const maintenance = startMaintenance({
-    ...{ registry: registry as Registry, spool: spool as Spool, log },
+    registry: { expire: async () => void calls.push("expire") },
+    spool: { drain: async () => void calls.push("drain") },
+    log,
     probeQuarantined: () => probe(() => calls.push("probe")),
   });
   return { maintenance, calls, lines };
@@ -39,7 +30,7 @@ describe("the maintenance", () => {
 
   it("probes again only when the last probes have ended, whether or not they failed", async () => {
     const ends: { resolve: () => void; reject: (error: Error) => void }[] = [];
-    const { maintenance, calls, lines } = start([], (begin) => {
+    const { maintenance, calls, lines } = start((begin) => {
       begin();
       return new Promise((resolve, reject) => ends.push({ resolve, reject }));
     });
