@@ -14,17 +14,19 @@ import { patchIfSame } from "../../host/controller/patch.ts";
 import { startReconciling } from "../../host/controller/reconcile-loop.ts";
 import type { Caches, Claimant, ControllerDeps, StartController } from "../../host/controller/types.ts";
 import { selectPools } from "../../host/ipam/selection.ts";
-import { isConflict } from "../../host/kubernetes/kube-api.ts";
+import { isConflict, isOutdated } from "../../host/kubernetes/kube-api.ts";
 import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
 import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
+import { orElse } from "../../host/lib/try-or.ts";
 import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
 import { AllocationObjects } from "../../host/registry/kubernetes/allocation-objects.ts";
-import { NO_NODE } from "../../host/resources/ip-allocation.ts";
+import { allocationName, NO_NODE } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { findExclusion, type PoolSurroundings } from "../../host/resources/locate-address.ts";
 import { NONE_OCCUPIED } from "../../host/resources/occupied-ips.ts";
 import { type Kept, openMetallb } from "./metallb.ts";
 import { type AddressPlan, type AddressWorld, planAddress, type ServiceRecord } from "./plan-address.ts";
+import { Questions } from "./questions.ts";
 import { type BalancedService, IPS_ANNOTATION, POOL_ANNOTATION, readBalanced } from "./service.ts";
 
 /** Shortest time between two passes: milliseconds. */
@@ -52,23 +54,25 @@ export const startLoadBalancers =
     });
     const metallb = metallbNamespace === undefined ? undefined : openMetallb(deps, metallbNamespace, wake);
     const made: Made = new Map();
+    const questions = new Questions(caches, deps.clock.nowMs);
     const objects = new AllocationObjects(deps.api);
     const work = async (): Promise<number | undefined> => {
       if (!services.isSynced || !hasEveryRecord(caches)) return undefined;
       const all = [...services.items.values()];
       const view = viewOf(caches, made);
+      view.records.push(...questions.begin(new Set(all.map(({ uid }) => uid))));
       const refusals = new RefusalsOf();
       const assigned: Assigned[] = [];
       // One after the other, since each sees what the ones before have claimed.
       for (const service of all) {
-        const found = await refusals.attempt(() => assign({ ...deps, objects, made, view }, service, all));
+        const found = await refusals.attempt(() => assign({ ...deps, objects, made, questions, view }, service, all));
         assigned.push(found ?? { service, ips: undefined, refusal: undefined, dueMs: undefined });
       }
       const kept = (await metallb?.keep(assigned.flatMap((each) => announced(each, view)))) ?? "kept";
       if (kept === "outdated") return BALANCERS_REST_MS;
       let nextMs: number | undefined;
       for (const each of assigned) {
-        const dueMs = await refusals.attempt(() => tell(deps, each, kept));
+        const dueMs = await refusals.attempt(() => tell({ ...deps, questions }, each, kept));
         if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
       }
       return refusals.require(nextMs);
@@ -99,8 +103,11 @@ export const startLoadBalancers =
 interface ServeDeps extends Pick<ControllerDeps, "api" | "caches" | "events" | "clock" | "log" | "leading"> {
   readonly objects: AllocationObjects;
   readonly made: Made;
+  readonly questions: Questions;
   readonly view: View;
 }
+
+type TellDeps = ControllerDeps & Pick<ServeDeps, "questions">;
 
 interface Assigned {
   readonly service: BalancedService;
@@ -118,7 +125,7 @@ async function assign(deps: ServeDeps, service: BalancedService, all: readonly B
   const isRefused = refusal !== undefined && (service.needsAll || plans[0]?.kind === "refused");
   const wanted = isRefused ? [] : plans.filter((plan) => plan.kind !== "refused");
   for (const plan of wanted)
-    if (plan.kind === "claim" && !(await claim(deps, service, plan)))
+    if (!(await (plan.kind === "claim" ? claim(deps, service, plan) : confirm(deps, service, plan.ip))))
       return { service, ips: undefined, refusal: undefined, dueMs: BALANCERS_REST_MS };
   const dueMs = refusal && REFUSED_RETRY_MS;
   if (!isRefused) return { service, ips: wanted.map(({ ip }) => formatIp(ip)), refusal: undefined, dueMs };
@@ -136,7 +143,7 @@ function announced({ service: { ingress, namespace }, ips = [] }: Assigned, { re
 }
 
 /** Returns when it is to be looked at again: milliseconds; undefined if it has what it wants. */
-async function tell(deps: ControllerDeps, { service, ips, refusal, dueMs }: Assigned, kept: Exclude<Kept, "outdated">) {
+async function tell(deps: TellDeps, { service, ips, refusal, dueMs }: Assigned, kept: Exclude<Kept, "outdated">) {
   if (ips === undefined) return dueMs;
   const told = ips.filter((text) => service.ingress.includes(text));
   const isHeld = kept !== "kept" && told.length < ips.length;
@@ -174,6 +181,7 @@ function worldOf(
   return {
     ...{ records, services },
     isTaken: (name) => items.has(name) || made.has(name),
+    macOf: (name) => items.get(name)?.spec.quarantine?.mac || undefined,
     exclusionOf: (pool, ip) => findExclusion(ip, pool, around),
     isClaimed: (ip) => claimed.has(formatIp(ip)),
   };
@@ -230,42 +238,72 @@ function poolsFor(caches: Caches, service: BalancedService, family: Family): rea
   }
 }
 
-/** Returns false if another was faster: the next pass chooses another address. */
+/**
+ * Returns false if the address has to be probed first, or another was faster: the next pass looks again, or chooses
+ * another address. What its status says it has had before.
+ */
 async function claim(
-  { objects, caches, clock, log, leading, made, view }: ServeDeps,
+  { objects, caches, clock, log, leading, made, questions, view }: ServeDeps,
   service: BalancedService,
-  { ip, pool }: Extract<AddressPlan, { kind: "claim" }>,
+  { ip, pool }: Pick<Extract<AddressPlan, { kind: "claim" }>, "ip" | "pool">,
 ) {
-  const spec = { ...recordOf(service, ip, pool), since: clock.now().toISOString() };
+  const record = { ...recordOf(service, ip, pool), since: clock.now().toISOString() };
+  const isKnown = questions.find(ip) !== undefined || service.ingress.includes(formatIp(ip));
+  const question = isKnown ? undefined : questions.ask(record, pool);
+  const spec = question ?? record;
   try {
     const object = await objects.create(spec, { lane: "background", signal: leading }, () => {});
-    view.records.push(object.spec);
     // The watch may be faster than the answer.
     if (!caches.allocations.items.has(object.name)) made.set(object.name, object);
+    view.records.push(record);
+    if (question !== undefined) return false;
+    questions.end(ip, isKnown);
     log.info(
       { address: formatIp(ip), pool: pool.name },
       `Service ${service.namespace}/${service.name} gets an address`,
     );
     return true;
   } catch (error) {
+    if (question !== undefined) questions.end(ip, true);
     if (!isConflict(error)) throw error;
     return false;
   }
 }
 
+/** Returns whether the Service, which is to hold the address, may be told it: it was probed, or cannot be. */
+async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promise<boolean> {
+  const { objects, caches, clock, made, questions, leading: signal } = deps;
+  const question = questions.find(ip);
+  if (question === undefined) return true;
+  if (question.workload.uid !== service.uid) return false;
+  const { pool } = question;
+  const name = allocationName(ip, pool.spec.addressSpace);
+  const { spec } = caches.allocations.items.get(name) ?? made.get(name) ?? {};
+  // The agent has found it silent.
+  if (spec === undefined) return claim(deps, service, { ip, pool });
+  const isGiven = spec.workload?.uid === service.uid;
+  if (isGiven || spec.state !== "Quarantined" || spec.quarantine?.mac !== "") questions.end(ip, !isGiven);
+  else if (clock.nowMs() > question.untilMs) {
+    const object = await objects.get(name, { lane: "background", signal });
+    if (object?.spec.state !== "Quarantined") return false;
+    const record = { ...recordOf(service, ip, pool), since: clock.now().toISOString() };
+    await objects.replace(record, object, { lane: "background", signal }).catch(orElse(isOutdated, undefined));
+  }
+  return isGiven;
+}
+
 /** Writes the status if it says something else. Returns false if the Service has changed since. */
-async function report(
-  deps: ControllerDeps,
-  service: BalancedService,
-  ips: readonly string[],
-  refusal: Refusal | undefined,
-) {
+async function report(deps: TellDeps, service: BalancedService, ips: readonly string[], refusal: Refusal | undefined) {
   const { namespace, name, uid, resourceVersion, conditions, ingress } = service;
-  const { reason, message } = refusal ?? { reason: "Assigned", message: ips.join(", ") };
+  const unprobed = deps.questions.unprobed(ips).map((text) => `; ${text} was not probed`);
+  const { reason, message } = refusal ?? { reason: "Assigned", message: `${ips.join(", ")}${unprobed.join("")}` };
   const status = refusal === undefined ? "True" : "False";
   const before = conditions.find(({ type }) => type === CONDITION);
-  const isSame = before?.status === status && before.reason === reason && before.message === message;
-  if (isSame && ingress.join() === ips.join()) return true;
+  const isTold = ingress.join() === ips.join();
+  // What was probed is known when it is told.
+  const isSame =
+    before?.status === status && (refusal ? before.reason === reason && before.message === message : isTold);
+  if (isSame && isTold) return true;
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : deps.clock.now().toISOString();
   const own = { type: CONDITION, status, reason, message, lastTransitionTime };
   const body = {

@@ -47,7 +47,7 @@ export function openMetallb(deps: ControllerDeps, namespace: string, onChange: (
   const problems = () => [...pools.all.problems, ...advertisements.all.problems];
 
   /** Makes the object, or deletes it without a `spec`; returns whether it was as the watch has it. */
-  const settle = async ({ kind, resource, path, all }: typeof pools, spec: object | undefined): Promise<boolean> => {
+  const sync = async ({ kind, resource, path, all }: typeof pools, spec: object | undefined): Promise<boolean> => {
     const before = all.items.get(`${namespace}/${NAME}`);
     const own = { path: objectPath(resource, { namespace, name: NAME }), signal };
     if (spec === undefined) {
@@ -83,8 +83,8 @@ export function openMetallb(deps: ControllerDeps, namespace: string, onChange: (
           refusal: `IPAddressPool ${namespace}/${NAME} is not the controller's, which lacks its label; rename it`,
         };
       try {
-        const isPool = await settle(pools, isNeeded ? { addresses, autoAssign: false } : undefined);
-        const isAll = await settle(advertisements, isNeeded ? { ipAddressPools: [NAME] } : undefined);
+        const isPool = await sync(pools, isNeeded ? { addresses, autoAssign: false } : undefined);
+        const isAll = await sync(advertisements, isNeeded ? { ipAddressPools: [NAME] } : undefined);
         return isPool && isAll ? "kept" : "outdated";
       } catch (error) {
         if (!(error instanceof ApiError || error instanceof ApiUnavailable)) throw error;

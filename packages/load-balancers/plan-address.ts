@@ -18,6 +18,8 @@ export interface AddressWorld {
   readonly services: readonly BalancedService[];
   /** Whether there is an allocation of this name. */
   readonly isTaken: (name: string) => boolean;
+  /** MAC of the machine that answers for an address in quarantine; undefined if none does, or it is unknown. */
+  readonly macOf: (name: string) => string | undefined;
   /** Why the pool never gives the address, a clause; undefined if it may. */
   readonly exclusionOf: (pool: IpPool, ip: Ip) => string | undefined;
   /** Whether a Node or another Service says that it has it; it may lack a record yet. */
@@ -74,7 +76,9 @@ export function planAddress(
     const text = `annotation "${IPS_ANNOTATION}": ${formatIp(requested)}`;
     if (pool === undefined) return refused("NotOfPool", `${text}: ${whyNot(requested, pools, world)}`);
     if (isFree(pool, requested)) return { kind: "claim", ip: requested, pool };
-    return refused("InUse", `${text} is in use; "kubectl berth ip ${formatIp(requested)}" shows what has it`);
+    const mac = world.macOf(allocationName(requested, pool.spec.addressSpace));
+    const answer = mac === undefined ? "" : `, ${mac} answers for it`;
+    return refused("InUse", `${text} is in use${answer}; "kubectl berth ip ${formatIp(requested)}" shows what has it`);
   }
   for (const pool of pools) {
     const ip = findFree(pool, world);

@@ -3,21 +3,16 @@
  * the clocks; the segment is a table. The rules are in test/unit/controller/gc.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { QUARANTINE_PROBE_MAX_MS, QuarantineProber } from "../../host/agent/detection/quarantine-prober.ts";
-import { formatIp } from "../../host/net/ip.ts";
+import { QUARANTINE_PROBE_MAX_MS } from "../../host/agent/detection/quarantine-prober.ts";
 import { AgentNode } from "../lab/cluster/agent-node.ts";
 import { GRACE_MS, LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import * as lab from "../lab/cluster/objects.ts";
+import { probeDue } from "../lab/cluster/probe-due.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
-import { NO_AUDIT } from "../world/no-audit.ts";
 import { recordLog } from "../world/recorded-log.ts";
-import { mac } from "../world/values.ts";
 import { borrowPlane } from "./borrow-plane.ts";
-
-const RIVAL = mac("02:00:00:00:00:07");
-const LINK = { netnsPath: "/proc/self/ns/net", index: 2, name: "uplink", mac: mac("0a:00:00:00:00:01") };
 
 const SIX = "fd00-0000-0000-0000-0000-0000-0000-0001";
 /** Two `interval` and `nodeLost`. */
@@ -59,23 +54,7 @@ async function startPod(node: AgentNode, address: string): Promise<lab.LabPod> {
   return pod;
 }
 
-/** The node reconciles and probes, as is due by now, and all that follows happens. */
-async function ask(node: AgentNode): Promise<void> {
-  await node.reconcile();
-  const prober = new QuarantineProber({
-    ...{ registry: node.registry, nowMs: node.nowMs, random: () => 0.5, log: recordLog().log },
-    ...{ pools: () => new Map(), letAnswer: async () => {}, audit: NO_AUDIT },
-    detect: async ({ addresses: [ip] }) =>
-      ip !== undefined && answering.has(formatIp(ip)) ? { ip, mac: RIVAL } : undefined,
-    findNodeLink: () => undefined,
-    findPoolLink: async () => LINK,
-  });
-  await prober.probeDue();
-  await prober.close();
-  await node.registry.idle();
-  await node.registry.expire();
-  await node.registry.idle();
-}
+const ask = (node: AgentNode): Promise<void> => probeDue(node, answering);
 
 const states = (...last: readonly number[]): Promise<string[]> =>
   Promise.all(last.map((each) => world.stateOf(`10.6.0.${each}`)));

@@ -123,7 +123,7 @@ it("pools, fixed addresses and keys are followed, and refusals say why", { timeo
   };
   await expect.poll(noted, PATIENCE).toEqual(refusals.map(([name]) => name).sort());
   expect([await condition("fixed"), await condition("other")]).toEqual([
-    "True Assigned 10.7.0.2",
+    "True Assigned 10.7.0.2; 10.7.0.2 was not probed",
     "undefined undefined undefined",
   ]);
   // The one that shares keeps the address of the one that ends.

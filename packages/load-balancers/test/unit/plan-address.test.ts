@@ -39,13 +39,14 @@ const record = (address: string, uid: string, namespace = "shop") => ({
 
 /** `taken`: of pods. */
 function worldOf(
-  world: Partial<Parameters<typeof planAddress>[3]> & { readonly taken?: string[]; readonly claimed?: string[] },
+  world: Partial<Parameters<typeof planAddress>[3]> & { taken?: string[]; claimed?: string[]; mac?: string },
 ): Parameters<typeof planAddress>[3] {
-  const { records = [], services = [], taken = [], claimed = [], first } = world;
+  const { records = [], services = [], taken = [], claimed = [], first, mac } = world;
   const names = [...records.map(({ ip }) => allocationName(ip, "")), ...taken];
   return {
     ...{ records, services, first },
     isTaken: (name) => names.includes(name),
+    macOf: (name) => (name === mac ? "aa:bb:cc:00:00:01" : undefined),
     exclusionOf: ({ spec }, each) =>
       spec.ranges.some(({ first, last }) => first.value <= each.value && each.value <= last.value)
         ? undefined
@@ -94,6 +95,12 @@ it.each<[string, BalancedService, Parameters<typeof worldOf>[0], string]>([
     service("a", FIXED),
     { taken: ["10.6.0.6"] },
     'InUse annotation "ipam.vendor.io/ips": 10.6.0.6 is in use',
+  ],
+  [
+    "is refused one for which a machine answers",
+    service("a", FIXED),
+    { taken: ["10.6.0.6"], mac: "10.6.0.6" },
+    'InUse annotation "ipam.vendor.io/ips": 10.6.0.6 is in use, aa:bb:cc:00:00:01 answers for it; "kubectl',
   ],
   [
     "is refused one that no pool gives",
