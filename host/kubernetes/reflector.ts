@@ -80,7 +80,7 @@ export class Reflector<T> {
   readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
   #lastEventMs: number | undefined;
   #heardSinceMs = 0;
-  /** When the server last answered after a failure, by the wall clock: milliseconds. */
+  /** When the server last answered after a failure, by the monotonic clock: milliseconds. */
   answeredMs = Number.NEGATIVE_INFINITY;
   /** Whether the map has been complete once. */
   isSynced = false;
@@ -321,7 +321,7 @@ export class Reflector<T> {
 
   /** The server has answered: the outage is over. */
   #reached(): void {
-    if (this.#lastFailure !== undefined) this.answeredMs = Date.now();
+    if (this.#lastFailure !== undefined) this.answeredMs = performance.now();
     this.#lastFailure = undefined;
     if (this.#unreachable === undefined) return;
     this.#unreachable = undefined;

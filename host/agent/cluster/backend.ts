@@ -439,7 +439,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
       },
       session: () => watches.epoch.stats.watches,
       silence: () => watches.epoch.silence,
-      othersRestMs: () => watches.epoch.answeredMs + OTHERS_LOOK_MS - Date.now(),
+      othersRestMs: () => watches.epoch.answeredMs + OTHERS_LOOK_MS - performance.now(),
     },
     port: new KubernetesEpoch({
       ...{ api, node },

@@ -188,13 +188,15 @@ describe("a reflector", () => {
   });
 
   it("takes a malformed line for a failure, and misses nothing", async () => {
-    const { changes, watches } = await play({
+    const { changes, watches, reflector } = await play({
       lists: [answer(list("7", []))],
       watches: [lines(line("ADDED", object("a", "8")), "nonsense\n"), lines(line("ADDED", object("b", "9"))), silence],
     });
     await until(() => changes.length === 2, "both are told");
     const versions = watches().map((query) => query.get("resourceVersion"));
     expect(versions.slice(0, 2)).toEqual(["7", "8"]);
+    // A wall clock that jumps back would keep first claims waiting for as long.
+    expect(performance.now() - reflector.answeredMs).toBeGreaterThanOrEqual(0);
   });
 
   it("continues when its owner throws", async () => {
