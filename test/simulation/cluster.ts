@@ -146,10 +146,10 @@ const EVICTION_MS = 20_000;
 const TICK_MS = 250;
 /**
  * A claim that was under way when its agent was told of a pool or a reservation is answered within: milliseconds; where
- * answers are lost, within the second.
+ * answers are lost, and ADDs wait for several things in turn, within the second.
  */
 const CLAIMED_MS = 3_000;
-const CLAIMED_LATE_MS = 10_000;
+const CLAIMED_LATE_MS = 20_000;
 /** Time for which a roll-out waits for a new controller, and ticks for which it waits for a new agent. */
 const READY_MS = 2_000;
 const READY_WAITS = 40;
