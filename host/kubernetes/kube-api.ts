@@ -49,7 +49,7 @@ export interface KubeCall {
   /** Called when an attempt had no answer: it may still be carried out, even after a later one was answered. */
   readonly onUnanswered?: () => void;
   /** Aborts the call, queued or not; it rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface KubeApi {

@@ -185,10 +185,7 @@ async function read<T>(
   signal: AbortSignal | undefined,
   decode: (object: unknown) => T,
 ): Promise<T | undefined> {
-  const call: KubeCall = {
-    ...{ method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS },
-    ...(signal === undefined ? {} : { signal }),
-  };
+  const call: KubeCall = { method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal };
   try {
     const object = await callIfThere(api, call);
     return object && decode(object);

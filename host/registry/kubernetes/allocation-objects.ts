@@ -38,8 +38,11 @@ export interface CallTerms {
   readonly patienceMs?: number;
   readonly attemptMs?: number;
   readonly isAsked?: boolean;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
+
+/** The terms of a call that an ADD waits for. */
+export const FOR_POD: CallTerms = { lane: "pod" };
 
 /** The object that a write expects; the API server compares both. */
 interface Precondition {

@@ -343,7 +343,7 @@ function partOf({ previous, added = [], open = [] }: Bound, published: readonly 
 
 function termsUntil(untilMs: number, signal: AbortSignal | undefined): CallTerms {
   const patienceMs = Math.max(1, untilMs - performance.now());
-  return { lane: "pod", isAsked: true, patienceMs, ...(signal === undefined ? {} : { signal }) };
+  return { lane: "pod", isAsked: true, patienceMs, signal };
 }
 
 /** Returns the address owner of the row's NIC. */

@@ -9,7 +9,7 @@ import { type IpAllocation, OWNER_LABEL, ownerLabelOf } from "../../resources/ip
 import { isOfMachine } from "../../resources/machine.ts";
 import { isSameMember, type Workload } from "../../resources/member.ts";
 import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
-import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
+import { AllocationObjects, FOR_POD } from "./allocation-objects.ts";
 import type { LiveStatus } from "./decide.ts";
 import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf } from "./known-object.ts";
 
@@ -69,29 +69,28 @@ export class ForeignObjects {
    * name, which are few; if there are none, all that cool, because an earlier pool of another name may have had the
    * addresses.
    */
-  async findCooling(spans: readonly AddressSpan[], pool: string, terms: CallTerms): Promise<readonly Allocation[]> {
-    const ofPool = await this.#listCooling(spans, { "spec.pool": pool }, terms);
-    return ofPool.length > 0 ? ofPool : this.#listCooling(spans, {}, terms);
+  async findCooling(spans: readonly AddressSpan[], pool: string): Promise<readonly Allocation[]> {
+    const ofPool = await this.#listCooling(spans, { "spec.pool": pool });
+    return ofPool.length > 0 ? ofPool : this.#listCooling(spans, {});
   }
 
   async #listCooling(
     spans: readonly AddressSpan[],
     more: Readonly<Record<string, string>>,
-    terms: CallTerms,
   ): Promise<readonly Allocation[]> {
     const fields = { "spec.state": "Cooling", ...more };
     const isWanted = ({ deleting, spec }: IpAllocation): boolean =>
       spec.node !== this.#options.live.node &&
       !deleting &&
       spans.some((span) => isInSpan(span, { space: spec.addressSpace, ip: spec.ip }));
-    const found = (await this.#objects.list({ fields }, terms)).filter(isWanted);
+    const found = (await this.#objects.list({ fields }, FOR_POD)).filter(isWanted);
     return found.map((object) => this.remember(object)).sort((a, b) => a.sinceMs - b.sinceMs);
   }
 
   /** Returns the addresses that are retained for the member, and those that an earlier pod of it has (retention). */
-  async findRetained(workload: Workload, terms: CallTerms): Promise<readonly Allocation[]> {
+  async findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
     const labels = { [OWNER_LABEL]: ownerLabelOf(workload) };
-    const found = await this.#objects.list({ labels }, terms);
+    const found = await this.#objects.list({ labels }, { ...FOR_POD, signal });
     const isHeld = ({ state, quarantine }: IpAllocation["spec"]): boolean =>
       state === "Kept" || state === "Bound" || quarantine?.reason === "NodeLost";
     const own = found.filter(
@@ -104,14 +103,14 @@ export class ForeignObjects {
    * Kept → Cooling, on this node, which adopts it. Returns false if the object has changed since it was read, or is
    * not Kept.
    */
-  async coolRetained(retained: Allocation, terms: CallTerms): Promise<boolean> {
+  async coolRetained(retained: Allocation): Promise<boolean> {
     const object = this.find(nameOf(retained));
     if (object?.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;
     const place = { node: this.#options.live.node, since: new Date().toISOString() };
     try {
       // The workload stays in it: only an object of the same member may move to another node.
       const spec = { ...specOf(retained, "Cooling", place), workload: retained.workload };
-      await this.#objects.replace(spec, object, terms);
+      await this.#objects.replace(spec, object, FOR_POD);
       return true;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return false;
@@ -120,21 +119,20 @@ export class ForeignObjects {
   }
 
   /** Returns whether several pods have the address. */
-  async isShared(address: AddressKey, terms: CallTerms): Promise<boolean> {
-    const object = await this.#objects.get(nameOf(address), terms);
+  async isShared(address: AddressKey, signal: AbortSignal): Promise<boolean> {
+    const object = await this.#objects.get(nameOf(address), { ...FOR_POD, signal });
     return object !== undefined && object.spec.holders.length > 1;
   }
 
   /** Waits until the object of the address changes. Returns false if it has not changed after so many milliseconds. */
-  async awaitChange(row: Allocation, withinMs: number, terms: CallTerms): Promise<boolean> {
+  async awaitChange(row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
     const untilMs = performance.now() + withinMs;
     for (;;) {
-      const object = await this.#objects.get(nameOf(row), terms);
+      const object = await this.#objects.get(nameOf(row), { ...FOR_POD, signal });
       if (object === undefined || Number(object.resourceVersion) !== -row.version) return true;
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return false;
-      const options = terms.signal === undefined ? {} : { signal: terms.signal };
-      await sleep(Math.min(HAND_OVER_POLL_MS, leftMs), undefined, options);
+      await sleep(Math.min(HAND_OVER_POLL_MS, leftMs), undefined, { signal });
     }
   }
 
@@ -142,11 +140,11 @@ export class ForeignObjects {
    * Asks all nodes to show the addresses of the pool that cool there (cooling-visibility), at most every
    * WANTED_INTERVAL_MS unless pods wait for a block.
    */
-  async markWanted(pool: string, since: string, terms: CallTerms, waiting?: number): Promise<void> {
+  async markWanted(pool: string, waiting?: number): Promise<void> {
     const nowMs = this.#options.nowMs();
     const isFresh = nowMs - (this.#markedMs.get(pool) ?? Number.NEGATIVE_INFINITY) < WANTED_INTERVAL_MS;
     if (isFresh && waiting === undefined) return;
     this.#markedMs.set(pool, nowMs);
-    await this.#objects.markWanted(pool, since, terms, waiting);
+    await this.#objects.markWanted(pool, new Date().toISOString(), FOR_POD, waiting);
   }
 }

@@ -26,7 +26,7 @@ import {
   type RegistryHealth,
 } from "../registry.ts";
 import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/sqlite-registry.ts";
-import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
+import { AllocationObjects, FOR_POD } from "./allocation-objects.ts";
 import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
 import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
@@ -40,9 +40,6 @@ import { SeenOwners } from "./seen-owners.ts";
  * would be many megabytes.
  */
 export const LIST_MAX_ADDRESSES = 131_072;
-
-/** The terms of a call that an ADD waits for. */
-const FOR_POD: CallTerms = { lane: "pod" };
 
 export interface KubernetesRegistryOptions {
   readonly api: KubeApi;
@@ -171,7 +168,7 @@ export class KubernetesRegistry implements Registry {
     const own = all.filter(({ workload }) => workload === undefined || this.#owners.isSeen(workload) !== undefined);
     if (pool === undefined) return own;
     this.#tight.note(pool);
-    const foreign = await orRegistryError(this.#foreign.findCooling(spans, pool, FOR_POD));
+    const foreign = await orRegistryError(this.#foreign.findCooling(spans, pool));
     return [...own, ...foreign].sort((a, b) => a.sinceMs - b.sinceMs).slice(0, limit);
   }
 
@@ -241,8 +238,7 @@ export class KubernetesRegistry implements Registry {
     target?: Pick<Claim, "namespace" | "pod">,
     signal?: AbortSignal,
   ): Promise<readonly Allocation[]> {
-    const terms = signal === undefined ? FOR_POD : { ...FOR_POD, signal };
-    const found = await orRegistryError(this.#foreign.findRetained(workload, terms));
+    const found = await orRegistryError(this.#foreign.findRetained(workload, signal));
     const left = (await Promise.all(found.map((each) => this.#withRow(each)))).filter((each) => each !== undefined);
     return target === undefined ? left : this.#withUse(left, target);
   }
@@ -331,7 +327,7 @@ export class KubernetesRegistry implements Registry {
   async releaseRetained(retained: readonly Allocation[]): Promise<void> {
     for (const each of retained) {
       const { space, ip, prefixLength, pool, ifName, namespace, pod } = each;
-      if (await orRegistryError(this.#foreign.coolRetained(each, FOR_POD))) {
+      if (await orRegistryError(this.#foreign.coolRetained(each))) {
         // It was Kept until now, and that has no row.
         this.objects.invalidate(each);
         await this.adopt({ space, ip, prefixLength, pool, ifName, namespace, pod, owner: "", state: "Cooling" });
@@ -358,15 +354,15 @@ export class KubernetesRegistry implements Registry {
   }
 
   /** Reads whether another pod has the address, too, because a machine migrates. Rejects with RegistryError. */
-  readonly isShared = ({ space, ip }: Allocation, signal: AbortSignal): Promise<boolean> =>
-    orRegistryError(this.#foreign.isShared({ space, ip }, { ...FOR_POD, signal }));
+  readonly isShared = (row: Allocation, signal: AbortSignal): Promise<boolean> =>
+    orRegistryError(this.#foreign.isShared(row, signal));
 
   /**
    * Waits until the object of another node's address changes. Returns false if it has not changed after so many
    * milliseconds. Rejects with the signal's reason, and with RegistryError.
    */
   readonly awaitChange = (row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> =>
-    orRegistryError(this.#foreign.awaitChange(row, withinMs, { ...FOR_POD, signal }));
+    orRegistryError(this.#foreign.awaitChange(row, withinMs, signal));
 
   /** The pool is marked as wanted: shows its addresses that cool here to the other nodes. */
   async publishCooling(pool: string): Promise<void> {
@@ -382,7 +378,7 @@ export class KubernetesRegistry implements Registry {
    */
   async markWanted(pool: string, waiting?: number): Promise<void> {
     try {
-      await this.#foreign.markWanted(pool, new Date().toISOString(), FOR_POD, waiting);
+      await this.#foreign.markWanted(pool, waiting);
     } catch (error) {
       this.#options.log.warn({ err: error, pool }, "Marking a pool as wanted failed");
     }
