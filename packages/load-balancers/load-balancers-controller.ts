@@ -71,8 +71,13 @@ export const startLoadBalancers =
       const kept = (await metallb?.keep(assigned.flatMap((each) => announced(each, view)))) ?? "kept";
       if (kept === "outdated") return BALANCERS_REST_MS;
       let nextMs: number | undefined;
+      // A write to MetalLB may take so long that a record has ended.
+      const { records } = metallb === undefined ? view : viewOf(caches, made);
       for (const each of assigned) {
-        const dueMs = await refusals.attempt(() => tell({ ...deps, questions }, each, kept));
+        const isLost = each.ips?.some((text) => !records.some(({ ip }) => formatIp(ip) === text));
+        const dueMs = isLost
+          ? BALANCERS_REST_MS
+          : await refusals.attempt(() => tell({ ...deps, questions }, each, kept));
         if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
       }
       return refusals.require(nextMs);

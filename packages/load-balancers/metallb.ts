@@ -14,6 +14,9 @@ import { compareIp, type Ip } from "../../host/net/ip.ts";
 import { formatPrefix, wholePrefix } from "../../host/net/prefix.ts";
 import { rangeContains } from "../../host/net/range.ts";
 
+/** Time for which a write is tried, while MetalLB's webhook may be away: milliseconds. */
+const WRITE_PATIENCE_MS = 2_000;
+
 /** Of both objects. */
 const NAME = "berth";
 
@@ -36,7 +39,10 @@ export type Kept = "kept" | "outdated" | { readonly refusal: string };
 
 /** Starts to watch at once; `onChange`: when an object has changed. MetalLB need not be there. */
 export function openMetallb(deps: ControllerDeps, namespace: string, onChange: () => void) {
-  const { api, leading: signal } = deps;
+  const { leading: signal } = deps;
+  const api: Pick<ControllerDeps["api"], "call"> = {
+    call: (call) => deps.api.call({ ...call, patienceMs: WRITE_PATIENCE_MS }),
+  };
   const follow = (kind: string, resource: typeof POOLS | typeof ADVERTISEMENTS) => {
     const path = collectionPath(resource, namespace);
     const all = followObjects(deps, onChange, { name: `${kind}s of MetalLB`, path, optional: true, decode });
