@@ -49,7 +49,7 @@ const targets = {
   nodes: { tools: ["nodes", "multus"], steps: () => [pauseStep()] },
   // For the long tests alone: other versions of what nodes are made of, and what checks the Go module of the core.
   versions: {
-    tools: ["containerd", "coredns", "crio", "kubernetes-1.31", "modzip", "registry"],
+    tools: ["containerd", "coredns", "crio", "kubernetes-1.31", "metallb", "modzip", "registry"],
     steps: () => [pinnsStep()],
   },
   podman: { tools: ["podman"], steps: () => [netavarkStep()] },

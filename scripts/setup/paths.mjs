@@ -74,6 +74,7 @@ const tools = {
     packages: ["cmd"],
     executable: "whereabouts",
   },
+  metallb: { module: "go.universe.tf/metallb", version: "0.15.2", packages: ["controller", "speaker"] },
   coredns: { module: "github.com/coredns/coredns", version: "1.13.2" },
   spiderpool: {
     module: "github.com/spidernet-io/spiderpool",

@@ -73,12 +73,19 @@ export async function applyPeerKinds(client: KubeClient, modules = MODULES): Pro
   await Promise.all(definitions.map((definition) => applyObject(client, definition)));
 }
 
-async function readDefinitions({ module, sum, folder, files }: PeerModule): Promise<KubeObject[]> {
+/** Returns the module's folder in Go's cache. */
+export async function downloadModule({ module, sum }: PeerModule): Promise<string> {
   const env = { ...process.env, PATH: `${process.env.PATH}:/usr/local/go/bin` };
   const { stdout } = await promisify(execFile)("go", ["mod", "download", "-json", module], { cwd: tmpdir(), env });
   const { Dir, Sum } = JSON.parse(stdout) as { readonly Dir: string; readonly Sum: string };
   if (Sum !== sum) throw new Error(`${module} has the sum ${Sum}, want ${sum}`);
-  const documents = files.flatMap((file) => parseAllDocuments(readFileSync(join(Dir, folder, file), "utf8")));
+  return Dir;
+}
+
+async function readDefinitions(module: PeerModule): Promise<KubeObject[]> {
+  const { folder, files } = module;
+  const directory = await downloadModule(module);
+  const documents = files.flatMap((file) => parseAllDocuments(readFileSync(join(directory, folder, file), "utf8")));
   // Files of Calico have an empty status, which is the server's.
   return documents.flatMap((document) => {
     const { status: _, ...definition } = document.toJS() ?? {};

@@ -26,7 +26,7 @@ interface ImageFile {
   readonly mode: number;
 }
 
-interface Image {
+export interface Image {
   readonly name: string;
   /** Command of a container that names no other. */
   readonly command: readonly string[];
@@ -51,13 +51,13 @@ export async function writeImages(directory: string): Promise<string[]> {
       files: [{ path: "bin/busybox", content: await readFile(busybox), mode: 0o755 }],
     },
   };
-  const paths: string[] = [];
-  for (const [name, image] of Object.entries(images)) {
-    const path = join(directory, `${name}.tar`);
-    await writeFile(path, encodeImage(image));
-    paths.push(path);
-  }
-  return paths;
+  return Promise.all(Object.entries(images).map(([name, image]) => writeImage(join(directory, `${name}.tar`), image)));
+}
+
+/** Writes the archive and gives its path. */
+export async function writeImage(path: string, image: Image): Promise<string> {
+  await writeFile(path, encodeImage(image));
+  return path;
 }
 
 /** Writes the archive of {@link NODE_IMAGE} into the folder and gives its path. */
@@ -67,9 +67,8 @@ export async function writeNodeImage(directory: string): Promise<string> {
     const content = await readFile(path);
     return { path: at === 0 ? "bin/node" : path.slice(1), content, mode: 0o755 };
   });
-  const path = join(directory, "node.tar");
-  await writeFile(path, encodeImage({ name: NODE_IMAGE, command: ["/bin/node"], files: await Promise.all(files) }));
-  return path;
+  const image = { name: NODE_IMAGE, command: ["/bin/node"], files: await Promise.all(files) };
+  return writeImage(join(directory, "node.tar"), image);
 }
 
 /** One layer, its configuration, and the manifest that names both. */

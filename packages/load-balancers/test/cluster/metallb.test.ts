@@ -3,20 +3,15 @@
  * stopped and killed between its steps. Its speakers: test/long.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { parseAllDocuments } from "yaml";
-import { copyChart, PLAIN_RELEASE, renderChart } from "../../../../scripts/chart/helm.ts";
-import { applyObject } from "../../../../test/lab/apply.ts";
 import { type ControllerProcess, startControllerProcess } from "../../../../test/lab/cluster/controller-process.ts";
 import { ALLOCATIONS, NAMESPACES, POOLS } from "../../../../test/lab/cluster/objects.ts";
 import { applyPeerKinds, METALLB } from "../../../../test/lab/cluster/peer-kinds.ts";
 import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
 import { CLASS } from "../../service.ts";
+import { grantMetallb, METALLB_NAMESPACE, METALLB_PATH, metallbObjects, withoutStatus } from "../lab/metallb.ts";
 
-const NAMESPACE = "metallb-system";
-const METALLB_PATH = `/apis/metallb.io/v1beta1/namespaces/${NAMESPACE}`;
 const SERVICES = `${NAMESPACES}/shop/services`;
-const CONTROLLER_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-controller";
 const PATIENCE = { timeout: 60_000 };
 let world: World;
 let client: KubeClient;
@@ -26,7 +21,7 @@ beforeAll(async () => {
   const settings = { allocationCooldown: "1s", garbageCollection: { interval: "10s", grace: "1s" } };
   world = await startWorld({
     nodes: ["n1"],
-    namespaces: ["shop", NAMESPACE],
+    namespaces: ["shop", METALLB_NAMESPACE],
     settings: { ...settings, enableIPv6: true },
   });
   ({ client } = world);
@@ -42,18 +37,8 @@ afterAll(async () => {
 
 async function start(): Promise<void> {
   const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
-  args.push("--metallb-namespace", NAMESPACE);
+  args.push("--metallb-namespace", METALLB_NAMESPACE);
   controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "a", args });
-}
-
-/** The chart's rights in MetalLB's namespace. */
-async function grant(): Promise<void> {
-  using chart = copyChart();
-  const text = renderChart(chart, PLAIN_RELEASE, "--set", `metallb.namespace=${NAMESPACE}`).get("controller.yaml");
-  const objects = parseAllDocuments(text ?? "").map((document) => document.toJS());
-  const own = objects.filter(({ metadata }) => metadata.namespace === NAMESPACE);
-  expect(own.map(({ kind }) => kind)).toEqual(["Role", "RoleBinding"]);
-  for (const object of own) await applyObject(client, object);
 }
 
 async function make(name: string, annotations: Record<string, string> = {}, more: object = {}): Promise<void> {
@@ -72,15 +57,7 @@ async function records(): Promise<string[]> {
   return items.map(({ spec }: KubeObject) => spec.address).sort();
 }
 
-/** What MetalLB is told: addresses of each pool, and pools of each advertisement. */
-async function objects(): Promise<string[]> {
-  const pools = (await client.get(`${METALLB_PATH}/ipaddresspools`)).items;
-  const advertisements = (await client.get(`${METALLB_PATH}/l2advertisements`)).items;
-  return [
-    ...pools.map(({ metadata, spec }: KubeObject) => `${metadata.name} ${spec.autoAssign} ${spec.addresses}`),
-    ...advertisements.map(({ metadata, spec }: KubeObject) => `${metadata.name} ${spec.ipAddressPools}`),
-  ];
-}
+const objects = () => metallbObjects(client);
 
 it("an address is recorded, then MetalLB's, then told, and a kill between any two loses and repeats nothing", {
   timeout: 180_000,
@@ -90,21 +67,19 @@ it("an address is recorded, then MetalLB's, then told, and a kill between any tw
   await expect.poll(records, PATIENCE).toEqual(["10.6.0.99", "fd06::9"]);
   await expect.poll(() => told("a"), PATIENCE).toBe(" NotAnnounced");
   await controller.kill();
-  await grant();
+  await grantMetallb(client);
   await start();
   const ofA = ["berth false 10.6.0.99/32,fd06::9/128", "berth berth"];
   await expect.poll(() => told("a"), PATIENCE).toBe("10.6.0.99,fd06::9 Assigned");
   expect(await objects()).toEqual(ofA);
   // Without the right to tell a Service it stays at MetalLB's objects.
-  const role = await client.get(CONTROLLER_ROLE);
-  const rules = role.rules.filter(({ resources }: KubeObject) => !resources.includes("services/status"));
-  await client.patch(CONTROLLER_ROLE, { rules });
-  await make("b", {}, { ipFamilyPolicy: "SingleStack", ipFamilies: ["IPv4"] });
   const ofBoth = ["berth false 10.6.0.98/32,10.6.0.99/32,fd06::9/128", "berth berth"];
-  await expect.poll(objects, PATIENCE).toEqual(ofBoth);
-  expect(await told("b")).toBe(" undefined");
-  await controller.kill();
-  await client.patch(CONTROLLER_ROLE, { rules: role.rules });
+  await withoutStatus(client, async () => {
+    await make("b", {}, { ipFamilyPolicy: "SingleStack", ipFamilies: ["IPv4"] });
+    await expect.poll(objects, PATIENCE).toEqual(ofBoth);
+    expect(await told("b")).toBe(" undefined");
+    await controller.kill();
+  });
   await start();
   await expect.poll(() => told("b"), PATIENCE).toBe("10.6.0.98 Assigned");
   expect([await objects(), await records()]).toEqual([ofBoth, ["10.6.0.98", "10.6.0.99", "fd06::9"]]);
@@ -131,7 +106,7 @@ it("a pool of somebody else's keeps its addresses, and says so alone; at the end
     const { conditions = [] } = (await client.get(`${POOLS}/blue`)).status ?? {};
     return conditions.find(({ type }: KubeObject) => type === "OverlapsOthers")?.message;
   };
-  const message = `2 addresses, from 10.6.0.50 on, are also in IPAddressPool ${NAMESPACE}/other; exclude them here or there`;
+  const message = `2 addresses, from 10.6.0.50 on, are also in IPAddressPool ${METALLB_NAMESPACE}/other; exclude them here or there`;
   await expect.poll(overlap, PATIENCE).toBe(message);
   await client.delete(`${METALLB_PATH}/ipaddresspools/other`);
   const ofThree = ["berth false 10.6.0.50/32,10.6.0.98/32,10.6.0.99/32,fd06::9/128", "berth berth"];
