@@ -147,14 +147,13 @@ async function readRouters(registry: Pick<RecoverableRegistry, "list">): Promise
 /** Ends what pools hold back without need. Returns when to look again: milliseconds. */
 async function releaseRouters(directory: ManifestDirectory, registry: RecoverableRegistry): Promise<number> {
   const pools = [...directory.state.snapshot.pools.values()];
-  const isHolding = pools.some(({ spec }) => spec.formerRouters !== undefined);
-  if (isHolding) directory.holdRouters(await readRouters(registry));
+  if (pools.some(({ spec }) => spec.formerRouters !== undefined)) directory.holdRouters(await readRouters(registry));
   return ROUTERS_LOOK_MS;
 }
 
 /** Rejects when the state directory cannot be opened; then nothing is left open. */
 export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Promise<EmbeddedBackend> {
-  const { log, nowMs } = options;
+  const { log, nowMs, bootId, lockWaitMs, onWaiting, onNotice, onDeath, witness, faultPlan, faultCounter } = options;
   let inventory: PoolInventory | undefined;
   let directory: ManifestDirectory | undefined;
   let registry: RecoverableRegistry | undefined;
@@ -163,24 +162,13 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
     const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
     const cooldowns = cooldownsOf(directory.state.snapshot);
     registry = await openSqliteRegistry({
-      bootId: options.bootId,
-      nowMs,
-      lockWaitMs: options.lockWaitMs,
-      onWaiting: options.onWaiting,
-      onNotice: options.onNotice,
-      onDeath: options.onDeath,
-      witness: options.witness,
+      ...{ bootId, nowMs, lockWaitMs, onWaiting, onNotice, onDeath, witness, cooldowns, faultPlan, faultCounter },
       directory: options.stateDirectory,
-      cooldowns,
       onFreed: (space, ip) => poolCache.unmark(space, ip),
-      faultPlan: options.faultPlan,
-      faultCounter: options.faultCounter,
     });
     directory.holdRouters(await readRouters(registry));
-    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, {
-      metrics: options.metrics,
-      cooldowns,
-    });
+    const more = { metrics: options.metrics, cooldowns };
+    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, more);
     inventory.follow(directory.state.snapshot);
     await inventory.loaded();
     return new EmbeddedBackend(options, directory, inventory, registry);

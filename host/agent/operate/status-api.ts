@@ -16,7 +16,7 @@ import { type AllocationRecord, formatAddressName } from "../../records/allocati
 import type { ExplanationRecord } from "../../records/explanation-record.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
-import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
+import type { Allocation, ListCursor, UsageCount } from "../../registry/registry.ts";
 import { describeReservations } from "../../resources/describe-reservation.ts";
 import { describeSource } from "../../resources/describe-source.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
@@ -332,29 +332,14 @@ function describeAllocation(
   allocation: Allocation,
   { mode, ipam }: Pick<StatusApiOptions["backend"], "mode" | "ipam">,
 ): AllocationRecord {
-  const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod, mac, quarantine } =
-    allocation;
+  const { space, ip, prefixLength, pool, state, owner, ifName } = allocation;
+  const { containerId, network, namespace, pod, mac, quarantine } = allocation;
   const address = formatIp(ip);
   return {
-    address,
-    prefixLength,
-    addressSpace: space,
-    pool,
-    state,
-    namespace,
-    pod,
-    owner,
-    interface: ifName,
-    containerId,
-    ...(mac === undefined ? {} : { mac }),
-    network,
-    cursor: formatAddressName(address, space),
-    ...(quarantine === undefined ? {} : { quarantine: describeQuarantine(quarantine) }),
+    ...{ address, prefixLength, addressSpace: space, pool, state, namespace, pod, owner, interface: ifName },
+    ...{ containerId, mac, network, cursor: formatAddressName(address, space) },
+    // Without the time of the next probe, which is of the machine's own clock.
+    quarantine: quarantine && { reason: quarantine.reason, mac: quarantine.mac, parent: quarantine.parent },
     ...(mode === "cluster" ? { node: ipam.node.name } : {}),
   };
-}
-
-/** Without the time of the next probe, which is of the machine's own clock. */
-function describeQuarantine({ reason, mac, parent }: Quarantine): AllocationRecord["quarantine"] {
-  return { reason, mac, parent };
 }

@@ -20,7 +20,6 @@ import {
   type Claim,
   type ClaimOutcome,
   type PublishOutcome,
-  type Quarantine,
   type Registry,
   RegistryError,
   type RegistryHealth,
@@ -172,11 +171,7 @@ export class KubernetesRegistry implements Registry {
     return [...own, ...foreign].sort((a, b) => a.sinceMs - b.sinceMs).slice(0, limit);
   }
 
-  async quarantine(
-    allocation: Allocation,
-    quarantine: Quarantine,
-    created: readonly Allocation[] = [],
-  ): Promise<Allocation | undefined> {
+  readonly quarantine: Registry["quarantine"] = async (allocation, quarantine, created = []) => {
     const found = await this.#journal.quarantine(allocation, quarantine, created);
     const isBound = allocation.state === "Bound";
     // What asked for a probe reads the MAC in the object.
@@ -184,7 +179,7 @@ export class KubernetesRegistry implements Registry {
     if (isBound) this.#claims.noteUndone([allocation, ...created]);
     this.#syncLater([allocation, ...created]);
     return found;
-  }
+  };
 
   async endQuarantine(allocation: Allocation): Promise<Allocation | undefined> {
     if (allocation.state === "Bound") return this.#claims.trust(allocation);
@@ -198,11 +193,7 @@ export class KubernetesRegistry implements Registry {
    * after the call; undefined if the list would be too long. `pools`: the names of all pools in the span; `others`: of
    * pools that had some of the addresses, which are left out if the list would be too long with them.
    */
-  async listUsed(
-    span: AddressSpan,
-    pools: readonly string[],
-    others: readonly string[] = [],
-  ): Promise<Uint8Array | undefined> {
+  readonly listUsed = async (span: AddressSpan, pools: readonly string[], others: readonly string[] = []) => {
     for (const pool of pools) this.#usage.noteListed(pool);
     const size = pools.reduce((sum, pool) => sum + (this.#tight.sizeOf(pool) ?? Number.POSITIVE_INFINITY), 0);
     if (size > LIST_MAX_ADDRESSES) return undefined;
@@ -216,7 +207,7 @@ export class KubernetesRegistry implements Registry {
     const names = own.flat();
     if (names.length >= size * TIGHT_SHARE) for (const pool of pools) this.#tight.note(pool);
     return packUsed(span, names.concat(further.flat()), await this.#journal.readUsed(span));
-  }
+  };
 
   /**
    * Returns the controller's count of the pool's usage, if it is newer than what is known; otherwise undefined. A

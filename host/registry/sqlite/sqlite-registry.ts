@@ -57,17 +57,9 @@ async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): P
   restrictToOwner(options.directory);
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const worker = new Worker(workerUrl(), { workerData: bell, name: "registry" });
-  const session: SessionOptions = {
-    directory: options.directory,
-    witness: options.witness,
-    bootId: options.bootId,
-    lockWaitMs: options.lockWaitMs,
-    cooldowns: options.cooldowns,
-    faultPlan: options.faultPlan,
-    faultCounter: options.faultCounter,
-    isJournal,
-    nowMs: options.nowMs(),
-  };
+  const { directory, witness, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter } = options;
+  const times = { lockWaitMs, cooldowns, nowMs: options.nowMs() };
+  const session: SessionOptions = { directory, witness, bootId, ...times, faultPlan, faultCounter, isJournal };
   worker.postMessage(session);
   ring(bell);
   const opened = await new Promise<OpenMessage>((resolve, reject) => {
