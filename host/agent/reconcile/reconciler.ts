@@ -113,7 +113,7 @@ function isOfUndecided({ isConfirmed }: Allocation, object: IpAllocation | undef
   return isConfirmed === false && object?.spec.state === "Quarantined";
 }
 
-export interface ReconcileReport {
+interface ReconcileReport {
   readonly adopted: readonly Allocation[];
   /** As Cooling. */
   readonly released: readonly Allocation[];

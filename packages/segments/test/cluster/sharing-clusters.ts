@@ -43,7 +43,7 @@ export class SharingCluster {
   readonly world: World;
   readonly agent: AgentNode;
   readonly #hub: ProductClient;
-  /** The controllers' time goes so many times as fast. */
+  /** The time of those who lease goes so many times as fast: conditions rest for a multiple of what they take. */
   readonly #speed: number;
 
   constructor(parts: Pick<SharingCluster, "name" | "world" | "agent"> & { hub: ProductClient; speed: number }) {
@@ -55,7 +55,7 @@ export class SharingCluster {
     const clock = { nowMs: () => performance.now() * this.#speed, now: () => new Date() };
     const access = { api: hub, member: this.name, namespace: "kube-system", checkMs: 300 };
     const blocks: StartController = (deps) => startBlocks({ ...deps, clock, hub: access });
-    return this.world.lead({ blocks, conditions: startConditions }, { deps: { clock } });
+    return this.world.lead({ blocks, conditions: startConditions });
   }
 
   /** Returns the pod's address, or what the ADD was refused with. */
