@@ -22,6 +22,9 @@ export const QUARANTINE_MAX_MS = 3_600_000;
 
 type Short = Extract<Setback, { kind: "short" }>;
 
+/** Whether it is about to be retained: a workload's pod of this node has just released it, for the next one. */
+export const isRetained = ({ version, workload }: Allocation): boolean => version >= 0 && workload !== undefined;
+
 export class ReleasedAddresses implements AddressSource {
   readonly #search: Search;
   readonly #patience: Timeout;
@@ -102,8 +105,6 @@ export class ReleasedAddresses implements AddressSource {
    */
   usable(found: readonly Allocation[], pool: IpPool, nic: NicDemand): Allocation[] {
     const { poolCache, assignments } = this.#search;
-    // An address that a workload's pod of this node has just released is about to be retained for the next one.
-    const isRetained = ({ version, workload }: Allocation): boolean => version >= 0 && workload !== undefined;
     const isChosen = (each: Allocation): boolean =>
       poolCache.takeOvers.has(each.version) ||
       this.#chosen.includes(each.version) ||

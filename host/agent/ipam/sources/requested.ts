@@ -6,7 +6,7 @@ import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { describeWorkload, isSameMember } from "../../../resources/member.ts";
 import { MIN_COOLING_MS } from "../../request/add-deadline.ts";
-import type { ReleasedAddresses } from "./released.ts";
+import { isRetained, type ReleasedAddresses } from "./released.ts";
 import { type Search, workloadOf } from "./source.ts";
 
 export class RequestedAddresses {
@@ -46,9 +46,8 @@ export class RequestedAddresses {
       throw refuseRequested(ErrorCode.PoolExhausted, source, `${address}: ${text}`, `${address}: ${forLog}`);
     }
     await this.#released.waitFor(holder);
-    if (this.#released.ageOf(holder) < MIN_COOLING_MS) {
+    if (this.#released.ageOf(holder) < MIN_COOLING_MS || (isRetained(holder) && !isOwn))
       throw refuseRequested(ErrorCode.TryAgainLater, source, `${address} was released only just now`);
-    }
     assignments.assign([{ ...assigned, replaces: holder.version }]);
     return true;
   }

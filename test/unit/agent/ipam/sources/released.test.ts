@@ -182,8 +182,11 @@ describe("a requested address that another owner has", () => {
     expect(await source.replace(rowOf("10.6.0.9", { owner: "u9", space: "lab" }))).toBe(false);
   });
 
-  it("is refused for another attempt when it cools for too long", async () => {
-    const { answer } = replace(released("10.6.0.9", -60_000));
+  it.each([
+    ["cools for too long", released("10.6.0.9", -60_000)],
+    ["is about to be retained for a member", released("10.6.0.9", 9_000, { workload: CLAIM })],
+  ])("is refused for another attempt when it %s", async (_, holder) => {
+    const { answer } = replace(holder);
     await expect(answer).rejects.toMatchObject({ code: 11, message: /10\.6\.0\.9 was released only just now$/ });
   });
 
