@@ -160,7 +160,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
 
 async function openBalancers(): Promise<StartController> {
   const { startLoadBalancers } = await import(BALANCERS);
-  return startLoadBalancers;
+  return startLoadBalancers();
 }
 
 async function openProducts(version: Version): Promise<readonly Product[]> {
