@@ -7,14 +7,12 @@ import { startConditions } from "../../host/controller/conditions/conditions-con
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
 import { startNetworks } from "../../host/controller/networks/networks-controller.ts";
-import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import { startShares } from "../../host/controller/usage/full-namespaces.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import type { IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import type { Condition } from "../../host/resources/status.ts";
-import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
 import { ALLOCATIONS, COORDINATORS, createPod, NAMESPACES, POOLS, SYSTEM } from "../lab/cluster/objects.ts";
 import { applyKinds } from "../lab/cluster/workload-kinds.ts";
@@ -26,7 +24,6 @@ import { borrowPlane } from "./borrow-plane.ts";
 const SERVICE_CIDRS = "/apis/networking.k8s.io/v1/servicecidrs";
 const PARTS = {
   networks: startNetworks,
-  subnets: startSubnets,
   usage: startUsage,
   shares: startShares,
   conditions: startConditions,
@@ -34,7 +31,6 @@ const PARTS = {
 };
 
 let world: World;
-let poolOwners: ScriptedPoolOwners;
 const events: KubeEvent[] = [];
 
 beforeAll(async () => {
@@ -49,8 +45,7 @@ afterAll(async () => {
 
 async function lead(): Promise<LabController> {
   events.splice(0);
-  poolOwners = new ScriptedPoolOwners();
-  return world.lead(PARTS, { events, poolOwners });
+  return world.lead(PARTS, { events });
 }
 
 async function conditionOf(plural: string, name: string, type: string): Promise<Condition | undefined> {
@@ -136,54 +131,6 @@ it("the next controller writes only what differs, and repeats no event", async (
   const writes = api.calls.filter((call) => !call.startsWith("GET"));
   expect([writes.sort(), events]).toEqual([["PATCH ippools/first/status", "PUT ippoolusages/first"], []]);
   await world.release("10.40.1.9");
-});
-
-/** The generated pools. */
-const pools = async (): Promise<KubeObject[]> =>
-  (await world.client.get(POOLS)).items.filter(({ spec }: KubeObject) => spec.generated !== undefined);
-
-/** The addresses of each generated pool, by the workload's name. */
-async function division(): Promise<Record<string, readonly string[]>> {
-  const all = (await pools()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  return Object.fromEntries(all.map(({ spec }) => [spec.generated.application.name, spec.ips]));
-}
-
-const untilDivided = (wanted: Record<string, readonly string[]>): Promise<void> =>
-  expect.poll(division, { timeout: 60_000 }).toEqual(wanted);
-
-it("a full Subnet: pools of workloads, what each lacks, in conditions and an event; addresses that come back go on", async () => {
-  await world.subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1" });
-  const controller = await lead();
-  poolOwners.want("a", "u-a", { count: 3 });
-  await untilDivided({ a: ["10.9.0.2-10.9.0.4"] });
-  const [pool] = await pools();
-  expect(pool.metadata.name).toMatch(/^shop-a-eth0-v4-[0-9a-f]{10}$/);
-  expect(pool.spec.generated).toMatchObject({ wanted: 3, reason: "2 replicas and 1 more" });
-  const status = async () => (await world.read("subnets", "blue")).status;
-  await expect.poll(status, { timeout: 30_000 }).toMatchObject({
-    ...{ total: 5, assigned: 3 },
-    pools: [{ name: pool.metadata.name, ips: ["10.9.0.2-10.9.0.4"], application: "Deployment shop/a" }],
-  });
-  poolOwners.want("b", "u-b", { count: 4, reason: "3 replicas and 1 more" });
-  await untilDivided({ a: ["10.9.0.2-10.9.0.4"], b: ["10.9.0.5-10.9.0.6"] });
-  await until("the Subnet says who waits", has("subnets", "blue", "Full", "True"));
-  const b = (await pools()).find(({ spec }) => spec.generated.application.name === "b")?.metadata.name;
-  const supplied = async () => (await conditionOf("ippools", b, "Supplied"))?.message;
-  await expect
-    .poll(supplied, { timeout: 30_000 })
-    .toBe('has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "blue" has 0 free of 5, 5 assigned to 2 pools');
-  await until("the workload has an event", () => eventsOf("b").includes("SubnetFull"));
-  // An address in use keeps the pool.
-  await world.allocate("10.9.0.3", { pool: pool.metadata.name });
-  poolOwners.end("u-a");
-  await untilDivided({ b: ["10.9.0.5-10.9.0.6"] });
-  await world.release("10.9.0.3");
-  await untilDivided({ b: ["10.9.0.3-10.9.0.6"] });
-  await until("no pool waits", has("subnets", "blue", "Full", "False"));
-  poolOwners.end("u-b");
-  await expect.poll(pools, { timeout: 60_000 }).toEqual([]);
-  await expect.poll(status, { timeout: 30_000 }).toMatchObject({ assigned: 0, pools: [] });
-  expect(controller.problems("subnets")).toEqual([]);
 });
 
 it("the Coordinator is made, and follows the cluster's networks, also of a kind that is installed later, in any version", async () => {

@@ -1,21 +1,15 @@
 /**
- * Workloads as the controller reads them from a real API server: what they want of Subnets, and whether those that
- * addresses are retained for live (docs/subnets.md, docs/workloads.md). No controller of Kubernetes runs: the test
- * makes Jobs and pods, and writes what their controllers would report. The rules of the kinds are in
- * test/unit/controller/owners.
+ * Workloads as the controller reads them from a real API server, and whether those that addresses are retained for
+ * live (docs/workloads.md). What they want of Subnets is in subnets.test.ts and test/unit/controller/owners.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openAddressOwners } from "../../host/controller/owners/address-owners.ts";
-import { type OpenPoolOwners, openPoolOwners } from "../../host/controller/owners/pool-owners.ts";
-import type { DemandSettings } from "../../host/controller/types.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
 import { ObjectBudget } from "../../host/lib/object-budget.ts";
-import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
-import { createPod, createWorkload } from "../lab/cluster/objects.ts";
+import { createPod } from "../lab/cluster/objects.ts";
 import {
-  applyKinds,
   applyWorkloadKinds,
   CLAIMS,
   INSTANCES,
@@ -30,8 +24,6 @@ import type { ControlPlane } from "../lab/control-plane.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
-const APPS = "/apis/apps/v1/namespaces/shop";
-const SETTINGS: DemandSettings = { enableIPv4: true, enableIPv6: false, allowSingleFamily: false, firstNic: "eth0" };
 const SOON = { timeout: 30_000 };
 
 let plane: ControlPlane;
@@ -57,50 +49,6 @@ afterAll(async () => {
 });
 
 describe("owners of pools", () => {
-  let owners: OpenPoolOwners;
-
-  beforeAll(async () => {
-    await applyKinds(plane.client, [
-      { group: "apps.kruise.io", version: "v1alpha1", kind: "CloneSet", plural: "clonesets" },
-    ]);
-    owners = openPoolOwners(deps());
-    await owners.synced(soon());
-  });
-  afterAll(() => owners?.close());
-  afterEach(() => expect(owners.problems).toEqual([]));
-
-  /** `kind/name nic subnets: count (reason)` */
-  const wantedBy = (name: string) => () =>
-    owners
-      .demands(SETTINGS)
-      .demands.filter(({ application }) => application.name === name)
-      .map(
-        ({ application: { kind }, ifName, subnets, count, reason }) =>
-          `${kind}/${name} ${ifName} ${subnets.join()}: ${count} (${reason})`,
-      );
-  const untilWanted = (name: string, ...expected: readonly string[]) =>
-    expect.poll(wantedBy(name), { ...SOON, interval: 20 }).toEqual(expected);
-
-  const report = (path: string, status: object) => plane.client.patch(`${path}/status`, { status });
-  const livenessOf = (owner: PoolOwner) => owners.readLiveness(owner, soon());
-
-  it("a Deployment wants its replicas, more while it is rolled out, and nothing when it is gone", async () => {
-    const path = `${APPS}/deployments/web`;
-    const owner = await createWorkload(plane.client, "Deployment", "web", { subnet: "blue", replicas: 50 });
-    await untilWanted("web", "Deployment/web eth0 blue: 51 (50 replicas and 1 more)");
-    await report(path, { observedGeneration: 1, replicas: 50, updatedReplicas: 50 });
-    await plane.client.patch(path, { spec: { template: { metadata: { labels: { version: "2" } } } } });
-    const surging = "Deployment/web eth0 blue: 63 (50 replicas and 13 more while it is rolled out (maxSurge))";
-    await untilWanted("web", surging);
-    await report(path, { observedGeneration: 2, replicas: 50, updatedReplicas: 50 });
-    await untilWanted("web", "Deployment/web eth0 blue: 51 (50 replicas and 1 more)");
-    expect(await livenessOf(owner)).toBe("alive");
-    expect(await livenessOf({ ...owner, uid: "another" })).toBe("gone");
-    await plane.client.delete(path);
-    await untilWanted("web");
-    expect(await livenessOf(owner)).toBe("gone");
-  });
-
   it("of pods of other kinds the API server sends the metadata only, in lists and in watches", async () => {
     await createPod(plane.client, { name: "plain", node: "n1" });
     const list = await api.call({ method: "GET", path: "/api/v1/pods", accept: METADATA_LIST });
