@@ -109,10 +109,6 @@ afterEach(async () => {
   for (const { epoch } of nodes.splice(0)) await epoch.close();
 });
 
-const complete = (shared: Shared): void => {
-  shared.record = { ...shared.record, settled: shared.record.epoch };
-};
-
 /** A node that has written for the first epoch. */
 async function filledNode(shared: Shared): Promise<Node> {
   const node = open(shared);
@@ -208,46 +204,6 @@ describe("an epoch of the registry", () => {
     await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e1"]);
     node.waitsForOthers = false;
     await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e1", "n1 e2"]);
-  });
-
-  it("begins when the history went back, and is open until it is settled", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
-    expect(node.epoch.inForce).toBe("e1");
-    node.epoch.wentBack();
-    expect([node.epoch.isOpen, node.epoch.inForce]).toEqual([true, undefined]);
-    await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e2"]);
-    expect(node.epoch.inForce).toBe("e2");
-    expect(node.written).toEqual(["e1 unsure", "e2 whole"]);
-    expect([shared.record.cause, node.epoch.isOpen]).toEqual(["history", true]);
-    complete(shared);
-    node.hear("e2");
-    expect(node.epoch.isOpen).toBe(false);
-  });
-
-  it("begins once for all nodes that notice", async () => {
-    const shared = new Shared();
-    const [one, two] = [await filledNode(shared), open(shared, "n2")];
-    two.hear();
-    await expect.poll(() => shared.marks).toContain("n2 e1");
-    for (const node of [one, two]) node.epoch.wentBack();
-    await expect.poll(() => shared.marks).toContain("n2 e2");
-    await expect.poll(() => shared.marks).toContain("n1 e2");
-    expect(shared.record.epoch).toBe("e2");
-  });
-
-  it("begins when the definition is another one, also while it is away", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
-    shared.definition = "";
-    node.hear("e1");
-    await expect.poll(() => shared.record).toMatchObject({ epoch: "e2", cause: "kind", definition: "" });
-    // Nothing can be written meanwhile.
-    expect(node.written).toEqual(["e1 unsure"]);
-    shared.definition = "kind-2";
-    node.hear("e1");
-    await expect.poll(() => shared.marks).toContain("n1 e3");
-    expect(node.written).toEqual(["e1 unsure", "e3 whole"]);
   });
 
   it("begins when an earlier epoch is in force again", async () => {
