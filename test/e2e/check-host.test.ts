@@ -87,11 +87,6 @@ async function run(words: string, script = "", env: Readonly<Record<string, stri
   return runCommand(argv, { env: { BERTH_STATE: agent.state, ...placeEnv(), ...env } });
 }
 
-function finds(finding: RegExp, remedy: RegExp, found: CommandOutcome, code: 0 | 1): void {
-  expectAll(found, [[finding, remedy]]);
-  expect(found.exitCode).toBe(code);
-}
-
 /** Each finding is there, with its remedy in the next line, and no other one. */
 function expectAll(found: CommandOutcome, rows: readonly (readonly [finding: RegExp, remedy: RegExp])[]): void {
   const lines = found.stdout.split("\n");
@@ -156,18 +151,6 @@ function put(path: string, text: string): void {
   mkdirSync(join(place.root, dirname(path)), { recursive: true });
   writeFileSync(join(place.root, path), text);
 }
-
-it("finds what systemd-networkd removes, and nothing once the settings of the page are there", async () => {
-  put("run/systemd/netif/state", "OPER_STATE=routable\n");
-  const finding =
-    /^warning: systemd-networkd: systemd-networkd removes what others have made when it configures a link: /;
-  finds(finding, /^ {2}Write .*: https:\/\/\S+\/docs\/host\.html#systemd-networkd$/, await check(), 0);
-  put(
-    "etc/systemd/networkd.conf.d/50-berth.conf",
-    "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
-  );
-  expect(await check()).toMatchObject({ exitCode: 0, stdout: NOTHING });
-});
 
 it("takes the files of systemd-networkd in systemd's own order", async () => {
   const files = [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ipPool } from "../lab/manifests.ts";
-import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../lab/netns/segment.ts";
+import { RIVAL_MAC, withSegment } from "../lab/netns/segment.ts";
 import { PATIENCE } from "../lab/waiting.ts";
 
 const REFUSED = {
@@ -34,21 +34,6 @@ describe("a pod whose address another machine has", () => {
       await segment.rival.ip("addr del 10.66.0.1/29 dev wire");
       await expect.poll(() => segment.usage(), PATIENCE).toEqual({ Bound: ["10.66.0.2"] });
       expect(await segment.add(await segment.pod())).toEqual(["10.66.0.1"]);
-    }));
-
-  it("is refused for IPv6 as well, and its IPv4 address is free at once; onConflict: next gives it another", () =>
-    withSegment({ vendor: {}, pools: { ...ASCENDING, ...ASCENDING_SIX } }, async (segment) => {
-      for (const last of [1, 2]) await segment.rival.ip(`addr add fd00:66::${last}/64 dev wire nodad`);
-      expect(await segment.refused(await segment.pod())).toMatchObject({
-        code: 104,
-        msg: expect.stringContaining(`Address fd00:66::1 of pool "six" is in use by ${RIVAL_MAC}`),
-      });
-      expect(await segment.usage()).toEqual({ Quarantined: ["fd00:66::1"] });
-      await segment.setDetection({ detectIPConflict: true, detectOptions: { onConflict: "next" } });
-      const pod = await segment.pod();
-      expect(await segment.add(pod)).toEqual(["10.66.0.1", "fd00:66::3"]);
-      expect(await segment.addressesOf(pod)).toContain("fd00:66::3/64");
-      expect((await segment.usage()).Quarantined).toEqual(["fd00:66::1", "fd00:66::2"]);
     }));
 
   it("whose NIC is a tap is refused with code 106, and what to change, and keeps nothing", () =>
