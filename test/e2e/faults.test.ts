@@ -156,16 +156,3 @@ describe("a full state directory", () => {
       }
     }));
 });
-
-describe("two agents on one state", () => {
-  it("a stopped agent's socket is gone, a killed one's is replaced", () =>
-    withWorld(CONFIG, async (world) => {
-      expect((await requireCommand(["stat", "-c", "%a %U", world.agent.socket])).trim()).toBe("600 root");
-      expect(await world.agent.stop()).toBe(0);
-      await expect(requireCommand(["stat", world.agent.socket])).rejects.toThrow("No such file");
-      await world.agent.start();
-      await world.agent.kill("SIGKILL");
-      await world.agent.start();
-      expect(await world.add("c1")).toHaveLength(1);
-    }));
-});
