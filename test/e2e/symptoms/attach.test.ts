@@ -15,8 +15,6 @@ const PODS: Readonly<Record<string, Record<string, unknown>>> = {
   reserved: pools("reserved"),
   elsewhere: pools("elsewhere"),
   disabled: pools("disabled"),
-  json: { ippool: '{"ipv4": ["blue"' },
-  key: { ipool: { ipv4: ["blue"] } },
 };
 
 let node: SymptomNode;
@@ -38,7 +36,6 @@ afterAll(() => node?.delete());
 
 const refused = (title: string, pod: string, plugins?: readonly object[]) =>
   symptom(title, () => node.refusal(pod, plugins));
-const withIpam = (keys: object) => [macvlan("eth1", { type: "berth", ...keys })];
 
 refused("No pool is selected for interface", "plain");
 refused("pool does not exist", "typo");
@@ -46,9 +43,6 @@ refused("has no free address", "late");
 refused("has no address that may be handed out", "reserved");
 refused("is for other nodes", "elsewhere");
 refused("is disabled", "disabled");
-refused("Malformed JSON", "json");
-refused("found an unknown annotation", "key");
-refused("found an unknown key in the CNI configuration", "web-1", withIpam({ default_ipv4_ippools: ["blue"] }));
 refused("failed to find plugin in path", "web-2", [{ ...macvlan("eth1"), type: "berth-macvlan" }]);
 refused("Link not found", "web-3", [macvlan("eth7")]);
 refused("ADD needs prevResult", "web-4", [{ type: "coordinator" }]);

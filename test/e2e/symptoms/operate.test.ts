@@ -1,8 +1,7 @@
 /** Symptoms that an operator meets in `berthctl` and in the agent's log. */
 import { join } from "node:path";
-import { root } from "../../../scripts/setup/paths.mjs";
 import { startAgent } from "../../lab/agent.ts";
-import { requireCommand, runCommand } from "../../lab/command.ts";
+import { requireCommand } from "../../lab/command.ts";
 import { ipPool, manifest } from "../../lab/manifests.ts";
 import { eventually } from "../../lab/waiting.ts";
 import { berthctl, withNode } from "./node.ts";
@@ -39,17 +38,6 @@ symptom("A pool has no free addresses although few pods run", () =>
     return berthctl("pools");
   }),
 );
-symptom("The agent is not ready: configuration directory", async () => {
-  const agent = await startAgent({ config: {}, args: ["--config", "/etc/berth/nowhere"] }).catch(
-    (error: Error) => error,
-  );
-  if (agent instanceof Error) return agent.message;
-  try {
-    return await berthctl(agent.socket, "check");
-  } finally {
-    await agent.delete();
-  }
-});
 symptom("No space left on device", () =>
   withNode(BLUE, async ({ agent, refusal, berthctl }) => {
     await agent.stop();
@@ -78,9 +66,3 @@ symptom("has lost rows", () =>
     return berthctl("check");
   }),
 );
-symptom("needs Node.js", async () => {
-  const old = 'Object.defineProperty(process.versions,"node",{value:"20.19.0"});process.execve=undefined';
-  const argv = [process.execPath, "--import", `data:text/javascript,${encodeURIComponent(old)}`];
-  const { stdout, stderr } = await runCommand([...argv, join(root, "dist", "berthctl.mjs")]);
-  return stdout + stderr;
-});

@@ -43,7 +43,7 @@ export const SCENES = {
   "a Service and a member": { cast: MEMBERS, faults: { claim: 2, forceDelete: 1, cut: 1 } },
   "a member and a record before it": {
     cast: [...MEMBERS, plain("q", "b")],
-    faults: { forceDelete: 1 },
+    faults: { forceDelete: 1, claim: 2 },
     isKept: true,
   },
   "a record deleted by hand": { cast: PLAIN, faults: { handDelete: 1 } },
