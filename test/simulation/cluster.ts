@@ -330,7 +330,11 @@ export class Cluster {
     this.network = new Network({
       ...{ time, timeline, server: this.server, wire: time.process("wire") },
     });
-    this.network.onRefused = (text) => this.ledger.problems.push(text);
+    this.network.onRefused = (text) => {
+      // Policies of the release before do not know records without a pod.
+      const isUnknown = this.#definitions !== this.#newest && text.includes("would go from absent to Kept");
+      if (!isUnknown) this.ledger.problems.push(text);
+    };
     this.network.onVeryLate = ({ method, path, body }, lateMs) => {
       if (method !== "POST" || path !== ALLOCATIONS || lateMs < Math.max(...LOOK_AGAIN_MS)) return;
       this.ledger.createdVeryLate(addressOf((body as StoredObject).metadata.name));

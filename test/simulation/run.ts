@@ -158,10 +158,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
   };
 }
 
-async function openBalancers(): Promise<StartController> {
-  const { startLoadBalancers } = await import(BALANCERS);
-  return startLoadBalancers();
-}
+const openBalancers = async (): Promise<StartController> => (await import(BALANCERS)).startLoadBalancers();
 
 async function openProducts(version: Version): Promise<readonly Product[]> {
   if (version === "this") return [THIS_PRODUCT];
