@@ -12,7 +12,7 @@ import { claimantsOf, recordOf } from "../../host/controller/claimants.ts";
 import { followObjects } from "../../host/controller/follow-objects.ts";
 import { patchIfSame } from "../../host/controller/patch.ts";
 import { startReconciling } from "../../host/controller/reconcile-loop.ts";
-import type { Caches, Claimant, ControllerDeps, StartController } from "../../host/controller/types.ts";
+import type { Caches, ControllerDeps, StartController } from "../../host/controller/types.ts";
 import { selectPools } from "../../host/ipam/selection.ts";
 import { isConflict, isOutdated } from "../../host/kubernetes/kube-api.ts";
 import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
@@ -72,7 +72,7 @@ export const startLoadBalancers =
       if (kept === "outdated") return BALANCERS_REST_MS;
       let nextMs: number | undefined;
       // A write to MetalLB may take so long that a record has ended.
-      const { records } = metallb === undefined ? view : viewOf(caches, made);
+      const records = metallb === undefined ? view.records : recordsIn(caches, made);
       for (const each of assigned) {
         const isLost = each.ips?.some((text) => !records.some(({ ip }) => formatIp(ip) === text));
         const dueMs = isLost
@@ -125,7 +125,7 @@ interface Assigned {
 
 async function assign(deps: ServeDeps, service: BalancedService, all: readonly BalancedService[]): Promise<Assigned> {
   const world = worldOf(deps, service, all);
-  const plans = planService(deps.caches, service, world);
+  const plans = planService(deps, service, world);
   const refusal = plans.find((plan) => plan.kind === "refused");
   const isRefused = refusal !== undefined && (service.needsAll || plans[0]?.kind === "refused");
   const wanted = isRefused ? [] : plans.filter((plan) => plan.kind !== "refused");
@@ -160,18 +160,38 @@ async function tell(deps: TellDeps, { service, ips, refusal, dueMs }: Assigned, 
 /** What one pass over all Services reads once; it adds the records that it makes. */
 interface View {
   readonly around: PoolSurroundings;
-  readonly claimants: readonly Claimant[];
+  /** Those that may serve a Service: blocks are leased for pods. */
+  readonly pools: ReadonlyMap<string, IpPool>;
+  /** Why others may not: clauses, by name. */
+  readonly refused: ReadonlyMap<string, string>;
+  /** The UIDs of those that say that they have an address, by its text. */
+  readonly claimants: ReadonlyMap<string, ReadonlySet<string>>;
   readonly records: ServiceRecord[];
 }
 
 function viewOf(caches: Caches, made: Made): View {
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
   const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
+  const pools = new Map<string, IpPool>();
+  const refused = new Map<string, string>();
+  for (const [pool, { value, deleting }] of caches.pools.items)
+    if (value !== undefined && !deleting && value.source === undefined) pools.set(pool, value);
+    else refused.set(pool, deleting ? "is being deleted" : value === undefined ? "is invalid" : "leases its addresses");
+  const claimants = new Map<string, Set<string>>();
+  for (const { uid, addresses } of claimantsOf(caches))
+    for (const ip of addresses.flatMap((text) => parseIp(text) ?? []))
+      claimants.getOrInsertComputed(formatIp(ip), () => new Set()).add(uid);
+  const around = { reserved, occupied: NONE_OCCUPIED, siblings };
+  return { around, pools, refused, claimants, records: recordsIn(caches, made) };
+}
+
+/** Returns the records that Services have. */
+function recordsIn(caches: Caches, made: Made): ServiceRecord[] {
   const records: ServiceRecord[] = [];
   for (const all of [caches.allocations.items, made])
     for (const { spec } of all.values())
       if (spec.node === NO_NODE && spec.state === "Kept" && spec.workload?.kind === "Service") records.push(spec);
-  return { around: { reserved, occupied: NONE_OCCUPIED, siblings }, claimants: claimantsOf(caches), records };
+  return records;
 }
 
 function worldOf(
@@ -179,20 +199,17 @@ function worldOf(
   { uid }: BalancedService,
   services: readonly BalancedService[],
 ): AddressWorld {
-  const others = claimants.filter((other) => other.uid !== uid);
-  const ips = others.flatMap(({ addresses }) => addresses.flatMap((text) => parseIp(text) ?? []));
-  const claimed = new Set(ips.map(formatIp));
   const { items } = caches.allocations;
   return {
     ...{ records, services },
     isTaken: (name) => items.has(name) || made.has(name),
     macOf: (name) => items.get(name)?.spec.quarantine?.mac || undefined,
     exclusionOf: (pool, ip) => findExclusion(ip, pool, around),
-    isClaimed: (ip) => claimed.has(formatIp(ip)),
+    isClaimed: (ip) => [...(claimants.get(formatIp(ip)) ?? [])].some((other) => other !== uid),
   };
 }
 
-function planService(caches: Caches, service: BalancedService, world: AddressWorld): AddressPlan[] {
+function planService(deps: ServeDeps, service: BalancedService, world: AddressWorld): AddressPlan[] {
   if (service.requested === undefined) {
     const found = service.annotations[IPS_ANNOTATION];
     const message = `annotation "${IPS_ANNOTATION}": got "${found}", want one address of each family, separated by a comma`;
@@ -200,7 +217,7 @@ function planService(caches: Caches, service: BalancedService, world: AddressWor
   }
   let first: Ip | undefined;
   return service.families.map((family) => {
-    const found = poolsFor(caches, service, family);
+    const found = poolsFor(deps, service, family);
     const plan: AddressPlan =
       "reason" in found ? { kind: "refused", ...found } : planAddress(service, family, found, { ...world, first });
     if (plan.kind !== "refused") first ??= plan.ip;
@@ -208,15 +225,14 @@ function planService(caches: Caches, service: BalancedService, world: AddressWor
   });
 }
 
-/** As for a pod of the namespace with that annotation alone. Blocks are leased for pods. */
-function poolsFor(caches: Caches, service: BalancedService, family: Family): readonly IpPool[] | Refusal {
+/** As for a pod of the namespace with that annotation alone. */
+function poolsFor(
+  { caches, view: { pools, refused } }: Pick<ServeDeps, "caches" | "view">,
+  service: BalancedService,
+  family: Family,
+): readonly IpPool[] | Refusal {
   const { namespace, name, annotations } = service;
   const vendorConf = { ...settingsOf(caches), enableIPv4: family === 4, enableIPv6: family === 6 };
-  const pools = new Map<string, IpPool>();
-  const refused = new Map<string, string>();
-  for (const [pool, { value, deleting }] of caches.pools.items)
-    if (value !== undefined && !deleting && value.source === undefined) pools.set(pool, value);
-    else refused.set(pool, deleting ? "is being deleted" : value === undefined ? "is invalid" : "leases its addresses");
   try {
     const named = annotations[POOL_ANNOTATION];
     const own = named === undefined ? {} : { [POOL_ANNOTATION]: named };
