@@ -3,7 +3,7 @@
  * (rule known-stays): what it said last stays in force, also after a restart of the agent, and it is said.
  */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
 import * as objects from "../lab/cluster/objects.ts";
 import { FORCE_DELETE } from "../lab/cluster/rights.ts";
@@ -49,7 +49,6 @@ const PATHS: Readonly<Record<string, string>> = {
 const RESERVED = "10.6.0.2";
 const SAID = { enableIPv6: false, tenantDefinitions: "closed" };
 const TENANT = { type: "coordinator", hostRuleTable: 700 };
-const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 const BLUE = { name: "blue", subnet: "10.6.0.0/24", selection: "ascending" };
 const BY_HAND = { annotations: { ippool: { ipv4: ["blue"] } } };
 const PATIENCE = { timeout: 20_000 };
@@ -118,7 +117,7 @@ async function close(): Promise<void> {
 }
 
 async function lead(): Promise<void> {
-  const args = [...QUICK, ...certificates.args.controller];
+  const args = [...QUICK_LEASE, ...certificates.args.controller];
   controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "c", args });
 }
 

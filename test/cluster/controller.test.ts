@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
-import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
 import { poolObject } from "../lab/cluster/objects.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
@@ -14,7 +14,6 @@ import { borrowPlane } from "./borrow-plane.ts";
 const BERTH = "/apis/ipam.vendor.io/v1";
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/berth-controller";
 /** A fifth of the defaults. */
-const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 const DURATION_MS = 3_000;
 
 let plane: ControlPlane;
@@ -37,7 +36,7 @@ afterEach(async () => {
 
 async function start(name: string, options: { kubeconfig?: string; args?: string[] } = {}): Promise<ControllerProcess> {
   const { args = [] } = options;
-  const each = { kubeconfig, name, ...options, args: [...QUICK, ...args] };
+  const each = { kubeconfig, name, ...options, args: [...QUICK_LEASE, ...args] };
   const controller = await startControllerProcess(each);
   running.push(controller);
   return controller;

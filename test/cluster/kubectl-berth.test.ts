@@ -10,14 +10,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type CommandLineEnding, runKubectlBerth } from "../lab/berthctl.ts";
-import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { type CommandOutcome, formatShell, requireCommand, runCommand } from "../lab/command.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
-const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 const SECRETS = ["s3cret-in-a-setting", "s3cretOfAHeader99", "s3cret-of-a-variable", "s3cret-applied-before"];
 
 let world: World;
@@ -77,7 +76,7 @@ beforeAll(async () => {
   await createBerthPod("agent", "berth-agent-1", "n1", statusOf(true));
   await createBerthPod("controller", "berth-controller-a", "n1", statusOf(true));
   const kubeconfig = await world.controllerKubeconfig();
-  controller = await startControllerProcess({ kubeconfig, name: "one", args: QUICK });
+  controller = await startControllerProcess({ kubeconfig, name: "one", args: QUICK_LEASE });
   writeKubectl();
   vi.stubEnv("HOME", home);
   vi.stubEnv("KUBECONFIG", world.plane.kubeconfig);

@@ -9,7 +9,7 @@ import { startMachines } from "../../host/controller/networks/machines-controlle
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import { runBerthctl } from "../lab/berthctl.ts";
-import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import {
   BERTH,
   berthObject,
@@ -194,7 +194,7 @@ describe("addresses of pools that machines of the cluster have", () => {
     timeout: 240_000,
   }, async () => {
     await world.depose();
-    const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+    const args = QUICK_LEASE;
     const kubeconfig = await world.controllerKubeconfig();
     const start = (name: string) => startControllerProcess({ kubeconfig, name, args });
     const running: ControllerProcess[] = await Promise.all(["a", "b"].map(start));

@@ -3,7 +3,7 @@
  * the workload is there, bound by the member, nobody else's, and free when the workload names them no longer.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { deletePod, type LabPod, NAMESPACES } from "../lab/cluster/objects.ts";
 import {
   applyWorkloadKinds,
@@ -45,7 +45,7 @@ afterAll(async () => {
 });
 
 async function start(name: string): Promise<ControllerProcess> {
-  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  const args = QUICK_LEASE;
   return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args });
 }
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
 import { applyObject } from "../lab/apply.ts";
-import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import {
   deletePod,
   finishPod,
@@ -33,7 +33,7 @@ beforeAll(async () => {
   world = await startWorld({ startPlane: borrowPlane });
   ({ client } = world);
   await world.setNode("n1", "True");
-  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  const args = QUICK_LEASE;
   controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "one", args });
 });
 afterAll(async () => {

@@ -1,6 +1,6 @@
 /** EndpointSlices of Services for a second network (docs/services.md), written by the built controller. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type LabPod, NAMESPACES, podPath } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
@@ -10,7 +10,6 @@ import { outcomeOf } from "./rights-objects.ts";
 const SERVICES = `${NAMESPACES}/shop/services`;
 const SLICES = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
 const TARGET = { "ipam.vendor.io/service-network": "net/blue", "ipam.vendor.io/service-selector": "app=web" };
-const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
 
 let world: World;
 let client: KubeClient;
@@ -33,7 +32,7 @@ afterAll(async () => {
 });
 
 async function start(name: string): Promise<ControllerProcess> {
-  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args: QUICK });
+  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args: QUICK_LEASE });
 }
 
 /** A pod with a second NIC, and the records of that; ready. */

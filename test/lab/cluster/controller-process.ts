@@ -33,6 +33,9 @@ export interface ControllerProcess extends Pick<Daemon, "name" | "pid" | "output
 
 const LISTENING = /"listen":"(?<url>http[^"]+)"/;
 
+/** For a leader that is taken over from within seconds. */
+export const QUICK_LEASE = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+
 /** Resolves when it can be asked. Rejects with its log when it ends before. */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
   const { kubeconfig, name, args = [], readyMs = 60_000, dist = join(root, "dist") } = options;

@@ -1,7 +1,11 @@
 /** Services of the class on a real API server: two built controllers, one of which is killed, and what is refused. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
-import { type ControllerProcess, startControllerProcess } from "../../../../test/lab/cluster/controller-process.ts";
+import {
+  type ControllerProcess,
+  QUICK_LEASE,
+  startControllerProcess,
+} from "../../../../test/lab/cluster/controller-process.ts";
 import { ALLOCATIONS, allocationObject, allocationSpec, NAMESPACES } from "../../../../test/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
@@ -33,7 +37,7 @@ afterAll(async () => {
 });
 
 async function start(name: string): Promise<ControllerProcess> {
-  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  const args = QUICK_LEASE;
   return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args });
 }
 

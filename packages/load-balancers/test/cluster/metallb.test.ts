@@ -3,7 +3,11 @@
  * stopped and killed between its steps. Its speakers: test/long.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type ControllerProcess, startControllerProcess } from "../../../../test/lab/cluster/controller-process.ts";
+import {
+  type ControllerProcess,
+  QUICK_LEASE,
+  startControllerProcess,
+} from "../../../../test/lab/cluster/controller-process.ts";
 import { ALLOCATIONS, NAMESPACES, POOLS } from "../../../../test/lab/cluster/objects.ts";
 import { applyPeerKinds, METALLB } from "../../../../test/lab/cluster/peer-kinds.ts";
 import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
@@ -36,7 +40,7 @@ afterAll(async () => {
 });
 
 async function start(): Promise<void> {
-  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  const args = [...QUICK_LEASE];
   args.push("--metallb-namespace", METALLB_NAMESPACE);
   controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "a", args });
 }

@@ -6,7 +6,11 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { QUARANTINE_PROBE_MAX_MS } from "../../../../host/agent/detection/quarantine-prober.ts";
 import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
 import type { AgentNode } from "../../../../test/lab/cluster/agent-node.ts";
-import { type ControllerProcess, startControllerProcess } from "../../../../test/lab/cluster/controller-process.ts";
+import {
+  type ControllerProcess,
+  QUICK_LEASE,
+  startControllerProcess,
+} from "../../../../test/lab/cluster/controller-process.ts";
 import { createPod, NAMESPACES } from "../../../../test/lab/cluster/objects.ts";
 import { probeDue } from "../../../../test/lab/cluster/probe-due.ts";
 import { openWorld, type World } from "../../../../test/lab/cluster/world.ts";
@@ -42,7 +46,7 @@ afterAll(async () => {
 });
 
 async function start(): Promise<void> {
-  const args = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
+  const args = QUICK_LEASE;
   controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "a", args });
 }
 

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { referenceTool, root } from "../../../../scripts/setup/paths.mjs";
+import { QUICK_LEASE } from "../../../../test/lab/cluster/controller-process.ts";
 import { ALLOCATIONS, NAMESPACES, namespaceObject } from "../../../../test/lab/cluster/objects.ts";
 import { downloadModule, METALLB } from "../../../../test/lab/cluster/peer-kinds.ts";
 import { createToken } from "../../../../test/lab/cluster/rights.ts";
@@ -87,9 +88,8 @@ async function startController(): Promise<void> {
   const token = await createToken(cluster.client, { account: "berth-controller", expirationSeconds: 36_000 });
   const kubeconfig = await cluster.plane.writeKubeconfig("controller", { token });
   const program = [process.execPath, join(root, "dist", "berth-controller.mjs"), "--kubeconfig", kubeconfig];
-  const lease = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
   const own = ["--identity", "one", "--listen", "off", "--metallb-namespace", METALLB_NAMESPACE];
-  controller = await cluster.start([...program, ...lease, ...own]);
+  controller = await cluster.start([...program, ...QUICK_LEASE, ...own]);
 }
 
 async function make(name: string): Promise<void> {
