@@ -8,7 +8,7 @@ import { parseYaml } from "../config/yaml.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { type Change, valueAfter } from "../kubernetes/mirror.ts";
 import { byName } from "../lib/order.ts";
-import { compareIp, equalIp, type Ip, parseIp } from "../net/ip.ts";
+import { compareIp, equalIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { allocationName, type IpAllocationSpec, isMachines, NO_NODE } from "../resources/ip-allocation.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { findOwnExclusion } from "../resources/locate-address.ts";
@@ -92,6 +92,15 @@ function completed(claimant: Claimant, { apiServer }: Pick<Caches, "apiServer">)
 export function claimantsOf(caches: Pick<Caches, "nodes" | "services" | "apiServer">): Claimant[] {
   const own = [...caches.nodes.items.values()].map((node): Claimant => ({ ...node, namespace: "" }));
   return [...own, ...[...caches.services.items.values()].map((each) => completed(each, caches))];
+}
+
+/** Returns the UIDs of all that say that they have an address, by its text in the usual form. */
+export function claimedBy(caches: Pick<Caches, "nodes" | "services" | "apiServer">) {
+  const claimed = new Map<string, Set<string>>();
+  for (const { uid, addresses } of claimantsOf(caches))
+    for (const ip of addresses.flatMap((text) => parseIp(text) ?? []))
+      claimed.getOrInsertComputed(formatIp(ip), () => new Set()).add(uid);
+  return claimed;
 }
 
 /** Whether it says since the change that it has others. */

@@ -17,7 +17,7 @@ import { isReservedFor, ownNames } from "../resources/reserved-ip.ts";
 import { hasMember } from "../resources/workloads/stateful-set.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
 import { firstNicOf, settingsOf } from "./caches.ts";
-import { claimantsOf, recordFor } from "./claimants.ts";
+import { claimedBy, recordFor } from "./claimants.ts";
 import { describe } from "./examples.ts";
 import type { NamespaceShares } from "./namespace-shares.ts";
 import { SpacesIndex } from "./range-search.ts";
@@ -145,7 +145,7 @@ interface FixedPlan {
 export function planFixed(caches: Caches, all: readonly NamingWorkload[], shares: NamespaceShares): FixedPlan {
   const offersOf = openOffers(caches);
   const most = settingsOf(caches).maxAddressesPerNamespace;
-  const claimed = new Set(claimantsOf(caches).flatMap(({ addresses }) => addresses));
+  const claimed = claimedBy(caches);
   const [missing, wanted] = [new Map<string, FixedClaim>(), new Set<string>()];
   const room = new Map<string, number>();
   /** Returns why it is not to be had. */

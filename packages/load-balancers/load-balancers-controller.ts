@@ -8,7 +8,7 @@ import { decodeNamespaceAnnotations, decodePodAnnotations } from "../../host/con
 import { ConfigError } from "../../host/config/config-error.ts";
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
 import { firstNicOf, hasEveryRecord, settingsOf } from "../../host/controller/caches.ts";
-import { claimantsOf, recordOf } from "../../host/controller/claimants.ts";
+import { claimedBy, recordOf } from "../../host/controller/claimants.ts";
 import { followObjects } from "../../host/controller/follow-objects.ts";
 import { patchIfSame } from "../../host/controller/patch.ts";
 import { startReconciling } from "../../host/controller/reconcile-loop.ts";
@@ -165,7 +165,7 @@ interface View {
   /** Why others may not: clauses, by name. */
   readonly refused: ReadonlyMap<string, string>;
   /** The UIDs of those that say that they have an address, by its text. */
-  readonly claimants: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly claimed: ReturnType<typeof claimedBy>;
   readonly records: ServiceRecord[];
 }
 
@@ -177,12 +177,8 @@ function viewOf(caches: Caches, made: Made): View {
   for (const [pool, { value, deleting }] of caches.pools.items)
     if (value !== undefined && !deleting && value.source === undefined) pools.set(pool, value);
     else refused.set(pool, deleting ? "is being deleted" : value === undefined ? "is invalid" : "leases its addresses");
-  const claimants = new Map<string, Set<string>>();
-  for (const { uid, addresses } of claimantsOf(caches))
-    for (const ip of addresses.flatMap((text) => parseIp(text) ?? []))
-      claimants.getOrInsertComputed(formatIp(ip), () => new Set()).add(uid);
   const around = { reserved, occupied: NONE_OCCUPIED, siblings };
-  return { around, pools, refused, claimants, records: recordsIn(caches, made) };
+  return { around, pools, refused, claimed: claimedBy(caches), records: recordsIn(caches, made) };
 }
 
 /** Returns the records that Services have. */
@@ -195,7 +191,7 @@ function recordsIn(caches: Caches, made: Made): ServiceRecord[] {
 }
 
 function worldOf(
-  { caches, made, view: { around, claimants, records } }: ServeDeps,
+  { caches, made, view: { around, claimed, records } }: ServeDeps,
   { uid }: BalancedService,
   services: readonly BalancedService[],
 ): AddressWorld {
@@ -205,7 +201,7 @@ function worldOf(
     isTaken: (name) => items.has(name) || made.has(name),
     macOf: (name) => items.get(name)?.spec.quarantine?.mac || undefined,
     exclusionOf: (pool, ip) => findExclusion(ip, pool, around),
-    isClaimed: (ip) => [...(claimants.get(formatIp(ip)) ?? [])].some((other) => other !== uid),
+    isClaimed: (ip) => [...(claimed.get(formatIp(ip)) ?? [])].some((other) => other !== uid),
   };
 }
 
