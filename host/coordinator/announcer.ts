@@ -1,9 +1,9 @@
 /**
- * Announces addresses on their segments, so that neighbours drop cached MACs of earlier owners. An announcement is a
- * broadcast, which the kernel copies to the NIC of each pod on the uplink while it is sent: with hundreds of pods
- * that takes one processor for milliseconds. So announcements are sent one after the other in the thread pool, after
- * the ADD has been answered, and give way to other calls of the runtime for a bounded time.
- * Effects: frames on links; sockets and a timer until everything is announced.
+ * Announces addresses on their segments, so that neighbours drop cached MACs of earlier owners. The kernel copies the
+ * broadcast of an announcement to the NIC of each pod on the uplink: with hundreds of pods that takes one processor for
+ * milliseconds. So announcements are sent one after the other in the thread pool, after the ADD has been answered, and
+ * give way to other calls of the runtime for a bounded time. Effects: frames on links; sockets and a timer until
+ * everything is announced.
  */
 import { encodeArpAnnouncement } from "../kernel/packet/arp.ts";
 import { encodeNdpAnnouncement } from "../kernel/packet/ndp.ts";
@@ -18,12 +18,11 @@ export const ANNOUNCE_INTERVAL_MS = 2_000;
 export const ANNOUNCE_QUIET_MS = 20;
 
 /**
- * Time for which calls of the runtime may hold up an announcement that is due: milliseconds. The first of an address
- * is sent 100 ms after its ADD at the latest; a runtime takes longer than that to start a container.
+ * Time for which calls of the runtime may delay a due announcement: milliseconds. An address is first announced at most
+ * 100 ms after its ADD; a runtime takes longer than that to start a container.
  */
 export const ANNOUNCE_HOLD_UP_MS = 80;
 
-/** The announcement on one link. */
 export interface Announcement {
   readonly link: ProbeLink;
   readonly addresses: readonly Ip[];
@@ -32,7 +31,7 @@ export interface Announcement {
 }
 
 interface PendingAnnouncement extends Announcement {
-  /** When it is sent unless calls hold it up. A clock that does not jump: milliseconds. */
+  /** Due time, without the delay by calls, on a monotonic clock: milliseconds. */
   dueMs: number;
   isRepetition: boolean;
   /** Opened with the first frame. */
@@ -62,7 +61,6 @@ function framesOf({ link: { mac }, addresses }: Announcement): Uint8Array[] {
 export class Announcer implements Disposable {
   readonly #timing: AnnouncerTiming;
   readonly #pending = new Map<string, PendingAnnouncement>();
-  /** When it has been quiet for long enough. */
   #quietFromMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #isSending = false;
@@ -72,9 +70,9 @@ export class Announcer implements Disposable {
   }
 
   /**
-   * Announces each address twice (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited
-   * advertisement, override): soon, and ANNOUNCE_INTERVAL_MS later. Replaces what was to be announced for the key.
-   * The process may exit between the two.
+   * Announces each address twice (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited advertisement,
+   * override): soon, and ANNOUNCE_INTERVAL_MS later. Replaces a pending announcement of the key. The process may exit
+   * between the two.
    */
   announce(key: string, announcement: Announcement): void {
     this.cancel(key);
@@ -95,7 +93,7 @@ export class Announcer implements Disposable {
     this.#quietFromMs = performance.now() + this.#timing.quietMs;
   }
 
-  /** Sends at once what has not been announced yet; nothing is announced a second time. */
+  /** Sends the first announcements that are still pending at once, and no second ones. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     for (const [key, pending] of this.#pending) {

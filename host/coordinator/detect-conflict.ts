@@ -32,7 +32,7 @@ interface ConflictTarget {
   readonly signal: AbortSignal;
 }
 
-/** Machines by the address that an answer gave them. */
+/** Machines by the address for which they answered. */
 type Machines = Map<string, Mac>;
 
 /**
@@ -70,8 +70,8 @@ function isReply(packet: NeighbourPacket): boolean {
 }
 
 /**
- * One schedule: the doubted machines are probed for their addresses, and all machines for the others. Answers of silent
- * ones count as none.
+ * One schedule: asks doubted machines directly for their addresses, and all machines for the others. Answers of silent
+ * machines count as none.
  */
 async function probeAll(question: ConflictProbe, doubted: Machines, silent: Machines): Promise<Found | undefined> {
   const { link, addresses, ownMacs = [], random, signal } = question;

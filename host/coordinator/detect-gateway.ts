@@ -19,22 +19,19 @@ const NONCE_BYTES = 6;
 
 export interface GatewayTarget {
   readonly gateway: Ip;
-  /** The address that asks, of the gateway's family. */
+  /** Source address of the requests, of the gateway's family. */
   readonly own: Ip;
 }
 
 export interface GatewayProbe {
   readonly link: ProbeLink;
   readonly targets: readonly GatewayTarget[];
-  /** Number of requests to each gateway. */
   readonly retry: number;
   /** Time between two requests: milliseconds. */
   readonly intervalMs: number;
   /** Time to wait for an answer after the last request: milliseconds. */
   readonly timeoutMs: number;
-  /**
-   * The conflict detection of the `own` addresses, if it is running. Until it has ended, gateways are asked by probes.
-   */
+  /** Conflict detection of the `own` addresses, while it runs: gateways are asked by probes until it ends. */
   readonly pendingConflict?: Promise<unknown> | undefined;
   /** Returns numbers in [0, 1) that spread the first request. */
   readonly random?: (() => number) | undefined;
@@ -42,7 +39,6 @@ export interface GatewayProbe {
 }
 
 export interface GatewayAnswers {
-  /** Gateways that did not answer. */
   readonly unreachable: readonly Ip[];
   /** Keys are the gateways' addresses as text. */
   readonly macs: ReadonlyMap<string, Mac>;

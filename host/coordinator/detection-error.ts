@@ -12,7 +12,6 @@ export const UNPROBED_KIND_REMEDY =
 export class DetectionError extends Error {
   override readonly name = "DetectionError";
   readonly reason: DetectionReason;
-  /** Name of the link. */
   readonly link: string;
 
   constructor(reason: DetectionReason, link: string, what: string, cause?: unknown) {

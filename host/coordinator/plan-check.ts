@@ -1,7 +1,7 @@
 /**
- * Excludes from CHECK what has changed by itself since the ADD. Nodes get addresses (of a service that moves, say),
- * routers advertise and withdraw prefixes and themselves, and clusters get service networks. A runtime that killed
- * pods for such changes would kill all pods of a node, and their successors too.
+ * Excludes from CHECK the changes that happen by themselves after the ADD: nodes get addresses (of a service that
+ * moves, say), routers advertise and withdraw prefixes and themselves, and clusters get service networks. A runtime
+ * that killed pods for such changes would kill all pods of a node, and their successors too.
  */
 
 import type { CollectedKey, CoordinatorConf } from "../config/coordinator-settings.ts";
@@ -21,7 +21,7 @@ import { isNicTable } from "./plan/plan-tables.ts";
 const isTo = ({ destination, protocol }: RouteState, ip: Ip): boolean =>
   protocol === BERTH_PROTOCOL && destination.length === bitsOf(ip.family) && equalIp(destination.ip, ip);
 
-/** Returns the node's addresses that the pod knows; all of a family of which it knows none. */
+/** Returns the node's addresses that the pod knows; all addresses of a family of which it knows none. */
 function hostAddressesKnownToPod(host: NamespaceState, pod: NamespaceState): AddressState[] {
   const isKnown = ({ prefix: { ip } }: AddressState): boolean =>
     pod.neighbours.some((each) => each.link === POD_VETH && equalIp(each.ip, ip)) ||
@@ -31,10 +31,7 @@ function hostAddressesKnownToPod(host: NamespaceState, pod: NamespaceState): Add
   return host.addresses.filter((address) => known.has(address) || !families.has(address.prefix.ip.family));
 }
 
-/**
- * Returns whether Berth knows the pod's address: from the main plugin, or because an ADD of that NIC or a later one
- * has found it.
- */
+/** Returns whether Berth knows the pod's address: from the main plugin, or from an ADD of that NIC or a later one. */
 function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: AddressState): boolean {
   const { addresses, ifName, observed } = situation;
   const { pod, host } = observed;
@@ -64,8 +61,8 @@ function isLateRoute(route: RouteState, pod: NamespaceState, kept: readonly Addr
 }
 
 /**
- * Returns the configuration with those collected networks that the pod has a route to: the cluster may have got
- * others since. A network that the cluster has lost is not checked in any case.
+ * Returns the configuration with only those collected networks that the pod has a route to. The cluster may have got
+ * others since, and CHECK ignores a network that it has lost.
  */
 function withKnownNetworks(
   conf: CoordinatorConf,
@@ -81,7 +78,7 @@ function withKnownNetworks(
 }
 
 /**
- * Returns the input without later changes, but for those of the node's addresses where pods are told of them, when
+ * Returns the input without later changes, except changes of the node's addresses if pods are told of them, when
  * `routable` is known. `collected`: keys of the configuration that are collected, not configured.
  */
 export function ignoreLaterChanges(situation: PlanInput, collected: readonly CollectedKey[]): PlanInput {
@@ -103,16 +100,14 @@ export function ignoreLaterChanges(situation: PlanInput, collected: readonly Col
   };
 }
 
-/** CHECK's facts about the attachment. */
 interface CheckedNic {
   readonly ifName: string;
   /** Next hops in the main plugin's result, which router advertisements do not change. */
   readonly routers: readonly Ip[];
-  /** Keys of the configuration that are collected, not configured. */
   readonly collected: readonly CollectedKey[];
 }
 
-/** Returns whether the operation restores what ADD left. */
+/** Returns whether the operation restores state that the ADD left. */
 export function isDifference(operation: Operation, nic: CheckedNic): boolean {
   return !isRemnant(operation) && !isRouterRoute(operation, nic) && !isSnatGroupChange(operation, nic.collected);
 }
@@ -124,8 +119,8 @@ function isRemnant(operation: Operation): boolean {
 }
 
 /**
- * Returns whether the operation is about the default route of a router that came or went; routers advertise
- * themselves by link-local addresses. One that the main plugin's result names is not among them.
+ * Returns whether the operation is about the default route of a router that came or went. Routers advertise link-local
+ * addresses; one in the main plugin's result is not such a router.
  */
 function isRouterRoute(operation: Operation, { ifName, routers }: CheckedNic): boolean {
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
@@ -135,19 +130,16 @@ function isRouterRoute(operation: Operation, { ifName, routers }: CheckedNic): b
   return destination.length === 0 && nextHops.every(isLearned);
 }
 
-/**
- * Returns whether the operation only changes the group of the pair, which decides masquerading, because other pod
- * networks were collected.
- */
+/** Returns whether the operation only changes the pair's group (masquerading), because pod networks were collected. */
 function isSnatGroupChange(operation: Operation, collected: readonly CollectedKey[]): boolean {
   if (operation.kind !== "set-link" || !collected.includes("overlayPodCIDR")) return false;
   return Object.keys(operation.to).every((key) => key === "group");
 }
 
 /**
- * Returns whether the operation only brings a pod up to date that was attached by a former release, or before the pair
- * had an address: no route over the pair lies there a second time without a source, or, of release 0.4 or an earlier
- * one, none has a source. That works as before, until the pod restarts.
+ * Returns whether the operation only updates a pod that was attached by an earlier release, or before the pair had an
+ * address: no route over the pair has its second copy without a source, or, of release 0.4 or earlier, no route has a
+ * source. Such a pod works as before until it restarts.
  */
 export function isUpgrade(operation: Operation, { routes }: NamespaceState): boolean {
   const former = routes.filter(({ link, protocol }) => link === POD_VETH && protocol === BERTH_PROTOCOL);

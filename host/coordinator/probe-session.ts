@@ -14,7 +14,7 @@ import { DetectionError, type DetectionReason } from "./detection-error.ts";
 import type { ProbeLink, Schedule } from "./probe.ts";
 
 /**
- * Time for which detection waits for a link's carrier before it fails: milliseconds. A new bond takes its time.
+ * Time for which detection waits for a link's carrier before it fails: milliseconds. A new bond is slow.
  * @limit
  */
 export const CARRIER_WAIT_MS = 10_000;
@@ -57,8 +57,7 @@ const UNUSABLE: Readonly<Record<Exclude<LinkState, "ready">, readonly [Detection
 };
 
 /**
- * The kind of a tap (drivers/net/tun.c): its carrier is the program that has opened it, which a pod starts after its
- * ADD.
+ * The kind of a tap (drivers/net/tun.c): its carrier is the program that opens it, which a pod starts after its ADD.
  */
 const TAP = "tun";
 

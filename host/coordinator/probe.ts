@@ -26,8 +26,7 @@ import type { Mac } from "../net/mac.ts";
 export const PROBE_COUNT = 3;
 
 /**
- * The first probe or request is sent at a random moment within this time: milliseconds. It spreads the probes of pods
- * that start together.
+ * Latest random start of the first probe or request: milliseconds. It spreads the probes of pods that start together.
  */
 export const FIRST_PROBE_JITTER_MS = 2;
 
@@ -54,11 +53,10 @@ export interface Conflict {
   readonly mac: Mac | undefined;
 }
 
-/** The probe on a link. */
 export interface ProbeContext {
   /** Addresses that no other machine should have. */
   readonly candidates: readonly Ip[];
-  /** Addresses that a machine should have. */
+  /** Addresses that a machine should answer for. */
   readonly gateways: readonly Ip[];
   readonly ownMacs: ReadonlySet<Mac>;
   /** Nonces of our solicitations, in hexadecimal. */
@@ -97,10 +95,7 @@ function find(list: readonly Ip[], ip: Ip | undefined): Ip | undefined {
   return ip && list.find((other) => equalIp(other, ip));
 }
 
-/**
- * Returns the meaning of a packet; undefined if it has none for the session: an ordinary request, or an address that
- * is not probed.
- */
+/** Returns the meaning of a packet; undefined for an ordinary request, or an address that is not probed. */
 export function classifyPacket(packet: NeighbourPacket, context: ProbeContext): PacketClass | undefined {
   const claim = claimOf(packet);
   if (claim === undefined) return undefined;
@@ -157,8 +152,8 @@ export function conflictSchedule(timing: ConflictTiming, random: () => number): 
 }
 
 /**
- * Throws ConfigError for a detection that takes too long: the runtime would abort every ADD before its end. Called
- * when the settings are used, since each of them may come from another source.
+ * Throws ConfigError for a detection that takes too long: the runtime would abort every ADD before its end. Called when
+ * the settings are used, because each may come from another source.
  */
 export function requireShortDetection(timing: ConflictTiming): void {
   const { totalMs, got } = timing.windowMs === undefined ? describePace(timing) : describeWindow(timing.windowMs);

@@ -61,7 +61,6 @@ function readSettings(conversation: Conversation, link: LinkMessage, ifName: str
   return readSysctlsByNetlink(conversation, keys, () => link);
 }
 
-/** The changes made by {@link raise}. */
 interface Raised {
   lower(): void;
   /** `disable_ipv6` as it was; empty if it was not changed. */
@@ -137,10 +136,7 @@ export async function withQuietLink<T>(
   return result;
 }
 
-/**
- * Restores the link after a failure, whose error the caller must see; further errors are ignored, since the link may
- * be deleted by now.
- */
+/** Restores the link after a failure, which the caller reports; ignores further errors, as the link may be deleted. */
 function restore(raised: Raised | undefined, netnsPath: string): void {
   if (raised === undefined) return;
   try {

@@ -21,7 +21,6 @@ type BondValueType =
   | { readonly type: "word"; readonly words: readonly string[] }
   | { readonly type: "addresses"; readonly family: 4 | 6 }
   | { readonly type: "mac" }
-  /** The name of a member. */
   | { readonly type: "member" };
 
 type BondTarget = BondNumberName | "primary" | "activeSlave" | "arpIpTargets" | "nsIp6Targets" | "actorSystem";
@@ -92,7 +91,7 @@ export const BOND_OPTIONS: Readonly<Record<string, BondOption>> = {
   },
 };
 
-/** Parameters of the driver that are not options of a single bond, and what to write instead. */
+/** Parameters of the driver that are not options of a single bond, and their replacements. */
 const OTHER_PARAMETERS: ReadonlyMap<string, string> = new Map([
   ["mode", 'the mode in "bond.mode"'],
   ["slaves", 'the members in "interfaces"'],
@@ -116,7 +115,7 @@ export const MAX_TARGETS = 16;
 type Value = number | string | readonly Ip[];
 
 interface BondContext {
-  /** Undefined if the configuration names none: then it is the kernel's default, 0. */
+  /** Undefined if the configuration names none; the kernel's default is 0. */
   readonly mode: number | undefined;
   readonly members: readonly string[];
 }
@@ -181,7 +180,7 @@ function parseValue(key: string, text: string, type: BondValueType, members: rea
   }
 }
 
-/** Returns the option, or for an unknown key what to write instead. */
+/** Returns the option, or for an unknown key the text of a valid one. */
 function findOption(key: string): BondOption | { readonly wanted: string } {
   if (Object.hasOwn(BOND_OPTIONS, key)) return BOND_OPTIONS[key] ?? { wanted: "" };
   const other = OTHER_PARAMETERS.get(key);

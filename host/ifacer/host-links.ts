@@ -11,7 +11,7 @@ export function findLink({ links }: NamespaceState, name: string): LinkState | u
   return links.find((link) => link.name === name);
 }
 
-/** Returns an interface that the definition names. Throws CniError 106 if the node has none of that name. */
+/** Returns an interface that the definition names. Throws CniError 106 if the node has no interface of that name. */
 export function requireInterface(host: NamespaceState, name: string): LinkState {
   const link = findLink(host, name);
   if (link !== undefined) return link;

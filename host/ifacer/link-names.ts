@@ -1,6 +1,6 @@
 /**
- * Replaces alternative names in a definition by the names of the links: the planners compare names. The VLAN device
- * keeps the name that the definition gives it, unless that is an alternative name of a device itself.
+ * Replaces alternative names in a definition by the links' names, which planners compare. The VLAN device keeps the
+ * name that the definition gives it, unless that is an alternative name of a device itself.
  */
 import type { IfName } from "../cni/names.ts";
 import type { DeviceSpec } from "./device-spec.ts";

@@ -1,6 +1,6 @@
 /**
- * Checks what the administrator permits network definitions to do to the node's devices: tenants write definitions,
- * but a node's NICs are shared. Only ADD checks it, before anything else.
+ * Checks that the administrator permits a definition's changes of the node's devices: tenants write definitions, but a
+ * node's NICs are shared. Only ADD checks it, before anything else.
  */
 import type { IfacerPermission } from "../config/vendor-conf.ts";
 import type { DeviceSpec } from "./device-spec.ts";
@@ -8,8 +8,8 @@ import { refuse } from "./host-links.ts";
 import type { FindName } from "./link-names.ts";
 
 /**
- * Throws CniError 106 for a device or a VLAN ID that is not permitted. An empty list permits all. Any name of a link
- * stands for the link.
+ * Throws CniError 106 for a device or VLAN ID that is not permitted. An empty list permits all; any name of a link
+ * counts.
  */
 export function requirePermitted(
   { interfaces, bond, vlanId }: DeviceSpec,

@@ -34,9 +34,7 @@ function isOn(upper: LinkState, lower: LinkState): boolean {
   return upper.parent === lower.index && !upper.parentElsewhere && upper.kind !== "veth";
 }
 
-/**
- * Returns whether the bond was created by the kernel module when it was loaded, and is neither configured nor used yet.
- */
+/** Returns whether the bond is as the kernel module created it when it was loaded: neither configured nor used. */
 function isUntouched(host: NamespaceState, link: LinkState, mode: number): boolean {
   const { name, up } = link;
   if (!/^bond[0-9]+$/.test(name) || up || mode !== 0) return false;
@@ -46,8 +44,8 @@ function isUntouched(host: NamespaceState, link: LinkState, mode: number): boole
 }
 
 /**
- * Throws CniError 106 for an existing device of that name that is not this bond. Additional members belong to the
- * administrator and are left alone.
+ * Throws CniError 106 for an existing device of that name that is not this bond. Further members of the administrator's
+ * are left alone.
  */
 function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec) {
   const { name, mode } = spec;
@@ -65,10 +63,7 @@ function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec) {
   return { settings, isUntouched: isNew };
 }
 
-/**
- * Returns whether the link's frames pass through `lower`: the link is a device on it, a bridge that it is a member
- * of, and so on.
- */
+/** Returns whether the link's frames pass through `lower`: it is a device on it, a bridge that has it as a member … */
 function standsOn({ links }: NamespaceState, link: LinkState, lower: string): boolean {
   const seen = new Set([link]);
   for (const upper of seen) {
@@ -148,10 +143,7 @@ function join({ name, up }: LinkState, bond: string): Operation[] {
   ];
 }
 
-/**
- * The values that an untouched bond has of the options which the kernel reports in mode 802.3ad only
- * (`bond_fill_info`).
- */
+/** Values in an untouched bond of the options that the kernel reports in mode 802.3ad only (`bond_fill_info`). */
 const UNREPORTED: BondSettings = {
   numbers: { ad_actor_sys_prio: 65_535, ad_user_port_key: 0 },
   actorSystem: "00:00:00:00:00:00" as Mac,
@@ -173,10 +165,7 @@ function currentOptions(now: BondSettings, options: BondSettings): BondSettings 
   };
 }
 
-/**
- * Sets the mode, then the options, then those that need `miimon`. Undone in reverse order, each is allowed when its
- * turn comes.
- */
+/** Sets the mode, then the options, then those that need `miimon`. The reverse order of undoing is allowed, too. */
 function configure(name: string, now: BondSettings, mode: number, options: BondSettings): Operation[] {
   const { mode: was = 0, miimon = 0, arp_interval = 0 } = now.numbers;
   const isDelay = (key: string): boolean => NEED_MIIMON.some((each) => each === key);
@@ -193,13 +182,14 @@ function configure(name: string, now: BondSettings, mode: number, options: BondS
   ];
 }
 
-/** Returns the smallest MTU of the members. */
 function mtuOf(members: readonly LinkState[]): number | undefined {
   const sizes = members.flatMap(({ mtu }) => mtu ?? []);
   return sizes.length === 0 ? undefined : Math.min(...sizes);
 }
 
-/** Returns the link if it exists, the operations, those that come last, whose failure keeps the rest, and warnings. */
+/**
+ * Returns the link if it exists, the operations, those to apply `lastly`, whose failure keeps the rest, and warnings.
+ */
 export function planBond(host: NamespaceState, spec: BondSpec) {
   const { name, mode = 0, options } = spec;
   const members = spec.members.map((member) => requireInterface(host, member));

@@ -66,7 +66,7 @@ function parentName(host: NamespaceState, { parent, parentElsewhere }: LinkState
   return link === undefined ? "no link" : `"${link.name}"`;
 }
 
-/** Returns how the device of that name differs from the requested one: what was found and what is wanted. */
+/** Returns how the device of that name differs from the requested one: the found and the wanted state. */
 function findDifference(
   host: NamespaceState,
   link: LinkState,
@@ -102,8 +102,8 @@ function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink
 }
 
 /**
- * Returns the operations after which the device exists and is up. A parent that is down is set up: otherwise the VLAN
- * device passes no frames.
+ * Returns the operations that create the device and set it up. A parent that is down is set up as well: otherwise the
+ * VLAN device passes no frames.
  */
 function planVlan(host: NamespaceState, spec: VlanSpec): Operation[] {
   const { name, id, parent, isParentDown } = spec;

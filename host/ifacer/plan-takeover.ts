@@ -1,6 +1,6 @@
 /**
- * Plans what happens to the addresses and routes of an interface that joins a bond: they would be cut off, so the ADD
- * is refused, or they move to the bond.
+ * Plans the fate of the addresses and routes of an interface that joins a bond, which would be cut off: the ADD is
+ * refused, or they move to the bond.
  */
 import { IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_F_PERMANENT, IFA_LABEL } from "../kernel/netlink/address/constants.ts";
 import { RTPROT_KERNEL, RTPROT_RA, RTPROT_REDIRECT } from "../kernel/netlink/route/constants.ts";
@@ -53,7 +53,7 @@ export function refuseIpConfig({ addresses, routes }: IpConfig, member: string, 
 
 /**
  * Throws CniError 106 for addresses and routes with a lifetime: the client that renews them (DHCP, router
- * advertisements) would go on doing so on the member.
+ * advertisements) would continue on the member.
  */
 export function requireStatic({ addresses, routes }: IpConfig, member: string): void {
   const address = addresses.find(({ flags }) => (flags & IFA_F_PERMANENT) === 0);

@@ -18,10 +18,9 @@ import type { PlanInput, RoutableAddresses } from "./plan-input.ts";
  */
 export const MAX_POD_ADDRESSES = 256;
 
-/** CniError 106 because of one address: another one would do. */
+/** CniError 106 because of one address; another address would do. */
 export class AddressRefusal extends CniError {
   readonly ip: Ip;
-  /** A clause. */
   readonly why: string;
 
   constructor(message: string, ip: Ip, why: string) {
@@ -39,8 +38,8 @@ function findHarm(ip: Ip, { observed, gateways }: PlanInput): string | undefined
 }
 
 /**
- * Throws CniError 106 if the name of the pair (44 bits of a hash) is taken by a link with another MAC address (46
- * other bits of it), so of another container or another program.
+ * Throws CniError 106 if a link with another MAC address (46 bits of the hash) has the name of the pair (44 other bits
+ * of it): it belongs to another container or another program.
  */
 export function requireFreeVethName({ observed, pair }: PlanInput): void {
   const found = observed.host.links.find(({ name }) => name === pair.host.name);
@@ -51,10 +50,7 @@ export function requireFreeVethName({ observed, pair }: PlanInput): void {
   );
 }
 
-/**
- * Throws {@link AddressRefusal} for an address that would divert the node's own traffic, and CniError 106 for too
- * many addresses.
- */
+/** Throws {@link AddressRefusal} for an address that would divert the node's traffic, CniError 106 for too many. */
 export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): void {
   const { ifName, observed } = situation;
   const count = observed.pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).length;
@@ -81,8 +77,7 @@ export function isRoutable(ip: Ip, { allocated, allowed }: RoutableAddresses): b
 }
 
 /**
- * Returns whether the address comes from a router advertisement and is in a subnet in which Berth allocated an
- * address to the NIC.
+ * Returns whether the address was learned from a router, in a subnet in which Berth allocated an address to the NIC.
  */
 function isLearnedInPoolSubnet({ prefix, flags }: AddressState, { allocated }: RoutableAddresses): boolean {
   return (flags & IFA_F_PERMANENT) === 0 && allocated.some((own) => prefixContains(own, prefix.ip));

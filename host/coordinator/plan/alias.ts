@@ -1,9 +1,5 @@
-/**
- * The owner of a veth's host end, as the alias of the link (IFLA_IFALIAS): it explains the link to people, and to an
- * agent that has lost its state.
- */
+/** The owner of a veth's host end, as the link's alias (IFLA_IFALIAS): for people, and for an agent without state. */
 
-/** The fields of the alias. */
 export interface VethOwner {
   /** Pod UID, or the container ID where no pod is known. */
   readonly owner: string;
@@ -19,12 +15,12 @@ const ALIAS_BYTES = 255;
 
 /**
  * Formats the alias as `berth <owner> <container> <network> <pod>`. Blanks within a field become `_`, so that no name
- * can pass for another field. A text that is too long is cut at its end, the pod's name.
+ * can pass for another field. The end of a text that is too long, the pod's name, is cut off.
  */
 export function formatAlias({ owner, containerId, network, pod }: VethOwner): string {
   const words = ["berth", owner, containerId, network, pod].filter((word) => word !== "");
   const text = words.map((word) => word.replace(/\s/g, "_")).join(" ");
-  // A stream keeps back the first part of a character.
+  // With `stream`, an incomplete character at the end is left out.
   return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, ALIAS_BYTES), { stream: true });
 }
 

@@ -4,25 +4,16 @@
  */
 import { POD_TABLES_FIRST, POD_TABLES_LAST } from "../../config/coordinator-conf.ts";
 
-/**
- * The protocol (RTPROT_*) of all of Berth's routes and rules. iproute2 has no name for it, and no routing daemon uses
- * it.
- */
+/** The protocol (RTPROT_*) of Berth's routes and rules, which neither iproute2 nor a routing daemon uses. */
 export const BERTH_PROTOCOL = 98;
 
 /** Name of the pod's end of the pair to its node. */
 export const POD_VETH = "veth0";
 
-/**
- * In the pod: replies to what came in through the pair go back through it. Used for nothing else; if it is taken, the
- * next free table is.
- */
+/** In the pod: table that sends replies to connections over the pair back through it. If taken, the next free one. */
 export const FIRST_REPLY_TABLE = POD_TABLES_FIRST;
 
-/**
- * In the pod: table of its first NIC; each other NIC has one of the following tables. If it is taken, the next free
- * table is.
- */
+/** In the pod: table of its first NIC; the other NICs have the next ones. If taken, the next free table. */
 export const FIRST_NIC_TABLE = POD_TABLES_FIRST + 1;
 
 export const LAST_NIC_TABLE = POD_TABLES_LAST;
@@ -36,14 +27,14 @@ export const REPLY_RULE_PREFERENCE = 900;
 export const NIC_RULE_PREFERENCE = 910;
 
 /**
- * In the pod, before all rules but the kernel's for local addresses: goes on at Berth's rules, past those that
- * another plugin puts before them.
+ * In the pod, before all rules but the kernel's for local addresses: jumps to Berth's rules, past those of other
+ * plugins.
  */
 export const GUARD_RULE_PREFERENCE = 0;
 
 /**
- * In the pod, after the kernel's own rules: the default route of a NIC whose routes another plugin moves out of the
- * main table.
+ * In the pod, after the kernel's rules: the default route of a NIC whose routes another plugin moves out of the main
+ * table.
  */
 export const DEFAULT_RULE_PREFERENCE = 33_000;
 
@@ -57,7 +48,7 @@ export const REPLY_MARK = 0x0100_0000;
 export const SNAT_GROUPS = { all: 98, untranslated: 97, none: 0 } as const;
 
 /**
- * Group (IFLA_GROUP) of host ends whose pod is detached: they are down and wait to be deleted. The letters "bert", so
+ * Group (IFLA_GROUP) of host ends whose pod is detached: they are down until they are deleted. The letters "bert", so
  * that no other software uses it by accident.
  */
 export const RETIRED_GROUP = 0x6265_7274;

@@ -1,5 +1,5 @@
 /**
- * The MAC address that a NIC had before its ADD changed it, as an alternative name of the NIC:
+ * The former MAC address of a NIC whose ADD changed it, as an alternative name of the NIC:
  * `berth-mac-020000007701-veth1a2b3c4d5e6-eth0`. The kernel keeps it with the device in every namespace, so that DEL
  * can give the address back to a NIC that outlives its pod.
  */
@@ -23,7 +23,7 @@ const formatRecord = (mac: Mac, nic: AttachedNic): string => `berth-mac-${mac.re
 interface FormerMac {
   readonly altName: string;
   readonly mac: Mac;
-  /** Whose ADD recorded it. */
+  /** The NIC whose ADD recorded it. */
   readonly nic: string;
 }
 
@@ -43,8 +43,8 @@ export function hasFormerMac(link: LinkState, nic: AttachedNic): boolean {
 }
 
 /**
- * Returns the operations of an ADD with the NIC's former MAC recorded before the one that changes it. A record of an
- * earlier attachment that no DEL used is taken over.
+ * Returns the operations of an ADD, with the NIC's former MAC recorded before the operation that changes it. A record
+ * that no DEL of an earlier attachment used is taken over.
  */
 export function recordFormerMac(operations: readonly Operation[], link: LinkState, nic: AttachedNic): Operation[] {
   const sets = operations.findIndex(
@@ -61,8 +61,8 @@ export function recordFormerMac(operations: readonly Operation[], link: LinkStat
 }
 
 /**
- * Returns the operations that give links their former MACs back. In a pod only the attachment's own NIC gets it; on
- * the node, where no pod has the link any more, each link (`nic` undefined).
+ * Returns the operations that restore links' former MACs. In a pod they restore only the attachment's own NIC; on the
+ * node, where the links belong to no pod any more, each link (`nic` undefined).
  */
 export function planReturn(place: Place, links: readonly LinkState[], nic?: AttachedNic): Operation[] {
   return links.flatMap((link) => {

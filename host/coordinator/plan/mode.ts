@@ -7,10 +7,9 @@ import { POD_VETH } from "./constants.ts";
 interface ModeInput {
   readonly conf: Pick<CoordinatorConf, "mode" | "podDefaultCniNic">;
   readonly ifName: string;
-  /** Name of the request's network, for errors. */
   readonly network: string;
   readonly pod: NamespaceState;
-  /** Berth allocated the address of the pod's first NIC. */
+  /** Whether Berth allocated the address of the pod's first NIC. */
   readonly isFirstNicBerth: boolean;
 }
 
@@ -43,7 +42,7 @@ function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
 /**
  * Returns why the first NIC is underlay although the configuration says "overlay"; undefined if it may be overlay. A
  * physical device may carry an overlay network, too (a virtual function behind a switch that encapsulates), and Berth
- * allocates addresses for bridges: there the configuration is trusted.
+ * allocates addresses for bridges: in these cases the configuration is trusted.
  */
 function findUnderlayReason({ conf, pod }: Pick<ModeInput, "conf" | "pod">): string | undefined {
   const first = conf.podDefaultCniNic;

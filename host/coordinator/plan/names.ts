@@ -1,6 +1,6 @@
 /**
- * Names and MAC addresses of the veth pair between a pod and its node. They are derived from the container ID alone,
- * so that a DEL finds what an ADD created, whatever state was lost in between.
+ * Names and MAC addresses of the veth pair between a pod and its node. They derive from the container ID alone, so that
+ * a DEL finds the links of its ADD after any loss of state.
  */
 import { hash } from "node:crypto";
 import { invariant } from "../../lib/invariant.ts";
@@ -17,7 +17,7 @@ function macOf(octets: Uint8Array): Mac {
   return mac;
 }
 
-/** How the names of all pairs' host ends begin, as those of most CNI plugins do. */
+/** The start of the names of all pairs' host ends, as with most CNI plugins. */
 export const PAIR_START = "veth";
 
 /** Returns whether {@link nameVeth} may have made the name of the host's end. */

@@ -1,8 +1,7 @@
-/** Which part of a difference the agent repairs by itself, and in which words it reports that. */
+/** The part of a difference that the agent repairs by itself, and the words in which it reports the repair. */
 import type { Operation } from "../../plan/operation.ts";
 import { POD_VETH } from "./constants.ts";
 
-/** The repaired object, in the words of the metric's label. */
 export type RepairKind = "rule" | "route" | "neighbour" | "nftables" | "sysctl" | "link";
 
 /** Returns undefined for an operation that the agent leaves to ADD. */
@@ -29,14 +28,14 @@ export function repairKindOf({ kind }: Operation): RepairKind | undefined {
   }
 }
 
-/** The alias and group of a pair say which of the pod's NICs has made it: each NIC's plan has its own. */
+/** The alias and group of a pair name the NIC that made it: each NIC's plan has its own. */
 function isAboutMaker(operation: Operation): boolean {
   return operation.kind === "set-link" && operation.to.up === undefined;
 }
 
 /**
- * Returns the operations on what leads from the pod to its node, if the node's addresses are no longer those that the
- * pod knows; none if the pod's pair is gone.
+ * Returns the operations on the pod's path to its node, if the pod knows outdated addresses of the node; none if the
+ * pod's pair is gone.
  */
 export function selectPodUpdates(operations: readonly Operation[]): Operation[] {
   if (operations.some(({ kind }) => kind === "add-veth")) return [];
@@ -46,9 +45,7 @@ export function selectPodUpdates(operations: readonly Operation[]): Operation[] 
   return isOutdated ? inPod.filter((each) => "neighbour" in each || each.kind === "add-rule" || isOverPair(each)) : [];
 }
 
-/**
- * Returns the operations on the node; none if the pod's pair is gone: nothing on the node leads to the pod without it.
- */
+/** Returns the operations on the node; none if the pod's pair is gone, without which nothing there leads to the pod. */
 export function selectNodeRepairs(operations: readonly Operation[]): Operation[] {
   if (operations.some(({ kind }) => kind === "add-veth")) return [];
   return operations.filter(

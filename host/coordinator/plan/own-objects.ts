@@ -13,7 +13,7 @@ export function uniqueIps(ips: readonly Ip[]): Ip[] {
 
 export const includesIp = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
 
-/** Returns Berth's routes of the pod's main table: the path to the node, and what leads through it. */
+/** Returns Berth's routes of the pod's main table: the path to the node, and routes through it. */
 export function serviceRoutesIn({ routes }: NamespaceState): RouteState[] {
   return routes.filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL);
 }
@@ -26,7 +26,7 @@ export function hostRoutesOf(host: NamespaceState, tables: readonly number[], ip
   );
 }
 
-/** Returns a rule of Berth's that looks up the table for what it matches, or for all packets. */
+/** Returns a rule of Berth's that looks up the table for packets that match the selectors, or for all packets. */
 export function ruleTo(table: number, rule: Pick<RuleState, "family" | "preference" | "from" | "mark">): RuleState {
   return { table, action: FR_ACT_TO_TBL, flags: 0, tos: 0, protocol: BERTH_PROTOCOL, rest: [], ...rule };
 }
@@ -36,12 +36,12 @@ export function ruleTablesOf({ rules }: Pick<NamespaceState, "rules">): Set<numb
   return new Set(rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL).map(({ table }) => table));
 }
 
-/** Returns the same tables and `named`. */
+/** Returns the tables of {@link ruleTablesOf} and `named`. */
 export function hostTablesOf(host: Pick<NamespaceState, "rules">, named: number): number[] {
   return [...new Set([named, ...ruleTablesOf(host)])];
 }
 
-/** Returns whether links of this group are pairs of detached pods, which are deleted soon. */
+/** Returns whether links of this group are pairs of detached pods, which will be deleted. */
 export function isRetired(group: number): boolean {
   return group === RETIRED_GROUP || group === REMOVAL_GROUP;
 }

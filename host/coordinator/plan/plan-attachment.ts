@@ -38,8 +38,8 @@ import { replyFamiliesOf, replyTableOf } from "./plan-tables.ts";
 const NO_ADDRESS_GENERATION = "1";
 
 /**
- * Returns the present routes to the destinations of those that are wanted, as one that leads elsewhere is replaced, and
- * those to addresses that were the node's.
+ * Returns the present routes to the destinations of wanted routes, because a route that leads elsewhere is replaced,
+ * and those to former addresses of the node.
  */
 function ownedServiceRoutes(present: readonly RouteState[], wanted: readonly RouteState[]): RouteState[] {
   const named = new Set(wanted.map(({ destination }) => formatPrefix(destination)));
@@ -50,7 +50,6 @@ interface ReplyDemand {
   readonly families: readonly Family[];
   readonly sources: readonly Source[];
   readonly table: number;
-  /** The NIC's name. */
   readonly ifName: string;
 }
 
@@ -104,9 +103,8 @@ const withIpv6 = (links: readonly string[]): [string, string][] =>
   links.map((link) => [`ipv6/conf/${link}/disable_ipv6`, "0"]);
 
 /**
- * A new end of a pair on the node gets no link-local address: no packet needs one, as neighbours are permanent, and
- * each has routes of its own, all of which the kernel walks whenever a link gets its carrier. Nothing if the node
- * lacks IPv6.
+ * A new end of a pair on the node gets no link-local address: no packet needs one, as neighbours are permanent. Each
+ * would add routes, all of which the kernel walks whenever a link gets its carrier. Nothing if the node lacks IPv6.
  */
 function withoutLinkLocal({ links, sysctls }: NamespaceState, ends: readonly string[]): [string, string][] {
   if (!sysctls.has(FORWARDING[6])) return [];
@@ -154,7 +152,7 @@ function aliasFor({ alias, routable, observed, pair }: PlanInput): string {
   return routable === undefined && isOfContainer ? found : alias;
 }
 
-/** Returns the MTU of the pair if this NIC decides about it: what enters by one of both may leave by the other. */
+/** Returns the MTU of the pair if this NIC decides about it: packets that enter by one may leave by the other. */
 function pairMtu(situation: PlanInput): number | undefined {
   const { conf, ifName, observed } = situation;
   if (!decidesAboutPair(situation)) return undefined;
@@ -203,7 +201,7 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
   };
 }
 
-/** Returns what the node has for the pod's other NICs whose way was deleted with an earlier pair. */
+/** Returns the node's state for the pod's other NICs, which was deleted with an earlier pair. */
 function restoreOnHost(
   path: ServicePath,
   restored: readonly AttachedNic[],
@@ -235,7 +233,7 @@ function findPath(situation: PlanInput, nics: readonly Nic[]): ServicePath | und
   return first && findOverlayPath(situation, first, nearTo);
 }
 
-/** Plans the attachment of a NIC. Throws CniError 106 if it conflicts with what exists. */
+/** Plans the attachment of a NIC. Throws CniError 106 if it conflicts with the present state. */
 export function planAttachment(situation: PlanInput): PlanResult {
   const { conf, mode, ifName, observed, pair } = situation;
   const { pod } = observed;
@@ -264,7 +262,8 @@ export function planAttachment(situation: PlanInput): PlanResult {
           ),
         })
       : undefined;
-  // Not by a later NIC: with the only IPv4 address of a link, which an undone ADD deletes, all routes over it go.
+  // Not by a later NIC: an undone ADD deletes the address, and with the only IPv4 address of a link go all routes over
+  // it.
   const hasPairAddress = mode === "underlay" && families.includes(4) && decidesAboutPair(situation);
   const routes: PodRoutes | undefined = conf.tunePodRoutes
     ? planPodRoutes({

@@ -32,7 +32,7 @@ export function planDetachment(
   const hasPair = end !== undefined;
   const first = conf.podDefaultCniNic;
   const isAlone = !hasPair && pod.links.every(({ name, loopback }) => loopback || name === first || name === ifName);
-  // The pair of another container that has been given the same address meanwhile keeps its neighbours and routes.
+  // The pair of another container that got the same address meanwhile keeps its neighbours and routes.
   const pairs = host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name);
   const others = new Set<string | undefined>(pairs);
   others.delete(pair.host.name);
@@ -61,8 +61,8 @@ export function planDetachment(
       : route;
   const hasFirst = links.some(({ name }) => name === first);
   const isMaker = ["", parseAlias(end?.alias ?? "")?.network].includes(situation.network);
-  // The pair stays for other NICs. Without any, the first one takes it along; without a first one, the last; or the
-  // one that it was made for.
+  // The pair stays for other NICs. Without any, the first NIC takes it along; without a first one, the last NIC, or the
+  // NIC that made the pair.
   const isLast = isFirst || (pod.links.length > 0 && (!hasFirst || isMaker));
   const goes = isLast && (!hasPair || sources.length === 0);
   const renewed = [...ours, ...replyRoutesIn(pod)].map((route) => withoutGone(renewRoute(route, path, sources)));

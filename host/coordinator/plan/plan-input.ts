@@ -12,10 +12,7 @@ export interface PlanInput {
   readonly conf: CoordinatorConf;
   readonly mode: "underlay" | "overlay";
   readonly ifName: string;
-  /**
-   * The NIC that is to carry the pod's default route, from the pod's annotation or else the configuration; "" leaves
-   * the route unchanged.
-   */
+  /** The NIC for the pod's default route, by annotation or configuration; "" leaves the route unchanged. */
   readonly defaultNic: string;
   /** Addresses of this NIC as the main plugin reports them; those observed on it are added. */
   readonly addresses: readonly Ip[];
@@ -34,8 +31,7 @@ export interface PlanInput {
   /** Which of the NIC's addresses the node may route to the pod. Undefined for CHECK, which adds no routes. */
   readonly routable: RoutableAddresses | undefined;
   /**
-   * A plugin behind the coordinator (`sbr`) moves the NIC's routes out of the main table. Unknown to CHECK, which
-   * sees that.
+   * A later plugin (`sbr`) moves the NIC's routes out of the main table. Unknown to CHECK, which observes the result.
    */
   readonly losesMainRoutes?: boolean | undefined;
   /** The pod's NICs that the registry knows and whose networks have a coordinator, this one too. */
@@ -51,12 +47,11 @@ export interface PlanResult {
 /** A NIC of the pod whose network has a coordinator. */
 export interface AttachedNic {
   readonly ifName: string;
-  /** The addresses that Berth gave it. */
+  /** Addresses that Berth gave it. */
   readonly addresses: readonly Ip[];
   readonly conf: CoordinatorConf;
 }
 
-/** Addresses that the node may route to the pod. */
 export interface RoutableAddresses {
   /** Addresses that Berth allocated to the NIC, with the prefix length of the pool's subnet. */
   readonly allocated: readonly Prefix[];

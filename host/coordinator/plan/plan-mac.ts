@@ -1,7 +1,4 @@
-/**
- * The MAC address of a NIC with a fixed prefix (podMACPrefix): two octets of the configuration, four of the NIC's
- * address.
- */
+/** The MAC of a NIC with a fixed prefix (podMACPrefix): two octets of the configuration, four of the NIC's address. */
 import { refuseInterface } from "../../cni/error.ts";
 import { IPS_ANNOTATION } from "../../config/annotations.ts";
 import { invariant } from "../../lib/invariant.ts";

@@ -12,14 +12,9 @@ import { isNicTable, NicTables, sourceTablesOf } from "./plan-tables.ts";
 export interface Nic {
   readonly name: string;
   readonly isFirst: boolean;
-  /**
-   * The NIC's own table, used if the pod has several NICs, or another plugin directs what comes from the NIC's
-   * addresses.
-   */
+  /** The NIC's table. Used if the pod has several NICs, or if another plugin routes by the NIC's source addresses. */
   readonly table: number;
-  /**
-   * Tables of another plugin (`sbr`) for what comes from the NIC's addresses, to which it has moved the NIC's routes.
-   */
+  /** Tables into which another plugin (`sbr`) moved the NIC's routes, for packets from its addresses. */
   readonly others: readonly number[];
   readonly addresses: readonly Ip[];
   /** Default routes over this NIC only, as routes of the main table; they may be in another table at the moment. */
@@ -32,8 +27,8 @@ function globalAddresses(pod: NamespaceState, link: string): Ip[] {
 }
 
 /**
- * Returns the route with only those of its next hops whose link is kept; nothing if none is left. A route that loses
- * a next hop loses the attributes that are not decoded, too.
+ * Returns the route with only the next hops whose link is kept; nothing if none is left. A route that loses a next hop
+ * also loses the attributes that are not decoded.
  */
 function keepHops(route: RouteState, isKept: (link: string | undefined) => boolean): RouteState[] {
   const { nextHops, ...single } = route;
@@ -102,8 +97,8 @@ export function findNics(pod: NamespaceState, first: string, ifName: string): Ni
 }
 
 /**
- * Returns the default routes over the NIC: those of the main table, and those of `tables` in whose place there is
- * none before.
+ * Returns the default routes over the NIC: those of the main table, and those of `tables` that do not duplicate one of
+ * them or of an earlier table.
  */
 function defaultsOf(pod: NamespaceState, name: string, tables: readonly number[]): RouteState[] {
   const found: RouteState[] = [];
@@ -125,8 +120,8 @@ export function familiesOf(ips: readonly Ip[]): Family[] {
 }
 
 /**
- * Returns the pod without the routes over NICs that were attached later and are not managed by the coordinator. Their
- * own plugins are responsible for them, and the next ADD of the coordinator gives them tables.
+ * Returns the pod without the routes over later NICs that the coordinator does not manage. Their own plugins are
+ * responsible for them, and the next ADD of the coordinator gives them tables.
  */
 export function withoutForeignRoutes(pod: NamespaceState, first: string, ifName: string): NamespaceState {
   const names = pod.links.filter(({ loopback }) => !loopback).map(({ name }) => name);

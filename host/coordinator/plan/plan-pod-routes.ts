@@ -24,9 +24,8 @@ import { isTableOfNic } from "./plan-tables.ts";
 interface PodRoutesInput {
   readonly pod: NamespaceState;
   readonly nics: readonly Nic[];
-  /** The NIC of the request. */
   readonly ifName: string;
-  /** The NIC that is to have the default route; "" leaves it unchanged. */
+  /** The NIC for the default route; "" leaves the route unchanged. */
   readonly defaultNic: string;
   /** A plugin behind the coordinator moves the routes of the request's NIC out of the main table. */
   readonly losesMainRoutes?: boolean | undefined;
@@ -71,17 +70,14 @@ function specificRoutes(pod: NamespaceState, { name, others }: Nic): RouteState[
   );
 }
 
-/**
- * Returns whether the main table does not keep the NIC's routes: another plugin moves them to a table for what comes
- * from the NIC.
- */
+/** Returns whether the NIC's routes leave the main table: another plugin moves them to a table for its addresses. */
 function isMovedOut({ ifName, losesMainRoutes = false }: PodRoutesInput, { name, others }: Nic): boolean {
   return others.length > 0 || (losesMainRoutes && name === ifName);
 }
 
 /**
- * Returns the rule that leads what has no way by the main table to that of the NIC with the default route, if the
- * main table does not keep that.
+ * Returns the rule that sends packets without a route in the main table to the table of the NIC with the default route,
+ * if the main table does not keep that route.
  */
 function defaultRule(question: PodRoutesInput, family: Family): RuleState[] {
   const { pod, ifName, losesMainRoutes = false } = question;
@@ -95,10 +91,9 @@ function defaultRule(question: PodRoutesInput, family: Family): RuleState[] {
 }
 
 /**
- * Returns the rules by which the pod's packets pass over the rules of a plugin that moves routes, and come to
- * Berth's. The kernel puts a rule without a preference before all others but the first (net/core/fib_rules.c,
- * fib_default_rule_pref), and behind those that have the first one's preference: there is no other place that stays
- * before it.
+ * Returns the rules that lead the pod's packets past the rules of a plugin that moves routes, to Berth's. The kernel
+ * puts a rule without a preference before all others but the first (net/core/fib_rules.c, fib_default_rule_pref), and
+ * behind rules with the first one's preference: no other position stays before it.
  */
 function guardRules({ replyFamilies }: PodRoutesInput, moved: readonly Nic[]): RuleState[] {
   return familiesOf(moved.flatMap(({ addresses }) => addresses)).map((family) => {
@@ -118,8 +113,8 @@ function nicRule(ip: Ip, table: number): RuleState {
 
 /**
  * Returns the NIC whose default route of the family is kept in, or moved to, the main table: the requested one;
- * otherwise the first NIC if it still has one there, even if other plugins' NICs have put theirs before it; otherwise
- * the one that has it.
+ * otherwise the first NIC if it still has one there, even behind those of other plugins' NICs; otherwise the NIC that
+ * has one.
  */
 function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefined {
   const { pod, nics, ifName, defaultNic } = question;
@@ -197,9 +192,9 @@ function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
 }
 
 /**
- * Returns the default routes that the main table should have, and the present ones. Those of a family for which no
- * NIC has a replacement are left alone: they belong to the main plugin, which removes them with its NIC. A default
- * route over the node, for a pod without any other, gives way to a NIC's.
+ * Returns the default routes that the main table should have, and the present ones. It leaves those of a family alone
+ * for which no NIC has a replacement: they belong to the main plugin, which removes them with its NIC. A default route
+ * over the node, for a pod without any other, gives way to a NIC's.
  */
 function mainDefaults(question: PodRoutesInput): { wanted: RouteState[]; owned: RouteState[] } {
   const { pod } = question;
@@ -240,9 +235,9 @@ export function hasNicTables(pod: NamespaceState): boolean {
 }
 
 /**
- * Plans the tables and rules. With fewer than two NICs, of which no other plugin moves the routes, only the default
- * routes of the main table are planned. A default route is added to its NIC's table before it is removed from the
- * main one, so that it is never lost.
+ * Plans the tables and rules. With fewer than two NICs, and no routes that another plugin moves, it plans only the
+ * default routes of the main table. A default route is added to its NIC's table before it is removed from the main one,
+ * so that it is never lost.
  */
 export function planPodRoutes(question: PodRoutesInput): PodRoutes {
   const { pod, nics } = question;

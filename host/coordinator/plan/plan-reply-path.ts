@@ -34,20 +34,16 @@ import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./con
 import { ruleTo } from "./own-objects.ts";
 import { routeTo, type ServicePath } from "./plan-service-path.ts";
 
-/**
- * Each made once: what is compared and sent of a table is remembered by the table (plan/diff.ts,
- * kernel/netlink/nftables).
- */
+/** Each made once: caches are keyed by the table's identity (plan/diff.ts, kernel/netlink/nftables). */
 const podTables = new BoundedMap<string, NftTable>(64);
 
-/** Name of a chain. */
 const CROSSING = "crossing";
 
 /**
- * In the pod: marks connections that come in by the pair, and the replies to them. Drops what would cross from a NIC to
- * the node or back, whatever the pod's settings are: any machine of the segment could send it. What is behind the pod
- * has links of its own. `link` is the name of the pod's end, which all pairs share; `nics` as {@link nicsIn} returns
- * them.
+ * In the pod: marks connections that come in by the pair, and the replies to them. Drops packets that would cross from
+ * a NIC to the node or back, whatever the pod's settings are: any machine of the segment could send them. Networks
+ * behind the pod have links of their own. `link` is the name of the pod's end, which all pairs share; `nics` as
+ * {@link nicsIn} returns them.
  */
 export function podTable(link: string, nics: readonly string[] | undefined): NftTable {
   const key = nics === undefined ? link : [link, "", ...nics].join(" ");
@@ -55,8 +51,8 @@ export function podTable(link: string, nics: readonly string[] | undefined): Nft
 }
 
 /**
- * Returns the NICs of which the pod's table says that they lead to no node: those that were attached with it.
- * Undefined for a table that a former release has made, which stays as it is.
+ * Returns the NICs that the pod's table separates from the node: those that were attached with it. Undefined for a
+ * table of an earlier release, which stays unchanged.
  */
 export function nicsIn(tables: readonly NftTable[]): string[] | undefined {
   const own = tables.find(({ name }) => name === NFT_TABLE);
@@ -66,7 +62,7 @@ export function nicsIn(tables: readonly NftTable[]): string[] | undefined {
   return rules.flatMap(([, compared]) => (compared?.name === "cmp" ? (nameOf(compared.value) ?? []) : []));
 }
 
-/** Undefined if the pod itself has written something else. */
+/** Undefined if the pod itself has written another value. */
 const nameOf = (padded: Uint8Array): IfName | undefined =>
   parseIfName(new TextDecoder().decode(padded).replace(/\0+$/, ""));
 
@@ -118,14 +114,14 @@ export function replyRoute(
   return nextHop.map((gateway) => routeTo(EVERYWHERE[family], { ...way, gateway }, table));
 }
 
-/** How names of the node's links begin that lead to its pods, of Berth and of other plugins. */
+/** Starts of the names of the node's links to its pods, by Berth and other plugins. */
 const TO_PODS = ["veth", "cali", "lxc", "cni"];
 
 /**
- * On the node, for all pods: masquerades what came in by one of their pairs and leaves by a NIC, so that the answer
+ * On the node, for all pods: masquerades connections that come in by a pair and leave by a NIC, so that the answer
  * comes back to the node. Otherwise it would go to the pod directly over the segment: the pod would not recognise an
- * answer of a service, and the node, having seen half of the connection, would drop the rest of any other. A backend
- * on the node answers through the node anyway, and sees the client's address.
+ * answer of a service, and the node, which saw half of the connection, would drop the rest of any other. A backend on
+ * the node answers through the node anyway, and sees the client's address.
  */
 export function snatTable(): NftTable {
   return SNAT_TABLE;
@@ -144,8 +140,8 @@ function makeSnatTable(): NftTable {
 const SNAT_TABLE = makeSnatTable();
 
 /**
- * Returns which connections Berth masquerades. `auto`: for a pod inside its clusterCIDR, or any pod if it has none of
- * that family, kube-proxy does not masquerade connections to services, because the answers to pods of the cluster
+ * Returns the connections that Berth masquerades. `auto`: for a pod inside its clusterCIDR, or any pod if it has none
+ * of that family, kube-proxy does not masquerade connections to services, because the answers to pods of the cluster
  * find their way back by themselves; Berth then masquerades all. For other pods kube-proxy masquerades these
  * connections, and Berth the rest.
  */

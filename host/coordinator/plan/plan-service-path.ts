@@ -68,7 +68,7 @@ export function findUnderlayPath(
   };
 }
 
-/** Returns the node's link behind the pod's first NIC: its other end, or the bridge of which that is a member. */
+/** Returns the node's link behind the pod's first NIC: the other end of the pair, or the bridge that this end is in. */
 function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefined {
   if (first.kind !== "veth" || !first.parentElsewhere) return undefined;
   const end = host.links.find(
@@ -78,8 +78,8 @@ function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefine
 }
 
 /**
- * Returns the gateway of the family's default routes; of several of one metric, as routers advertise them, the one
- * with the lowest address: the kernel's order changes with every route that is added again.
+ * Returns the gateway of the family's default routes. Of several with one metric, as routers advertise them, the lowest
+ * address: the kernel's order changes with every route that is added again.
  */
 function gatewayOf(defaults: readonly RouteState[], family: Family): Ip | undefined {
   const own = defaults.filter(({ destination }) => destination.ip.family === family);
@@ -88,10 +88,7 @@ function gatewayOf(defaults: readonly RouteState[], family: Family): Ip | undefi
   return gateways.filter((each) => each !== undefined).toSorted((a, b) => (a.value < b.value ? -1 : 1))[0];
 }
 
-/**
- * Returns the path over the first NIC of an overlay pod; undefined if that is not connected to the node by a
- * recognised link.
- */
+/** Returns the path over an overlay pod's first NIC; undefined if no recognised link connects it to the node. */
 export function findOverlayPath(
   { observed, conf }: Pick<PlanInput, "observed" | "conf">,
   first: Nic,
@@ -155,8 +152,8 @@ function podRoutes(path: ServicePath, family: Family, networks: readonly Prefix[
 }
 
 /**
- * Returns a route that lies in the pod as it has to be now: over the pair from one of the pod's addresses, by way of
- * the node's first one.
+ * Returns an observed route of the pod as it should be now: over the pair, from one of the pod's addresses, by way of
+ * the node's first address.
  */
 export function renewRoute(
   route: RouteState,
@@ -170,8 +167,8 @@ export function renewRoute(
 }
 
 /**
- * Returns the routes over the path of the pod's main table: for `families` to the node and to `networks`, and those
- * that lie there for other networks and NICs. A default route over the node gives way to that of a NIC.
+ * Returns the routes of the pod's main table over the path: for `families` to the node and to `networks`, and present
+ * ones for other networks and NICs. A default route over the node gives way to that of a NIC.
  */
 export function serviceRoutes(
   present: readonly RouteState[],
@@ -200,7 +197,6 @@ export function isToNode({ destination, link, gateway }: RouteState): boolean {
 const isSameFamily = (one: RouteState, other: RouteState): boolean =>
   one.destination.ip.family === other.destination.ip.family;
 
-/** The destinations of the path, and its start. */
 interface ServiceDemand {
   readonly families: readonly Family[];
   readonly networks: readonly Prefix[];
@@ -209,8 +205,8 @@ interface ServiceDemand {
 }
 
 /**
- * Returns the pod's permanent neighbours for the node's addresses, so that they need no resolution. A pod without
- * IPv6 may not even accept neighbours of it.
+ * Returns the pod's permanent neighbours for the node's addresses, which need no resolution. A pod without IPv6 may not
+ * even accept IPv6 neighbours.
  */
 export function podNeighbours(
   { pod, host, hostAddresses }: ServicePath,
@@ -227,18 +223,18 @@ export function hostNeighbours({ host, pod }: ServicePath, ips: readonly Ip[]): 
 }
 
 /**
- * Returns the node's routes to the pod's addresses. They have no source address: the kernel would delete an IPv4
- * route together with its source address, and so those of all pods when a NIC of the node loses its address for a
- * moment. The pod knows all of the node's addresses.
+ * Returns the node's routes to the pod's addresses. They have no source address: the kernel deletes an IPv4 route
+ * together with its source, so that all pods would lose theirs when a NIC of the node loses its address for a moment.
+ * The pod knows all of the node's addresses.
  */
 export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: number): RouteState[] {
   return ips.map((ip) => routeTo(wholePrefix(ip), { link: host.link }, table));
 }
 
 /**
- * Returns the node's rule, for all pods, that looks up the table of pod addresses: before all of the node's rules that
- * could send a pod's packets elsewhere, such as one by a source, which the kernel puts first without being asked to.
- * Those by a mark take only packets that other programs mark.
+ * Returns the node's rule, for all pods, that looks up the table of pod addresses. It comes before all rules of the
+ * node that could send a pod's packets elsewhere, such as one by source, which the kernel puts first by default. Rules
+ * by mark take only packets that other programs mark.
  */
 export function hostRule(family: Family, table: number, present: readonly RuleState[]): RuleState {
   const rules = present.filter((each) => each.family === family && each.preference > 0);
@@ -252,8 +248,7 @@ export function hostRule(family: Family, table: number, present: readonly RuleSt
 }
 
 /**
- * Returns the networks behind the node, each once. Networks to which the pod already has a route are left out, with a
- * warning.
+ * Returns the networks behind the node, each once. It leaves out networks that the pod has a route to, with a warning.
  */
 export function findNetworks(
   situation: PlanInput,
@@ -307,10 +302,7 @@ export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): vo
   }
 }
 
-/**
- * Throws {@link AddressRefusal} for an address that the node reaches by another live attachment: two address spaces
- * that meet on one node.
- */
+/** Throws {@link AddressRefusal} for an address of another live attachment: two address spaces meet on one node. */
 export function requireUnusedAddresses(
   { observed, conf, owner }: PlanInput,
   path: ServicePath,
@@ -342,14 +334,15 @@ export function requireUnusedAddresses(
 const VIRTUAL_LINKS =
   /^(?:lo|docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|dummy|ovn|antrea|weave|ip6tnl|sit|gre)/;
 
-/** Returns whether pods know none of the link's addresses, unless it is the loopback of a node without others. */
+/**
+ * Returns whether pods know none of the link's addresses. The loopback is not virtual: a node may have no other
+ * address.
+ */
 export const isVirtualLink = (name: string): boolean => name !== "lo" && VIRTUAL_LINKS.test(name);
 
 /** RT_SCOPE_UNIVERSE */
 const GLOBAL = 0;
-/**
- * IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): addresses that may disappear.
- */
+/** IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): may disappear. */
 const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
 /** IFA_F_TEMPORARY and IFA_F_SECONDARY are the same bit, which IPv4 sets on every further address of a subnet. */
 const UNRELIABLE_IPV4 = 0x08 | 0x20;
@@ -358,15 +351,15 @@ const IFA_F_DEPRECATED = 0x20;
 
 function isReliable({ prefix, scope, flags }: AddressState): boolean {
   const bad = prefix.ip.family === 6 ? UNRELIABLE : UNRELIABLE_IPV4;
-  // Programs that move a virtual address deprecate it, so that it is no source; it does not expire.
+  // Programs that move a virtual address deprecate it, so that it is not used as a source; it does not expire.
   const expires = (flags & IFA_F_PERMANENT) === 0;
   return scope === GLOBAL && (flags & (expires ? bad : bad & ~IFA_F_DEPRECATED)) === 0;
 }
 
 /**
- * Returns the source address that the kernel selects for IPv4 over the link `end`: its own, as a bridge has, else,
- * over a link without one such as the pair's, the first of all links (inet_select_addr in net/ipv4/devinet.c),
- * possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
+ * Returns the source address that the kernel selects for IPv4 over the link `end`: the link's own, as with a bridge;
+ * else, as with the pair's, the first one of all links (inet_select_addr in net/ipv4/devinet.c), possibly on the
+ * loopback. For IPv6 it selects the one with the longest common prefix.
  */
 function kernelSourceAddress(host: Pick<NamespaceState, "addresses">, family: Family, end: string): AddressState[] {
   const candidates = host.addresses.filter((address) => address.prefix.ip.family === 4 && isReliable(address));
@@ -375,9 +368,9 @@ function kernelSourceAddress(host: Pick<NamespaceState, "addresses">, family: Fa
 }
 
 /**
- * Returns the node's addresses of one family, each once: first those in a subnet with one of the pod's addresses,
- * then the others in the kernel's order of links, and last the kernel's default source address towards the pod, over
- * the link `end`. A node without any has those of its loopback.
+ * Returns the node's addresses of one family, each once: first those in a subnet with one of the pod's addresses, then
+ * the others in the kernel's order of links, and last the kernel's default source address towards the pod, over the
+ * link `end`. A node without any uses those of its loopback.
  */
 export function findHostAddresses(
   host: Pick<NamespaceState, "addresses">,

@@ -1,5 +1,5 @@
 /**
- * Which of a pod's addresses what leaves over its pair is sent from. The pair has none of its own to offer: without a
+ * The source addresses of packets that leave a pod over its pair. The pair has no address of its own: without a
  * preferred source the kernel takes one of another link, to which the node may have no route over the pair.
  */
 
@@ -18,10 +18,7 @@ export interface Source {
   readonly ip: Ip;
 }
 
-/**
- * Returns the address of the pair's end in the pod; none for "". The kernel takes it as the source of nothing that a
- * route gives a source.
- */
+/** Returns the address of the pair's end in the pod; none for "". A route with a source does not use it. */
 export function pairAddresses(address: string): AddressState[] {
   const prefix = parsePrefix(`${address}/32`);
   return prefix === undefined ? [] : [{ link: POD_VETH, prefix, scope: RT_SCOPE_LINK, flags: 0 }];
@@ -29,8 +26,8 @@ export function pairAddresses(address: string): AddressState[] {
 
 /**
  * Metric of the second of two routes to one destination, which has no source. Linux deletes IPv4 routes of the main
- * table together with the address that is their source, and sandboxes take the NIC's address before they read what
- * leads over the pair.
+ * table together with their source address, and sandboxes take the NIC's address before they read the routes over the
+ * pair.
  */
 const SOURCELESS_METRIC = 1;
 
@@ -38,7 +35,7 @@ export function isSourceless({ destination, metric, link }: RouteState): boolean
   return destination.ip.family === 4 && metric === SOURCELESS_METRIC && link === POD_VETH;
 }
 
-/** Returns the route, and the one behind it that stays when its source goes. */
+/** Returns the route, and its copy behind it that stays when the source goes. */
 export function withSourceless(route: RouteState): RouteState[] {
   const { destination, preferredSource } = route;
   if (destination.ip.family === 6 || destination.length === 0 || preferredSource === undefined) return [route];
@@ -56,9 +53,8 @@ function isUsable({ addresses }: NamespaceState, nic: string, ip: Ip): boolean {
 }
 
 /**
- * Returns the sources in order of preference: those of the first NIC before those of the others; of a NIC those that
- * Berth gave it, then `ips`, of the request's NIC, to which the node is going to have routes, then the one that is in
- * use.
+ * Returns the sources in order of preference: those of the first NIC before those of the others. Of one NIC: addresses
+ * that Berth gave it, then `ips` of the request's NIC, to which the node will have routes, then the one in use.
  */
 export function findSources(
   { observed: { pod, host }, pair, attached, conf }: Pick<PlanInput, "observed" | "pair" | "attached" | "conf">,
@@ -77,8 +73,8 @@ export function findSources(
 }
 
 /**
- * Returns the pod's other NICs that are to be restored, with the addresses that they have, because the pair is made
- * anew: it was deleted, and with it all that led over it.
+ * Returns the pod's other NICs, with their addresses, that must be restored because the pair is made anew: the kernel
+ * deleted all routes over the earlier pair with it.
  */
 export function findRestored(situation: PlanInput): AttachedNic[] {
   const { observed, attached, ifName } = situation;

@@ -1,6 +1,6 @@
 /**
- * Which routing tables of a pod are Berth's, and which are free. A table with routes of other software, or to which
- * its rules point, is not free: plugins such as `sbr` take tables in the same range.
+ * Assigns routing tables of a pod: which are Berth's, and which are free. A table is not free if routes of other
+ * software are in it, or if its rules point there: plugins such as `sbr` take tables in the same range.
  */
 import { refuseInterface } from "../../cni/error.ts";
 import { RT_TABLE_MAIN, RTPROT_KERNEL } from "../../kernel/netlink/route/constants.ts";
@@ -23,10 +23,7 @@ export function isNicTable(table: number): boolean {
   return table >= FIRST_NIC_TABLE && table <= LAST_NIC_TABLE;
 }
 
-/**
- * Returns the table of replies that the pod has; of one whose rule is gone, the one with nothing but Berth's routes
- * over the pair.
- */
+/** Returns the pod's table of replies; without a rule for it, the table that has only Berth's routes over the pair. */
 function findReplyTable({ routes, rules }: NamespaceState): number | undefined {
   const rule = rules.find((each) => isOwn(each) && each.preference === REPLY_RULE_PREFERENCE);
   if (rule !== undefined) return rule.table;
@@ -37,7 +34,6 @@ function findReplyTable({ routes, rules }: NamespaceState): number | undefined {
   return inRange.find(({ table }) => isReply(table))?.table;
 }
 
-/** Returns the tables that other software uses. */
 function foreignTables({ routes, rules }: NamespaceState): number[] {
   return [...routes, ...rules].filter((each) => !isOwn(each)).map(({ table }) => table);
 }
@@ -47,10 +43,7 @@ function findFree(first: number, taken: ReadonlySet<number | undefined>): number
   return undefined;
 }
 
-/**
- * Returns the table of replies: the one that the pod has, else the first free one. Throws CniError 106 if there is
- * none.
- */
+/** Returns the pod's table of replies, else the first free one. Throws CniError 106 if there is none. */
 export function replyTableOf(pod: NamespaceState, nicTables: readonly number[]): number {
   const taken = new Set([...foreignTables(pod), ...nicTables]);
   return (
@@ -69,13 +62,13 @@ export function replyRoutesIn(pod: NamespaceState): RouteState[] {
   return pod.routes.filter((route) => isOwn(route) && route.table === reply);
 }
 
-/** Returns whether the table is one of a NIC's, and not the one of replies. */
+/** Returns whether the table is a NIC's, not that of replies. */
 export function isTableOfNic(pod: NamespaceState): (table: number) => boolean {
   const reply = findReplyTable(pod);
   return (table) => isNicTable(table) && table !== reply;
 }
 
-/** Hands out tables to NICs: the lowest that are free. `kept` are those that NICs have. */
+/** Hands out the lowest free tables to NICs. NICs already have the `kept` ones. */
 export class NicTables {
   readonly #taken: Set<number | undefined>;
 
@@ -104,8 +97,8 @@ function refuse(what: string, first: number): never {
 const STANDARD_TABLES = [0, 253, RT_TABLE_MAIN, 255];
 
 /**
- * Returns the tables to which other software directs what comes from the NIC's addresses, and to which it has moved
- * the NIC's routes: the main table lacks those of the addresses' prefixes.
+ * Returns the tables of other software for packets from the NIC's addresses, if it has moved the NIC's routes there:
+ * the main table lacks those of the addresses' prefixes.
  */
 export function sourceTablesOf({ rules, routes }: NamespaceState, name: string, addresses: readonly Ip[]): number[] {
   const connected = routes.filter(
