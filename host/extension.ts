@@ -1,6 +1,6 @@
 /**
- * What a package beside the house may add to it. Nothing here imports a package: host/bin has their names, and one is
- * taken away with its folder and its name there.
+ * The extensions that a package beside the house may add to it. Nothing here imports a package: only host/bin names
+ * them, and a package is removed by deleting its folder and its name there.
  */
 import type { Command } from "commander";
 import type { z } from "zod";
@@ -17,19 +17,19 @@ import type { KubeApi } from "./kubernetes/kube-api.ts";
 import type { MetricSet } from "./metrics/metric.ts";
 import type { CustomKind } from "./resources/custom-kind.ts";
 
-/** The values of all options of a program. What takes them is a method, so that a package may name those it reads. */
+/** The values of all options of a program. Their consumers are methods, so that a package may name those it reads. */
 type Flags = object;
 
 /** Ends the program with a clause that says why its options are wrong. */
 export type Refuse = (text: string) => never;
 
-/** What a server beside the controller may use. */
+/** The parts that a server beside the controller may use. */
 export interface ControllerParts extends Omit<AgentParts, "backend" | "answer"> {
   readonly api: KubeApi;
   readonly caches: OpenCaches;
 }
 
-/** Controllers that run while a process leads, and what they hold. */
+/** Controllers that run while a process leads, and their resources. */
 export interface MoreControllers {
   readonly controllers: Controllers;
   /** Why a connection may not last: a sentence without a full stop. */
@@ -38,8 +38,8 @@ export interface MoreControllers {
 }
 
 /**
- * What a package adds to the agent, which loads nothing for others: agent-extension.ts. Every agent reads all of these
- * when it starts.
+ * The extensions of a package to the agent, in agent-extension.ts, which loads nothing for other programs. Every agent
+ * reads all of these when it starts.
  */
 export interface AgentExtension {
   readonly addAgentOptions?: (program: Command) => void | Promise<void>;
@@ -47,26 +47,28 @@ export interface AgentExtension {
   readonly openRoutes?: (backend: Backend) => Routes;
   /** Opens the driver of a runtime that does not speak CNI, by the agent's options. */
   openDriver?(flags: Flags): Promise<Driver>;
-  /** Undefined if the agent's options want none. */
+  /** Undefined if the agent's options do not ask for one. */
   agentServer?(flags: Flags, refuse: Refuse): Promise<Server<AgentParts> | undefined>;
 }
 
-/** The other programs read all of these when they start: what only one of them needs is imported there. */
+/**
+ * The extensions to the other programs, all of which read them when they start: modules for only one program are
+ * imported in its function.
+ */
 export interface Extension {
   /** The kinds whose definitions are generated. */
   readonly readKinds?: () => Promise<readonly CustomKind[]>;
-  /** What its searches of `check` can find: docs/findings.md is generated from it. */
+  /** The problems that its searches of `check` can find: docs/findings.md is generated from them. */
   readonly readProblems?: () => Promise<readonly Problem[]>;
   /** Sections of the chart's values; its templates work without them. */
   readonly readChartValues?: () => Promise<z.ZodRawShape>;
   /** Adds commands to berthctl and kubectl berth, behind those of the house in the help, and searches to `check`. */
   readonly addCommands?: (cli: CommandLine) => void | Promise<void>;
-  /** Adds options to berth-controller. */
   readonly addControllerOptions?: (program: Command) => void | Promise<void>;
-  /** Undefined if the controller's options want none. */
+  /** Undefined if the controller's options do not ask for one. */
   controllerServer?(flags: Flags, refuse: Refuse): Promise<Server<ControllerParts> | undefined>;
   /** Opened once, with the controller's options; closed after the controllers have stopped. */
   openControllers?(flags: Flags, refuse: Refuse): Promise<MoreControllers>;
-  /** Adds metrics of the controller; `measured`: what its parts count. */
+  /** Adds metrics of the controller; `measured`: the counts of its parts. */
   addMetrics?(set: MetricSet, measured: () => Measurements): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The packages that add to the agent. A list of its own: what its modules share with those of other programs would be
- * cut into many parts, each of which takes memory to load.
+ * The packages that extend the agent. They have their own list: modules shared with other programs would be split into
+ * many chunks, and each chunk takes memory to load.
  */
 import type { AgentExtension } from "../extension.ts";
 import { fail, readAll } from "./read-packages.ts";

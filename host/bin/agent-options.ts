@@ -1,4 +1,3 @@
-/** The options of `berth-agent`. */
 import { Command, InvalidArgumentError, Option } from "commander";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../lib/log.ts";

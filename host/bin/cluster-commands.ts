@@ -58,7 +58,6 @@ function pull({ puller, limit, ...access }: PullFlags): Promise<void> {
   );
 }
 
-/** Returns the program. */
 export function addClusterCommands(program: Command): Command {
   const kubeconfig = new Option("--kubeconfig <file>", "path of a kubeconfig file; default: the pod's service account");
   for (const [name, description, work] of [

@@ -1,4 +1,4 @@
-/** Code that V8 has compiled at an earlier start. It is executed unchecked, so no other user may have written it. */
+/** The cache of code that V8 compiled at an earlier start. It runs unchecked, so only this user may have written it. */
 import { chmodSync, lstatSync, readdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { dirname, join, resolve } from "node:path";
@@ -7,8 +7,8 @@ import { messageOf } from "../lib/describe.ts";
 const STICKY = 0o1000;
 
 /**
- * Uses BERTH_CODE_CACHE, for threads and programs that this one starts, too. A directory that another user may have
- * written is left alone, with a line on stderr. Node.js itself would take any.
+ * Uses BERTH_CODE_CACHE, also for threads and programs that this one starts. Leaves a directory alone that another user
+ * may have written, with a line on stderr; Node.js itself would take any.
  */
 export function useCodeCache(program: string): void {
   const named = process.env.BERTH_CODE_CACHE;
@@ -44,7 +44,7 @@ function findForeign(directory: string): string | undefined {
   }
   const status = lstatSync(directory, { throwIfNoEntry: false });
   if (status === undefined) return undefined;
-  // An emptyDir is open to all; from here on only what is in it already can be another user's.
+  // An emptyDir is open to all; from here on only its present entries can be another user's.
   const isOpen = status.isDirectory() && status.uid === process.geteuid?.() && (status.mode & 0o022) !== 0;
   if (isOpen && !isSticky(directory)) chmodSync(directory, 0o700);
   const below = readdirSync(directory, { recursive: true, encoding: "utf8" }).map((name) => join(directory, name));

@@ -1,4 +1,3 @@
-/** The options of `berth-controller`. */
 import { hostname } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import {
@@ -18,16 +17,13 @@ import { VERSION } from "./version.ts";
 const LEASE_DURATION_MS = 30_000;
 
 /**
- * Time for which a holder leads after the start of its last successful renewal: milliseconds. Shorter than the
- * Lease's duration by what a call on its way may take, and longer than two renewals of which an admission webhook
- * keeps each for its default time-out of 10 seconds.
+ * Time for which a holder leads after the start of its last successful renewal: milliseconds. It is shorter than the
+ * Lease's duration by the time that a call in flight may take, and longer than two renewals that an admission webhook
+ * delays by its default time-out of 10 seconds.
  */
 const LEASE_RENEW_DEADLINE_MS = 25_000;
 
-/**
- * Interval at which the leader renews the Lease, and the other replicas read it: milliseconds, give or take a
- * quarter.
- */
+/** Interval, ± a quarter, at which the leader renews the Lease and the other replicas read it: milliseconds. */
 const LEASE_RETRY_MS = 2_000;
 
 export interface ControllerFlags extends MetricsFlags {

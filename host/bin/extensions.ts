@@ -1,4 +1,4 @@
-/** The packages that add to the other programs. */
+/** The packages that extend the other programs. */
 import type { Extension } from "../extension.ts";
 import { fail, readAll } from "./read-packages.ts";
 
@@ -10,6 +10,6 @@ export const readExtensions = (): Promise<readonly Extension[]> =>
     segments: () => import("../../packages/segments/extension.ts" as string).catch(fail),
   });
 
-/** Those of berthctl and kubectl berth. */
+/** The extensions of berthctl and kubectl berth. */
 export const readMoreCommands = async (): Promise<readonly NonNullable<Extension["addCommands"]>[]> =>
   (await readExtensions()).flatMap(({ addCommands }) => addCommands ?? []);

@@ -53,7 +53,6 @@ async function install(flags: InstallFlags) {
   await runSteps(steps, { dryRun, print });
 }
 
-/** Returns the program. */
 export function addInstallCommands(program: Command): Command {
   const binDir = new Option("--cni-bin-dir <directory>", "directory of the CNI plugins").default("/opt/cni/bin");
   const confDir = new Option("--cni-conf-dir <directory>", "directory of the runtimes' network lists").default(

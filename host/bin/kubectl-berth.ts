@@ -1,8 +1,5 @@
 #!/usr/bin/env node
-/**
- * The executable `kubectl-berth`, which kubectl calls for `kubectl berth`: kubectl-berth-main.ts, on a Node.js that
- * can load it.
- */
+/** The executable of `kubectl berth`: kubectl-berth-main.ts, on a Node.js that can load it. */
 import { requireNode } from "./require-node.ts";
 
 requireNode("kubectl-berth");

@@ -6,7 +6,6 @@ import type { Command } from "commander";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 
-/** Exit codes. */
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
@@ -29,8 +28,8 @@ interface Life {
 }
 
 /**
- * Ignores SIGHUP; log files and settings are reloaded automatically. Ignores SIGUSR1 as well, for which Node.js would
- * open its inspector on loopback: code as root for every process of the node.
+ * Ignores SIGHUP: log files and settings are reloaded automatically. Ignores SIGUSR1 as well: Node.js would open its
+ * inspector on loopback, which runs code as root for every process of the node.
  */
 export function openLife(log: Log): Life {
   const die = (error: unknown): never => {

@@ -1,4 +1,4 @@
-/** The options of agent and controller that say where metrics are served. */
+/** The options of agent and controller for the address and the access of metrics. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import {
   findExposure,
@@ -38,7 +38,7 @@ export function addMetricsOptions(program: Command): Command {
     .option("--metrics-insecure", "let other machines scrape without TLS and without a token of the cluster");
 }
 
-/** Returns the settings; calls `refuse` with a clause if they would expose what is served. */
+/** Returns the settings; calls `refuse` with a clause if they would expose the served pages. */
 export function settingsOf(
   served: "metrics" | "map",
   settings: ServerSettings,
@@ -55,7 +55,7 @@ export function scrapeSettingsOf(flags: MetricsFlags, hasCluster: boolean, refus
   return settingsOf("metrics", { address, tls: tlsOf(flags, refuse), isInsecure }, hasCluster, refuse);
 }
 
-/** The metrics' certificate; calls `refuse` with a clause if a half of it is missing. */
+/** The metrics' certificate; calls `refuse` with a clause if the certificate or its key is missing. */
 export function tlsOf(
   { metricsCertFile, metricsKeyFile }: MetricsFlags,
   refuse: (text: string) => never,

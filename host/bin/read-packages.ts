@@ -1,10 +1,9 @@
-/** Reads what the packages beside the house add. One whose folder is not there is left out, also of what is built. */
+/** Reads the extensions of the packages beside the house. A package without a folder is left out, also in bundles. */
 import { existsSync } from "node:fs";
 
-/** Set in bundles: the packages that were there when they were built. */
+/** Set in bundles: the packages that existed at the build. */
 declare const BERTH_PACKAGES: string | undefined;
 
-/** Each by the name of its folder. */
 type Packages<T> = Readonly<Record<string, () => Promise<{ readonly default: T }>>>;
 
 /** To the compiler a path is any text, and to esbuild a caught import may find nothing: the folder may be missing. */

@@ -24,7 +24,7 @@ export interface ListedObject {
   readonly status?: Readonly<Record<string, unknown>>;
 }
 
-/** Applies the object as its only writer, taking over what others wrote. */
+/** Applies the object as its only writer, taking over the fields of others. */
 export function applyObject(api: KubeApi, path: string, body: object): Promise<KubeObject> {
   const query = { fieldManager: "berth", force: true };
   return api.call({ method: "PATCH", path, query, body, contentType: "application/apply-patch+yaml" });

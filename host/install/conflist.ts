@@ -1,6 +1,6 @@
 /**
- * The network list that makes Berth's chain the default network of a host. Only lists with Berth's mark are replaced
- * or removed.
+ * The network list that makes Berth's chain a host's default network. Only lists with Berth's mark are replaced or
+ * removed.
  */
 
 import { basename, join } from "node:path";
@@ -14,15 +14,14 @@ const MARK_KEY = "installedBy";
 const MARK = "berth-agent install";
 
 interface ConflistOptions {
-  /** Directory in which runtimes look for network lists. */
   readonly directory: string;
-  /** The wanted list, by its file name; undefined if there should be none. */
+  /** The wanted list, by its file name; undefined for no list. */
   readonly wanted: { readonly name: string; readonly text: string } | undefined;
 }
 
 /**
- * Plans that the wanted list is there and no other one of Berth's. Throws InstallError if the file belongs to another
- * program, ConfigError for a list that no runtime could read.
+ * Plans that exactly this list of Berth's exists. Throws InstallError if the file belongs to another program,
+ * ConfigError for a list that no runtime could read.
  */
 export function planConflist({ directory, wanted }: ConflistOptions): Step[] {
   const target = wanted && join(directory, basename(wanted.name));
@@ -51,7 +50,7 @@ export function listMarked(directory: string): string[] {
   return paths.map((name) => join(directory, name)).filter((path) => isMarked(readText(path)));
 }
 
-/** A link to nothing has no text. */
+/** Without a text for a dangling link. */
 function readText(path: string): string {
   return tryOr(() => findContent(path)?.toString() ?? "", "");
 }

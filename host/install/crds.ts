@@ -1,6 +1,6 @@
 /**
- * Berth's custom resource definitions in a cluster: applied before an installation and an upgrade, removed after the
- * end of a release.
+ * Berth's custom resource definitions in a cluster: applied before an installation or upgrade, removed after the end of
+ * a release.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { applyObject, pollUntil } from "./cluster-api.ts";
 
 const CRDS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 
-/** Longest time that the API server may take to serve a definition, or to remove one: milliseconds. */
+/** Longest wait for the API server to serve or remove a definition: milliseconds. */
 const CRD_WAIT_MS = 60_000;
 
 const crdSchema = z.looseObject({
@@ -48,8 +48,8 @@ function readCrds(directory: string) {
 }
 
 /**
- * Creates or changes the definitions. Resolves when all are served. Throws ConfigError before the first call if a
- * file is not a definition.
+ * Creates or changes the definitions. Resolves when all are served. Throws ConfigError before the first call if a file
+ * is not a definition.
  */
 export async function applyCrds({ api, directory, print }: CrdOptions): Promise<void> {
   const crds = readCrds(directory);
@@ -59,7 +59,7 @@ export async function applyCrds({ api, directory, print }: CrdOptions): Promise<
   }
   for (const { metadata, spec } of crds) {
     const collection = { apiVersion: `${spec.group}/${spec.versions[0]?.name}`, plural: spec.names.plural };
-    // An established kind is answered for a moment later than its definition says so.
+    // A kind is served a moment after its definition is established.
     const isServed = async () =>
       (await isEstablished(api, metadata.name)) &&
       (await callIfThere(api, { method: "GET", path: collectionPath(collection), query: { limit: 1 } })) !== undefined;
@@ -80,8 +80,8 @@ async function isEstablished(api: KubeApi, name: string): Promise<boolean> {
 }
 
 /**
- * Deletes the definitions, and with them all their objects, which must have no finalizers. Throws if one is not gone
- * in time.
+ * Deletes the definitions, and with them all their objects, which must have no finalizers. Throws if one remains at the
+ * end of the wait.
  */
 export async function deleteCrds({ api, directory, print }: CrdOptions): Promise<void> {
   const paths = readCrds(directory).map(({ metadata }) => objectPath(CRDS, metadata));

@@ -1,5 +1,6 @@
 /**
- * Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss.
+ * Files of a host that other programs may use at any moment: each appears complete, by rename, and survives a power
+ * loss.
  */
 
 import { randomBytes } from "node:crypto";
@@ -11,7 +12,7 @@ import { replaceFile } from "../lib/replace-file.ts";
 import { insteadOf } from "../lib/try-or.ts";
 import type { Step } from "./step.ts";
 
-/** Begins the name of a file that is still being written. Runtimes and kubelet ignore names with a dot in front. */
+/** Starts the name of a file that is still being written. Runtimes and kubelet ignore names with a leading dot. */
 const TEMPORARY = ".berth-install-";
 
 /** Age from which a temporary file belongs to an installer that has died: milliseconds. */
@@ -30,8 +31,7 @@ export function writeFile(path: string, content: Uint8Array, mode: number): Step
 const MAX_CONTENT_BYTES = 256 * 1024 * 1024;
 
 /**
- * Returns the content; undefined if there is no such file. A symbolic link to nothing, or anything but a regular file,
- * is an error.
+ * Returns the content; undefined without such a file. Throws for a dangling link and for anything but a regular file.
  */
 export function findContent(path: string): Buffer | undefined {
   try {
@@ -55,14 +55,14 @@ export function listTemporaries(directory: string, ageMs: number): string[] {
     .filter((path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()) <= Date.now() - ageMs);
 }
 
-/** Plans a directory, readable for all; no step if it is there. */
+/** Plans a directory, readable for all; no step if it exists. */
 export function makeDirectory(path: string): Step[] {
   if (existsSync(path)) return [];
   return [{ text: `create directory ${path}`, run: () => void mkdirSync(path, { recursive: true, mode: 0o755 }) }];
 }
 
 /**
- * Plans the removal of a file, or of a directory with everything below; no step if it is not there. Mount points are
+ * Plans the removal of a file, or of a directory with everything below; no step if it does not exist. Mount points are
  * emptied and stay, with the directories that they are in.
  */
 export function removeFile(path: string): Step[] {

@@ -1,6 +1,6 @@
 /**
- * A DaemonSet for a while: its pod is Ready on each node where the work is done. Nodes that do not answer are named
- * when the time is over.
+ * A temporary DaemonSet, whose pod is Ready on each node where the work is done. Nodes without an answer are named at
+ * the end of the time.
  */
 import * as z from "zod";
 import { callIfThere, type KubeApi } from "../kubernetes/kube-api.ts";
@@ -23,9 +23,8 @@ export function decodeDaemonSet(text: string): DaemonSet {
 
 /**
  * Applies the DaemonSet, waits until `deadlineMs` (of `performance.now()`) at most, and deletes it. It does not wait
- * for the nodes in `down`: their pods become Ready no sooner than they do. Returns whether every node is done, the
- * names of those whose pods are `late`, and a line about nodes without a pod, which a quota or a policy may have
- * refused.
+ * for the nodes in `down`, whose pods cannot become Ready before them. Returns whether every node is done, the names of
+ * those whose pods are `late`, and a line about nodes without a pod, which a quota or a policy may have refused.
  */
 export async function runOnNodes(
   api: KubeApi,
@@ -77,7 +76,6 @@ function countMissing(daemonSet: unknown): number | undefined {
   return Math.max(0, data.status.desiredNumberScheduled - data.status.numberReady);
 }
 
-/** Returns whether a pod or a node is ready. */
 export function isReady({ status }: ListedObject): boolean {
   const conditions = Array.isArray(status?.conditions) ? status.conditions : [];
   return conditions.some((each) => each.type === "Ready" && each.status === "True");

@@ -14,13 +14,10 @@ const MODE = 0o755;
 
 const ALL_NAMES: readonly string[] = ["berth", ...COORDINATOR_TYPES, ...IFACER_TYPES];
 
-/** `coordinator` and `ifacer` are also names of another product's plugins. */
 const OWN_NAMES = ALL_NAMES.filter((name) => name.startsWith("berth"));
 
 interface PluginOptions {
-  /** Directory in which runtimes look for plugins. */
   readonly directory: string;
-  /** The built shim. */
   readonly shim: Uint8Array;
   /** Leaves out the names that another product may have. */
   readonly aliasesOnly: boolean;
@@ -56,8 +53,7 @@ function refusalOf(paths: readonly string[], aliasesHelp: boolean): string {
 }
 
 /**
- * Returns the owner of the file of that name. A name that cannot be read as a file, such as a dangling link, is not
- * Berth's.
+ * Returns the owner of the plugin file. A name that cannot be read as a file, such as a dangling link, is not Berth's.
  */
 export function pluginFileStatus(path: string): "absent" | "own" | "foreign" {
   try {

@@ -1,7 +1,4 @@
-/**
- * Before an upgrade: the new image on all nodes, because an agent must be replaced within the time that the plugins
- * wait for it.
- */
+/** Pulls the new image on all nodes before an upgrade: an agent must be replaced while the plugins wait for it. */
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, NODES } from "../kubernetes/paths.ts";
 import { listObjects } from "./cluster-api.ts";
@@ -9,7 +6,7 @@ import { type DaemonSet, isReady, runOnNodes } from "./node-pods.ts";
 
 interface PullOptions {
   readonly api: KubeApi;
-  /** Its pods, of the new image, do nothing. */
+  /** Its pods run the new image and do nothing. */
   readonly puller: DaemonSet;
   readonly limitMs: number;
   readonly print: (line: string) => void;

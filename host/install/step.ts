@@ -6,7 +6,7 @@ export interface Step {
   readonly run: () => void | Promise<void>;
 }
 
-/** The installation cannot go on; nothing was changed. */
+/** The installation cannot continue; nothing was changed. */
 export class InstallError extends Error {
   override readonly name = "InstallError";
 }

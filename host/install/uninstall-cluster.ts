@@ -1,7 +1,7 @@
 /**
- * The end of a release in a cluster, before Helm deletes its objects: refuses while addresses are in use, stops
- * agents and controller, cleans the nodes, and removes Berth's objects. Every wait has a deadline: what cannot be
- * reached is reported, and the rest goes on.
+ * The end of a release in a cluster, before Helm deletes its objects: refuses while addresses are in use, stops agents
+ * and controller, cleans the nodes, and removes Berth's objects. Every wait has a deadline: unreachable nodes and
+ * objects are reported, and the rest goes on.
  */
 import { callIfThere, type KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, LEASES, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
@@ -22,7 +22,7 @@ import { InstallError } from "./step.ts";
 
 const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
 
-/** Pools first: while they are there, an agent that still runs could allocate. */
+/** Pools first: while they exist, an agent that still runs could allocate. */
 const OWN_KINDS = [
   IP_POOLS,
   SUBNETS,
@@ -34,10 +34,7 @@ const OWN_KINDS = [
   RANGE_MEMBERS,
 ];
 
-/**
- * Longest time that the pods of agents and controller may take to end, but a quarter of the limit at most:
- * milliseconds.
- */
+/** Longest wait for the pods of agents and controller to end, but at most a quarter of the limit: milliseconds. */
 const STOP_WAIT_MS = 60_000;
 
 /** Most addresses in use that a refusal lists. */
@@ -47,7 +44,8 @@ interface UninstallOptions {
   readonly api: KubeApi;
   readonly namespace: string;
   /**
-   * Names of the DaemonSet, of the Deployment, which is also its Lease's, and the component labels' selector of both.
+   * Names of the DaemonSet and the Deployment, which is also its Lease's, and of both in the component labels'
+   * selector.
    */
   readonly agent: string;
   readonly controller: string;
@@ -56,7 +54,7 @@ interface UninstallOptions {
   readonly cleaner: DaemonSet;
   readonly force: boolean;
   readonly keepState: boolean;
-  /** For everything together. */
+  /** Limit of all steps together. */
   readonly limitMs: number;
   readonly print: (line: string) => void;
 }
@@ -98,7 +96,7 @@ function describe(spec: ListedObject["spec"] = {}): string {
   return [`${spec.address}`, ...pods].join(", ");
 }
 
-/** Agents would claim their addresses again, and the controller would add finalizers. */
+/** Running agents would claim their addresses again, and the controller would add finalizers. */
 async function stopPods(options: UninstallOptions): Promise<void> {
   const { api, namespace, agent, controller, selector, limitMs, print } = options;
   const query = { propagationPolicy: "Background" };

@@ -1,4 +1,3 @@
-/** The removal of everything that Berth has put on a host. */
 import { createConnection } from "node:net";
 import { basename, join } from "node:path";
 import { DEFAULT_COORDINATOR_CONF } from "../config/coordinator-settings.ts";
@@ -24,14 +23,12 @@ const OWN_LOG = new RegExp(`^(?:${LOG_FILE.replaceAll(".", "[.]")}|audit[.]jsonl
 interface UninstallOptions {
   readonly cniBinDirectory: string;
   readonly cniConfDirectory: string;
-  /** Directory of the agent's socket. */
   readonly runDirectory: string;
-  /** Directory of registry and spool. */
   readonly stateDirectory: string;
-  /** Directory of the coordinator's log and the audit log; other products may have files there. */
+  /** Directory of the coordinator's log and the audit log; it may contain files of other products. */
   readonly logDirectory: string;
   readonly keepState: boolean;
-  /** Leaves rules, routes, tables and pairs: the directories are those of another host. */
+  /** Leaves rules, routes, tables and pairs: the directories belong to another host. */
   readonly filesOnly: boolean;
 }
 
@@ -69,8 +66,8 @@ function answers(path: string): Promise<boolean> {
 }
 
 /**
- * Plans the removal of the pairs to pods, of the routes and rules of Berth's protocol, and of its nf_tables table.
- * Settings of links (rp_filter) stay: their former values are not known. Throws NetlinkError.
+ * Plans the removal of the pairs to pods, the routes and rules of Berth's protocol, and its nf_tables table. Settings
+ * of links (rp_filter) stay: their former values are unknown. Throws NetlinkError.
  */
 function planRoutingRemoval(host: NamespaceSource): Step[] {
   const isOwn = ({ protocol }: { readonly protocol: number }) => protocol === BERTH_PROTOCOL;
