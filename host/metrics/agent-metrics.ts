@@ -1,12 +1,8 @@
-/** The agent's metrics. */
 import { COMMON_METRICS } from "./common-metrics.ts";
 import { counter, gauge, histogram, type MetricSet, type OpenedMetrics } from "./metric.ts";
 import { POOL_METRICS } from "./pool-metrics.ts";
 
-/**
- * Upper bounds of the durations of calls: seconds, from an answer out of memory to the longest ADD that a runtime
- * waits for.
- */
+/** Upper bounds of calls' durations: seconds, from an answer out of memory to the longest ADD of a runtime. */
 const CALL_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20] as const;
 
 export const AGENT_METRICS = {
@@ -90,11 +86,8 @@ export type AgentMetrics = OpenedMetrics<typeof AGENT_METRICS>;
 
 export type AgentMetricSet = MetricSet<typeof AGENT_METRICS>;
 
-/** Metrics of claims. */
 export type ClaimMetrics = Pick<AgentMetrics, "claims" | "claimRetries" | "claimDuration">;
 
-/** Metrics of the coordinator. */
 export type CoordinatorMetrics = Pick<AgentMetrics, "mirrorDrifts" | "nodeRepairs">;
 
-/** Metrics of conflict detection. */
 export type ConflictMetrics = Pick<AgentMetrics, "conflicts">;

@@ -1,7 +1,7 @@
 /**
  * Authorizes callers of the servers of metrics and of the address map: the API server reviews the caller's bearer
- * token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`, which is what
- * kube-rbac-proxy asks. Answers are remembered for a while.
+ * token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`, as kube-rbac-proxy requires.
+ * Answers are cached for a while.
  */
 import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -15,27 +15,26 @@ import { SerialQueue } from "../lib/serial.ts";
 import { sourceOf } from "./connections.ts";
 import { answerJson, type HttpAnswer, isOpen, type ServerSettings } from "./listen.ts";
 
-/** Time for which a caller that has the right is let in without another review: milliseconds. */
+/** Time for which an authorized caller needs no further review: milliseconds. */
 const ALLOWED_MEMORY_MS = 60_000;
 
-/** Time for which a caller that does not have it is refused without another review: milliseconds. */
+/** Time for which a refused caller gets no further review: milliseconds. */
 export const REFUSED_MEMORY_MS = 10_000;
 
 /** Most remembered callers of each kind. Refused ones do not push out allowed ones. */
 const MAX_REMEMBERED_CALLERS = 64;
 
-/** Most reviews that run or wait; further callers are told to come back, but those that had the right. */
+/** Most reviews that run or wait. Further callers are told to come back, unless they had the right before. */
 const MAX_REVIEWS = 64;
 
-/** Most of them that run. */
+/** Most reviews that run at once. */
 export const REVIEWS_AT_ONCE = 4;
 
-/** Most of them that one address causes. */
+/** Most reviews for one source address. */
 export const MAX_REVIEWS_OF_SOURCE = 4;
 
 /**
- * Tokens of no user that one address may have reviewed at once, and then each second. A caller can make up tokens as
- * fast as it likes.
+ * Rate of reviews of tokens without a user, for each source address. A caller can make up tokens as fast as it likes.
  */
 export const UNKNOWN_TOKENS = { burst: 8, perSecond: 1, maxKeys: 1_024 };
 
@@ -48,7 +47,7 @@ const MAX_TOKEN_LENGTH = 16_384;
 /** `unknown`: the token names no user; `busy`: too many reviews run. */
 type Access = Remembered["access"] | "busy";
 
-/** Who asks: the header `authorization` of the request, and the address that it came from. */
+/** The header `authorization` of the request, and the caller's source address. */
 export interface Caller {
   readonly authorization: string | undefined;
   readonly source: string;
@@ -83,7 +82,6 @@ const tokenReview = z.object({
 
 const accessReview = z.object({ status: z.object({ allowed: z.boolean().default(false) }) });
 
-/** The right in a SubjectAccessReview. */
 export type Right =
   | { readonly nonResourceAttributes: { readonly path: string; readonly verb: string } }
   | {
@@ -111,7 +109,7 @@ interface Admission {
   readonly refusal: HttpAnswer | undefined;
 }
 
-/** Lets callers into a server: all of one that is open, else those whose token is reviewed. */
+/** Lets callers into a server: every caller of an open one, else those whose token is reviewed. */
 export class CallerAccess {
   readonly #options: CallerAccessOptions;
   readonly #allowed = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
@@ -126,14 +124,14 @@ export class CallerAccess {
   }
 
   /**
-   * Returns the answer to a caller without the right, which is 403 with the text `forbidden` for one that is known;
-   * undefined if it has the right. Never rejects.
+   * Returns the answer to a caller without the right: 403 with the text `forbidden` if its user is known. Undefined if
+   * it has the right. Never rejects.
    */
   async refusal(caller: Caller, right: Right, forbidden: string): Promise<HttpAnswer | undefined> {
     return (await this.admit(caller, right, forbidden)).refusal;
   }
 
-  /** As {@link refusal}, with the name of the user; "" if that is not known. */
+  /** As {@link refusal}, with the name of the user; "" if it is unknown. */
   async admit(caller: Caller, right: Right, forbidden: string): Promise<Admission> {
     if (isOpen(this.#options)) return { user: "", refusal: undefined };
     try {
@@ -168,7 +166,7 @@ export class CallerAccess {
     if (known !== undefined && known.untilMs > this.#options.nowMs()) return known;
     const running = this.#running.get(key);
     if (running !== undefined) return running.review;
-    // Made-up tokens of others do not keep away who had the right a while ago.
+    // Made-up tokens of others do not lock out a caller that recently had the right.
     const hadRight = this.#allowed.has(key);
     if (!hadRight && !this.#hasRoom(source)) return { user: "", access: "busy" };
     const work = () => this.#review(key, token, right);

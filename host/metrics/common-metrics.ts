@@ -50,7 +50,7 @@ export const COMMON_METRICS = {
 type CommonMetrics = OpenedMetrics<typeof COMMON_METRICS>;
 
 /**
- * Statuses that Kubernetes' API server and proxies before it use. Others are counted together: a broken proxy cannot
+ * Statuses of Kubernetes' API server and of proxies before it. All others are counted together: a broken proxy cannot
  * create new series.
  */
 const STATUSES = new Set(
@@ -59,7 +59,7 @@ const STATUSES = new Set(
   ),
 );
 
-/** Sets what the process itself knows. */
+/** Sets the metrics of the process itself. */
 export function collectProcess(metrics: CommonMetrics): void {
   const { user, system } = process.cpuUsage();
   setTotal(metrics.processCpu, (user + system) / 1e6);

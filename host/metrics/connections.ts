@@ -1,6 +1,6 @@
 /**
- * Which connections a server keeps: as many from one address, and in all, as fit. Of those without a whole request the
- * oldest gives way to a new one, so that whoever only connects keeps no other caller away.
+ * Bounds the connections of a server, from one address and in all. The oldest without a whole request gives way to a
+ * new one, so that a caller that only connects cannot lock out others.
  */
 import type { Server, Socket } from "node:net";
 
@@ -20,7 +20,6 @@ interface Connection {
   patience?: NodeJS.Timeout | undefined;
 }
 
-/** The address of the socket's other end; "" for a unix socket. */
 export function sourceOf({ remoteAddress = "" }: Pick<Socket, "remoteAddress">): string {
   return remoteAddress.replace(/^::ffff:(?=[0-9.]+$)/, "");
 }
@@ -40,7 +39,7 @@ export function boundConnections(server: Server): void {
     oldest?.socket.destroy();
     if (oldest !== undefined) forget(open, oldest);
     const connection: Connection = { socket, source: sourceOf(socket) };
-    // What has arrived while this process was busy is read first.
+    // Data that arrived while this process was busy is read first.
     const end = () => setImmediate(() => connection.patience && socket.destroy());
     connection.patience = setTimeout(end, REQUEST_PATIENCE_MS).unref();
     open.set(keyOf(socket), connection);
@@ -53,7 +52,7 @@ export function boundConnections(server: Server): void {
   });
 }
 
-/** Returns the connections of which one has to give way to another of `source`, the oldest first. */
+/** Returns the connections, the oldest first, one of which has to give way to another of `source`. */
 function findCrowd(connections: readonly Connection[], source: string): readonly Connection[] | undefined {
   const own = connections.filter((each) => each.source === source);
   if (own.length >= MAX_CONNECTIONS_OF_SOURCE) return own;
@@ -67,7 +66,7 @@ function forget(open: Map<unknown, Connection>, connection: Connection): void {
   for (const [key, each] of open) if (each === connection) open.delete(key);
 }
 
-/** The same for a connection and what TLS makes of it. */
+/** The same key for a connection and for the socket that TLS makes of it. */
 function keyOf(socket: Socket): unknown {
   const { localAddress, remoteAddress, remotePort } = socket;
   return remoteAddress === undefined ? socket : `${localAddress} ${remoteAddress} ${remotePort}`;

@@ -1,4 +1,3 @@
-/** The controller's metrics. */
 import { COMMON_METRICS } from "./common-metrics.ts";
 import { counter, gauge, type OpenedMetrics } from "./metric.ts";
 import { POOL_METRICS } from "./pool-metrics.ts";

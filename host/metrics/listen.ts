@@ -1,6 +1,6 @@
 /**
- * Small read-only HTTP servers: where one listens, and how it ends.
- * Effects: listens; replaces an existing unix socket, and removes its own.
+ * Small read-only HTTP servers, and their listening and end. Effects: listens; replaces an existing unix socket, and
+ * removes its own.
  */
 
 import { once } from "node:events";
@@ -48,7 +48,6 @@ interface TlsFiles {
   readonly keyFile: string;
 }
 
-/** Address and callers of a server of metrics or of the address map. */
 export interface ServerSettings {
   readonly address: ListenAddress;
   readonly tls: TlsFiles | undefined;
@@ -62,8 +61,7 @@ export function isOpen({ address, isInsecure }: Pick<ServerSettings, "address" |
 }
 
 /**
- * Returns why these settings would show everything to anyone on the network, and what to do: a clause. Undefined if
- * they do not.
+ * Returns, as a clause, why these settings would expose everything to the network, and the remedy. Undefined if not.
  */
 export function findExposure(
   settings: ServerSettings,
@@ -80,7 +78,7 @@ export function findExposure(
 export interface HttpAnswer {
   readonly status: number;
   readonly type: string;
-  /** A function writes the body bit by bit, and ends the response. */
+  /** A function streams the body and ends the response. */
   readonly body: string | Uint8Array | ((response: ServerResponse) => void);
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -101,7 +99,6 @@ interface ListenOptions {
   readonly address: ListenAddress;
   /** Default: plain HTTP. */
   readonly tls?: TlsFiles | undefined;
-  /** Of the certificate. */
   readonly log?: Log;
   /** Called for GET and HEAD, with the path without its query. */
   readonly answer: (path: string, incoming: Incoming) => HttpAnswer | Promise<HttpAnswer>;
@@ -161,7 +158,7 @@ async function answerTo(
   }
 }
 
-/** Whether no other name was asked for: a page whose name leads here has its own (DNS rebinding). */
+/** Whether no other name was asked for: a page whose name resolves to this address sends its own (DNS rebinding). */
 export function isForLoopback({ headersDistinct: { host: hosts = [] } }: IncomingMessage): boolean {
   const [host = "localhost"] = hosts;
   if (hosts.length > 1) return false;
@@ -174,8 +171,8 @@ export function answerJson(status: number, value: object): HttpAnswer {
 }
 
 /**
- * Renewed files are used from the next check on; files that cannot be used leave the last certificate in use. Until
- * there are files, nobody can connect.
+ * Renewed files are used from the next check on; unusable files leave the last certificate in use. Until there are
+ * files, handshakes fail.
  */
 function openTls({ certFile, keyFile }: TlsFiles, log: Log | undefined) {
   const read = () => ({ cert: readText(certFile), key: readText(keyFile) });

@@ -1,6 +1,6 @@
 /**
- * Definitions of metrics, and the metrics of one process that are opened from them. docs/monitoring.md is generated
- * from the definitions.
+ * Definitions of metrics, and one process's metrics opened from them. docs/monitoring.md is generated from the
+ * definitions.
  */
 import type { Counter, Gauge, Histogram } from "prom-client";
 import PromCounter from "prom-client/lib/counter.js";
@@ -10,8 +10,7 @@ import Registry from "prom-client/lib/registry.js";
 import { messageOf } from "../lib/describe.ts";
 
 /**
- * Shortest time between two collections of values for scrapes: milliseconds. Scrapes within this time share one, so
- * that many cost no more than a few.
+ * Shortest time between two collections of values: milliseconds. Scrapes within it share one, so that many cost little.
  */
 const SCRAPE_SHARE_MS = 500;
 
@@ -45,7 +44,6 @@ type Opened<M> =
 
 export type OpenedMetrics<D extends MetricDefinitions> = { readonly [K in keyof D]: Opened<D[K]> };
 
-/** A value with the labels of its series. */
 export type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
 const simple =
@@ -72,7 +70,7 @@ export function histogram<L extends string = never>(
 /** The metrics of one process. */
 export class MetricSet<D extends MetricDefinitions = MetricDefinitions> {
   readonly metrics: OpenedMetrics<D>;
-  /** Of all that were opened. */
+  /** All opened definitions. */
   readonly definitions: MetricDefinition[] = [];
   readonly #registry = new Registry();
   readonly #collectors: (() => void | Promise<void>)[] = [];
@@ -86,7 +84,6 @@ export class MetricSet<D extends MetricDefinitions = MetricDefinitions> {
     this.metrics = this.open(definitions);
   }
 
-  /** Adds more metrics. */
   open<E extends MetricDefinitions>(definitions: E): OpenedMetrics<E> {
     this.definitions.push(...Object.values(definitions));
     const opened = Object.entries(definitions).map(([key, each]) => [key, this.#open(each)]);
@@ -94,8 +91,8 @@ export class MetricSet<D extends MetricDefinitions = MetricDefinitions> {
   }
 
   /**
-   * Calls `collect` before each answer to a scrape: it reads what exists anyway, and sets values. One that fails
-   * leaves its values as they were.
+   * Calls `collect` before each answer to a scrape: it reads existing state and sets values. If it fails, its values
+   * stay.
    */
   onScrape(collect: () => void | Promise<void>): void {
     this.#collectors.push(collect);
@@ -152,13 +149,13 @@ export function setTotals<L extends string>(counter: Counter<L>, samples: Iterab
   for (const [labels, total] of samples) counter.inc(labels, total);
 }
 
-/** The same of a counter without labels. */
+/** As {@link setTotals}, of a counter without labels. */
 export function setTotal(counter: Counter, total: number): void {
   counter.reset();
   counter.inc(total);
 }
 
-/** The value of a label for everything that is not known by name: callers cannot create new series. */
+/** The value of a label for all unknown values: callers cannot create new series. */
 const OTHER = "other";
 
 /** Returns the value if it is one of the known ones, else "other". */

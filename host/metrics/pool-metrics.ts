@@ -30,7 +30,7 @@ export const STATE_LABELS = {
   Quarantined: "quarantined",
 } as const;
 
-/** All of them are there, so that a query finds 0 instead of nothing. */
+/** All states are present, so that a query finds 0 instead of nothing. */
 export const NO_STATES = { bound: 0, cooling: 0, retained: 0, quarantined: 0 } as const;
 
 export interface MeasuredPool {
@@ -39,11 +39,9 @@ export interface MeasuredPool {
   /** The Subnet that the pool was generated out of; undefined for others. */
   readonly subnet: string | undefined;
   readonly size: number;
-  /** By the value of the label: at least `free`. */
   readonly states: Readonly<Record<string, number>>;
 }
 
-/** Sets the metrics to these pools. */
 export function collectPools(metrics: OpenedMetrics<typeof POOL_METRICS>, pools: Iterable<MeasuredPool>): void {
   const all = [...pools];
   const generated = all.filter(({ subnet }) => subnet !== undefined).length;

@@ -1,6 +1,6 @@
 /**
- * The modules of prom-client that host/metrics uses, with the types of the whole package. The package's entry also
- * loads summaries, clusters and push gateways, and with them three other packages.
+ * The modules of prom-client that host/metrics uses, with the package's types. Its entry also loads summaries, clusters
+ * and push gateways, and with them three other packages.
  */
 declare module "prom-client/lib/counter.js" {
   import { Counter } from "prom-client";

@@ -1,6 +1,6 @@
 /**
- * GET /metrics for Prometheus, on an address of its own; of an agent in a cluster also what the controller's address
- * map asks.
+ * GET /metrics for Prometheus, on an address of its own; an agent in a cluster also answers the controller's address
+ * map.
  */
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Log } from "../lib/log.ts";
@@ -12,8 +12,8 @@ import { METRICS_TYPE, type MetricSet } from "./metric.ts";
 const QUESTION_PATHS = ["/v1/explain", "/v1/history"] as const;
 
 /**
- * Audience of the tokens for {@link QUESTION_PATHS}: the API server takes no token of it, so that an agent cannot use
- * one.
+ * Audience of the tokens for {@link QUESTION_PATHS}: the API server rejects it, so that an agent cannot use such a
+ * token.
  */
 export const AGENTS_AUDIENCE = "berth-agents";
 
@@ -25,7 +25,6 @@ interface ScrapeServerOptions extends ServerSettings {
     | undefined;
   /** Reviews tokens; undefined without a cluster. */
   readonly api: Pick<KubeApi, "call"> | undefined;
-  /** Monotonic. */
   readonly nowMs: () => number;
   readonly log: Log;
 }

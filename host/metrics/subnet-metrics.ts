@@ -1,4 +1,4 @@
-/** Metrics of Subnets: how much of each is left for pools, for a bounded number of Subnets. */
+/** Metrics of Subnets: the capacity left for pools, for a bounded number of Subnets. */
 import { gauge, type OpenedMetrics } from "./metric.ts";
 import { sumSeries } from "./pool-metrics.ts";
 
@@ -30,7 +30,6 @@ export interface MeasuredSubnet {
   readonly states: { readonly free: number; readonly assigned: number; readonly withheld: number };
 }
 
-/** Sets the metrics to these Subnets. */
 export function collectSubnets(metrics: OpenedMetrics<typeof SUBNET_METRICS>, subnets: Iterable<MeasuredSubnet>): void {
   metrics.subnetSize.reset();
   metrics.subnetAddresses.reset();

@@ -1,6 +1,5 @@
 /**
- * Operations as commands of iproute2 and sysctl that a person can paste into a shell on the node. The texts of logs
- * and tests are in text.ts.
+ * Operations as commands of iproute2 and sysctl for a shell on the node. The texts of logs and tests are in text.ts.
  */
 import { formatIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
@@ -17,8 +16,8 @@ const ADDRESS_FLAGS: readonly (readonly [number, string])[] = [
 
 /**
  * Returns the command, to be run as root on the node. `podPath` is the path of the pod's namespace. Undefined for
- * what has no command of its own: a table of nf_tables, a device, and a route beside others with its destination and
- * metric.
+ * objects without a command of their own: a table of nf_tables, a device, and a route beside others with its
+ * destination and metric.
  */
 export function formatCommand(operation: Operation, podPath: string): string | undefined {
   const words = wordsOf(operation, podPath);
@@ -98,8 +97,8 @@ function routeWords(route: RouteState): string[] {
 }
 
 /**
- * Parts of a rule that Berth does not read, and an action other than a lookup, cannot be named; the rest is enough
- * for the kernel to find it.
+ * Parts of a rule that Berth does not read, and actions other than a lookup, cannot be named; the kernel finds the rule
+ * without them.
  */
 function ruleWords(rule: RuleState): string[] {
   const { tos, protocol } = rule;

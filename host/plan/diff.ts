@@ -22,10 +22,7 @@ import {
 } from "./state.ts";
 import { formatNeighbour, formatRoute, formatRule } from "./text.ts";
 
-/**
- * Compares objects of one kind: the kernel has room for one object per `key`; two objects with the same `value` are
- * equal.
- */
+/** Identity of objects of one kind: the kernel keeps one object per `key`; objects with the same `value` are equal. */
 interface Identity<T> {
   readonly key: (thing: T) => string;
   readonly value: (thing: T) => string;
@@ -59,15 +56,12 @@ const neighbourIdentity: Identity<NeighbourState> = {
   value: formatNeighbour,
 };
 
-/**
- * A link has an address once, whatever its scope. Replacing it would delete the link's IPv4 routes, if it is the last
- * one.
- */
+/** A link has an address once, whatever its scope. Replacing the last one would delete the link's IPv4 routes. */
 const addressText = ({ prefix, link }: AddressState): string => `${formatPrefix(prefix)} dev ${link}`;
 
 const addressIdentity: Identity<AddressState> = { key: addressText, value: addressText };
 
-/** The texts of tables. Those that are wanted, and the node's until it changes, are the same objects for each pod. */
+/** The texts of tables. Wanted tables, and the node's until they change, are the same objects for each pod. */
 const tableTexts = new WeakMap<NftTable, string>();
 
 const tableIdentity: Identity<NftTable> = {
@@ -117,8 +111,7 @@ function rowsOf<T>({ key, value }: Identity<T>, observed: readonly T[]): Map<str
 }
 
 /**
- * Orders the deletions among objects with one key from the outside in, so that undoing can restore each at an end of
- * the row.
+ * Orders the deletions among objects with one key from the outside in: undoing can restore each at an end of the row.
  */
 function outerFirst<T>(identity: Identity<T>, goes: readonly T[], observed: readonly T[]): T[] {
   const { key, value } = identity;
@@ -206,7 +199,9 @@ function sysctlOperations(place: Place, { sysctls }: Wanted, observed: Namespace
     .map(([key, to]) => ({ kind: "set-sysctl", place, key, from: observed.sysctls.get(key), to }));
 }
 
-/** Returns what is left when the link is deleted: the kernel deletes its addresses, neighbours and routes with it. */
+/**
+ * Returns the objects that remain when the link is deleted: the kernel deletes its addresses, neighbours and routes.
+ */
 function withoutLink(owned: Owned, link: string | undefined): Owned {
   if (link === undefined) return owned;
   const stays = (thing: { readonly link?: string | undefined }): boolean => thing.link !== link;
@@ -232,7 +227,7 @@ function byReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
 
 /**
  * Returns the keys of multipath routes beside which the kernel may have others that it does not list: an IPv6 dump
- * skips what stands between the next hops of a route, for example a default route that a router advertised
+ * skips routes between the next hops of a route, for example a default route that a router advertised
  * (net/ipv6/ip6_fib.c, fib6_dump_node).
  */
 function keysThatHide({ key }: Identity<RouteState>, observed: readonly RouteState[]): ReadonlySet<string> {
@@ -241,8 +236,8 @@ function keysThatHide({ key }: Identity<RouteState>, observed: readonly RouteSta
 }
 
 /**
- * Adds to each operation on a route that has, or may have, others with the same key beside it the position among them
- * at that moment: an addition takes the place of what was deleted in front.
+ * Adds the position among routes with the same key to each operation on a route that has, or may have, such routes
+ * beside it at that moment: an addition takes the place of a route that was deleted in front.
  */
 function withRanks(identity: Identity<RouteState>, stages: Stages, observed: readonly RouteState[]): Stages {
   if (stages.deletes.length === 0 && stages.adds.every(({ kind }) => kind === "add-route")) return stages;
@@ -287,7 +282,7 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
   );
   const changed = compare(tableIdentity, wanted.tables, observed.tables, owned.tables);
   const tables = {
-    // Whoever is killed between two operations leaves no NIC without its rules.
+    // An agent that is killed between two operations leaves no NIC without its rules.
     adds: changed.adds.map(
       ({ instead: [before], add: table }): Operation => ({ kind: "add-table", place, table, before }),
     ),
@@ -308,7 +303,6 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
   };
 }
 
-/** Returns the namespace after the link has been deleted. */
 function afterLink(state: NamespaceState, name: string): NamespaceState {
   return {
     ...state,
@@ -319,7 +313,7 @@ function afterLink(state: NamespaceState, name: string): NamespaceState {
 }
 
 /**
- * The node's links are set first, so that what follows in the pod is sent together with its links, and finds the pair
+ * The node's links are set first, so that operations in the pod are sent together with its links, and find the pair
  * with a carrier.
  */
 const LINK_PLACES: readonly Place[] = ["host", "pod"];

@@ -1,5 +1,3 @@
-/** A table of nf_tables as a plain value: base chains and rules, which are lists of expressions. */
-
 /** One step of a rule on the kernel's registers; kernel/netlink/nftables/statement.ts composes them into statements. */
 export type Expression =
   /** Loads into the register, or with `sets` stores from it: NFT_META_*, NFT_CT_*. */

@@ -1,5 +1,5 @@
 /**
- * A change of a namespace, and its inverse. Applying a plan is a list of operations; undoing it is the list of
+ * A change of a namespace, and its inverse. A plan is applied as a list of operations, and undone as the list of
  * inverses in reverse order.
  */
 import type { Mac } from "../net/mac.ts";
@@ -36,7 +36,7 @@ export type RouteRank = "first" | "last";
 export type Operation =
   | { readonly kind: "add-veth" | "delete-veth"; readonly veth: Veth }
   | { readonly kind: "add-device" | "delete-device"; readonly place: Place; readonly device: Device }
-  /** `from` undoes it: the bond's previous values of `to`, and of what it loses with the change. */
+  /** `from` undoes it: the bond's previous values of `to`, and of settings that it loses with the change. */
   | {
       readonly kind: "set-bond";
       readonly place: Place;
@@ -132,7 +132,7 @@ export function isOnNode(operation: Operation): boolean {
   return !("place" in operation) || operation.place === "host";
 }
 
-/** Returns the operations that undo all of these: the inverses, the last one first. */
+/** Returns the operations that undo all of these, the inverse of the last one first. */
 export function inverseOfAll(operations: readonly Operation[]): Operation[] {
   return operations
     .map(inverseOf)

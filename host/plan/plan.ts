@@ -1,11 +1,10 @@
 /**
- * The desired state of two namespaces: what has to exist, and which of the existing objects are owned and may be
- * deleted. Everything else is left alone.
+ * The desired state of two namespaces: the objects that must exist, and the existing objects that Berth owns and may
+ * delete. All others are left alone.
  */
 import type { Veth } from "./operation.ts";
 import type { LinkSettings, NamespaceState, Place, SysctlKey } from "./state.ts";
 
-/** The objects that have to exist in one namespace. */
 export interface Wanted extends Owned {
   /** Settings by name of links that exist or that the plan creates. */
   readonly links: ReadonlyMap<string, LinkSettings>;

@@ -14,7 +14,7 @@ export type Place = "pod" | "host";
 export const PLACES: readonly Place[] = ["pod", "host"];
 
 /**
- * The link on which kube-proxy (`ipvs`) has addresses of Services, which tenants choose: the node is not their machine.
+ * The link on which kube-proxy (`ipvs`) has addresses of Services. Tenants choose these: the node is not their machine.
  */
 export const SERVICES_LINK = "kube-ipvs0";
 
@@ -35,7 +35,6 @@ export interface LinkSettings {
   readonly mtu?: number | undefined;
 }
 
-/** Tag of a VLAN device's frames. */
 interface VlanTag {
   readonly id: number;
   /** ETH_P_8021Q or ETH_P_8021AD. */
@@ -66,9 +65,9 @@ export interface LinkState {
   readonly master: string | undefined;
   /** In bytes; undefined if it was not read. */
   readonly mtu?: number | undefined;
-  /** VLAN tag, for links of kind `vlan` only. */
+  /** For links of kind `vlan` only. */
   readonly vlan?: VlanTag | undefined;
-  /** Bond settings, for links of kind `bond` only. */
+  /** For links of kind `bond` only. */
   readonly bond?: BondSettings | undefined;
 }
 
@@ -172,7 +171,6 @@ export interface NamespaceState {
   readonly rules: readonly RuleState[];
   /** Only those that were requested. */
   readonly neighbours: readonly NeighbourState[];
-  /** Only those that were requested. */
   readonly dynamicNeighbours: readonly DynamicNeighbourState[];
   /** Settings of absent links are absent. */
   readonly sysctls: ReadonlyMap<SysctlKey, string>;

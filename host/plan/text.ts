@@ -47,7 +47,7 @@ const TO_TABLE = 1;
 const INVERT = 2;
 const ONLINK = 4;
 
-/** Formats `via GATEWAY dev LINK`, without what it does not have. */
+/** Formats `via GATEWAY dev LINK`, without absent parts. */
 export function formatHop({ gateway, link }: Pick<RouteState, "gateway" | "link">): string {
   return words(gateway && `via ${formatIp(gateway)}`, link !== undefined && `dev ${link}`);
 }

@@ -1,4 +1,4 @@
-/** Everything that is known of one address, as `GET /v1/address` answers it and `berthctl ip` shows it. */
+/** All known facts about one address, as `GET /v1/address` answers them and `berthctl ip` shows them. */
 import * as z from "zod";
 import { allocationRecord } from "./allocation-record.ts";
 
@@ -12,7 +12,7 @@ export const addressRecord = z.object({
       subnet: z.string(),
       /** Why the pool never allocates it: a clause. */
       excluded: z.string().optional(),
-      /** The ReservedIP that has it, for whom, and why the pool gives it to no owner either. */
+      /** The ReservedIP that has it, its pod, and why the pool gives it to no owner either. */
       reserved: z
         .object({ name: z.string(), owner: z.string().optional(), excluded: z.string().optional() })
         .optional(),
@@ -20,7 +20,7 @@ export const addressRecord = z.object({
       block: z.string().optional(),
     }),
   ),
-  /** What conditions of pools and ReservedIPs say of it: only the API server knows. */
+  /** Statements about it in conditions of pools and ReservedIPs, which only the API server has. */
   conditions: z.array(z.string()).optional(),
   /** Its records, at most one for each address space. */
   allocations: z.array(allocationRecord),

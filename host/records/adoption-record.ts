@@ -1,4 +1,4 @@
-/** The addresses that a node's agent has adopted from another IPAM, or would adopt (docs/migration.md). */
+/** Addresses that a node's agent has adopted, or would adopt, from another IPAM (docs/migration.md). */
 import * as z from "zod";
 
 const ADOPTION_OUTCOMES = ["adoptable", "adopted", "recorded", "refused", "released", "releasable"] as const;

@@ -1,10 +1,7 @@
 /** One address that is not free, as the status API answers it and berthctl shows it. */
 import * as z from "zod";
 
-/**
- * Address, and address space unless it is the default: `10.0.0.7`, `10.0.0.7/lab`. Names the address on the command
- * line.
- */
+/** Address, and address space unless it is the default, as on the command line: `10.0.0.7`, `10.0.0.7/lab`. */
 export function formatAddressName(address: string, space: string): string {
   return space === "" ? address : `${address}/${space}`;
 }
@@ -16,9 +13,7 @@ const holder = z.object({
   node: z.string(),
 });
 
-/**
- * Newer agents may answer more. Texts are empty if there is no such thing: a Cooling address has no pod in a cluster.
- */
+/** Newer agents may add keys. Texts are empty if they do not apply: a Cooling address has no pod in a cluster. */
 export const allocationRecord = z.object({
   address: z.string(),
   prefixLength: z.int().optional(),

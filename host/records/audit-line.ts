@@ -1,10 +1,9 @@
 /**
- * One line of the audit log (docs/audit-log.md): which pod got or lost which addresses, when, and why. The schema is
- * the decoder of the reader, the type of the writers, and the table of the page.
+ * One line of the audit log (docs/audit-log.md): the pod, the addresses that it got or lost, the time, and the reason.
+ * The schema is the decoder of the reader, the type of the writers, and the table of the page.
  */
 import * as z from "zod";
 
-/** The events of addresses. */
 export const AUDIT_EVENTS = {
   ADD: "a NIC got its addresses, or was refused",
   DEL: "a NIC released its addresses",
@@ -48,7 +47,7 @@ const MAX_AUDIT_ADDRESSES = 32;
 
 const names = <T extends string>(texts: Readonly<Record<T, string>>) => Object.keys(texts) as [T, ...T[]];
 
-/** Keys in the order in which they are written. Texts are empty, and lists too, where nothing is known. */
+/** Keys in the order of writing. Texts and lists are empty where nothing is known. */
 export const auditLineSchema = z.object({
   time: z.string().meta({ description: "End of the request, or of the change: RFC 3339, UTC" }),
   level: z.string().meta({ description: "`info`; `warn` for a refusal and a quarantine" }),
@@ -85,7 +84,7 @@ export const historyPageSchema = z.object({
   from: z.string().optional(),
   /** Number of lines missing in the part that was searched, at most. */
   missing: z.int(),
-  /** Of the newest lines: whether there may be older ones. */
+  /** Of the newest lines: whether older ones may exist. */
   hasOlder: z.boolean().optional(),
   /** The query of the next page, in place of the same keys of this one; absent on the last. */
   next: z.object({ since: z.string(), skip: z.int() }).optional(),
@@ -93,7 +92,7 @@ export const historyPageSchema = z.object({
 
 export type HistoryPage = z.output<typeof historyPageSchema>;
 
-/** Returns the line that the text holds; undefined if it holds none. */
+/** Returns undefined if the text holds no line. */
 export function parseAuditLine(text: string): AuditLine | undefined {
   try {
     const found = auditLineSchema.safeParse(JSON.parse(text));

@@ -1,6 +1,6 @@
 /**
- * What a check has found: of one node, as `GET /v1/check` answers it; and of one or all nodes, as `berthctl check`
- * prints it and writes it to a report file.
+ * The results of a check: of one node, as `GET /v1/check` answers it; of one or all nodes, as `berthctl check` prints
+ * it and writes it to a report file.
  */
 import * as z from "zod";
 import { findingRecord } from "./finding.ts";
@@ -29,10 +29,10 @@ const node = z.object({
   objects: z.int().optional(),
   /** Number of the coordinator's attachments compared with the kernel. */
   attachments: z.int(),
-  /** Only of `check --repair`: what it has restored, and what it could not, as sentences. */
+  /** Only with `check --repair`: restored state, and as sentences what could not be restored. */
   repaired: z.array(repair).optional(),
   unrepaired: z.array(z.string()).optional(),
-  /** State that could not be read: sentences. Nothing is found out about these. */
+  /** State that could not be read, as sentences. A check says nothing else about it. */
   problems: z.array(z.string()),
 });
 
@@ -44,21 +44,18 @@ const usedAddress = z.object({
   place: z.string(),
 });
 
-/** The check of one node. */
 export const checkRecord = node.extend({
-  /** Of `check --record` also those of its host. */
+  /** With `check --record` also the findings about its host. */
   findings: z.array(findingRecord),
   /** Only if asked for: to be compared with other nodes. */
   used: z.array(usedAddress).optional(),
 });
 
-/** The check of one node or a cluster. */
 export const checkReport = z.object({
   /** When the comparison ended; RFC 3339. */
   time: z.string(),
   /** UID of the namespace kube-system; absent without a cluster. */
   cluster: z.string().optional(),
-  /** The nodes that were compared. */
   nodes: z.array(node),
   /** Nodes that should have been compared as well, with the reason: a clause. */
   notCompared: z.array(z.object({ node: z.string(), reason: z.string(), remedy: z.string().optional() })),

@@ -1,14 +1,13 @@
 /** The answer that an ADD of a pod would get now, or the known facts about a pool, as `GET /v1/explain` answers it. */
 import * as z from "zod";
 
-/** An address that a NIC would get. */
 const address = z.object({
   address: z.string(),
   prefixLength: z.int(),
   pool: z.string(),
   /** The source of the address (docs/audit-log.md). */
   source: z.string(),
-  /** Why just this one: a clause. */
+  /** The reason for this address: a clause. */
   reason: z.string(),
 });
 
@@ -41,11 +40,11 @@ const nic = z.object({
 });
 
 export const explanationRecord = z.object({
-  /** Whether an ADD of every NIC would succeed. True of a pool. */
+  /** Whether an ADD of every NIC would succeed. True for a pool. */
   succeeds: z.boolean(),
-  /** For a person; the first lines say what an ADD of each NIC would get, in agents before 0.5 the last ones. */
+  /** For a person. The first lines say what an ADD of each NIC would get; in agents before 0.5 the last lines do. */
   lines: z.array(z.string()),
-  /** None of a pool. */
+  /** Empty for a pool. */
   nics: z.array(nic),
 });
 
@@ -54,7 +53,7 @@ export type CandidateRecord = z.output<typeof candidate>;
 export type NicRecord = z.output<typeof nic>;
 export type ExplanationRecord = z.output<typeof explanationRecord>;
 
-/** Returns the line that says how an ADD of the NIC would end. */
+/** Returns the line that tells how an ADD of the NIC would end. */
 export function describeOutcome({
   interface: ifName,
   network,

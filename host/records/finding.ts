@@ -1,4 +1,4 @@
-/** What is wrong with a node, a host or a cluster: the record of `check`, and of whatever else says what is wrong. */
+/** A problem of a node, a host or a cluster: the record of `check`, and of every other report of problems. */
 import * as z from "zod";
 
 export const findingRecord = z.object({
@@ -8,7 +8,7 @@ export const findingRecord = z.object({
   level: z.enum(["error", "warning"]).default("error"),
   /** `IPPool blue`, if the API server's object itself is wrong; else empty. */
   object: z.string().default(""),
-  /** Empty if no node is to blame. */
+  /** Empty if the finding is about no node. */
   node: z.string().default(""),
   /** `10.0.0.7`, `10.0.0.7/lab`; empty if it is about no address. */
   address: z.string().default(""),
@@ -21,9 +21,9 @@ export const findingRecord = z.object({
   owner: z.string().default(""),
   /** Container in the address's record; empty without one. */
   container: z.string().default(""),
-  /** What is wrong: a clause, or a sentence without a full stop. */
+  /** The problem: a clause, or a sentence without a full stop. */
   text: z.string(),
-  /** What to do about it: a sentence without a full stop, which ends in a colon if commands follow. */
+  /** The remedy: a sentence without a full stop, which ends in a colon if commands follow. */
   remedy: z.string(),
   /** For a shell of root on the node, in this order; absent if the remedy needs none. */
   commands: z.array(z.string()).optional(),

@@ -1,7 +1,4 @@
-/**
- * The operations that an agent would carry out, or has carried out, on addresses that an administrator releases or
- * quarantines.
- */
+/** Operations of an agent, planned or done, on addresses that an administrator releases or quarantines. */
 import * as z from "zod";
 
 export const operationRecord = z.object({
@@ -15,11 +12,11 @@ export const operationRecord = z.object({
       refusal: z.string().optional(),
       /** Whether the refusal gives way to `--force`. */
       isForceable: z.boolean().optional(),
-      /** Refused because nothing is left to do: the finding of the report does not hold any more. */
+      /** Refused because nothing is left to do: the finding of the report no longer holds. */
       isOver: z.boolean().optional(),
     }),
   ),
-  /** Nothing is done if a step is refused, and by a trial run. */
+  /** False if a step was refused, and in a dry run. */
   isDone: z.boolean(),
 });
 

@@ -12,25 +12,25 @@ const states = z.object({
 });
 
 const source = z.object({
-  /** The AddressRange that it leases its blocks of. */
+  /** The AddressRange from which it leases its blocks. */
   range: z.string(),
   /** This cluster's name in it. */
   member: z.string().default(""),
-  /** Why it gets no further blocks, as a sentence without its full stop; "" if nothing is in the way. */
+  /** Why it gets no further blocks, as a sentence without its full stop; "" if it can get more. */
   problem: z.string().default(""),
-  /** The same as one word. */
+  /** `problem` as one word. */
   reason: z.string().default(""),
   /** When the hub answered last, RFC 3339; "" while it answers. */
   heard: z.string().default(""),
-  /** Most blocks that the cluster may have; absent if that is not known. */
+  /** Most blocks of the cluster; absent if unknown. */
   maxBlocks: z.int().min(0).optional(),
   /** `total`: addresses that may be allocated. */
   blocks: z.array(z.object({ block: z.string(), state: z.string(), total: z.int().min(0) })),
-  /** What other clusters have: the number of their blocks, and their addresses as ranges. */
+  /** The blocks of other clusters: their number, and their addresses as ranges. */
   others: z.array(z.object({ member: z.string(), blocks: z.int(), ips: z.array(z.string()) })).default([]),
 });
 
-/** Newer agents may answer more. Counts are absent if they are not known. */
+/** Newer agents may add keys. Counts are absent if they are unknown. */
 export const poolRecord = z.object({
   name: z.string(),
   subnet: z.string().optional(),
@@ -54,7 +54,7 @@ export const poolRecord = z.object({
   generatedFor: z.string().optional(),
   /** Why nothing is allocated from the pool: `is refused: …`. */
   refused: z.string().optional(),
-  /** Of a pool that leases its addresses. */
+  /** Only of a pool that leases its addresses. */
   source: source.optional(),
 });
 

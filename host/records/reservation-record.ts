@@ -1,4 +1,4 @@
-/** One ReservedIP, as `GET /v1/reservations` answers it. `berthctl reservations` adds what became of it. */
+/** One ReservedIP, as `GET /v1/reservations` answers it. `berthctl reservations` adds its outcome. */
 import * as z from "zod";
 
 export const reservationRecord = z.object({
@@ -15,7 +15,7 @@ export const reservationRecord = z.object({
   hasEnded: z.boolean(),
   /** The pool that gives the address. */
   pool: z.string().optional(),
-  /** Why none gives it: a clause. */
+  /** Why no pool gives it: a clause. */
   why: z.string().optional(),
 });
 
