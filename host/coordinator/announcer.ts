@@ -2,8 +2,8 @@
  * Announces addresses on their segments, so that neighbours drop cached MACs of earlier owners. The kernel copies the
  * broadcast of an announcement to the NIC of each pod on the uplink: with hundreds of pods that takes one processor for
  * milliseconds. So announcements are sent one after the other in the thread pool, after the ADD has been answered, and
- * give way to other calls of the runtime for a bounded time. Effects: frames on links; sockets and a timer until
- * everything is announced.
+ * give way to other calls of the runtime for a bounded time.
+ * Effects: frames on links; sockets and a timer until everything is announced.
  */
 import { encodeArpAnnouncement } from "../kernel/packet/arp.ts";
 import { encodeNdpAnnouncement } from "../kernel/packet/ndp.ts";

@@ -4,8 +4,8 @@
  * the configured time is taken as sufficient.
  *
  * A switch of a fabric answers questions to all in place of the owner, for hours also when the owner is gone (ARP and
- * ND suppression, RFC 9161). So the machine that an answer names is asked itself, on the same schedule, and while it
- * is silent the answer counts as none. It is not used up by that: all are asked once more, for another machine.
+ * ND suppression, RFC 9161). So the machine that an answer names is asked itself, on the same schedule, and while it is
+ * silent the answer counts as none. It is not used up by that: all are asked once more, for another machine.
  * Effects: frames on the link; sockets, timers.
  */
 import { randomBytes } from "node:crypto";

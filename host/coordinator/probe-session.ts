@@ -1,6 +1,6 @@
 /**
- * One probe session on a link: waits for the carrier, sends frames on schedule, and listens until a packet decides
- * the outcome or the time is over. Its sockets and timers live as long as the call.
+ * One probe session on a link: waits for the carrier, sends frames on schedule, and listens until a packet decides the
+ * outcome or the time is over. Its sockets and timers live as long as the call.
  * Effects: frames on the link; sockets, timers.
  */
 import { EAGAIN, ENETDOWN, ENOBUFS, ENODEV } from "../kernel/errno.ts";

@@ -10,17 +10,17 @@
  *     disable_ipv6 = x                disable_ipv6 = 1                disable_ipv6 = x
  *     accept_dad = 1                  accept_dad = 1                  accept_dad = 0 if work has succeeded
  *
- * With IPv6 enabled, a link that comes up joins groups, assigns itself a link-local address, probes for it and
- * solicits routers. With IPv6 disabled and no address it is silent. Packet sockets are not affected and probe for
- * both families. With `accept_dad` = 0 the kernel relies on the result of `work` instead of probing for a second
- * while the pod waits; this has no effect if `conf/all/accept_dad` is set.
+ * With IPv6 enabled, a link that comes up joins groups, assigns itself a link-local address, probes for it and solicits
+ * routers. With IPv6 disabled and no address it is silent. Packet sockets are not affected and probe for both families.
+ * With `accept_dad` = 0 the kernel relies on the result of `work` instead of probing for a second while the pod waits;
+ * this has no effect if `conf/all/accept_dad` is set.
  *
  * Setting a macvlan down blocks its caller for 8 to 16 ms: the kernel waits until no CPU uses the link any more,
  * holding the lock on all links. Pods that start at the same time would wait for each other, whatever the thread. So
  * the link stays up if a coordinator follows, which announces the address itself.
  *
- * A link that is already up has sent its frames. It stays up, and its IPv6 stays enabled: disabling it would remove
- * the addresses on it. Only `accept_dad` is set, for addresses added later.
+ * A link that is already up has sent its frames. It stays up, and its IPv6 stays enabled: disabling it would remove the
+ * addresses on it. Only `accept_dad` is set, for addresses added later.
  * Effects: flags and sysctls of the link; sockets; those of `work`.
  */
 import { type Conversation, createConversation } from "../kernel/netlink/conversation.ts";

@@ -1,6 +1,6 @@
 /**
- * Applies one operation to the kernel, synchronously: the process does nothing else between two operations. The
- * deletion of a veth, which takes milliseconds, is in link-remover.ts.
+ * Applies one operation to the kernel, synchronously: the process does nothing else between two operations.
+ * link-remover.ts deletes veths, which takes milliseconds.
  * Effects: those of the open namespaces.
  */
 import { invariant } from "../lib/invariant.ts";
@@ -23,7 +23,6 @@ import type { NamespaceSource } from "./open-namespace.ts";
 import { addressFrom, type IndexOf, neighbourFrom, routeFrom } from "./state-values.ts";
 import { SysctlError, writeSysctl } from "./sysctl.ts";
 
-/** Both namespaces. */
 export type Namespaces = Readonly<Record<Place, NamespaceSource>>;
 
 /** Returns the value; throws NetlinkError if it is undefined because its link does not exist. */
@@ -33,7 +32,6 @@ function requireLink<T>(value: T | undefined, link: string | undefined): T {
   throw new NetlinkError({ operation, errno: ENODEV });
 }
 
-/** Returns the request that creates the pair in the host's namespace, with the other end in the pod's. */
 function newVeth({ host, pod }: Veth, namespaces: Namespaces): Request {
   const peer = { name: pod.name, mac: pod.mac, netnsFd: namespaces.pod.fd, queues: 1 };
   return newLink({ name: host.name, mac: host.mac, kind: { kind: "veth" }, queues: 1, peer });
@@ -46,7 +44,7 @@ function changeFrom({ master, ...settings }: LinkSettings, indexOf: IndexOf): Li
 }
 
 /**
- * Changes the link. When its MAC changes, the kernel drops all of its neighbours; the permanent ones are added again.
+ * Changes the link. The kernel drops all neighbours of a link whose MAC changes; the permanent ones are added again.
  */
 function setKeepingNeighbours(route: Conversation, index: number, settings: LinkChange): void {
   const known = settings.mac === undefined ? [] : listNeighbours(route, index);
@@ -58,7 +56,7 @@ function setKeepingNeighbours(route: Conversation, index: number, settings: Link
   }
 }
 
-/** Per namespace, the routes and rules that consecutive deletions have listed. Any other operation discards them. */
+/** For each namespace, the routes and rules that consecutive deletions have listed. Other operations discard them. */
 export type ListedState = Map<NamespaceSource, { readonly routes: ListedRoutes; readonly rules: ListedRules }>;
 
 function listedStateOf(state: ListedState, source: NamespaceSource, kind: Operation["kind"]) {
@@ -72,8 +70,8 @@ const RP_FILTER = /^ipv4\/conf\/([^/]+)\/rp_filter$/;
 const ADDRESS_GENERATION = /^ipv6\/conf\/([^/]+)\/addr_gen_mode$/;
 
 /**
- * Returns the change of a link that is the same as setting the sysctl, and the link's name; undefined if there is
- * none. It needs no visit of the namespace.
+ * Returns the link's name, and the change of it that equals setting the sysctl but needs no visit of the namespace;
+ * undefined if there is none.
  */
 function linkChangeFrom(
   key: string,
@@ -89,8 +87,8 @@ function linkChangeFrom(
 type FindIndex = (place: Place, link: string) => number | undefined;
 
 /**
- * Returns the one rtnetlink request that the operation consists of, with the namespace it is sent to; undefined if it
- * takes more than one, or another way. Throws NetlinkError if its link does not exist.
+ * Returns the operation as one rtnetlink request, with its namespace; undefined if it is more than one, or none. Throws
+ * NetlinkError if its link does not exist.
  */
 export function requestOf(
   operation: Operation,
@@ -147,7 +145,7 @@ export function applyOperation(operation: Operation, namespaces: Namespaces, sta
   } else if ("place" in operation) applySteps(operation, namespaces[operation.place], state);
 }
 
-/** Applies an operation that is no single request. The deletion of an object of a link succeeds without the link. */
+/** Applies an operation that is not one request. The deletion of a link's object succeeds without the link. */
 function applySteps(
   operation: Extract<Operation, { readonly place: Place }>,
   source: NamespaceSource,
@@ -210,7 +208,7 @@ function applySteps(
   }
 }
 
-/** Returns whether the error says that the object to change, or its link, does not exist. */
+/** Returns whether the error means that the object to change, or its link, does not exist. */
 export function isGone(error: unknown): boolean {
   if (error instanceof NetlinkError) return error.errno === ENODEV;
   return error instanceof SysctlError && error.errno === ENOENT;

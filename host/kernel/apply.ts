@@ -1,6 +1,6 @@
 /**
- * Applies planned operations in order, or undoes those it has applied: the last step of observe, plan, diff, apply.
- * Changes that other processes make meanwhile are left alone: only what was done here is undone.
+ * Applies planned operations in order, or undoes them: the last step of observe, plan, diff, apply. It undoes only its
+ * own changes, not those of other processes meanwhile.
  * Effects: those of the open namespaces and of the link remover.
  */
 import { messageOf } from "../lib/describe.ts";
@@ -21,7 +21,7 @@ type LinkDeleter = Pick<LinkRemover, "removeLink">;
 export interface ApplyOptions {
   /** Deletes links of the host's namespace. Default: no plan of the caller deletes a veth. */
   readonly remover?: LinkDeleter | undefined;
-  /** Called before each operation (`kernel.apply`) and before each that is undone (`kernel.undo`). */
+  /** Called before each operation (`kernel.apply`) and before each inverse (`kernel.undo`). */
   readonly faults?: Faults | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface ApplyOptions {
 export class ApplyError extends Error {
   override readonly name = "ApplyError";
   readonly operation: Operation;
-  /** The operations that could not be undone, and why; normally none. */
+  /** The operations that could not be undone, with the reasons; normally none. */
   readonly leftovers: readonly string[];
 
   constructor(operation: Operation, text: string, cause: unknown, leftovers: readonly string[]) {
@@ -41,8 +41,8 @@ export class ApplyError extends Error {
 }
 
 /**
- * Deletes the pair from the host's end; resolves when the remover has done so. A link of that name that is not a veth
- * is not Berth's: throws.
+ * Deletes the pair from the host's end; resolves when the remover is done. A link of that name that is no veth is not
+ * Berth's: throws.
  */
 async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkDeleter | undefined): Promise<void> {
   const message = findLink(namespaces.host.route, name);
@@ -68,12 +68,12 @@ function apply(
   return undefined;
 }
 
-/** Returns whether an address that is to be restored was restored with its link. */
+/** Returns whether the address to restore came back with its link. */
 function isBack({ kind }: Operation, error: unknown): boolean {
   return kind === "add-address" && error instanceof NetlinkError && error.errno === EEXIST;
 }
 
-/** Applies the inverses, as many as possible. Returns those that failed, and why. */
+/** Applies as many inverses as possible. Returns those that failed, with the reasons. */
 async function undo(inverses: readonly Operation[], namespaces: Namespaces, options: ApplyOptions): Promise<string[]> {
   const { faults = noFaults, remover } = options;
   const leftovers: string[] = [];
@@ -92,8 +92,8 @@ async function undo(inverses: readonly Operation[], namespaces: Namespaces, opti
 }
 
 /**
- * Returns the inverse of an operation that failed but may have had effects: the kernel applies a link's settings one
- * by one, and the first may be set when the second fails.
+ * Returns the inverse of a failed operation that may have had effects: the kernel applies a link's settings one by one,
+ * and may have set the first when the second fails.
  */
 function inverseOfFailure({ operation, effect }: Failure): Operation[] {
   const isSettings = operation.kind === "set-link" || operation.kind === "set-bond";
@@ -103,8 +103,8 @@ function inverseOfFailure({ operation, effect }: Failure): Operation[] {
 }
 
 /**
- * Undoes operations, the last one first, as many as possible. Returns those that could not be undone and why;
- * normally none.
+ * Undoes as many operations as possible, the last one first. Returns those that failed, with the reasons; normally
+ * none.
  */
 export function undoOperations(
   operations: readonly Operation[],
@@ -115,8 +115,8 @@ export function undoOperations(
 }
 
 /**
- * Applies one operation behind those of the pipeline, or adds it to them. Nothing is done if one of those has failed,
- * which is found out here. Everything except for a veth's deletion is done when this returns.
+ * Applies one operation behind those of the pipeline, or adds it to them. Does nothing if one of those has failed,
+ * which shows only here. Everything except for a veth's deletion is done when this returns.
  */
 function advance(
   operation: Operation,
@@ -138,10 +138,7 @@ function advance(
   return ending?.then(() => void pipeline.applied.push(operation));
 }
 
-/**
- * Applies the operations in order. If one fails, undoes those before it, the last one first, and throws {@link
- * ApplyError}.
- */
+/** Applies the operations in order. If one fails, undoes the earlier ones in reverse and throws {@link ApplyError}. */
 export async function applyOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,

@@ -1,5 +1,5 @@
 /**
- * Classic BPF programs as lists of instructions. The kernel runs them on all that a socket is to receive.
+ * Classic BPF programs as lists of instructions. The kernel runs them on each packet for a socket.
  *
  *      0      2    3    4       8
  *      ├ code ┼ jt ┼ jf ┼ k     ┤      (linux/filter.h, struct sock_filter)
@@ -10,9 +10,8 @@ import { viewOf } from "./netlink/attribute.ts";
 export const LOAD_BYTE = 0x30;
 export const LOAD_HALF = 0x28;
 export const LOAD_WORD = 0x20;
-/** BPF_JMP | BPF_JEQ | BPF_K; jumps count instructions to skip. */
 export const JUMP_EQUAL = 0x15;
-/** BPF_RET | BPF_K: how many bytes to keep. */
+/** BPF_RET | BPF_K: the number of bytes to keep. */
 const RETURN = 0x06;
 
 export type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, k: number];
@@ -32,7 +31,7 @@ export function assembleFilter(program: readonly Instruction[]): Uint8Array {
   return bytes;
 }
 
-/** Rejects it unless the value that `load` loads is one of `values`. */
+/** Rejects the packet unless `load` loads one of `values`. */
 export function requireValue(load: Instruction, values: readonly number[]): Instruction[] {
   const tests = values.map((value, index): Instruction => [JUMP_EQUAL, values.length - index, 0, value]);
   return [load, ...tests, REJECT];

@@ -1,4 +1,3 @@
-/** Closing descriptors whose last close makes the kernel wait. */
 import { close } from "node:fs";
 
 /** Closes the descriptor in the thread pool. Errors are ignored: the descriptor is released in any case. */

@@ -1,7 +1,7 @@
 /**
  * Writes to an inherited descriptor, such as stderr, without ever blocking on its reader. O_NONBLOCK belongs to the
- * open file, which other processes may share (a shell, a sidecar, systemd), so it is neither relied on nor set here:
- * a pipe or a terminal is opened a second time with it, a socket has it per call, and a file needs none.
+ * open file, which other processes may share (a shell, a sidecar, systemd), so it is neither relied on nor set here: a
+ * pipe or a terminal is opened a second time with it, a socket has it per call, and a file needs none.
  * Effects: a descriptor of its own; writes.
  */
 import { constants, fstatSync, openSync, writeSync } from "node:fs";
@@ -13,8 +13,8 @@ import { MSG_DONTWAIT } from "./netlink/constants.ts";
 const MSG_NOSIGNAL = 0x4000;
 
 /**
- * Writes as much as there is room for and returns the number of bytes. Throws if the descriptor is broken, as a pipe
- * without a reader is.
+ * Writes as much as there is room for and returns the number of bytes. Throws if the descriptor is broken, such as a
+ * pipe without a reader.
  */
 type Send = (bytes: Uint8Array) => number;
 
@@ -25,10 +25,7 @@ export function openSend(fd: number, native: () => Native = loadNative): Send {
   return writeTo(fd);
 }
 
-/**
- * Opens the same pipe or terminal with flags of its own. Returns undefined if that is not permitted; writes then
- * block on the reader.
- */
+/** Opens the same pipe or terminal with flags of its own. Returns undefined if not permitted; then writes block. */
 function reopen(fd: number): number | undefined {
   try {
     return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);

@@ -53,7 +53,7 @@ function readBond(route: Conversation, name: string): BondOptions | undefined {
   return kind?.kind === "bond" ? kind.options : undefined;
 }
 
-/** Throws NetlinkError if the kernel ignored one of the options because it does not know it, as older kernels do. */
+/** Throws NetlinkError if the kernel does not know one of the options: older kernels ignore unknown ones. */
 function requireSupported(route: Conversation, name: string, requested: BondSettings): void {
   const reported = readBond(route, name);
   const missing = (BOND_NUMBER_NAMES as readonly string[]).filter(
@@ -102,9 +102,9 @@ export function setBond(route: Conversation, name: string, settings: BondSetting
 }
 
 /**
- * Tests whether the link, which is up, could join the bond. The kernel refuses a link that is in use, also by
- * macvlans of pods, before it refuses one that is up (drivers/net/bonding/bond_main.c, `bond_enslave`). Throws
- * NetlinkError unless being up is the only reason.
+ * Tests whether the link, which is up, could join the bond. The kernel refuses a link that is in use, also by macvlans
+ * of pods, before it refuses one that is up (drivers/net/bonding/bond_main.c, `bond_enslave`). Throws NetlinkError for
+ * any refusal except that it is up.
  */
 export function tryMember(route: Conversation, name: string, bond: string): void {
   const [index, master] = [indexOf(route, name), indexOf(route, bond)];
@@ -114,6 +114,6 @@ export function tryMember(route: Conversation, name: string, bond: string): void
     if (error instanceof NetlinkError && error.errno === EPERM) return;
     throw error;
   }
-  // The link was set down meanwhile and has joined; a later operation lets it join.
+  // The link was set down meanwhile and has joined; a later operation repeats that.
   setLink(route, index, { master: 0 });
 }

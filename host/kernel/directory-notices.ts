@@ -1,7 +1,7 @@
 /**
- * Tells whether a directory may have changed since the last look at it, by one system call: the kernel notes each
- * change in an inotify instance before the call that made it returns (inotify(7)), so nothing is waited for, and no
- * change is missed that was complete before the question.
+ * Tells by one system call whether a directory may have changed since the last read of it: the kernel notes each change
+ * in an inotify instance before the call that made it returns (inotify(7)). So nothing is waited for, and no change is
+ * missed that was complete before the question.
  * Effects: one inotify instance for the process, with a watch per directory.
  */
 import { EAGAIN } from "./errno.ts";
@@ -17,31 +17,31 @@ const CHANGES =
   IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF;
 
 /**
- * Longest time between two looks at a directory without a notice: milliseconds. Nothing notes that another directory
- * is mounted at the path, that one above it is renamed, or that a file changes under a name elsewhere.
+ * Longest time between two reads of a directory without a notice: milliseconds. The kernel gives no notice if another
+ * directory is mounted at the path, a parent is renamed, or a file changes under another of its names.
  */
 export const LOOK_ANYWAY_MS = 1_000;
 
 /** Bytes before the name in struct inotify_event: wd, mask, cookie, len. */
 const EVENT_BYTES = 16;
 
-/** An inotify instance, and the watches with notices that were not asked for yet. */
+/** An inotify instance, and the watches with unread notices. */
 class Instance {
   readonly #native: Native;
   readonly #fd: number;
   readonly #events = Buffer.allocUnsafeSlow(4_096);
   readonly #askers = new Map<number, Set<DirectoryNotices>>();
 
-  /** Without an instance, because the kernel's limit is reached, nothing is watched. */
+  /** If the kernel's limit of instances is reached, nothing is watched. */
   constructor(native: Native) {
     this.#native = native;
     this.#fd = native.inotifyInit(IN_NONBLOCK | IN_CLOEXEC);
   }
 
-  /** Watches what is at the path now. Returns the number of the watch; undefined if that is impossible. */
+  /** Watches the directory now at the path. Returns the number of the watch; undefined if that is impossible. */
   watch(path: string, asker: DirectoryNotices): number | undefined {
     if (this.#fd < 0) return undefined;
-    // Earlier changes are not reported to this asker.
+    // Earlier changes are not reported for this watch.
     this.read();
     const watch = this.#native.inotifyAddWatch(this.#fd, path, CHANGES | IN_ONLYDIR);
     if (watch < 0) return undefined;
@@ -49,7 +49,7 @@ class Instance {
     return watch;
   }
 
-  /** Tells the askers of all notices that have come. */
+  /** Reports all pending notices to their askers. */
   read(): void {
     for (;;) {
       const length = this.#native.read(this.#fd, this.#events);
@@ -79,7 +79,7 @@ let instance: Instance | undefined;
 
 interface DirectoryNoticesOptions {
   readonly nowMs?: () => number;
-  /** For a caller that looks for itself at times: infinite. */
+  /** Infinite for a caller that reads the directory at intervals itself. */
   readonly lookAnywayMs?: number;
 }
 
@@ -101,8 +101,8 @@ export class DirectoryNotices {
   }
 
   /**
-   * Returns false if nothing was made, written, renamed or removed in the directory since the call before, which
-   * returned true or false. After true the caller looks for itself, and what changes meanwhile is noticed.
+   * Returns false if nothing was made, written, renamed or removed in the directory since the previous call. After true
+   * the caller reads the directory; a change meanwhile makes the next call return true.
    */
   mayHaveChanged(): boolean {
     if (this.#watch !== undefined) this.#instance.read();
@@ -115,7 +115,6 @@ export class DirectoryNotices {
     return true;
   }
 
-  /** Something has changed. */
   noticed(): void {
     this.#isNoticed = true;
   }

@@ -1,9 +1,7 @@
 import { constants } from "node:os";
 import { getSystemErrorMap } from "node:util";
 
-/**
- * Error numbers that the code compares with; all others are only shown. The values of Linux on every 64-bit machine.
- */
+/** Error numbers that the code compares with, on every 64-bit Linux. All others are only shown. */
 export const EPERM = 1;
 export const ENOENT = 2;
 export const ESRCH = 3;

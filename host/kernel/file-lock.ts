@@ -1,6 +1,6 @@
 /**
- * A lock on a file (flock), which the kernel releases when its process ends, however it ends. The text in the file
- * names the holder, for people.
+ * A lock on a file (flock), which the kernel releases whenever its process ends. The text in the file names the holder,
+ * for people.
  * Effects: a file that stays, and a descriptor until the lock is released.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
@@ -12,9 +12,7 @@ import { loadNative, type Native } from "./native.ts";
 const [LOCK_EX, LOCK_NB] = [2, 4];
 
 export interface FileLock {
-  /**
-   * Returns whether the path still names the locked file: a lock on a file that was removed excludes no other process.
-   */
+  /** Returns whether the path still names the locked file: a lock on a removed file excludes no other process. */
   isInPlace(): boolean;
   /** Releases the lock. The file stays: removing it would break the lock of a process that has opened it meanwhile. */
   release(): void;

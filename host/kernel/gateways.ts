@@ -1,8 +1,8 @@
 /**
  * The gateways of the node's routes and next hop objects: other machines have these addresses, so no pod may get one.
- * New ones are known from their notifications at once. One that is no longer used is kept until a listing, which
- * costs the more the more routes there are, and so is made in the background and in parts. A pod's ADD waits for one
- * only if notifications were lost.
+ * Notifications report new ones at once. A gateway that is no longer used stays known until the next listing. A listing
+ * costs more with more routes, and so runs in the background and in parts; a pod's ADD waits for one only if
+ * notifications were lost.
  * Effects: a netlink socket during a listing.
  */
 import { setImmediate } from "node:timers/promises";
@@ -16,11 +16,11 @@ export class Gateways {
   readonly #open: () => Datagrams;
   readonly #onOutdated: () => void;
   /**
-   * By value, those of IPv4 as numbers: making texts would cost the most of a listing. `seen`: number of the last
-   * listing that found it, or after whose beginning it was heard of.
+   * By value, with IPv4 as numbers: texts would dominate the cost of a listing. `seen`: number of the last listing that
+   * found it, or after whose start it was reported.
    */
   readonly #known = new Map<number | bigint, { readonly ip: Ip; seen: number }>();
-  /** Number of listings that have begun. */
+  /** Number of started listings. */
   #listings = 0;
   /** All present gateways are known. */
   #isComplete = false;
@@ -35,12 +35,12 @@ export class Gateways {
     this.#onOutdated = onOutdated;
   }
 
-  /** Takes note of a notification of a new route or next hop object. Throws NetlinkError for false lengths. */
+  /** Notes a new route or next hop object from its notification. Throws NetlinkError for false lengths. */
   hear(message: Message): void {
     for (const ip of gatewaysIn(message)) this.#add(ip);
   }
 
-  /** Some may have gone. */
+  /** Some gateways may be gone. */
   outdate(): void {
     this.#isOutdated = true;
     this.#onOutdated();
@@ -53,7 +53,7 @@ export class Gateways {
     this.outdate();
   }
 
-  /** Returns each once; the same value while they are the same. Throws NetlinkError. */
+  /** Returns each gateway once; the same array while they are the same. Throws NetlinkError. */
   read(): readonly Ip[] {
     if (!this.#isComplete) Array.from(this.#begin());
     this.#all ??= Array.from(this.#known.values(), ({ ip }) => ip);
@@ -97,8 +97,8 @@ export class Gateways {
   }
 
   /**
-   * Drops what the last listing did not find. While routes are deleted, a list of IPv6 may lack others: then only two
-   * in succession prove that a gateway has gone.
+   * Drops gateways that the last listing did not find. While routes are deleted, a list of IPv6 may lack others: then
+   * only two listings in succession prove that a gateway is gone.
    */
   dropGone(): void {
     const needed = this.#isOutdated ? this.#listings - 1 : this.#listings;

@@ -1,5 +1,5 @@
 /**
- * The names of a namespace's links, read without the kernel's lock on all links: netlink's list waits for it while
+ * The names of a namespace's links, read without the kernel's lock on all links, for which a netlink list waits while
  * another link is deleted.
  * Effects: a file below /proc; the calling thread is in the namespace meanwhile.
  */
@@ -13,7 +13,7 @@ const DEVICES = "/proc/thread-self/net/dev";
 const page = Buffer.alloc(4_096);
 
 /**
- * Returns the names of the first links, two dozen at least if there are as many: a pod may have thousands. Throws
+ * Returns the names of the first links, at least two dozen if there are as many: a pod may have thousands. Throws
  * NetnsError if the namespace cannot be entered.
  */
 export function readFirstLinkNames(netns: NetnsHandle, native: Native = loadNative()): string[] {

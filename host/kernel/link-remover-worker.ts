@@ -1,5 +1,5 @@
 /**
- * The thread that deletes links, over a socket opened once in the namespace it is given. Started by link-remover.ts.
+ * The thread that deletes links, over a socket opened once in the given namespace.
  * Effects: a netlink socket; deletes links.
  */
 import { parentPort, workerData } from "node:worker_threads";
@@ -13,7 +13,6 @@ import { openRouteSocket } from "./netlink/socket.ts";
 
 export interface RemoverOptions {
   readonly netnsPath: string;
-  /** Group of links that are being deleted together. */
   readonly group: number;
 }
 
@@ -32,7 +31,7 @@ const { netnsPath, group } = workerData as RemoverOptions;
 const socket = openRouteSocket(netnsPath);
 const conversation = createConversation(socket);
 
-/** Returns whether the link was there. */
+/** Returns whether the link existed. */
 function moveToGroup(index: number): boolean {
   const move = (): true => {
     setLink(conversation, index, { group });
@@ -41,7 +40,7 @@ function moveToGroup(index: number): boolean {
   return unlessRefused([ENODEV], move) ?? false;
 }
 
-/** Returns whether one of the links was there. */
+/** Returns whether one of the links existed. */
 function removeTogether(indexes: readonly number[]): boolean {
   const moved = indexes.filter(moveToGroup);
   if (moved.length === 0) return false;
@@ -49,7 +48,7 @@ function removeTogether(indexes: readonly number[]): boolean {
     return deleteLinkGroup(conversation, group);
   } catch (error) {
     if (!(error instanceof NetlinkError) || error.errno !== EOPNOTSUPP) throw error;
-    // A link in the group cannot be deleted; it need not be one of these.
+    // A link in the group, perhaps not one of these, cannot be deleted.
     return moved.filter((index) => deleteLink(conversation, index)).length > 0;
   }
 }

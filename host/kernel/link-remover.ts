@@ -8,8 +8,8 @@ import { Worker } from "node:worker_threads";
 import type { RemovalAnswer, RemovalRequest, RemoverOptions } from "./link-remover-worker.ts";
 
 /**
- * Group (IFLA_GROUP) of links that are being deleted together: the letters "berd", so that no other software uses it
- * by accident.
+ * Group (IFLA_GROUP) of links that are deleted together: the letters "berd", so that no other software uses it by
+ * accident.
  */
 export const REMOVAL_GROUP = 0x6265_7264;
 
@@ -18,13 +18,11 @@ export class LinkRemovalError extends Error {
   override readonly name = "LinkRemovalError";
 }
 
-/** A thread and its pending requests. */
 interface Running {
   readonly worker: Worker;
   readonly waiting: Map<number, PromiseWithResolvers<boolean>>;
 }
 
-/** The thread keeps no data between two calls. */
 const WORKER_HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 24 };
 
 /** Returns the worker beside this file: a bundle in `dist`, TypeScript in the source tree. */
@@ -33,10 +31,7 @@ function workerUrl(): URL {
   return new URL(name, import.meta.url);
 }
 
-/**
- * Deletes links of the namespace at `netnsPath`. The thread is started by the first deletion, and again after it has
- * died.
- */
+/** Deletes links of the namespace at `netnsPath`. The first deletion starts the thread, also after it has died. */
 export class LinkRemover {
   readonly #netnsPath: string;
   #running: Running | undefined;
@@ -48,15 +43,15 @@ export class LinkRemover {
   }
 
   /**
-   * Resolves with whether the link was there once it is gone, and with it the other end of a veth. Deleting a link
-   * twice is harmless.
+   * Resolves with whether the link existed, once it is gone, and with it the other end of a veth. Deleting a link twice
+   * is harmless.
    */
   removeLink(index: number): Promise<boolean> {
     return this.removeLinks([index]);
   }
 
   /**
-   * Resolves with whether one of the links was there once all are gone. They share the kernel's waits: sixteen take
+   * Resolves with whether one of the links existed, once all are gone. They share the kernel's waits: sixteen take
    * little longer than one. Rejects if the kernel refuses one.
    */
   removeLinks(indexes: readonly number[]): Promise<boolean> {

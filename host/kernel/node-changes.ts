@@ -1,8 +1,8 @@
 /**
- * Changes of the node's network by which pods may lose the state that the node has for them. The mirror reports those
- * of rules, routes and links, which it follows anyway; this file those of neighbours, sysctls and nf_tables. Filters
- * in the kernel drop all other notifications, such as each neighbour that a router answers for, and each of 5,000
- * services that a service proxy writes.
+ * Changes of the node's network that may take away pods' state on the node. The mirror reports those of rules, routes
+ * and links, which it follows anyway; this file reports those of neighbours, sysctls and nf_tables. Filters in the
+ * kernel drop all other notifications, such as each neighbour that a router answers for, and each of 5,000 services
+ * that a service proxy writes.
  */
 import {
   ACCEPT,
@@ -29,11 +29,11 @@ import { NFT_MSG_NEWGEN, NFTA_GEN_PROC_NAME } from "./netlink/nftables/constants
 import { decodeNft } from "./netlink/nftables/message.ts";
 import type { NetnsHandle } from "./netns.ts";
 
-/** A change that other software may have made. */
+/** A change, possibly by other software. */
 export type NodeChange =
   /**
-   * A rule was added or deleted: of this protocol (RTPROT_*). `port` is that of the program's socket, often its process
-   * ID; 0 for the kernel.
+   * A rule was added or deleted. `protocol`: RTPROT_*. `port`: of the program's socket, often its process ID; 0 for the
+   * kernel.
    */
   | {
       readonly kind: "rule";
@@ -43,8 +43,8 @@ export type NodeChange =
       readonly port: number;
     }
   /**
-   * A route of a table that is mirrored was deleted or replaced, or a neighbour deleted; or a program added a route to
-   * the kernel's own table, or deleted it. `link`: index.
+   * A route of a mirrored table was deleted or replaced; or a neighbour was deleted; or a program added or deleted a
+   * route of the kernel's own table. `link`: index.
    */
   | { readonly kind: "route" | "neighbour"; readonly link: number | undefined; readonly port: number }
   /** A link was set down, perhaps to be deleted. `type`: `veth`, `vlan` …; "" for a physical device. */
@@ -58,7 +58,7 @@ export type NodeChange =
     }
   /** The ruleset of nf_tables has a new generation. `program`: name of the process; "" if the kernel does not say. */
   | { readonly kind: "ruleset"; readonly program: string }
-  /** An address came or went that is not link-local. `linkName`: undefined if it is not known. */
+  /** An address that is not link-local came or went. `linkName`: undefined if it is unknown. */
   | { readonly kind: "address"; readonly isNew: boolean; readonly linkName: string | undefined }
   /** Notifications were lost: anything may have changed. */
   | { readonly kind: "unknown" };
@@ -73,8 +73,8 @@ const PORT_AT = 12;
 /** ndm_state of a neighbour message. */
 const STATE_AT = 24;
 /**
- * A netconf message of one setting: header, fixed part, index of the link, value. The kernel reports all settings of
- * a new link in one.
+ * A netconf message of one setting: header, fixed part, index of the link, value. The kernel reports all settings of a
+ * new link in one.
  */
 const ONE_SETTING_BYTES = 36;
 
@@ -86,7 +86,7 @@ const half = (value: number): number => ((value & 0xff) << 8) | (value >> 8);
 const word = (value: number): number => half(value & 0xffff) * 0x1_0000 + half(value >>> 16);
 
 /**
- * Accepts neighbours that a program has deleted, which fail first (net/core/neighbour.c, neigh_delete), and single
+ * Accepts neighbours that a program deleted, which fail first (net/core/neighbour.c, neigh_delete), and single
  * settings.
  */
 function routeFilter(): Uint8Array {
@@ -109,8 +109,8 @@ function routeFilter(): Uint8Array {
 }
 
 /**
- * Accepts the message that ends the report of a transaction (net/netfilter/nf_tables_api.c, nf_tables_gen_notify), a
- * datagram of its own.
+ * Accepts the last message of a transaction's report (net/netfilter/nf_tables_api.c, nf_tables_gen_notify), a datagram
+ * of its own.
  */
 function generationFilter(): Uint8Array {
   return assembleFilter([...requireValue([LOAD_HALF, 0, 0, TYPE_AT], [half(NFT_MSG_NEWGEN)]), ACCEPT]);

@@ -1,13 +1,13 @@
 /**
- * The state of the node's namespace that plans of pods need, kept up to date by notifications, so that reading it
- * costs the same with one pod and with hundreds: addresses, rules, gateways, and routing tables that are asked for.
- * Links, neighbours and sysctls are not mirrored; they are read when needed.
+ * The state of the node's namespace that plans of pods need, kept up to date by notifications, so that reading it costs
+ * the same with one pod and with hundreds: addresses, rules, gateways, and requested routing tables. Links, neighbours
+ * and sysctls are not mirrored but read when needed.
  *
- * Reading is safe against changes that were made before: the kernel queues the notification of a change before it
- * acknowledges the change, and all queued ones are processed first. State whose notifications were lost (a full
- * queue), or cannot be replayed, is listed again. A list that does not become stable is used as it is, as if there
- * were no mirror. One exception: a new IPv6 address is reported only when duplicate address detection is over, so the
- * kernel is asked for the addresses that matter ({@link NodeMirror.readFor}).
+ * A reading includes all earlier changes: the kernel queues the notification of a change before it acknowledges the
+ * change, and all queued ones are processed first. State whose notifications were lost (a full queue), or cannot be
+ * replayed, is listed again. A list that does not become stable is used as it is. One exception: a new IPv6 address is
+ * reported only when duplicate address detection is over, so the kernel is asked for the addresses that matter ({@link
+ * NodeMirror.readFor}).
  * Effects: two netlink sockets, and a watch on the event loop or a timer, until disposed of.
  */
 import { equalIp, type Ip } from "../net/ip.ts";
@@ -63,18 +63,16 @@ import type { NodeChange } from "./node-changes.ts";
 import { detached, RouteMirror } from "./route-mirror.ts";
 import { addressStateOf, ruleStateOf } from "./state-values.ts";
 
-/**
- * Queue of notifications: bytes. Some 300 of a new link fit into the node's default, which many pods at once exceed.
- */
+/** Queue of notifications: bytes. The node's default fits some 300 of a new link, which many pods at once exceed. */
 const MIRROR_QUEUE_BYTES = 8 * 1024 * 1024;
 
 /**
- * Time for which notifications wait for each other unless the state is read: milliseconds. A pod's ADD and DEL cause
- * some twenty.
+ * Time for which notifications are gathered unless the state is read: milliseconds. A pod's ADD and DEL cause some
+ * twenty.
  */
 export const MIRROR_GATHER_MS = 250;
 
-/** Number of times that the state is listed again because it changed meanwhile, before the list is used as it is. */
+/** Number of times that the state is listed because it changed meanwhile, before the list is used as it is. */
 const MIRROR_ATTEMPTS = 4;
 
 const GROUPS = [
@@ -95,21 +93,20 @@ const NAME_ONLY: ReadonlySet<number> = new Set([IFLA_IFNAME]);
 /** The flags that the notification of a new link reports as changed. */
 const ALL_FLAGS = 0xffff_ffff;
 
-/** The mirror's state. */
 interface MirroredState {
-  /** Without link-local ones of IPv6, which every link has. */
+  /** Without IPv6 link-local ones, which every link has. */
   readonly addresses: readonly AddressState[];
   readonly rules: readonly RuleState[];
-  /** Of all tables, each once. Some may have just gone. */
+  /** Of all tables, each once. Some may be gone just now. */
   readonly gateways: readonly Ip[];
 }
 
 export interface MirrorOptions {
-  /** Called when the notifications of some changes were lost; the state is listed again. */
+  /** Called when notifications of changes were lost; the state is listed again. */
   readonly onLoss?: (error: Error) => void;
   /** Called with index and name of each link that was deleted, unless the notification was lost. */
   readonly onLinkGone?: (index: number, name: string) => void;
-  /** Called when {@link NodeMirror.listGateways} should run, soon. */
+  /** Called when {@link NodeMirror.listGateways} should run soon. */
   readonly onGatewaysOutdated?: () => void;
   /** Called for changes of addresses, rules, routes and links, and when notifications were lost. */
   readonly onChange?: (change: NodeChange) => void;
@@ -117,7 +114,6 @@ export interface MirrorOptions {
   readonly native?: Native;
 }
 
-/** A mirror of one namespace. */
 export class NodeMirror implements Disposable {
   readonly #route: Conversation;
   readonly #monitor: Monitor;
@@ -126,13 +122,12 @@ export class NodeMirror implements Disposable {
   readonly #onChange: (change: NodeChange) => void;
 
   #addresses: readonly AddressState[] | undefined;
-  /** Names, by index, of the links that have these addresses. */
+  /** Names of these addresses' links, by index. */
   readonly #names = new Map<number, string>();
   #rules: readonly RuleState[] | undefined;
   readonly #gateways: Gateways;
   readonly #tables = new Map<number, RouteMirror>();
   readonly #nftTables = new Map<string, CachedTable>();
-  /** Number of notifications received. */
   #notifications = 0;
 
   /** Throws NetlinkError if the kernel refuses the socket, or NetnsError. */
@@ -170,20 +165,20 @@ export class NodeMirror implements Disposable {
     this.#monitor[Symbol.dispose]();
   }
 
-  /** Makes the next reading list everything again. */
+  /** Makes the next reading list everything. */
   #forgetAll(): void {
     this.#gateways.forget();
     this.#forget();
   }
 
-  /** The same but for gateways. */
+  /** As {@link #forgetAll}, but for gateways. */
   #forget(): void {
     this.#addresses = undefined;
     this.#rules = undefined;
     for (const table of this.#tables.values()) table.isStale = true;
   }
 
-  /** Returns the state as it is now. Throws NetlinkError. */
+  /** Returns the present state. Throws NetlinkError. */
   read(): MirroredState {
     return this.#readStable(() => {
       this.#addresses ??= this.#listAddresses();
@@ -192,7 +187,7 @@ export class NodeMirror implements Disposable {
     });
   }
 
-  /** Finds out which gateways have gone, in parts, between which other work gets its turn. Throws NetlinkError. */
+  /** Drops gateways that are gone, in parts, between which other work gets its turn. Throws NetlinkError. */
   async listGateways(): Promise<void> {
     this.#drain();
     await this.#gateways.list();
@@ -200,7 +195,7 @@ export class NodeMirror implements Disposable {
     this.#gateways.dropGone();
   }
 
-  /** Returns the state as it is now, also if the node has just got one of these IPv6 addresses. Throws NetlinkError. */
+  /** Returns the present state, also if the node has just got one of these IPv6 addresses. Throws NetlinkError. */
   readFor(ips: readonly Ip[]): MirroredState {
     const state = this.read();
     const isListed = (ip: Ip): boolean => state.addresses.some(({ prefix }) => equalIp(prefix.ip, ip));
@@ -210,10 +205,7 @@ export class NodeMirror implements Disposable {
     return this.read();
   }
 
-  /**
-   * Returns the routes of the table to these addresses, and all that another protocol than `own` made. Throws
-   * NetlinkError.
-   */
+  /** Returns the table's routes to these addresses, and all of protocols other than `own`. Throws NetlinkError. */
   selectRoutes(table: number, ips: readonly Ip[], own: number): Route[] {
     return this.#readStable(() => this.#freshTable(table).select(ips, own));
   }
@@ -223,18 +215,15 @@ export class NodeMirror implements Disposable {
     return this.#readStable(() => this.#freshTable(table).all());
   }
 
-  /**
-   * Returns the table of nf_tables as it is now: it is read again only after a change of the ruleset. Throws
-   * NetlinkError.
-   */
+  /** Returns the present table of nf_tables: it is read only after a change of the ruleset. Throws NetlinkError. */
   nftTable(netfilter: Conversation, name: string): NftTable | undefined {
     const known = this.#nftTables.getOrInsertComputed(name, () => new CachedTable(name));
     return known.read(netfilter);
   }
 
   /**
-   * Compares the mirror with fresh lists, which it takes over. Returns what differs, `-` for what only the mirror had
-   * and `+` for what it lacked; nothing if changes came meanwhile each time. Without gateways. Throws NetlinkError.
+   * Compares the mirror with fresh lists, which it takes over. Returns the differences, `-` for lines of the mirror and
+   * `+` for those of the lists; nothing if each attempt met changes. Without gateways. Throws NetlinkError.
    */
   verify(): string[] {
     for (let attempt = 0; attempt < MIRROR_ATTEMPTS; attempt++) {
@@ -260,7 +249,7 @@ export class NodeMirror implements Disposable {
     ];
   }
 
-  /** Reads until no notification of a change came meanwhile that makes a part stale. */
+  /** Reads until no change that makes a part stale was reported meanwhile. */
   #readStable<T>(read: () => T): T {
     this.#drain();
     let value = read();
@@ -273,7 +262,7 @@ export class NodeMirror implements Disposable {
     return value;
   }
 
-  /** Something was listed since the queue was emptied. */
+  /** Whether a part was listed since the queue was emptied. */
   #hasListed = false;
 
   #drain(): void {
@@ -403,7 +392,7 @@ export class NodeMirror implements Disposable {
   }
 }
 
-/** Returns whether the kernel reports that the address was added: not before duplicate address detection is over. */
+/** Returns whether the kernel reports the added address: it does when duplicate address detection is over. */
 function isReported({ flags }: AddressState): boolean {
   return (flags & IFA_F_TENTATIVE) === 0;
 }

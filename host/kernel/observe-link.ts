@@ -17,7 +17,7 @@ import { openRouteSocket } from "./netlink/socket.ts";
 
 export interface LinkObservation {
   readonly index: number;
-  /** Undefined for a link that is not an Ethernet device (a tunnel). */
+  /** Undefined if it is not an Ethernet device (a tunnel). */
   readonly mac: Mac | undefined;
   /** IFF_* */
   readonly flags: number;

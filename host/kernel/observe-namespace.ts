@@ -1,6 +1,6 @@
 /**
- * Reads the state of a namespace as plain values: the first step of observe, plan, diff, apply. The query limits what
- * is read, so that observing the namespace of a node with many pods stays cheap.
+ * Reads the state of a namespace as plain values: the first step of observe, plan, diff, apply. The query limits the
+ * reading, so that observing the namespace of a node with many pods stays cheap.
  * Effects: those of the open namespace; the calling thread is in it while sysctls are read.
  */
 import { equalIp, formatIp, type Ip } from "../net/ip.ts";
@@ -25,22 +25,19 @@ import type { NamespaceSource } from "./open-namespace.ts";
 import { addressStateOf, linkStateOf, type NameOf, routeStateOf, ruleStateOf } from "./state-values.ts";
 import { readSysctls } from "./sysctl.ts";
 
-/**
- * Which neighbours to read: the one of an address on a link, all of a link, those of an address on any link, or, with
- * neither, all.
- */
+/** The neighbours to read: an address on a link, all of a link, an address on any link, or, with neither, all. */
 interface NeighbourQuery {
   readonly link?: string | undefined;
   readonly ip?: Ip | undefined;
 }
 
-/** The objects to read. All links are always read. Anything else that is not requested is empty in the result. */
+/** The objects to read, besides all links. Anything not requested is empty in the result. */
 export interface NamespaceQuery {
   /** Addresses of all links, both families. */
   readonly addresses?: boolean | undefined;
   /** Numbers of routing tables; each costs two dumps, `every` and `not local` as much as one table. */
   readonly routeTables?: readonly number[] | "every" | "not local" | undefined;
-  /** Which of their routes; default: all. */
+  /** The wanted routes of these tables; default: all. */
   readonly isRouteWanted?: ((route: Route) => boolean) | undefined;
   readonly rules?: boolean | undefined;
   readonly neighbours?: readonly NeighbourQuery[] | undefined;
@@ -52,7 +49,6 @@ export interface NamespaceQuery {
 type Links = readonly (readonly [LinkMessage, LinkState])[];
 type SysctlValues = NamespaceState["sysctls"];
 
-/** Returns each link with its message. */
 function describeLinks(found: readonly LinkMessage[]): [LinkMessage, LinkState][] {
   const links = found.map((message) => [message, linkOf(message)] as const);
   const names = new Map(links.map(([, { index, name }]) => [index, name]));
@@ -60,8 +56,8 @@ function describeLinks(found: readonly LinkMessage[]): [LinkMessage, LinkState][
 }
 
 /**
- * Returns the values in the order of the keys, without absent ones. Only what netlink does not report is read from
- * files.
+ * Returns the values in the order of the keys, without absent ones. Files are read only for settings that netlink does
+ * not report.
  */
 function observeSysctls(source: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
   const present = keys.filter((key) => isPresent(key, links));
@@ -131,7 +127,6 @@ function findNeighbours(
   return neighboursOf(ip === undefined ? listNeighbours(route, index) : [findNeighbour(route, index, ip)]);
 }
 
-/** Returns each neighbour once, however many queries it matches. */
 function findAllNeighbours(
   route: Conversation,
   queries: readonly NeighbourQuery[],
@@ -146,7 +141,7 @@ function findAllNeighbours(
   return [...new Map(found.map((one) => [`${one.link} ${formatIp(one.ip)}`, one])).values()];
 }
 
-/** Returns permanent neighbours apart from those that the kernel learned; those of unknown links are left out. */
+/** Returns permanent neighbours apart from learned ones; those of unknown links are left out. */
 function nameNeighbours(
   neighbours: readonly Neighbour[],
   nameOf: NameOf,
@@ -166,9 +161,9 @@ function nameNeighbours(
 }
 
 /**
- * Reads the state that `query` asks for. The parts are read one after the other, so a concurrent change may show in
- * one and not in another; objects of a link that came or went meanwhile are left out. Throws NetlinkError if the
- * kernel refuses, SysctlError for a setting that cannot be read.
+ * Reads the state that `query` asks for. The parts are read one after the other, so a concurrent change may show in one
+ * and not in another; objects of a link that came or went meanwhile are left out. Throws NetlinkError if the kernel
+ * refuses, SysctlError for a setting that cannot be read.
  */
 export function observeNamespace(source: NamespaceSource, query: NamespaceQuery): NamespaceState {
   const { route } = source;
@@ -189,23 +184,22 @@ export function observeNamespace(source: NamespaceSource, query: NamespaceQuery)
 }
 
 /**
- * The objects to read of a node with a mirror. Of its links only these, and those of the routes and neighbours that
- * are found.
+ * The objects to read of a node with a mirror, with only these of its links, and those of found routes and neighbours.
  */
 interface MirroredQuery {
-  /** The node may have one of these: that is found out even if the kernel has not reported it yet. */
+  /** Addresses that the node may have: the kernel is asked for them even if it has not reported them yet. */
   readonly addresses: readonly Ip[];
   readonly linkNames: readonly string[];
   readonly linkIndexes: readonly number[];
   readonly routeTables: readonly number[];
-  /** The protocol (RTPROT_*) of whose routes only those to `addresses` are read; of others all. */
+  /** The protocol (RTPROT_*) whose routes are read only to `addresses`; all routes of others are. */
   readonly ownProtocol: number;
   readonly neighbours: readonly NeighbourQuery[];
   readonly sysctls: readonly SysctlKey[];
   readonly tables: readonly string[];
 }
 
-/** Reads links by index that are not known yet, and adds them. A bridge or bond is read with its member. */
+/** Reads and adds links by index that are not known yet. A bridge or bond is read with its member. */
 function addLinks(route: Conversation, known: Map<number, LinkMessage>, indexes: Iterable<number | undefined>): void {
   const missing = [...new Set(indexes)].filter((index) => index !== undefined && !known.has(index));
   if (missing.length === 0) return;
@@ -222,8 +216,8 @@ function addLinks(route: Conversation, known: Map<number, LinkMessage>, indexes:
 }
 
 /**
- * Reads the node's state with the help of the mirror: its addresses and rules, and routes of its tables. Everything
- * else is read from the kernel. Without link-local addresses of IPv6. Throws as {@link observeNamespace}.
+ * Reads the node's addresses, rules and routes from the mirror, and everything else from the kernel. Without IPv6
+ * link-local addresses. Throws as {@link observeNamespace}.
  */
 export function observeMirrored(source: NamespaceSource, mirror: NodeMirror, query: MirroredQuery): NamespaceState {
   const { route } = source;

@@ -14,8 +14,7 @@ import { type MirrorOptions, NodeMirror } from "./node-mirror.ts";
 
 /**
  * Most objects of one kind (routes, rules, addresses, links …) that are read in a pod's namespace. The pod's owner
- * decides how many there are, and all requests of the node wait while they are read. A pod of four NICs may need this
- * many.
+ * decides their number, and all requests of the node wait while they are read. A pod of four NICs may need this many.
  */
 export const MAX_POD_ENTRIES = 16_384;
 
@@ -28,10 +27,7 @@ export interface NamespaceSource {
   /** Descriptor for IFLA_NET_NS_FD. */
   readonly fd: number;
   readonly route: Conversation;
-  /**
-   * The conversation with nf_tables, whose socket is opened at the first access. Throws NetlinkError if the kernel
-   * lacks nf_tables.
-   */
+  /** The conversation with nf_tables, opened at the first access. Throws NetlinkError if the kernel lacks nf_tables. */
   readonly netfilter: Conversation;
 }
 
@@ -45,25 +41,19 @@ export interface OpenNamespace extends NamespaceSource, Disposable {
 }
 
 /**
- * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read.
- * Both sockets are opened in one visit of it. Throws as {@link openNamespace}.
+ * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read. One
+ * visit opens both sockets. Throws as {@link openNamespace}.
  */
 export function openPodNamespace(path: string, native: Native = loadNative()): OpenNamespace {
   return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: false });
 }
 
-/**
- * Opens a pod's namespace to delete an nf_tables table in it: closing does not wait until the kernel has freed that.
- * Otherwise as above.
- */
+/** As openPodNamespace, to delete an nf_tables table: closing does not wait until the kernel has freed that. */
 export function openPodForCleaning(path: string, native: Native = loadNative()): OpenNamespace {
   return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: true });
 }
 
-/**
- * Opens the namespace at `path`. Throws NetnsError if there is no such namespace, NetlinkError if the kernel refuses
- * a socket.
- */
+/** Opens the namespace at `path`. Throws NetnsError if there is none, NetlinkError if the kernel refuses a socket. */
 export function openNamespace(path: string, native: Native = loadNative()): OpenNamespace {
   return open(path, native, { most: undefined, withNetfilter: false, closesAside: false });
 }
@@ -92,7 +82,6 @@ interface OpenOptions {
   /** Reading a list of more entries fails. */
   readonly most: number | undefined;
   readonly withNetfilter: boolean;
-  /** Closes the socket of nf_tables in the thread pool. */
   readonly closesAside: boolean;
 }
 
@@ -107,7 +96,7 @@ function open(path: string, native: Native, { most, withNetfilter, closesAside }
     () => ({
       identity: target.identity,
       route: converse(openRouteSocket(netns, native)),
-      // a kernel without nf_tables is reported where they are used
+      // a kernel without nf_tables is reported at their first use
       netfilter: withNetfilter
         ? unlessRefused([EPROTONOSUPPORT], () => converse(openNetfilterSocket(netns, native, closesAside)))
         : undefined,

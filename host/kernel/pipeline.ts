@@ -1,8 +1,7 @@
 /**
- * Operations that wait to be sent together. Those that are one request each, all to one namespace, travel in one
- * datagram and are acknowledged together: the kernel executes them in order, each by itself, those behind a refused
- * one as well.
- * Effects: those of the open namespaces.
+ * Operations that wait to be sent together. Those of one request each, all to one namespace, travel in one datagram and
+ * are acknowledged together: the kernel executes each by itself, in order, also those behind a refused one. Effects:
+ * those of the open namespaces.
  */
 import type { Operation } from "../plan/operation.ts";
 import type { Place } from "../plan/state.ts";
@@ -16,14 +15,13 @@ import { linkNamed, linkRequest } from "./netlink/link/requests.ts";
 import type { Message } from "./netlink/message.ts";
 import { readSysctlsByNetlink } from "./netlink/netconf/read-sysctls.ts";
 
-/** Most operations in one datagram: the kernel's answers to it have to fit into the socket's buffer. */
+/** Most operations in one datagram: the kernel's answers must fit into the socket's buffer. */
 const MAX_PIPELINED_OPERATIONS = 64;
 
-/** An operation that failed, and why. */
 export interface Failure {
   readonly operation: Operation;
   readonly error: unknown;
-  /** Whether anything of it may have been applied: a part, or all if no answer came. */
+  /** Whether it may have had effects: a part, or all if no answer came. */
   readonly effect: "none" | "part" | "unknown";
 }
 
@@ -35,12 +33,11 @@ export class Pipeline {
   readonly #indexes: Record<Place, Map<string, number>> = { pod: new Map(), host: new Map() };
   /** The kernel's messages about links that were looked up, by name; valid as long. */
   readonly #messages: Record<Place, Map<string, LinkMessage>> = { pod: new Map(), host: new Map() };
-  /** The place of the waiting operations. */
   #place: Place = "host";
   #waiting: { readonly operation: Operation; readonly request: Request }[] = [];
-  /** In the order in which they were added. */
+  /** In the order of addition. */
   readonly applied: Operation[] = [];
-  /** In the same order; any number, since the kernel goes on behind a refused request. */
+  /** In the same order; any number, since the kernel continues after a refused request. */
   readonly failures: Failure[] = [];
 
   constructor(namespaces: Namespaces) {
@@ -61,12 +58,12 @@ export class Pipeline {
     return true;
   }
 
-  /** Sends the waiting operations. Afterwards each is among those applied, or among the failures. */
+  /** Sends the waiting operations. Afterwards each is in `applied` or in `failures`. */
   flush(): void {
     if (this.#waiting.length > 0) this.#exchange([]);
   }
 
-  /** Forgets what is known of links: other requests may have run. */
+  /** Forgets all links: other requests may have run. */
   forget(): void {
     for (const known of [this.#indexes, this.#messages]) {
       known.pod.clear();
@@ -81,7 +78,7 @@ export class Pipeline {
     return this.#look(place, name)?.index;
   }
 
-  /** Asks for the link unless its message is known. */
+  /** Requests the link unless its message is known. */
   #look(place: Place, name: string): LinkMessage | undefined {
     const known = this.#messages[place].get(name);
     if (known !== undefined) return known;
@@ -94,9 +91,9 @@ export class Pipeline {
   }
 
   /**
-   * Returns whether a new link has the setting already, from `default` (net/ipv6/addrconf.c, ipv6_add_dev). Setting
-   * it again would wait for the lock on all links, and reading `default` beforehand takes the longer the more
-   * namespaces there are (fs/proc/proc_sysctl.c, proc_sys_compare).
+   * Returns whether a new link has the setting already, from `default` (net/ipv6/addrconf.c, ipv6_add_dev). Setting it
+   * again would wait for the lock on all links, and reading `default` first takes longer with more namespaces
+   * (fs/proc/proc_sysctl.c, proc_sys_compare).
    */
   #isInherited(operation: Operation): boolean {
     if (operation.kind !== "set-sysctl" || operation.from !== undefined) return false;
@@ -117,7 +114,7 @@ export class Pipeline {
     this.#indexes.pod.set(otherName, link.parent);
   }
 
-  /** Asks behind the waiting operations. Returns no messages if the object does not exist. */
+  /** Sends the request behind the waiting operations. Returns no messages if the object does not exist. */
   #ask(place: Place, request: Request): readonly Message[] {
     if (place !== this.#place) this.flush();
     this.#place = place;
@@ -127,7 +124,7 @@ export class Pipeline {
     return [];
   }
 
-  /** Sends the waiting operations and, behind them, questions, whose answers it returns. */
+  /** Sends the waiting operations and, behind them, questions. Returns their answers. */
   #exchange(questions: readonly Request[]): Outcome[] {
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -150,7 +147,7 @@ export class Pipeline {
   }
 }
 
-/** Returns the error; of a link that was deleted since it was looked up, the one that looking it up now would cause. */
+/** Returns the error; for a link that was deleted since its lookup, the error that a lookup would cause now. */
 function failureOf(operation: Operation, refusal: Refusal): NetlinkError {
   const link = linkNameOf(operation);
   if (refusal.errno !== ENODEV || link === undefined) return refusal.toError();

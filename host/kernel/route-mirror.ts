@@ -1,10 +1,9 @@
 /**
- * The routes of one table as notifications report them. They are replayed as long as they are simple: one route per
- * destination, over one link. Anything else makes the mirror stale, and the table has to be listed again.
+ * The routes of one table as notifications report them. They are replayed while they are simple: one route per
+ * destination, over one link. Anything else makes the mirror stale, and the table must be listed again.
  *
- * The kernel does not report all deletions: with a link that goes down go its IPv4 routes, with an address those that
- * have it as their source, with a next hop object its routes. The mirror follows the first and is stale after the
- * others.
+ * The kernel does not report all deletions: a link that goes down takes along its IPv4 routes, an address the routes
+ * with it as their source, a next hop object its routes. The mirror follows the first and is stale after the others.
  */
 import { equalIp, type Ip } from "../net/ip.ts";
 import { formatPrefix, wholePrefix } from "../net/prefix.ts";
@@ -17,14 +16,14 @@ const textOf = (route: Route): string => Buffer.from(encodeRoute(route)).toStrin
 
 const keyOf = ({ destination }: Route): string => formatPrefix(destination);
 
-/** Returns whether the kernel removes the route only with its link, or reports it. */
+/** Returns whether the kernel removes the route only with its link, or reports the removal. */
 function isSimple({ preferredSource, nextHops, source, gateway, link, rest = [] }: Route): boolean {
   if (preferredSource !== undefined || nextHops !== undefined || source !== undefined || gateway !== undefined)
     return false;
   return link !== undefined && rest.every(({ type }) => type !== RTA_NH_ID);
 }
 
-/** Returns the attributes without views into the memory that they were received in. */
+/** Returns the attributes without views into the buffer that received them. */
 export function detached(attributes: readonly Attribute[] = []): Attribute[] {
   return attributes.map((each) => ({ ...each, value: each.value.slice() }));
 }
@@ -33,14 +32,13 @@ export class RouteMirror {
   /** By destination, in the kernel's order. */
   readonly #routes = new Map<string, Route[]>();
   /**
-   * For each route of a link its destination, as a key of the above: a link that goes costs the same with any number
+   * For each link the destinations of its routes, as keys of #routes: the loss of a link costs the same with any number
    * of others.
    */
   readonly #links = new Map<number, string[]>();
-  /** Number of routes of each protocol. */
   readonly #protocols = new Map<number, number>();
   #isSimple = true;
-  /** The table has to be listed before the mirror is used. */
+  /** The table must be listed before the mirror is used. */
   isStale = true;
 
   /** Takes over a fresh list of the whole table. */
@@ -53,7 +51,7 @@ export class RouteMirror {
     this.isStale = false;
   }
 
-  /** `flags` are those of the notification (NLM_F_*). */
+  /** `flags`: of the notification (NLM_F_*). */
   added(route: Route, flags: number): void {
     if (this.isStale) return;
     const present = this.#routes.get(keyOf(route));
@@ -82,7 +80,7 @@ export class RouteMirror {
     }
   }
 
-  /** An address was deleted from the link: the last IPv4 address of a link takes all IPv4 routes over it along. */
+  /** An address of the link was deleted: the last IPv4 address of a link takes along all IPv4 routes over it. */
   addressLost(link: number): void {
     if (!this.#isSimple || this.#links.has(link)) this.isStale = true;
   }
@@ -93,8 +91,8 @@ export class RouteMirror {
   }
 
   /**
-   * Returns the routes to these addresses alone, and all that another protocol than `own` made. Costs the same with
-   * any number of routes.
+   * Returns the routes to exactly these addresses, and all of protocols other than `own`. Costs the same with any
+   * number of routes.
    */
   select(ips: readonly Ip[], own: number): Route[] {
     if (this.#foreignOf(own) > 0) {

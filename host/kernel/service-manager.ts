@@ -1,7 +1,7 @@
 /**
  * Messages to the service manager that started this process (sd_notify(3)): that it is ready, that it stops, and that
- * its event loop still runs. They are datagrams to the socket that NOTIFY_SOCKET names, because Node.js has no
- * datagram sockets of the family AF_UNIX.
+ * its event loop still runs. They are datagrams to the socket in NOTIFY_SOCKET; Node.js has no AF_UNIX datagram
+ * sockets.
  */
 import { loadNative, type Native } from "./native.ts";
 import { MSG_DONTWAIT, SOCK_CLOEXEC } from "./netlink/constants.ts";
@@ -18,8 +18,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 interface ServiceManager {
   /**
-   * The service is up: units that are ordered after it start now. Begins the messages of the watchdog, if the unit
-   * asks for them.
+   * The service is up: units that are ordered after it start now. Starts the messages of the watchdog, if the unit asks
+   * for them.
    */
   ready(): void;
   /** The service is about to end; the messages of the watchdog end. */
@@ -67,7 +67,7 @@ function openSocket(path: string, native: Native): (message: string) => void {
 }
 
 /**
- * Family in host byte order, path. A leading "@" stands for the NUL of an abstract address, which ends without one.
+ * Family in host byte order, path. A leading "@" stands for the NUL of an abstract address, which has no final NUL.
  * Undefined for a longer path.
  */
 function unixAddress(path: string): Uint8Array | undefined {

@@ -44,9 +44,7 @@ export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
   };
 }
 
-/**
- * `rest` are the attributes without a field of their own. A label equal to the link's name is the default and left out.
- */
+/** `rest` are the attributes without a field. A label equal to the link's name is the default and left out. */
 export function addressStateOf(address: Address, nameOf: NameOf, rest: readonly Attribute[]): AddressState | undefined {
   const { link, prefix, peer, scope, flags } = address;
   const name = nameOf(link);
@@ -73,7 +71,6 @@ function nextHopFrom({ link, gateway, weight, flags }: NextHopState, indexOf: In
   return index === undefined ? undefined : { link: index, gateway, weight, flags };
 }
 
-/** Returns all translated values; undefined if one of them is undefined. */
 function allOf<From, To>(values: readonly From[], translate: (value: From) => To | undefined): To[] | undefined {
   const translated = values.map(translate).filter((value) => value !== undefined);
   return translated.length === values.length ? translated : undefined;

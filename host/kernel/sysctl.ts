@@ -10,10 +10,7 @@ import { formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
 import { type NetnsHandle, withNetns } from "./netns.ts";
 
-/**
- * A path below `net`. Its parts are separated by slashes since names of links may contain dots:
- * `ipv4/conf/eth0.100/rp_filter`.
- */
+/** A path below `net`, with slashes because names of links may contain dots: `ipv4/conf/eth0.100/rp_filter`. */
 type SysctlKey = string;
 
 /** `errno` is the kernel's: ENOENT if the link or the setting does not exist. */
@@ -36,19 +33,17 @@ export class SysctlError extends Error {
 const EINVAL = 22;
 
 /**
- * The node's directory by another path, for a container whose /proc/sys is read-only. It shows the settings of the
- * reader's namespace there, too.
+ * The node's directory by another path, for a container with a read-only /proc/sys. It also shows the settings of the
+ * reader's namespace.
  */
 const DIRECTORY = process.env.BERTH_SYSCTL_DIR || "/proc/sys/net";
 
-/** Returns whether the kernel has IPv6: it may be started without (`ipv6.disable=1`). In whichever namespace. */
+/** Returns whether the kernel has IPv6 in any namespace: it may be started without (`ipv6.disable=1`). */
 export function hasIpv6(): boolean {
   return existsSync(`${DIRECTORY}/ipv6`);
 }
 
-/**
- * Returns the path of the file; undefined for an invalid key: one with `..` would lead out of the namespace's settings.
- */
+/** Returns the path of the file; undefined for an invalid key: `..` would lead out of the namespace's settings. */
 function pathOf(key: SysctlKey): string | undefined {
   const parts = key.split("/");
   const valid = parts.length > 1 && parts.every((part) => part !== "" && part !== "." && part !== "..");
@@ -74,8 +69,8 @@ function access<T>(
 }
 
 /**
- * Returns the values of the settings that exist, without their final newlines, read in one visit of the namespace.
- * Throws {@link SysctlError}, or NetnsError.
+ * Returns the values of the existing settings, without final newlines, read in one visit of the namespace. Throws
+ * {@link SysctlError}, or NetnsError.
  */
 export function readSysctls(
   netns: string | NetnsHandle,
@@ -109,8 +104,8 @@ function readIfThere(path: string): string | undefined {
 }
 
 /**
- * Sets the settings in their order, in one visit of the namespace; none after one that fails. Throws {@link
- * SysctlError}, or NetnsError.
+ * Sets the settings in their order, in one visit of the namespace, up to the first failure. Throws {@link SysctlError},
+ * or NetnsError.
  */
 export function writeSysctls(
   netns: string | NetnsHandle,

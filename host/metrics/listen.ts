@@ -1,6 +1,6 @@
 /**
- * Small read-only HTTP servers, and their listening and end. Effects: listens; replaces an existing unix socket, and
- * removes its own.
+ * Small read-only HTTP servers, and their listening and end.
+ * Effects: listens; replaces an existing unix socket, and removes its own.
  */
 
 import { once } from "node:events";

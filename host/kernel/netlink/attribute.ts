@@ -9,13 +9,11 @@ import { malformed } from "./error.ts";
 import { putUint16, putUint32, uint8At, uint16At, uint32At } from "./numbers.ts";
 
 const HEADER_BYTES = 4;
-/**
- * NLA_F_NESTED and NLA_F_NET_BYTEORDER are kept apart from the type, so that unknown attributes survive a round trip.
- */
+/** NLA_F_NESTED and NLA_F_NET_BYTEORDER, kept apart from the type so that unknown attributes survive a round trip. */
 const FLAG_BITS = 0xc000;
 
 export interface Attribute {
-  /** The type without its flags. */
+  /** Without its flags. */
   readonly type: number;
   readonly flags: number;
   readonly value: Uint8Array;
@@ -31,8 +29,8 @@ export function viewOf(bytes: Uint8Array): DataView {
 }
 
 /**
- * Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws NetlinkError for a false length.
- * With `wanted`, attributes of other types are left out: most of a long dump is of no interest, and each view costs.
+ * Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws NetlinkError for a false length. With
+ * `wanted`, attributes of other types are left out: most of a long dump is unused, and each view costs.
  */
 export function decodeAttributes(bytes: Uint8Array, start = 0, wanted?: ReadonlySet<number>): Attribute[] {
   const attributes: Attribute[] = [];
@@ -67,7 +65,7 @@ export function encodeAttributes(attributes: readonly Attribute[], start = 0): U
 
 /** Returns the value of the last attribute of the type, as the kernel's parsers do. */
 export function findValue(attributes: readonly Attribute[], type: number): Uint8Array | undefined {
-  // a loop, not findLast: a dump of a node's links calls this some thousand times
+  // a loop, not findLast: a dump of a node's links calls this thousands of times
   for (let at = attributes.length - 1; at >= 0; at--) {
     const one = attributes[at];
     if (one?.type === type) return one.value;
@@ -115,7 +113,6 @@ export function nest(type: number, attributes: readonly Attribute[], flags = 0):
   return { type, flags, value: encodeAttributes(attributes) };
 }
 
-/** Returns the list without undefined entries, for lists with optional attributes. */
 export function present(attributes: readonly (Attribute | undefined)[]): Attribute[] {
   return attributes.filter((one) => one !== undefined);
 }
@@ -129,9 +126,7 @@ export function optional<T>(
   return value === undefined ? undefined : attribute(type, encode(value));
 }
 
-/**
- * Returns the decoded value of the last attribute of the type, undefined if there is none. Throws what `decode` throws.
- */
+/** Returns the decoded value of the type's last attribute, undefined without one. Throws the errors of `decode`. */
 export function readValue<T>(
   attributes: readonly Attribute[],
   type: number,

@@ -1,6 +1,6 @@
 /**
- * Numbers of the netlink protocol itself, as the kernel spells them; those of a message family are in its folder.
- * Sources: linux/netlink.h, linux/socket.h, bits/socket.h.
+ * Numbers of the netlink protocol, as the kernel spells them; each message family has its own in its folder. Sources:
+ * linux/netlink.h, linux/socket.h, bits/socket.h.
  */
 
 export const AF_UNSPEC = 0;
@@ -30,10 +30,7 @@ export const NLMSG_DONE = 3;
 export const NLM_F_REQUEST = 0x1;
 export const NLM_F_ACK = 0x4;
 export const NLM_F_DUMP_INTR = 0x10;
-/**
- * For requests that create: replace an existing object, fail if there is one, create if there is none, append to the
- * existing ones.
- */
+/** For requests that create: replace an existing object, fail if it exists, create if it does not, append to others. */
 export const NLM_F_REPLACE = 0x100;
 export const NLM_F_EXCL = 0x200;
 export const NLM_F_CREATE = 0x400;

@@ -1,6 +1,5 @@
 /**
- * Requests and dumps over a netlink socket: sequence numbers, multipart answers, acknowledgements, and the repetition
- * of interrupted dumps.
+ * Requests and dumps over a netlink socket: sequence numbers, multipart answers, acknowledgements, interrupted dumps.
  */
 import { EINTR, EMSGSIZE, ENOBUFS } from "../errno.ts";
 import {
@@ -30,15 +29,14 @@ export interface Request {
   readonly operation: string | (() => string);
   /** RTM_*; the decoder of the family checks the type of each answer. */
   readonly type: number;
-  /** In addition to the flags that every request has. */
+  /** Besides the flags of every request. */
   readonly flags?: number;
-  /** The fixed part and the attributes. */
   readonly payload: Uint8Array;
 }
 
 /**
- * The kernel's answer to a refused request. Not an error yet: often it says that an object is absent, and a trace
- * costs.
+ * The kernel's answer to a refused request. Not an error yet: often it means that an object is absent, and a stack
+ * trace costs.
  */
 export class Refusal {
   readonly errno: number;
@@ -60,33 +58,27 @@ export class Refusal {
 export type Outcome = Message[] | Refusal;
 
 /**
- * A conversation with the kernel, one request at a time: each answer is read to its end before the next request.
- * Throws {@link NetlinkError} if the kernel refuses.
+ * A conversation with the kernel, one request at a time: each answer is read to its end before the next request. Throws
+ * {@link NetlinkError} if the kernel refuses.
  */
 export interface Conversation {
   /** Returns the messages before the acknowledgement. */
   request(request: Request): Message[];
   /**
-   * The same of a request that the kernel takes long for: a thread of the pool waits. Nothing else may be asked
+   * As `request`, for a request that takes the kernel long: a thread of the pool waits. No other request may be sent
    * meanwhile.
    */
   requestAside(request: Request): Promise<Message[]>;
   /**
-   * Sends the requests as one datagram. The kernel executes them in order, each by itself: those behind a refused one
-   * as well. Returns for each the messages before its acknowledgement, or the refusal.
+   * Sends the requests as one datagram. The kernel executes each by itself, in order, also those behind a refused one.
+   * Returns for each the messages before its acknowledgement, or the refusal.
    */
   pipeline(requests: readonly Request[]): Outcome[];
-  /** Returns the whole table as it was at one moment. */
+  /** Returns the whole table at one moment. */
   dump(request: Request): Message[];
-  /**
-   * Yields the table in parts, as the kernel hands it out. It may change meanwhile. Nothing else may be asked before
-   * the end.
-   */
+  /** Yields the table in the kernel's parts. It may change meanwhile. No other request may be sent before the end. */
   stream(request: Request): Generator<Message[]>;
-  /**
-   * Sends the requests as one datagram. The first begins the batch and the last ends it; all of them take effect, or
-   * none.
-   */
+  /** Sends the requests as one datagram, the start of the batch first and its end last; all take effect, or none. */
   batch(requests: readonly Request[]): void;
 }
 
@@ -98,8 +90,8 @@ interface Answer {
 
 /**
  * Reads up to the acknowledgement or the end of the dump, and ignores messages with another sequence number, which
- * are left from an abandoned request. Returns undefined if the answer is longer than `most` messages; the kernel then
- * goes on sending it and takes no other request.
+ * belong to an abandoned request. Returns undefined if the answer is longer than `most` messages; the kernel then
+ * continues to send it and takes no other request.
  */
 function readToEnd(datagrams: Datagrams, sequence: number, most: number): Answer | undefined {
   const messages: Message[] = [];
@@ -158,9 +150,8 @@ function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequ
 }
 
 /**
- * Reads up to the acknowledgement of the last request, the only one that asks for it: the kernel answers in order,
- * and reports errors unasked (net/netlink/af_netlink.c, netlink_rcv_skb). An answer that the kernel had to drop fails
- * the reading: ENOBUFS.
+ * Reads up to the acknowledgement of the last request, the only one that asks for it: the kernel answers in order, and
+ * always reports errors (net/netlink/af_netlink.c, netlink_rcv_skb). A dropped answer fails the reading: ENOBUFS.
  */
 function readPipeline(datagrams: Datagrams, requests: readonly Request[], firstSequence: number): Outcome[] {
   const outcomes: Outcome[] = requests.map(() => []);
@@ -182,8 +173,8 @@ function readPipeline(datagrams: Datagrams, requests: readonly Request[], firstS
 }
 
 /**
- * Creates a conversation over the socket. `most` limits the number of messages in an answer: the owner of a pod's
- * namespace decides how many objects it has. A longer answer throws EMSGSIZE and leaves the conversation unusable.
+ * Creates a conversation over the socket. `most` limits the number of messages in an answer, because a pod's owner
+ * decides the number of objects in its namespace. A longer answer throws EMSGSIZE and leaves the conversation unusable.
  */
 export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_INFINITY): Conversation {
   let sequence = 0;
@@ -195,10 +186,7 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
     datagrams.send(encodeNext(request, more));
     return sequence;
   };
-  /**
-   * Sends the requests as one datagram; asks for acknowledgements of those for which `isAcknowledged`. Returns the
-   * first number.
-   */
+  /** Sends the requests as one datagram; asks for acknowledgements where `isAcknowledged`. Returns the first number. */
   const sendTogether = (requests: readonly Request[], isAcknowledged: (index: number) => boolean): number => {
     const first = (sequence + 1) >>> 0;
     const messages = requests.map(({ type, flags = 0, payload }, index) => {

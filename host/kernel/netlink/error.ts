@@ -4,7 +4,7 @@ import { EBADMSG, formatErrno } from "../errno.ts";
 interface NetlinkFailure {
   /** The operation that failed, in the words of `ip`: `get link "eth0"`. */
   readonly operation: string;
-  /** The kernel's; EBADMSG for an answer that does not parse. */
+  /** The kernel's; EBADMSG for an answer that cannot be decoded. */
   readonly errno: number;
   /** The kernel's explanation (extended acknowledgement), or ours for an answer that cannot be decoded. */
   readonly message?: string | undefined;
@@ -35,8 +35,8 @@ export function malformed(part: string, offset: number, got: string, wanted: str
 }
 
 /**
- * Returns what `ask` returns, or undefined if the kernel refuses with one of the error numbers: the object is absent,
- * or already exists. Other errors are thrown.
+ * Returns the result of `ask`, or undefined if the kernel refuses with one of the error numbers: the object is absent,
+ * or already exists. Throws other errors.
  */
 export function unlessRefused<T>(errnos: readonly number[], ask: () => T): T | undefined {
   try {

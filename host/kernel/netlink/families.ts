@@ -1,4 +1,4 @@
-/** The families of rtnetlink's messages: what stands before the attributes of each, as the kernel's structs have it. */
+/** The fixed parts of rtnetlink's message families, before the attributes, as in the kernel's structs. */
 import { RTM_NEWADDR } from "./address/constants.ts";
 import { fixedPart } from "./fixed-part.ts";
 import { RTM_NEWLINK } from "./link/constants.ts";
@@ -25,7 +25,7 @@ export const { encode: encodeLink, decodeWanted: decodeLink } = fixedPart({
 });
 export type LinkMessage = ReturnType<typeof decodeLink>;
 
-/** linux/if_addr.h, struct ifaddrmsg. `flags`: the low byte of IFA_F_*, of which the attribute IFA_FLAGS holds all. */
+/** linux/if_addr.h, struct ifaddrmsg. `flags`: the low byte of IFA_F_*; the attribute IFA_FLAGS has all. */
 export const { encode: encodeAddress, decode: decodeAddress } = fixedPart({
   name: "address message",
   type: RTM_NEWADDR,
@@ -37,7 +37,6 @@ export const { encode: encodeAddress, decode: decodeAddress } = fixedPart({
     flags: [2, "uint8"],
     /** RT_SCOPE_* */
     scope: [3, "uint8"],
-    /** Of the link. */
     index: [4, "uint32"],
   },
 });
@@ -95,7 +94,6 @@ export const { encode: encodeNeighbourMessage, decode: decodeNeighbourMessage } 
   bytes: 12,
   fields: {
     family: [0, "uint8"],
-    /** Of the link. */
     index: [4, "int32"],
     /** NUD_* */
     state: [8, "uint16"],

@@ -1,4 +1,4 @@
-/** The part of a family's messages that stands before the attributes, as a table of fields: bytes ↔ values. */
+/** The part of a family's messages before the attributes, as a table of fields: bytes ↔ values. */
 import { type Attribute, decodeAttributes, encodeAttributes } from "./attribute.ts";
 import { malformed } from "./error.ts";
 import type { Message } from "./message.ts";
@@ -25,11 +25,11 @@ interface FixedPart<Name extends string> {
 }
 
 interface FixedPartCodec<Name extends string> {
-  /** Fields that are left out are 0. */
+  /** Absent fields are 0. */
   readonly encode: (message: Partial<MessageOf<Name>>) => Uint8Array;
   /** Throws NetlinkError for a message of another type, and for false lengths. */
   readonly decode: (message: Message) => MessageOf<Name>;
-  /** The same; with `wanted`, attributes of other types are left out. */
+  /** As `decode`; with `wanted`, attributes of other types are left out. */
   readonly decodeWanted: (message: Message, wanted?: ReadonlySet<number>) => MessageOf<Name>;
 }
 

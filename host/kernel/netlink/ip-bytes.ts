@@ -1,4 +1,3 @@
-/** IP addresses in network byte order, as messages carry them. */
 import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
 import type { Prefix } from "../../net/prefix.ts";
 import { viewOf } from "./attribute.ts";
@@ -50,7 +49,7 @@ export function decodePrefixOf(family: Family, bytes: Uint8Array | undefined, le
   return { ip: bytes === undefined ? { family, value: 0n } : decodeIpOf(family, bytes), length };
 }
 
-/** Returns the value of the attribute; undefined for length 0, which messages leave out. */
+/** Returns the attribute's value; undefined for length 0, which messages omit. */
 export function encodePrefix({ ip, length }: Prefix): Uint8Array | undefined {
   return length === 0 ? undefined : encodeIp(ip);
 }

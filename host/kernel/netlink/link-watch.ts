@@ -1,8 +1,8 @@
 /**
  * Watches one link: whether it exists, is up, and has a carrier.
  *
- * A notification only says that something has changed, and may be older than the last read, so each one causes a new
- * read. A carrier loss shorter than one turn of the event loop is not noticed.
+ * A notification tells only that the link changed, and may be older than the last read, so each one causes a new read.
+ * A carrier loss shorter than one turn of the event loop is not noticed.
  * Effects: two sockets, and a watch on the event loop until disposed of; the calling thread is in the namespace while
  * they are opened.
  */
@@ -22,7 +22,7 @@ import { openRouteSocket } from "./socket.ts";
 export type LinkState = "absent" | "noArp" | "down" | "noCarrier" | "ready";
 
 interface LinkListener {
-  /** The link has changed; `state` was read just now and may be the same as before. */
+  /** The link changed; `state` was read just now and may be the same as before. */
   changed(state: LinkState): void;
   /** Reading the state failed. */
   failure(error: unknown): void;
@@ -35,10 +35,7 @@ function stateOf(link: Link | undefined): LinkState {
   return link.carrier ? "ready" : "noCarrier";
 }
 
-/**
- * Watches the link with that index in the namespace. Throws NetlinkError, or NetnsError. `read` reads the state from
- * the kernel.
- */
+/** Watches the namespace's link with that index; `read` reads its state. Throws NetlinkError, or NetnsError. */
 export function watchLink(netnsPath: string, index: number, listener: LinkListener, native: Native = loadNative()) {
   using opened = new DisposableStack();
   const conversation = createConversation(opened.use(openRouteSocket(netnsPath, native)));

@@ -21,9 +21,7 @@ export interface Message {
 }
 
 export interface ReceivedMessage extends Message {
-  /**
-   * The socket whose request caused the message, often the process ID of its program; 0 if the kernel did it by itself.
-   */
+  /** The socket whose request caused the message, often the program's process ID; 0 for the kernel itself. */
   readonly port: number;
 }
 
@@ -47,9 +45,7 @@ export function decodeMessages(datagram: Uint8Array): ReceivedMessage[] {
   return messages;
 }
 
-/**
- * Encodes the messages, each padded to a multiple of 4, as one datagram with port 0; the kernel fills in the socket's.
- */
+/** Encodes the messages, each padded to a multiple of 4, as one datagram with port 0: the kernel fills in its own. */
 export function encodeMessages(messages: readonly Message[]): Uint8Array {
   const bytes = new Uint8Array(
     messages.reduce((total, { payload }) => total + align(HEADER_BYTES + payload.length), 0),
@@ -67,10 +63,7 @@ export function encodeMessages(messages: readonly Message[]): Uint8Array {
   return bytes;
 }
 
-/**
- * The end of a request or a dump: `errno` is 0 on success. `message` and `offset` come from the extended
- * acknowledgement.
- */
+/** The end of a request or a dump: `errno` is 0 on success. `message` and `offset`: the extended acknowledgement. */
 export interface Acknowledgement {
   readonly errno: number;
   readonly message: string | undefined;

@@ -1,7 +1,7 @@
 /**
  * Notifications of the kernel about changes in a namespace.
- * Effects: a socket, and a watch on the event loop until disposed of; the calling thread is in the namespace while
- * the socket is opened.
+ * Effects: a socket, and a watch on the event loop until disposed of; the calling thread is in the namespace while the
+ * socket is opened.
  */
 
 import { EBADMSG, ENOBUFS, EPERM } from "../errno.ts";
@@ -43,8 +43,8 @@ interface MonitorOptions {
   /** Size of the queue of notifications; the default is the node's. */
   readonly bufferBytes?: number;
   /**
-   * After a notification the next ones wait in the queue for so long, unless they are drained: each turn of the event
-   * loop costs more than what it reads. Milliseconds; by default none waits.
+   * Time for which further notifications wait in the queue after one, unless they are drained: milliseconds. A turn of
+   * the event loop costs more than reading them. Default: none.
    */
   readonly gatherMs?: number;
 }
@@ -53,26 +53,26 @@ export interface Monitor extends Disposable {
   /**
    * Passes all notifications that have arrived to the listener, now. The kernel queues the notification of a change
    * before it acknowledges the change, so afterwards the listener knows of every change that was finished before this
-   * call, or of a loss. Returns whether the queue is empty: not if receiving fails, or more notifications come than
-   * are passed on.
+   * call, or of a loss. Returns whether the queue is empty: it is not if receiving fails, or there are more
+   * notifications than one drain passes.
    */
   drain(): boolean;
 }
 
-/** Most notifications that one drain passes on: others could make new ones without end. */
+/** Most notifications that one drain passes: other processes could make new ones without end. */
 const MAX_NOTIFICATIONS = 100_000;
 
 interface MonitorListener {
   /**
-   * Receives a notification, such as RTM_NEW* and RTM_DEL*; the decoders of the families read them. The payload is
-   * overwritten afterwards.
+   * Receives a notification, such as RTM_NEW* and RTM_DEL*, for the families' decoders. The payload is overwritten
+   * afterwards.
    */
   message(message: ReceivedMessage): void;
-  /** Notifications were lost (ENOBUFS) or could not be decoded: the listener has to read the state itself. */
+  /** Notifications were lost (ENOBUFS) or could not be decoded: the listener must read the state itself. */
   lost(error: NetlinkError): void;
 }
 
-/** Returns undefined if there is nothing more to read. The payloads are views into the buffer. */
+/** Returns undefined when the queue is empty. The payloads are views into the buffer. */
 function receiveMessages(native: Native, fd: number, buffer: Uint8Array): ReceivedMessage[] | undefined {
   const datagram = receiveView(native, fd, buffer);
   return datagram && decodeMessages(datagram);
@@ -115,7 +115,6 @@ export function openMonitor(
     if (watch !== undefined) native.unwatch(watch);
     watch = undefined;
   };
-  /** Returns -errno if that fails. */
   const start = (): number => {
     const started = native.watch(fd, () => {
       const isEmpty = drain(MAX_FRAMES_PER_TURN);
@@ -125,7 +124,7 @@ export function openMonitor(
     watch = started;
     return 0;
   };
-  /** Watches again once nothing has come for a while. */
+  /** Watches again after a pause without notifications. */
   const gather = (isEmpty: boolean): void => {
     stop();
     passedOn = 0;
@@ -140,7 +139,7 @@ export function openMonitor(
   try {
     if (bufferBytes !== undefined) {
       const forced = native.setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes);
-      // In a user namespace net.core.rmem_max bounds it; what does not fit is listed again.
+      // In a user namespace net.core.rmem_max bounds it; lost notifications cause a new list.
       const result = forced === -EPERM ? native.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, bufferBytes) : forced;
       requireResult(result, "enlarge the queue of a netlink monitor");
     }

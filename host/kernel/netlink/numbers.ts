@@ -1,6 +1,6 @@
 /**
- * Numbers in messages, in the byte order of the machine, which is little-endian wherever Berth runs. Callers check
- * lengths; bytes beyond the end are read as zero.
+ * Numbers in messages, in the machine's byte order, which is little-endian wherever Berth runs. Callers check lengths;
+ * bytes beyond the end are read as zero.
  */
 
 export function uint8At(bytes: Uint8Array, at: number): number {

@@ -1,6 +1,6 @@
 /**
- * The only file that touches a netlink socket; the rest of the folder converts between bytes and values. The
- * namespace is chosen when the socket is opened; afterwards the socket is used from outside.
+ * The only file that touches a netlink socket; the rest of the folder converts between bytes and values. The namespace
+ * is chosen when the socket is opened; afterwards the socket is used from outside.
  * Effects: a socket; the calling thread is in the namespace while it is opened.
  */
 import { write } from "node:fs";
@@ -24,13 +24,13 @@ import {
 } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
 
-/** Longest datagram that is received from the kernel: bytes. Its dumps come in pieces of at most this. */
+/** Longest datagram, and piece of a dump, from the kernel: bytes. */
 export const MAX_DATAGRAM_BYTES = 32_768;
 
 /** The part of a socket that a conversation needs. Tests replace it by a script. */
 export interface Datagrams extends Disposable {
   send(datagram: Uint8Array): void;
-  /** The same, but a thread of the pool waits until the kernel has done what is requested. */
+  /** As `send`, but a thread of the pool waits until the kernel has executed the request. */
   sendAside(datagram: Uint8Array): Promise<void>;
   /**
    * Returns the next datagrams, one behind the other, which are not overwritten later. Never waits: rtnetlink has
@@ -92,7 +92,7 @@ export function receiveView(native: Native, fd: number, buffer: Uint8Array): Uin
 /** Memory for several answers: allocating and freeing an array for each costs as much as receiving it. */
 const ROOM_BYTES = 4 * MAX_DATAGRAM_BYTES;
 
-/** The next answer of any socket is written here. Earlier answers are not overwritten. */
+/** The buffer for the next answer of any socket. Earlier answers are not overwritten. */
 let room = new Uint8Array(0);
 let usedBytes = 0;
 
@@ -104,7 +104,7 @@ function freeRoom(): Uint8Array {
   return room.subarray(usedBytes);
 }
 
-/** Returns the first `length` bytes of the free room, which are used from now on. */
+/** Returns the first `length` bytes of the free room, which are now taken. */
 function takeRoom(length: number): Uint8Array {
   const start = usedBytes;
   usedBytes = align(start + length);
@@ -123,14 +123,14 @@ function outgoingBytes(datagram: Uint8Array): Uint8Array {
   return outgoing.subarray(0, datagram.length);
 }
 
-/** The number that `exchange` of the addon subtracts if receiving failed: more than any error number of the kernel. */
+/** `exchange` of the addon subtracts it if receiving failed: more than any error number of the kernel. */
 const RECEIVING = 4_096;
 
 class Socket implements Datagrams {
   readonly #native: Native;
   readonly #fd: number;
   readonly #close: (fd: number) => void;
-  /** The answer that was received with the last request, or the error of receiving it. */
+  /** The answer received with the last request, or the error of receiving it. */
   #answer: Uint8Array | NetlinkError | undefined;
 
   constructor(native: Native, fd: number, close: (fd: number) => void) {
@@ -171,17 +171,15 @@ class Socket implements Datagrams {
   }
 }
 
-/**
- * Opens an rtnetlink socket in the namespace, given by its path or open. Throws {@link NetlinkError}, or NetnsError.
- */
+/** Opens an rtnetlink socket in the namespace, by path or handle. Throws {@link NetlinkError}, or NetnsError. */
 export function openRouteSocket(netns: string | NetnsHandle, native: Native = loadNative()): Datagrams {
   return openSocket(netns, NETLINK_ROUTE, native);
 }
 
 /**
- * Opens an nfnetlink socket in the namespace, given by its path or open. With `closesAside` it is closed in the
- * thread pool: after a table was deleted over it, closing waits until the kernel has freed the table, a dozen
- * milliseconds. Throws {@link NetlinkError}, or NetnsError.
+ * Opens an nfnetlink socket in the namespace, by path or handle. With `closesAside` the thread pool closes it: after
+ * the deletion of a table, closing waits a dozen milliseconds until the kernel has freed the table. Throws
+ * {@link NetlinkError}, or NetnsError.
  */
 export function openNetfilterSocket(
   netns: string | NetnsHandle,

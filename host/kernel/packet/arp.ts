@@ -12,7 +12,6 @@ import { decodeIp, encodeIp } from "../netlink/ip-bytes.ts";
 import { BROADCAST_MAC, createFrame, ETH_P_ARP, HEADER_BYTES, isFrameOf, readMac } from "./ethernet.ts";
 
 const ARP_BYTES = 28;
-/** Hardware Ethernet, protocol IPv4, their lengths. */
 const KIND = Uint8Array.of(0, 1, 0x08, 0x00, 6, 4);
 const NO_MAC = "00:00:00:00:00:00" as Mac;
 const NO_IP: Ip = { family: 4, value: 0n };
@@ -21,9 +20,7 @@ const ARP_REQUEST = 1;
 export const ARP_REPLY = 2;
 
 export interface ArpPacket {
-  /** Destination MAC of the frame. */
   readonly destination: Mac;
-  /** Source MAC of the frame. */
   readonly source: Mac;
   /** ARP_REQUEST, ARP_REPLY */
   readonly operation: number;
@@ -34,7 +31,7 @@ export interface ArpPacket {
 }
 
 /**
- * Returns undefined for a frame that is not ARP for IPv4 over Ethernet. Never throws: any machine may send anything.
+ * Returns undefined for a frame that is not ARP for IPv4 over Ethernet. Never throws: any machine may send any frame.
  */
 export function decodeArp(frame: Uint8Array): ArpPacket | undefined {
   if (!isFrameOf(frame, ETH_P_ARP, HEADER_BYTES + ARP_BYTES)) return undefined;

@@ -36,9 +36,7 @@ export const ALL_NODES: Ip = { family: 6, value: (0xff02n << 112n) | 1n };
 const SOLICITED_NODE = (0xff02n << 112n) | 0x1_ff00_0000n;
 
 interface NdpAddresses {
-  /** Destination MAC of the frame. */
   readonly destinationMac: Mac;
-  /** Source MAC of the frame. */
   readonly sourceMac: Mac;
   readonly source: Ip;
   readonly destination: Ip;
@@ -66,10 +64,7 @@ export function multicastMac(group: Ip): Mac {
   return readMac(Uint8Array.of(0x33, 0x33, ...encodeIp(group).subarray(12)), 0);
 }
 
-/**
- * Computes the checksum over the pseudo header and the message (RFC 4443 §2.3). The result is 0 for a message that
- * contains a correct checksum.
- */
+/** Computes the checksum over the pseudo header and the message (RFC 4443 §2.3); 0 if it contains a correct one. */
 function checksumOf(packet: Uint8Array): number {
   const length = packet.length - IPV6_BYTES;
   let sum = length + NEXT_HEADER_ICMPV6;
@@ -104,17 +99,15 @@ function findPacket(frame: Uint8Array): Uint8Array | undefined {
   return valid && packet[IPV6_BYTES + 1] === 0 && checksumOf(whole) === 0 ? whole : undefined;
 }
 
-/**
- * RFC 4861 §7.1.1: a solicitation from `::` goes only to the solicited-node group and carries no source address option.
- */
+/** RFC 4861 §7.1.1: a solicitation from `::` goes only to the solicited-node group, without a source address option. */
 function isProper({ source, destination, target, linkLayer }: NdpAddresses): boolean {
   if (source.value !== 0n) return true;
   return destination.value === solicitedNode(target).value && linkLayer === undefined;
 }
 
 /**
- * Returns undefined for packets that RFC 4861 §7.1 discards, and for other packets. Never throws: any machine may
- * send anything.
+ * Returns undefined for packets that RFC 4861 §7.1 discards, and for others. Never throws: any machine may send any
+ * frame.
  */
 export function decodeNdp(frame: Uint8Array): NdpMessage | undefined {
   const packet = findPacket(frame);
@@ -197,8 +190,8 @@ function solicit(
 }
 
 /**
- * A probe for the address from `::` (RFC 4862 §5.4.2). The nonce (six bytes) identifies our own frame when it is
- * echoed (RFC 7527). `machine`: the only one that gets the frame (RFC 6085); default: the group.
+ * A probe for the address from `::` (RFC 4862 §5.4.2). The nonce (six bytes) identifies our own frame when it is echoed
+ * (RFC 7527). `machine`: the only receiver of the frame (RFC 6085); default: the group.
  */
 export function encodeNdpProbe(mac: Mac, candidate: Ip, nonce: Uint8Array, machine?: Mac): Uint8Array {
   return solicit(mac, UNSPECIFIED, candidate, { nonce, machine });

@@ -1,6 +1,5 @@
 /**
- * ARP and neighbour discovery on the segment of a link, over at most one packet socket per family, however many
- * addresses.
+ * ARP and neighbour discovery on a link's segment, over at most one packet socket per family for all addresses.
  * Effects: those of the packet sockets.
  */
 import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
@@ -32,7 +31,7 @@ import {
 } from "./ndp.ts";
 import { openPacketSocket, type PacketError, type PacketOptions, type PacketSocket } from "./socket.ts";
 
-/** Most frames that are read from one socket when it is drained. The kernel queues some hundred at most. */
+/** Most frames that a drain reads from one socket. The kernel queues some hundred at most. */
 const MAX_FRAMES_PER_DRAIN = 4_096;
 
 /** A decoded ARP or NDP packet; malformed frames are dropped. */
@@ -46,7 +45,6 @@ interface SegmentListener {
 
 interface SegmentOptions {
   readonly netnsPath: string;
-  /** Index of the link in that namespace. */
   readonly link: number;
   /** Packets about these addresses are received. One filter holds some four hundred. */
   readonly addresses: readonly Ip[];
@@ -59,9 +57,7 @@ export interface Segment extends Disposable {
   drain(): void;
 }
 
-/**
- * Answers to a probe from `::` go to all nodes; probes of other machines go to the solicited-node group of the address.
- */
+/** All nodes get answers to a probe from `::`; the address's solicited-node group gets probes of other machines. */
 function socketOptions(family: Family, { netnsPath, link, addresses }: SegmentOptions): PacketOptions {
   if (family === 4) return { netnsPath, link, etherType: ETH_P_ARP, filter: arpFilter(addresses) };
   const groups = [ALL_NODES, ...addresses.map(solicitedNode)].map(multicastMac);

@@ -1,9 +1,9 @@
 /**
  * Packet sockets: frames of one type in and out of one link of a namespace, opened inside and used from outside.
  *
- * Detection opens a socket before it sends anything: one opened later would miss a fast answer. Closing a packet
- * socket blocks its caller in the kernel for 10 to 20 ms, until no CPU uses the socket any more, so a thread of
- * libuv's pool closes it some time after it was disposed of, and after all that it still sends.
+ * Detection opens a socket before it sends anything: one opened later would miss a fast answer. Closing a packet socket
+ * blocks its caller in the kernel for 10 to 20 ms, until no CPU uses the socket any more, so a thread of libuv's pool
+ * closes it some time after it was disposed of, and after its last frame.
  * Effects: a socket; the calling thread is in the namespace while it is opened; a watch on the event loop while it
  * listens.
  */
@@ -21,7 +21,6 @@ import { withNetns } from "../netns.ts";
 export class PacketError extends Error {
   override readonly name = "PacketError";
   readonly operation: string;
-  /** Index of the link in its namespace. */
   readonly link: number;
   readonly errno: number;
 
@@ -49,7 +48,6 @@ const RECEIVE_BYTES = 2_048;
 
 export interface PacketOptions {
   readonly netnsPath: string;
-  /** Index of the link in that namespace. */
   readonly link: number;
   /** ETH_P_* */
   readonly etherType: number;
@@ -71,8 +69,8 @@ export interface SendingSocket extends Disposable {
   /** Sends a whole frame with its header. Never waits: a full queue throws {@link PacketError}, too. */
   send(frame: Uint8Array): void;
   /**
-   * The same in the thread pool: rejects with {@link PacketError}. For broadcasts: each NIC on the link gets a copy,
-   * and the kernel makes them while it sends.
+   * As `send`, in the thread pool: rejects with {@link PacketError}. For broadcasts, which the kernel copies to each
+   * NIC on the link while it sends.
    */
   sendAside(frame: Uint8Array): Promise<void>;
 }
@@ -112,9 +110,7 @@ function bind(native: Native, fd: number, link: number, etherType: number): void
   if (result < 0) throw new PacketError("bind a packet socket", link, -result);
 }
 
-/**
- * Configures the socket, which has no ether type until its filter is attached, so that no unfiltered frame is queued.
- */
+/** Configures the socket. It gets its ether type after its filter, so that no unfiltered frame is queued. */
 function configure(native: Native, fd: number, { link, etherType, filter, groups = [] }: PacketOptions): void {
   const require = (result: number, operation: string) => {
     if (result < 0) throw new PacketError(operation, link, -result);
@@ -165,7 +161,7 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
   const close = (): void => {
     if (!isOpen && pending === 0) closeAside(fd);
   };
-  // the descriptor may have been reused by then
+  // the descriptor may belong to another file by then
   const requireOpen = (operation: string): void => {
     if (!isOpen) throw new PacketError(operation, link, EBADF);
   };
@@ -179,7 +175,8 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
     return buffer.slice(0, length);
   };
   const drain = (listener: FrameListener): void => {
-    // `watch` is undefined once the listener has disposed of the socket: the descriptor may have been reused by then
+    // `watch` is undefined once the listener has disposed of the socket: the descriptor may belong to another file by
+    // then
     for (let count = 0; count < MAX_FRAMES_PER_TURN && watch !== undefined; count++) {
       let frame: Uint8Array | undefined;
       try {

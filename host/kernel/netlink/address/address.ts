@@ -8,23 +8,22 @@ import { IFA_ADDRESS, IFA_CACHEINFO, IFA_FLAGS, IFA_LOCAL } from "./constants.ts
 
 /** With a peer, the prefix has the length of the peer's. */
 export interface Address extends Omit<AddressState, "link" | "rest"> {
-  /** Index of the link. */
   readonly link: number;
   /** Attributes besides those that follow from the other fields. */
   readonly rest?: readonly Attribute[] | undefined;
 }
 
-/** Attributes that {@link Address} has fields for, or that are state, such as the age of the address. */
+/** Attributes with a field in {@link Address}, or of state, such as the age of the address. */
 const NOT_REST = new Set([IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS, IFA_CACHEINFO]);
 
-/** Returns the attributes that {@link Address} has no field for. */
+/** Returns the attributes without a field in {@link Address}. */
 export function restOf({ attributes }: AddressMessage): Attribute[] {
   return attributes.filter(({ type }) => !NOT_REST.has(type));
 }
 
 /**
- * Returns the link's own address (IFA_LOCAL if there is a peer) with its prefix length; undefined for families other
- * than IP. Throws NetlinkError if the message contradicts itself.
+ * Returns the link's address (IFA_LOCAL if there is a peer) with its prefix length; undefined for families other than
+ * IP. Throws NetlinkError if the message contradicts itself.
  */
 export function prefixOf({ family: code, prefixLength, attributes }: AddressMessage): Prefix | undefined {
   const family = decodeFamily(code);
@@ -46,14 +45,11 @@ export function addressOf(message: AddressMessage): Address | undefined {
   return { link: message.index, prefix, peer, scope: message.scope, flags };
 }
 
-/** Returns those of IP. Throws as {@link addressOf}. */
+/** Returns the IP addresses. Throws as {@link addressOf}. */
 export const addressesIn = (messages: readonly AddressMessage[] = []): Address[] =>
   messages.flatMap((message) => addressOf(message) ?? []);
 
-/**
- * Encodes the address. The fixed part holds the low byte of the flags; an attribute holds all of them if there are
- * more.
- */
+/** Encodes the address. The fixed part has only the low byte of the flags; an attribute has all if there are more. */
 export function encodeAddressValue({ link, prefix, peer, scope, flags, rest = [] }: Address): Uint8Array {
   const family = encodeFamily(prefix.ip.family);
   const attributes: Attribute[] = [

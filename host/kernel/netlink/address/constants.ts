@@ -17,12 +17,12 @@ export const IFA_F_NODAD = 0x02;
 export const IFA_F_DADFAILED = 0x08;
 /** Duplicate address detection is in progress. */
 export const IFA_F_TENTATIVE = 0x40;
-/** Without a lifetime, so not learned from a router. */
+/** Without a lifetime, thus not learned from a router. */
 export const IFA_F_PERMANENT = 0x80;
 /** The kernel adds no route to the prefix. */
 export const IFA_F_NOPREFIXROUTE = 0x200;
 /**
- * Flags that are set by the process that adds the address; the others are state: NODAD, OPTIMISTIC, HOMEADDRESS,
- * MANAGETEMPADDR, NOPREFIXROUTE, MCAUTOJOIN.
+ * Flags set by the process that adds the address; the others are state: NODAD, OPTIMISTIC, HOMEADDRESS, MANAGETEMPADDR,
+ * NOPREFIXROUTE, MCAUTOJOIN.
  */
 export const IFA_F_CHOSEN = 0x02 | 0x04 | 0x10 | 0x100 | 0x200 | 0x400;

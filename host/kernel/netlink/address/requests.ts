@@ -52,7 +52,7 @@ export function newAddress(address: Address): Request {
   return { operation, type: RTM_NEWADDR, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeAddressValue(address) };
 }
 
-/** Returns whether the address was there. */
+/** Returns whether the address existed. */
 export function deleteAddress(conversation: Conversation, address: Address): boolean {
   const operation = `delete ${words(address)}`;
   const payload = encodeAddressValue({ ...address, flags: 0 });

@@ -1,6 +1,6 @@
 /**
  * Options of a bond: the attributes in its IFLA_INFO_DATA ↔ numbers, addresses and MACs by the kernel's option names.
- * The ifacer decides which values are valid, and in which order they are set. Sources: linux/if_link.h (IFLA_BOND_*),
+ * The ifacer decides about valid values, and the order of setting them. Sources: linux/if_link.h (IFLA_BOND_*),
  * Documentation/networking/bonding.rst for the names.
  */
 import type { Ip } from "../../../net/ip.ts";
@@ -21,7 +21,7 @@ import {
 import { malformed } from "../error.ts";
 import { decodeIp, encodeIp } from "../ip-bytes.ts";
 
-/** Attribute type and width in bits of each numeric option. Members (primary, active_slave) are given by index. */
+/** Attribute type and width in bits of each numeric option. Members (primary, active_slave) are indexes. */
 const NUMBERS = {
   mode: [1, 8],
   active_slave: [2, 32],
@@ -62,7 +62,7 @@ const IFLA_BOND_NS_IP6_TARGET = 31;
 export type BondNumber = keyof typeof NUMBERS;
 export const BOND_NUMBERS = Object.keys(NUMBERS) as readonly BondNumber[];
 
-/** The options of a request, or those that the kernel reported. */
+/** The options of a request, or of the kernel's report. */
 export interface BondOptions {
   readonly numbers: { readonly [Name in BondNumber]?: number };
   readonly arpIpTargets?: readonly Ip[];

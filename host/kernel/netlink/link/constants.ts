@@ -1,6 +1,6 @@
 /**
- * Numbers of link messages, as the kernel spells them; those of bonds are in bond.ts.
- * Sources: linux/rtnetlink.h, linux/if_link.h, linux/veth.h, linux/if.h, linux/if_ether.h.
+ * Numbers of link messages, as the kernel spells them; those of bonds are in bond.ts. Sources: linux/rtnetlink.h,
+ * linux/if_link.h, linux/veth.h, linux/if.h, linux/if_ether.h.
  */
 
 export const RTM_NEWLINK = 16;
@@ -46,7 +46,5 @@ export const RTEXT_FILTER_SKIP_STATS = 1 << 3;
 
 export const IFF_UP = 0x1;
 export const IFF_LOOPBACK = 0x8;
-/** The link has no neighbours. */
 export const IFF_NOARP = 0x80;
-/** The link has a carrier. */
 export const IFF_LOWER_UP = 0x10000;

@@ -70,7 +70,7 @@ function encodeKindAttributes(kind: LinkKind): readonly Attribute[] {
 
 const decoder = new TextDecoder();
 
-/** Decodes a name with or without a final NUL: the kernel sends it, `ip` does not. */
+/** Decodes a name with a final NUL, as the kernel sends it, or without, as `ip` does. */
 function decodeName(value: Uint8Array): string {
   return decoder.decode(value.at(-1) === 0 ? value.subarray(0, -1) : value);
 }
@@ -109,7 +109,7 @@ function decodeNamed(name: string, data: Uint8Array): LinkKind {
   }
 }
 
-/** Decodes the kind from the attributes of a link; undefined for a physical device or loopback, which has none. */
+/** Decodes the kind from a link's attributes; undefined for a physical device or loopback. */
 export function decodeKind(attributes: readonly Attribute[]): LinkKind | undefined {
   const given = findValue(attributes, IFLA_LINKINFO);
   if (given === undefined) return undefined;

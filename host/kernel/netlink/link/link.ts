@@ -53,11 +53,10 @@ export interface Link extends Pick<LinkState, "index" | "name" | "up" | "carrier
   readonly kind: LinkKind | undefined;
   /** Index of the parent, or of the peer of a veth; in the namespace `parentNetnsId` if that is set. */
   readonly parent: number | undefined;
-  /** The ID, in this namespace, of the namespace that `parent` is in; undefined if it is this one. */
+  /** ID, in this namespace, of the parent's namespace; undefined if it is this one. */
   readonly parentNetnsId: number | undefined;
   /** Index of the bridge, bond or VRF that it is a member of. */
   readonly master: number | undefined;
-  /** Further names of the link. */
   readonly altNames: readonly string[];
 }
 
@@ -75,7 +74,7 @@ export const LINK_ATTRIBUTES: ReadonlySet<number> = new Set([
   IFLA_GROUP,
 ]);
 
-/** The same, and those that {@link readLinkSetting} of setting.ts reads. */
+/** LINK_ATTRIBUTES, and those that {@link readLinkSetting} of setting.ts reads. */
 export const LINK_AND_SETTINGS: ReadonlySet<number> = new Set([...LINK_ATTRIBUTES, IFLA_AF_SPEC]);
 
 const NO_NAMES: readonly string[] = [];
@@ -110,7 +109,6 @@ export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): L
   };
 }
 
-/** The settings of a link, new or existing. */
 export interface LinkChange {
   readonly name?: string | undefined;
   readonly mac?: Mac | undefined;
@@ -125,26 +123,24 @@ export interface LinkChange {
   readonly netnsFd?: number | undefined;
   /** Reverse path filter of IPv4 (`rp_filter`): 0 to 2. */
   readonly rpFilter?: number | undefined;
-  /** The mode by which the link gets link-local addresses of IPv6 (`addr_gen_mode`): 0 to 3. */
+  /** The link's mode of IPv6 link-local addresses (`addr_gen_mode`): 0 to 3. */
   readonly addressGeneration?: number | undefined;
   /**
-   * Queues of a new link, in each direction. A veth that is created without this gets one per processor, of which all
-   * but the first are taken from it at once: the kernel waits for that, with the lock on all links held
-   * (drivers/net/veth.c, veth_init_queues).
+   * Queues of a new link, in each direction. Without it a veth is created with one per processor and loses all but the
+   * first at once: the kernel waits for that, holding the lock on all links (drivers/net/veth.c, veth_init_queues).
    */
   readonly queues?: number | undefined;
 }
 
-/** A link to create. */
 export interface LinkSpec extends LinkChange {
   readonly name: string;
   readonly kind: LinkKind;
-  /** The kernel chooses one if none is given. */
+  /** By default the kernel chooses one. */
   readonly index?: number | undefined;
   /** Index of the parent, for macvlan and vlan. */
   readonly parent?: number | undefined;
   /**
-   * The other end of a veth; the kernel names it if none is given. It cannot be created up: the kernel would open it
+   * The other end of a veth; without it the kernel chooses a name. It cannot be created up: the kernel would open it
    * before its other end.
    */
   readonly peer?: Omit<LinkChange, "up"> & { readonly name: string };

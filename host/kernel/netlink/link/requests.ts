@@ -1,6 +1,5 @@
 /**
- * Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms, so the agent does it in a
- * worker thread.
+ * Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms, so a worker thread does it.
  */
 import { ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
@@ -52,8 +51,8 @@ export function linkRequest(name: string): Request {
 }
 
 /**
- * Returns the link of that name in the answer, with its settings. The kernel also finds links by alternative names;
- * those are ignored.
+ * Returns the link of that name in the answer, with its settings. Ignores links that the kernel found by alternative
+ * name.
  */
 export function linkNamed(name: string, answer: readonly Message[]): LinkMessage | undefined {
   return answer
@@ -78,7 +77,7 @@ export function findLinkName(conversation: Conversation, name: string): string |
   return answer && readValue(decodeLink(answer, LINK_ATTRIBUTES).attributes, IFLA_IFNAME, decodeString);
 }
 
-/** Returns those of the links, by name or index, that exist, each once, with their settings. */
+/** Returns the existing ones of the links, by name or index, each once, with their settings. */
 export function findLinks(conversation: Conversation, links: readonly (string | number)[]): LinkMessage[] {
   const outcomes = conversation.pipeline(
     links.map((link) => (typeof link === "string" ? linkRequest(link) : linkIndexRequest(link))),
@@ -105,7 +104,7 @@ export function findLinkByIndex(conversation: Conversation, index: number): Link
   return answer?.map((message) => decodeLink(message, LINK_AND_SETTINGS))[0];
 }
 
-/** Returns all links of the namespace, each with the attributes `wanted` and no others. */
+/** Returns all links of the namespace, each with only the attributes `wanted`. */
 export function listLinks(conversation: Conversation, wanted = LINK_ATTRIBUTES): LinkMessage[] {
   const messages = conversation.dump({ operation: "list links", type: RTM_GETLINK, payload: encodeLinkRequest(0) });
   return messages.map((message) => decodeLink(message, wanted));
@@ -140,13 +139,13 @@ function formatChange(change: LinkChange): string {
   return words.filter((word) => word !== false).join(" ");
 }
 
-/** Returns the request that sets what `change` names and nothing else. */
+/** Returns the request that sets the fields of `change` and nothing else. */
 export function linkChange(index: number, change: LinkChange): Request {
   const operation = () => `set link ${index} ${formatChange(change)}`;
   return { operation, type: RTM_NEWLINK, payload: encodeLinkChange(index, change) };
 }
 
-/** Sends a {@link linkChange}. A link that has moved to another namespace cannot be reached by this conversation. */
+/** Sends a {@link linkChange}. This conversation cannot reach a link that has moved to another namespace. */
 export function setLink(conversation: Conversation, index: number, change: LinkChange): void {
   conversation.request(linkChange(index, change));
 }
@@ -158,7 +157,7 @@ export function setLinkKind(conversation: Conversation, index: number, kind: Lin
 }
 
 /**
- * Gives the link a further name, which it keeps in every namespace. Throws NetlinkError with EEXIST if a link has the
+ * Gives the link a further name, which it keeps in every namespace. Throws NetlinkError (EEXIST) if a link has the
  * name.
  */
 export function addAltName(conversation: Conversation, index: number, name: string): void {
@@ -166,14 +165,14 @@ export function addAltName(conversation: Conversation, index: number, name: stri
   conversation.request({ operation, type: RTM_NEWLINKPROP, payload: encodeAltName(index, name) });
 }
 
-/** A name that the link does not have is no error. */
+/** Succeeds if the link does not have the name. */
 export function deleteAltName(conversation: Conversation, index: number, name: string): void {
   const operation = `delete alternative name "${name}" of link ${index}`;
   const request = { operation, type: RTM_DELLINKPROP, payload: encodeAltName(index, name) };
   unlessRefused([ENOENT], () => conversation.request(request));
 }
 
-/** Returns whether the link was there. Deleting one end of a veth deletes both. */
+/** Returns whether the link existed. Deleting one end of a veth deletes both. */
 export function deleteLink(conversation: Conversation, index: number): boolean {
   const request = { operation: `delete link ${index}`, type: RTM_DELLINK, payload: encodeLink({ index }) };
   return unlessRefused([ENODEV], () => conversation.request(request)) !== undefined;
@@ -184,7 +183,7 @@ function groupDeletion(group: number): Request {
   return { operation: `delete links of group ${group}`, type: RTM_DELLINK, payload };
 }
 
-/** {@link deleteLinkGroup} while a thread of the pool waits for the kernel. A group without links is no error. */
+/** As {@link deleteLinkGroup}, while a thread of the pool waits. A group without links is no error. */
 export async function deleteGroupAside(conversation: Conversation, group: number): Promise<void> {
   try {
     await conversation.requestAside(groupDeletion(group));
@@ -194,8 +193,8 @@ export async function deleteGroupAside(conversation: Conversation, group: number
 }
 
 /**
- * Deletes all links of the group in one step, so that they share the kernel's waits. Returns whether there was one.
- * Throws NetlinkError with EOPNOTSUPP, and deletes none, if the group has a link that cannot be deleted, such as a
+ * Deletes all links of the group in one step, so that they share the kernel's waits. Returns whether there were any.
+ * Throws NetlinkError (EOPNOTSUPP), and deletes none, if the group has a link that cannot be deleted, such as a
  * physical device.
  */
 export function deleteLinkGroup(conversation: Conversation, group: number): boolean {

@@ -31,8 +31,8 @@ function findInside(value: Uint8Array | undefined, type: number): Uint8Array | u
 }
 
 /**
- * Returns the setting at `position` of the family's array; undefined if the link lacks the protocol, or the kernel
- * lacks the setting.
+ * Returns the setting at `position` of the family's array; undefined if the link lacks the protocol, or the kernel the
+ * setting.
  */
 export function readLinkSetting({ attributes }: LinkMessage, family: Family, position: number): number | undefined {
   const [protocol, conf] = family === 4 ? [AF_INET, IFLA_INET_CONF] : [AF_INET6, IFLA_INET6_CONF];

@@ -11,7 +11,7 @@ export const NDA_IFINDEX = 8;
 
 export const NUD_NONE = 0x00;
 export const NUD_FAILED = 0x20;
-/** No resolution needed: broadcast, loopback. */
+/** Without resolution: broadcast, loopback. */
 export const NUD_NOARP = 0x40;
 export const NUD_PERMANENT = 0x80;
 

@@ -9,9 +9,8 @@ import { NDA_CACHEINFO, NDA_DST, NDA_LLADDR, NTF_PROXY } from "./constants.ts";
 
 export interface Neighbour {
   readonly ip: Ip;
-  /** Undefined while it is unresolved, and for proxies. */
+  /** Undefined while unresolved, and for proxies. */
   readonly mac?: Mac | undefined;
-  /** Index of the link. */
   readonly link: number;
   /** NUD_*; the kernel ignores it for proxies. */
   readonly state: number;
@@ -32,8 +31,8 @@ export function neighbourOf({ family, index, state, flags, attributes }: Neighbo
 const MS_PER_TICK = 10;
 
 /**
- * Returns how long ago the neighbour last proved to have its MAC address: milliseconds (nda_cacheinfo.ndm_confirmed
- * of linux/neighbour.h).
+ * Returns the time since the neighbour last proved its MAC: milliseconds (nda_cacheinfo.ndm_confirmed of
+ * linux/neighbour.h).
  */
 export function confirmedAgoMs({ attributes }: NeighbourMessage): number | undefined {
   return readValue(attributes, NDA_CACHEINFO, (bytes) => uint32At(bytes, 0) * MS_PER_TICK);
@@ -44,9 +43,7 @@ export function encodeNeighbour({ ip, mac, link, state, flags }: Neighbour): Uin
   return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: link, state, flags, attributes });
 }
 
-/**
- * Formats the neighbour as `10.6.0.9 lladdr 02:00:00:00:00:09 dev 7`: the index of the link where `ip` shows its name.
- */
+/** Formats the neighbour as `10.6.0.9 lladdr 02:00:00:00:00:09 dev 7`, with the link's index instead of `ip`'s name. */
 export function formatNeighbour({ ip, mac, link, flags }: Neighbour): string {
   const proxy = (flags & NTF_PROXY) !== 0 ? "proxy " : "";
   return `${proxy}${formatIp(ip)}${mac === undefined ? "" : ` lladdr ${mac}`} dev ${link}`;

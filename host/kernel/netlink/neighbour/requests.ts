@@ -28,9 +28,7 @@ function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
   return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: linkIndex, attributes });
 }
 
-/**
- * Returns the entry of that address on the link; undefined if there is none, no such link, or no IPv6 in the kernel.
- */
+/** Returns the entry of that address on the link; undefined without the entry, the link, or IPv6 in the kernel. */
 export function findNeighbour(conversation: Conversation, linkIndex: number, ip: Ip): NeighbourMessage | undefined {
   const operation = `get neighbour ${formatIp(ip)} on link ${linkIndex}`;
   const payload = encodeNeighbourOf(linkIndex, ip);
@@ -41,8 +39,8 @@ export function findNeighbour(conversation: Conversation, linkIndex: number, ip:
 }
 
 /**
- * Returns the request to create the entry, or to replace the one of that address: the kernel makes one for each address
- * that a packet is sent to, even if no machine answers.
+ * Returns the request to create or replace the entry: the kernel makes one for each address to which a packet is sent,
+ * even if no machine answers.
  */
 export function newNeighbour(neighbour: Neighbour): Request {
   const operation = () => `add neighbour ${formatNeighbour(neighbour)}`;
@@ -54,7 +52,7 @@ export function putNeighbour(conversation: Conversation, neighbour: Neighbour): 
   conversation.request(newNeighbour(neighbour));
 }
 
-/** Returns whether the entry was there. Its MAC and state are not compared. */
+/** Returns whether the entry existed. Its MAC and state are not compared. */
 export function deleteNeighbour(conversation: Conversation, { ip, link, state, flags }: Neighbour): boolean {
   const neighbour = { ip, link, state, flags: flags & NTF_PROXY };
   const operation = `delete neighbour ${formatNeighbour(neighbour)}`;

@@ -1,6 +1,6 @@
 /**
  * Sysctls that the kernel also reports by netlink: a message costs a tenth of opening a file, and the messages about
- * links have been read anyway.
+ * links are read anyway.
  */
 import type { Family } from "../../../net/ip.ts";
 import type { SysctlKey } from "../../../plan/state.ts";
@@ -40,7 +40,7 @@ const INDEXES: ReadonlyMap<string, number> = new Map([
 const IP_FORWARD = "ipv4/ip_forward";
 const IP_FORWARD_OF_ALL = "ipv4/conf/all/forwarding";
 
-/** Returns the setting and the link that a key names; undefined if netlink does not report it. */
+/** Returns the key's setting and link; undefined if netlink does not report it. */
 function findSetting(key: SysctlKey): { readonly setting: NetlinkSetting; readonly link: string } | undefined {
   const [family, conf, link, name, more] = (key === IP_FORWARD ? IP_FORWARD_OF_ALL : key).split("/");
   if (conf !== "conf" || link === undefined || more !== undefined) return undefined;
@@ -49,8 +49,8 @@ function findSetting(key: SysctlKey): { readonly setting: NetlinkSetting; readon
 }
 
 /**
- * Returns the values of those keys that netlink reports, each as its file shows it. The others have to be read from
- * their files, whether these exist or not. `linkOf` returns the message of a link with IFLA_AF_SPEC.
+ * Returns the values of those keys that netlink reports, each in the form of its file. The others must be read from
+ * their files, which may not exist. `linkOf` returns the message of a link with IFLA_AF_SPEC.
  */
 export function readSysctlsByNetlink(
   conversation: Conversation,
@@ -80,10 +80,7 @@ export function readSysctlsByNetlink(
   return new Map(answers.flatMap(([key, value]) => (value === undefined ? [] : [[key, String(value)] as const])));
 }
 
-/**
- * Returns the settings of a link, or of NETCONFA_IFINDEX_*. Undefined if there is no such link, or the kernel lacks
- * the protocol.
- */
+/** Returns the settings of a link, or of NETCONFA_IFINDEX_*. Undefined without such a link, or without the protocol. */
 function findNetconf(conversation: Conversation, family: Family, index: number): NetconfMessage | undefined {
   const attributes = [attribute(NETCONFA_IFINDEX, encodeUint32(index))];
   const payload = encodeNetconf({ family: encodeFamily(family), attributes });

@@ -25,7 +25,7 @@ export const NFT_MSG_GETGEN = ofSubsystem(16);
 export const NFTA_GEN_ID = 1;
 export const NFTA_GEN_PROC_NAME = 3;
 
-/** In a question: of every family. */
+/** In a question: every family. */
 export const NFPROTO_UNSPEC = 0;
 /** Both families in one table. */
 export const NFPROTO_INET = 1;

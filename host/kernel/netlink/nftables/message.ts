@@ -23,7 +23,7 @@ const FIXED_BYTES = 4;
 export interface NftMessage {
   /** NFPROTO_* */
   readonly family: number;
-  /** The subsystem in the messages that begin and end a batch; otherwise 0 in requests, the generation in answers. */
+  /** The subsystem in the first and last message of a batch; otherwise 0 in requests, the generation in answers. */
   readonly resource: number;
   readonly attributes: readonly Attribute[];
 }

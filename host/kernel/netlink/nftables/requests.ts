@@ -1,6 +1,6 @@
 /**
  * Creates, reads and deletes Berth's own tables of nf_tables, each in one step. Tables of others are only read: every
- * request that changes something names its table. The conversation must be with netfilter (openNetfilterSocket).
+ * request that changes state names its table. The conversation must be with netfilter (openNetfilterSocket).
  */
 import type { Expression, NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
@@ -69,7 +69,7 @@ function contentsOf({ name, chains }: NftTable): Request[] {
   return [...chainRequests, ...ruleRequests];
 }
 
-/** The requests that create a table, by the table: that of the reply path is the same object for each pod. */
+/** The requests that create a table, by the table: each pod's table of the reply path is the same object. */
 const creations = new WeakMap<NftTable, readonly Request[]>();
 
 /** Throws NetlinkError with EEXIST if there already is a table of that name, unless it is to be replaced. */
@@ -80,7 +80,7 @@ export function createTable(conversation: Conversation, table: NftTable, isRepla
   commit(conversation, `add table "${name}"`, [...before, ...requests]);
 }
 
-/** Returns whether the table was there. */
+/** Returns whether the table existed. */
 export function deleteTable(conversation: Conversation, name: string): boolean {
   const removal = [removeTable(name)];
   return unlessRefused([ENOENT], () => commit(conversation, `delete table "${name}"`, removal) ?? true) ?? false;
@@ -90,9 +90,7 @@ function removeTable(name: string): Request {
   return request(`delete table "${name}"`, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)]);
 }
 
-/**
- * Returns the table; undefined if there is none of that name. A table made by {@link createTable} is read back equal.
- */
+/** Returns undefined if there is no such table. A table made by {@link createTable} is read back equal. */
 export function readTable(conversation: Conversation, name: string): NftTable | undefined {
   const operation = `get table "${name}"`;
   const question = request(operation, NFT_MSG_GETTABLE, [text(NFTA_TABLE_NAME, name)]);
@@ -117,12 +115,12 @@ export function readTable(conversation: Conversation, name: string): NftTable | 
   return { name, chains: withRules };
 }
 
-/** Families of tables that packets of IP pass, in the words of `nft`. */
+/** Families of tables that IP packets pass, in the words of `nft`. */
 const WORDS: Record<number, string> = { [NFPROTO_INET]: "inet", [NFPROTO_IPV4]: "ip", [NFPROTO_IPV6]: "ip6" };
 
 /**
- * Returns the chains that drop what the node forwards unless a rule accepts it, as `ip filter FORWARD`, where no rule
- * of their table is about links whose names begin with `linkStart`.
+ * Returns the chains that by default drop forwarded packets, as `ip filter FORWARD`, and whose table has no rule about
+ * links with names that start with `linkStart`.
  */
 export function listClosedChains(conversation: Conversation, linkStart: string): string[] {
   const list = (type: number, attributes: readonly Attribute[], family: number) =>
@@ -141,13 +139,13 @@ export function listClosedChains(conversation: Conversation, linkStart: string):
   });
 }
 
-/** Returns the generation of the namespace's ruleset, which the kernel increases with every change of it. */
+/** Returns the generation of the namespace's ruleset, which increases with every change of it. */
 function readGeneration(conversation: Conversation): number | undefined {
   const [answer] = conversation.request(request("get the generation", NFT_MSG_GETGEN, []));
   return answer && readValue(decodeNft(answer, NFT_MSG_NEWGEN).attributes, NFTA_GEN_ID, decodeNumber);
 }
 
-/** A table as it was last read. It is read again only after the ruleset of its namespace has changed. */
+/** The last read state of a table. It is read again only after the ruleset of its namespace has changed. */
 export class CachedTable {
   readonly #name: string;
   #read: { readonly generation: number; readonly table: NftTable | undefined } | undefined;
@@ -156,7 +154,7 @@ export class CachedTable {
     this.#name = name;
   }
 
-  /** Returns what {@link readTable} returns. */
+  /** As {@link readTable}. */
   read(conversation: Conversation): NftTable | undefined {
     const generation = readGeneration(conversation);
     if (generation !== undefined && this.#read?.generation === generation) return this.#read.table;

@@ -50,7 +50,7 @@ export function matchInterface(direction: "iifname" | "oifname", name: string): 
   return [load("meta", KEYS[direction]), compare(encodeIfName(name), false)];
 }
 
-/** Matches `iifname != "veth*"`: no name that begins so. */
+/** Matches `iifname != "veth*"`: no name with that start. */
 export function matchOtherThan(direction: "iifname" | "oifname", start: string): Expression[] {
   return [load("meta", KEYS[direction]), compare(encodeText(start), true)];
 }
@@ -88,7 +88,7 @@ export function matchMark(of: "ct" | "meta", value: number, mask: number): Expre
   ];
 }
 
-/** Sets `ct mark set ct mark & ~0x1 | 0x1`: bits outside of the mask are kept. */
+/** Sets `ct mark set ct mark & ~0x1 | 0x1`: bits outside of the mask stay. */
 export function setMark(of: "ct" | "meta", value: number, mask: number): Expression[] {
   invariant((value & ~mask) === 0, `Mark ${value} has bits outside of its mask ${mask}`);
   return [load(of, MARKS[of]), masked(~mask, encodeUint32(value >>> 0)), store(of, MARKS[of])];

@@ -1,4 +1,3 @@
-/** Messages of a table's parts ↔ values: base chains, rules. */
 import type { Expression, NftChain, NftRule } from "../../../plan/nft-table.ts";
 import {
   type Attribute,
@@ -38,10 +37,7 @@ export function encodeChain(table: string, { name, type, hook, priority }: NftCh
   return [...names, nested(NFTA_CHAIN_HOOK, place), text(NFTA_CHAIN_TYPE, type)];
 }
 
-/**
- * Returns undefined for chains that no hook calls, and for chains of other types. The rules come in messages of their
- * own.
- */
+/** Returns undefined for chains without a hook, and for chains of other types. Rules come in separate messages. */
 export function chainOf({ attributes }: NftMessage): NftChain | undefined {
   const place = readValue(attributes, NFTA_CHAIN_HOOK, decodeAttributes) ?? [];
   const hook = readValue(place, NFTA_HOOK_HOOKNUM, decodeNumber);
@@ -63,7 +59,7 @@ export function ruleOf({ attributes }: NftMessage): { chain: string; rule: NftRu
   return { chain: readValue(attributes, NFTA_RULE_CHAIN, decodeName) ?? "", rule: list.map(decodeExpression) };
 }
 
-/** NFTA_META_* and NFTA_CT_*: where the numbers differ. */
+/** NFTA_META_* and NFTA_CT_*, which differ in numbers. */
 const KEYED = { meta: { target: 1, key: 2, source: 3 }, ct: { target: 1, key: 2, source: 4 } } as const;
 
 const data = (type: number, value: Uint8Array) => nested(type, [attribute(NFTA_DATA_VALUE, value)]);
@@ -139,7 +135,7 @@ function decodeBody(word: string, attributes: readonly Attribute[]): Expression 
   }
 }
 
-/** Decodes an element of a rule's list. An expression in a form that Berth does not write becomes `other`. */
+/** Decodes an element of a rule's list. A form of expression that Berth does not write becomes `other`. */
 export function decodeExpression({ value }: Attribute): Expression {
   const list = decodeAttributes(value);
   const word = readValue(list, NFTA_EXPR_NAME, decodeString);

@@ -18,7 +18,7 @@ export const RTA_MARK = 16;
 export const RTA_VIA = 18;
 export const RTA_NH_ID = 30;
 
-/** Stands in the fixed part for tables above 255, which are in RTA_TABLE. */
+/** In the fixed part for tables above 255, which are in RTA_TABLE. */
 export const RT_TABLE_UNSPEC = 0;
 export const RT_TABLE_MAIN = 254;
 export const RT_TABLE_LOCAL = 255;

@@ -1,6 +1,6 @@
 /**
- * Gateways of routes and of next hop objects (`ip nexthop`), which routes refer to. Nothing else of the messages is
- * decoded: a node may have a hundred thousand.
+ * Gateways of routes and of next hop objects (`ip nexthop`), which routes refer to. No other field is decoded: a node
+ * may have a hundred thousand routes.
  */
 import { FAMILIES, type Ip } from "../../../net/ip.ts";
 import { decodeAttributes } from "../attribute.ts";
@@ -50,8 +50,8 @@ const LISTS: readonly Request[] = [
 ];
 
 /**
- * Yields the gateways of all routes and next hop objects as the kernel hands them out, in parts of some hundred
- * objects; the same one many times. The conversation has no other use until the end. Throws NetlinkError.
+ * Yields the gateways of all routes and next hop objects in the kernel's parts of some hundred objects, with many
+ * repetitions. The conversation has no other use until the end. Throws NetlinkError.
  */
 export function* streamGateways(conversation: Conversation): Generator<Ip[]> {
   for (const list of LISTS) for (const messages of conversation.stream(list)) yield messages.flatMap(gatewaysIn);

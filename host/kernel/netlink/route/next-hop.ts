@@ -17,7 +17,6 @@ const HEADER_BYTES = 8;
 export interface NextHop {
   /** Undefined if the destination is on the link. May be of the other family than the route. */
   readonly gateway?: Ip | undefined;
-  /** Index of the device. */
   readonly link: number;
   /** 1 to 256 */
   readonly weight: number;

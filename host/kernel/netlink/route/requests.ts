@@ -27,12 +27,8 @@ import { encodeRoute, formatRoute, leadsNowhere, type Route, routeOf } from "./r
 interface RouteFilter {
   readonly family?: Family | undefined;
   readonly table?: number | undefined;
-  /** Index of the device. */
   readonly link?: number | undefined;
-  /**
-   * Leaves out the table of the namespace's own addresses. They are not decoded: a pod has more of them than of all
-   * others.
-   */
+  /** Leaves out, undecoded, the table of the namespace's own addresses, the longest one of a pod. */
   readonly withoutLocal?: boolean | undefined;
 }
 
@@ -64,24 +60,26 @@ export function listRoutes(conversation: Conversation, filter: RouteFilter = {})
   return wanted.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);
 }
 
-/** A packet that is sent, or with `input`, the index of a link, comes in there. `mark`: as a rule matches it. */
+/** A packet that is sent or, with the index of the link `input`, received there. `mark`: as a rule matches it. */
 export interface Packet {
   readonly to: Ip;
-  /** Undefined: the kernel chooses. */
+  /** By default the kernel chooses. */
   readonly from?: Ip | undefined;
   readonly mark?: number;
   readonly input?: number | undefined;
 }
 
-/** What the kernel answers if no route leads there, or one that says so; for a strict reverse path EINVAL or EXDEV. */
+/**
+ * The kernel's errors for a packet without a route or with a refusing one; a strict reverse path gives EINVAL or EXDEV.
+ */
 const NO_WAY = [EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, EXDEV];
 
-/** Returns the route that the packet takes, as `ip route get`; undefined if it goes nowhere. */
+/** Returns the packet's route, as `ip route get`; undefined if it has none. */
 export function lookUpRoute(conversation: Conversation, { to, from, mark, input }: Packet): Route | undefined {
   const whole = (ip: Ip) => ({ ip, length: bitsOf(ip.family) });
   const rest = present([optional(RTA_MARK, mark, encodeUint32), optional(RTA_IIF, input, encodeUint32)]);
   const about = { destination: whole(to), source: from && whole(from), rest };
-  // IPv6 names the table without being asked to, and refuses the flag.
+  // IPv6 always names the table, and refuses the flag.
   const flags = to.family === 4 ? RTM_F_LOOKUP_TABLE : 0;
   const payload = encodeRoute({ ...about, table: 0, type: 0, protocol: 0, scope: 0, flags });
   const question = { operation: `get route to ${formatIp(to)}`, type: RTM_GETROUTE, payload };
@@ -90,8 +88,8 @@ export function lookUpRoute(conversation: Conversation, { to, from, mark, input 
 }
 
 /**
- * The kernel's reaction if the table already has a route with the same destination and metric: refuse, or put the new
- * one before or after it.
+ * The kernel's reaction to a route with the same destination and metric in the table: refuse, or add before or after
+ * it.
  */
 const BESIDE = { none: NLM_F_EXCL, first: 0, last: NLM_F_APPEND } as const;
 
@@ -115,8 +113,8 @@ function identityOf(route: Route): Route {
 }
 
 /**
- * Returns whether the route was there. Fields that the route leaves out are not compared: gateway, link, metric; type
- * and protocol 0; scope RT_SCOPE_NOWHERE.
+ * Returns whether the route existed. Absent fields are not compared: gateway, link, metric; type and protocol 0; scope
+ * RT_SCOPE_NOWHERE.
  */
 export function deleteRoute(conversation: Conversation, route: Route): boolean {
   const operation = `delete route ${formatRoute(route)}`;
@@ -126,8 +124,7 @@ export function deleteRoute(conversation: Conversation, route: Route): boolean {
 }
 
 /**
- * Routes as listed by the first of several deletions, without those deleted since. Keys are queries, values encoded
- * routes.
+ * Routes listed by the first of several deletions, without those deleted since. By query; values are encoded routes.
  */
 export type ListedRoutes = Map<string, string[]>;
 
@@ -144,8 +141,8 @@ function listOnce(conversation: Conversation, filter: RouteFilter, listed: Liste
 }
 
 /**
- * Deletes the route that equals this one, also in metric and source. Returns whether it was there. Consecutive
- * deletions, with no other change in between, may share `listed`; otherwise each lists its table again.
+ * Deletes the route that equals this one, also in metric and source. Returns whether it existed. Consecutive deletions,
+ * with no other change in between, may share `listed`; otherwise each lists its table again.
  */
 export function deleteWholeRoute(conversation: Conversation, route: Route, listed: ListedRoutes = new Map()): boolean {
   const metric = route.metric ?? (route.destination.ip.family === 6 ? IP6_RT_PRIO_USER : undefined);

@@ -25,7 +25,7 @@ import {
 } from "./constants.ts";
 import { decodeNextHops, decodeVia, encodeNextHops, encodeVia, type NextHop } from "./next-hop.ts";
 
-/** Refers to links by their indexes. Without `metric`, `tos` and `rest`: the default, 0 and none. */
+/** Refers to links by index. Without `metric`, `tos` and `rest`: the default, 0 and none. */
 export interface Route extends Omit<RouteState, "link" | "nextHops" | "metric" | "tos" | "rest"> {
   readonly link?: number | undefined;
   readonly nextHops?: readonly NextHop[] | undefined;
@@ -54,10 +54,7 @@ export function leadsNowhere({ type }: Pick<Route, "type">): boolean {
   return NOWHERE.includes(type);
 }
 
-/**
- * Returns undefined for families other than IP. Throws NetlinkError for lengths and families that contradict each
- * other.
- */
+/** Returns undefined for families other than IP. Throws NetlinkError for contradicting lengths and families. */
 export function routeOf(message: RouteMessage): Route | undefined {
   const { attributes } = message;
   const family = decodeFamily(message.family);
@@ -123,8 +120,7 @@ export function encodeRoute(route: Route): Uint8Array {
 }
 
 /**
- * Formats the route for errors: `default via 10.6.0.1 dev 7 table 101`, with the index where `ip` shows the name of
- * the link.
+ * Formats the route for errors: `default via 10.6.0.1 dev 7 table 101`, with the link's index instead of `ip`'s name.
  */
 export function formatRoute({ destination, gateway, link, table, metric }: Route): string {
   const to = destination.length === 0 ? "default" : formatPrefix(destination);

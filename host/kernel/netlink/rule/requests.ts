@@ -14,8 +14,8 @@ function encodeRuleDump(family: Family): Uint8Array {
 }
 
 /**
- * Returns the rules in the kernel's order, which is that of evaluation; IPv4's before IPv6's if no family is given. A
- * kernel without IPv6 (`ipv6.disable=1`) has no rules of it.
+ * Returns the rules in the kernel's order of evaluation; IPv4's before IPv6's if no family is given. A kernel without
+ * IPv6 (`ipv6.disable=1`) has no IPv6 rules.
  */
 export function listRules(conversation: Conversation, family?: Family): RuleMessage[] {
   const families = family === undefined ? FAMILIES : [family];
@@ -33,8 +33,8 @@ export function newRule(rule: Rule): Request {
 }
 
 /**
- * Returns whether the rule was there. The kernel deletes the first rule that has all conditions of this one, whatever
- * other conditions it has; {@link deleteWholeRule} does not.
+ * Returns whether the rule existed. The kernel deletes the first rule with all conditions of this one, even if it has
+ * further conditions; {@link deleteWholeRule} does not.
  */
 export function deleteRule(conversation: Conversation, rule: Rule): boolean {
   const operation = `delete ${describeRule(rule)}`;
@@ -48,10 +48,7 @@ function messageOf(rule: Rule): RuleMessage {
   return { ...message, attributes: message.attributes.toSorted((a, b) => a.type - b.type) };
 }
 
-/**
- * Returns whether the kernel would delete `found` if it were asked to delete `wanted`: it ignores inversion and what
- * `wanted` leaves out.
- */
+/** Returns whether a request to delete `wanted` would match `found`: it ignores inversion and absent fields. */
 function wouldKernelDelete(found: RuleMessage, wanted: RuleMessage): boolean {
   const { tos, fromLength, toLength, action, table } = found;
   if (tos !== wanted.tos || fromLength !== wanted.fromLength || toLength !== wanted.toLength) return false;
@@ -67,7 +64,7 @@ interface ListedRule {
   readonly bytes: Uint8Array;
 }
 
-/** Rules of each family as listed by the first of several deletions, without those deleted since. */
+/** Rules of each family listed by the first of several deletions, without those deleted since. */
 export type ListedRules = Map<Family, ListedRule[]>;
 
 const listedOf = (rule: Rule): ListedRule => {
@@ -85,9 +82,9 @@ function listOnce(conversation: Conversation, family: Family, listed: ListedRule
 }
 
 /**
- * Deletes the rule that equals this one. Returns whether it was there. Consecutive deletions, with no other change in
- * between, may share `listed`; otherwise each lists the rules again. Throws NetlinkError with EBUSY if a rule of
- * another owner precedes it that the kernel would delete instead.
+ * Deletes the rule that equals this one. Returns whether it existed. Consecutive deletions, with no other change in
+ * between, may share `listed`; otherwise each lists the rules again. Throws NetlinkError (EBUSY) if a preceding rule of
+ * another owner would be deleted instead.
  */
 export function deleteWholeRule(conversation: Conversation, rule: Rule, listed: ListedRules = new Map()): boolean {
   const wanted = listedOf(rule);

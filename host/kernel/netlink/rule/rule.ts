@@ -48,19 +48,13 @@ const KNOWN = new Set([
   FRA_PROTOCOL,
 ]);
 
-/**
- * Returns whether the attribute is kept as it is. The kernel reports FRA_SUPPRESS_PREFIXLEN -1 for rules that
- * suppress nothing.
- */
+/** Returns whether the attribute is kept undecoded. Rules that suppress nothing have FRA_SUPPRESS_PREFIXLEN -1. */
 function isUnread({ type, value }: Attribute): boolean {
   if (KNOWN.has(type)) return false;
   return type !== FRA_SUPPRESS_PREFIXLEN || decodeUint32(value) !== 0xffff_ffff;
 }
 
-/**
- * Returns undefined for families other than IP. Throws NetlinkError for lengths and families that contradict each
- * other.
- */
+/** Returns undefined for families other than IP. Throws NetlinkError for contradicting lengths and families. */
 export function ruleOf(message: RuleMessage): Rule | undefined {
   const { attributes, fromLength, toLength } = message;
   const family = decodeFamily(message.family);
