@@ -1,25 +1,24 @@
 /**
- * A notice of the controller to one node's agent: which allocations to read again (recreate, docs/decisions/0035). It
- * is an annotation of the node's Node object, which the agent watches by name. A notice decides nothing: whoever
- * forges one causes reads.
+ * A notice of the controller to one node's agent: the allocations to read again (recreate, docs/decisions/0035). It is
+ * an annotation of the node's Node object, which the agent watches by name. A notice decides nothing: a forged one
+ * causes only reads.
  */
 import { parseAllocationName } from "./ip-allocation.ts";
 
 export const NOTICE_ANNOTATION = "ipam.vendor.io/read-allocations";
 
 /**
- * Annotation of the Lease by which the controllers elect their leader: the identity of one that sends notices. An
- * older one leaves it as it is.
+ * Annotation of the controllers' election Lease: the identity of a leader that sends notices. An older one does not
+ * change it.
  */
 export const NOTIFIER_ANNOTATION = "ipam.vendor.io/notifier";
 
-/** Name of that Lease. */
 export const CONTROLLER_LEASE = "berth-controller";
 
 /** Most names in one notice; more are "all". */
 export const MAX_NOTICE_NAMES = 64;
 
-/** Names of allocations, or all that name the node. */
+/** Names of allocations, or all allocations of the node. */
 export type NoticedAllocations = readonly string[] | "all";
 
 const ALL = "*";

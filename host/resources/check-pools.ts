@@ -1,6 +1,6 @@
 /**
- * The rules between pools. There is no webhook, so the API server accepts pools that contradict each other; they are
- * refused here.
+ * The rules between pools. There is no webhook, so the API server accepts pools that contradict each other; this file
+ * refuses them.
  */
 import { compareText } from "../lib/order.ts";
 import { compareIp, equalIp, isLinkLocal } from "../net/ip.ts";
@@ -22,8 +22,8 @@ function refusal(pool: IpPool, other: IpPool): string {
 }
 
 /**
- * Returns whether pools whose subnets overlap are of one segment, whose mask they get one after the other: the subnets
- * are equal, both pools were good before, or they name one router.
+ * Returns whether pools with overlapping subnets share one segment, whose mask they change one after the other: the
+ * subnets are equal, both pools were good before, or they name one router.
  */
 function areOfOneSegment(pool: IpPool, other: IpPool): boolean {
   if (haveOneLength(pool, other)) return true;
@@ -41,12 +41,12 @@ function haveOneLength({ spec: a }: IpPool, { spec: b }: IpPool): boolean {
   return a.subnet.length === b.subnet.length;
 }
 
-/** `other` is not narrower. */
+/** `other` is equal or wider. */
 function isInside({ spec: { addressSpace, subnet } }: IpPool, { spec: other }: IpPool): boolean {
   return other.addressSpace === addressSpace && prefixContains(other.subnet, subnet.ip);
 }
 
-/** Returns the pools by segment. The subnet of the first one of a segment contains the others'. */
+/** Returns the pools by segment. The subnet of a segment's first pool contains the others'. */
 export function segmentsOf(pools: Iterable<IpPool>, isSegment = areOfOneSegment): IpPool[][] {
   const segments: IpPool[][] = [];
   for (const pool of [...pools].sort(bySubnet)) {
@@ -58,7 +58,7 @@ export function segmentsOf(pools: Iterable<IpPool>, isSegment = areOfOneSegment)
   return segments;
 }
 
-/** Returns for each pool those whose subnets overlap its own, and that are not of its segment. */
+/** Returns for each pool those with overlapping subnets in other segments. */
 function rivalsOf(pools: readonly IpPool[]): ReadonlyMap<IpPool, IpPool[]> {
   const rivals = new Map<IpPool, IpPool[]>(pools.map((pool) => [pool, []]));
   let around: IpPool[][] = [];
@@ -74,27 +74,22 @@ function rivalsOf(pools: readonly IpPool[]): ReadonlyMap<IpPool, IpPool[]> {
   return rivals;
 }
 
-/**
- * Older pools first, because pods use them. Pools of the same second, and those of the embedded mode, keep their order.
- */
+/** Older pools first, because pods use them. Pools of the same second, and in embedded mode, keep their order. */
 function byAge(a: IpPool, b: IpPool): number {
   const [one, other] = [a.created ?? "", b.created ?? ""];
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-/**
- * Returns why the pool is not usable, whatever other pools there are: no pod can have its addresses. Undefined if it
- * is usable.
- */
+/** Returns why the pool is unusable by itself: no pod can have its addresses. Undefined if it is usable. */
 export function refuseFaulty({ spec }: IpPool): string | undefined {
   const isAboutAddresses = spec.faults?.some(({ path }) => /^spec\.(?:subnet|ips)/.test(path));
   return isAboutAddresses && spec.ranges.length === 0 ? `is refused: ${describeFaults(spec)}` : undefined;
 }
 
 /**
- * Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. Returns
- * the `accepted` ones in the order given, why the others are `refused` by name (`is refused: …`), and sentences, for
- * which shared addresses are looked for when they are read.
+ * Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. Returns the
+ * `accepted` ones in the order given, the reasons of the `refused` ones by name (`is refused: …`), and sentences, which
+ * look for shared addresses when they are read.
  */
 export function checkPools(pools: readonly IpPool[]) {
   const fitting = new Set<IpPool>();
@@ -126,7 +121,7 @@ export function checkPools(pools: readonly IpPool[]) {
   };
 }
 
-/** Returns notices about pools that share addresses. This is allowed, because each address is still allocated once. */
+/** Returns notices about pools that share addresses. This is allowed: each address is still allocated once. */
 function sharedInGroup(pools: readonly IpPool[]): string[] {
   const entries = pools
     .flatMap((pool) => pool.spec.ranges.map((range) => ({ pool, range })))

@@ -1,6 +1,6 @@
 /**
- * Which pools may be used, kept along with their changes: what {@link checkPools} finds in all of them, at the cost
- * of those that have changed and of those in networks that overlap theirs.
+ * The usable pools, kept along with their changes: the results of {@link checkPools} for all, at the cost of the
+ * changed ones and of those in networks that overlap theirs.
  */
 import { byName } from "../lib/order.ts";
 import { SortedMap } from "../lib/sorted-map.ts";
@@ -18,19 +18,17 @@ interface Network {
 }
 
 export class CheckedPools {
-  /** All of them. */
   readonly #known = new SortedMap<IpPool>();
   readonly #accepted = new PoolTable();
   readonly #refused = new Map<string, string>();
-  /** By address space. */
   readonly #networks = new Map<string, PrefixTable<Network>>();
 
-  /** The usable pools, in the order of their names. It changes with {@link apply}. */
+  /** The usable pools, by name. They change with {@link apply}. */
   get accepted(): PoolsByName {
     return this.#accepted;
   }
 
-  /** Why the others are not usable, by name: `is refused: …`. */
+  /** Why the others are unusable, by name: `is refused: …`. */
   get refused(): ReadonlyMap<string, string> {
     return this.#refused;
   }
@@ -41,8 +39,8 @@ export class CheckedPools {
   }
 
   /**
-   * Takes pools that are new or changed; undefined for one that is gone. Returns the names of those that may be
-   * usable now and were not, or the other way round, or have changed.
+   * Takes new and changed pools; undefined for a deleted one. Returns the names of pools that became usable or
+   * unusable, or have changed.
    */
   apply(changes: Iterable<readonly [name: string, pool: IpPool | undefined]>): ReadonlySet<string> {
     const changed = new Set<string>();
@@ -65,7 +63,7 @@ export class CheckedPools {
     return changed;
   }
 
-  /** Notes the networks whose pools may be decided otherwise from now on. */
+  /** Notes the networks whose pools must be decided again. */
   #remove(pool: IpPool, contested: Set<Network>): void {
     const { addressSpace, subnet } = pool.spec;
     const table = this.#networks.get(addressSpace);

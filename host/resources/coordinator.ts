@@ -19,13 +19,13 @@ const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
 /** Name of the only Coordinator that is used. */
 export const COORDINATOR_NAME = "default";
 
-/** The statement about an object with another name, after its own. */
+/** The rest of the statement about an object with another name. */
 export const IS_IGNORED = `is ignored: only the one named "${COORDINATOR_NAME}" is used. Move its settings there and delete it`;
 
 export interface Coordinator {
   readonly kind: "Coordinator";
   readonly name: string;
-  /** The object's settings. Those of a network definition take precedence; defaults fill what is unset. */
+  /** The object's settings. Those of a network definition take precedence; defaults fill unset ones. */
   readonly spec: CoordinatorSettings & {
     /** The source of the cluster's pod networks for the controller. */
     readonly podCIDRType: z.output<typeof podCIDRType>;
@@ -74,7 +74,7 @@ const collectedSchema = z.object({
 });
 
 /**
- * Like {@link decodeCoordinator}, with the status, which the controller writes; what that lacks is as it was before.
+ * Like {@link decodeCoordinator}, with the status, which the controller writes; its absent parts stay as `before`.
  * Throws ConfigError.
  */
 export function decodeServedCoordinator(value: unknown, source: string, before?: Coordinator): Coordinator {
@@ -102,8 +102,7 @@ function withoutEmpty(spec: Coordinator["spec"]): Coordinator["spec"] {
 }
 
 /**
- * Returns the resource's settings, then the collected ones: the layers below those of a network definition, strongest
- * first.
+ * Returns the resource's settings, then the collected ones: the layers below a network definition's, strongest first.
  */
 export function coordinatorLayers(coordinator: Coordinator | undefined): CoordinatorSettings[] {
   if (coordinator === undefined) return [];

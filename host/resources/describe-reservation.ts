@@ -1,4 +1,3 @@
-/** ReservedIPs as berthctl shows them. */
 import { formatRange } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";
 import { placeReservation } from "./locate-address.ts";

@@ -1,4 +1,3 @@
-/** The source of a pool as berthctl shows it. */
 import { joinSpans, sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { formatRange } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";

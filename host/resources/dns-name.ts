@@ -10,7 +10,7 @@ const MAX_NAME_LENGTH = 127;
 const HASH_DIGITS = 10;
 
 /**
- * Returns the text as one label: itself if it is one, else as much of it as can stand in a label, and a hash, so that
+ * Returns the text as one label: itself if it is one, else as much of it as a label may contain, and a hash, so that
  * two texts never have the same label.
  */
 function dnsLabel(text: string): string {
@@ -31,7 +31,7 @@ export function podDnsName(pod: string, namespace: string): string | undefined {
   return name.length <= MAX_NAME_LENGTH ? name : `${dnsLabel(pod)}${end}`;
 }
 
-/** Returns the labels by which the address is looked up, the last one of its text first: `21`, `0`, `6`, `10`. */
+/** Returns the labels under which the address is looked up, the last part of its text first: `21`, `0`, `6`, `10`. */
 function reverseLabels({ family, value }: Ip): string[] {
   const [digits, bits, base] = family === 4 ? [4, 8n, 10] : [32, 4n, 16];
   return Array.from({ length: digits }, (_, at) =>

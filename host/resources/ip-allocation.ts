@@ -1,6 +1,6 @@
 /**
  * The kind IPAllocation: one address that is not free. Its name is the address, so that creating the object locks the
- * address (docs/develop/allocation.md). Unknown keys are accepted, because newer agents may have written them.
+ * address (docs/develop/allocation.md). Unknown keys are accepted: newer agents may have written them.
  */
 
 import { hash } from "node:crypto";
@@ -15,7 +15,6 @@ import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadat
 import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH, type Member, memberKey, type Workload } from "./member.ts";
 
 interface AllocationRule {
-  /** A key of the spec. */
   readonly field: string;
   readonly wanted: string;
   /** In CEL; `self` is the spec. */
@@ -82,7 +81,7 @@ const SAME_NAMESPACE =
   "has(oldSelf.holders) && oldSelf.holders.size() > 0 && self.workload.__namespace__ == oldSelf.holders[0].__namespace__)";
 
 /**
- * Which node may take over an address, as far as the API server can check it (node-rights and retention in
+ * The nodes that may take over an address, as far as the API server can check them (node-rights and retention in
  * docs/develop/allocation.md).
  */
 const TAKE_OVER: CelRule = {
@@ -95,7 +94,6 @@ const TAKE_OVER: CelRule = {
   fieldPath: ".node",
 };
 
-/** Rules of the spec. */
 const SPEC_RULES: readonly CelRule[] = [
   ...ALLOCATION_RULES.map(({ field, wanted, rule }) => ({ rule, message: wanted, fieldPath: `.${field}` })),
   TAKE_OVER,
@@ -111,10 +109,7 @@ const IS_SIX_NAME =
   `cidr(${NAME}.substring(0, 39).replace('-', ':') + '/128').containsIP(self.spec.address)`;
 const ENDING = "(self.spec.addressSpace == '' ? '' : '.' + self.spec.addressSpace)";
 
-/**
- * Rule of the whole object: the name is the address, else creating the object would not lock it. Mirrors
- * allocationName.
- */
+/** Rule of the whole object: the name is the address, so that creating it locks the address. Mirrors allocationName. */
 export const NAME_RULE: CelRule = {
   rule: `!isIP(self.spec.address) || (self.spec.address.contains(':') ? ${IS_SIX_NAME} : ${IS_FOUR_NAME})`.replaceAll(
     "ending",
@@ -131,12 +126,13 @@ const MAX_CLAIM_NUMBER = 2_147_483_647;
 export const MAX_HOLDERS = 2;
 
 /**
- * The node of a record of a Node's, the API server's or a Service's address, and of one that a workload names and no
- * pod has had: no agent's, since no Node can have this name. Only the controller may write it (deploy/policies.yaml).
+ * The node of records of a Node's, the API server's or a Service's own address, and of an address that a workload names
+ * before any pod has it. No Node can have this name, so no agent is responsible. Only the controller may write it
+ * (deploy/policies.yaml).
  */
 export const NO_NODE = "-";
 
-/** Whether it is the record of an address that a Node, the API server or a Service has itself. */
+/** Whether it records an address that a Node, the API server or a Service has itself. */
 export function isMachines({ node, workload }: Pick<IpAllocationSpec, "node" | "workload">): boolean {
   return node === NO_NODE && (workload?.kind === "Node" || workload?.kind === "Service");
 }
@@ -144,14 +140,13 @@ export function isMachines({ node, workload }: Pick<IpAllocationSpec, "node" | "
 /** The states of docs/develop/allocation.md; an absent object is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
 
-/** A NIC that has the address. */
 export interface Holder {
   readonly namespace: string;
   readonly pod: string;
   readonly podUid: string;
   readonly ifName: string;
   readonly node: string;
-  /** UUID of the claim that the NIC has the address by. Undefined in objects of older writers, which drop it. */
+  /** UUID of the claim by which the NIC has the address. Undefined in objects of older writers, which drop it. */
   readonly claim?: string | undefined;
   /** The machine that had the node's name ({@link machineOf}); undefined in objects of older writers. */
   readonly machine?: string | undefined;
@@ -174,17 +169,17 @@ export interface IpAllocationSpec {
   readonly ip: Ip;
   /** "" is the default space; immutable. */
   readonly addressSpace: string;
-  /** Prefix length of the pool's subnet when the address was claimed. The pool may be gone by now. */
+  /** Prefix length of the pool's subnet at the claim. The pool may be gone by now. */
   readonly prefixLength: number;
   readonly pool: string;
-  /** The pool's routers when the address was claimed, which its pod has as next hops. Undefined in older objects. */
+  /** The pool's routers at the claim, which are its pod's next hops. Undefined in older objects. */
   readonly routers?: readonly string[] | undefined;
   readonly state: AllocationState;
   /** The node whose agent is responsible for the object. The API server can select by this field. */
   readonly node: string;
   /** Empty unless Bound; two while a virtual machine migrates. */
   readonly holders: readonly Holder[];
-  /** With `Kept`: the NIC that had the address last. Undefined in objects of older writers. */
+  /** With `Kept`: the last NIC that had the address. Undefined in objects of older writers. */
   readonly lastHolder?: Holder | undefined;
   readonly workload?: Workload | undefined;
   /**
@@ -239,7 +234,6 @@ export function ownerLabelOf(member: Member): string {
   return hash("sha256", memberKey(member), "hex").slice(0, 32);
 }
 
-/** Returns the labels of the allocation's object. */
 export function allocationLabels({ holders: [holder], workload }: IpAllocationSpec): Record<string, string> {
   return {
     ...(holder === undefined ? {} : { [POD_UID_LABEL]: holder.podUid }),
@@ -373,8 +367,7 @@ export const ipAllocationSchema = z.object({
 });
 
 /**
- * A workload is in the namespace of its pods; the holder's namespace stands in for one that an older agent did not
- * write.
+ * A workload is in the namespace of its pods; the holder's namespace replaces one that an older agent did not write.
  */
 function decodeWorkload(
   { interface: ifName, namespace, fresh: _, ...names }: z.output<typeof workload>,

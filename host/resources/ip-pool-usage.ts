@@ -1,14 +1,12 @@
 /**
- * The kind IPPoolUsage: which addresses of the pool of the same name are in use (exhaustion in
- * docs/develop/allocation.md). The controller derives it from the allocations. It is a hint: no address is claimed,
- * refused or freed because of it. Unknown keys are accepted, because newer controllers may have written them.
+ * The kind IPPoolUsage: the addresses in use of the pool of the same name (exhaustion in docs/develop/allocation.md).
+ * The controller derives it from the allocations. It is a hint: no address is claimed, refused or freed because of it.
+ * Unknown keys are accepted: newer controllers may have written them.
  */
 import * as z from "zod";
 import { API_VERSION, decodeBerth, metadata } from "./fields/metadata.ts";
 
-/**
- * Largest bitmap of a usage object, with one bit per address: bytes. Larger pools have free counts per block instead.
- */
+/** Largest bitmap of a usage object: bytes, one bit per address. Larger pools have free counts per block instead. */
 export const MAX_USAGE_BITMAP_BYTES = 65_536;
 
 /** Most blocks of 4,096 addresses for which a usage object has free counts. */
@@ -20,7 +18,7 @@ const USAGE_BLOCK = 4_096;
 export interface PoolUsage {
   /** Hash of the ranges that the counts and the bitmap are for: {@link formatRangesHash}. */
   readonly rangesHash: string;
-  /** Addresses that may be allocated, and how many of them are free; `Number.MAX_SAFE_INTEGER` if there are more. */
+  /** The number of allocatable addresses, and of free ones; `Number.MAX_SAFE_INTEGER` if there are more. */
   readonly total: number;
   readonly free: number;
   /** Allocations of the pool by state. */
@@ -110,7 +108,6 @@ export function decodeIpPoolUsage(value: unknown, source: string): IpPoolUsage {
 }
 
 interface UsageMetadata {
-  /** The pool's name and UID. */
   readonly name: string;
   readonly poolUid: string;
   /** `uid` and `resourceVersion` are preconditions of an update. */

@@ -1,6 +1,4 @@
-/**
- * The kind IPPool. Rules between pools are in check-pools.ts; which addresses may be allocated, in ip-pool-shape.ts.
- */
+/** The kind IPPool. Rules between pools are in check-pools.ts, its allocatable addresses in ip-pool-shape.ts. */
 import * as z from "zod";
 import { parseNetworkName } from "../cni/names.ts";
 import { duration } from "../config/fields/duration.ts";
@@ -40,10 +38,7 @@ declare const poolNameBrand: unique symbol;
 /** The name of an IPPool: a DNS subdomain of at most 253 characters (RFC 1123). */
 export type PoolName = string & { readonly [poolNameBrand]: true };
 
-/**
- * `ranges` are the addresses of `ips` (the whole subnet if it is absent), with `source` those of the leased blocks;
- * `excluded` those of `excludeIPs`.
- */
+/** `ranges`: `ips` (by default the whole subnet), or with `source` the leased blocks; `excluded`: `excludeIPs`. */
 export interface IpPoolSpec extends AddressSpec {
   readonly podAffinity?: LabelSelector | undefined;
   readonly namespaceAffinity?: LabelSelector | undefined;
@@ -77,25 +72,22 @@ export interface IpPool {
    * docs/develop/allocation.md).
    */
   readonly wanted?: string | undefined;
-  /** `status.waiting`: how many more pods of that agent wait for a block. Default: none. */
+  /** `status.waiting`: the number of further pods of that agent that wait for a block. Default: none. */
   readonly waiting?: number | undefined;
   /**
-   * Why a generated pool, or one with a source, has fewer addresses than it should have: the message of its condition
-   * `Supplied` while that is False.
+   * Why a generated pool, or one with a source, has too few addresses: the message of its condition `Supplied` while
+   * that is False.
    */
   readonly shortfall?: string | undefined;
-  /** Whether the controller has found it as it should be: its condition `Ready`. Default: it has not. */
+  /** Whether the controller has found the pool in order: its condition `Ready`. Default: it has not. */
   readonly isReady?: boolean;
-  /** Whether the controller has looked at what it says now, and recorded its machines' addresses. Default: no. */
+  /** Whether the controller has read the present specification, and recorded its machines' addresses. Default: no. */
   readonly isSaid?: boolean;
   /** The blocks that it has leased. Undefined without `spec.source`. */
   readonly source?: PoolSource | undefined;
 }
 
-/**
- * Returns `text` if it names a network definition, or a CNI configuration, whose name may have more kinds of
- * characters.
- */
+/** Returns `text` if it names a network definition, or a CNI configuration, whose name may contain more characters. */
 function parseNetworkReference(text: string): string | undefined {
   const slash = text.indexOf("/");
   const namespaceHolds = slash < 0 || isDnsLabel(text.slice(0, slash));
@@ -109,14 +101,14 @@ const networkReference = parsedText(parseNetworkReference, REFERENCE_FORM, MAX_N
   cel(matchRule(REFERENCE, REFERENCE_FORM)),
 );
 
-/** The keys that give a pool its addresses in other ways. */
+/** The other keys by which a pool can get its addresses. */
 const OTHER_SOURCES = ["ips", "generated"] as const;
 
 const NOT_BESIDE_SOURCE = 'no such key beside "source"';
 
 const PART_OF_SUBNET = "the subnet, or a part of it";
 
-/** A segment's mask grows while pods run. Each pod gets it when it starts. */
+/** A segment's mask grows while pods run. Each pod gets the new one when it restarts. */
 const WIDENED: CelRule = {
   rule: "self == oldSelf || (isCIDR(self) && isCIDR(oldSelf) && cidr(self).containsCIDR(oldSelf))",
   message: "the original network, or one around it",
@@ -152,8 +144,8 @@ const BLOCKS = "self.status.source.blocks";
 const LENGTH = `${BLOCKS}[0].block.substring(${BLOCKS}[0].block.indexOf('/'))`;
 
 /**
- * A pool begins to have a source, or ends, only if its addresses stay: of each block addresses are given, and `ips` has
- * a range for it, from its first address on, in the same order.
+ * A pool gets or loses a source only if its addresses stay: addresses of each block are given, and `ips` has a range
+ * for it, from its first address on, in the same order.
  */
 export const SOURCE_CHANGE_RULE: CelRule = {
   rule: [
@@ -268,7 +260,7 @@ const readCondition = z.object({
   observedGeneration: z.number().optional(),
 });
 
-/** Returns the specification that holds back those of its pods' routers that it does not name any more. */
+/** Returns the specification that holds back former routers which its pods still use. */
 export function withRouters(spec: IpPoolSpec, routers: Iterable<string>): IpPoolSpec {
   const { subnet, gateway, routes } = spec;
   const named = [...(gateway === undefined ? [] : [gateway]), ...routes.map(({ gw }) => gw)];
@@ -277,7 +269,7 @@ export function withRouters(spec: IpPoolSpec, routers: Iterable<string>): IpPool
   return formerRouters.length === 0 ? spec : { ...spec, formerRouters };
 }
 
-/** A malformed status does not make the pool unreadable: its fields are then undefined. */
+/** A malformed status leaves the pool readable, with undefined fields. */
 const readStatus = z
   .object({
     wanted: z.string().optional().catch(undefined),

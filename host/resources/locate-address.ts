@@ -1,4 +1,4 @@
-/** Which pools have an address in their subnet, and whether they may allocate it. */
+/** Finds the pools with an address in their subnet, and whether they may allocate it. */
 
 import { equalIp, type Ip } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
@@ -13,7 +13,7 @@ import { describeOwner, findReserved, type ReservedIp } from "./reserved-ip.ts";
 
 export const NO_PLACE = "no pool has it in its subnet";
 
-/** Why a pool whose `ips` lack the address does not allocate it. */
+/** Why a pool does not allocate an address outside its `ips`. */
 export const NOT_IN_RANGES = "spec.ips does not have it";
 
 interface AddressPlace {
@@ -22,13 +22,13 @@ interface AddressPlace {
   readonly subnet: string;
   /** Why the pool never allocates the address: a clause. Default: it may. */
   readonly excluded?: string;
-  /** The ReservedIP that has it, for whom, and why the pool gives it to no owner either. */
+  /** The ReservedIP that has it, its pod, and why the pool gives it to no owner either. */
   readonly reserved?: { readonly name: string; readonly owner?: string; readonly excluded?: string };
   /** The block of a pool that leases its addresses: `10.6.0.16/28 of AddressRange "lan", Active`. */
   readonly block?: string;
 }
 
-/** Returns a place for each pool whose subnet has the address, in the order given. `pools` are all that there are. */
+/** Returns a place for each pool whose subnet has the address, in the order given. `pools`: all existing pools. */
 export function locateAddress(
   ip: Ip,
   pools: Iterable<IpPool>,
@@ -52,7 +52,7 @@ export function locateAddress(
   });
 }
 
-/** Returns the pool that gives what is reserved, or why none gives it to its owner: a clause. */
+/** Returns the pool that gives a reservation's address, or why no pool gives it to its owner: a clause. */
 export function placeReservation(
   { name, spec: { addressSpace, ranges, owner } }: ReservedIp,
   pools: Iterable<IpPool>,
@@ -74,8 +74,8 @@ function blockOf(ip: Ip, { source }: IpPool): string | undefined {
 }
 
 /**
- * Returns the addresses of the pool's ranges that routers and other machines have, with the reasons, ascending.
- * `routers`: those of all siblings.
+ * Returns the addresses in the pool's ranges that routers and other machines have, with reasons, ascending. `routers`:
+ * those of all siblings.
  */
 export function findExceptions(pool: IpPool, routers: readonly Ip[], around: PoolSurroundings): readonly OccupiedIp[] {
   const named = routers.map((ip) => ({ ip, why: "" }));
@@ -84,7 +84,7 @@ export function findExceptions(pool: IpPool, routers: readonly Ip[], around: Poo
   return inRanges.map(({ ip, why }) => ({ ip, why: findExclusion(ip, pool, around) ?? why }));
 }
 
-/** Other objects that bear on the addresses that a pool allocates. */
+/** Other objects that affect the addresses of a pool. */
 export interface PoolSurroundings {
   readonly reserved: readonly ReservedIp[];
   readonly occupied: OccupiedIps;
@@ -93,8 +93,8 @@ export interface PoolSurroundings {
 }
 
 /**
- * Returns why the pool never allocates the address, a clause; undefined if it may. The same addresses are masked as
- * by ip-pool-shape.ts. `isBrief`: without the name of a reservation's owner.
+ * Returns why the pool never allocates the address, a clause; undefined if it may. ip-pool-shape.ts masks the same
+ * addresses. `isBrief`: without the name of a reservation's owner.
  */
 export function findExclusion(
   ip: Ip,
@@ -133,7 +133,7 @@ export function findExclusion(
   return `no block that the pool has leased has it${source.problem === "" ? "" : `: ${source.problem}`}`;
 }
 
-/** As findExclusion, for the owner of the address: if a ReservedIP has one, no ReservedIP excludes it. */
+/** As findExclusion, for the owner of the address: no ReservedIP with an owner excludes it. */
 export function findOwnExclusion(ip: Ip, pool: IpPool, around: PoolSurroundings): string | undefined {
   const isOwned = findReserved(around.reserved, { space: pool.spec.addressSpace, ip })?.spec.owner !== undefined;
   return findExclusion(ip, pool, isOwned ? { ...around, reserved: [] } : around);

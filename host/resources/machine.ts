@@ -1,10 +1,10 @@
 /**
- * Which machine it is that has a node's name. The name and the Node object's UID change owners and the machine
+ * Identifies the machine behind a node's name. The name and the Node object's UID change owners and the machine
  * (docs/decisions/0053); `systemUUID` with `machineID`, as the kubelet reports them, do not.
  */
 import { hash } from "node:crypto";
 
-/** `status.nodeInfo` of a Node, or the same of the host; "" where the machine has none. */
+/** `status.nodeInfo` of a Node, or the host's own; "" where the machine has none. */
 interface MachineNames {
   readonly systemUuid: string;
   readonly machineId: string;
@@ -18,14 +18,14 @@ export function machineOf({ systemUuid, machineId }: MachineNames): string | und
 }
 
 /**
- * Returns whether what names this machine, or none, is of `machine`. Older writers name none; an unknown machine
- * (undefined) is none of those that are named.
+ * Returns whether `named` names `machine` or no machine. Older writers name none; an unknown machine (undefined) equals
+ * no named one.
  */
 export function isOfMachine(named: { readonly machine?: string | undefined }, machine: string | undefined): boolean {
   return named.machine === undefined || named.machine === machine;
 }
 
-/** Returns whether both are named, and are two. */
+/** Returns whether both are named, and differ. */
 export function areTwoMachines(
   one: { readonly machine?: string | undefined } | undefined,
   other: { readonly machine?: string | undefined } | undefined,

@@ -1,4 +1,3 @@
-/** Decodes manifests, YAML or JSON, to resources of any kind. */
 import * as z from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { parseYaml } from "../config/yaml.ts";
@@ -40,7 +39,7 @@ function isKind(text: string): text is Kind {
   return Object.hasOwn(KINDS, text);
 }
 
-/** Returns `IPPool "blue"`, or the kind alone if the object has no name. */
+/** Returns `IPPool "blue"`, or the kind alone for an object without a name. */
 function describeObject(kind: string, value: unknown): string {
   const name = z.object({ metadata: z.object({ name: z.string() }) }).safeParse(value).data?.metadata.name;
   return name === undefined ? kind : `${kind} ${describeValue(name)}`;
@@ -100,8 +99,7 @@ function decodeObjects(value: unknown, source: string, tolerates: Tolerates): Re
 
 /**
  * Decodes all resources of a text of one or more documents. Throws ConfigError with the line of the first invalid
- * field; `tolerates`: which faults of addresses are none, because the object had them before they were refused.
- * Default: none.
+ * field. `tolerates` accepts faults of addresses that an object had before they were refused; by default none.
  */
 export function decodeManifests(text: string, source: string, tolerates = NONE): Resource[] {
   return parseYaml(text, source).flatMap((document) =>

@@ -1,9 +1,8 @@
 /**
- * Which pods count as one member of a workload (retention in docs/develop/allocation.md). Without the schema of the
- * kind IPAllocation, which the registry's thread has no use for.
+ * Tells which pods are one member of a workload (retention in docs/develop/allocation.md). Imports no schema of the
+ * kind IPAllocation: the registry's thread has no use for it.
  */
 
-/** An owner of retained addresses: it outlives its pods (retention in docs/develop/allocation.md). */
 export interface Workload {
   /**
    * `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`, or {@link listedKind listed}; `Node` or
@@ -11,7 +10,7 @@ export interface Workload {
    */
   readonly kind: string;
   /**
-   * Namespace of the workload and its pods. "" of a Node, and in a Kept object of an older agent: such a workload has
+   * Namespace of the workload and its pods. "" for a Node, and in a Kept object of an older agent: such a workload has
    * no member.
    */
   readonly namespace: string;
@@ -19,10 +18,7 @@ export interface Workload {
   readonly uid: string;
   /** Identifies one of the workload's pods: the pod's name, which includes the ordinal, or the machine's name. */
   readonly member: string;
-  /**
-   * The member's NIC for which the address is retained. Undefined if any NIC may have it, and in objects of older
-   * agents.
-   */
+  /** The member's NIC for which the address is retained. Undefined for any NIC, and in objects of older agents. */
   readonly ifName?: string | undefined;
 }
 
@@ -31,7 +27,7 @@ export function describeWorkload({ kind, namespace, name }: Pick<Workload, "kind
   return `${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`;
 }
 
-/** The same with the member, if that is not all of it: `StatefulSet shop/web, member web-0`. */
+/** As describeWorkload, with the member if it differs: `StatefulSet shop/web, member web-0`. */
 export function describeMember(workload: Pick<Workload, "kind" | "namespace" | "name" | "member">): string {
   const { name, member } = workload;
   return `${describeWorkload(workload)}${member === name ? "" : `, member ${member}`}`;
@@ -52,7 +48,7 @@ export function isListedKind(kind: string): boolean {
   return kind.includes(".");
 }
 
-/** Whether the members of an owner of the kind are its pods, each by its own name. */
+/** Whether members of an owner of the kind are its pods, by their names. */
 export function hasNamedPods(kind: string): boolean {
   return kind === "StatefulSet" || isListedKind(kind);
 }
@@ -76,8 +72,8 @@ export function isSameMember(one: Member | undefined, other: Member | undefined)
 }
 
 /**
- * Returns whether `now` is the same member of a workload that was created again, with another UID. Only the pod that
- * has the address proves that both are one to it.
+ * Returns whether `now` is the same member of a workload that was recreated, with another UID. Only the pod that has
+ * the address proves that it is.
  */
 export function isRecreated(before: Workload | undefined, now: Workload | undefined): boolean {
   if (before === undefined || now === undefined || before.namespace === "") return false;

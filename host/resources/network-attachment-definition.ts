@@ -1,6 +1,6 @@
 /**
  * The fields of a NetworkAttachmentDefinition (k8s.cni.cncf.io/v1) that Berth reads. config/network-definition.ts
- * decodes the configuration in it.
+ * decodes its configuration.
  */
 import * as z from "zod";
 import { MAX_NETWORK_CONFIG_BYTES } from "../cni/net-conf.ts";
@@ -9,12 +9,12 @@ import { metadata } from "./fields/metadata.ts";
 
 interface NetworkAttachmentDefinition {
   readonly kind: "NetworkAttachmentDefinition";
-  /** `default` if the object has none. */
+  /** Default: `default`. */
   readonly namespace: string;
   readonly name: string;
-  /** JSON text of a CNI configuration; "" if a file on the node has it, under the definition's name. */
+  /** JSON text of a CNI configuration; "" if it is in a file on the node, under the definition's name. */
   readonly config: string;
-  /** Length of a configuration that is too large; `config` is "" then. */
+  /** Length of a configuration that is too large; then `config` is "". */
   readonly oversizeBytes?: number | undefined;
 }
 

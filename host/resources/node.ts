@@ -24,9 +24,9 @@ export interface Node {
   readonly ready: "True" | "False" | "Unknown";
   /** The node's pod CIDRs, as written; empty if the cluster does not assign any. */
   readonly podCidrs: readonly string[];
-  /** Addresses from `status.addresses`, as written: also host names. */
+  /** Addresses and host names from `status.addresses`, as written. */
   readonly addresses: readonly string[];
-  /** {@link machineOf} what its kubelet has reported; undefined if it has reported nothing. */
+  /** {@link machineOf} its kubelet's report; undefined without a report. */
   readonly machine: string | undefined;
   /** Boot ID of the kernel as of that report, "" if unknown. */
   readonly bootId: string;

@@ -1,4 +1,4 @@
-/** Addresses that machines other than pods have. No pool hands them out, whatever its address space. */
+/** Addresses of machines other than pods. No pool of any address space hands them out. */
 import { countLeading } from "../lib/search.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
@@ -13,7 +13,7 @@ export class OccupiedIps {
   /** Ascending. */
   readonly #all: readonly OccupiedIp[];
 
-  /** The first of several entries with one address counts. */
+  /** Of several entries with one address the first counts. */
   constructor(entries: readonly OccupiedIp[]) {
     const sorted = entries.toSorted((a, b) => compareIp(a.ip, b.ip));
     this.#all = sorted.filter(({ ip }, index) => {
@@ -33,7 +33,7 @@ export class OccupiedIps {
     return this.within({ first: ip, last: ip })[0];
   }
 
-  /** Returns the addresses that only one of both has. */
+  /** Returns the addresses in exactly one of both. */
   differenceTo(other: OccupiedIps): Ip[] {
     const missingIn = (those: OccupiedIps, these: OccupiedIps): Ip[] =>
       these.#all.flatMap(({ ip }) => (those.find(ip) === undefined ? [ip] : []));

@@ -15,13 +15,13 @@ import { isDeleting, isServed, metadata, type OwnerReference } from "./fields/me
 /** Annotation of a mirror pod that identifies its static pod (static-pods in docs/develop/allocation.md). */
 export const CONFIG_HASH = "kubernetes.io/config.hash";
 
-/** Annotation that the kubelet sets on the mirror of a static pod; same value. */
+/** Annotation that the kubelet sets on the mirror of a static pod, with the value of {@link CONFIG_HASH}. */
 export const CONFIG_MIRROR = "kubernetes.io/config.mirror";
 
-/** Label of the pods in which virtual machines run. */
+/** Label of pods that run virtual machines. */
 export const LAUNCHER_LABEL = "kubevirt.io";
 
-/** Label of those to which a virtual machine migrates; its value is the migration's UID. */
+/** Label of pods to which a virtual machine migrates; its value is the migration's UID. */
 export const MIGRATION_LABEL = "kubevirt.io/migrationJobUID";
 
 /** Annotations that Berth reads besides its own. */
@@ -32,7 +32,7 @@ const MAX_IDENTITY_LENGTH = 64;
 
 export interface Pod {
   readonly kind: "Pod";
-  /** `default` if the manifest has none. */
+  /** Default: `default`. */
   readonly namespace: string;
   readonly name: string;
   readonly uid?: string | undefined;
@@ -42,11 +42,9 @@ export interface Pod {
   /** Names of annotations of other IPAMs; absent: none. */
   readonly foreignAnnotations?: readonly string[];
   readonly nodeName?: string | undefined;
-  /** Whether it has a deletionTimestamp. */
   readonly deleting: boolean;
-  /** `status.phase`. */
   readonly phase?: string | undefined;
-  /** `status.reason`, such as `Evicted`. */
+  /** Such as `Evicted`. */
   readonly reason?: string | undefined;
   /** Only the controller, if there is one. */
   readonly ownerReferences: readonly OwnerReference[];
@@ -55,7 +53,7 @@ export interface Pod {
   readonly hasSandbox: boolean;
   /** Whether the phase is Succeeded or Failed, which are final under any restart policy. */
   readonly isFinished: boolean;
-  /** Only what tells whose the pod is: its ADD reads the pod itself. Absent: no. */
+  /** The pod has only the fields that identify its owner: its ADD reads the pod itself. Absent: no. */
   readonly isReduced?: true;
 }
 
@@ -106,8 +104,8 @@ export function readAnnotations(annotations: Readonly<Record<string, string>>): 
 }
 
 /**
- * Returns the pod without what only its ADD reads: its identity, its controller, marks of a machine or static pod, and
- * of what is retained.
+ * Returns the pod without the fields that only its ADD reads, with its identity, its controller, and marks of a
+ * machine, a static pod and retention.
  */
 export function reducePod({ foreignAnnotations: _, ...pod }: Pod): Pod {
   const labels = keepShort(pod.labels, [LAUNCHER_LABEL, MIGRATION_LABEL]);

@@ -1,7 +1,7 @@
 /**
  * The source of a pool that leases its addresses: blocks of an AddressRange of the hub (docs/decisions/0055), or of a
- * prefix of the IPAM of record (0056). The pool's specification names it; the controller writes the blocks into the
- * status, and agents give addresses of them.
+ * prefix of the IPAM of record (0056). The pool's specification names it, the controller writes the blocks into the
+ * status, and agents give their addresses.
  */
 import * as z from "zod";
 import { objectName } from "../config/fields/names.ts";
@@ -23,8 +23,8 @@ const blockText = z.string().max(43);
 export const uuidText = z.string().max(36);
 
 /**
- * Time for which a cluster may be off before it waits for the hub's word on its blocks: milliseconds. Whoever declares
- * a cluster gone has asked its addresses for ten minutes; the clocks of its machines may differ by two. @limit
+ * Time for which a cluster may be off before it waits for the hub to confirm its blocks: milliseconds. Before a cluster
+ * is declared gone, its addresses are probed for ten minutes; the clocks of its machines may differ by two. @limit
  */
 export const UNHEARD_MS = 480_000;
 
@@ -62,55 +62,52 @@ export type SourceReason = (typeof SOURCE_REASONS)[number];
 
 const blockState = z.enum(["Resting", "New", "Active", "Draining", "Returning", "Disputed"]);
 
-/** Addresses are given of blocks that are New, Active or Draining. */
+/** Addresses are given from blocks that are New, Active or Draining. */
 export type BlockState = z.output<typeof blockState>;
 
 /** In the order of a block's life. */
 export const BLOCK_STATES: readonly BlockState[] = blockState.options;
 
-/** States in which addresses of a block are given. */
+/** States of a block whose addresses are given. */
 export const SERVING: readonly BlockState[] = ["New", "Active", "Draining"];
 
 interface SourceBlock {
-  /** As the hub names it: `10.6.0.16/28`. */
+  /** In the hub's form: `10.6.0.16/28`. */
   readonly block: string;
   readonly range: Range;
   readonly state: BlockState;
 }
 
-/** The blocks of another member of the range. */
 export interface OtherMember {
   readonly member: string;
-  /** Number of its blocks. */
   readonly blocks: number;
-  /** Their addresses. */
   readonly ranges: readonly Range[];
 }
 
-/** What the controller has heard of the range, for people. No address is given or refused because of it. */
+/** The controller's knowledge of the range, for people. No address is given or refused because of it. */
 export interface SourceReport {
   /** A {@link SourceReason}; a newer controller may have further ones. "" if nothing is in the way. */
   readonly reason: string;
   /** When the hub answered last, RFC 3339; "" while it answers. */
   readonly heard: string;
-  /** This cluster's name in the range; "" if it is not known. */
+  /** This cluster's name in the range; "" if unknown. */
   readonly member: string;
-  /** Most blocks that it may have. */
+  /** Most blocks of this cluster. */
   readonly share: number | undefined;
   readonly others: readonly OtherMember[];
 }
 
 export const NO_REPORT: SourceReport = { reason: "", heard: "", member: "", share: undefined, others: [] };
 
-/** What a pool's specification says of its source. */
+/** The source in a pool's specification. */
 export interface SourceSpec {
   /** Name of the AddressRange, or the text of the prefix. */
   readonly range: string;
-  /** The prefix of which blocks are taken, and their length; undefined for an AddressRange. */
+  /** The prefix from which blocks are taken, and their length; undefined for an AddressRange. */
   readonly prefix?: { readonly prefix: Prefix; readonly blockSize: number } | undefined;
 }
 
-/** Returns whether it is a prefix: no name of an AddressRange has a slash. */
+/** Returns whether the source is a prefix: no name of an AddressRange has a slash. */
 export function isPrefix({ range }: Pick<SourceSpec, "range">): boolean {
   return range.includes("/");
 }
@@ -129,14 +126,14 @@ export interface PoolSource extends SourceSpec {
   /** The registry's epoch (docs/decisions/0052) in which the hub confirmed the blocks; "" before the first time. */
   readonly epoch: string;
   /**
-   * Until when the blocks were the cluster's without a doubt, RFC 3339: the hub has confirmed them, or a controller has
-   * been there all the time since it did; "" before the first time.
+   * Time until which the blocks were certainly the cluster's, RFC 3339: the hub confirmed them then, or a controller
+   * has been in touch since it did; "" before the first time.
    */
   readonly asOf: string;
   readonly blocks: readonly SourceBlock[];
   /** Addresses of the range that no pod of any cluster gets. */
   readonly excluded: readonly Range[];
-  /** Why no further blocks are leased: a sentence without its full stop; "" if nothing is in the way. */
+  /** Why no further blocks are leased: a sentence without its full stop; "" if they are. */
   readonly problem: string;
   /** Absent in the status of an older controller. */
   readonly report?: SourceReport | undefined;
@@ -146,7 +143,7 @@ const ONE_SOURCE = 'one of "range" and "prefix"';
 const WITH_SIZE = 'a length beside "prefix", and nowhere else';
 
 /**
- * Half of a block can be written down, to tell that all of it is in dispute. The server does not list a prefix among
+ * A half of a block may be written, which marks the whole block as disputed. The server does not list a prefix among
  * those within it.
  */
 const SIZES: readonly CelRule[] = [
@@ -299,7 +296,7 @@ export function encodeSourceStatus(status: SourceStatus) {
   return { epoch, asOf: asOf || null, blocks: listed, excluded: few, problem: text, ...encodeReport(report) };
 }
 
-/** Joins them. Of too many the last ones become one: it excludes more, never less. */
+/** Joins ranges. Of too many the last ones become one: it excludes more, never less. */
 function fewRanges(excluded: readonly Range[]): readonly Range[] {
   const [any] = excluded;
   const ranges = any === undefined ? [] : joinRanges(excluded, any.first.family);
@@ -321,7 +318,7 @@ function encodeReport({ reason, heard, member, share, others }: SourceReport) {
   };
 }
 
-/** Returns the other cluster that had the address when the controller wrote down what it knew. */
+/** Returns the other cluster that had the address in the controller's last report. */
 export function otherMemberOf({ report }: PoolSource, ip: Ip): string | undefined {
   return report?.others.find(({ ranges }) => ranges.some((range) => rangeContains(range, ip)))?.member;
 }
@@ -332,7 +329,7 @@ export function rangesOfSource({ blocks }: PoolSource, { ip: { family } }: Prefi
   return withoutSpecial(joinRanges(serving, family));
 }
 
-/** Returns whether the block goes back when no address of it is in use any more. */
+/** Returns whether the block goes back when none of its addresses is in use any more. */
 export function isLeaving({ state }: { readonly state: string }): boolean {
   return state === "Draining" || state === "Returning";
 }
@@ -343,17 +340,19 @@ export function countBlockStates({ blocks }: PoolSource): string {
   return counts.join(", ") || "none";
 }
 
-/** What an agent knows of the registry, by which it judges blocks. */
+/** An agent's knowledge of the registry, by which it checks blocks. */
 export interface SeenRegistry {
-  /** Its epoch now. */
   readonly epoch: string | undefined;
-  /** Since when the agent has heard of it, with no gap of {@link UNHEARD_MS}, by the wall clock: milliseconds. */
+  /**
+   * Time since which the agent has been in touch with it, without a gap of {@link UNHEARD_MS}, by the wall clock:
+   * milliseconds.
+   */
   readonly sinceMs: number;
 }
 
 /**
- * Returns until when no address of the blocks is given, a clause; undefined if they are the cluster's without a doubt:
- * the hub has confirmed them for this registry, and the cluster was not off since for so long that it may have been
+ * Returns until when no address of the blocks is given, a clause. Undefined if they are certainly the cluster's: the
+ * hub has confirmed them for this registry, and the cluster was not off since for so long that it may have been
  * declared gone.
  */
 export function findDoubt(source: PoolSource, seen: SeenRegistry): string | undefined {

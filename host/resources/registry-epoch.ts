@@ -1,6 +1,6 @@
 /**
- * The epoch of the registry (docs/decisions/0052): one ConfigMap says which it is and whether it is settled, and an
- * annotation of each Node up to which its agent has written what its pods have.
+ * The epoch of the registry (docs/decisions/0052): one ConfigMap has the epoch and whether it is settled, and an
+ * annotation of each Node the epoch for which its agent has written its pods' addresses.
  */
 
 import * as z from "zod";
@@ -14,13 +14,13 @@ import { decodeSettings } from "./vendor-conf-map.ts";
 /** Name of the ConfigMap, in the namespace of `vendor-conf`. Only people delete it. */
 export const EPOCH_MAP = "berth-registry";
 
-/** Annotation of a Node: `EPOCH`, or `EPOCH.written` while its agent waits for what another node still has to write. */
+/** Annotation of a Node: `EPOCH`, or `EPOCH.written` while its agent waits for another node to write. */
 export const EPOCH_ANNOTATION = "ipam.vendor.io/registry-epoch";
 
-/** Whom an epoch without definitions waits for. */
+/** The object for which an epoch without definitions waits. */
 export const KINDS_AWAY = "the kinds IPAllocation and ReservedIP, of which one is away";
 
-/** Why an epoch began: there was none, the kind of allocations is another one, or the API server went back in time. */
+/** Why an epoch began: there was none, the kind of allocations was replaced, or the API server went back in time. */
 export type EpochCause = "first" | "kind" | "history";
 
 export interface EpochRecord {
@@ -32,21 +32,21 @@ export interface EpochRecord {
   /** The last epoch for which all agents have written. */
   readonly settled: string;
   readonly cause: EpochCause;
-  /** UIDs of the definitions of allocations and reserved addresses; "" while one of them is away. */
+  /** UIDs of the definitions of allocations and reserved addresses; "" while one of them is absent. */
   readonly definition: string;
   /** Names of nodes that have not written yet, for people: `n1, n2 and 40 more`. */
   readonly waitsFor: string;
-  /** The epoch, while first claims are still probed in it though it is settled. */
+  /** The epoch, while first claims are still probed in it although it is settled. */
   readonly probed: string;
-  /** What the leading controller has written in turn, each without a second, the last one at the end. */
+  /** Unique values that the leading controllers have appended, the newest last. */
   readonly beats: readonly string[];
-  /** What `vendor-conf` said last, as text; "" if nothing is known. */
+  /** The last content of `vendor-conf`, as text; "" if unknown. */
   readonly settings: string;
   readonly conf: VendorConf | undefined;
 }
 
 const text = z.string().catch("");
-/** A longer text could not be written into the annotation of each Node, and would keep the epoch open for ever. */
+/** A longer text would not fit into the annotation of each Node, and would keep the epoch open for ever. */
 const short = z.string().max(2_048).catch("");
 
 /** The part that agents write, too. */
@@ -59,7 +59,7 @@ const epochSchema = z.object({
   probed: short,
 });
 
-/** Whoever may write the object can only cause a new epoch: what cannot be read counts as absent. */
+/** A writer of the object can only cause a new epoch: unreadable fields count as absent. */
 const recordSchema = z.object({
   metadata,
   data: z.preprocess((data) => data ?? {}, epochSchema.extend({ beats: text, settings: text })),
@@ -80,16 +80,16 @@ export function encodeEpoch(record: z.output<typeof epochSchema>) {
   return epochSchema.parse(record);
 }
 
-/** Most that the ConfigMap has: an agent that was away for longer looks for its newest record instead. */
+/** Most beats in the ConfigMap: an agent that was away for longer looks for its newest record instead. */
 export const MAX_BEATS = 16;
 
-/** Whether `now` has one of those that are known, and lacks a later one: its history is another one, or it is late. */
+/** Whether `now` has a known beat, and lacks a later one: its history is another one, or it is late. */
 export function isWithoutBeats(known: readonly string[], now: readonly string[]): boolean {
   const last = known.at(-1);
   return last !== undefined && !now.includes(last) && known.some((beat) => now.includes(beat));
 }
 
-/** Ends the mark of a node that has written, and waits. */
+/** Ends the mark of a node that has written and waits. */
 export const WRITTEN = ".written";
 
 /** Returns the annotation's value. */
@@ -97,7 +97,7 @@ export function formatMark(epoch: string, isSettled: boolean): string {
   return isSettled ? epoch : `${epoch}${WRITTEN}`;
 }
 
-/** Returns how far the node's agent is with the epoch. "unknown": no agent of this node has ever marked one. */
+/** Returns the state of the node's agent in the epoch. "unknown": no agent of this node has ever marked one. */
 export function markOf(
   { annotations }: Pick<Node, "annotations">,
   epoch: string,

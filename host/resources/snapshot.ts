@@ -11,7 +11,7 @@ import { hasEnded, type ReservedIp } from "./reserved-ip.ts";
 export interface Snapshot {
   /** Usable pools, by name. In a cluster the map changes with the next snapshot. */
   readonly pools: PoolsByName;
-  /** Why the other pools are not usable, by name: `is refused: …`. */
+  /** Why the other pools are unusable, by name: `is refused: …`. */
   readonly refused: ReadonlyMap<string, string>;
   readonly reserved: readonly ReservedIp[];
   /** ReservedIPs whose time is over, as far as they are known. */
@@ -26,15 +26,14 @@ export interface Snapshot {
   readonly problems: readonly string[];
 }
 
-/** The resources of one file, in its order. */
 interface ResourceSource {
   readonly source: string;
   readonly resources: readonly Resource[];
 }
 
 /**
- * Merges the files in the order given. The first of two resources with the same kind and name is used; the second is
- * a problem. `nowMs`: by the wall clock; default: before the end of any ReservedIP.
+ * Merges the files in the order given. The first of two resources with the same kind and name is used; the second is a
+ * problem. `nowMs`: by the wall clock; by default no ReservedIP has ended.
  */
 export function assembleSnapshot(sources: readonly ResourceSource[], nowMs = 0): Snapshot {
   const problems: string[] = [];

@@ -26,7 +26,7 @@ export const condition = z.object({
 /** A condition in the API server (meta/v1 Condition). */
 export type Condition = Readonly<z.output<typeof condition>>;
 
-/** What Argo CD, Flux and `kubectl wait` read. */
+/** The fields for Argo CD, Flux and `kubectl wait`. */
 const health = {
   observedGeneration: z
     .int32()

@@ -50,18 +50,14 @@ export const subnetSchema = berthObject(
     }),
 );
 
-/** A namespace that asks for a Subnet. */
 interface AskingNamespace {
   readonly name: string;
   readonly labels: Labels;
-  /** The only one that may use Subnets without a rule; undefined: all may. */
+  /** The only namespace that may use Subnets without a rule; undefined: all may. */
   readonly closedTo: string | undefined;
 }
 
-/**
- * Returns why workloads of a namespace may not use the Subnet; undefined if they may. The text names no other
- * namespace.
- */
+/** Returns why workloads of a namespace may not use the Subnet; undefined if they may. Names no other namespace. */
 export function refuseNamespace(spec: SubnetSpec, { name, labels, closedTo }: AskingNamespace): string | undefined {
   if (spec.namespaceName.length > 0)
     return spec.namespaceName.includes(name) ? undefined : "is for other namespaces (spec.namespaceName)";
@@ -79,9 +75,8 @@ export function decodeSubnet(value: unknown, source: string): Subnet {
   return { kind, name: metadata.name, labels: metadata.labels, deleting: isDeleting(metadata), spec };
 }
 
-/** One pool in a Subnet's status: the addresses that are reserved for it. */
+/** One pool in a Subnet's status: the addresses reserved for it. */
 interface Assignment {
-  /** The pool's name. */
   readonly name: string;
   readonly ips: readonly Range[];
   /** `Deployment shop/web` */

@@ -26,8 +26,8 @@ const configMapSchema = z.strictObject({
 });
 
 /**
- * Decodes the ConfigMap and the settings in it; what is emptied does not replace what was known `before` (rule
- * known-stays). Throws ConfigError, also for a ConfigMap with another name.
+ * Decodes the ConfigMap and its settings; an emptied one does not replace those known `before` (rule known-stays).
+ * Throws ConfigError, also for a ConfigMap with another name.
  */
 export function decodeVendorConfMap(value: unknown, source: string, before?: VendorConfMap): VendorConfMap {
   const { metadata, data } = decodeConfig(configMapSchema, value, source);
@@ -42,7 +42,7 @@ export function decodeVendorConfMap(value: unknown, source: string, before?: Ven
   return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf, text };
 }
 
-/** Returns the settings in force; `kept`: what the controller has kept of them. */
+/** Returns the settings in force; `kept`: those that the controller has kept. */
 export function settingsInForce(map: VendorConfMap | undefined, kept: VendorConf | undefined): VendorConf {
   return map === undefined || map.text.trim() === "" ? (kept ?? map?.conf ?? DEFAULT_VENDOR_CONF) : map.conf;
 }

@@ -46,9 +46,9 @@ export interface AddressSpec {
   readonly gateway?: Ip | undefined;
   readonly routes: readonly AddressRoute[];
   readonly addressSpace: string;
-  /** Routers inside the subnet that the pool does not name any more, and pods still route by. Default: none. */
+  /** Former routers of the pool inside the subnet that pods still route by. Default: none. */
   readonly formerRouters?: readonly Ip[];
-  /** Values that Berth up to 0.4 accepted, and that new objects cannot have. Default: none. */
+  /** Values that Berth up to 0.4 accepted and refuses in new objects. Default: none. */
   readonly faults?: readonly Mismatch[];
 }
 
@@ -81,7 +81,7 @@ const NETWORK_RULE: CelRule = {
   message: OUTSIDE_SPECIAL,
 };
 
-/** Of a new network. */
+/** Rules of a new network. */
 export const SUBNET_RULES: readonly CelRule[] = [...EXACT_PREFIX_RULES, NETWORK_RULE];
 
 const ROUTER_RULE: CelRule = {
@@ -99,7 +99,7 @@ const RANGE_RULES: readonly CelRule[] = [
 ];
 
 /**
- * A rule of its own, so that ranges that were stored before it stay valid while they are unchanged (CRD validation
+ * A separate rule, so that stored ranges from before it stay valid while they are unchanged (CRD validation
  * ratcheting).
  */
 const USUAL_RANGE_RULE: CelRule = {
@@ -108,8 +108,8 @@ const USUAL_RANGE_RULE: CelRule = {
 };
 
 /**
- * Takes `a`, `a-b`, and `a/n`: agents and controllers read networks one release before the API server takes them, so
- * that no older one meets them.
+ * Takes `a`, `a-b`, and `a/n`: agents and controllers accept networks one release before the API server does, so that
+ * no older one meets them.
  */
 function parseRange(text: string): Range | string {
   const prefix = parsePrefix(text);
@@ -154,7 +154,7 @@ export const addressSpace = parsedText(
 
 const router = address.meta({ title: "address", ...cel(ADDRESS_RULE, ROUTER_RULE) });
 
-/** A route of a pool. The destination must be canonical, because two routes must not have the same one. */
+/** A route of a pool. The destination must be canonical: two routes must not have the same one. */
 const route = z
   .strictObject({
     dst: exactPrefix.meta({ description: "Destination network in canonical CIDR form." }),
@@ -215,7 +215,6 @@ export const addressKeys = {
   }),
 };
 
-/** The keys as decoded, before the rules between them. */
 type AddressKeys = z.output<z.ZodObject<typeof addressKeys>>;
 
 /** A broken rule: the place inside the spec, and the wanted value. */
@@ -266,8 +265,8 @@ function findingsOf(keys: AddressKeys): Finding[] {
 }
 
 /**
- * Returns what earlier releases accepted although no pod can use it. Stored objects with such values are served as
- * far as possible and reported; new ones are refused.
+ * Returns values that earlier releases accepted although no pod can use them. Stored objects with such values are
+ * served as far as possible and reported; new ones are refused.
  */
 function faultsOf(keys: AddressKeys): Mismatch[] {
   const { subnet, ips = [] } = keys;
@@ -291,7 +290,7 @@ function faultsOf(keys: AddressKeys): Mismatch[] {
 
 const noEdge = (subnet: string) => `another address than the first and the last one of ${subnet}`;
 
-/** Returns what is wrong with the addresses of a stored object: a clause; undefined if nothing is. */
+/** Returns the faults of a stored object's addresses as a clause; undefined if there are none. */
 export function describeFaults({ faults = [] }: AddressSpec): string | undefined {
   const [first, ...rest] = faults;
   return first && formatMismatches([first, ...rest]);
@@ -329,8 +328,8 @@ function isNoEdge(ip: string): string {
 }
 
 /**
- * The keys are compared with their old values, so that objects that were stored before the rule can be changed in
- * other fields. The server takes the cost of comparing two optional values for unlimited.
+ * Compares keys with their old values, so that stored objects from before the rule can be changed in other fields. The
+ * server takes the cost of comparing two optional values for unlimited.
  */
 function edgeRule(key: string, none: string, rule: string, found?: string): CelRule {
   const isUnchanged = `(oldSelf.?${key}.orValue(${none}) == self.${key} && oldSelf.?subnet.orValue('') == self.subnet)`;
@@ -366,13 +365,11 @@ function insideRule(key: string, rule: string, found?: string): CelRule {
   };
 }
 
-/** Checks the rules between the keys; for zod's `.check`. */
 export function checkAddresses({ value, issues }: z.core.ParsePayload<AddressKeys>): void {
   for (const { path, wanted } of findingsOf(value))
     issues.push({ code: "custom", path, message: wanted, input: value });
 }
 
-/** Converts the decoded keys to an AddressSpec. */
 export function addressSpecOf(keys: AddressKeys): AddressSpec {
   const { subnet, ips = [rangeOfPrefix(subnet)], excludeIPs: excluded, gateway, routes, addressSpace } = keys;
   const faults = faultsOf(keys);

@@ -1,5 +1,5 @@
 /**
- * The metadata that Berth reads of Kubernetes objects, and the outer schema of its own kinds. Unknown metadata is
+ * The metadata of Kubernetes objects that Berth reads, and the outer schema of its own kinds. Unknown metadata is
  * accepted; likely misspellings are not.
  */
 import * as z from "zod";
@@ -52,8 +52,7 @@ export const metadata = metadataKeys.transform((metadata, context) => {
 });
 
 /**
- * Returns whether the object is from an API server, which has checked its keys: one that looks like a misspelling may
- * be a newer key.
+ * Returns whether the object is from an API server, which checked its keys: a likely misspelling may be a newer key.
  */
 export function isServed({ resourceVersion }: { readonly resourceVersion?: string | undefined }): boolean {
   return resourceVersion !== undefined && resourceVersion !== "";

@@ -1,6 +1,4 @@
-/**
- * `spec.generated` of an IPPool: the pool owner and the Subnet that the controller generated it for (docs/subnets.md).
- */
+/** `spec.generated` of an IPPool: its pool owner and its Subnet (docs/subnets.md). */
 
 import * as z from "zod";
 import { namespaceName, objectName } from "../../config/fields/names.ts";
@@ -46,8 +44,8 @@ export type SubnetPoolSpec = Readonly<Omit<z.output<typeof subnetPoolSpec>, "int
 };
 
 /**
- * Returns a unique key. It includes the namespace because users with the right to create pods can write any UID into
- * owner references, but only in their own namespaces.
+ * Returns a unique key. It includes the namespace: users with the right to create pods can write any UID into owner
+ * references, but only in their own namespaces.
  */
 export function poolOwnerKey({ namespace, uid }: Pick<PoolOwner, "namespace" | "uid">): string {
   return `${namespace}/${uid}`;
@@ -58,7 +56,7 @@ export function describePoolOwner({ kind, namespace, name }: Omit<PoolOwner, "ui
   return `${kind} ${namespace}/${name}`;
 }
 
-/** Returns whether both have one kind, namespace and name: a later one may take over the pools of an earlier one. */
+/** Returns whether both have one kind, namespace and name: a later workload may take over an earlier one's pools. */
 export function isSameWorkload(one: PoolOwner, other: PoolOwner): boolean {
   const groupOf = ({ apiVersion }: PoolOwner): string => apiVersion.split("/").slice(0, -1).join();
   return (

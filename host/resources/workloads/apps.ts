@@ -7,7 +7,7 @@ import { counted, observed, podTemplate, surge, wanted, workloadMetadata } from 
 
 const template = { template: podTemplate };
 
-/** Returns a digest of the pod template; it identifies a revision of the pods. */
+/** Returns a digest of the pod template, which identifies a revision of the pods. */
 function digestOf(value: unknown): string {
   const spec = z.object({ spec: z.object({ template: z.unknown() }) }).safeParse(value).data?.spec;
   return hash("sha256", JSON.stringify(spec?.template) ?? "", "base64");
@@ -70,10 +70,7 @@ const daemonSet = z.object({
   ),
 });
 
-/**
- * Decodes a DaemonSet. `desired` is the number of nodes that should have a pod, `maxSurge` a number of pods. Throws
- * ConfigError.
- */
+/** Decodes a DaemonSet. `desired`: nodes that should have a pod; `maxSurge`: a number of pods. Throws ConfigError. */
 export function decodeDaemonSet(value: unknown, source: string) {
   const { metadata, spec, status } = decodeConfig(daemonSet, value, source);
   const { type = "RollingUpdate", rollingUpdate } = spec.updateStrategy ?? {};

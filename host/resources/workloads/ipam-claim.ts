@@ -1,6 +1,6 @@
 /**
- * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Its creator names a network
- * and an interface and may request addresses; the allocator reports the allocated ones in the status.
+ * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Its creator names a network and
+ * an interface and may request addresses; the allocator reports the allocated ones in the status.
  */
 
 import * as z from "zod";
@@ -18,17 +18,14 @@ export interface IpamClaim {
   readonly network: string;
   /** Name of the NIC in the pod; "" if unset. */
   readonly ifName: string;
-  /** `spec.ipRequests` */
   readonly requested: readonly IpRequest[];
-  /** `status.ips` */
   readonly given: readonly IpRequest[];
-  /** `status.ownerPod` */
   readonly ownerPod: string;
-  /** Whether {@link IpamClaim.given} is what Berth's controller wrote, and no other writer's. */
+  /** Whether Berth's controller, and no other writer, wrote {@link IpamClaim.given}. */
   readonly isGivenByBerth: boolean;
 }
 
-/** The field manager of Berth's writes, by which they are told from those of others. */
+/** The field manager of Berth's writes, which distinguishes them from those of others. */
 export const CLAIM_WRITER = "berth-controller";
 
 const text = z.string().max(MAX_ALLOCATION_TEXT);
@@ -44,7 +41,7 @@ const schema = z.object({
   status: z.object({ ips, ownerPod: text.default("") }).nullish(),
 });
 
-/** `metadata.managedFields` (meta/v1 ManagedFieldsEntry), as far as it says who wrote `status.ips`. */
+/** `metadata.managedFields` (meta/v1 ManagedFieldsEntry): the fields that tell the writer of `status.ips`. */
 const writers = z.object({
   metadata: z.object({
     managedFields: z.array(

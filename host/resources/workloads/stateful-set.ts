@@ -1,4 +1,4 @@
-/** The fields of a StatefulSet that say which pods it should have. */
+/** The fields of a StatefulSet that decide which pods it should have. */
 import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { metadata } from "../fields/metadata.ts";

@@ -12,8 +12,8 @@ const KUBEVIRT_GROUP = "kubevirt.io";
 const schema = z.object({ metadata, status: z.object({ phase: z.string().nullish() }).nullish() });
 
 /**
- * Decodes a VirtualMachine or a VirtualMachineInstance. Throws ConfigError. Of an instance `machine` is the
- * VirtualMachine that runs it, if there is one, and one that `isFinished` will not run again.
+ * Decodes a VirtualMachine or a VirtualMachineInstance. Throws ConfigError. In an instance, `machine` is the
+ * VirtualMachine that runs it, if any; an instance that `isFinished` will not run again.
  */
 export function decodeMachine(value: unknown, source: string) {
   const { metadata, status } = decodeConfig(schema, value, source);
