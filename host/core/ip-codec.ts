@@ -2,7 +2,7 @@
  * Addresses and ranges as the bytes of the core's exchange buffer: 4 or 16 bytes, big-endian.
  * Effects: writes to the view it is given.
  */
-import { bitsOf, type Family, type Ip } from "../net/ip.ts";
+import { bitsOf, type Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 
 /** Bytes of an address of the family. */
@@ -24,25 +24,17 @@ export function readAddress(view: DataView, offset: number, family: Family): big
   return (view.getBigUint64(offset) << 64n) | view.getBigUint64(offset + 8);
 }
 
-export function writeIp(view: DataView, offset: number, ip: Ip): void {
-  writeAddress(view, offset, ip.family, ip.value);
-}
-
-export function readIp(view: DataView, offset: number, family: Family): Ip {
-  return { family, value: readAddress(view, offset, family) };
-}
-
 /** Writes pairs (first, last) one after another from the start of the view. */
 export function writeRanges(view: DataView, family: Family, ranges: readonly Range[]): void {
   const width = widthOf(family);
   for (const [index, range] of ranges.entries()) {
-    writeIp(view, 2 * index * width, range.first);
-    writeIp(view, (2 * index + 1) * width, range.last);
+    writeAddress(view, 2 * index * width, family, range.first.value);
+    writeAddress(view, (2 * index + 1) * width, family, range.last.value);
   }
 }
 
 /** Reads a 17-byte address count. */
 export function readSize(view: DataView, offset: number): bigint {
   const high = BigInt(view.getUint8(offset)) << BigInt(bitsOf(6));
-  return high | readIp(view, offset + 1, 6).value;
+  return high | readAddress(view, offset + 1, 6);
 }

@@ -6,7 +6,7 @@
 import type { Family, Ip } from "../net/ip.ts";
 import { CoreError } from "./core-error.ts";
 import { Policy, Status } from "./core-exports.ts";
-import { readIp, writeIp } from "./ip-codec.ts";
+import { readAddress, writeAddress } from "./ip-codec.ts";
 import type { CoreModule } from "./module.ts";
 import { familyOfShape, type PoolCounts, type PoolShape, readCounts, withSets } from "./pool-shape.ts";
 
@@ -43,17 +43,17 @@ export class Pool implements Disposable {
 
   /** Returns whether the address is allocatable: in a range and not masked. */
   contains(ip: Ip): boolean {
-    return this.#pass(ip) && this.#core.check("pool_contains", this.#core.exports.pool_contains(this.#handle)) === 1;
+    return this.#ask("pool_contains", ip) === 1;
   }
 
   /** Returns whether the address is marked used. */
   test(ip: Ip): boolean {
-    return this.#pass(ip) && this.#mark("pool_test", this.#core.exports.pool_test(this.#handle)) === 1;
+    return this.#ask("pool_test", ip) === 1;
   }
 
   /** Returns the first free address at or after ordinal `seed` modulo the window, wrapping once. `seed` is any u32. */
   findFree(seed: number): Ip | undefined {
-    return this.#addressOf(this.#found("pool_find", this.#core.exports.pool_find(this.#handle, seed)));
+    return this.#addressOf("pool_find", this.#core.exports.pool_find(this.#handle, seed));
   }
 
   /** Returns the lowest free address of the window. */
@@ -67,20 +67,18 @@ export class Pool implements Disposable {
    */
   allocate(order: AllocationOrder, seed = 0): Ip | undefined {
     const result = this.#core.exports.pool_allocate(this.#handle, Policy[order], seed);
-    return this.#addressOf(this.#found("pool_allocate", result, order));
+    return this.#addressOf("pool_allocate", result, order);
   }
 
   /** Marks an address used. A masked one can be marked too: check {@link contains} first if that matters. */
   claim(ip: Ip): "claimed" | "taken" | "outside" {
-    if (!this.#pass(ip)) return "outside";
-    const result = this.#mark("pool_claim", this.#core.exports.pool_claim(this.#handle));
+    const result = this.#ask("pool_claim", ip);
     return result === Status.OUTSIDE ? "outside" : result === 1 ? "claimed" : "taken";
   }
 
   /** Marks an address not used. */
   release(ip: Ip): "released" | "free" | "outside" {
-    if (!this.#pass(ip)) return "outside";
-    const result = this.#mark("pool_release", this.#core.exports.pool_release(this.#handle));
+    const result = this.#ask("pool_release", ip);
     return result === Status.OUTSIDE ? "outside" : result === 1 ? "released" : "free";
   }
 
@@ -159,27 +157,20 @@ export class Pool implements Disposable {
     this.drop();
   }
 
-  /** Returns the result; "none" is not a failure. */
-  #found(operation: string, result: number, got?: string): number | undefined {
-    return result === Status.NONE ? undefined : this.#core.check(operation, result, got);
-  }
-
-  #addressOf(ordinal: number | undefined): Ip | undefined {
-    if (ordinal === undefined) return undefined;
+  /** Returns the address of the ordinal that an operation returned; undefined if there was none. */
+  #addressOf(operation: string, result: number, got?: string): Ip | undefined {
+    if (result === Status.NONE) return undefined;
+    const ordinal = this.#core.check(operation, result, got);
     this.#core.reserve(16);
     this.#core.check("pool_address", this.#core.exports.pool_address(this.#handle, ordinal));
-    return readIp(this.#core.reserve(16), 0, this.#family);
+    return { family: this.#family, value: readAddress(this.#core.reserve(16), 0, this.#family) };
   }
 
-  /** Writes the address into the exchange buffer. Returns false if its family is not the pool's. */
-  #pass(ip: Ip): boolean {
-    if (ip.family !== this.#family) return false;
-    writeIp(this.#core.reserve(16), 0, ip);
-    return true;
-  }
-
-  /** Returns the result; "outside" is not a failure. */
-  #mark(operation: string, result: number): number {
+  /** Returns the result of an operation on one address; OUTSIDE also for an address of the other family. */
+  #ask(operation: "pool_claim" | "pool_contains" | "pool_release" | "pool_test", ip: Ip): number {
+    if (ip.family !== this.#family) return Status.OUTSIDE;
+    writeAddress(this.#core.reserve(16), 0, ip.family, ip.value);
+    const result = this.#core.exports[operation](this.#handle);
     return result === Status.OUTSIDE ? result : this.#core.check(operation, result);
   }
 }
