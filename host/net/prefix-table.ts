@@ -1,6 +1,6 @@
 /** Values by prefix, found by search: in canonical form, any of which may contain others. */
-import type { Family, Ip } from "./ip.ts";
-import { firstIp, lastIp, maskPrefix, type Prefix } from "./prefix.ts";
+import { bitsOf, type Family, type Ip } from "./ip.ts";
+import { firstIp, lastIp, type Prefix } from "./prefix.ts";
 
 interface Entry<T> {
   readonly prefix: Prefix;
@@ -10,8 +10,8 @@ interface Entry<T> {
 export class PrefixTable<T> {
   /** By first address; of those that begin at the same one the widest first. */
   readonly #entries: Readonly<Record<Family, Entry<T>[]>> = { 4: [], 6: [] };
-  /** Lengths that a prefix has had. */
-  readonly #lengths: Readonly<Record<Family, Set<number>>> = { 4: new Set(), 6: new Set() };
+  /** Lengths that a prefix has had, ascending. */
+  readonly #lengths: Record<Family, readonly number[]> = { 4: [], 6: [] };
 
   get(prefix: Prefix): T | undefined {
     return this.#at(prefix)?.value;
@@ -21,7 +21,8 @@ export class PrefixTable<T> {
   add(prefix: Prefix, value: T): void {
     const { family } = prefix.ip;
     this.#entries[family].splice(this.#placeOf(prefix), 0, { prefix, value });
-    this.#lengths[family].add(prefix.length);
+    const others = this.#lengths[family].filter((length) => length !== prefix.length);
+    this.#lengths[family] = [...others, prefix.length].sort((a, b) => a - b);
   }
 
   delete(prefix: Prefix): void {
@@ -31,26 +32,29 @@ export class PrefixTable<T> {
 
   /** Returns the values of the prefixes with this address, the widest first. */
   find(ip: Ip): readonly T[] {
-    const found = [...this.#lengths[ip.family]].flatMap((length) => this.#at(maskPrefix({ ip, length })) ?? []);
-    return found.sort((a, b) => a.prefix.length - b.prefix.length).map(({ value }) => value);
+    const found: T[] = [];
+    for (const length of this.#lengths[ip.family]) {
+      const entry = this.#at({ ip: firstIp({ ip, length }), length });
+      if (entry !== undefined) found.push(entry.value);
+    }
+    return found;
   }
 
   /** The values of all prefixes that overlap this one, directly or through others. */
   relativesOf(prefix: Prefix): readonly T[] {
     const root = this.#widestAround(prefix);
-    const entries = this.#entries[prefix.ip.family];
-    const last = lastIp(root).value;
-    const end = firstAfter(entries, ({ ip }) => ip.value <= last);
-    return entries.slice(this.#placeOf(root), end).map(({ value }) => value);
+    const { family } = prefix.ip;
+    const end = this.#placeOf({ ip: lastIp(root), length: bitsOf(family) + 1 });
+    return this.#entries[family].slice(this.#placeOf(root), end).map(({ value }) => value);
   }
 
-  #widestAround(prefix: Prefix): Prefix {
-    const lengths = [...this.#lengths[prefix.ip.family]].filter((length) => length < prefix.length);
-    for (const length of lengths.sort((a, b) => a - b)) {
-      const wider = this.#at({ ip: firstIp({ ip: prefix.ip, length }), length });
+  #widestAround({ ip, length: ownLength }: Prefix): Prefix {
+    for (const length of this.#lengths[ip.family]) {
+      if (length >= ownLength) break;
+      const wider = this.#at({ ip: firstIp({ ip, length }), length });
       if (wider !== undefined) return wider.prefix;
     }
-    return prefix;
+    return { ip, length: ownLength };
   }
 
   #at(prefix: Prefix): Entry<T> | undefined {
@@ -61,22 +65,15 @@ export class PrefixTable<T> {
 
   /** Returns the place of the prefix, or the place where it would be inserted. */
   #placeOf({ ip: { family, value }, length }: Prefix): number {
-    return firstAfter(
-      this.#entries[family],
-      (each) => each.ip.value < value || (each.ip.value === value && each.length < length),
-    );
+    const entries = this.#entries[family];
+    let [low, high] = [0, entries.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const each = entries[middle]?.prefix;
+      if (each === undefined || each.ip.value > value || (each.ip.value === value && each.length >= length))
+        high = middle;
+      else low = middle + 1;
+    }
+    return low;
   }
-}
-
-/** Returns the place of the first entry that is not before; those that are stand in front. */
-function firstAfter<T>(entries: readonly Entry<T>[], isBefore: (prefix: Prefix) => boolean): number {
-  let low = 0;
-  let high = entries.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const entry = entries[middle];
-    if (entry !== undefined && isBefore(entry.prefix)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
