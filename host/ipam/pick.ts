@@ -65,6 +65,10 @@ interface PickOptions {
   readonly randomize?: ((pool: string) => boolean) | undefined;
 }
 
+interface SearchStart extends Pick<PickOptions, "randomize"> {
+  readonly seed: number;
+}
+
 /** An `assigned` address counts as picked for its NIC and family. */
 export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, randomize }: PickOptions): Picked {
   const picked: Proposal[] = [];
@@ -73,10 +77,7 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
       const given = assigned.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
       const found = given ?? pickOne(poolCache, nic, demand, { seed: seedOf(nic.ifName, demand.family), randomize });
       if (found === undefined) {
-        cancelReservations(
-          poolCache,
-          picked.filter((each) => !assigned.includes(each)),
-        );
+        for (const each of picked) if (!assigned.includes(each)) poolCache.cancel(each.space, each.ip);
         return { kind: "short", shortage: { nic, demand, reasons: explainShortage(poolCache, nic, demand) } };
       }
       picked.push(found);
@@ -85,19 +86,10 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
   return { kind: "picked", picked };
 }
 
-export function cancelReservations(poolCache: PoolCache, picked: readonly Proposal[]): void {
-  for (const { space, ip } of picked) poolCache.cancel(space, ip);
-}
-
-function pickOne(
-  poolCache: PoolCache,
-  nic: NicDemand,
-  demand: FamilyDemand,
-  { seed, randomize }: { seed: number; randomize: PickOptions["randomize"] },
-): Proposal | undefined {
-  for (const pool of poolsOf(demand)) {
-    const isSpread = pool.spec.selection === "ascending" && randomize?.(pool.name) === true;
-    const ip = takeFor(poolCache, nic, pool, () => poolCache.take(pool, seed, isSpread));
+function pickOne(poolCache: PoolCache, nic: NicDemand, demand: FamilyDemand, start: SearchStart): Proposal | undefined {
+  for (const { pool, refusal } of demand.candidates) {
+    if (refusal !== undefined) continue;
+    const ip = takeFor(poolCache, nic, pool, start);
     if (ip !== undefined) return proposalOf(pool, { ifName: nic.ifName, ip });
   }
   return undefined;
@@ -107,12 +99,13 @@ function pickOne(
  * Takes the first address that the NIC may have; of a block that is being drained only if there is no other one. Those
  * before it stay free.
  */
-function takeFor(poolCache: PoolCache, nic: NicDemand, pool: IpPool, take: () => Ip | undefined): Ip | undefined {
-  const { addressSpace: space } = pool.spec;
+function takeFor(poolCache: PoolCache, nic: NicDemand, pool: IpPool, { seed, randomize }: SearchStart): Ip | undefined {
+  const { addressSpace: space, selection } = pool.spec;
+  const isSpread = selection === "ascending" && randomize?.(pool.name) === true;
   const passedOver: Ip[] = [];
   let last: Ip | undefined;
-  let ip = take();
-  for (; ip !== undefined; ip = take()) {
+  let ip = poolCache.take(pool, seed, isSpread);
+  for (; ip !== undefined; ip = poolCache.take(pool, seed, isSpread)) {
     const isWithheld = findWithholding(nic, pool, ip) !== undefined;
     if (!isWithheld && (pool.source && poolCache.blockStateOf({ space, ip })) !== "Draining") break;
     if (isWithheld || last !== undefined) passedOver.push(ip);

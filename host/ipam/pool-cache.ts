@@ -351,8 +351,10 @@ export class PoolCache {
    */
   #reserve(space: string, ip: Ip): void {
     const key = addressKey(space, ip);
-    const marked = this.#entriesAround(space, ip).filter(({ bits }) => bits.claim(ip) === "claimed");
-    this.#reservations.set(key, { ip, entries: new Set([...(this.#reservations.get(key)?.entries ?? []), ...marked]) });
+    const reservation: Reservation = this.#reservations.get(key) ?? { ip, entries: new Set() };
+    this.#reservations.set(key, reservation);
+    for (const entry of this.#entriesAround(space, ip))
+      if (entry.bits.claim(ip) === "claimed") reservation.entries.add(entry);
   }
 
   /** Returns the addresses of the pool's ranges that routers and other machines have, and why, ascending. */
@@ -396,12 +398,15 @@ export class PoolCache {
   /** Returns undefined if the pool has gone, or has moved to another subnet. */
   #entryOf(pool: IpPool): PoolEntry | undefined {
     const entry = this.#entries.get(pool.name);
-    return entry !== undefined && areRelated(pool, entry.pool) ? entry : undefined;
+    return entry?.pool === pool || areRelated(pool, entry?.pool) ? entry : undefined;
   }
 
-  #entriesAround(space: string, ip: Ip): readonly PoolEntry[] {
-    const networks = this.#networks.get(space)?.find(ip) ?? [];
-    return networks.flatMap(({ pools }) => [...pools].flatMap(({ name }) => this.#entries.get(name) ?? []));
+  *#entriesAround(space: string, ip: Ip): Iterable<PoolEntry> {
+    for (const { pools } of this.#networks.get(space)?.find(ip) ?? [])
+      for (const { name } of pools) {
+        const entry = this.#entries.get(name);
+        if (entry !== undefined) yield entry;
+      }
   }
 }
 

@@ -3,15 +3,7 @@
  * refreshed first: addresses whose cooldown is over are freed, and the live usage of the pools is read.
  */
 import type { FamilyDemand, NicDemand } from "../../../ipam/model.ts";
-import {
-  cancelReservations,
-  hashText,
-  type Picked,
-  type Proposal,
-  pickAddresses,
-  poolsOf,
-  proposalOf,
-} from "../../../ipam/pick.ts";
+import { hashText, type Picked, type Proposal, pickAddresses, poolsOf, proposalOf } from "../../../ipam/pick.ts";
 import { poolsExhausted } from "../../../ipam/refusal.ts";
 import { maySupply } from "../../../ipam/subnet-capacity.ts";
 import type { ClaimOutcome } from "../../../registry/registry.ts";
@@ -85,7 +77,7 @@ export class FreeAddresses implements AddressSource {
 
   /** Cancels the reservations that have not become allocations. */
   cancel(): void {
-    cancelReservations(this.#search.poolCache, this.#reserved);
+    for (const { space, ip } of this.#reserved) this.#search.poolCache.cancel(space, ip);
     this.#reserved = [];
   }
 
