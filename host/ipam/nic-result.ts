@@ -29,26 +29,21 @@ export interface NicResultOptions {
  * replaces the others of its family.
  */
 export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptions): CniResult {
-  const ordered = [...held].sort((a, b) => a.ip.family - b.ip.family);
-  const ips = ordered.map(({ ip, prefixLength, pool }): ResultIp => {
+  const replaced = new Set(podRoutes.filter(isDefault).map(({ dst }) => dst.ip.family));
+  const isKept = (route: ResultRoute): boolean => !isDefault(route) || !replaced.has(route.dst.ip.family);
+  const ips: ResultIp[] = [];
+  const routes: ResultRoute[] = [];
+  for (const { ip, prefixLength: length, pool } of held.toSorted((a, b) => a.ip.family - b.ip.family)) {
     const gateway = cleanGateway ? undefined : pool?.spec.gateway;
-    return { address: { ip, length: prefixLength }, ...(gateway === undefined ? {} : { gateway }) };
-  });
-  const routes = ordered.flatMap(({ pool }, index): ResultRoute[] => {
-    const gateway = ips[index]?.gateway;
-    const defaultRoute = gateway === undefined ? [] : [{ dst: EVERYWHERE[gateway.family], gw: gateway }];
-    return [...defaultRoute, ...(pool?.spec.routes ?? [])];
-  });
-  return { interfaces: [], ips, routes: [...withoutReplaced(routes, podRoutes), ...podRoutes] };
+    ips.push({ address: { ip, length }, ...(gateway === undefined ? {} : { gateway }) });
+    if (gateway !== undefined && !replaced.has(gateway.family))
+      routes.push({ dst: EVERYWHERE[gateway.family], gw: gateway });
+    routes.push(...(pool?.spec.routes ?? []).filter(isKept));
+  }
+  return { interfaces: [], ips, routes: [...routes, ...podRoutes] };
 }
 
 const isDefault = ({ dst }: ResultRoute): boolean => dst.length === 0;
-
-/** Returns the pools' routes without default routes of a family for which the pod has its own. */
-function withoutReplaced(routes: readonly ResultRoute[], own: readonly AnnotatedRoute[]): readonly ResultRoute[] {
-  const replaced = new Set(own.filter(isDefault).map(({ dst }) => dst.ip.family));
-  return routes.filter((route) => !isDefault(route) || !replaced.has(route.dst.ip.family));
-}
 
 /** A NIC of the pod, with its addresses. */
 export interface Carrier {
