@@ -73,18 +73,14 @@ export class StoreThread implements StoreAccess {
     const answer = Promise.withResolvers<unknown>();
     this.#waiting.set(id, answer);
     this.#worker.postMessage({ id, method, args } satisfies CallMessage);
-    this.#ring();
-    return answer.promise;
-  }
-
-  /** Calls that are sent in one turn share a commit. */
-  #ring(): void {
-    if (this.#isRinging) return;
+    // Calls that are sent in one turn share a commit.
+    if (!this.#isRinging)
+      queueMicrotask(() => {
+        this.#isRinging = false;
+        ring(this.#bell);
+      });
     this.#isRinging = true;
-    queueMicrotask(() => {
-      this.#isRinging = false;
-      ring(this.#bell);
-    });
+    return answer.promise;
   }
 
   async close(): Promise<void> {
