@@ -21,19 +21,6 @@ interface Objection {
   readonly brief?: string;
 }
 
-type Filter = (pool: IpPool, subject: Subject, family: Family) => Objection | undefined;
-
-/** Filters in the order in which they are applied. Name lists take precedence over the matching affinity. */
-const FILTERS: readonly Filter[] = [
-  (pool) => (pool.deleting ? { refusal: "is being deleted" } : undefined),
-  (pool) => (pool.spec.disable ? { refusal: "is disabled (spec.disable)" } : undefined),
-  refuseFamily,
-  refuseNode,
-  refuseNamespace,
-  refusePod,
-  refuseNetwork,
-];
-
 /** Returns why a pool that a rule names may not serve the NIC; undefined if it may. Generated pools cannot be named. */
 export function refusePool(pool: IpPool, subject: Subject, family: Family): Objection | undefined {
   const { generated } = pool.spec;
@@ -43,18 +30,22 @@ export function refusePool(pool: IpPool, subject: Subject, family: Family): Obje
   return isForeign ? { refusal, brief: "is generated for a workload of another namespace" } : { refusal };
 }
 
-/** Like {@link refusePool}, for a pool that was generated for the pod's own workload. */
+/**
+ * Like {@link refusePool}, for a pool that was generated for the pod's own workload. Name lists take precedence over
+ * the matching affinity.
+ */
 export function refuseOwnPool(pool: IpPool, subject: Subject, family: Family): Objection | undefined {
-  for (const filter of FILTERS) {
-    const reason = filter(pool, subject, family);
-    if (reason !== undefined) return reason;
-  }
-  return undefined;
-}
-
-function refuseFamily({ spec }: IpPool, _subject: Subject, family: Family): Objection | undefined {
-  if (spec.family === family) return undefined;
-  return { refusal: `is an ${familyName(spec.family)} pool, not ${familyName(family)}` };
+  const { spec } = pool;
+  if (pool.deleting) return { refusal: "is being deleted" };
+  if (spec.disable) return { refusal: "is disabled (spec.disable)" };
+  if (spec.family !== family) return { refusal: `is an ${familyName(spec.family)} pool, not ${familyName(family)}` };
+  if (tieRank(pool) === UNTIED) return undefined;
+  return (
+    refuseNode(pool, subject) ??
+    refuseNamespace(pool, subject) ??
+    refuseLabels("podAffinity", spec.podAffinity, subject.pod?.labels ?? {}, "pod") ??
+    refuseNetwork(pool, subject)
+  );
 }
 
 function refuseNode({ spec }: IpPool, { node }: Subject): Objection | undefined {
@@ -76,10 +67,6 @@ function refuseNamespace({ spec }: IpPool, { pod, namespace }: Subject): Objecti
   }
   const labels = namespace?.labels ?? {};
   return refuseLabels("namespaceAffinity", spec.namespaceAffinity, labels, `namespace ${quoteOrUnknown(name)}`);
-}
-
-function refusePod({ spec }: IpPool, { pod }: Subject): Objection | undefined {
-  return refuseLabels("podAffinity", spec.podAffinity, pod?.labels ?? {}, "pod");
 }
 
 function refuseNetwork({ spec }: IpPool, { network, networkNames, pod }: Subject): Objection | undefined {
@@ -119,6 +106,9 @@ function quoteOrUnknown(name: string | undefined): string {
   return name === undefined ? "unknown" : `"${name}"`;
 }
 
+/** The rank of a pool that serves any pod. */
+const UNTIED = 6;
+
 /** Returns the rank of a pool among cluster defaults: the more specific its restriction, the smaller. */
 export function tieRank({ spec }: IpPool): number {
   const ties = [
@@ -130,5 +120,5 @@ export function tieRank({ spec }: IpPool): number {
     spec.multusName.length > 0,
   ];
   const first = ties.indexOf(true);
-  return first < 0 ? ties.length : first;
+  return first < 0 ? UNTIED : first;
 }
