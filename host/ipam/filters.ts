@@ -7,7 +7,7 @@ import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
 import type { Family } from "../net/ip.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { familyName, type Labels, type Subject } from "./model.ts";
+import type { Labels, Subject } from "./model.ts";
 
 /** Most nodes, namespaces or networks of a pool that the reason of a refusal lists. */
 const MAX_SHOWN_NAMES = 8;
@@ -38,7 +38,7 @@ export function refuseOwnPool(pool: IpPool, subject: Subject, family: Family): O
   const { spec } = pool;
   if (pool.deleting) return { refusal: "is being deleted" };
   if (spec.disable) return { refusal: "is disabled (spec.disable)" };
-  if (spec.family !== family) return { refusal: `is an ${familyName(spec.family)} pool, not ${familyName(family)}` };
+  if (spec.family !== family) return { refusal: `is an IPv${spec.family} pool, not IPv${family}` };
   if (tieRank(pool) === UNTIED) return undefined;
   return (
     refuseNode(pool, subject) ??

@@ -113,8 +113,3 @@ export interface Selection {
   readonly nics: readonly NicDemand[];
   readonly warnings: readonly string[];
 }
-
-/** `IPv4` or `IPv6`. */
-export function familyName(family: Family): string {
-  return `IPv${family}`;
-}

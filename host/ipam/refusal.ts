@@ -3,7 +3,7 @@
  * and reasons, the node's log names more of them, and `berthctl explain` shows every candidate (passed-over.ts).
  */
 import { ErrorCode } from "../cni/error.ts";
-import { type Candidate, type FamilyDemand, familyName, type NicDemand } from "./model.ts";
+import type { Candidate, FamilyDemand, NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
 import { describeAbsence, describeSupply, PoolShortage } from "./subnet-capacity.ts";
 
@@ -19,7 +19,7 @@ type Shortages = ReadonlyMap<string, string>;
  */
 export function describeDemand(nic: NicDemand, shortages: Shortages): string {
   const lines = nic.families.flatMap(({ family, candidates, generated }) => {
-    const what = `${nic.ifName} ${familyName(family)}`;
+    const what = `${nic.ifName} IPv${family}`;
     if (generated !== undefined && candidates.length === 0) return [`${what}: ${describeAbsence(generated)}`];
     return candidates.map((candidate) => {
       const reason = candidate.refusal ?? shortages.get(candidate.name) ?? "fits";
@@ -64,7 +64,7 @@ export function poolsExhausted(unserved: Unserved): PoolShortage {
 }
 
 function refuse(code: ErrorCode, what: string, { nics, nic, demand, shortages = new Map() }: Unserved): PoolShortage {
-  const head = `${what} ${familyName(demand.family)} of interface "${nic.ifName}" (${nic.rule})`;
+  const head = `${what} IPv${demand.family} of interface "${nic.ifName}" (${nic.rule})`;
   const textFor = (reader: Reader): string =>
     `${head}: ${describeReasons(demand, { shortages, reader, separator: " " }).join("; ")}`;
   const details = nics.flatMap((each) => detailsOf(each, shortages));
@@ -95,7 +95,7 @@ function describeReasons({ candidates, generated }: FamilyDemand, wording: Wordi
 function detailsOf(nic: NicDemand, shortages: Shortages): string[] {
   const lines = nic.families.flatMap((demand) => {
     const reasons = describeReasons(demand, { shortages, reader: "owner", separator: ": " });
-    return reasons.map((reason) => `${nic.ifName} ${familyName(demand.family)} ${reason}`);
+    return reasons.map((reason) => `${nic.ifName} IPv${demand.family} ${reason}`);
   });
   return [`${nic.ifName}: by ${nic.rule}`, ...lines];
 }

@@ -6,7 +6,7 @@ import { equalIp, type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { NOT_IN_RANGES } from "../resources/locate-address.ts";
 import { isReservedFor, type OwnNames, type ReservedIp } from "../resources/reserved-ip.ts";
-import { type Candidate, familyName, type NicDemand } from "./model.ts";
+import type { Candidate, NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
 import { type Proposal, poolsOf, proposalOf } from "./pick.ts";
 import type { PoolCache } from "./pool-cache.ts";
@@ -68,7 +68,7 @@ export function withReserved(requests: readonly RequestedIp[], reserved: readonl
 export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip, isHeld = false): RequestedPool {
   const demand = nic.families.find(({ family }) => family === ip.family);
   if (demand === undefined) {
-    const reason = `${nic.rule} names no ${familyName(ip.family)} pool`;
+    const reason = `${nic.rule} names no IPv${ip.family} pool`;
     return { kind: "none", reason, forLog: reason };
   }
   const mayHave = (pool: IpPool): boolean =>
@@ -101,7 +101,7 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested:
   return requested.flatMap(({ ip, length, source, isReserved, isPreference }) => {
     const first = byFamily.get(ip.family);
     if (first !== undefined) {
-      const text = `${formatIp(first)} and ${formatIp(ip)}: a NIC gets one ${familyName(ip.family)} address`;
+      const text = `${formatIp(first)} and ${formatIp(ip)}: a NIC gets one IPv${ip.family} address`;
       throw refuseRequested(ErrorCode.InvalidNetworkConfig, source, text);
     }
     byFamily.set(ip.family, ip);

@@ -10,14 +10,7 @@ import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { PoolsByName } from "../resources/pools-by-name.ts";
 import { nicNameAt } from "./announced-nics.ts";
 import { refuseOwnPool, refusePool, tieRank } from "./filters.ts";
-import {
-  type Candidate,
-  type FamilyDemand,
-  familyName,
-  type NicDemand,
-  type Selection,
-  type Subject,
-} from "./model.ts";
+import type { Candidate, FamilyDemand, NicDemand, Selection, Subject } from "./model.ts";
 import { findSubnetPool, type SubnetPoolRequest } from "./subnet-pools.ts";
 
 const SUBNET = `${ANNOTATION_PREFIX}subnet`;
@@ -222,7 +215,7 @@ function listsOf({ rule, what, named }: Naming, { subject, warnings }: Selecting
   const lists = FAMILIES.flatMap((family) => {
     const names = named[`ipv${family}`];
     const enabled = family === 4 ? enableIPv4 : enableIPv6;
-    const kind = familyName(family);
+    const kind = `IPv${family}`;
     if (names !== undefined && enabled) return [{ family, names }];
     const [one, many] = what === undefined ? ["pool", "pools"] : ["Subnet", "Subnets"];
     if (names !== undefined)
@@ -257,7 +250,7 @@ function expandNames({ rule, names, family }: NameList, selecting: Selecting): r
   for (const name of names) {
     const found = isPattern(name) ? matchPools(name, family, selecting) : [evaluatePool(name, family, selecting)];
     if (found.length === 0) {
-      const text = `Pattern "${name}" in ${rule} matches no ${familyName(family)} pool`;
+      const text = `Pattern "${name}" in ${rule} matches no IPv${family} pool`;
       throw new CniError(ErrorCode.InvalidAnnotation, text);
     }
     for (const candidate of found) if (!expanded.has(candidate.name)) expanded.set(candidate.name, candidate);

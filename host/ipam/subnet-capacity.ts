@@ -8,7 +8,7 @@ import type { Family } from "../net/ip.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { describeSource, type PoolSource, type SourceReason } from "../resources/pool-source.ts";
-import { type FamilyDemand, familyName, type GeneratedDemand } from "./model.ts";
+import type { FamilyDemand, GeneratedDemand } from "./model.ts";
 import { poolsOf } from "./pick.ts";
 
 /** No pool has an address for one demand. With generated pools this may be temporary. */
@@ -119,7 +119,7 @@ export function describeObstacle({ family, generated }: FamilyDemand, status: Su
   if (status === undefined || status.kind === "unseen") return status?.why ?? `${subnet} was not read`;
   if (status.kind === "absent") return `${subnet} does not exist`;
   if (status.isDeleting) return `${subnet} is being deleted`;
-  if (status.family !== family) return `${subnet} is an ${familyName(status.family)} Subnet, not ${familyName(family)}`;
+  if (status.family !== family) return `${subnet} is an IPv${status.family} Subnet, not IPv${family}`;
   if (status.refusal !== undefined) return `${subnet} ${status.refusal}`;
   const { waiting = 0 } = status;
   if (waiting > 0) {

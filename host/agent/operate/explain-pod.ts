@@ -4,7 +4,7 @@
  */
 import type { CniError } from "../../cni/error.ts";
 import { type AttachRequest, decodeRequest } from "../../cni/request.ts";
-import { familyName, type NicDemand, type Selection } from "../../ipam/model.ts";
+import type { NicDemand, Selection } from "../../ipam/model.ts";
 import { poolsOf } from "../../ipam/pick.ts";
 import { describeDemand } from "../../ipam/refusal.ts";
 import { describeObstacle } from "../../ipam/subnet-capacity.ts";
@@ -274,7 +274,7 @@ class PodExplainer {
       if (generated === undefined) return [];
       const { application, request } = generated;
       const subnets = request.subnets.map((name) => `"${name}"`).join(" or ");
-      const what = `${ifName} ${familyName(family)}`;
+      const what = `${ifName} IPv${family}`;
       const whose = `${what}: out of Subnet ${subnets}, for ${describePoolOwner(application)}, UID ${application.uid}`;
       if (candidates.length > 0 || cluster === undefined) return [whose];
       const state = await cluster.readSubnet(

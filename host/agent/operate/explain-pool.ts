@@ -4,7 +4,6 @@
  */
 
 import { sizeOf, spansOf } from "../../core/spans.ts";
-import { familyName } from "../../ipam/model.ts";
 import { listSome } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
@@ -48,7 +47,7 @@ function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
     ...(deleting ? ["allocates nothing: it is being deleted; it is removed when its last address is free"] : []),
     ...(spec.disable ? ["allocates nothing: spec.disable is true"] : []),
     ...(generated === undefined ? [] : [`wants: ${addresses(generated.wanted)} (${generated.reason})`]),
-    `has: ${addresses(sizeOfPool(pool))} of ${familyName(spec.family)} network ${formatPrefix(spec.subnet)}${list(spec.ranges)}`,
+    `has: ${addresses(sizeOfPool(pool))} of IPv${spec.family} network ${formatPrefix(spec.subnet)}${list(spec.ranges)}`,
     inUse(facts),
     ...neverAllocated(pool, facts),
     ...(generated === undefined ? [] : supply(pool, generated, facts)),
