@@ -2,6 +2,7 @@
  * Addresses that workloads name for their members: which records are missing, and why others cannot be made
  * (docs/decisions/0065).
  */
+
 import { CniError } from "../cni/error.ts";
 import { decodeNamespaceAnnotations, decodePodAnnotations, type PodAnnotations } from "../config/annotations.ts";
 import { ConfigError } from "../config/config-error.ts";
@@ -9,10 +10,10 @@ import { claimsOf } from "../ipam/retention.ts";
 import { selectPools } from "../ipam/selection.ts";
 import { equalIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
-import type { IpPool } from "../resources/ip-pool.ts";
 import { findExclusion } from "../resources/locate-address.ts";
 import { isRecreated, isSameMember, type Workload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
+import { tableOfPools } from "../resources/pools-by-name.ts";
 import { isReservedFor, ownNames } from "../resources/reserved-ip.ts";
 import { hasMember } from "../resources/workloads/stateful-set.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
@@ -34,9 +35,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
   // Blocks are leased for pods. Which network a NIC is of is not known before the pod.
   const open = siblings.filter(({ deleting, source }) => !deleting && source === undefined);
-  const pools = new Map<string, IpPool>(
-    open.map((pool) => [pool.name, { ...pool, spec: { ...pool.spec, multusName: [] } }]),
-  );
+  const pools = tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, multusName: [] } })));
   const index = new SpacesIndex([...pools.values()].map((value) => ({ space: "", ranges: value.spec.ranges, value })));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
   const [vendorConf, firstNic] = [settingsOf(caches), firstNicOf(caches)];

@@ -39,8 +39,6 @@ interface Selecting {
 }
 
 interface Known {
-  /** Sorted pool names, by family. */
-  readonly names: Map<Family, readonly string[]>;
   /** By family and pattern. */
   readonly matches: Map<string, readonly Candidate[]>;
   /** By family and list of names. */
@@ -58,7 +56,7 @@ export function selectPools(
   pools: PoolsByName,
   refused: Selecting["refused"] = new Map(),
 ): Selection {
-  const known: Known = { names: new Map(), matches: new Map(), lists: new Map(), matched: new Map() };
+  const known: Known = { matches: new Map(), lists: new Map(), matched: new Map() };
   const selecting: Selecting = { subject, pools, refused, warnings: [], known };
   const nics = selectGenerated(selecting) ?? selectByInterfaces(selecting) ?? [selectForNic(selecting)];
   return { nics, warnings: selecting.warnings };
@@ -173,9 +171,7 @@ function findNaming({ subject, pools }: Selecting): Naming {
 }
 
 function requireDefaults({ ifName }: Subject, pools: PoolsByName): NamedPools {
-  const defaults = [...(pools.defaults?.() ?? pools.values())]
-    .filter(({ spec }) => spec.default)
-    .sort((a, b) => tieRank(a) - tieRank(b) || (a.name < b.name ? -1 : 1));
+  const defaults = [...pools.defaults].sort((a, b) => tieRank(a) - tieRank(b) || (a.name < b.name ? -1 : 1));
   if (defaults.length === 0) {
     throw new CniError(
       ErrorCode.NoPoolMatches,
@@ -259,14 +255,15 @@ function expandNames({ rule, names, family }: NameList, selecting: Selecting): r
 }
 
 function matchPools(pattern: string, family: Family, selecting: Selecting): readonly Candidate[] {
-  const { matches } = selecting.known;
+  const { pools, known } = selecting;
   const key = `${family} ${pattern}`;
-  const known = matches.get(key);
-  if (known !== undefined) return known;
-  const names = sortedNames(family, selecting).filter(compilePattern(pattern));
-  const found = names.map((name) => evaluateMatched(name, family, selecting));
-  matches.set(key, found);
-  return found;
+  const before = known.matches.get(key);
+  if (before !== undefined) return before;
+  const matches = compilePattern(pattern);
+  const found = [...pools.values()].filter(({ name, spec }) => spec.family === family && matches(name));
+  const candidates = found.map(({ name }) => evaluateMatched(name, family, selecting));
+  known.matches.set(key, candidates);
+  return candidates;
 }
 
 function evaluateMatched(name: string, family: Family, selecting: Selecting): Candidate {
@@ -275,14 +272,6 @@ function evaluateMatched(name: string, family: Family, selecting: Selecting): Ca
   const known = matched.get(key) ?? { ...evaluatePool(name, family, selecting), isMatched: true };
   matched.set(key, known);
   return known;
-}
-
-function sortedNames(family: Family, { pools, known }: Selecting): readonly string[] {
-  const before = known.names.get(family);
-  if (before !== undefined) return before;
-  const names = [...pools.values()].filter(({ spec }) => spec.family === family).map(({ name }) => name);
-  known.names.set(family, names.sort());
-  return names;
 }
 
 function evaluatePool(name: string, family: Family, { subject, pools, refused }: Selecting): Candidate {

@@ -1,6 +1,6 @@
 /** Finds the generated pools that serve a NIC (docs/subnets.md). */
 import type { Family } from "../net/ip.ts";
-import { type PoolOwner, poolOwnerKey } from "../resources/fields/subnet-pool.ts";
+import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { PoolsByName } from "../resources/pools-by-name.ts";
 
@@ -41,20 +41,13 @@ export interface SubnetPoolRequest {
 
 /** Returns the workload's pools for the NIC, in the order of the requested Subnets, then by name. */
 export function findSubnetPool(
-  pools: Pick<PoolsByName, "values" | "ofOwner">,
+  pools: Pick<PoolsByName, "ofOwner">,
   { application, ifName, family, subnets }: SubnetPoolRequest,
 ): IpPool[] {
-  const key = poolOwnerKey(application);
-  const own = [...(pools.ofOwner?.(application) ?? pools.values())].filter(({ spec }) => {
-    const { generated } = spec;
-    return (
-      generated !== undefined &&
-      generated.interface === ifName &&
-      spec.family === family &&
-      poolOwnerKey(generated.application) === key &&
-      subnets.includes(generated.subnet)
-    );
-  });
+  const own = [...pools.ofOwner(application)].filter(
+    ({ spec: { generated, ...spec } }) =>
+      generated?.interface === ifName && spec.family === family && subnets.includes(generated.subnet),
+  );
   const rank = ({ spec }: IpPool): number => subnets.indexOf(spec.generated?.subnet ?? "");
   return own.sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
 }

@@ -9,24 +9,21 @@ import type { IpPool } from "./ip-pool.ts";
 type Owner = Pick<PoolOwner, "namespace" | "uid">;
 
 export interface PoolsByName extends ReadonlyMap<string, IpPool> {
-  /**
-   * The pools that were generated for a workload. Default: they are not sorted by workload, and all have to be looked
-   * at.
-   */
-  ofOwner?(owner: Owner): Iterable<IpPool>;
-  /** The pools with `spec.default`. Default: all have to be looked at. */
-  defaults?(): Iterable<IpPool>;
+  /** Returns the pools that were generated for a workload. */
+  ofOwner(owner: Owner): Iterable<IpPool>;
+  /** The pools with `spec.default`. */
+  readonly defaults: ReadonlySet<IpPool>;
 }
 
 /** For ten thousand pools, of which each ADD needs one or two. */
 export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
   /** By {@link poolOwnerKey}. */
   readonly #byOwner = new Map<string, Set<IpPool>>();
-  readonly #defaults = new Set<IpPool>();
+  readonly defaults = new Set<IpPool>();
 
   override set(name: string, pool: IpPool): this {
     this.#forget(this.get(name));
-    if (pool.spec.default) this.#defaults.add(pool);
+    if (pool.spec.default) this.defaults.add(pool);
     const { generated } = pool.spec;
     if (generated !== undefined) {
       this.#byOwner.getOrInsertComputed(poolOwnerKey(generated.application), () => new Set()).add(pool);
@@ -41,7 +38,7 @@ export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
 
   override clear(): void {
     this.#byOwner.clear();
-    this.#defaults.clear();
+    this.defaults.clear();
     super.clear();
   }
 
@@ -49,13 +46,9 @@ export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
     return this.#byOwner.get(poolOwnerKey(owner)) ?? [];
   }
 
-  defaults(): Iterable<IpPool> {
-    return this.#defaults;
-  }
-
   #forget(pool: IpPool | undefined): void {
     if (pool === undefined) return;
-    this.#defaults.delete(pool);
+    this.defaults.delete(pool);
     if (pool.spec.generated === undefined) return;
     const key = poolOwnerKey(pool.spec.generated.application);
     const own = this.#byOwner.get(key);

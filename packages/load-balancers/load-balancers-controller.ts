@@ -24,6 +24,7 @@ import { allocationName, NO_NODE } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { findExclusion, type PoolSurroundings } from "../../host/resources/locate-address.ts";
 import { NONE_OCCUPIED } from "../../host/resources/occupied-ips.ts";
+import { type PoolsByName, PoolTable } from "../../host/resources/pools-by-name.ts";
 import { type Kept, openMetallb } from "./metallb.ts";
 import { type AddressPlan, type AddressWorld, planAddress, type ServiceRecord } from "./plan-address.ts";
 import { Questions } from "./questions.ts";
@@ -161,7 +162,7 @@ async function tell(deps: TellDeps, { service, ips, refusal, dueMs }: Assigned, 
 interface View {
   readonly around: PoolSurroundings;
   /** Those that may serve a Service: blocks are leased for pods. */
-  readonly pools: ReadonlyMap<string, IpPool>;
+  readonly pools: PoolsByName;
   /** Why others may not: clauses, by name. */
   readonly refused: ReadonlyMap<string, string>;
   /** The UIDs of those that say that they have an address, by its text. */
@@ -172,7 +173,7 @@ interface View {
 function viewOf(caches: Caches, made: Made): View {
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
   const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
-  const pools = new Map<string, IpPool>();
+  const pools = new PoolTable();
   const refused = new Map<string, string>();
   for (const [pool, { value, deleting }] of caches.pools.items)
     if (value !== undefined && !deleting && value.source === undefined) pools.set(pool, value);

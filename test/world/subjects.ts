@@ -14,6 +14,7 @@ import type { Claim, ClaimOutcome, Registry } from "../../host/registry/registry
 import { allocationName, type IpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec, PoolName } from "../../host/resources/ip-pool.ts";
 import { decodeManifests } from "../../host/resources/manifest.ts";
+import { type PoolTable, tableOfPools } from "../../host/resources/pools-by-name.ts";
 import { assembleSnapshot, type Snapshot } from "../../host/resources/snapshot.ts";
 import { root } from "../unit/house/sources.ts";
 import { ip, prefix, range } from "./values.ts";
@@ -53,8 +54,8 @@ export function pool(name: string, cidr: string, options: PoolOptions = {}): IpP
   };
 }
 
-export function poolsByName(...pools: readonly IpPool[]): Map<string, IpPool> {
-  return new Map(pools.map((each) => [each.name, each]));
+export function poolsByName(...pools: readonly IpPool[]): PoolTable {
+  return tableOfPools(pools);
 }
 
 export const HOLDER = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };

@@ -2,6 +2,7 @@
  * Removes the scheduling gate of pods for which the pools that they select have room, and says in a condition why
  * others wait (docs/scheduling-gate.md). plan-gates.ts decides.
  */
+
 import { setImmediate } from "node:timers/promises";
 import { keysOfSelector } from "../../config/label-selector.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
@@ -15,9 +16,9 @@ import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { ADDRESS_CONDITION } from "../../resources/address-gate.ts";
 import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
 import { memberKey } from "../../resources/member.ts";
 import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
+import { PoolTable } from "../../resources/pools-by-name.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import { followObjects } from "../follow-objects.ts";
@@ -169,7 +170,7 @@ class GatesController implements Controller {
 
   #look(): GatesView {
     const { caches } = this.#deps;
-    const pools = new Map<string, IpPool>();
+    const pools = new PoolTable();
     const refused = new Map<string, string>();
     for (const [name, { value, deleting }] of caches.pools.items) {
       if (value !== undefined && !deleting) pools.set(name, value);

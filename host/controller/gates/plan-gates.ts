@@ -14,15 +14,15 @@ import { noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { findAddressOwner } from "../../ipam/retention.ts";
 import { selectPools } from "../../ipam/selection.ts";
 import { byName, compareText } from "../../lib/order.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Workload } from "../../resources/member.ts";
 import type { Namespace } from "../../resources/namespace.ts";
+import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import { type GatedPod, isComing } from "./gated-pod.ts";
 import type { Promises } from "./promises.ts";
 
 /** What is known of the cluster, as long as no pool, setting, namespace or network changes. */
 export interface GatesView {
-  readonly pools: ReadonlyMap<string, IpPool>;
+  readonly pools: PoolsByName;
   /** By name, why other existing pools cannot be used. */
   readonly refused: ReadonlyMap<string, string>;
   readonly namespaces: ReadonlyMap<string, Namespace>;

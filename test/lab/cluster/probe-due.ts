@@ -1,6 +1,8 @@
 /** What an agent without a kernel probes on a segment that is a table. */
+
 import { QuarantineProber } from "../../../host/agent/detection/quarantine-prober.ts";
 import { formatIp } from "../../../host/net/ip.ts";
+import { PoolTable } from "../../../host/resources/pools-by-name.ts";
 import { NO_AUDIT } from "../../world/no-audit.ts";
 import { recordLog } from "../../world/recorded-log.ts";
 import { mac, RIVAL } from "../../world/values.ts";
@@ -16,7 +18,7 @@ export async function probeDue(node: AgentNode, answering: ReadonlySet<string>):
   await node.reconcile();
   const prober = new QuarantineProber({
     ...{ registry: node.registry, nowMs: node.nowMs, random: () => 0.5, log: recordLog().log },
-    ...{ pools: () => new Map(), letAnswer: async () => {}, audit: NO_AUDIT },
+    ...{ pools: () => new PoolTable(), letAnswer: async () => {}, audit: NO_AUDIT },
     detect: async ({ addresses: [ip] }) =>
       ip !== undefined && answering.has(formatIp(ip)) ? { ip, mac: RIVAL } : undefined,
     findNodeLink: () => undefined,

@@ -1,4 +1,5 @@
 /** Pools that come, change and go one by one, against the same pools composed from nothing after each change. */
+
 import { expect, it } from "vitest";
 import { PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
 import { readCoreWasm } from "../../../host/core/instance.ts";
@@ -11,6 +12,7 @@ import { checkPools } from "../../../host/resources/check-pools.ts";
 import { CheckedPools } from "../../../host/resources/checked-pools.ts";
 import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
 import { OccupiedIps } from "../../../host/resources/occupied-ips.ts";
+import { tableOfPools } from "../../../host/resources/pools-by-name.ts";
 import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
 import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
 import { times } from "../../world/long-cases.ts";
@@ -164,10 +166,10 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
       expect([...checked.accepted]).toEqual(fresh.accepted.map((pool) => [pool.name, pool]));
       for (const uid of OWNERS) {
         const own = fresh.accepted.filter(({ spec }) => spec.generated?.application.uid === uid);
-        expect(namesOf(checked.accepted.ofOwner?.({ namespace: "shop", uid }) ?? [])).toEqual(namesOf(own));
+        expect(namesOf(checked.accepted.ofOwner({ namespace: "shop", uid }))).toEqual(namesOf(own));
       }
       const defaults = fresh.accepted.filter(({ spec }) => spec.default);
-      expect(namesOf(checked.accepted.defaults?.() ?? [])).toEqual(namesOf(defaults));
+      expect(namesOf(checked.accepted.defaults)).toEqual(namesOf(defaults));
       expect(new Map(checked.refused)).toEqual(fresh.refused);
       expect(checked.problems).toEqual(fresh.problems);
 
@@ -185,7 +187,7 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
       for (const ip of lasting.used) other.used.add(ip);
       const anew = new PoolInventory(new PoolCache(PoolSpace.open(readCoreWasm())), other.registry, empty);
       anew.followOccupied(() => occupied);
-      anew.follow({ ...snapshot, pools: new Map(fresh.accepted.map((pool) => [pool.name, pool])) });
+      anew.follow({ ...snapshot, pools: tableOfPools(fresh.accepted) });
       await anew.loaded();
       const described = describeInventory(inventory, snapshot);
       expect(described).toEqual(describeInventory(anew, snapshot));

@@ -32,6 +32,7 @@ import type * as Session from "../../../host/registry/sqlite/session.ts";
 import type * as SqliteRegistry from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type * as IpAllocation from "../../../host/resources/ip-allocation.ts";
 import type * as Member from "../../../host/resources/member.ts";
+import type { PoolTable } from "../../../host/resources/pools-by-name.ts";
 import type { ProfileName } from "../profiles.ts";
 import { type ReplacedModule, replace } from "./replace-exports.ts";
 
@@ -293,7 +294,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     ...noticed("subnets", "which is in ", 60_000),
     replaced: replace<typeof SubnetPools>("host/ipam/subnet-pools.ts", {
       findSubnetPool: (find) => (pools, request) =>
-        [...pools.values()].flatMap(({ spec: { generated } }) =>
+        [...(pools as PoolTable).values()].flatMap(({ spec: { generated } }) =>
           generated === undefined ? [] : find(pools, { ...request, application: generated.application }),
         ),
     }),

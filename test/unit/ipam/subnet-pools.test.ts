@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { findSubnetPool } from "../../../host/ipam/subnet-pools.ts";
-import { pool } from "../../world/subjects.ts";
+import { pool, poolsByName } from "../../world/subjects.ts";
 
 const WEB = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
 const GENERATED = { subnet: "blue", application: WEB, interface: "eth0", reclaim: true, wanted: 2, reason: "" };
 const made = (name: string, change: Partial<typeof GENERATED> = {}, cidr = "10.1.0.0/24") =>
   pool(name, cidr, { generated: { ...GENERATED, ...change } });
 
-const POOLS = [
+const POOLS = poolsByName(
   made("z-red", { subnet: "red" }),
   made("z-blue"),
   made("a-blue"),
@@ -17,7 +17,7 @@ const POOLS = [
   made("of-lab", { application: { ...WEB, namespace: "lab" } }),
   made("six", {}, "fd00::/64"),
   pool("by-hand", "10.1.0.0/24"),
-];
+);
 
 it("a workload's pools for a NIC come in the order of its Subnets, then by name", () => {
   const request = { application: WEB, ifName: "eth0", family: 4 as const };

@@ -16,7 +16,7 @@ it("gives the pools in the order of their names, and the defaults without a look
   }));
   const { pools } = assembleSnapshot(sources);
   expect([...pools.keys()]).toEqual(["blue", "green"]);
-  expect([...(pools.defaults?.() ?? [])].map(({ name }) => name)).toEqual(["green"]);
+  expect([...pools.defaults].map(({ name }) => name)).toEqual(["green"]);
 });
 
 it("uses the Coordinator named default, and reports the others", () => {

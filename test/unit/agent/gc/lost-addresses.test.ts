@@ -4,6 +4,7 @@ import { checkAddresses } from "../../../../host/agent/ipam/plugin.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
 import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
 import type { Allocation, Attachment, Registry } from "../../../../host/registry/registry.ts";
+import { PoolTable } from "../../../../host/resources/pools-by-name.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { rowOf } from "../../../world/search.ts";
 import { ip } from "../../../world/values.ts";
@@ -90,7 +91,7 @@ describe("recreate: an address that is recorded for another pod", () => {
   it("fails CHECK of the attachment", async () => {
     lost.report(row(), RIVAL);
     const registry = registryOf(row()) as Registry;
-    const inventory = { snapshot: { pools: new Map() } };
+    const inventory = { snapshot: { pools: new PoolTable() } };
     const request = { ...ATTACHMENT, netConf: {} } as AttachRequest;
     const lostCluster = { findLoss: (attachment: Attachment) => lost.find(attachment) };
     const check = checkAddresses({ registry, inventory, cluster: lostCluster }, request);
