@@ -3,10 +3,11 @@
  * (docs/selection.md, "Order of precedence").
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
-import { ANNOTATION_PREFIX, requireFamilies } from "../config/annotations.ts";
+import { ANNOTATION_PREFIX, type PodAnnotations, requireFamilies } from "../config/annotations.ts";
 import { compilePattern, isPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
+import type { IpPool } from "../resources/ip-pool.ts";
 import type { PoolsByName } from "../resources/pools-by-name.ts";
 import { nicNameAt } from "./announced-nics.ts";
 import { refuseOwnPool, refusePool, tieRank } from "./filters.ts";
@@ -56,31 +57,29 @@ export function selectPools(
   pools: PoolsByName,
   refused: Selecting["refused"] = new Map(),
 ): Selection {
+  const { subnet, subnets, ippools } = subject.pod?.annotations ?? {};
+  const warnings: string[] = [];
   const known: Known = { matches: new Map(), lists: new Map(), matched: new Map() };
-  const selecting: Selecting = { subject, pools, refused, warnings: [], known };
-  const nics = selectGenerated(selecting) ?? selectByInterfaces(selecting) ?? [selectForNic(selecting)];
-  return { nics, warnings: selecting.warnings };
+  const selecting: Selecting = { subject, pools, refused, warnings, known };
+  if (subnet !== undefined || subnets !== undefined) {
+    const key = subnets === undefined ? SUBNET : SUBNETS;
+    if (subject.vendorConf.enableSubnet) return { nics: selectGenerated(key, selecting), warnings };
+    warnings.push(`annotation "${key}" is ignored because enableSubnet is false`);
+  }
+  return { nics: ippools === undefined ? [selectForNic(selecting)] : selectByInterfaces(ippools, selecting), warnings };
 }
 
-/**
- * Returns the pools that were generated for the pod's workload, and no others; undefined if the pod names no Subnets.
- */
-function selectGenerated(selecting: Selecting): NicDemand[] | undefined {
-  const { subject, pools, warnings } = selecting;
+/** Returns the pools that were generated for the pod's workload, and no others. */
+function selectGenerated(key: string, selecting: Selecting): NicDemand[] {
+  const { subject, pools } = selecting;
   const { subnet, subnets } = subject.pod?.annotations ?? {};
-  if (subnet === undefined && subnets === undefined) return undefined;
-  const key = subnets === undefined ? SUBNET : SUBNETS;
-  if (!subject.vendorConf.enableSubnet) {
-    warnings.push(`annotation "${key}" is ignored because enableSubnet is false`);
-    return undefined;
-  }
   const application = requireApplication(key, subject);
   const entries = subnets ?? [{ ...subnet, interface: subject.ifName }];
   const nics = entries.map((entry, index) => {
     const path = subnets === undefined ? "" : `[${index}]`;
     requireFamilies(key, path, entry, subject.vendorConf);
     const rule = `annotation "${key}"${path}`;
-    const families = listsOf({ rule, what: "Subnets", named: entry }, selecting).map(({ family, names }) => {
+    const families = listsOf({ rule, what: "Subnet", named: entry }, selecting).map(({ family, names }) => {
       const request = { application, ifName: entry.interface, family, subnets: names };
       return { family, candidates: candidatesOf(request, subject, pools), generated: { application, request } };
     });
@@ -111,11 +110,9 @@ function requireApplication(key: string, { pod }: Subject): PoolOwner {
   );
 }
 
-function selectByInterfaces(selecting: Selecting): NicDemand[] | undefined {
+function selectByInterfaces(entries: NonNullable<PodAnnotations["ippools"]>, selecting: Selecting): NicDemand[] {
   const { subject } = selecting;
   const annotations = subject.pod?.annotations ?? {};
-  const { ippools: entries } = annotations;
-  if (entries === undefined) return undefined;
   const nics = entries.map((entry, index) => {
     const path = `[${index}]`;
     requireFamilies(IPPOOLS, path, entry, subject.vendorConf);
@@ -160,13 +157,15 @@ function findNaming({ subject, pools }: Selecting): Naming {
     requireFamilies(IPPOOL, "", entry, vendorConf);
     return { rule: `annotation "${IPPOOL}"`, named: entry };
   }
-  const ofNamespace = familiesOf(namespace?.annotations ?? {});
-  if (namespace !== undefined && ofNamespace.length > 0) {
-    const keys = ofNamespace.map((family) => `"${ANNOTATION_PREFIX}default-ipv${family}-ippool"`);
-    return { rule: `namespace annotation ${keys.join(" and ")}`, named: namespace.annotations };
+  const { ipv4, ipv6 } = namespace?.annotations ?? {};
+  if (ipv4 !== undefined || ipv6 !== undefined) {
+    const families = FAMILIES.filter((family) => (family === 4 ? ipv4 : ipv6) !== undefined);
+    const keys = families.map((family) => `"${ANNOTATION_PREFIX}default-ipv${family}-ippool"`);
+    return { rule: `namespace annotation ${keys.join(" and ")}`, named: { ipv4, ipv6 } };
   }
   const configured = { ipv4: ipamConf.default_ipv4_ippool, ipv6: ipamConf.default_ipv6_ippool };
-  if (familiesOf(configured).length > 0) return { rule: "the CNI configuration", named: configured };
+  if (configured.ipv4 !== undefined || configured.ipv6 !== undefined)
+    return { rule: "the CNI configuration", named: configured };
   return { rule: "pools with spec.default: true", named: requireDefaults(subject, pools) };
 }
 
@@ -183,16 +182,10 @@ function requireDefaults({ ifName }: Subject, pools: PoolsByName): NamedPools {
   return { ipv4: ipv4?.map(({ name }) => name), ipv6: ipv6?.map(({ name }) => name) };
 }
 
-function familiesOf(named: NamedPools): Family[] {
-  return FAMILIES.filter((family) => named[`ipv${family}`] !== undefined);
-}
-
 function demandPools(naming: Naming, selecting: Selecting): FamilyDemand[] {
-  const { lists } = selecting.known;
   return listsOf(naming, selecting).map(({ family, names }) => {
-    const key = `${family} ${names.join(" ")}`;
-    const candidates = lists.get(key) ?? expandNames({ rule: naming.rule, names, family }, selecting);
-    lists.set(key, candidates);
+    const expand = (): readonly Candidate[] => expandNames({ rule: naming.rule, names, family }, selecting);
+    const candidates = selecting.known.lists.getOrInsertComputed(`${family} ${names.join(" ")}`, expand);
     return { family, candidates };
   });
 }
@@ -201,28 +194,27 @@ function demandPools(naming: Naming, selecting: Selecting): FamilyDemand[] {
 interface Naming {
   readonly rule: string;
   /** Default: pools. */
-  readonly what?: "Subnets";
+  readonly what?: "pool" | "Subnet";
   readonly named: NamedPools;
 }
 
 /** Returns the names of the enabled families. Throws CniError 100 if there are none. */
-function listsOf({ rule, what, named }: Naming, { subject, warnings }: Selecting): Omit<NameList, "rule">[] {
+function listsOf({ rule, what = "pool", named }: Naming, { subject, warnings }: Selecting) {
   const { enableIPv4, enableIPv6 } = subject.vendorConf;
-  const lists = FAMILIES.flatMap((family) => {
+  const lists: Omit<NameList, "rule">[] = [];
+  for (const family of FAMILIES) {
     const names = named[`ipv${family}`];
-    const enabled = family === 4 ? enableIPv4 : enableIPv6;
+    const isEnabled = family === 4 ? enableIPv4 : enableIPv6;
     const kind = `IPv${family}`;
-    if (names !== undefined && enabled) return [{ family, names }];
-    const [one, many] = what === undefined ? ["pool", "pools"] : ["Subnet", "Subnets"];
-    if (names !== undefined)
-      warnings.push(`${rule} names ${kind} ${many}, which are ignored because enable${kind} is false`);
-    else if (enabled) warnings.push(`${rule} names no ${kind} ${one}: the NIC gets no ${kind} address`);
-    return [];
-  });
+    if (names !== undefined && isEnabled) lists.push({ names, family });
+    else if (names !== undefined)
+      warnings.push(`${rule} names ${kind} ${what}s, which are ignored because enable${kind} is false`);
+    else if (isEnabled) warnings.push(`${rule} names no ${kind} ${what}: the NIC gets no ${kind} address`);
+  }
   if (lists.length === 0) {
     throw new CniError(
       ErrorCode.NoPoolMatches,
-      `No pool is selected for interface "${subject.ifName}": ${rule} names ${what ?? "pools"} of disabled families only; ${remedy(subject.vendorConf)}`,
+      `No pool is selected for interface "${subject.ifName}": ${rule} names ${what}s of disabled families only; ${remedy(subject.vendorConf)}`,
     );
   }
   return lists;
@@ -256,22 +248,15 @@ function expandNames({ rule, names, family }: NameList, selecting: Selecting): r
 
 function matchPools(pattern: string, family: Family, selecting: Selecting): readonly Candidate[] {
   const { pools, known } = selecting;
-  const key = `${family} ${pattern}`;
-  const before = known.matches.get(key);
-  if (before !== undefined) return before;
-  const matches = compilePattern(pattern);
-  const found = [...pools.values()].filter(({ name, spec }) => spec.family === family && matches(name));
-  const candidates = found.map(({ name }) => evaluateMatched(name, family, selecting));
-  known.matches.set(key, candidates);
-  return candidates;
-}
-
-function evaluateMatched(name: string, family: Family, selecting: Selecting): Candidate {
-  const { matched } = selecting.known;
-  const key = `${family} ${name}`;
-  const known = matched.get(key) ?? { ...evaluatePool(name, family, selecting), isMatched: true };
-  matched.set(key, known);
-  return known;
+  const evaluate = ({ name }: IpPool): Candidate =>
+    known.matched.getOrInsertComputed(`${family} ${name}`, () => ({
+      ...evaluatePool(name, family, selecting),
+      isMatched: true,
+    }));
+  return known.matches.getOrInsertComputed(`${family} ${pattern}`, () => {
+    const matches = compilePattern(pattern);
+    return [...pools.values()].filter(({ name, spec }) => spec.family === family && matches(name)).map(evaluate);
+  });
 }
 
 function evaluatePool(name: string, family: Family, { subject, pools, refused }: Selecting): Candidate {
