@@ -11,7 +11,7 @@ import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubern
 import type { Log } from "../lib/log.ts";
 import { ObjectBudget, type ObjectBudgetOptions } from "../lib/object-budget.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
-import { COORDINATOR_NAME } from "../resources/coordinator.ts";
+import { COORDINATOR_NAME, firstNicOf as firstNicIn } from "../resources/coordinator.ts";
 import { decodeNamespace } from "../resources/namespace.ts";
 import { decodeNode } from "../resources/node.ts";
 import { decodeEpochRecord, EPOCH_MAP } from "../resources/registry-epoch.ts";
@@ -155,10 +155,7 @@ export function hasEveryRecord({ epoch }: Pick<Caches, "epoch">): boolean {
   return record !== undefined && record.epoch !== "" && !isEpochOpen({ epoch });
 }
 
-/** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */
-const FIRST_NIC = "eth0";
-
 /** Returns the name of a pod's first NIC, whichever plugin serves it. */
 export function firstNicOf({ coordinators }: Pick<Caches, "coordinators">): string {
-  return coordinators.items.get(COORDINATOR_NAME)?.value?.spec.podDefaultCniNic ?? FIRST_NIC;
+  return firstNicIn(coordinators.items.get(COORDINATOR_NAME)?.value);
 }

@@ -113,3 +113,8 @@ export function coordinatorLayers(coordinator: Coordinator | undefined): Coordin
   const pods = spec.podCIDRType === "none" ? {} : { overlayPodCIDR };
   return [spec, { serviceCIDR, ...pods, warnings: [] }];
 }
+
+/** Returns the name of a pod's first NIC, whichever plugin serves it. */
+export function firstNicOf(coordinator: Coordinator | undefined): string {
+  return coordinator?.spec.podDefaultCniNic ?? "eth0";
+}

@@ -10,6 +10,7 @@ import { claimsOf, decideHolder, findAddressOwner, type HolderStatus, workloadOf
 import { ApiUnavailable, callIfThere, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Allocation } from "../../registry/registry.ts";
+import { firstNicOf } from "../../resources/coordinator.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import { listedKind, type Workload } from "../../resources/member.ts";
 import type { Pod } from "../../resources/pod.ts";
@@ -18,7 +19,6 @@ import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
 import type { NicClaim } from "../ipam/pod-identity.ts";
 import { livesOn } from "../ipam/predecessor.ts";
-import { firstNicOf } from "../ipam/subject.ts";
 import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
 import type { ResourcesState } from "../request/resources.ts";
 
@@ -44,7 +44,9 @@ export async function findAddressOwners(
   signal: AbortSignal,
 ) {
   const named =
-    ifName === undefined ? new Map<string, string>() : claimsOf(annotations, firstNicOf(deps.snapshot()), ifName);
+    ifName === undefined
+      ? new Map<string, string>()
+      : claimsOf(annotations, firstNicOf(deps.snapshot().coordinator), ifName);
   const [workload, claims] = await Promise.all([
     findWorkload(deps, pod, signal),
     readClaims(deps, pod.namespace, named, signal),

@@ -17,8 +17,8 @@ import {
 import { definitionOf, META_NAMESPACE, type NetworkSelection, nicNameOf } from "../../config/network-selection.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import { tryOr } from "../../lib/try-or.ts";
+import { firstNicOf } from "../../resources/coordinator.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { firstNicOf } from "../ipam/subject.ts";
 import { type Definitions, ResolvedSettings } from "../request/definitions.ts";
 import type { NicReference, NicSettings } from "../request/nic-definition.ts";
 import type { CachedDefinition, Network } from "./cached-definition.ts";
@@ -144,7 +144,7 @@ export function describeNics(
   definitions: Pick<ClusterDefinitions, "attached" | "defaultNetwork" | "metaNamespace">,
 ): NicPlan[] {
   const { defaultNetwork, networks = [] } = pod.annotations;
-  const ifName = firstNicOf(snapshot);
+  const ifName = firstNicOf(snapshot.coordinator);
   const attach = (selection: NetworkSelection, home: string, nic: string): NicPlan => {
     const { namespace = home, name, isAsking = false, fault } = selection;
     // No definition has this name, whatever Multus makes of it.

@@ -9,13 +9,13 @@ import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry, RegistryHealth } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
+import { firstNicOf } from "../../resources/coordinator.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
-import { firstNicOf } from "../ipam/subject.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
 import { readCookie } from "../netns/pod-netns.ts";
 import { Definitions, JoinedDefinitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
@@ -75,7 +75,7 @@ class EmbeddedBackend implements Backend {
         networkNames: () => undefined,
         settingsFor: ({ network }) => settings.of(definitions.settingsOf(network), snapshot()),
         isCoordinated: ({ network }) => definitions.settingsOf(network) !== undefined,
-        nicsOf: (pod) => describeNodeNics(definitions.networks, pod, firstNicOf(snapshot())),
+        nicsOf: (pod) => describeNodeNics(definitions.networks, pod, firstNicOf(snapshot().coordinator)),
         pluginsOf: (network) => definitions.networks.find(({ name }) => name === network)?.plugins,
       },
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },

@@ -16,6 +16,7 @@ import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { SourceName } from "../../records/audit-line.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
+import { firstNicOf } from "../../resources/coordinator.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Detection } from "../detection/open-detection.ts";
@@ -32,7 +33,6 @@ import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import { isUnsaid, untilSaid } from "./said-pools.ts";
 import { type AddressDemand, type ForeseenRows, isSameAddress } from "./sources/source.ts";
-import { firstNicOf } from "./subject.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
 /** The dependencies of an ADD. */
@@ -105,7 +105,7 @@ function rememberMac({ networks, detection }: AddDeps, request: AttachRequest, {
 
 function reportForeign({ cluster, inventory }: AddDeps, identity: PodIdentity, ifName: string): void {
   if (cluster === undefined || identity.foreignAnnotations === undefined) return;
-  const text = describeForeign(identity.foreignAnnotations, ifName === firstNicOf(inventory.snapshot));
+  const text = describeForeign(identity.foreignAnnotations, ifName === firstNicOf(inventory.snapshot.coordinator));
   if (text !== undefined) cluster.reportIgnored(identity, text);
 }
 

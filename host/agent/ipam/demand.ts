@@ -2,6 +2,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { NetConf } from "../../cni/net-conf.ts";
 import type { RequestedIp } from "../../cni/request.ts";
+import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics, claimedWith, faultOfNic } from "../../ipam/announced-nics.ts";
 import type { NicDemand, PodSubject, Selection, Subject } from "../../ipam/model.ts";
@@ -14,6 +15,7 @@ import { hasIpv6 } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { NicOfRow } from "../../registry/registry.ts";
+import { firstNicOf } from "../../resources/coordinator.ts";
 import { memberKey, type Workload } from "../../resources/member.ts";
 import { ownNames } from "../../resources/reserved-ip.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -24,7 +26,6 @@ import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import type { AddressDemand } from "./sources/source.ts";
-import { describeSubject, firstNicOf } from "./subject.ts";
 import { limitsFor } from "./tenant-limits.ts";
 
 /** A NIC for which addresses are demanded, by its ADD or ahead of it. */
@@ -138,7 +139,7 @@ function requestedByName(
 ): RequestedIp[] {
   const named = claims?.get(ifName);
   const own = ownNames(namespace, pod, named?.name ?? workload?.member);
-  const nic = { own, ifName, firstNic: firstNicOf(snapshot) };
+  const nic = { own, ifName, firstNic: firstNicOf(snapshot.coordinator) };
   const byAnnotation = requestedByAnnotation(subject?.annotations.ips, nic);
   const byClaim = named?.claim === undefined ? [] : requestedByClaim(named.claim);
   const all: RequestedIp[] = [];
@@ -237,8 +238,14 @@ async function hasOtherSnapshot(
 
 function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selected {
   const { identity, ifName, network, ipamConf } = nic;
-  const networkNames = deps.networks.networkNames({ ifName, network, pod: identity.subject });
-  const subject = describeSubject(snapshot, { identity, ifName, network, networkNames, ipamConf, node: deps.node });
+  const { vendorConf } = snapshot;
+  const home = snapshot.namespaces.get(identity.namespace) ?? identity.home;
+  const subject = {
+    ...{ ifName, network, ipamConf, vendorConf, node: deps.node, pod: identity.subject },
+    networkNames: deps.networks.networkNames({ ifName, network, pod: identity.subject }),
+    namespace: home && { labels: home.labels, annotations: decodeNamespaceAnnotations(home.annotations, vendorConf) },
+    firstNic: firstNicOf(snapshot.coordinator),
+  };
   const { nics, warnings } = selectPools(subject, snapshot.pools, snapshot.refused);
   const refused = deps.inventory.refused.of(identity.owner);
   const withheld = (each: NicDemand): NicDemand => ({

@@ -20,13 +20,13 @@ import {
   type NicRecord,
 } from "../../records/explanation-record.ts";
 import { type Allocation, RegistryError } from "../../registry/registry.ts";
+import { firstNicOf } from "../../resources/coordinator.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { LiveUsage } from "../ipam/live-usage.ts";
 import { type ReadinessSource, requireReady } from "../ipam/plugin.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
-import { firstNicOf } from "../ipam/subject.ts";
 import { SUBNET_READ_MS } from "../request/add-deadline.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
 import type { Assigned } from "../request/plugin.ts";
@@ -175,7 +175,7 @@ class PodExplainer {
       (ifName === undefined || nic.ifName === ifName) && (network === undefined || isNamed(nic, network));
     const found = announced.filter(isMeant);
     if (found.length > 0) return found;
-    const first = ifName ?? firstNicOf(inventory.snapshot);
+    const first = ifName ?? firstNicOf(inventory.snapshot.coordinator);
     return [{ ifName: first, network: network ?? "", plugins: (network && networks.pluginsOf(network)) || [] }];
   }
 
