@@ -97,61 +97,64 @@ function refuse(message: string): never {
   throw new CniError(ErrorCode.InvalidEnvironment, message);
 }
 
-/** Headers by the variables that they carry. Made once: every request reads some twenty. */
-const headerNames = new Map<string, string>();
+type Command = CniRequest["command"];
 
-function headerOf(variable: string): string {
-  const known = headerNames.get(variable);
-  if (known !== undefined) return known;
-  const name = variable.toLowerCase().replaceAll("_", "-");
-  headerNames.set(variable, name);
-  return name;
+const VARIABLES = [
+  "CNI_COMMAND",
+  "CNI_CONTAINERID",
+  "CNI_NETNS",
+  "CNI_IFNAME",
+  "CNI_ARGS",
+  "CNI_PATH",
+  "CNI_NETNS_OVERRIDE",
+] as const;
+
+type Variable = (typeof VARIABLES)[number];
+type Variables = { [name in Variable]?: string };
+
+/** The header of each variable (docs/develop/shim-protocol.md), which the shim sends at most once. */
+const HEADERS = VARIABLES.map((name) => ({ name, header: name.toLowerCase().replaceAll("_", "-") }));
+
+/** An empty variable is as good as none. */
+function readVariables(headers: Headers): Variables {
+  const variables: Variables = {};
+  for (const { name, header } of HEADERS) {
+    const value = headers[header];
+    if (typeof value === "string" && value !== "") variables[name] = value;
+  }
+  return variables;
 }
 
-/**
- * The header that carries an environment variable (docs/develop/shim-protocol.md); an empty variable is as good as
- * none.
- */
-function readVariable(headers: Headers, variable: string): string | undefined {
-  const value = headers[headerOf(variable)];
-  if (Array.isArray(value)) refuse(`Environment variable ${variable} was given ${value.length} times`);
-  return value === "" ? undefined : value;
-}
-
-/** The variables that each command needs (CNI 1.1, section 2, "Parameters"). */
-const REQUIRED: Readonly<Record<CniRequest["command"], readonly string[]>> = {
+/** The variables that each command needs (CNI 1.1, section 2, "Parameters"); of a DEL see {@link decodeRequest}. */
+const REQUIRED: Readonly<Record<Command, readonly Variable[]>> = {
   ADD: ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"],
   CHECK: ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"],
-  DEL: ["CNI_CONTAINERID", "CNI_IFNAME"],
+  DEL: [],
   GC: ["CNI_PATH"],
   STATUS: ["CNI_PATH"],
 };
 
-function readCommand(headers: Headers): CniRequest["command"] {
-  const command = readVariable(headers, "CNI_COMMAND");
-  const known = Object.keys(REQUIRED) as CniRequest["command"][];
-  const found = known.find((name) => name === command);
-  if (found !== undefined) return found;
-  return refuse(`Environment variable CNI_COMMAND: found ${describeValue(command)}, want one of ${known.join(", ")}`);
+const COMMANDS = Object.keys(REQUIRED) as Command[];
+
+function refuseVariable(variable: Variable, found: string | undefined, wanted: string): never {
+  return refuse(`Environment variable ${variable}: found ${describeValue(found)}, want ${wanted}`);
 }
 
-function requireVariables(headers: Headers, command: CniRequest["command"]): void {
-  const missing = REQUIRED[command].filter((variable) => readVariable(headers, variable) === undefined);
-  if (missing.length === 0) return;
-  refuse(
+/** Returns the command, all of whose variables are there. */
+function requireCommand(variables: Variables): Command {
+  const { CNI_COMMAND: given } = variables;
+  const command = COMMANDS.find((name) => name === given);
+  if (command === undefined) return refuseVariable("CNI_COMMAND", given, `one of ${COMMANDS.join(", ")}`);
+  const missing = REQUIRED[command].filter((variable) => variables[variable] === undefined);
+  if (missing.length === 0) return command;
+  return refuse(
     `Missing environment variable${missing.length > 1 ? "s" : ""} ${missing.join(", ")}: ${command} needs ${missing.length > 1 ? "them" : "it"}`,
   );
 }
 
-function requireParsed<T>(headers: Headers, variable: string, parse: (text: string) => T | undefined, form: string): T {
-  const text = readVariable(headers, variable);
-  const value = parse(text ?? "");
-  return value ?? refuse(`Environment variable ${variable}: found ${describeValue(text)}, want ${form}`);
-}
-
 /** The shim writes bytes that no header can have, and "%", as "%" and two hexadecimal digits. */
-function decodeIfName(text: string): string {
-  return tryOr(() => decodeURIComponent(text), text);
+function decodeIfName(text = ""): string {
+  return text.includes("%") ? tryOr(() => decodeURIComponent(text), text) : text;
 }
 
 /**
@@ -180,51 +183,39 @@ function decodeArgs(text: string | undefined, forDelete: boolean): ReadonlyMap<s
   return args;
 }
 
-/** Returns whether the variable is set to a value that the reference library takes for true. */
-function readOverride(headers: Headers): boolean {
-  return /^(?:1|true)$/i.test(readVariable(headers, "CNI_NETNS_OVERRIDE") ?? "");
-}
+/** Values of CNI_NETNS_OVERRIDE that the reference library takes for true. */
+const TRUE = /^(?:1|true)$/i;
 
 /**
- * Decodes a request; `headers` have lower-case names as `node:http` gives them.
- * Throws {@link CniError}: code 4 naming every missing or the first malformed variable, else what {@link
- * decodeNetConf} throws.
+ * Decodes a request; `headers` have lower-case names as `node:http` gives them. Returns undefined for a DEL of an
+ * attachment that no ADD can have made. Throws {@link CniError}: code 4 naming every missing or the first malformed
+ * variable, else what {@link decodeNetConf} throws.
  */
-export function decodeRequest(plugin: string, headers: Headers, body: Buffer | string): CniRequest {
-  const command = readCommand(headers);
-  requireVariables(headers, command);
-  const args = decodeArgs(readVariable(headers, "CNI_ARGS"), command === "DEL");
-  const path = readVariable(headers, "CNI_PATH") ?? "";
-  if (command === "GC" || command === "STATUS") {
-    return { plugin, command, args, path, netConf: decodeNetConf(String(body)) };
-  }
-  const attachment = {
-    containerId: requireParsed(headers, "CNI_CONTAINERID", parseContainerId, IDENTIFIER_FORM),
-    ifName: requireParsed(headers, "CNI_IFNAME", (text) => parseIfName(decodeIfName(text)), IF_NAME_FORM),
-    netnsOverride: readOverride(headers),
-  };
-  const call = { plugin, args, path, netConf: decodeNetConf(String(body), command === "DEL") };
-  const netns = readVariable(headers, "CNI_NETNS");
-  if (command === "DEL") return { ...call, ...attachment, command, netns };
-  if (command === "ADD") requireBounded(String(body), call.netConf);
-  return { ...call, ...attachment, command, netns: netns ?? "" };
-}
-
-/** Returns whether the request is a DEL of an attachment that no ADD can have made. */
-export function hasNothingToDelete(headers: Headers): boolean {
-  if (headers[headerOf("CNI_COMMAND")] !== "DEL") return false;
-  const { containerId, ifName } = describeRequest(headers);
-  return parseContainerId(containerId) === undefined || parseIfName(ifName) === undefined;
+export function decodeRequest(plugin: string, headers: Headers, body: string): CniRequest | undefined {
+  const variables = readVariables(headers);
+  const { CNI_CONTAINERID: givenId = "", CNI_IFNAME: givenName, CNI_NETNS: netns, CNI_PATH: path = "" } = variables;
+  const command = requireCommand(variables);
+  const containerId = parseContainerId(givenId);
+  const ifName = parseIfName(decodeIfName(givenName));
+  if (command === "DEL" && (containerId === undefined || ifName === undefined)) return undefined;
+  const call = { plugin, path, args: decodeArgs(variables.CNI_ARGS, command === "DEL") };
+  if (command === "GC" || command === "STATUS") return { ...call, command, netConf: decodeNetConf(body) };
+  if (containerId === undefined) return refuseVariable("CNI_CONTAINERID", givenId, IDENTIFIER_FORM);
+  if (ifName === undefined) return refuseVariable("CNI_IFNAME", givenName, IF_NAME_FORM);
+  const netnsOverride = TRUE.test(variables.CNI_NETNS_OVERRIDE ?? "");
+  const attachment = { ...call, containerId, ifName, netnsOverride, netConf: decodeNetConf(body, command === "DEL") };
+  if (command === "DEL") return { ...attachment, command, netns };
+  if (command === "ADD") requireBounded(body, attachment.netConf);
+  return { ...attachment, command, netns: netns ?? "" };
 }
 
 /** Returns the pod's identity in CNI_ARGS (`K8S_POD_*`). Empty values count as unset. */
 export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
-  const find = (key: string) => args.get(`K8S_POD_${key}`) || undefined;
   return {
-    namespace: find("NAMESPACE"),
-    name: find("NAME"),
-    uid: find("UID"),
-    infraContainerId: find("INFRA_CONTAINER_ID"),
+    namespace: args.get("K8S_POD_NAMESPACE") || undefined,
+    name: args.get("K8S_POD_NAME") || undefined,
+    uid: args.get("K8S_POD_UID") || undefined,
+    infraContainerId: args.get("K8S_POD_INFRA_CONTAINER_ID") || undefined,
   };
 }
 
@@ -233,28 +224,16 @@ export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
  * where the request has none.
  */
 export function describeRequest(headers: Headers) {
-  const find = (variable: string): string => {
-    const value = headers[headerOf(variable)];
-    return typeof value === "string" ? value : "";
-  };
-  return {
-    ...decodePodArgs(decodeArgs(find("CNI_ARGS"), true)),
-    command: find("CNI_COMMAND"),
-    containerId: find("CNI_CONTAINERID"),
-    ifName: decodeIfName(find("CNI_IFNAME")),
-  };
+  const { CNI_COMMAND: command = "", CNI_CONTAINERID: containerId = "", CNI_IFNAME, CNI_ARGS } = readVariables(headers);
+  return { ...decodePodArgs(decodeArgs(CNI_ARGS, true)), command, containerId, ifName: decodeIfName(CNI_IFNAME) };
 }
 
 function refuseIpRequest(source: RequestedIp["source"], found: string, wanted: string): never {
   throw new CniError(ErrorCode.InvalidNetworkConfig, `Requested address in ${source}: found ${found}, want ${wanted}`);
 }
 
-/** Returns the addresses of `IP=`, which are separated by commas. */
-function ipRequestsInArgs(args: ReadonlyMap<string, string>): IpRequest[] {
-  const pieces = args.get("IP")?.split(",") ?? [];
-  return pieces.map(
-    (piece) => parseIpRequest(piece) ?? refuseIpRequest("CNI_ARGS IP", describeValue(piece), IP_REQUEST_FORM),
-  );
+function requireIpRequest(text: string): IpRequest {
+  return parseIpRequest(text) ?? refuseIpRequest("CNI_ARGS IP", describeValue(text), IP_REQUEST_FORM);
 }
 
 /**
@@ -266,7 +245,7 @@ export function requestedIps(request: CniRequest): RequestedIp[] {
   const bySource: [RequestedIp["source"], readonly IpRequest[]][] = [
     ["runtimeConfig.ips", runtimeConfig.ips ?? []],
     ["args.cni.ips", args.cni.ips ?? []],
-    ["CNI_ARGS IP", ipRequestsInArgs(request.args)],
+    ["CNI_ARGS IP", request.args.get("IP")?.split(",").map(requireIpRequest) ?? []],
   ];
   const requested = new Map<string, RequestedIp>();
   for (const [source, wanted] of bySource) {

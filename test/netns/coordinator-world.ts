@@ -167,7 +167,7 @@ function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args }:
     ...{ "cni-path": "/opt/cni/bin", "cni-args": args },
   };
   const netConf = { cniVersion: "1.0.0", name: `lan${nic.net}`, type: "coordinator", ...conf, prevResult };
-  return decodeRequest("coordinator", headers, JSON.stringify(netConf));
+  return decodeRequest("coordinator", headers, JSON.stringify(netConf)) as CniRequest;
 }
 
 /** Without resources; the NICs' addresses, which no registry knows, are the administrator's. */

@@ -499,7 +499,7 @@ export class Machine {
       agent,
       async (plugin, hungUp) => {
         const request = agent.product.decodeRequest("berth", this.#headersOf(call), JSON.stringify(confOf(call)));
-        if (request.command !== "ADD") throw new Error("no ADD");
+        if (request?.command !== "ADD") throw new Error("no ADD");
         if (agent.beforeAdd !== undefined) await agent.beforeAdd(call);
         const { result, undo } = await plugin.add(request, hungUp);
         return { addresses: result.ips.map(({ address }) => formatIp(address.ip)), undo };
@@ -541,14 +541,14 @@ export class Machine {
         const conf = { ...plainConf(name), "cni.dev/valid-attachments": valid };
         const headers = { "cni-command": "GC", "cni-path": "/bin" };
         const request = agent.product.decodeRequest("berth", headers, JSON.stringify(conf));
-        if (request.command === "GC") await plugin.gc(request);
+        if (request?.command === "GC") await plugin.gc(request);
       }
     });
   }
 
   #delete = async ({ decodeRequest }: Product, plugin: IpamPlugin, call: Call): Promise<void> => {
     const request = decodeRequest("berth", this.#headersOf({ ...call, command: "DEL" }), JSON.stringify(confOf(call)));
-    if (request.command !== "DEL") throw new Error("no DEL");
+    if (request?.command !== "DEL") throw new Error("no DEL");
     await plugin.del(request);
   };
 

@@ -107,7 +107,7 @@ describe("an ipvlan NIC", () => {
       const headers = { "cni-command": "ADD", "cni-containerid": "c", "cni-netns": pod.path, "cni-ifname": "eth0" };
       const netConf = { cniVersion: "1.0.0", name: "ipv", type: "coordinator", prevResult: result };
       const request = decodeRequest("coordinator", { ...headers, "cni-path": "/bin" }, JSON.stringify(netConf));
-      const { prevResult } = request.netConf;
+      const prevResult = request?.netConf.prevResult;
       if (prevResult === undefined) throw new Error("no result");
       using open = openNamespace(pod.path);
       const deps: LateDetectionDeps = {

@@ -152,7 +152,7 @@ function requestOf(command: "ADD" | "CHECK", conf: object): AttachRequest {
     "cni-path": "/bin",
   };
   const request = decodeRequest("ifacer", headers, JSON.stringify(body));
-  if (request.command !== "ADD" && request.command !== "CHECK") throw new Error(request.command);
+  if (request?.command !== "ADD" && request?.command !== "CHECK") throw new Error(request?.command);
   return request;
 }
 

@@ -89,7 +89,7 @@ export function addRequest(ifName: string, parts: RequestParts = {}): AttachRequ
   };
   const conf = { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" }, ...body };
   const request = decodeRequest("berth", headers, JSON.stringify(conf));
-  if (request.command !== "ADD") throw new Error("no ADD");
+  if (request?.command !== "ADD") throw new Error("no ADD");
   return request;
 }
 

@@ -9,7 +9,6 @@ import {
   decodePodArgs,
   decodeRequest,
   describeRequest,
-  hasNothingToDelete,
   type NodeRequest,
 } from "../../cni/request.ts";
 import { formatResult } from "../../cni/result-versions.ts";
@@ -65,9 +64,9 @@ export class Dispatcher {
       const answer = this.#drivers.get(raw.plugin)?.answer(raw);
       if (answer !== undefined) return answerJson(answer);
       const plugin = this.#plugins.get(raw.plugin) ?? this.#refuse(raw.plugin);
-      if (hasNothingToDelete(raw.headers)) return EMPTY;
-      const decode = () => decodeRequest(raw.plugin, raw.headers, raw.body);
-      const request = raw.body.length > MAX_NETWORK_CONFIG_BYTES ? await this.#inTurn(decode) : decode();
+      const isLarge = raw.body.length > MAX_NETWORK_CONFIG_BYTES;
+      const request = isLarge ? await this.#decodeLarge(raw) : decodeRequest(raw.plugin, raw.headers, raw.body);
+      if (request === undefined) return EMPTY;
       network = request.netConf.name;
       const dispatched = await this.#run(plugin, request, startMs, signal);
       if (this.#audit.remembersRefusals) this.#audit.served(subjectOf(raw));
@@ -83,8 +82,8 @@ export class Dispatcher {
   }
 
   /** Large configurations one after another. The pause begins when one is decoded, which may take longer. */
-  #inTurn<T>(decode: () => T): Promise<T> {
-    const turn = this.#large.then(decode);
+  #decodeLarge(raw: RawRequest): Promise<CniRequest | undefined> {
+    const turn = this.#large.then(() => decodeRequest(raw.plugin, raw.headers, raw.body));
     this.#large = turn.catch(() => {}).then(() => setTimeout(LARGE_PAUSE_MS));
     return turn;
   }

@@ -91,6 +91,6 @@ export function addRequest(pod: Pick<LabPod, "namespace" | "name" | "uid">, call
   const runtime = requested === undefined ? {} : { runtimeConfig: { ips: [requested] } };
   const plugin = { cniVersion: "1.0.0", name: network, type: "macvlan", ipam: { type: "berth" }, ...runtime, ...conf };
   const request = decodeRequest("berth", headers, JSON.stringify(plugin));
-  if (request.command !== "ADD") throw new Error(`An ADD became ${request.command}`);
+  if (request?.command !== "ADD") throw new Error(`An ADD became ${request?.command}`);
   return request;
 }

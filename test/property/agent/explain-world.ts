@@ -213,7 +213,7 @@ export class ExplainWorld {
     const conf = { ...(network === undefined ? { type: "", ipam: { type: "berth" } } : plugin), cniVersion: "1.0.0" };
     try {
       const request = decodeRequest("berth", headers, JSON.stringify({ ...conf, name: listed ?? "unknown" }));
-      if (request.command !== "ADD") throw new Error("no ADD");
+      if (request?.command !== "ADD") throw new Error("no ADD");
       const ready = { synced: async () => {}, readiness: READY };
       await new IpamPlugin(deps, ready).add(request, new AbortController().signal);
       const attachment = { containerId: request.containerId, ifName, network: request.netConf.name };

@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { ErrorCode } from "../../../host/cni/error.ts";
-import { decodePodArgs, decodeRequest, requestedIps, requestedMac } from "../../../host/cni/request.ts";
+import {
+  type CniRequest,
+  decodePodArgs,
+  decodeRequest,
+  requestedIps,
+  requestedMac,
+} from "../../../host/cni/request.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { cases } from "../../world/rows.ts";
 
@@ -14,7 +20,7 @@ const HEADERS = {
 };
 
 function decodeWith(headers: Record<string, string | string[] | undefined>, conf: object = CONF, plugin = "berth") {
-  return decodeRequest(plugin, { ...HEADERS, ...headers }, JSON.stringify(conf));
+  return decodeRequest(plugin, { ...HEADERS, ...headers }, JSON.stringify(conf)) as CniRequest;
 }
 
 describe("decodeRequest accepts", () => {
@@ -34,8 +40,15 @@ describe("decodeRequest accepts", () => {
 
   it.each(["GC", "STATUS"])("%s with the path only", (command) => {
     const headers = { "cni-command": command, "cni-path": "/bin" };
-    const request = decodeRequest("ifacer", headers, Buffer.from(JSON.stringify(CONF)));
+    const request = decodeRequest("ifacer", headers, JSON.stringify(CONF));
     expect(request).toMatchObject({ plugin: "ifacer", command, path: "/bin", args: new Map() });
+  });
+
+  it("no DEL of what no ADD can have made", () => {
+    const none: unknown[] = [undefined, "", "../c"].flatMap((text) =>
+      ["cni-containerid", "cni-ifname"].map((name) => decodeWith({ "cni-command": "DEL", [name]: text }, {})),
+    );
+    expect(none).toEqual(Array(6).fill(undefined));
   });
 
   it("DEL with CNI_ARGS that an ADD is refused for", () => {
@@ -58,13 +71,10 @@ describe("decodeRequest refuses with code 4", () => {
     an empty one ${{ "cni-ifname": "" }} => Missing environment variable CNI_IFNAME: ADD needs it
     all missing ${{ "cni-containerid": undefined, "cni-netns": undefined, "cni-ifname": undefined, "cni-path": undefined }}
       => Missing environment variables CNI_CONTAINERID, CNI_NETNS, CNI_IFNAME, CNI_PATH: ADD needs them
-    what DEL needs ${{ "cni-command": "DEL", "cni-containerid": undefined, "cni-ifname": undefined, "cni-path": undefined }}
-      => Missing environment variables CNI_CONTAINERID, CNI_IFNAME: DEL needs them
     what GC needs ${{ "cni-command": "GC", "cni-path": undefined }} => CNI_PATH: GC needs it
     a bad container ID ${{ "cni-containerid": "a/b" }} => CNI_CONTAINERID: found "a/b", want a letter or digit
     a bad interface ${{ "cni-ifname": "eth 0" }} => CNI_IFNAME: found "eth 0", want an interface name
     a long interface ${{ "cni-ifname": "abcdefghijklmnop" }} => CNI_IFNAME: found "abcdefghijklmnop", want
-    a variable given twice ${{ "cni-path": ["/a", "/b"] }} => CNI_PATH was given 2 times
     an argument without = ${{ "cni-args": "A=1;B" }} => CNI_ARGS: found the piece "B", want KEY=VALUE
     an argument without a key ${{ "cni-args": "=1" }} => CNI_ARGS: found the piece "=1", want KEY=VALUE
     an empty argument ${{ "cni-args": "A=1;" }} => CNI_ARGS: found the piece "", want KEY=VALUE
