@@ -7,8 +7,8 @@ import { decode, formatMismatches, orAbsent, parsedText, wholeNumber } from "../
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix, parsePrefix } from "../net/prefix.ts";
 import { CniError, ErrorCode } from "./error.ts";
-import type { CniResult, ResultInterface, ResultIp, ResultRoute } from "./result.ts";
-import { type CniVersion, isAtLeast } from "./version.ts";
+import type { CniResult, ResultInterface, ResultRoute } from "./result.ts";
+import type { CniVersion } from "./version.ts";
 
 type JsonObject = Record<string, unknown>;
 
@@ -20,15 +20,6 @@ function formatInterface({ pciId, ...rest }: ResultInterface): JsonObject {
   return { ...rest, pciID: pciId };
 }
 
-function formatIpEntry({ address, gateway, interface: index }: ResultIp, version: CniVersion): JsonObject {
-  return {
-    version: isAtLeast(version, "1.0.0") ? undefined : String(address.ip.family),
-    address: formatPrefix(address),
-    gateway: gateway && formatIp(gateway),
-    interface: index,
-  };
-}
-
 function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
   return { dst: formatPrefix(dst), gw: gw && formatIp(gw), ...rest };
 }
@@ -37,12 +28,19 @@ function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
  * Returns the result in that version for JSON, which has no keys without a value, and without empty lists. Fields that
  * another plugin has added are passed on unchanged, in every version.
  */
-export function formatResult(result: CniResult, version: CniVersion): JsonObject {
-  const { interfaces, ips, routes, dns } = result;
+export function formatResult({ interfaces, ips, routes, dns }: CniResult, version: CniVersion): JsonObject {
+  const isOld = version.startsWith("0.");
   return {
     cniVersion: version,
     interfaces: nonEmpty(interfaces.map(formatInterface)),
-    ips: nonEmpty(ips.map((ip) => formatIpEntry(ip, version))),
+    ips: nonEmpty(
+      ips.map(({ address, gateway, interface: index }) => ({
+        version: isOld ? String(address.ip.family) : undefined,
+        address: formatPrefix(address),
+        gateway: gateway && formatIp(gateway),
+        interface: index,
+      })),
+    ),
     routes: nonEmpty(routes.map(formatRoute)),
     dns,
   };

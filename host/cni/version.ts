@@ -9,11 +9,6 @@ export const LATEST_VERSION = "1.1.0" satisfies CniVersion;
 
 export type CniVersion = (typeof SUPPORTED_VERSIONS)[number];
 
-/** Returns whether `version` is `other` or newer. */
-export function isAtLeast(version: CniVersion, other: CniVersion): boolean {
-  return SUPPORTED_VERSIONS.indexOf(version) >= SUPPORTED_VERSIONS.indexOf(other);
-}
-
 /**
  * Decodes the `cniVersion` of a configuration; a missing one means 0.1.0 (CNI 1.1 §"Network configuration format").
  * `where` names its place in the error. Throws {@link CniError} code 1 if it is not supported, code 6 if it is not
