@@ -4,7 +4,7 @@
  */
 
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
-import { decodePodAnnotations, type PodAnnotations, RETAIN_ANNOTATION } from "../../config/annotations.ts";
+import { decodePodAnnotations, RETAIN_ANNOTATION } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import type { Workload } from "../../resources/member.ts";
@@ -55,9 +55,10 @@ export interface Identifier {
 
 /** For the embedded mode. */
 export function openManifestIdentifier(snapshot: () => Snapshot): Identifier {
+  const identify = async (request: AttachRequest) => identifyRequest(request, snapshot());
   return {
-    identify: async (request) => identifyRequest(request, snapshot()),
-    recognize: async (request) => identifyRequest(request, snapshot()),
+    identify,
+    recognize: identify,
     find: async (namespace, name) => identifyPod({ namespace, name, containerId: "" }, snapshot()),
   };
 }
@@ -82,29 +83,16 @@ export function identifyRequest(request: AttachRequest, snapshot: Known): PodIde
 }
 
 /** Throws ConfigError when an annotation of the pod is invalid. */
-function identifyPod(hints: PodHints, snapshot: Known): PodIdentity {
-  const { namespace, name } = hints;
+function identifyPod({ namespace, name, uid, containerId, ...hints }: PodHints, snapshot: Known): PodIdentity {
   const known = namespace === "" || name === "" ? undefined : snapshot.pods.get(`${namespace}/${name}`);
-  const annotations = known?.annotations ?? hints.annotations;
-  const isUnknown = name === "" && annotations === undefined;
-  return {
-    owner: hints.uid ?? known?.uid ?? hints.containerId,
-    namespace,
-    name,
-    subject: isUnknown
-      ? undefined
-      : {
-          namespace,
-          name,
-          labels: known?.labels ?? {},
-          annotations: requireCluster(decodePodAnnotations(annotations ?? {}, snapshot.vendorConf)),
-        },
-  };
-}
-
-/** Without a cluster nothing says when a workload is gone. Throws ConfigError. */
-function requireCluster(annotations: PodAnnotations): PodAnnotations {
-  if (annotations.retain === undefined) return annotations;
-  const mismatch = { path: "", got: annotations.retain, wanted: "no such annotation in embedded mode" };
-  throw new ConfigError(`annotation "${RETAIN_ANNOTATION}"`, [mismatch]);
+  const given = known?.annotations ?? hints.annotations;
+  const identity = { owner: uid ?? known?.uid ?? containerId, namespace, name };
+  if (name === "" && given === undefined) return { ...identity, subject: undefined };
+  const annotations = decodePodAnnotations(given ?? {}, snapshot.vendorConf);
+  if (annotations.retain !== undefined) {
+    // Without a cluster nothing says when a workload is gone.
+    const mismatch = { path: "", got: annotations.retain, wanted: "no such annotation in embedded mode" };
+    throw new ConfigError(`annotation "${RETAIN_ANNOTATION}"`, [mismatch]);
+  }
+  return { ...identity, subject: { namespace, name, labels: known?.labels ?? {}, annotations } };
 }
