@@ -94,7 +94,7 @@ function ownKeys<K extends string>(
 }
 
 function readText(annotations: Annotations, annotation: string): string | undefined {
-  const text = Object.hasOwn(annotations, annotation) ? annotations[annotation] : undefined;
+  const text = annotations[annotation];
   if (text === undefined || text.length <= MAX_ANNOTATION_LENGTH) return text;
   const mismatch = { path: "", got: "a longer text", wanted: `at most ${MAX_ANNOTATION_LENGTH} characters` };
   throw new ConfigError(sourceOf(annotation), [mismatch]);
@@ -187,9 +187,9 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
 
 /** These annotations are not Berth's: a fault in one refuses the NICs that it concerns. */
 function readNetworks(annotations: Annotations, annotation: string, most?: number) {
+  if (annotations[annotation] === undefined) return undefined;
   try {
-    const text = readText(annotations, annotation);
-    return text === undefined ? undefined : decodeNetworkSelections(text, sourceOf(annotation), most);
+    return decodeNetworkSelections(readText(annotations, annotation) ?? "", sourceOf(annotation), most);
   } catch (error) {
     if (error instanceof ConfigError) return error;
     throw error;
