@@ -24,39 +24,38 @@ import { LAUNCHER_LABEL, MIGRATION_LABEL, type Pod } from "../resources/pod.ts";
 import type { IpamClaim } from "../resources/workloads/ipam-claim.ts";
 import { isKubevirt } from "../resources/workloads/virtual-machine.ts";
 import { announcedNics, demandedNics } from "./announced-nics.ts";
-import { controllerOf } from "./owner.ts";
 
 type RetentionSettings = Pick<VendorConf, "enableStatefulSet" | "enableKubevirt" | "retainByName">;
 
 type AddressOwner =
-  | { readonly kind: "none" }
   | { readonly kind: "workload"; readonly workload: Workload }
   /** One run of a machine. The VirtualMachineInstance names the address owner. */
   | { readonly kind: "run"; readonly run: OwnerReference };
 
-const NONE: AddressOwner = { kind: "none" };
-
 /** The label of pods in which machines run. */
 const LAUNCHER = { label: LAUNCHER_LABEL, value: "virt-launcher" };
 
-export function findAddressOwner(pod: Pod, settings: RetentionSettings): AddressOwner {
+/** Returns undefined if nothing keeps the pod's addresses. */
+export function findAddressOwner(pod: Pod, settings: RetentionSettings): AddressOwner | undefined {
   const { enableStatefulSet, enableKubevirt, retainByName } = settings;
-  const owner = controllerOf(pod);
-  const ofKind = (kind: string, { name, uid }: OwnerReference): AddressOwner => {
-    const { namespace, name: member } = pod;
+  const { controller, namespace, name: member } = pod;
+  if (controller === undefined) return undefined;
+  const isSet = isStatefulSet(controller);
+  const asksByName = pod.annotations[RETAIN_ANNOTATION] === "by-name";
+  if (isSet ? enableStatefulSet : asksByName && isListed(controller, retainByName)) {
+    const { name, uid } = controller;
+    const kind = isSet ? controller.kind : listedKind(controller);
     return { kind: "workload", workload: { kind, namespace, name, uid, member } };
-  };
-  if (owner !== undefined && isStatefulSet(owner)) return enableStatefulSet ? ofKind(owner.kind, owner) : NONE;
-  if (owner !== undefined && pod.annotations[RETAIN_ANNOTATION] === "by-name") {
-    const kind = listedKind(owner);
-    if (retainByName.some((listed) => listedKind(listed) === kind)) return ofKind(kind, owner);
   }
-  const run = enableKubevirt ? runOf(pod) : undefined;
-  return run === undefined ? NONE : { kind: "run", run };
+  return enableKubevirt && runOf(pod) !== undefined ? { kind: "run", run: controller } : undefined;
 }
 
 function isStatefulSet({ kind, apiVersion }: OwnerReference): boolean {
   return kind === "StatefulSet" && apiVersion === "apps/v1";
+}
+
+function isListed(owner: OwnerReference, retainByName: RetentionSettings["retainByName"]): boolean {
+  return retainByName.some((listed) => listedKind(listed) === listedKind(owner));
 }
 
 /** Controllers that generate the names of their pods, and what to use in place of retention. */
@@ -68,16 +67,14 @@ const GENERATED_NAMES: Readonly<Record<string, string>> = {
   "CloneSet.apps.kruise.io": "use a StatefulSet",
 };
 
-/** Returns why a pod that asks for it cannot retain its addresses by its name; undefined if it can, or does not ask. */
+/** Returns why a pod that asks for it cannot retain its addresses by its name; undefined if it can. */
 export function refuseRetention(pod: Pod, { retainByName }: RetentionSettings): ConfigError | undefined {
-  if (pod.annotations[RETAIN_ANNOTATION] === undefined) return undefined;
-  const owner = controllerOf(pod);
+  const { controller: owner } = pod;
   const refuse = (why: string) =>
     new ConfigError(`annotation "${RETAIN_ANNOTATION}"`, [{ path: "", got: "by-name", wanted: "another way" }], why);
   if (owner === undefined) return refuse("the pod has no controller, with whose end its addresses would be released");
-  if (isStatefulSet(owner) || runOf(pod) !== undefined) return undefined;
+  if (isStatefulSet(owner) || runOf(pod) !== undefined || isListed(owner, retainByName)) return undefined;
   const kind = listedKind(owner);
-  if (retainByName.some((listed) => listedKind(listed) === kind)) return undefined;
   const remedy = Object.hasOwn(GENERATED_NAMES, kind) ? GENERATED_NAMES[kind] : undefined;
   const whose = `${owner.kind} ${pod.namespace}/${owner.name}`;
   if (remedy !== undefined)
@@ -88,15 +85,14 @@ export function refuseRetention(pod: Pod, { retainByName }: RetentionSettings): 
 }
 
 /** Returns the VirtualMachineInstance that runs in the pod; undefined if there is none. */
-function runOf(pod: Pod): OwnerReference | undefined {
-  const owner = controllerOf(pod);
-  const isRun = owner?.kind === "VirtualMachineInstance" && isKubevirt(owner.apiVersion);
-  return isRun && pod.labels[LAUNCHER.label] === LAUNCHER.value ? owner : undefined;
+function runOf({ controller, labels }: Pod): OwnerReference | undefined {
+  const isRun = controller?.kind === "VirtualMachineInstance" && isKubevirt(controller.apiVersion);
+  return isRun && labels[LAUNCHER.label] === LAUNCHER.value ? controller : undefined;
 }
 
 /** Returns whether a virtual machine that runs in another pod migrates, or has migrated, to this one. */
 export function isMigrationTarget(pod: Pod): boolean {
-  return runOf(pod) !== undefined && pod.labels[MIGRATION_LABEL] !== undefined;
+  return pod.labels[MIGRATION_LABEL] !== undefined && runOf(pod) !== undefined;
 }
 
 /** Returns the address owner of a run. `machine`: its VirtualMachine, if there is one. */

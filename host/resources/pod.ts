@@ -46,8 +46,8 @@ export interface Pod {
   readonly phase?: string | undefined;
   /** Such as `Evicted`. */
   readonly reason?: string | undefined;
-  /** Only the controller, if there is one. */
-  readonly ownerReferences: readonly OwnerReference[];
+  /** Undefined if nothing controls it. */
+  readonly controller?: OwnerReference | undefined;
   readonly hostNetwork: boolean;
   /** Whether the kubelet has reported addresses or a ready sandbox. */
   readonly hasSandbox: boolean;
@@ -90,7 +90,7 @@ export function decodePod(value: unknown, source: string): Pod {
     deleting: isDeleting(metadata),
     phase: status?.phase,
     reason: status?.reason,
-    ownerReferences: ownerReferences.filter(({ controller }) => controller),
+    controller: ownerReferences.find(({ controller }) => controller),
     hostNetwork: spec?.hostNetwork ?? false,
     hasSandbox: hasSandbox(status ?? {}),
     isFinished: status?.phase === "Succeeded" || status?.phase === "Failed",

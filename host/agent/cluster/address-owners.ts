@@ -5,12 +5,13 @@
  */
 
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { PodAnnotations } from "../../config/annotations.ts";
-import { claimsOf, decideHolder, findAddressOwner, type HolderStatus, workloadOfRun } from "../../ipam/retention.ts";
+import type { PodSubject } from "../../ipam/model.ts";
+import { claimsOf, decideHolder, type HolderStatus, workloadOfRun } from "../../ipam/retention.ts";
 import { ApiUnavailable, callIfThere, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { firstNicOf } from "../../resources/coordinator.ts";
+import type { OwnerReference } from "../../resources/fields/metadata.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import { listedKind, type Workload } from "../../resources/member.ts";
 import type { Pod } from "../../resources/pod.ts";
@@ -24,41 +25,16 @@ import type { ResourcesState } from "../request/resources.ts";
 
 interface AddressOwnerDeps {
   readonly api: KubeApi;
-  readonly snapshot: () => Pick<Snapshot, "vendorConf" | "coordinator">;
+  readonly snapshot: () => Pick<Snapshot, "coordinator">;
 }
 
-interface AddressOwnerQuery {
-  readonly pod: Pod;
-  readonly annotations: PodAnnotations;
-  /**
-   * The NIC whose addresses are requested, with the NICs that are claimed with it. undefined: no NIC; no IPAMClaim is
-   * read.
-   */
-  readonly ifName: string | undefined;
-}
-
-/** Rejects with CniError 11 when the API server does not answer in time. */
-export async function findAddressOwners(
-  deps: AddressOwnerDeps,
-  { pod, annotations, ifName }: AddressOwnerQuery,
+/** Reads the machine that runs in a pod. Rejects with CniError 11 when the API server does not answer in time. */
+export async function readMachine(
+  api: KubeApi,
+  namespace: string,
+  run: OwnerReference,
   signal: AbortSignal,
-) {
-  const named =
-    ifName === undefined
-      ? new Map<string, string>()
-      : claimsOf(annotations, firstNicOf(deps.snapshot().coordinator), ifName);
-  const [workload, claims] = await Promise.all([
-    findWorkload(deps, pod, signal),
-    readClaims(deps, pod.namespace, named, signal),
-  ]);
-  return { workload, claims };
-}
-
-async function findWorkload({ api, snapshot }: AddressOwnerDeps, pod: Pod, signal: AbortSignal) {
-  const owner = findAddressOwner(pod, snapshot().vendorConf);
-  if (owner.kind !== "run") return owner.kind === "workload" ? owner.workload : undefined;
-  const { namespace } = pod;
-  const { run } = owner;
+): Promise<Workload | undefined> {
   const path = `/apis/${run.apiVersion}/namespaces/${encodeURIComponent(namespace)}/virtualmachineinstances`;
   const object = await readOwner(api, `${path}/${encodeURIComponent(run.name)}`, signal);
   if (object === undefined) return undefined;
@@ -66,21 +42,27 @@ async function findWorkload({ api, snapshot }: AddressOwnerDeps, pod: Pod, signa
   return uid === run.uid ? workloadOfRun(namespace, run, machine) : undefined;
 }
 
-/** One GET for each name. */
-async function readClaims(
-  { api }: AddressOwnerDeps,
-  namespace: string,
-  named: ReadonlyMap<string, string>,
+/**
+ * Reads the IPAMClaims of the NICs that are claimed with `ifName`, by interface, with one GET for each; undefined if
+ * the pod names none. Rejects as {@link readMachine} does.
+ */
+export async function readClaims(
+  { api, snapshot }: AddressOwnerDeps,
+  { namespace, annotations }: PodSubject,
+  ifName: string | undefined,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, NicClaim> | undefined> {
-  if (named.size === 0) return undefined;
+  const { defaultNetwork, networks = [] } = annotations;
+  const areNone = defaultNetwork?.claim === undefined && networks.every(({ claim }) => claim === undefined);
+  if (ifName === undefined || areNone) return undefined;
   const read = async (name: string): Promise<NicClaim> => {
     const path = `/apis/k8s.cni.cncf.io/v1alpha1/namespaces/${encodeURIComponent(namespace)}/ipamclaims`;
     const object = await readOwner(api, `${path}/${encodeURIComponent(name)}`, signal);
     const claim = object === undefined ? undefined : decodeIpamClaim(object, `IPAMClaim "${namespace}/${name}"`);
     return { namespace, name, claim };
   };
-  return new Map(await Promise.all([...named].map(async ([ifName, name]) => [ifName, await read(name)] as const)));
+  const named = claimsOf(annotations, firstNicOf(snapshot().coordinator), ifName);
+  return new Map(await Promise.all([...named].map(async ([nic, name]) => [nic, await read(name)] as const)));
 }
 
 async function readOwner(api: KubeApi, path: string, signal: AbortSignal): Promise<KubeObject | undefined> {

@@ -6,7 +6,6 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
 import { isOwner, type PodStatus, podFacts } from "../../ipam/leak.ts";
-import { controllerOf } from "../../ipam/owner.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import { findAddressOwner } from "../../ipam/retention.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
@@ -574,7 +573,7 @@ function followPod(change: Change<Pod>, prefetcher: Prefetcher, collector: Colle
 function followOwner(change: Change<Pod>, registry: KubernetesRegistry, log: Log): void {
   if (change.kind === "gone" || change.value.uid === undefined) return;
   const { uid } = change.value;
-  const [before, now] = [change.before, change.value].map((pod) => pod && controllerOf(pod)?.uid);
+  const [before, now] = [change.before, change.value].map((pod) => pod?.controller?.uid);
   if (now === undefined || now === before) return;
   registry.followOwner(uid).catch((error) => log.debug({ err: error, pod: uid }, "Following a pod's owner failed"));
 }

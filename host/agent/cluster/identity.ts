@@ -8,7 +8,7 @@ import { type AnnotationRules, decodePodAnnotations } from "../../config/annotat
 import { isStaticOwner } from "../../ipam/leak.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
-import { isMigrationTarget, refuseRetention } from "../../ipam/retention.ts";
+import { findAddressOwner, isMigrationTarget, refuseRetention } from "../../ipam/retention.ts";
 import { ApiUnavailable, callIfThere, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
@@ -16,7 +16,7 @@ import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Identifier, PodIdentity } from "../ipam/pod-identity.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
 import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
-import { findAddressOwners } from "./address-owners.ts";
+import { readClaims, readMachine } from "./address-owners.ts";
 import { PoolOwners } from "./pool-owners.ts";
 
 interface IdentityDeps {
@@ -47,22 +47,27 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
   const { snapshot } = deps;
   const poolOwners = new PoolOwners(deps);
   const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
-    const { subject, ...identity } = identityOfPod(pod, snapshot().vendorConf, options);
-    const refusal = refuseRetention(pod, snapshot().vendorConf);
+    const { vendorConf } = snapshot();
+    const { subject, ...identity } = identityOfPod(pod, vendorConf, options);
+    const { annotations } = subject;
+    const refusal = annotations.retain && refuseRetention(pod, vendorConf);
     if (refusal !== undefined) throw refusal;
-    const [application, owners] = await Promise.all([
-      poolOwners.find(pod, subject.annotations, signal),
-      findAddressOwners(deps, { pod, annotations: subject.annotations, ifName: options.ifName }, signal),
+    const owner = findAddressOwner(pod, vendorConf);
+    const [application, workload, claims] = await Promise.all([
+      poolOwners.find(pod, annotations, signal),
+      owner?.kind === "run" ? readMachine(deps.api, pod.namespace, owner.run, signal) : owner?.workload,
+      readClaims(deps, subject, options.ifName, signal),
     ]);
-    return { ...identity, subject: { ...subject, application }, ...owners };
+    return { ...identity, subject: { ...subject, application }, workload, claims };
   };
   return {
     identify: async (request, signal) => {
       const named = requireNamed(request);
       const pod = await findPod(deps, named, signal);
       if (pod === undefined) return staticPod(named, request, snapshot().vendorConf);
-      requireUnfinished(pod, named);
-      const home = await findHome(deps, pod, signal);
+      // The mirror of a static pod says nothing about its next run.
+      if (pod.isFinished && (named.uid === undefined || named.uid !== mirroredHashOf(pod))) throw finished(pod);
+      const home = snapshot().namespaces.get(pod.namespace) ?? (await readHome(deps.api, pod, signal));
       return identityOf(pod, { owner: named.uid, home, ifName: request.ifName }, signal);
     },
     recognize: async (request, signal) => {
@@ -78,9 +83,11 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
     find: async (namespace, name) => {
       // Each read has a limit of its own.
       const { signal } = new AbortController();
-      const pod = findCached(deps, { namespace, name }) ?? (await readPod(deps.api, { namespace, name }));
+      const cached = snapshot().pods.get(`${namespace}/${name}`);
+      const isKnown = cached !== undefined && !cached.isReduced;
+      const pod = isKnown ? cached : await readPod(deps.api, { namespace, name });
       if (pod === undefined) return { owner: "", namespace, name, subject: undefined };
-      const home = await findHome(deps, pod, signal);
+      const home = snapshot().namespaces.get(namespace) ?? (await readHome(deps.api, pod, signal));
       return identityOf(pod, { home }, signal);
     },
     ofPod: (pod, ifName, signal) => identityOf(pod, { ifName }, signal),
@@ -128,13 +135,13 @@ function requireNamed({ args }: AttachRequest): Named {
 }
 
 /**
- * Undefined for a static pod without its mirror. Throws CniError 103 when the API server has no such pod, or another
- * one of its name.
+ * Undefined for a static pod without its mirror. Of a reduced pod the watch has only the identity. Throws CniError 103
+ * when the API server has no such pod, or another one of its name.
  */
 async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
-  const cached = findCached(deps, named);
-  if (cached !== undefined && isMeant(cached, named)) return cached;
   const { namespace, name, uid } = named;
+  const cached = deps.snapshot().pods.get(`${namespace}/${name}`);
+  if (cached !== undefined && !cached.isReduced && isMeant(cached, named)) return cached;
   const live = await readPod(deps.api, named, signal);
   if (live !== undefined && (uid === undefined || isMeant(live, named))) return live;
   if (uid !== undefined && isStaticOwner(uid)) return undefined;
@@ -143,12 +150,6 @@ async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): P
     ErrorCode.PodUnknown,
     `Pod ${namespace}/${name} with UID ${uid ?? "(not given)"} is unknown: the API server ${found}`,
   );
-}
-
-/** Undefined also for a pod of which the watch has only the identity. */
-function findCached({ snapshot }: IdentityDeps, { namespace, name }: Omit<Named, "uid">): Pod | undefined {
-  const cached = snapshot().pods.get(`${namespace}/${name}`);
-  return cached?.isReduced ? undefined : cached;
 }
 
 /** Without a UID an old pod cannot be told from a new one of its name: then the API server is asked. */
@@ -166,14 +167,8 @@ export async function readPod(api: KubeApi, of: Omit<Named, "uid">, signal?: Abo
   return read(api, path, signal, (object) => decodePod(object, `Pod "${namespace}/${name}"`));
 }
 
-/** The watch of namespaces may be behind the pod. */
-async function findHome(
-  { api, snapshot }: IdentityDeps,
-  { namespace }: Pod,
-  signal: AbortSignal,
-): Promise<Namespace | undefined> {
-  const known = snapshot().namespaces.get(namespace);
-  if (known !== undefined) return known;
+/** Of a pod that the watch of namespaces is behind. */
+function readHome(api: KubeApi, { namespace }: Pod, signal: AbortSignal): Promise<Namespace | undefined> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
   return read(api, path, signal, (object) => decodeNamespace(object, `Namespace "${namespace}"`));
 }
@@ -211,11 +206,8 @@ function staticPod(
   return { owner: uid ?? containerId, namespace, name, subject };
 }
 
-/**
- * Its addresses are collected as soon as it is finished. The mirror of a static pod says nothing about its next run.
- */
-function requireUnfinished(pod: Pod, { namespace, name, uid }: Named): void {
-  if (!pod.isFinished || (uid !== undefined && uid === mirroredHashOf(pod))) return;
-  const text = `Pod ${namespace}/${name} is finished (phase ${pod.phase}): it will not run again, so it gets no address`;
-  throw new CniError(ErrorCode.PodUnknown, text);
+/** Its addresses are collected as soon as it is finished. */
+function finished({ namespace, name, phase }: Pod): CniError {
+  const text = `Pod ${namespace}/${name} is finished (phase ${phase}): it will not run again, so it gets no address`;
+  return new CniError(ErrorCode.PodUnknown, text);
 }

@@ -7,7 +7,7 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
 import { decodeConfig } from "../../config/config-error.ts";
 import type { Belonging } from "../../ipam/model.ts";
-import { aboveOf, controllerOf, type MiddleKind, middleKindOf } from "../../ipam/owner.ts";
+import { aboveOf, type MiddleKind, middleKindOf } from "../../ipam/owner.ts";
 import { isNotFound, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { untilAborted } from "../../lib/abort.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
@@ -43,10 +43,9 @@ export class PoolOwners {
    */
   async find(pod: Pod, { subnet, subnets }: PodAnnotations, signal: AbortSignal): Promise<Belonging | undefined> {
     if (subnet === undefined && subnets === undefined) return undefined;
-    const { namespace, name: podName } = pod;
+    const { namespace, name: podName, controller: owner } = pod;
     if (!this.#deps.snapshot().vendorConf.enableSubnet)
       return none("enableSubnet was false when the owner was looked up");
-    const owner = controllerOf(pod);
     if (owner === undefined) return none(`pod "${namespace}/${podName}" has no controller`);
     if (owner.kind === "Node") return none(`the controller of pod "${namespace}/${podName}" is Node "${owner.name}"`);
     const middle = middleKindOf(owner);

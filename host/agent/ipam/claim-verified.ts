@@ -111,7 +111,8 @@ async function findShared(
   signal: AbortSignal,
 ): Promise<Allocation[]> {
   const shared: Allocation[] = [];
-  for (const each of held) if ((await deps.cluster?.isShared(each, signal)) === true) shared.push(each);
+  for (const each of held)
+    if (each.workload !== undefined && (await deps.cluster?.isShared(each, signal))) shared.push(each);
   const [first] = shared;
   if (first !== undefined)
     deps.detection.answered.share(

@@ -150,7 +150,7 @@ export function inTurn(pods: Iterable<GatedPod>, served: ReadonlyMap<string, num
 function isUnjudged(pod: GatedPod, { settings, isKept }: GatesView): boolean {
   if (pod.isReduced === true || pod.hostNetwork) return true;
   const owner = findAddressOwner(pod, settings);
-  return owner.kind === "run" || (owner.kind === "workload" && isKept(owner.workload));
+  return owner?.kind === "run" || (owner !== undefined && isKept(owner.workload));
 }
 
 /** Empty for a pod that is let through unseen. */

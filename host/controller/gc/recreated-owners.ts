@@ -5,7 +5,6 @@
  */
 
 import { decodePodAnnotations } from "../../config/annotations.ts";
-import { controllerOf } from "../../ipam/owner.ts";
 import { claimsOf } from "../../ipam/retention.ts";
 import { isOutdated } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, PODS } from "../../kubernetes/paths.ts";
@@ -101,7 +100,7 @@ export class RecreatedOwners {
   }
 
   async #uidOfController(workload: Workload, pod: Pod): Promise<string | undefined> {
-    const owner = controllerOf(pod);
+    const { controller: owner } = pod;
     if (owner === undefined) return undefined;
     const { kind, apiVersion, name, uid } = owner;
     if (hasNamedPods(workload.kind)) {

@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { ConfigError, decodeConfig } from "../../config/config-error.ts";
-import { aboveOf, applicationOf, controllerOf, middleKindOf } from "../../ipam/owner.ts";
+import { aboveOf, applicationOf, middleKindOf } from "../../ipam/owner.ts";
 import { ApiError, ApiUnavailable, callIfThere, type KubeApi, METADATA } from "../../kubernetes/kube-api.ts";
 import { objectPath, PODS } from "../../kubernetes/paths.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
@@ -71,7 +71,7 @@ async function readOwner(
   const object = await callIfThere(reading.api, { method: "GET", path, signal: reading.signal });
   const pod = object && decodePod(object, `Pod "${namespace}/${holder.pod}"`);
   if (pod?.uid !== holder.podUid || pod.isFinished) return "absent";
-  const controller = controllerOf(pod);
+  const { controller } = pod;
   if (controller === undefined) return pod.deleting ? "absent" : "none";
   const top = await readTop(reading, namespace, controller);
   if (top === undefined || top.uid === uid) return "ended";

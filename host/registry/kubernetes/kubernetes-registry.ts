@@ -390,7 +390,8 @@ export class KubernetesRegistry implements Registry {
   }
 
   #followOwners(rows: readonly Allocation[]): void {
-    this.#syncLater(rows.filter((row) => isRecreated(row.workload, this.#options.live.findOwnerOf?.(row))));
+    const retained = rows.filter(({ workload }) => workload !== undefined);
+    this.#syncLater(retained.filter((row) => isRecreated(row.workload, this.#options.live.findOwnerOf?.(row))));
   }
 
   #syncLater(rows: readonly Allocation[]): readonly Allocation[] {

@@ -144,7 +144,8 @@ describe("an ADD that asks before it answers", () => {
   it("retention: does not probe an address that it shares with a migrating pod, which answers; probes the other family", async () => {
     world.conflictOn("10.6.0.1");
     world.shared.add("10.6.0.1");
-    expect([await add(BOTH), probed()]).toEqual([PAIR, ["eth0 fd00:6::1"]]);
+    const workload = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v-1", member: "db" };
+    expect([await add(BOTH, { workload }), probed()]).toEqual([PAIR, ["eth0 fd00:6::1"]]);
     const isShared = (text: string) => world.verified.isShared(NIC, ip(text));
     expect(["10.6.0.1", "fd00:6::1"].map(isShared)).toEqual([true, false]);
     expect(isVerified("10.6.0.1")).toBe(true);

@@ -9,7 +9,7 @@ const POOL = `${V}kind: IPPool\nmetadata: {name: blue}\nspec: {subnet: 10.6.0.0/
 const POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\n";
 const BARE_POD = {
   ...{ kind: "Pod", namespace: "default", name: "web-0", labels: {}, annotations: {} },
-  ...{ deleting: false, ownerReferences: [], hostNetwork: false, hasSandbox: false, isFinished: false },
+  ...{ deleting: false, hostNetwork: false, hasSandbox: false, isFinished: false },
 };
 const coordinator = (spec: string) => `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {${spec}}\n`;
 
@@ -44,7 +44,7 @@ status: {phase: Running, podIP: 10.0.0.1}
       ...{ namespace: "shop", uid: "u1", labels: { app: "web" }, nodeName: "n1", phase: "Running" },
       annotations: { "ipam.vendor.io/ippool": "z" },
       deleting: true,
-      ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true }],
+      controller: { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true },
       hostNetwork: true,
     });
   });
