@@ -9,7 +9,6 @@ import { PairRemover } from "../../host/agent/coordinator/pair-remover.ts";
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
 import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
 import { type AttachRequest, type CniRequest, decodeRequest } from "../../host/cni/request.ts";
-import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
 import { LinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNode } from "../../host/kernel/open-namespace.ts";
@@ -20,6 +19,7 @@ import type { Operation } from "../../host/plan/operation.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
 import { LAB_NETWORKS } from "../lab/addressing.ts";
+import { nicSettings } from "../world/nic-settings.ts";
 import { EMPTY_SNAPSHOT } from "../world/subjects.ts";
 import { ipIn, showIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
 
@@ -227,12 +227,7 @@ export async function openWorld(names: Names, options: WorldOptions = {}): Promi
     identifier,
     faults: (point) => faults(point),
     logs: { for: () => log },
-    definitions: {
-      nicsOf: () => [],
-      pluginsOf: () => undefined,
-      isCoordinated: () => false,
-      settingsFor: () => DEFAULT_COORDINATOR_CONF,
-    },
+    definitions: { ...nicSettings, nicsOf: () => [] },
     answered: {
       has: () => false,
       takeAnswer: () => undefined,

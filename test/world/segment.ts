@@ -100,16 +100,16 @@ export class Segment {
     const { detect = true, mode = "auto", onConflict = "fail", isCoordinated = false } = options;
     const { registry, poolCache } = this.node;
     const detectOptions = { ...DEFAULT_COORDINATOR_CONF.detectOptions, onConflict };
-    const settingsFor = () => ({ ...DEFAULT_COORDINATOR_CONF, detectIPConflict: detect, mode, detectOptions });
+    const settings = { ...DEFAULT_COORDINATOR_CONF, detectIPConflict: detect, mode, detectOptions };
     // Only where addresses are shared: other nodes would be waited for.
     const isShared = async ({ ip }: { ip: Ip }) => this.shared.has(formatIp(ip));
     const isInCluster = this.shared.size > 0 || this.isProbed;
     const cluster = isInCluster ? clusterIpam({ isShared, ...(this.isProbed && { epoch: PROBED }) }) : undefined;
-    const networks = { settingsFor, isCoordinated: () => isCoordinated };
     // As in prepareDemand.
     const seedText = `${demand.seedText}${this.prober.salt}`;
-    const spread = { ...demand, seedText, randomize: (pool: string) => this.prober.hasSuspect(pool) };
-    return claimVerified({ registry, poolCache, networks, detection: this.#detection, cluster }, spread);
+    const randomize = (pool: string) => this.prober.hasSuspect(pool);
+    const spread = { ...demand, seedText, randomize, definition: { settings, isCoordinated } };
+    return claimVerified({ registry, poolCache, detection: this.#detection, cluster }, spread);
   }
 
   async close(): Promise<void> {

@@ -59,7 +59,7 @@ import { isOwnerThere, readHolderStatus } from "./address-owners.ts";
 import { HistoryApi } from "./history-api.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { KubernetesIpam } from "./ipam.ts";
-import { ClusterDefinitions, describeNics } from "./networks.ts";
+import { announce, ClusterDefinitions } from "./networks.ts";
 import { ClusterResources, openLiveObjects } from "./resources.ts";
 import { followDefinitions, followEpoch, followWanted } from "./watches.ts";
 
@@ -498,7 +498,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
         { ...base, cluster: addresses, identityOf: identifier.ofPod },
         {
           ready: known.done,
-          nics: (pod) => describeNics(identityOfPod(pod, snapshot().vendorConf).subject, snapshot(), definitions),
+          nics: (pod) => definitions.nicsOf(identityOfPod(pod, snapshot().vendorConf).subject).map(announce),
         },
       ),
   );

@@ -5,22 +5,15 @@
  */
 
 import { basename } from "node:path";
-import type { PodAnnotations } from "../../config/annotations.ts";
-import type { CoordinatorSettings } from "../../config/coordinator-settings.ts";
-import type { IpamConf } from "../../config/ipam-conf.ts";
-import {
-  decodeInnerNetwork,
-  findCoordinatorSettings,
-  findIpamConf,
-  type PlacedEntry,
-} from "../../config/network-definition.ts";
+import { decodeInnerNetwork, findCoordinatorSettings, findIpamConf } from "../../config/network-definition.ts";
 import { definitionOf, META_NAMESPACE, type NetworkSelection, nicNameOf } from "../../config/network-selection.ts";
+import type { PodSubject } from "../../ipam/model.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import { tryOr } from "../../lib/try-or.ts";
 import { firstNicOf } from "../../resources/coordinator.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { type Definitions, ResolvedSettings } from "../request/definitions.ts";
-import type { NicReference, NicSettings } from "../request/nic-definition.ts";
+import type { NicNetwork, NicReference, NicSettings } from "../request/nic-definition.ts";
 import type { CachedDefinition, Network } from "./cached-definition.ts";
 
 interface DefinitionSources {
@@ -76,29 +69,41 @@ export class ClusterDefinitions implements NicSettings {
   }
 
   /** Returns the NIC as the pod's annotations announce it; undefined if they announce none that it could be. */
-  planOf({ ifName, network, pod }: NicReference): NicPlan | undefined {
-    if (pod === undefined) return undefined;
-    const plans = describeNics(pod, this.#sources.snapshot(), this);
-    const exact = plans.find((plan) => plan.ifName === ifName);
+  #find({ ifName, network, pod }: NicReference): NicNetwork | undefined {
+    const nics = pod === undefined ? [] : this.nicsOf(pod);
+    const exact = nics.find((nic) => nic.ifName === ifName);
     if (exact !== undefined && (exact.network === network || exact.plugins.length === 0)) return exact;
-    const [first, ...others] = plans.filter((plan) => plan.network === network);
+    const [first, ...others] = nics.filter((nic) => nic.network === network);
     return others.every(({ attachment }) => attachment === first?.attachment) ? first : undefined;
   }
 
-  readonly networkNames = (nic: NicReference): readonly string[] => {
-    const attachment = this.planOf(nic)?.attachment;
-    return attachment === undefined ? [nic.network] : [nic.network, attachment, attachment.replace(/^.*\//, "")];
+  /** An entry that the coordinator will refuse is none. */
+  readonly definitionOf: NicSettings["definitionOf"] = (nic) => {
+    const { node, snapshot } = this.#sources;
+    const { network } = nic;
+    const { attachment, plugins = [] } = this.#find(nic) ?? {};
+    const own = attachment === undefined ? node.settingsOf(network) : undefined;
+    const settings = own ?? tryOr(() => findCoordinatorSettings(plugins), undefined);
+    return {
+      networkNames: attachment === undefined ? [network] : [network, attachment, attachment.replace(/^.*\//, "")],
+      settings: this.#settings.of(settings, snapshot()),
+      isCoordinated: settings !== undefined,
+    };
   };
 
-  readonly nicsOf: NicSettings["nicsOf"] = (pod) => describeNics(pod, this.#sources.snapshot(), this);
+  /** In the order in which they are attached. */
+  readonly nicsOf = ({ namespace, annotations }: PodSubject): readonly NicNetwork[] => {
+    const { defaultNetwork, networks = [] } = annotations;
+    const ifName = firstNicOf(this.#sources.snapshot().coordinator);
+    const first =
+      defaultNetwork === undefined
+        ? nicOn(ifName, this.defaultNetwork())
+        : this.#attach(ifName, defaultNetwork, this.metaNamespace);
+    return [first, ...networks.map((each, index) => this.#attach(nicNameOf(each, index), each, namespace))];
+  };
 
   readonly pluginsOf: NicSettings["pluginsOf"] = (network) =>
     this.#sources.node.networks.find(({ name }) => name === network)?.plugins;
-
-  readonly settingsFor: NicSettings["settingsFor"] = (nic) =>
-    this.#settings.of(this.#coordinatorOf(nic), this.#sources.snapshot());
-
-  readonly isCoordinated: NicSettings["isCoordinated"] = (nic) => this.#coordinatorOf(nic) !== undefined;
 
   readonly isAdministratorsLog = (logFile: string): boolean => {
     const { node, attachments, snapshot } = this.#sources;
@@ -111,14 +116,13 @@ export class ClusterDefinitions implements NicSettings {
     return settings.some((each) => each?.logOptions?.logFile === logFile);
   };
 
-  /** Undefined for an entry that the coordinator will refuse. */
-  #coordinatorOf(nic: NicReference): CoordinatorSettings | undefined {
-    const plan = this.planOf(nic);
-    if (plan === undefined || plan.attachment === undefined) {
-      const own = this.#sources.node.settingsOf(nic.network);
-      if (own !== undefined || plan === undefined) return own;
-    }
-    return tryOr(() => findCoordinatorSettings(plan.plugins), undefined);
+  /** A selection at fault names no definition, whatever Multus makes of it. */
+  #attach(ifName: string, selection: NetworkSelection, home: string): NicNetwork {
+    const { namespace = home, name, isAsking, fault } = selection;
+    const network = fault === undefined ? this.attached(namespace, name) : undefined;
+    const attachment = fault === undefined ? definitionOf(selection, home) : "";
+    const nic = nicOn(ifName, network ?? { name, plugins: [] });
+    return { ...nic, attachment, isAsking: isAsking || nic.isAsking };
   }
 
   /** Multus takes a definition's name, a network's name on the node, or a file. */
@@ -130,60 +134,14 @@ export class ClusterDefinitions implements NicSettings {
   }
 }
 
-interface NicPlan extends AnnouncedNic {
-  /** `namespace/name` of the NetworkAttachmentDefinition; undefined for a definition of the node. */
-  readonly attachment: string | undefined;
-  /** Plugins of the network's definition; empty if no definition is known. */
-  readonly plugins: readonly PlacedEntry[];
+/** Of a definition that is not known the name is empty. */
+function nicOn(ifName: string, { name, plugins }: Network = { name: "", plugins: [] }): NicNetwork {
+  return { ifName, network: name, plugins, isAsking: plugins.some(({ entry }) => asksByName(entry.args)) };
 }
 
-/** Returns the NICs in the order in which they are attached. */
-export function describeNics(
-  pod: { readonly namespace: string; readonly annotations: PodAnnotations },
-  snapshot: Pick<Snapshot, "coordinator">,
-  definitions: Pick<ClusterDefinitions, "attached" | "defaultNetwork" | "metaNamespace">,
-): NicPlan[] {
-  const { defaultNetwork, networks = [] } = pod.annotations;
-  const ifName = firstNicOf(snapshot.coordinator);
-  const attach = (selection: NetworkSelection, home: string, nic: string): NicPlan => {
-    const { namespace = home, name, isAsking = false, fault } = selection;
-    // No definition has this name, whatever Multus makes of it.
-    if (fault !== undefined) return planOf(nic, undefined, { attachment: "", name, isAsking });
-    return planOf(nic, definitions.attached(namespace, name), {
-      attachment: definitionOf(selection, home),
-      name,
-      isAsking,
-    });
-  };
-  const first =
-    defaultNetwork === undefined
-      ? planOf(ifName, definitions.defaultNetwork(), { attachment: undefined, name: "", isAsking: false })
-      : attach(defaultNetwork, definitions.metaNamespace, ifName);
-  const others = networks.map((each, index) => attach(each, pod.namespace, nicNameOf(each, index)));
-  return [first, ...others];
-}
-
-interface Announced {
-  readonly attachment: string | undefined;
-  readonly name: string;
-  readonly isAsking: boolean;
-}
-
-function planOf(ifName: string, network: Network | undefined, { attachment, name, isAsking }: Announced): NicPlan {
-  const { plugins = [] } = network ?? {};
-  return {
-    ifName,
-    attachment,
-    plugins,
-    network: network?.name ?? name,
-    ipamConf: ipamOf(plugins),
-    isAsking: isAsking || plugins.some(({ entry }) => asksByName(entry.args)),
-  };
-}
-
-/** Undefined without Berth, and with an `ipam` object that the ADD will refuse. */
-function ipamOf(plugins: readonly PlacedEntry[]): IpamConf | undefined {
-  return tryOr(() => findIpamConf(plugins), undefined);
+/** What the NIC's ADD will ask of Berth: nothing without Berth, and with an `ipam` object that it will refuse. */
+export function announce({ ifName, network, plugins, isAsking = false }: NicNetwork): AnnouncedNic {
+  return { ifName, network, ipamConf: tryOr(() => findIpamConf(plugins), undefined), isAsking };
 }
 
 /** `args.cni.ips` of a plugin. */

@@ -312,10 +312,10 @@ export async function readRegistryFacts(
   /** Nothing for a NIC whose network has no coordinator. */
   const attachedOf = ({ ifName: name, rows }: BoundNic): AttachedNic[] => {
     const [row] = rows;
-    const nic = row && { ifName: name, network: row.network, pod: pod.subject };
-    if (nic === undefined || !deps.definitions.isCoordinated(nic)) return [];
-    const settings = deps.definitions.settingsFor(nic);
-    if (settings.mode === "disable") return [];
+    if (row === undefined) return [];
+    const nic = { ifName: name, network: row.network, pod: pod.subject };
+    const { isCoordinated, settings } = deps.definitions.definitionOf(nic);
+    if (!isCoordinated || settings.mode === "disable") return [];
     return [{ ifName: name, addresses: rows.map(({ ip }) => ip), conf: settings }];
   };
   return {

@@ -372,7 +372,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     },
     readOccupied: () => occupied.read(),
     withdraw: (attachment) =>
-      plugin.withdraw(attachment, options.definitions.settingsFor({ ...attachment, pod: undefined })),
+      plugin.withdraw(attachment, options.definitions.definitionOf({ ...attachment, pod: undefined }).settings),
     close: async () => {
       plugin[Symbol.dispose]();
       watch[Symbol.dispose]();

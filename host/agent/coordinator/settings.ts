@@ -34,10 +34,7 @@ export interface CoordinatorDeps {
   readonly registry: Registry;
   readonly snapshot: () => Snapshot;
   readonly identifier: Pick<Identifier, "recognize">;
-  readonly definitions: Pick<
-    NicSettings,
-    "nicsOf" | "pluginsOf" | "isCoordinated" | "settingsFor" | "isAdministratorsLog"
-  >;
+  readonly definitions: NicSettings;
   /** There is a controller, which collects the cluster's networks. */
   readonly isCluster: boolean;
   readonly faults: Faults;

@@ -72,9 +72,10 @@ class EmbeddedBackend implements Backend {
     this.ipam = {
       identifier: openManifestIdentifier(snapshot),
       networks: {
-        networkNames: () => undefined,
-        settingsFor: ({ network }) => settings.of(definitions.settingsOf(network), snapshot()),
-        isCoordinated: ({ network }) => definitions.settingsOf(network) !== undefined,
+        definitionOf: ({ network }) => {
+          const own = definitions.settingsOf(network);
+          return { networkNames: undefined, settings: settings.of(own, snapshot()), isCoordinated: own !== undefined };
+        },
         nicsOf: (pod) => describeNodeNics(definitions.networks, pod, firstNicOf(snapshot().coordinator)),
         pluginsOf: (network) => definitions.networks.find(({ name }) => name === network)?.plugins,
       },

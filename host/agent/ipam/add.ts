@@ -4,6 +4,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { describeForeign } from "../../config/foreign-annotations.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
@@ -85,9 +86,7 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
     const wanting = { ...nic, main: request.netConf, requested: requestedIps(request) };
-    const addition = await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
-    rememberMac(deps, request, identity);
-    return addition;
+    return await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
   } catch (error) {
     if (!signal.aborted) cluster?.reportRefusal(identity, error);
     throw error;
@@ -95,12 +94,14 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
 }
 
 /** A coordinator with podMACPrefix does not see what the runtime hands to other plugins of the chain alone. */
-function rememberMac({ networks, detection }: AddDeps, request: AttachRequest, { subject }: PodIdentity): void {
-  const { ifName, netns, netConf } = request;
-  const { podMACPrefix, mode } = networks.settingsFor({ ifName, network: netConf.name, pod: subject });
+function rememberMac(
+  { answered, links }: Detection,
+  { ifName, containerId, netns = "", main }: WantingNic,
+  { podMACPrefix, mode }: CoordinatorConf,
+): void {
   if (podMACPrefix === "" || mode === "disable") return;
-  const requested = netConf.runtimeConfig.mac ?? netConf.args.cni.mac;
-  detection.answered.setMac(request, { requested, found: detection.links.observe(netns, ifName)?.mac });
+  const requested = main?.runtimeConfig.mac ?? main?.args.cni.mac;
+  answered.setMac({ containerId, ifName }, { requested, found: links.observe(netns, ifName)?.mac });
 }
 
 function reportForeign({ cluster, inventory }: AddDeps, identity: PodIdentity, ifName: string): void {
@@ -110,7 +111,7 @@ function reportForeign({ cluster, inventory }: AddDeps, identity: PodIdentity, i
 }
 
 async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, deadline: AddDeadline): Promise<Addition> {
-  const { inventory, networks, detection, cluster, view } = deps;
+  const { inventory, detection, cluster, view } = deps;
   const { registry, poolCache, metrics } = inventory;
   const { identity, ifName, containerId } = nic;
   let prepared = await prepareDemand(deps, nic, deadline);
@@ -122,7 +123,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   const isBlind = cluster !== undefined && isUnsaid(inventory.snapshot, demand);
   if (deps.onSelected !== undefined) await deps.onSelected(selection);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
-  const claiming = { registry, poolCache, networks, detection, cluster, metrics, view, isBlind };
+  const claiming = { registry, poolCache, detection, cluster, metrics, view, isBlind };
   const isLeasing = cluster !== undefined && poolCache.isLeasing && mayBeLeased(demand);
   const attached = isLeasing ? await registry.findAttachment(demand.claimant) : [];
   const claimed = await claimVerified(claiming, { ...demand, skipIfFull });
@@ -147,6 +148,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
     const { namespace, name: pod, owner: uid } = identity;
     const rule = selection.nics.find((each) => each.ifName === ifName)?.rule ?? "";
     detection.answered.answer({ containerId, ifName }, held);
+    rememberMac(detection, nic, demand.definition.settings);
     return {
       result,
       undo,

@@ -6,7 +6,7 @@ import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Detection } from "../detection/open-detection.ts";
 import { EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
-import type { NicReference, NicSettings } from "../request/nic-definition.ts";
+import type { NicDefinition } from "../request/nic-definition.ts";
 import { allocateAddresses, type Claimed } from "./allocate.ts";
 import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
 import { claimFirst } from "./first-claims.ts";
@@ -19,13 +19,12 @@ export const MAX_CONFLICT_CANDIDATES = 8;
 interface ClaimVerifiedDeps extends AllocateDeps {
   readonly cluster?: (ClusterAddresses & Pick<ClusterIpam, "isShared">) | undefined;
   readonly isBlind?: boolean;
-  readonly networks: Pick<NicSettings, "settingsFor" | "isCoordinated">;
   readonly detection: Pick<Detection, keyof EarlyStageDeps | "prober" | "answered">;
 }
 
 interface VerifiedDemand extends AddressDemand {
-  /** The NIC whose definition says whether to probe. Default: the claimant's, of an unknown pod. */
-  readonly nic?: NicReference;
+  /** Says whether to probe. */
+  readonly definition: Pick<NicDefinition, "settings" | "isCoordinated">;
 }
 
 /**
@@ -33,11 +32,10 @@ interface VerifiedDemand extends AddressDemand {
  * 11 when the NIC cannot probe; then nothing of it is kept.
  */
 export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
-  const { networks, detection, registry, poolCache, cluster } = deps;
-  const { netns = "", ifName, network } = demand.claimant;
-  const nic = demand.nic ?? { ifName, network, pod: undefined };
-  const settings = networks.settingsFor(nic);
-  const stage = new EarlyStage(detection, { netns, ifName, settings, isCoordinated: networks.isCoordinated(nic) });
+  const { detection, registry, poolCache, cluster } = deps;
+  const { netns = "", ifName } = demand.claimant;
+  const { settings, isCoordinated } = demand.definition;
+  const stage = new EarlyStage(detection, { netns, ifName, settings, isCoordinated });
   return claimFirst({ epoch: cluster?.epoch, registry, poolCache, stage }, demand, (admitted) =>
     claimAndVerify(deps, admitted, stage),
   );

@@ -21,7 +21,7 @@ import { ownNames } from "../../resources/reserved-ip.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { QuarantineProber } from "../detection/quarantine-prober.ts";
 import { type AddDeadline, NEW_POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
-import { type NicReference, type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
+import { type NicDefinition, type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
 import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
@@ -34,7 +34,7 @@ export interface WantingNic extends NicOfRow {
   readonly ipamConf: IpamConf;
   readonly requested: readonly RequestedIp[];
   /** The configuration of its main plugin. Absent ahead of the ADD: the definition of the network counts. */
-  readonly main?: Pick<NetConf, "type" | "raw"> | undefined;
+  readonly main?: NetConf | undefined;
 }
 
 export interface DemandDeps {
@@ -50,7 +50,7 @@ export interface DemandDeps {
 interface Prepared {
   readonly subject: Subject;
   readonly selection: Selection;
-  readonly demand: AddressDemand & { readonly nic: NicReference };
+  readonly demand: AddressDemand & { readonly definition: NicDefinition };
 }
 
 /**
@@ -59,7 +59,7 @@ interface Prepared {
  */
 export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
   const { prober } = deps.detection;
-  const { subject, selection } = await select(deps, nic, deadline);
+  const { subject, selection, definition } = await select(deps, nic, deadline);
   const { identity, ifName, network, containerId, netns, netnsCookie } = nic;
   const annotations = identity.subject?.annotations ?? {};
   const fault = faultOfNic(annotations, ifName, subject.firstNic);
@@ -70,7 +70,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const isNow = (each: string): boolean => each === ifName || requestedByName(snapshot, identity, each).length === 0;
   const nics = selection.nics.filter((each) => isClaimed(each.ifName) && isNow(each.ifName));
   requireFamilies(nics);
-  const workloads = followClaims(deps, nic, nics);
+  const workloads = followClaims(nic, definition, nics);
   const requested = requestedByName(snapshot, identity, ifName, nic.requested);
   const { owner, namespace, name, workload, isMigrationTarget } = identity;
   // Two families for each NIC that it announces, and what is demanded now.
@@ -96,7 +96,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
       randomize: (pool) => prober.hasSuspect(pool),
       coversPod:
         nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),
-      nic: { ifName, network, pod: identity.subject },
+      definition,
       deadline,
     },
   };
@@ -153,8 +153,8 @@ function requestedByName(
  * exist, and 102 when one is for another NIC than refers to it.
  */
 function followClaims(
-  deps: DemandDeps,
-  { identity: { claims, subject }, ifName, network }: WantingNic,
+  { identity: { claims }, ifName, network }: WantingNic,
+  { networkNames = [] }: NicDefinition,
   nics: readonly NicDemand[],
 ): ReadonlyMap<string, Workload> | undefined {
   if (claims === undefined || claims.size === 0) return undefined;
@@ -167,8 +167,7 @@ function followClaims(
     if (claim === undefined) throw new CniError(ErrorCode.TryAgainLater, `${source} does not exist`);
     workloads.set(nic.ifName, workloadOfClaim(claim));
     if (nic.ifName !== ifName) continue;
-    const names = [network, ...(deps.networks.networkNames({ ifName, network, pod: subject }) ?? [])];
-    const refusal = refuseClaim(claim, ifName, names);
+    const refusal = refuseClaim(claim, ifName, [network, ...networkNames]);
     if (refusal !== undefined) throw new CniError(ErrorCode.InvalidAnnotation, `${source} cannot serve it: ${refusal}`);
   }
   return workloads;
@@ -186,6 +185,7 @@ function seedOf({ workload, owner, namespace, name }: PodIdentity): string {
 interface Selected {
   readonly subject: Subject;
   readonly selection: Selection;
+  readonly definition: NicDefinition;
 }
 
 /**
@@ -238,11 +238,12 @@ async function hasOtherSnapshot(
 
 function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selected {
   const { identity, ifName, network, ipamConf } = nic;
+  const definition = deps.networks.definitionOf({ ifName, network, pod: identity.subject });
   const { vendorConf } = snapshot;
   const home = snapshot.namespaces.get(identity.namespace) ?? identity.home;
   const subject = {
     ...{ ifName, network, ipamConf, vendorConf, node: deps.node, pod: identity.subject },
-    networkNames: deps.networks.networkNames({ ifName, network, pod: identity.subject }),
+    networkNames: definition.networkNames,
     namespace: home && { labels: home.labels, annotations: decodeNamespaceAnnotations(home.annotations, vendorConf) },
     firstNic: firstNicOf(snapshot.coordinator),
   };
@@ -253,7 +254,7 @@ function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selec
     refused,
     takesFirst: takesFirst(deps.networks, nic, each.ifName),
   });
-  return { subject, selection: { nics: nics.map(withheld), warnings } };
+  return { subject, selection: { nics: nics.map(withheld), warnings }, definition };
 }
 
 /** For generated pools the ADD waits longer, once it knows that the NIC has no address yet (wait-for-pool.ts). */

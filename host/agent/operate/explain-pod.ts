@@ -301,9 +301,9 @@ class PodExplainer {
 
   /** Returns notes on the facts about the NIC that the view lacks. */
   #notesOf({ ifName, network, plugins, isAsking }: NicNetwork): string[] {
-    const { networks } = this.#ipam;
     const name = network || UNKNOWN_NETWORK;
-    const { detectIPConflict, mode } = networks.settingsFor({ ifName, network: name, pod: this.#identity.subject });
+    const nic = { ifName, network: name, pod: this.#identity.subject };
+    const { detectIPConflict, mode } = this.#ipam.networks.definitionOf(nic).settings;
     return [
       ...(plugins.length === 0
         ? [`no definition of the network of ${ifName} is known here: its default pools are not considered`]

@@ -25,16 +25,21 @@ export interface NicNetwork {
   readonly isAsking?: boolean | undefined;
 }
 
-export interface NicSettings {
+/** The definition of a NIC's network, as an ADD needs it. */
+export interface NicDefinition {
   /**
-   * The names by which `multusName` of a pool may mean the NIC's network; undefined: those that follow from the pod's
+   * The names by which `multusName` of a pool may mean the network; undefined: those that follow from the pod's
    * annotations.
    */
-  readonly networkNames: (nic: NicReference) => readonly string[] | undefined;
+  readonly networkNames: readonly string[] | undefined;
   /** The settings of the NIC's coordinator. */
-  readonly settingsFor: (nic: NicReference) => CoordinatorConf;
-  /** Whether the definition of the NIC's network has a coordinator. */
-  readonly isCoordinated: (nic: NicReference) => boolean;
+  readonly settings: CoordinatorConf;
+  /** Whether the definition has a coordinator. */
+  readonly isCoordinated: boolean;
+}
+
+export interface NicSettings {
+  readonly definitionOf: (nic: NicReference) => NicDefinition;
   /** The NICs that the pod announces, in the order in which they are attached. */
   readonly nicsOf: (pod: PodSubject) => readonly NicNetwork[];
   /** Whether a definition of an administrator names the log file. Absent where all are. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type CachedDefinition, decodeCachedDefinition } from "../../../../host/agent/cluster/cached-definition.ts";
-import { ClusterDefinitions, describeNics } from "../../../../host/agent/cluster/networks.ts";
+import { announce, ClusterDefinitions } from "../../../../host/agent/cluster/networks.ts";
 import type { NodeNetwork } from "../../../../host/agent/request/definitions.ts";
 import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
 import type { CoordinatorSettings } from "../../../../host/config/coordinator-settings.ts";
@@ -56,8 +56,10 @@ function podOf(annotations: Record<string, string>) {
 
 /** `eth0 lan of shop/lan berth blue asks`: NIC, network, its definition, the IPAM with its pools, whether it asks. */
 function nicsOf(annotations: Record<string, string>, cluster: Cluster): string {
-  const plans = describeNics(podOf(annotations), { coordinator: undefined }, definitionsOf(cluster));
-  const texts = plans.map(({ ifName, network, attachment, ipamConf, isAsking }) => {
+  const nics = definitionsOf(cluster).nicsOf(podOf(annotations));
+  const texts = nics.map((nic) => {
+    const { ifName, network, ipamConf, isAsking } = announce(nic);
+    const { attachment } = nic;
     const ipam = ipamConf && [ipamConf.type, ...(ipamConf.default_ipv4_ippool ?? [])].join(" ");
     const words = [ifName, network, attachment && `of ${attachment}`, ipam, isAsking && "asks"];
     return words.filter(Boolean).join(" ");
@@ -148,53 +150,53 @@ describe("what is known of the NIC of a request", () => {
     coordinator: { mode: "disable", hostRuleTable: 700 },
   };
   const pod = podOf({ [NETWORKS]: "green,infra/green" });
-  const nic = (ifName: string, network: string, of: typeof pod | undefined = pod) => ({ ifName, network, pod: of });
+  const nic = (ifName: string, network: string, of = pod) => ({ ifName, network, pod: of });
+
+  const namesOf = (of: Cluster, ...[ifName, network, its]: Parameters<typeof nic>) =>
+    definitionsOf(of).definitionOf(nic(ifName, network, its)).networkNames;
+  const settingsOf = (of: Cluster, ifName: string, network: string) =>
+    definitionsOf(of).definitionOf(nic(ifName, network)).settings;
+  const ofGreen = podOf({ [NETWORKS]: "green" });
 
   it("two definitions of one name in two namespaces are not mixed up", () => {
-    const definitions = definitionsOf(cluster);
-    expect(definitions.networkNames(nic("net1", "green"))).toEqual(["green", "shop/green", "green"]);
-    expect(definitions.networkNames(nic("net2", "green"))).toEqual(["green", "infra/green", "green"]);
-    expect(definitions.settingsFor(nic("net1", "green")).mode).toBe("underlay");
-    expect(definitions.settingsFor(nic("net2", "green")).mode).toBe("overlay");
+    expect(namesOf(cluster, "net1", "green")).toEqual(["green", "shop/green", "green"]);
+    expect(namesOf(cluster, "net2", "green")).toEqual(["green", "infra/green", "green"]);
+    expect(settingsOf(cluster, "net1", "green").mode).toBe("underlay");
+    expect(settingsOf(cluster, "net2", "green").mode).toBe("overlay");
   });
 
   it("an interface that nothing announces is told by its network only where that is one", () => {
-    const definitions = definitionsOf(cluster);
-    expect(definitions.networkNames(nic("odd0", "green"))).toEqual(["green"]);
-    expect(definitions.networkNames(nic("odd0", "green", podOf({ [NETWORKS]: "green" })))).toContain("shop/green");
+    expect(namesOf(cluster, "odd0", "green")).toEqual(["green"]);
+    expect(namesOf(cluster, "odd0", "green", ofGreen)).toContain("shop/green");
   });
 
-  it("another name inside the text: the definition's names and the inner one mean the network", () => {
-    const inner = nic("net1", "inner", podOf({ [NETWORKS]: "green" }));
-    expect(definitionsOf({ attachments: [GREEN] }).networkNames(inner)).toEqual(["inner", "shop/green", "green"]);
-  });
+  it("another name inside the text: the definition's names and the inner one mean the network", () =>
+    expect(namesOf({ attachments: [GREEN] }, "net1", "inner", ofGreen)).toEqual(["inner", "shop/green", "green"]));
 
-  it("a definition that the watch does not have yet is named by the pod", () => {
-    const announced = nic("net1", "green", podOf({ [NETWORKS]: "green" }));
-    expect(definitionsOf({}).networkNames(announced)).toContain("shop/green");
-  });
+  it("a definition that the watch does not have yet is named by the pod", () =>
+    expect(namesOf({}, "net1", "green", ofGreen)).toContain("shop/green"));
 
   it("a network of the node has its own name, and no namespace", () => {
-    expect(definitionsOf(cluster).networkNames(nic("eth0", "lan"))).toEqual(["lan"]);
-    expect(definitionsOf(cluster).networkNames(nic("eth0", "lan", undefined))).toEqual(["lan"]);
+    expect(namesOf(cluster, "eth0", "lan")).toEqual(["lan"]);
+    expect(
+      definitionsOf(cluster).definitionOf({ ifName: "eth0", network: "lan", pod: undefined }).networkNames,
+    ).toEqual(["lan"]);
   });
 
   it("the definition wins over the Coordinator, which wins over the defaults", () => {
-    const definitions = definitionsOf(cluster);
-    expect(definitions.settingsFor(nic("eth0", "lan"))).toMatchObject({ mode: "underlay", hostRuleTable: 700 });
-    expect(definitions.settingsFor(nic("eth0", "none"))).toMatchObject({ mode: "disable", hostRuleTable: 700 });
-    expect(definitionsOf({}).settingsFor(nic("eth0", "none"))).toMatchObject({ mode: "auto", hostRuleTable: 500 });
+    expect(settingsOf(cluster, "eth0", "lan")).toMatchObject({ mode: "underlay", hostRuleTable: 700 });
+    expect(settingsOf(cluster, "eth0", "none")).toMatchObject({ mode: "disable", hostRuleTable: 700 });
+    expect(settingsOf({}, "eth0", "none")).toMatchObject({ mode: "auto", hostRuleTable: 500 });
   });
 
   it("a coordinator follows, or none does", () => {
     const definitions = definitionsOf({ ...cluster, attachments: [GREEN] });
-    expect(definitions.isCoordinated(nic("eth0", "lan"))).toBe(true);
-    expect(definitions.isCoordinated(nic("net1", "inner", podOf({ [NETWORKS]: "green" })))).toBe(false);
+    expect(definitions.definitionOf(nic("eth0", "lan")).isCoordinated).toBe(true);
+    expect(definitions.definitionOf(nic("net1", "inner", ofGreen)).isCoordinated).toBe(false);
   });
 
   it("a coordinator's entry that it will refuse itself says nothing", () => {
     const wrong = { name: "green", plugins: [MACVLAN, { type: "coordinator", mode: "sideways" }] };
-    const definitions = definitionsOf({ attachments: [attachment("shop/green", wrong)] });
-    expect(definitions.settingsFor(nic("net1", "green")).mode).toBe("auto");
+    expect(settingsOf({ attachments: [attachment("shop/green", wrong)] }, "net1", "green").mode).toBe("auto");
   });
 });

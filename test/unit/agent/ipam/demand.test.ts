@@ -142,11 +142,11 @@ async function selections(...events: ("freed" | "other pools" | "the pool")[]) {
   };
   let selected = 0;
   const { networks } = node.ipam();
-  const networkNames: typeof networks.networkNames = (nic) => {
+  const definitionOf: typeof networks.definitionOf = (nic) => {
     selected++;
-    return networks.networkNames(nic);
+    return networks.definitionOf(nic);
   };
-  const deps = node.ipam({ networks: { ...networks, networkNames }, cluster: clusterIpam({ poolChanges }) });
+  const deps = node.ipam({ networks: { ...networks, definitionOf }, cluster: clusterIpam({ poolChanges }) });
   const outcome = await addAddresses(deps, addRequest("eth0"), new AbortController().signal).then(
     () => "served",
     ({ code }) => code,
