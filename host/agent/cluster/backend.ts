@@ -461,12 +461,14 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     resources.notify();
   });
   followDefinitions(watches, (uids) => epoch.followDefinition(uids));
+  const self = { name: node, labels: { "kubernetes.io/hostname": node } };
   const readNode = () => machine.nodeRead(resources.node, (name) => takeJournal(name, { registry, allocations, log }));
   watches.node.subscribe((change) => {
     // The first list ends after its changes.
     if (machine.isIdentified) void readNode();
     allocations.nodeChanged(change);
     const now = valueAfter(change);
+    self.labels = { "kubernetes.io/hostname": node, ...now?.labels };
     epoch.followMark(now && (now.annotations[EPOCH_ANNOTATION] ?? ""));
   });
   stack.defer(() => allocations.close());
@@ -478,12 +480,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const base: AddDeps = {
     identifier,
     networks: definitions,
-    node: {
-      name: node,
-      get labels() {
-        return { "kubernetes.io/hostname": node, ...resources.nodeLabels };
-      },
-    },
+    node: self,
     inventory,
     detection,
     clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },

@@ -4,7 +4,6 @@
  * namespaces are the watches' own maps.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { Labels } from "../../config/label-selector.ts";
 import type { VendorConf } from "../../config/vendor-conf.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { valueAfter } from "../../kubernetes/mirror.ts";
@@ -40,6 +39,8 @@ const AGENT_BUDGET_BYTES = 14 * 1024 * 1024;
 
 export class ClusterResources implements Resources, ResourcesState, PoolChanges {
   readonly watches: Watches;
+  /** Itself, with what it knows now: an ADD reads the snapshot a dozen times, and the rest only if it is refused. */
+  readonly state: ResourcesState = this;
   /** Tells of new snapshots, not of pods and namespaces, whose maps change by themselves. */
   readonly changes = new Listeners<SnapshotChange>((error) => {
     throw error;
@@ -81,11 +82,6 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     for (const reflector of this.#all) reflector.start();
   }
 
-  /** Itself, with what it knows now: an ADD reads the snapshot a dozen times, and the rest only if it is refused. */
-  get state(): ResourcesState {
-    return this;
-  }
-
   get problems(): readonly string[] {
     return [...this.#all.flatMap(({ problems }) => problems), ...this.#budget.problems];
   }
@@ -95,8 +91,17 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     return this.#budget.unused;
   }
 
+  /**
+   * A reserved address or a setting that was never decoded might forbid an allocation. Invalid pools are left out
+   * instead.
+   */
   get complete(): boolean {
-    return this.#all.every(({ isSynced }) => isSynced) && this.#isComplete();
+    const { reserved, coordinators, vendorConf } = this.watches;
+    const isKnown = ({ undecodable, items }: AnyWatch): boolean => [...undecodable].every((key) => items.has(key));
+    const isCoordinatorKnown =
+      !coordinators.undecodable.has(COORDINATOR_NAME) || coordinators.items.has(COORDINATOR_NAME);
+    const areKnown = isKnown(reserved) && isCoordinatorKnown && (isKnown(vendorConf) || this.#knownConf !== undefined);
+    return areKnown && this.#all.every(({ isSynced }) => isSynced);
   }
 
   /** By `namespace/name`. */
@@ -107,11 +112,6 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   /** This node's object; undefined while there is none. */
   get node(): Node | undefined {
     return this.watches.node.items.values().next().value;
-  }
-
-  /** Labels of this node; none while it has no object. */
-  get nodeLabels(): Labels {
-    return this.node?.labels ?? {};
   }
 
   /** Resolves when it is known whether this node has an object. */
@@ -201,17 +201,6 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   async close(): Promise<void> {
     clearTimeout(this.#pending);
     await Promise.all(this.#all.map((reflector) => reflector.close()));
-  }
-
-  /**
-   * A reserved address or a setting that was never decoded might forbid an allocation. Invalid pools are left out
-   * instead.
-   */
-  #isComplete(): boolean {
-    const { reserved, coordinators, vendorConf } = this.watches;
-    const isKnown = ({ undecodable, items }: AnyWatch): boolean => [...undecodable].every((key) => items.has(key));
-    const areKnown = isKnown(reserved) && (isKnown(vendorConf) || this.#knownConf !== undefined);
-    return areKnown && (!coordinators.undecodable.has(COORDINATOR_NAME) || coordinators.items.has(COORDINATOR_NAME));
   }
 
   /** What the controller has kept of the settings. */
