@@ -1,6 +1,6 @@
 /** Records an address that is taken without a pod: the create is the claim. */
 import { isConflict, isNotFound } from "../kubernetes/kube-api.ts";
-import { AllocationObjects } from "../registry/kubernetes/allocation-objects.ts";
+import { createAllocation, readAllocation, replaceAllocation } from "../registry/kubernetes/allocation-objects.ts";
 import { allocationName, type IpAllocation, type IpAllocationSpec } from "../resources/ip-allocation.ts";
 import type { ControllerDeps } from "./types.ts";
 
@@ -13,17 +13,16 @@ export async function writeRecord(
   record: IpAllocationSpec,
   isDue: (found: IpAllocation) => boolean,
 ): Promise<boolean> {
-  const objects = new AllocationObjects(api);
   const terms = { lane: "background", signal } as const;
   const spec = { ...record, since: clock.now().toISOString() };
   const name = allocationName(spec.ip, spec.addressSpace);
   try {
-    if (!caches.allocations.items.has(name)) await objects.create(spec, terms, () => {});
+    if (!caches.allocations.items.has(name)) await createAllocation(api, spec, terms);
     else {
-      const found = await objects.get(name, terms);
+      const found = await readAllocation(api, name, terms);
       if (found === undefined || !isDue(found)) return false;
       // Its version is a precondition.
-      await objects.replace(spec, found, terms);
+      await replaceAllocation(api, spec, found, terms);
     }
     return true;
   } catch (error) {

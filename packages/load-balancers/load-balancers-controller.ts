@@ -19,7 +19,11 @@ import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/path
 import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
 import { orElse } from "../../host/lib/try-or.ts";
 import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
-import { AllocationObjects } from "../../host/registry/kubernetes/allocation-objects.ts";
+import {
+  createAllocation,
+  readAllocation,
+  replaceAllocation,
+} from "../../host/registry/kubernetes/allocation-objects.ts";
 import { allocationName, NO_NODE } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { findExclusion, type PoolSurroundings } from "../../host/resources/locate-address.ts";
@@ -56,7 +60,6 @@ export const startLoadBalancers =
     const metallb = metallbNamespace === undefined ? undefined : openMetallb(deps, metallbNamespace, wake);
     const made: Made = new Map();
     const questions = new Questions(caches, deps.clock.nowMs);
-    const objects = new AllocationObjects(deps.api);
     const work = async (): Promise<number | undefined> => {
       if (!services.isSynced || !hasEveryRecord(caches)) return undefined;
       const all = [...services.items.values()];
@@ -66,7 +69,7 @@ export const startLoadBalancers =
       const assigned: Assigned[] = [];
       // One after the other, since each sees what the ones before have claimed.
       for (const service of all) {
-        const found = await refusals.attempt(() => assign({ ...deps, objects, made, questions, view }, service, all));
+        const found = await refusals.attempt(() => assign({ ...deps, made, questions, view }, service, all));
         assigned.push(found ?? { service, ips: undefined, refusal: undefined, dueMs: undefined });
       }
       const kept = (await metallb?.keep(assigned.flatMap((each) => announced(each, view)))) ?? "kept";
@@ -107,7 +110,6 @@ export const startLoadBalancers =
   };
 
 interface ServeDeps extends Pick<ControllerDeps, "api" | "caches" | "events" | "clock" | "log" | "leading"> {
-  readonly objects: AllocationObjects;
   readonly made: Made;
   readonly questions: Questions;
   readonly view: View;
@@ -261,7 +263,7 @@ function poolsFor(
  * another address. What its status says it has had before.
  */
 async function claim(
-  { objects, caches, clock, log, leading, made, questions, view }: ServeDeps,
+  { api, caches, clock, log, leading, made, questions, view }: ServeDeps,
   service: BalancedService,
   { ip, pool }: Pick<Extract<AddressPlan, { kind: "claim" }>, "ip" | "pool">,
 ) {
@@ -270,7 +272,7 @@ async function claim(
   const question = isKnown ? undefined : questions.ask(record, pool);
   const spec = question ?? record;
   try {
-    const object = await objects.create(spec, { lane: "background", signal: leading }, () => {});
+    const object = await createAllocation(api, spec, { lane: "background", signal: leading });
     // The watch may be faster than the answer.
     if (!caches.allocations.items.has(object.name)) made.set(object.name, object);
     view.records.push(record);
@@ -290,7 +292,7 @@ async function claim(
 
 /** Returns whether the Service, which is to hold the address, may be told it: it was probed, or cannot be. */
 async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promise<boolean> {
-  const { objects, caches, clock, made, questions, leading: signal } = deps;
+  const { api, caches, clock, made, questions, leading: signal } = deps;
   const question = questions.find(ip);
   if (question === undefined) return true;
   if (question.workload.uid !== service.uid) return false;
@@ -302,10 +304,10 @@ async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promi
   const isGiven = spec.workload?.uid === service.uid;
   if (isGiven || spec.state !== "Quarantined" || spec.quarantine?.mac !== "") questions.end(ip, !isGiven);
   else if (clock.nowMs() > question.untilMs) {
-    const object = await objects.get(name, { lane: "background", signal });
+    const object = await readAllocation(api, name, { lane: "background", signal });
     if (object?.spec.state !== "Quarantined") return false;
     const record = { ...recordOf(service, ip, pool), since: clock.now().toISOString() };
-    await objects.replace(record, object, { lane: "background", signal }).catch(orElse(isOutdated, undefined));
+    await replaceAllocation(api, record, object, { lane: "background", signal }).catch(orElse(isOutdated, undefined));
   }
   return isGiven;
 }

@@ -23,7 +23,7 @@ import type { AdoptionRecord } from "../../records/adoption-record.ts";
 import { type EpochFile, epochFileIn, KnownEpoch } from "../../registry/epoch/known-epoch.ts";
 import { KubernetesEpoch } from "../../registry/epoch/kubernetes-epoch.ts";
 import { RegistryEpoch } from "../../registry/epoch/registry-epoch.ts";
-import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import { listNodeAllocations, readAllocation } from "../../registry/kubernetes/allocation-objects.ts";
 import type { LiveStatus } from "../../registry/kubernetes/decide.ts";
 import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
@@ -140,8 +140,7 @@ export class ClusterBackend implements Backend {
   readonly prefetcher: Prefetcher;
   readonly epoch: RegistryEpoch;
   readonly live: LiveObjects;
-  readonly #objects: AllocationObjects;
-  readonly #options: Pick<ClusterBackendOptions, "node" | "audit" | "connection" | "nowMs">;
+  readonly #options: Pick<ClusterBackendOptions, "api" | "node" | "audit" | "connection" | "nowMs">;
   readonly #parts: Parts;
   readonly #stack: AsyncDisposableStack;
   /** The pool without a controller's look, and since when health has known. */
@@ -157,7 +156,6 @@ export class ClusterBackend implements Backend {
     this.prefetcher = parts.prefetcher;
     this.epoch = parts.epoch;
     this.live = openLiveObjects(options.api);
-    this.#objects = new AllocationObjects(options.api);
     this.#options = options;
     this.#parts = parts;
     this.#stack = stack;
@@ -226,12 +224,13 @@ export class ClusterBackend implements Backend {
   }
 
   async readObjects(names: ReadonlySet<string>): Promise<readonly IpAllocation[]> {
+    const { api, node } = this.#options;
     const terms = { lane: "background" } as const;
-    const own = await this.#objects.list({ fields: { "spec.node": this.#options.node } }, terms);
+    const own = await listNodeAllocations(api, node, terms);
     const missing = [...names].filter((name) => !own.some((object) => object.name === name));
     const others: IpAllocation[] = [];
     for (const name of missing) {
-      const found = await this.#objects.get(name, terms);
+      const found = await readAllocation(api, name, terms);
       if (found !== undefined) others.push(found);
     }
     return [...own, ...others];

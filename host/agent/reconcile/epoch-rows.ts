@@ -13,7 +13,13 @@ import type { Log } from "../../lib/log.ts";
 import type { KnownEpoch } from "../../registry/epoch/known-epoch.ts";
 import type { Epoch, EpochRows, WritingCourse } from "../../registry/epoch/registry-epoch.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
-import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
+import {
+  type CallTerms,
+  deleteAllocation,
+  listNodeAllocations,
+  readAllocation,
+  replaceAllocation,
+} from "../../registry/kubernetes/allocation-objects.ts";
 import { nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
@@ -52,11 +58,9 @@ interface EpochRowsDeps {
 
 export class OwnEpochRows implements EpochRows {
   readonly #deps: EpochRowsDeps;
-  readonly #objects: AllocationObjects;
 
   constructor(deps: EpochRowsDeps) {
     this.#deps = deps;
-    this.#objects = new AllocationObjects(deps.api);
   }
 
   async write({ epoch, cause }: Epoch, course: WritingCourse): Promise<void> {
@@ -107,7 +111,8 @@ export class OwnEpochRows implements EpochRows {
   }
 
   async #own(): Promise<readonly IpAllocation[]> {
-    return this.#objects.list({ fields: { "spec.node": this.#deps.node } }, { ...TERMS, signal: this.#deps.signal });
+    const { api, node, signal } = this.#deps;
+    return listNodeAllocations(api, node, { ...TERMS, signal });
   }
 
   /**
@@ -130,7 +135,7 @@ export class OwnEpochRows implements EpochRows {
       // The row's own record, if any, is made in its place.
       else if (row === undefined || state === "Cooling" || holders.some(({ podUid }) => podUid !== row.owner)) {
         if (workload !== undefined && isSameMember(row?.workload, workload)) return;
-        await this.#objects.delete(object.name, object, { ...WRITE_TERMS, signal });
+        await deleteAllocation(this.#deps.api, object.name, object, { ...WRITE_TERMS, signal });
         log.info({ address: object.name }, "A record that came back with the registry's past was ended");
         if (row?.state === "Cooling") await registry.republish(row);
       } else if (row.state === "Cooling") await this.#showCooling(row, object);
@@ -140,14 +145,14 @@ export class OwnEpochRows implements EpochRows {
   /** The pod has ended since the copy was made, and the member may come again. */
   async #keep(object: IpAllocation): Promise<void> {
     const spec = { ...object.spec, state: "Kept" as const, holders: [], lastHolder: object.spec.holders[0] };
-    await this.#objects.replace(spec, object, { ...WRITE_TERMS, signal: this.#deps.signal });
+    await replaceAllocation(this.#deps.api, spec, object, { ...WRITE_TERMS, signal: this.#deps.signal });
     this.#deps.log.info({ address: object.name }, "A member's record that came back with the registry's past is kept");
   }
 
   /** Another node may have taken it over since. Rejects unless that is done. */
   async #showCooling(row: Allocation, { name, uid }: IpAllocation): Promise<void> {
     await this.#deps.registry.republish(row);
-    const now = await this.#objects.get(name, { ...TERMS, signal: this.#deps.signal });
+    const now = await readAllocation(this.#deps.api, name, { ...TERMS, signal: this.#deps.signal });
     if (now?.uid === uid && now.spec.state === "Bound" && !now.deleting)
       throw new RegistryError(`IPAllocation ${name}, which cools on this node, is still Bound; try again`);
   }
@@ -184,7 +189,7 @@ export class OwnEpochRows implements EpochRows {
   async #settle(row: Allocation, epoch: string): Promise<boolean> {
     const { registry, node, signal } = this.#deps;
     await registry.republish(row);
-    const found = await this.#objects.get(nameOf(row), { ...TERMS, signal }).catch(unreadable);
+    const found = await readAllocation(this.#deps.api, nameOf(row), { ...TERMS, signal }).catch(unreadable);
     if (found === "unreadable" || found?.spec.state === "Quarantined" || isRecorded(row, found)) return true;
     const now = await registry.findAddress(row.space, row.ip);
     // It was released meanwhile.
@@ -194,7 +199,7 @@ export class OwnEpochRows implements EpochRows {
     const { lastHolder: _, ...spec } = found.spec;
     if (spec.state === "Kept" && spec.node === node) {
       // For a member that had it before this pod; it would be another's for good.
-      await this.#objects.replace({ ...spec, state: "Cooling" }, found, { ...WRITE_TERMS, signal });
+      await replaceAllocation(this.#deps.api, { ...spec, state: "Cooling" }, found, { ...WRITE_TERMS, signal });
       return this.#settle(row, epoch);
     }
     return spec.state === "Bound" && (await this.#isFinal(found, epoch));

@@ -14,7 +14,7 @@ import { SerialQueue } from "../../lib/serial.ts";
 import { formatIp } from "../../net/ip.ts";
 import { compareRecords } from "../../registry/claims.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
-import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
+import { type CallTerms, listNodeAllocations, readAllocation } from "../../registry/kubernetes/allocation-objects.ts";
 import { foreignOf, nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
@@ -138,7 +138,6 @@ interface Observation {
 export class Reconciler {
   readonly #deps: ReconcilerDeps;
   readonly #options: ReconcilerOptions;
-  readonly #allocations: AllocationObjects;
   readonly #closed = new AbortController();
   readonly #observations = new Map<string, Observation>();
   /** Opens when the journal was compared, since the start and since the last loss of rows. */
@@ -163,7 +162,6 @@ export class Reconciler {
   constructor(deps: ReconcilerDeps, options: ReconcilerOptions) {
     this.#deps = deps;
     this.#options = options;
-    this.#allocations = new AllocationObjects(deps.api);
     this.#worker = new PeriodicWorker({
       failure: "Reconciling the allocations of this node failed",
       isDue: () => this.isDue,
@@ -259,7 +257,7 @@ export class Reconciler {
     if (!this.hasListed) await isTold();
     this.hasListed = true;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
-    const listed = await this.#allocations.list({ fields: { "spec.node": node } }, this.#termsOf(RECONCILE_LIST_MS));
+    const listed = await listNodeAllocations(this.#deps.api, node, this.#termsOf(RECONCILE_LIST_MS));
     const objects = new Map(listed.map((object) => [object.name, object]));
     for (const object of listed) registry.objects.observe(object);
     registry.objects.forgetRetained(objects);
@@ -309,7 +307,7 @@ export class Reconciler {
   /** Returns undefined if there is none, or one that cannot be decoded: that stays as it is. */
   async #read(name: string): Promise<IpAllocation | undefined> {
     try {
-      return await this.#allocations.get(name, this.#termsOf(RECONCILE_READ_MS));
+      return await readAllocation(this.#deps.api, name, this.#termsOf(RECONCILE_READ_MS));
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       this.#deps.log.warn(
@@ -413,7 +411,7 @@ export class Reconciler {
       if (this.#observations.delete(seen.name)) this.#lookAgain(seen.name, this.#options.nowMs() + SWEEP_RETRY_MS);
       return undefined;
     }
-    const object = await this.#allocations.get(seen.name, this.#termsOf(RECONCILE_READ_MS));
+    const object = await readAllocation(this.#deps.api, seen.name, this.#termsOf(RECONCILE_READ_MS));
     if (object === undefined) return undefined;
     const action = await this.#decide(object);
     if (action.kind === "adopt") return this.#adopt(action.adoption);

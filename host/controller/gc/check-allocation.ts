@@ -3,13 +3,13 @@
  * server (leak).
  */
 
-import { isOutdated } from "../../kubernetes/kube-api.ts";
+import { isOutdated, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { NODES, SERVICES } from "../../kubernetes/paths.ts";
 import { orElse } from "../../lib/try-or.ts";
 
 import { formatIp } from "../../net/ip.ts";
 import type { AuditLine, AuditName } from "../../records/audit-line.ts";
-import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import { deleteAllocation, readAllocation, replaceAllocation } from "../../registry/kubernetes/allocation-objects.ts";
 import { cooldownOf } from "../../registry/registry.ts";
 import { type Holder, type IpAllocation, isMachines, NO_NODE } from "../../resources/ip-allocation.ts";
 import type { Workload } from "../../resources/member.ts";
@@ -89,7 +89,6 @@ export interface CheckHistory {
 /** Checks of one pass, which share the counts of possible probers. */
 export class AllocationChecker {
   readonly #deps: CheckerDeps;
-  readonly #objects: AllocationObjects;
   readonly #probers: Probers;
   readonly #replacements: Replacements;
   #offersOf: ReturnType<typeof openOffers> | undefined;
@@ -101,7 +100,6 @@ export class AllocationChecker {
 
   constructor(deps: CheckerDeps, probers: Probers, history: CheckHistory) {
     this.#deps = deps;
-    this.#objects = new AllocationObjects(deps.api);
     this.#probers = probers;
     this.#replacements = new Replacements(deps.caches);
     this.#history = history;
@@ -231,7 +229,7 @@ export class AllocationChecker {
       return undefined;
     }
     const terms = { signal, prober, since: clock.now().toISOString() };
-    const isDone = action === "tell" ? await this.#tell(object) : await collect(this.#objects, object, action, terms);
+    const isDone = action === "tell" ? await this.#tell(object) : await collect(this.#deps.api, object, action, terms);
     observations.forget(name);
     if (!isDone) return undefined;
     // The next check observes the state that the write has produced.
@@ -282,7 +280,7 @@ export class AllocationChecker {
 
   #read(name: string): Promise<IpAllocation | undefined> {
     const { signal } = this.#deps;
-    return this.#objects.get(name, { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal });
+    return readAllocation(this.#deps.api, name, { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal });
   }
 
   #timesOf(pool: string): CollectionTimes {
@@ -364,7 +362,7 @@ interface CollectTerms extends ChangeTerms {
  * or refuses.
  */
 async function collect(
-  objects: AllocationObjects,
+  api: KubeApi,
   object: IpAllocation,
   action: Action,
   { signal, ...change }: CollectTerms,
@@ -372,12 +370,12 @@ async function collect(
   const terms = { lane: "background", signal } as const;
   try {
     if (action === "free") {
-      await objects.delete(object.name, object, terms);
+      await deleteAllocation(api, object.name, object, terms);
       return true;
     }
     const spec = changedSpec(object, action, change);
     if (spec === undefined) return false;
-    await objects.replace(spec, object, terms);
+    await replaceAllocation(api, spec, object, terms);
     return true;
   } catch (error) {
     return orElse(isOutdated, false)(error);

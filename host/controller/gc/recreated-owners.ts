@@ -9,7 +9,7 @@ import { claimsOf } from "../../ipam/retention.ts";
 import { isOutdated } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, PODS } from "../../kubernetes/paths.ts";
 import { orElse } from "../../lib/try-or.ts";
-import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
+import { type CallTerms, readAllocation, replaceAllocation } from "../../registry/kubernetes/allocation-objects.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { hasNamedPods, listedKind, type Workload } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
@@ -28,12 +28,10 @@ interface RecreatedDeps extends Pick<ControllerDeps, "api" | "caches" | "owners"
 
 export class RecreatedOwners {
   readonly #deps: RecreatedDeps;
-  readonly #objects: AllocationObjects;
   #dueMs: readonly number[] = [];
 
   constructor(deps: RecreatedDeps) {
     this.#deps = deps;
-    this.#objects = new AllocationObjects(deps.api);
   }
 
   /** An owner has gone, or changed. */
@@ -67,7 +65,7 @@ export class RecreatedOwners {
   /** Reads everything from the API server, and writes the workload that all pods of the address show. */
   async follow(name: string): Promise<void> {
     const { owners, signal, log } = this.#deps;
-    const object = await this.#objects.get(name, this.#terms);
+    const object = await readAllocation(this.#deps.api, name, this.#terms);
     const workload = object?.spec.state === "Bound" && !object.deleting ? object.spec.workload : undefined;
     if (object === undefined || workload === undefined) return;
     const uids = await Promise.all(object.spec.holders.map((holder) => this.#readUid(workload, holder)));
@@ -86,7 +84,9 @@ export class RecreatedOwners {
 
   async #write(object: IpAllocation, workload: Workload): Promise<void> {
     const terms = { lane: "background", signal: this.#deps.signal } as const;
-    await this.#objects.replace({ ...object.spec, workload }, object, terms).catch(orElse(isOutdated, undefined));
+    await replaceAllocation(this.#deps.api, { ...object.spec, workload }, object, terms).catch(
+      orElse(isOutdated, undefined),
+    );
   }
 
   /** Returns the UID of the workload's name and kind that the holder's pod shows; undefined if it shows none. */

@@ -7,7 +7,7 @@ import { ConfigError, decodeConfig } from "../../config/config-error.ts";
 import { aboveOf, applicationOf, middleKindOf } from "../../ipam/owner.ts";
 import { ApiError, ApiUnavailable, callIfThere, type KubeApi, METADATA } from "../../kubernetes/kube-api.ts";
 import { objectPath, PODS } from "../../kubernetes/paths.ts";
-import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import { readAllocation } from "../../registry/kubernetes/allocation-objects.ts";
 import { metadata, type OwnerReference } from "../../resources/fields/metadata.ts";
 import { isSameWorkload, type PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
@@ -38,10 +38,9 @@ export async function readSuccession(query: SuccessionQuery): Promise<Succession
 
 /** Ends at the first pod that tells. */
 async function readAll({ api, application, allocations, readLiveness, signal }: SuccessionQuery): Promise<Succession> {
-  const objects = new AllocationObjects(api);
   let orphans = 0;
   for (const name of allocations) {
-    const { spec } = (await objects.get(name, { lane: "background", signal })) ?? {};
+    const { spec } = (await readAllocation(api, name, { lane: "background", signal })) ?? {};
     for (const holder of spec?.state === "Bound" ? spec.holders : []) {
       const owner = await readOwner({ api, signal }, application, holder);
       if (owner === "absent") continue;

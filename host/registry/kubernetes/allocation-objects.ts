@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../../config/config-error.ts";
 import {
   ApiError,
-  isNotFound,
+  callIfThere,
   type KubeApi,
   type KubeCall,
   type KubeObject,
@@ -50,124 +50,109 @@ interface Precondition {
   readonly resourceVersion: string;
 }
 
+type Api = Pick<KubeApi, "call">;
+
 interface Selector {
   readonly fields?: Readonly<Record<string, string>>;
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-export class AllocationObjects {
-  readonly #api: KubeApi;
+/** Returns undefined if there is none. */
+export async function readAllocation(api: Api, name: string, terms: CallTerms): Promise<IpAllocation | undefined> {
+  const found = await callIfThere(api, { ...terms, method: "GET", path: `${COLLECTION}/${name}` });
+  return found && decode(found);
+}
 
-  constructor(api: KubeApi) {
-    this.#api = api;
-  }
+/**
+ * Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. `onUnanswered`: as in
+ * {@link KubeCall}; no precondition prevents a late attempt from creating the object once more after it was deleted.
+ */
+export async function createAllocation(
+  api: Api,
+  spec: IpAllocationSpec,
+  terms: CallTerms & Pick<KubeCall, "onUnanswered">,
+): Promise<IpAllocation> {
+  const body = encodeIpAllocation(spec, metadataOf(spec));
+  return decodeWritten(await api.call({ ...terms, method: "POST", path: COLLECTION, body }), spec, body);
+}
 
-  /** Returns undefined if there is none. */
-  async get(name: string, terms: CallTerms): Promise<IpAllocation | undefined> {
+export async function replaceAllocation(
+  api: Api,
+  spec: IpAllocationSpec,
+  { uid, resourceVersion }: Precondition,
+  terms: CallTerms,
+): Promise<IpAllocation> {
+  const body = encodeIpAllocation(spec, { ...metadataOf(spec), uid, resourceVersion });
+  const path = `${COLLECTION}/${body.metadata.name}`;
+  return decodeWritten(await api.call({ ...terms, method: "PUT", path, body }), spec, body);
+}
+
+/**
+ * Returns the object if a finalizer holds it, otherwise undefined. Rejects with a conflict if the object has changed.
+ */
+export async function deleteAllocation(
+  api: Api,
+  name: string,
+  { uid, resourceVersion }: Precondition,
+  terms: CallTerms,
+): Promise<IpAllocation | undefined> {
+  const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } };
+  const answer = await callIfThere(api, { ...terms, method: "DELETE", path: `${COLLECTION}/${name}`, body });
+  return answer === undefined || recordOf(answer.metadata).deletionTimestamp === undefined ? undefined : decode(answer);
+}
+
+/** Omits objects that cannot be decoded: they must not be taken over. */
+export function listAllocations(api: Api, selector: Selector, terms: CallTerms): Promise<readonly IpAllocation[]> {
+  return collect(api, selector, terms, ({ items }) => arrayOf(items).flatMap(decodeIfKnown));
+}
+
+export function listNodeAllocations(api: Api, node: string, terms: CallTerms): Promise<readonly IpAllocation[]> {
+  return listAllocations(api, { fields: { "spec.node": node } }, terms);
+}
+
+/** Returns all names of a pool, as of a moment after the call. */
+export function listAllocationNames(api: Api, pool: string, terms: CallTerms): Promise<readonly string[]> {
+  const asTable = { ...terms, accept: TABLE, query: { includeObject: "None", limit: NAMES_PAGE } };
+  const nameIn = (row: unknown): string => String(arrayOf(recordOf(row).cells)[0]);
+  return collect(api, { fields: { "spec.pool": pool } }, asTable, ({ rows }) => arrayOf(rows).map(nameIn));
+}
+
+/** Asks the agents to show their cooling addresses of the pool. `waiting`: more pods that wait for a block of it. */
+export async function markPoolWanted(api: Api, pool: string, terms: CallTerms, waiting?: number): Promise<void> {
+  const body = { status: { wanted: new Date().toISOString(), waiting: waiting ?? null } };
+  await api.call({ ...terms, method: "PATCH", path: `${POOLS}/${pool}/status`, body });
+}
+
+/** Returns all pages, as of one moment. If later ones are compacted away meanwhile, reads all of them again. */
+async function collect<T>(
+  api: Api,
+  { fields, labels }: Selector,
+  terms: CallTerms & Pick<KubeCall, "accept" | "query">,
+  read: (page: KubeObject) => readonly T[],
+): Promise<readonly T[]> {
+  const query = { limit: LIST_PAGE, ...terms.query, fieldSelector: join(fields), labelSelector: join(labels) };
+  for (let attempt = 1; ; attempt++) {
     try {
-      return decode(await this.#api.call({ ...terms, method: "GET", path: `${COLLECTION}/${name}` }));
+      return await readPages(api, { ...terms, method: "GET", path: COLLECTION, query }, read);
     } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
+      if (!(error instanceof ApiError && error.status === 410) || attempt === LIST_ATTEMPTS) throw error;
     }
-  }
-
-  /**
-   * Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. `onUnanswered`: as in
-   * {@link KubeCall}; no precondition prevents a late attempt from creating the object once more after it was
-   * deleted.
-   */
-  async create(spec: IpAllocationSpec, terms: CallTerms, onUnanswered: () => void): Promise<IpAllocation> {
-    const body = encodeIpAllocation(spec, metadataOf(spec));
-    const answer = await this.#api.call({ ...terms, onUnanswered, method: "POST", path: COLLECTION, body });
-    return decodeWritten(answer, spec, body);
-  }
-
-  async replace(
-    spec: IpAllocationSpec,
-    { uid, resourceVersion }: Precondition,
-    terms: CallTerms,
-  ): Promise<IpAllocation> {
-    const metadata = { ...metadataOf(spec), uid, resourceVersion };
-    const body = encodeIpAllocation(spec, metadata);
-    const path = `${COLLECTION}/${metadata.name}`;
-    return decodeWritten(await this.#api.call({ ...terms, method: "PUT", path, body }), spec, body);
-  }
-
-  /**
-   * Returns the object if a finalizer holds it, otherwise undefined. Rejects with a conflict if the object has changed.
-   */
-  async delete(
-    name: string,
-    { uid, resourceVersion }: Precondition,
-    terms: CallTerms,
-  ): Promise<IpAllocation | undefined> {
-    const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } };
-    try {
-      const answer = await this.#api.call({ ...terms, method: "DELETE", path: `${COLLECTION}/${name}`, body });
-      return recordOf(answer.metadata).deletionTimestamp === undefined ? undefined : decode(answer);
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
-  }
-
-  /** Omits objects that cannot be decoded: they must not be taken over. */
-  list(selector: Selector, terms: CallTerms): Promise<readonly IpAllocation[]> {
-    return this.#collect(selector, terms, {}, ({ items }) => arrayOf(items).flatMap(decodeIfKnown));
-  }
-
-  /** Returns all names of a pool, as of a moment after the call. */
-  listNames(pool: string, terms: CallTerms): Promise<readonly string[]> {
-    const asTable = { accept: TABLE, query: { includeObject: "None", limit: NAMES_PAGE } };
-    const nameIn = (row: unknown): string => String(arrayOf(recordOf(row).cells)[0]);
-    return this.#collect({ fields: { "spec.pool": pool } }, terms, asTable, ({ rows }) => arrayOf(rows).map(nameIn));
-  }
-
-  /** Asks the agents to show their cooling addresses of the pool. `waiting`: more pods that wait for a block of it. */
-  async markWanted(pool: string, since: string, terms: CallTerms, waiting?: number): Promise<void> {
-    const body = { status: { wanted: since, waiting: waiting ?? null } };
-    await this.#api.call({ ...terms, method: "PATCH", path: `${POOLS}/${pool}/status`, body });
-  }
-
-  /** Returns all pages, as of one moment. If later ones are compacted away meanwhile, reads all of them again. */
-  async #collect<T>(
-    { fields, labels }: Selector,
-    terms: CallTerms,
-    form: Form,
-    read: (page: KubeObject) => readonly T[],
-  ): Promise<readonly T[]> {
-    const query = { limit: LIST_PAGE, ...form.query, fieldSelector: join(fields), labelSelector: join(labels) };
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#pages({ ...terms, ...form, method: "GET", path: COLLECTION, query }, read);
-      } catch (error) {
-        if (!(error instanceof ApiError && error.status === 410) || attempt === LIST_ATTEMPTS) throw error;
-      }
-    }
-  }
-
-  async #pages<T>(call: KubeCall, read: (page: KubeObject) => readonly T[]): Promise<readonly T[]> {
-    const found: T[] = [];
-    let token: string | undefined;
-    do {
-      const page = await this.#api.call({ ...call, query: { ...call.query, continue: token } });
-      for (const each of read(page)) found.push(each);
-      token = String(recordOf(page.metadata).continue ?? "");
-    } while (token !== "");
-    return found;
   }
 }
 
-/** The form of a list's answer. */
-type Form = Pick<KubeCall, "accept" | "query">;
-
-function nameOf({ ip, addressSpace }: IpAllocationSpec): string {
-  return allocationName(ip, addressSpace);
+async function readPages<T>(api: Api, call: KubeCall, read: (page: KubeObject) => readonly T[]): Promise<readonly T[]> {
+  const found: T[] = [];
+  let token: string | undefined;
+  do {
+    const page = await api.call({ ...call, query: { ...call.query, continue: token } });
+    for (const each of read(page)) found.push(each);
+    token = String(recordOf(page.metadata).continue ?? "");
+  } while (token !== "");
+  return found;
 }
 
 function metadataOf(spec: IpAllocationSpec) {
-  return { name: nameOf(spec), labels: allocationLabels(spec) };
+  return { name: allocationName(spec.ip, spec.addressSpace), labels: allocationLabels(spec) };
 }
 
 /**
@@ -175,10 +160,14 @@ function metadataOf(spec: IpAllocationSpec) {
  * sent, only the metadata is new, and nothing is checked again: that is what most answers are, and checking takes
  * longer than the comparison. A workload or a quarantine is decoded.
  */
-function decodeWritten(answer: KubeObject, spec: IpAllocationSpec, sent: { readonly spec: object }): IpAllocation {
+function decodeWritten(
+  answer: KubeObject,
+  spec: IpAllocationSpec,
+  sent: ReturnType<typeof encodeIpAllocation>,
+): IpAllocation {
   const { name, uid, resourceVersion, creationTimestamp: createdAt, deletionTimestamp } = recordOf(answer.metadata);
   const isPlain = spec.workload === undefined && spec.quarantine === undefined && deletionTimestamp == null;
-  const isStored = isPlain && isDeepStrictEqual(answer.spec, sent.spec) && name === nameOf(spec);
+  const isStored = isPlain && isDeepStrictEqual(answer.spec, sent.spec) && name === sent.metadata.name;
   if (!isStored || typeof uid !== "string" || typeof resourceVersion !== "string" || typeof createdAt !== "string")
     return decode(answer);
   return { kind: "IPAllocation", name, uid, resourceVersion, createdAt, deleting: false, spec };

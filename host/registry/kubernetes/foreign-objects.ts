@@ -9,7 +9,7 @@ import { type IpAllocation, OWNER_LABEL, ownerLabelOf } from "../../resources/ip
 import { isOfMachine } from "../../resources/machine.ts";
 import { isSameMember, type Workload } from "../../resources/member.ts";
 import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
-import { AllocationObjects, FOR_POD } from "./allocation-objects.ts";
+import { FOR_POD, listAllocations, markPoolWanted, readAllocation, replaceAllocation } from "./allocation-objects.ts";
 import type { LiveStatus } from "./decide.ts";
 import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf } from "./known-object.ts";
 
@@ -35,13 +35,11 @@ interface ForeignObjectsOptions {
 }
 
 export class ForeignObjects {
-  readonly #objects: AllocationObjects;
   readonly #options: ForeignObjectsOptions;
   readonly #remembered = new BoundedMap<string, Remembered>(MAX_FOREIGN_OBJECTS);
   readonly #markedMs = new Map<string, number>();
 
   constructor(options: ForeignObjectsOptions) {
-    this.#objects = new AllocationObjects(options.api);
     this.#options = options;
   }
 
@@ -83,14 +81,14 @@ export class ForeignObjects {
       spec.node !== this.#options.live.node &&
       !deleting &&
       spans.some((span) => isInSpan(span, { space: spec.addressSpace, ip: spec.ip }));
-    const found = (await this.#objects.list({ fields }, FOR_POD)).filter(isWanted);
+    const found = (await listAllocations(this.#options.api, { fields }, FOR_POD)).filter(isWanted);
     return found.map((object) => this.remember(object)).sort((a, b) => a.sinceMs - b.sinceMs);
   }
 
   /** Returns the addresses that are retained for the member, and those that an earlier pod of it has (retention). */
   async findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
     const labels = { [OWNER_LABEL]: ownerLabelOf(workload) };
-    const found = await this.#objects.list({ labels }, { ...FOR_POD, signal });
+    const found = await listAllocations(this.#options.api, { labels }, { ...FOR_POD, signal });
     const isHeld = ({ state, quarantine }: IpAllocation["spec"]): boolean =>
       state === "Kept" || state === "Bound" || quarantine?.reason === "NodeLost";
     const own = found.filter(
@@ -110,7 +108,7 @@ export class ForeignObjects {
     try {
       // The workload stays in it: only an object of the same member may move to another node.
       const spec = { ...specOf(retained, "Cooling", place), workload: retained.workload };
-      await this.#objects.replace(spec, object, FOR_POD);
+      await replaceAllocation(this.#options.api, spec, object, FOR_POD);
       return true;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return false;
@@ -120,7 +118,7 @@ export class ForeignObjects {
 
   /** Returns whether several pods have the address. */
   async isShared(address: AddressKey, signal: AbortSignal): Promise<boolean> {
-    const object = await this.#objects.get(nameOf(address), { ...FOR_POD, signal });
+    const object = await readAllocation(this.#options.api, nameOf(address), { ...FOR_POD, signal });
     return object !== undefined && object.spec.holders.length > 1;
   }
 
@@ -128,7 +126,7 @@ export class ForeignObjects {
   async awaitChange(row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
     const untilMs = performance.now() + withinMs;
     for (;;) {
-      const object = await this.#objects.get(nameOf(row), { ...FOR_POD, signal });
+      const object = await readAllocation(this.#options.api, nameOf(row), { ...FOR_POD, signal });
       if (object === undefined || Number(object.resourceVersion) !== -row.version) return true;
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return false;
@@ -145,6 +143,6 @@ export class ForeignObjects {
     const isFresh = nowMs - (this.#markedMs.get(pool) ?? Number.NEGATIVE_INFINITY) < WANTED_INTERVAL_MS;
     if (isFresh && waiting === undefined) return;
     this.#markedMs.set(pool, nowMs);
-    await this.#objects.markWanted(pool, new Date().toISOString(), FOR_POD, waiting);
+    await markPoolWanted(this.#options.api, pool, FOR_POD, waiting);
   }
 }

@@ -25,7 +25,7 @@ import {
   type RegistryHealth,
 } from "../registry.ts";
 import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/sqlite-registry.ts";
-import { AllocationObjects, FOR_POD } from "./allocation-objects.ts";
+import { FOR_POD } from "./allocation-objects.ts";
 import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
 import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
@@ -87,7 +87,7 @@ export class KubernetesRegistry implements Registry {
     const parts = { journal, foreign: this.#foreign, tight: this.#tight, owners: this.#owners };
     this.objects = new ObjectSync({ ...parts, api, live, lost, nowMs, random, log });
     this.#claims = new ClaimPublisher(journal, this.objects, lost);
-    this.#names = new NameLists(new AllocationObjects(api), FOR_POD);
+    this.#names = new NameLists(api);
     this.#usage = new UsageSummaries({ api, nowMs, log });
   }
 

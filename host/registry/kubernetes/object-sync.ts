@@ -17,7 +17,13 @@ import { claimAfter } from "../claims.ts";
 import type { Journal } from "../journal.ts";
 import { type Allocation, type PublishOutcome, RegistryError, UNNAMED } from "../registry.ts";
 import { AddressStates, isLater, isProber } from "./address-states.ts";
-import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
+import {
+  type CallTerms,
+  createAllocation,
+  deleteAllocation,
+  readAllocation,
+  replaceAllocation,
+} from "./allocation-objects.ts";
 import { Backlog } from "./backlog.ts";
 import {
   decide,
@@ -138,7 +144,6 @@ const WAIT = { kind: "wait" } as const;
 
 export class ObjectSync {
   readonly #options: ObjectSyncOptions;
-  readonly #objects: AllocationObjects;
   readonly #queues = new KeyedSerialQueue();
   readonly #backlog: Backlog;
   readonly #states: AddressStates;
@@ -152,7 +157,6 @@ export class ObjectSync {
 
   constructor(options: ObjectSyncOptions) {
     this.#options = options;
-    this.#objects = new AllocationObjects(options.api);
     this.#backlog = new Backlog(options.random);
     this.#states = new AddressStates(options.live.node);
   }
@@ -197,7 +201,7 @@ export class ObjectSync {
       replaces: replaces === undefined ? undefined : String(-replaces),
       onTakeOver: async () => row,
     };
-    const full = await this.#objects.get(nameOf(row), terms);
+    const full = await readAllocation(this.#options.api, nameOf(row), terms);
     const object = full === undefined ? "absent" : knownOf(full);
     const task: SyncTask = { ...this.#startTask(row, terms, publication), full, object };
     const action = await this.#resolve(decide(this.#inputsOf(row, task)), row, task);
@@ -541,7 +545,7 @@ export class ObjectSync {
       task.isNew = true;
       const onUnanswered = (): void => this.#noteUnanswered(name, address);
       const spec = this.#specOf(row, row.state === "Cooling" ? "Bound" : row.state);
-      task.object = knownOf(await this.#objects.create(spec, terms, onUnanswered));
+      task.object = knownOf(await createAllocation(this.#options.api, spec, { ...terms, onUnanswered }));
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
@@ -555,7 +559,7 @@ export class ObjectSync {
       const spec = specWithout(this.#specOf(row, "Bound"), before, action.others);
       task.object = await this.#replace(spec, before, terms);
     } else {
-      const held = await this.#objects.delete(name, before, terms);
+      const held = await deleteAllocation(this.#options.api, name, before, terms);
       task.object = held === undefined ? "absent" : knownOf(held);
     }
   }
@@ -565,16 +569,16 @@ export class ObjectSync {
    * earlier write that is carried out late would succeed: then it is repeated with another `since`.
    */
   async #replace(spec: IpAllocationSpec, before: KnownObject, terms: CallTerms): Promise<KnownObject> {
-    const object = await this.#objects.replace(spec, before, terms);
+    const object = await replaceAllocation(this.#options.api, spec, before, terms);
     if (object.resourceVersion !== before.resourceVersion) return knownOf(object);
     const { since: written = new Date().toISOString() } = spec;
     const since = new Date(Date.parse(written) + 1).toISOString();
-    return knownOf(await this.#objects.replace({ ...spec, since }, before, terms));
+    return knownOf(await replaceAllocation(this.#options.api, { ...spec, since }, before, terms));
   }
 
   async #read(task: SyncTask): Promise<void> {
     const known = this.#states.versionOf(task.name);
-    task.full = await this.#objects.get(task.name, task.terms);
+    task.full = await readAllocation(this.#options.api, task.name, task.terms);
     task.object = task.full === undefined ? "absent" : knownOf(task.full);
     task.isPast = this.#states.versionOf(task.name) === known && isLater(known, task.object);
     this.#hasGoneBack ||= task.isPast;

@@ -12,7 +12,7 @@ import { parseAllocationName } from "../../resources/ip-allocation.ts";
 import { decodeIpPoolUsage, type IpPoolUsage, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 import { decodeAddress, encodeAddress } from "../address-bytes.ts";
 import { type AddressSpan, isInSpan } from "../registry.ts";
-import type { AllocationObjects, CallTerms } from "./allocation-objects.ts";
+import { FOR_POD, listAllocationNames } from "./allocation-objects.ts";
 
 /** Time for which a pool's usage object is not read again: milliseconds. It is written about as often. */
 export const USAGE_FRESH_MS = 2_000;
@@ -125,13 +125,11 @@ interface Flights {
 
 /** Lists the objects of a pool by name, one list at a time for each pool. */
 export class NameLists {
-  readonly #objects: AllocationObjects;
-  readonly #terms: CallTerms;
+  readonly #api: KubeApi;
   readonly #flights = new Map<string, Flights>();
 
-  constructor(objects: AllocationObjects, terms: CallTerms) {
-    this.#objects = objects;
-    this.#terms = terms;
+  constructor(api: KubeApi) {
+    this.#api = api;
   }
 
   /**
@@ -149,7 +147,7 @@ export class NameLists {
   }
 
   #start(pool: string): Promise<readonly string[]> {
-    const current = this.#objects.listNames(pool, this.#terms).finally(() => {
+    const current = listAllocationNames(this.#api, pool, FOR_POD).finally(() => {
       if (this.#flights.get(pool) === flights && flights.next === undefined) this.#flights.delete(pool);
     });
     const flights: Flights = { current };

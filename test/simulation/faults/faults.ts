@@ -338,12 +338,8 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   "a deletion names no version": {
     ...noticed("delays", "its record is ", 1_500_000),
     replaced: replace<typeof AllocationObjects>("host/registry/kubernetes/allocation-objects.ts", {
-      AllocationObjects: (AllocationObjects) =>
-        class extends AllocationObjects {
-          override delete(...[name, , terms]: Parameters<InstanceType<typeof AllocationObjects>["delete"]>) {
-            return super.delete(name, {} as never, terms);
-          }
-        },
+      deleteAllocation: (deleteAllocation) => (api, name, _object, terms) =>
+        deleteAllocation(api, name, {} as never, terms),
     }),
   },
   "nothing is compared when a journal in use has lost rows": {

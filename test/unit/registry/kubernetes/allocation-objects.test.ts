@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
-import { AllocationObjects, LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
+import {
+  createAllocation,
+  LIST_ATTEMPTS,
+  listAllocations,
+} from "../../../../host/registry/kubernetes/allocation-objects.ts";
 import {
   allocationName,
   decodeIpAllocation,
@@ -30,7 +34,7 @@ async function create(spec: IpAllocationSpec, change: Change) {
     return answer;
   };
   const api = { call: async (call: KubeCall) => store(call) } as KubeApi;
-  const created = await new AllocationObjects(api).create(spec, { lane: "pod" }, () => {});
+  const created = await createAllocation(api, spec, { lane: "pod" });
   return { created, decoded: decodeIpAllocation(answers[0], "API server") };
 }
 
@@ -84,7 +88,7 @@ async function listByOne(failures: number, change: (server: MemoryApiServer) => 
     const message = "The continue parameter is too old";
     throw new ApiError({ status: 410, reason: "Expired", operation: method, message });
   });
-  return (await new AllocationObjects(api).list({}, { lane: "pod" })).map(({ name }) => name);
+  return (await listAllocations(api, {}, { lane: "pod" })).map(({ name }) => name);
 }
 
 test("a list begins again when its later pages are compacted away, and has each object once", async () =>
