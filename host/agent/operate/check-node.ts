@@ -3,11 +3,8 @@
  * meanwhile is no finding.
  */
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { CniError } from "../../cni/error.ts";
-import { decodePodArgs } from "../../cni/request.ts";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "../../findings/node/find-damage.ts";
 import {
-  type ComparedAttachment,
   findClosed,
   findDrift,
   findLeftovers,
@@ -16,22 +13,19 @@ import {
 } from "../../findings/node/find-drift.ts";
 import { keyOf } from "../../findings/problem.ts";
 import type { PodStatus } from "../../ipam/leak.ts";
-import { ApplyError } from "../../kernel/apply.ts";
-import { NetnsError } from "../../kernel/netns.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
-import { formatOperation } from "../../plan/text.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
-import type { CheckRecord, RepairRecord } from "../../records/check-record.ts";
+import type { CheckRecord } from "../../records/check-record.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Backend } from "../backend.ts";
 import { readNetnsStatus } from "../netns/pod-netns.ts";
 import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../request/live-namespaces.ts";
-import { type CoordinatorState, type DriftDeps, type DriftFacts, listQuestions, readDrift } from "./read-drift.ts";
+import { type CoordinatorState, readDrift, repairDrift } from "./read-drift.ts";
 
 /** Between the two readings of a check: milliseconds. */
 const RECHECK_MS = 2_000;
@@ -54,15 +48,11 @@ interface CheckDeps {
  * record has the addresses of NICs.
  */
 export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Promise<CheckRecord> {
-  const first = await readNode(deps, () => true);
+  const first = await readNode(deps);
   const before = new Set(first.findings.map(keyOf));
   const isClean = before.size === 0;
   if (!isClean) await sleep(RECHECK_MS);
-  const found = first.findings.filter(({ kind }) => kind === "drift").map(({ container }) => container);
-  const drifted = new Set([...found, ...first.uncompared]);
-  // A finding about what all attachments need has no container.
-  const isWanted = ({ containerId }: ComparedAttachment): boolean => drifted.has("") || drifted.has(containerId);
-  const { facts, findings, problems } = isClean ? first : await readNode(deps, isWanted);
+  const { facts, attachments, findings, problems } = isClean ? first : await readNode(deps);
   return {
     node: facts.node,
     cluster: await findClusterId(deps.backend),
@@ -70,7 +60,7 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
     records: facts.rows.length,
     nics: facts.nics.length,
     objects: facts.objects?.size,
-    attachments: first.attachments,
+    attachments,
     findings: findings.filter((finding) => before.has(keyOf(finding))),
     ...(withUsed ? { used: usedAddresses(facts) } : {}),
     problems: [...problems],
@@ -110,18 +100,16 @@ async function readFacts({ backend, netnsDirectories }: CheckDeps) {
   return { facts, macs, problems };
 }
 
-/** `uncompared`: containers with an attachment that could not be compared. */
-async function readNode(deps: CheckDeps, isWanted: (attachment: ComparedAttachment) => boolean) {
+async function readNode(deps: CheckDeps) {
   const { coordinator } = deps;
   const { networks, identifier } = deps.backend.ipam;
   const { facts, macs, problems } = await readFacts(deps);
-  const drift = await readDrift({ coordinator, networks, identifier }, facts, isWanted);
+  const drift = await readDrift({ coordinator, networks, identifier }, facts);
   const kernel = coordinator.observeNode();
   const known = { ...knownAttachments(facts, coordinator), macs };
   return {
     facts,
     attachments: drift.compared,
-    uncompared: drift.uncompared,
     findings: [
       ...findDamage(facts),
       ...findRivals({ ...facts, neighbours: kernel.neighbours, links: kernel.state.links }),
@@ -206,32 +194,4 @@ async function readObjects(
     problems.push(`The objects of this node cannot be read: ${messageOf(error)}`);
     return undefined;
   }
-}
-
-/**
- * Restores the attachments in order, one in a turn of the event loop; what the kernel refuses is undone. Returns
- * sentences about what is not restored.
- */
-export async function repairDrift(
-  deps: DriftDeps,
-  facts: DriftFacts,
-): Promise<{ repaired: RepairRecord[]; unrepaired: string[] }> {
-  const repaired: RepairRecord[] = [];
-  const unrepaired: string[] = [];
-  for (const { attachment, request, isServed } of await listQuestions(deps, facts)) {
-    const { ifName, netns, row } = attachment;
-    try {
-      const operations = await deps.coordinator.repair(request, isServed);
-      const { namespace = "", name = "" } = decodePodArgs(request.args);
-      const about = { namespace: row?.namespace ?? namespace, pod: row?.pod ?? name, interface: ifName, netns };
-      if (operations.length > 0) repaired.push({ ...about, operations: operations.map(formatOperation) });
-    } catch (error) {
-      // The namespace is gone, and the attachment with it.
-      if (error instanceof NetnsError) continue;
-      if (!(error instanceof CniError || error instanceof ApplyError)) throw error;
-      unrepaired.push(`Interface ${ifName} in ${netns} is not restored: ${messageOf(error)}`);
-    }
-    await setImmediate();
-  }
-  return { repaired, unrepaired };
 }

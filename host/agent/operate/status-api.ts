@@ -3,7 +3,7 @@
  * /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows: its own
  * allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs
  * embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine
- * operations.ts, POST /v1/repair repair-drift.ts; packages add more.
+ * operations.ts, POST /v1/repair read-drift.ts; packages add more.
  */
 import { describeValue } from "../../lib/describe.ts";
 import { SerialQueue } from "../../lib/serial.ts";

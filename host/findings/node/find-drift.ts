@@ -54,15 +54,6 @@ export const DRIFT_PROBLEMS = {
   ),
 };
 
-/** An attachment of the coordinator. */
-export interface ComparedAttachment {
-  readonly containerId: string;
-  readonly ifName: string;
-  readonly netns: string;
-  /** Undefined if another IPAM plugin assigned the addresses. */
-  readonly row: Allocation | undefined;
-}
-
 /** The differences between an attachment and the state that its ADD left. */
 export interface Comparison {
   /** The operations that would restore it. */
@@ -71,8 +62,13 @@ export interface Comparison {
   readonly detour?: string | undefined;
 }
 
+/** An attachment of the coordinator. */
 export interface AttachmentDrift extends Comparison {
-  readonly attachment: ComparedAttachment;
+  readonly containerId: string;
+  readonly ifName: string;
+  readonly netns: string;
+  /** Undefined if another IPAM plugin assigned the addresses. */
+  readonly row: Allocation | undefined;
 }
 
 /** Returns one finding for each attachment, and one for each object of the node that concerns several of them. */
@@ -108,8 +104,7 @@ function isShared(operation: Operation): boolean {
   return kind === "add-rule" || kind === "delete-rule" || kind === "add-table" || kind === "delete-table";
 }
 
-function findOwnDrift({ attachment, operations, detour }: AttachmentDrift): Finding[] {
-  const { row, ifName, netns, containerId } = attachment;
+function findOwnDrift({ row, ifName, netns, containerId, operations, detour }: AttachmentDrift): Finding[] {
   const own = operations.filter((operation) => !isShared(operation));
   if (own.length === 0 && detour === undefined) return [];
   const about = { ...(row && subjectOf(row)), interface: ifName, container: containerId };

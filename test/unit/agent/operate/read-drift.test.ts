@@ -28,11 +28,10 @@ interface World {
   readonly attached?: readonly (typeof COORDINATOR)[];
   readonly served?: readonly Partial<AttachRequest>[];
   readonly compare?: (request: AttachRequest) => readonly Operation[];
-  readonly isWanted?: boolean;
 }
 
 async function read(world: World) {
-  const { rows = [facts()], plugins, attached, served = [], compare = () => [], isWanted = true } = world;
+  const { rows = [facts()], plugins, attached, served = [], compare = () => [] } = world;
   const requests: AttachRequest[] = [];
   const attachment = attached === undefined ? {} : { attachment: "shop/lan" };
   const nic = { ifName: "eth0", network: "lan", plugins: attached ?? [], ...attachment };
@@ -56,7 +55,6 @@ async function read(world: World) {
       },
     },
     { rows, nowMs: NOW },
-    () => isWanted,
   );
   return { requests, drifts, compared, problems };
 }
@@ -126,12 +124,8 @@ it("compares without pods", async () => {
 it("reports operations, with the record", async () => {
   const operation = { kind: "add-rule" } as Operation;
   const { drifts } = await read({ compare: () => [operation] });
-  const attachment = { containerId: "c1", ifName: "eth0", netns: "/run/netns/a", row: facts().row };
-  expect(drifts).toEqual([{ attachment, operations: [operation] }]);
-});
-
-it("counts what it leaves out, and does not compare it", async () => {
-  expect(await read({ isWanted: false })).toMatchObject({ requests: [], compared: 1 });
+  const nic = { containerId: "c1", ifName: "eth0", netns: "/run/netns/a" };
+  expect(drifts).toEqual([{ ...nic, row: facts().row, operations: [operation] }]);
 });
 
 const failing = (error: Error) => () => {

@@ -1,7 +1,7 @@
 /** Which attachments are repaired, and what becomes of answers and errors. */
 import { expect, it } from "vitest";
 import { CoordinatedAttachments } from "../../../../host/agent/coordinator/attachments.ts";
-import { repairDrift } from "../../../../host/agent/operate/check-node.ts";
+import { repairDrift } from "../../../../host/agent/operate/read-drift.ts";
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
 import { ApplyError } from "../../../../host/kernel/apply.ts";

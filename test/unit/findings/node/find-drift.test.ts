@@ -137,11 +137,11 @@ describe("drift:", () => {
     const text = "interface eth0 in /run/netns/a is not as ADD left it";
     const command = `ip route add 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto 98 scope link`;
     const remedy = [`${REPAIR}, or on the node:`, command];
-    expect(check({ attachment, operations: [missing] })).toEqual([{ about: OF_POD, text, remedy }]);
+    expect(check({ ...attachment, operations: [missing] })).toEqual([{ about: OF_POD, text, remedy }]);
   });
 
   it("names what all pods need once", () => {
-    expect(check({ attachment, operations: [rule] }, { attachment: second, operations: [rule] })).toEqual([
+    expect(check({ ...attachment, operations: [rule] }, { ...second, operations: [rule] })).toEqual([
       {
         about: "drift    ",
         text: `${LACKS} "host: ip rule add pref 900 from all lookup 500 proto 98"`,
@@ -151,20 +151,20 @@ describe("drift:", () => {
   });
 
   it("has one finding, and no command, for a table of nf_tables that was changed", () => {
-    expect(check({ attachment, operations: [{ ...table, kind: "delete-table" } as Operation, table] })).toEqual([
+    expect(check({ ...attachment, operations: [{ ...table, kind: "delete-table" } as Operation, table] })).toEqual([
       { about: "drift    ", text: `${LACKS} "host: nf_tables, table inet berth"`, remedy: [REPAIR] },
     ]);
   });
 
   it("has no commands where they would restore only a part, and names what is missing", () => {
     const inPod = { ...table, place: "pod" } as Operation;
-    const [found] = check({ attachment, operations: [missing, inPod] });
+    const [found] = check({ ...attachment, operations: [missing, inPod] });
     expect(found?.remedy).toEqual([REPAIR]);
     expect(found?.text).toMatch(/; restoring it requires "host: ip route add .*", "pod: nf_tables, table inet berth"$/);
   });
 
   it("knows attachments of other IPAM plugins by their container", () => {
-    const [found] = check({ attachment: { ...attachment, row: undefined }, operations: [missing] });
+    const [found] = check({ ...attachment, row: undefined, operations: [missing] });
     expect(found?.about).toBe("drift    c1");
   });
 
@@ -173,6 +173,6 @@ describe("drift:", () => {
       ...{ kind: "add-table", place: "pod" },
       table: { name: `t${index}`, chains: [] },
     }));
-    expect(check({ attachment, operations: tables as unknown as Operation[] })[0]?.text).toMatch(/ and 2 more$/);
+    expect(check({ ...attachment, operations: tables as unknown as Operation[] })[0]?.text).toMatch(/ and 2 more$/);
   });
 });
