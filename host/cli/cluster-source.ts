@@ -38,7 +38,7 @@ import { decodeIpPoolUsage, type PoolUsage } from "../resources/ip-pool-usage.ts
 import { locateAddress } from "../resources/locate-address.ts";
 import { decodePod } from "../resources/pod.ts";
 import { decodeReservedIp, hasEnded, type ReservedIp } from "../resources/reserved-ip.ts";
-import { condition } from "../resources/status.ts";
+import { conditionsOf } from "../resources/status.ts";
 import {
   type AllocationFilter,
   isOfPod,
@@ -88,10 +88,7 @@ export class ClusterSource implements Source {
 
   async pools(): Promise<readonly PoolRecord[]> {
     const [pools, usages] = await Promise.all([this.#objects(IP_POOLS), this.#objects(IP_POOL_USAGES)]);
-    const isLeasing = pools.some(
-      ({ spec }) => (spec as { readonly source?: unknown } | undefined)?.source !== undefined,
-    );
-    return poolsOf(pools, usages, reservedOf(isLeasing ? await this.#objects(RESERVED_IPS) : []));
+    return poolsOf(pools, usages, reservedOf(pools.some(hasSource) ? await this.#objects(RESERVED_IPS) : []));
   }
 
   async allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]> {
@@ -332,19 +329,15 @@ function versionsOf(pods: readonly KubeObject[]): VersionRecord[] {
   return [...groups.values()].flatMap((group) => group.slice(0, 1).map((each) => ({ ...each, count: group.length })));
 }
 
-const stating = z.object({
-  metadata: z.object({ name: z.string() }),
-  spec: z.object({ source: z.unknown().optional() }).optional(),
-  status: z.object({ conditions: z.array(condition) }),
-});
-
 /** What a source of blocks says, the package finds that has it. */
 export function findingsIn(kind: string, object: KubeObject): Finding[] {
-  const { metadata, spec, status } = stating.safeParse(object).data ?? {};
-  const conditions = status?.conditions ?? [];
-  const own = spec?.source === undefined ? conditions : conditions.filter(({ type }) => type !== "Supplied");
-  return findInConditions(`${kind} ${metadata?.name}`, own);
+  const conditions = conditionsOf(object);
+  const own = hasSource(object) ? conditions.filter(({ type }) => type !== "Supplied") : conditions;
+  return findInConditions(`${kind} ${nameOf(object)}`, own);
 }
+
+const hasSource = ({ spec }: KubeObject): boolean =>
+  (spec as { readonly source?: unknown } | undefined)?.source !== undefined;
 
 /** Returns undefined for an object that cannot be decoded. */
 export function tryTo<T>(decode: () => T): T | undefined {

@@ -10,7 +10,7 @@ import { formatMismatches } from "../lib/schema.ts";
 import { type Coordinator, decodeCoordinator } from "../resources/coordinator.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
-import { type Condition, condition } from "../resources/status.ts";
+import { type Condition, conditionsOf } from "../resources/status.ts";
 import { decodeSubnet, type Subnet } from "../resources/subnet.ts";
 
 /** The fields that all of these objects have. */
@@ -58,8 +58,6 @@ const frame = z.object({
     .transform((status) => status ?? {}),
 });
 
-const conditions = z.array(condition).catch([]);
-
 function decodeControlled<T>(
   object: KubeObject,
   kind: string,
@@ -67,11 +65,11 @@ function decodeControlled<T>(
 ): Controlled<T> {
   const { metadata, status: read } = frame.parse(object);
   const { deletionTimestamp, ...rest } = metadata;
-  const { conditions: known, ...status } = read;
+  const { conditions: _, ...status } = read;
   const common = {
     ...rest,
     status,
-    conditions: conditions.parse(known),
+    conditions: conditionsOf(object),
     deleting: deletionTimestamp !== undefined && deletionTimestamp !== null,
   };
   try {

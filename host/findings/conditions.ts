@@ -35,12 +35,16 @@ const ERRORS: readonly string[] = [...GOOD, "Full", "InUseElsewhere"];
 /** Of the Coordinator: pods get addresses nevertheless. */
 const NETWORKS_UNKNOWN = "NetworksUnknown";
 
+/** Returns the conditions that say that something is wrong. `Stalled` repeats what `Ready` says. */
+export function wrongIn(conditions: readonly Condition[]): Condition[] {
+  return conditions.filter(({ type, status }) =>
+    GOOD.has(type) ? status === "False" : status === "True" && type in WELL && type !== "Stalled",
+  );
+}
+
 /** Returns one finding for each message. `object`: `IPPool blue`. */
 export function findInConditions(object: string, conditions: readonly Condition[]): Finding[] {
-  const wrong = conditions.filter(({ type, status, reason }) => {
-    if (type === "Stalled" || reason === "Terminating") return false;
-    return GOOD.has(type) ? status === "False" : status === "True" && type in WELL;
-  });
+  const wrong = wrongIn(conditions).filter(({ reason }) => reason !== "Terminating");
   const once = wrong.filter((each, at) => wrong.findIndex(({ message }) => message === each.message) === at);
   return once.map(({ type, reason, message }) => {
     const problem = ERRORS.includes(type) && reason !== NETWORKS_UNKNOWN ? error : warning;

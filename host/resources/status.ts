@@ -26,6 +26,13 @@ export const condition = z.object({
 /** A condition in the API server (meta/v1 Condition). */
 export type Condition = Readonly<z.output<typeof condition>>;
 
+const conditioned = z.object({ status: z.object({ conditions: z.array(condition) }) });
+
+/** Returns none if it has none, or they cannot be read. */
+export function conditionsOf(object: unknown): readonly Condition[] {
+  return conditioned.safeParse(object).data?.status.conditions ?? [];
+}
+
 /** The fields for Argo CD, Flux and `kubectl wait`. */
 const health = {
   observedGeneration: z

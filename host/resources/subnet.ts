@@ -86,10 +86,13 @@ interface Assignment {
 export interface Assignments {
   readonly revision: number;
   readonly pools: readonly Assignment[];
+  /** Number of the Subnet's addresses; undefined before the first count. */
+  readonly total?: number | undefined;
 }
 
 const assignments = z.object({
   revision: z.number().default(0),
+  total: z.number().optional().catch(undefined),
   pools: z
     .array(z.object({ name: z.string(), ips: ranges.default([]), application: z.string().default("") }))
     .default([]),

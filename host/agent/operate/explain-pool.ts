@@ -7,25 +7,24 @@ import { sizeOf, spansOf } from "../../core/spans.ts";
 import { listSome } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
-import { formatRange, type Range, rangesOverlap } from "../../net/range.ts";
-
+import { formatRange, rangesOverlap } from "../../net/range.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { countBlockStates, describeSource, NO_REPORT, type PoolSource } from "../../resources/pool-source.ts";
-import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
+import type { LiveFacts, PoolFacts } from "./pool-facts.ts";
 
 /** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. */
 const MAX_EXPLAINED_NAMES = 5;
 
-/** Lines for a person. */
-export function explainPool(facts: PoolFacts): string {
+/** Returns lines for a person. */
+export function explainPool(facts: PoolFacts): string[] {
   const { name, pool, refusal } = facts;
   return [
     ...whose(name, pool),
     ...(refusal === undefined ? [] : [`allocates nothing: it ${refusal}`]),
     ...(pool === undefined ? [] : explainUsable(pool, facts)),
     ...troubles(facts),
-  ].join("\n");
+  ];
 }
 
 function whose(name: string, pool: IpPool | undefined): string[] {
@@ -42,16 +41,17 @@ function whose(name: string, pool: IpPool | undefined): string[] {
 
 function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
   const { spec, deleting, source } = pool;
-  const { generated } = spec;
+  const { generated, ranges } = spec;
+  const which = ranges.length === 0 ? "" : `: ${some(ranges.map(formatRange))}`;
   return [
     ...(deleting ? ["allocates nothing: it is being deleted; it is removed when its last address is free"] : []),
     ...(spec.disable ? ["allocates nothing: spec.disable is true"] : []),
     ...(generated === undefined ? [] : [`wants: ${addresses(generated.wanted)} (${generated.reason})`]),
-    `has: ${addresses(sizeOfPool(pool))} of IPv${spec.family} network ${formatPrefix(spec.subnet)}${list(spec.ranges)}`,
+    `has: ${addresses(sizeOfPool(pool))} of IPv${spec.family} network ${formatPrefix(spec.subnet)}${which}`,
     inUse(facts),
     ...neverAllocated(pool, facts),
     ...(generated === undefined ? [] : supply(pool, generated, facts)),
-    ...(source === undefined ? [] : [...blocksOf(source), ...shortfallOf(pool, facts.live)]),
+    ...(source === undefined ? [] : [...blocksOf(source), ...shortfallOf(pool)]),
   ];
 }
 
@@ -72,11 +72,6 @@ function blocksOf(source: PoolSource): string[] {
 /** Ordinals of IPv6 pools are larger than numbers. */
 function sizeOfPool({ spec }: IpPool): bigint {
   return sizeOf(spansOf(spec.ranges));
-}
-
-function list(ranges: readonly Range[]): string {
-  if (ranges.length === 0) return "";
-  return `: ${some(ranges.map(formatRange))}`;
 }
 
 function some(names: readonly string[]): string {
@@ -109,22 +104,20 @@ function supply(pool: IpPool, generated: SubnetPoolSpec, { live }: PoolFacts): s
     ? "is deleted when its last address is free (ippool-reclaim is true)"
     : `stays for the next ${describePoolOwner(application)} (ippool-reclaim is false)`;
   return [
-    inTheWay(pool, generated, live),
+    inTheWay(pool, generated),
     ...(live?.subnet === undefined ? [] : [`Subnet "${subnet}": ${describeSubnet(live.subnet)}`]),
     `when ${describePoolOwner(application)} is gone: the pool ${outcome}`,
   ];
 }
 
 /** Returns the line that says why the pool has too few addresses; none if no reason is known. */
-function shortfallOf(pool: IpPool, live: LiveFacts | undefined): string[] {
-  const conditions = live?.troubles.kind === "there" ? live.troubles.value : [];
-  const shortfall = conditions.find(({ type }) => type === "Supplied")?.message ?? pool.shortfall;
+function shortfallOf({ shortfall }: IpPool): string[] {
   return shortfall === undefined ? [] : [`in the way: ${shortfall}`];
 }
 
-function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec, live: LiveFacts | undefined): string {
+function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec): string {
   const missing = BigInt(wanted) - sizeOfPool(pool);
-  const [shortfall] = shortfallOf(pool, live);
+  const [shortfall] = shortfallOf(pool);
   if (shortfall !== undefined) return shortfall;
   if (missing > 0n) return `in the way: nothing is known; ${missing} more should be added shortly`;
   if (missing === 0n) return "in the way: nothing";
@@ -134,20 +127,17 @@ function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec, live: LiveFacts | un
 function describeSubnet(subnet: NonNullable<LiveFacts["subnet"]>): string {
   if (subnet.kind === "absent") return "does not exist";
   if (subnet.kind === "unseen") return `cannot be read: ${subnet.why}`;
-  const { total, assigned, pools, deleting } = subnet.value;
-  const of = total === undefined ? "" : ` of ${total}`;
-  const left = total === undefined || assigned === undefined ? "" : `, ${Math.max(0, total - assigned)} not assigned`;
-  const count = assigned ?? pools.reduce((sum, { ips }) => sum + Number(sizeOf(spansOf(ips))), 0);
-  const is = deleting ? "is being deleted; " : "";
-  return `${is}${count}${of} addresses assigned to ${pools.length} ${pools.length === 1 ? "pool" : "pools"}${left}${largest(pools)}`;
-}
-
-function largest(pools: SubnetFacts["pools"]): string {
-  if (pools.length === 0) return "";
+  const { total, pools, deleting } = subnet.value;
   const sized = pools
     .map(({ name, ips, application }) => ({ name, application, size: sizeOf(spansOf(ips)) }))
     .sort((a, b) => Number(b.size - a.size) || (a.name < b.name ? -1 : 1));
-  return `; most have ${some(sized.map(({ name, application, size }) => `"${name}" (${application}, ${size})`))}`;
+  const assigned = Number(sized.reduce((sum, { size }) => sum + size, 0n));
+  const [of, left] =
+    total === undefined ? ["", ""] : [` of ${total}`, `, ${Math.max(0, total - assigned)} not assigned`];
+  const most = some(sized.map(({ name, application, size }) => `"${name}" (${application}, ${size})`));
+  const is = deleting ? "is being deleted; " : "";
+  const count = `${pools.length} ${pools.length === 1 ? "pool" : "pools"}`;
+  return `${is}${assigned}${of} addresses assigned to ${count}${left}${pools.length === 0 ? "" : `; most have ${most}`}`;
 }
 
 /** The troubles that `in the way` and `allocates nothing` do not show. */

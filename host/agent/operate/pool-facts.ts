@@ -5,51 +5,20 @@
 
 import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { wrongIn } from "../../findings/conditions.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { tryOr } from "../../lib/try-or.ts";
-import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
-import { decodeIpPoolUsage, type PoolUsage } from "../../resources/ip-pool-usage.ts";
-import type { OccupiedIp } from "../../resources/occupied-ips.ts";
-import type { ReservedIp } from "../../resources/reserved-ip.ts";
-import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
+import { decodeIpPool } from "../../resources/ip-pool.ts";
+import { decodeIpPoolUsage } from "../../resources/ip-pool-usage.ts";
+import { conditionsOf } from "../../resources/status.ts";
+import { decodeAssignments } from "../../resources/subnet.ts";
 import type { LiveObjects, ReadResult } from "../backend.ts";
 import type { PoolInventory } from "../ipam/pool-inventory.ts";
 
-/** A condition of a pool that is not as it should be: `Overlap`, and a sentence. */
-interface Trouble {
-  readonly type: string;
-  readonly message: string;
-}
+/** `pool` is undefined if it cannot be read, `live` in the embedded mode. */
+export type PoolFacts = Awaited<ReturnType<typeof gatherPoolFacts>>;
 
-export interface SubnetFacts {
-  /** Undefined before the first count. */
-  readonly total: number | undefined;
-  readonly assigned: number | undefined;
-  readonly deleting: boolean;
-  readonly pools: Assignments["pools"];
-}
-
-export interface LiveFacts {
-  readonly usage: ReadResult<PoolUsage>;
-  readonly troubles: ReadResult<readonly Trouble[]>;
-  /** The Subnet of a generated pool. */
-  readonly subnet: ReadResult<SubnetFacts> | undefined;
-}
-
-export interface PoolFacts {
-  readonly name: string;
-  /** Undefined if it cannot be read. */
-  readonly pool: IpPool | undefined;
-  /** Why it gives out nothing here: `is refused: …` */
-  readonly refusal: string | undefined;
-  /** As far as this node knows. */
-  readonly counts: { readonly total: bigint; readonly free: bigint } | undefined;
-  /** Addresses of its ranges that are routers' or other machines', as far as this node knows. */
-  readonly exceptions: readonly OccupiedIp[];
-  readonly reserved: readonly ReservedIp[];
-  /** Undefined in the embedded mode. */
-  readonly live: LiveFacts | undefined;
-}
+export type LiveFacts = Awaited<ReturnType<typeof readLive>>;
 
 export interface PoolFactsDeps {
   readonly inventory: PoolInventory;
@@ -60,36 +29,35 @@ export interface PoolFactsDeps {
 const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** Rejects with CniError 100 when there is no such pool. */
-export async function gatherPoolFacts({ inventory, live }: PoolFactsDeps, name: string): Promise<PoolFacts> {
+export async function gatherPoolFacts({ inventory, live }: PoolFactsDeps, name: string) {
   const { pools, refused, reserved } = await inventory.loaded();
   const watched = pools.get(name);
   const refusal = refused.get(name);
   const object = live === undefined || !OBJECT_NAME.test(name) ? undefined : await live.read("ippools", name);
-  const pool = (object?.kind === "there" ? poolOf(object.value) : undefined) ?? watched;
+  const read = object?.kind === "there" ? tryOr(() => decodeIpPool(object.value, "API server"), undefined) : undefined;
+  const pool = read ?? watched;
   const isKnown = watched !== undefined || refusal !== undefined;
   if (object?.kind === "there" ? false : object?.kind === "absent" || !isKnown) {
     throw new CniError(ErrorCode.NoPoolMatches, `There is no IPPool "${name}"`);
   }
-  const counts = inventory.poolCache.counts(name);
-  const facts = { name, pool, refusal, counts, exceptions: inventory.poolCache.exceptionsOf(name), reserved };
-  if (live === undefined || object === undefined) return { ...facts, live: undefined };
   const from = pool?.spec.generated?.subnet;
+  const found = live && object && (await readLive(live, name, object, from));
+  const { poolCache } = inventory;
+  const known = { counts: poolCache.counts(name), exceptions: poolCache.exceptionsOf(name), reserved };
+  return { name, pool, refusal, ...known, live: found };
+}
+
+/** `from`: the Subnet of a generated pool. */
+async function readLive(live: LiveObjects, name: string, pool: ReadResult<unknown>, from: string | undefined) {
   const [usage, subnet] = await Promise.all([
     live.read("ippoolusages", name),
     from === undefined ? undefined : live.read("subnets", from),
   ]);
   return {
-    ...facts,
-    live: {
-      usage: decoded(usage, (value) => decodeIpPoolUsage(value, `IPPoolUsage "${name}"`).usage),
-      troubles: decoded(object, troublesOf),
-      subnet: subnet && decoded(subnet, (value) => subnetFactsOf(value, `Subnet "${from}"`)),
-    },
+    usage: decoded(usage, (value) => decodeIpPoolUsage(value, `IPPoolUsage "${name}"`).usage),
+    troubles: decoded(pool, (value) => wrongIn(conditionsOf(value))),
+    subnet: subnet && decoded(subnet, (value) => subnetFactsOf(value, `Subnet "${from}"`)),
   };
-}
-
-function poolOf(value: unknown): IpPool | undefined {
-  return tryOr(() => decodeIpPool(value, "API server"), undefined);
 }
 
 function decoded<T>(read: ReadResult<unknown>, decode: (value: unknown) => T): ReadResult<T> {
@@ -101,31 +69,12 @@ function decoded<T>(read: ReadResult<unknown>, decode: (value: unknown) => T): R
   }
 }
 
-const condition = z.object({ type: z.string(), status: z.string(), message: z.string() });
-
-const conditioned = z.object({
-  status: z.object({ conditions: z.array(condition).catch([]) }).catch({ conditions: [] }),
-});
-
-/** Conditions that are good when they hold. */
-const GOOD: readonly string[] = ["Ready", "Supplied"];
-
-function troublesOf(value: unknown): Trouble[] {
-  const { conditions } = conditioned.parse(value).status;
-  // `Stalled` repeats what `Ready` says.
-  return conditions.filter(({ type, status }) => type !== "Stalled" && (status === "True") !== GOOD.includes(type));
-}
-
-const counted = z.object({
+const subnetObject = z.object({
   metadata: z.object({ deletionTimestamp: z.string().nullish() }),
-  status: z
-    .object({ total: z.number().optional().catch(undefined), assigned: z.number().optional().catch(undefined) })
-    .nullish(),
+  status: z.unknown(),
 });
 
-function subnetFactsOf(value: unknown, source: string): SubnetFacts {
-  const { metadata, status } = counted.parse(value);
-  const { pools } = decodeAssignments((value as { status?: unknown }).status, source);
-  const deleting = (metadata.deletionTimestamp ?? undefined) !== undefined;
-  return { total: status?.total, assigned: status?.assigned, deleting, pools };
+function subnetFactsOf(value: unknown, source: string) {
+  const { metadata, status } = subnetObject.parse(value);
+  return { ...decodeAssignments(status, source), deleting: metadata.deletionTimestamp != null };
 }

@@ -172,8 +172,8 @@ async function explain({ backend, coordinator }: StatusApiOptions, query: URLSea
   const { ipam, live } = backend;
   const pool = query.get("pool");
   if (pool !== null) {
-    const explained = explainPool(await gatherPoolFacts({ inventory: ipam.inventory, live }, pool));
-    return { succeeds: true, lines: explained.split("\n"), nics: [] };
+    const lines = explainPool(await gatherPoolFacts({ inventory: ipam.inventory, live }, pool));
+    return { succeeds: true, lines, nics: [] };
   }
   const question = questionOf(query);
   const explained = await explainPod({ ipam, backend, toCniError }, question);

@@ -10,7 +10,8 @@ import { range } from "../../../world/values.ts";
 const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
 const wanted = { interface: "eth0", reclaim: true, wanted: 5, reason: "4 replicas and 1 more" };
 const generated: SubnetPoolSpec = { ...wanted, subnet: "blue", application };
-const counts = { total: 5n, free: 2n };
+const countsOf = (total: bigint, free: bigint) => ({ total, free }) as NonNullable<PoolFacts["counts"]>;
+const counts = countsOf(5n, 2n);
 const five = (more: Partial<SubnetPoolSpec> = {}, ips = ["10.6.0.1-10.6.0.5"]) =>
   pool("web", "10.6.0.0/24", { ips, generated: { ...generated, ...more } });
 
@@ -18,7 +19,7 @@ const usage: PoolUsage = {
   ...{ rangesHash: "0", total: 5, free: 1, bound: 3, cooling: 1, kept: 0, quarantined: 0, outside: 0, others: 0 },
 };
 const blue = {
-  ...{ total: 20, assigned: 20, deleting: false },
+  ...{ total: 20, revision: 3, deleting: false },
   pools: [
     { name: "web", ips: [range("10.6.0.1-10.6.0.5")], application: "Deployment shop/web" },
     { name: "db", ips: [range("10.6.0.6-10.6.0.20")], application: "StatefulSet shop/db" },
@@ -30,18 +31,20 @@ const LIVE: LiveFacts = {
   subnet: { kind: "there", value: blue },
 };
 
+const says = (type: string, status: "True" | "False", message: string) => {
+  return { type, status, reason: "", message, lastTransitionTime: "" };
+};
+
 const facts = (more: Partial<PoolFacts>): PoolFacts => {
   return { name: "web", pool: five(), refusal: undefined, counts, exceptions: [], reserved: [], live: LIVE, ...more };
 };
 
 function check(name: string, more: Partial<PoolFacts>, wanted: readonly string[]): void {
-  it(name, () => expect(explainPool(facts(more)).split("\n")).toEqual(wanted));
+  it(name, () => expect(explainPool(facts(more))).toEqual(wanted));
 }
 
 const line = (more: Partial<PoolFacts>, begin: string) =>
-  explainPool(facts(more))
-    .split("\n")
-    .find((each) => each.startsWith(begin));
+  explainPool(facts(more)).find((each) => each.startsWith(begin));
 
 describe("a pool that leases its addresses", () => {
   const message = "has no block: the share of 4 blocks is used up";
@@ -99,8 +102,6 @@ describe("a generated pool", () => {
   it("that lacks some: what its condition says", () => {
     const message =
       'has 5 of 9 addresses wanted (8 replicas and 1 more): Subnet "blue" has 0 free of 20, 20 assigned to 2 pools';
-    const troubles = { kind: "there", value: [{ type: "Supplied", message }] } as const;
-    expect(inTheWay({ live: { ...LIVE, troubles } })).toBe(`in the way: ${message}`);
     const unseen = { ...LIVE, troubles: { kind: "unseen", why: "no answer" } } as const;
     const short = { ...five({ wanted: 9 }), shortfall: message };
     expect(inTheWay({ pool: short, live: unseen })).toBe(`in the way: ${message}`);
@@ -120,7 +121,7 @@ describe("a generated pool", () => {
   it("whose Subnet is gone, cannot be read, goes, or has not been counted", () => {
     expect(subnet({ kind: "absent" })).toBe('Subnet "blue": does not exist');
     expect(subnet({ kind: "unseen", why: "403" })).toBe('Subnet "blue": cannot be read: 403');
-    const young = { total: undefined, assigned: undefined, deleting: true, pools: [] };
+    const young = { revision: 0, deleting: true, pools: [] };
     const going = 'Subnet "blue": is being deleted; 0 addresses assigned to 0 pools';
     expect(subnet({ kind: "there", value: young })).toBe(going);
   });
@@ -143,7 +144,7 @@ describe("a pool made by hand", () => {
   const hand = pool("blue", "fd00::/64", {});
   check(
     "of the embedded mode",
-    { name: "blue", pool: hand, counts: { total: 2n ** 64n, free: 2n ** 64n - 1n }, live: undefined },
+    { name: "blue", pool: hand, counts: countsOf(2n ** 64n, 2n ** 64n - 1n), live: undefined },
     [
       'pool "blue": created by hand; its size is fixed',
       "has: 18446744073709551616 addresses of IPv6 network fd00::/64: fd00::-fd00::ffff:ffff:ffff:ffff",
@@ -152,7 +153,7 @@ describe("a pool made by hand", () => {
   );
   const disabled = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.9"], disable: true });
   const message = '2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once';
-  const notReady = { type: "Ready", message: "spec.disable is true: the pool gives out no addresses" };
+  const notReady = says("Ready", "False", "spec.disable is true: the pool gives out no addresses");
   check(
     "with conditions, and without a count",
     {
@@ -160,7 +161,7 @@ describe("a pool made by hand", () => {
       pool: disabled,
       live: {
         ...{ usage: { kind: "absent" }, subnet: undefined },
-        troubles: { kind: "there", value: [notReady, { type: "Overlap", message }] },
+        troubles: { kind: "there", value: [notReady, says("Overlap", "True", message)] },
       },
     },
     [
