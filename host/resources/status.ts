@@ -10,7 +10,7 @@ export const MAX_POOLS_OF_SUBNET = 2_048;
 /** Most namespaces that the controller reports as having reached `maxAddressesPerNamespace`. */
 export const MAX_FULL_NAMESPACES = 1_024;
 
-export const condition = z.object({
+const condition = z.object({
   type: z.string().max(316).meta({ description: "Type of the condition." }),
   status: z.enum(["True", "False", "Unknown"]).meta({ description: "Whether the condition holds." }),
   observedGeneration: z
