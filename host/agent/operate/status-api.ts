@@ -103,10 +103,32 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     try {
       return await answer(searchParams, signal);
     } catch (error) {
+      if (error instanceof QueryError) return answerRefusal(400, error.message);
       return error instanceof UnreadError ? answerRefusal(503, error.message) : answerError(error, "");
     }
   };
 }
+
+/** A value of the query cannot be used: the text says which, and what is wanted. */
+class QueryError extends Error {}
+
+/** Reads a text; the phrase says what is wanted. */
+type Reading<T> = readonly [parse: (text: string) => T | undefined, wanted: string];
+
+/** Returns undefined if the query has no such key. Throws QueryError. */
+function find<T>(query: URLSearchParams, key: string, [parse, wanted]: Reading<T>): T | undefined {
+  const text = query.get(key);
+  const value = text === null ? undefined : parse(text);
+  if (text !== null && value === undefined)
+    throw new QueryError(`${key}: found ${describeValue(text)}, want ${wanted}`);
+  return value;
+}
+
+/** Takes whole numbers from 0 to `most`. */
+const parseUpTo = (most: number) => (text: string) => {
+  const number = Number(text);
+  return Number.isInteger(number) && number >= 0 && number <= most ? number : undefined;
+};
 
 async function answerRecovery(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
   if (backend.recover === undefined) {
@@ -131,10 +153,8 @@ const MAX_QUARANTINE_S = 604_800;
 async function answerOperation(operations: Operations, path: string, query: URLSearchParams): Promise<Answer> {
   const options = { isDryRun: query.has("dryRun"), isForced: query.has("force") };
   const pod = parsePod(query.get("pod") ?? "");
-  const address = parseCursor(query.get("address"));
-  const seconds = Number(query.get("seconds") ?? 0);
-  if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_QUARANTINE_S))
-    return answerRefusal(400, `seconds: found ${describeValue(query.get("seconds"))}, want up to ${MAX_QUARANTINE_S}`);
+  const address = parseCursor(query.get("address") ?? "");
+  const seconds = find(query, "seconds", [parseUpTo(MAX_QUARANTINE_S), `up to ${MAX_QUARANTINE_S}`]) ?? 0;
   const target = address ?? (pod && { namespace: pod.namespace, pod: pod.name });
   if (target === undefined)
     return answerRefusal(400, "found neither address nor pod, want ADDRESS, ADDRESS/SPACE or NAMESPACE/NAME");
@@ -243,11 +263,7 @@ function statesOf(counts: readonly UsageCount[] = []): PoolRecord["states"] {
 
 async function describeAllocations(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
   const { inventory } = backend.ipam;
-  const text = query.get("after");
-  const after = parseCursor(text);
-  if (text !== null && after === undefined) {
-    return answerRefusal(400, `after: found ${describeValue(text)}, want the "cursor" of an allocation`);
-  }
+  const after = find(query, "after", [parseCursor, 'the "cursor" of an allocation']);
   const page = await inventory.registry.list(after, MAX_PAGE);
   return answerJson(page.map((allocation) => describeAllocation(allocation, backend)));
 }
@@ -260,39 +276,22 @@ async function describeHistory(
   query: URLSearchParams,
   signal?: AbortSignal,
 ): Promise<Answer> {
-  const [address, pod] = [query.get("address"), query.get("pod")];
-  if ((address === null) === (pod === null)) {
-    return answerRefusal(400, "history: found none or both of address and pod, want exactly one");
-  }
-  const ip = address === null ? undefined : parseIp(address);
-  if (address !== null && ip === undefined) {
-    return answerRefusal(400, `address: found ${describeValue(address)}, want an IP address`);
-  }
-  const named = pod === null ? undefined : parsePod(pod);
-  if (pod !== null && named === undefined) {
-    return answerRefusal(400, `pod: found ${describeValue(pod)}, want NAMESPACE/NAME`);
-  }
-  const times = ["since", "until"].map((key) => [key, query.get(key)] as const);
-  const wrong = times.find(([, text]) => text !== null && !isTime(text));
-  if (wrong !== undefined) {
-    return answerRefusal(
-      400,
-      `${wrong[0]}: found ${describeValue(wrong[1])}, want a time such as 2026-01-31T14:02:00Z`,
-    );
-  }
-  const [since, until] = times.map(([, text]) => (text === null ? undefined : new Date(text).toISOString()));
-  const skip = Number(query.get("skip") ?? 0);
-  if (!(Number.isInteger(skip) && skip >= 0 && skip <= MAX_SKIP)) {
-    return answerRefusal(400, `skip: found ${describeValue(query.get("skip"))}, want a whole number`);
-  }
-  const about = { address: ip && formatIp(ip), pod: named };
+  if (query.has("address") === query.has("pod"))
+    throw new QueryError("history: found none or both of address and pod, want exactly one");
+  const ip = find(query, "address", [parseIp, "an IP address"]);
+  const about = { address: ip && formatIp(ip), pod: find(query, "pod", [parsePod, "NAMESPACE/NAME"]) };
+  const [since, until] = ["since", "until"].map((key) => find(query, key, TIME));
+  const skip = find(query, "skip", [parseUpTo(MAX_SKIP), "a whole number"]) ?? 0;
   const found = await history.find({ ...about, since, until, skip, isNewest: query.has("newest") }, signal);
   return found === "busy" ? answerRefusal(429, "Too many searches wait; try again") : answerJson(found);
 }
 
-function isTime(text: string): boolean {
-  return /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text));
-}
+const isTime = (text: string): boolean => /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text));
+
+const TIME: Reading<string> = [
+  (text) => (isTime(text) ? new Date(text).toISOString() : undefined),
+  "a time such as 2026-01-31T14:02:00Z",
+];
 
 async function describeReserved({ inventory }: AddDeps): Promise<Answer> {
   const { pools, reserved, ended } = await inventory.loaded();
@@ -303,7 +302,7 @@ async function describeAddress(backend: StatusApiOptions["backend"], query: URLS
   const { inventory } = backend.ipam;
   const text = query.get("address") ?? "";
   const ip = parseIp(text);
-  if (ip === undefined) return answerRefusal(400, `address: found ${describeValue(text)}, want an address`);
+  if (ip === undefined) throw new QueryError(`address: found ${describeValue(text)}, want an address`);
   const { pools, reserved } = await inventory.loaded();
   const places = locateAddress(ip, pools.values(), reserved, inventory.poolCache.occupied);
   const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
@@ -320,8 +319,7 @@ function parsePod(text: string): { readonly namespace: string; readonly name: st
 }
 
 /** The `cursor` of the last entry of the page before: `10.0.0.7`, or `10.0.0.7/space`. */
-function parseCursor(text: string | null): ListCursor | undefined {
-  if (text === null) return undefined;
+function parseCursor(text: string): ListCursor | undefined {
   const [address = "", space = ""] = text.split("/");
   const ip = parseIp(address);
   return ip && { space, ip };
