@@ -6,14 +6,14 @@ import { joinRanges, joinSpans, rangesContain, rangesOf, sizeOf, spansOf, withou
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import { listed } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
-import { formatIp, type Ip } from "../../net/ip.ts";
+import { formatIp } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
 import { type Range, rangeOfPrefix } from "../../net/range.ts";
 import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
 import { describeFaults, MAX_ROUTERS } from "../../resources/fields/address-spec.ts";
 import { NO_NODE } from "../../resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec } from "../../resources/ip-pool.ts";
-import { heldRoutersOf, type PoolShape, poolShape, routersOf } from "../../resources/ip-pool-shape.ts";
+import { heldRoutersOf, poolShape, routersOf } from "../../resources/ip-pool-shape.ts";
 import { placeReservation } from "../../resources/locate-address.ts";
 import { describeWorkload } from "../../resources/member.ts";
 import { describeSource } from "../../resources/pool-source.ts";
@@ -34,22 +34,20 @@ export interface DecisionsInput extends Pick<SuppliedView, "settings"> {
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
   readonly allocations: Iterable<CachedAllocation>;
-  /** What pods have or retain, and a Node or a Service says that it has; by the allocation's name. Default: none. */
-  readonly contested?: ReadonlyMap<string, Claimant>;
-  /** Pools that a machine has addresses of without a record yet. Default: none. */
-  readonly unrecorded?: ReadonlySet<string>;
-  /** What other allocators give to Services. Default: nothing. */
-  readonly others?: readonly OtherRanges[];
-  /** Records of live pods may be missing: an epoch of the registry is open. Default: none are. */
-  readonly isIncomplete?: boolean;
+  /** What pods have or retain, and a Node or a Service says that it has; by the allocation's name. */
+  readonly contested: ReadonlyMap<string, Claimant>;
+  /** Pools that a machine has addresses of without a record yet. */
+  readonly unrecorded: ReadonlySet<string>;
+  /** What other allocators give to Services. */
+  readonly others: readonly OtherRanges[];
+  /** Records of live pods may be missing: an epoch of the registry is open. */
+  readonly isIncomplete: boolean;
 }
 
 export interface Contested {
   readonly spec: CachedAllocation["spec"];
   readonly claimant: Claimant;
 }
-
-const NONE_CONTESTED: ReadonlyMap<string, Claimant> = new Map();
 
 /** By the object's name. */
 export interface Decisions {
@@ -62,14 +60,13 @@ export interface Decisions {
 }
 
 export function planDecisions(world: DecisionsInput): Decisions {
-  const { pools, subnets, reserved, allocations, contested = NONE_CONTESTED, unrecorded, others = [] } = world;
-  const { isIncomplete = false } = world;
+  const { pools, subnets, reserved, unrecorded, others, isIncomplete } = world;
   // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
   const kept = valuesOf(reserved);
   const index = new SpacesIndex(kept.map((each) => inSpace(each, joinRanges(each.spec.ranges, each.spec.family))));
-  const inUse = planInUse({ pools: known, index, allocations, contested });
+  const inUse = planInUse(world, known, index);
   const supply = planSupplied(world);
   const about = {
     refused,
@@ -81,7 +78,7 @@ export function planDecisions(world: DecisionsInput): Decisions {
   };
   // Agents take it for looked at when this generation has the condition Ready.
   const isDue = ({ name, generation, conditions }: ControlledPool): boolean =>
-    unrecorded?.has(name) !== true ||
+    !unrecorded.has(name) ||
     conditions.some(({ type, observedGeneration }) => type === "Ready" && observedGeneration === generation);
   const offering = kept.some(({ spec }) => spec.owner !== undefined) ? accepted : [];
   const segments = new SpacesIndex(offering.map((each) => inSpace(each, [rangeOfPrefix(each.spec.subnet)])));
@@ -202,13 +199,24 @@ function* decideSharing(kind: string, sharing: Sharing | undefined): Iterable<De
   yield bad("Overlap", "SharedAddresses", message);
 }
 
-function* decidePlace(pool: IpPool, all: readonly Subnet[]): Iterable<Decision> {
-  const found = planOutside(pool, all);
-  if (found?.first === undefined) return;
-  const { subnets, count, total, first } = found;
-  const names = subnets.slice(0, MAX_EXAMPLES).map((name) => `"${name}"`);
-  const message = `${count} of ${addresses(total)}, from ${formatIp(first)} on, are not in Subnet ${listed(names, subnets.length)}, whose network the pool's overlaps`;
+function* decidePlace({ spec }: IpPool, all: readonly Subnet[]): Iterable<Decision> {
+  const near = all.filter((subnet) => isAround(subnet, spec));
+  if (near.length === 0) return;
+  const own = spansOf(spec.ranges);
+  const offered = near.flatMap((each) => withoutSpans(spansOf(each.spec.ranges), spansOf(each.spec.excluded)));
+  const outside = withoutSpans(own, joinSpans(offered));
+  const [lowest] = rangesOf(outside, spec.family);
+  if (lowest === undefined) return;
+  const [count, total] = [sizeOf(outside), sizeOf(own)];
+  const names = near.slice(0, MAX_EXAMPLES).map(({ name }) => `"${name}"`);
+  const message = `${count} of ${addresses(total)}, from ${formatIp(lowest.first)} on, are not in Subnet ${listed(names, near.length)}, whose network the pool's overlaps`;
   yield bad("OutsideSubnet", count === total ? "NotInside" : "PartlyInside", message);
+}
+
+/** Whether the Subnet covers any of the pool's network. A generated pool counts only against its own Subnet. */
+function isAround({ name, spec }: Subnet, { generated, addressSpace, subnet }: IpPoolSpec): boolean {
+  if (generated !== undefined && generated.subnet !== name) return false;
+  return spec.addressSpace === addressSpace && prefixesOverlap(spec.subnet, subnet);
 }
 
 function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undefined): Iterable<Decision> {
@@ -270,20 +278,20 @@ function* decideReservation(
   yield bad("ReservedInUse", "AddressesInUse", message);
 }
 
-interface PoolInUse {
+class PoolInUse {
   /** All allocations of the pool. */
-  readonly all: Examples;
+  readonly all = new Examples();
   /** Allocations whose addresses the pool no longer gives out: outside its ranges, excluded, its gateway. */
-  readonly outside: Examples;
-  readonly contested: Contested[];
+  readonly outside = new Examples();
+  readonly contested: Contested[] = [];
   /** Bound allocations with another prefix length than the pool's. */
-  readonly otherMask: Examples;
+  readonly otherMask = new Examples();
   /** What Bound allocations have been given as routers; of older objects, which do not say it, all that are held. */
-  readonly routers: Set<string>;
+  readonly routers = new Set<string>();
   /** Those with a router that the pool does not name any more. */
-  readonly otherGateway: Examples;
+  readonly otherGateway = new Examples();
   /** Quarantined allocations by the MAC address that answered. */
-  readonly byMac: Map<string, Examples>;
+  readonly byMac = new Map<string, Examples>();
 }
 
 interface InUse {
@@ -293,40 +301,40 @@ interface InUse {
   readonly reserved: ReadonlyMap<string, Examples>;
 }
 
-interface InUseView extends Required<Pick<DecisionsInput, "contested">> {
-  readonly pools: readonly IpPool[];
-  readonly index: SpacesIndex<ReservedIp>;
-  readonly allocations: Iterable<CachedAllocation>;
-}
+type InUseView = Pick<DecisionsInput, "allocations" | "contested">;
 
-function planInUse({ pools, index, allocations, contested }: InUseView): InUse {
-  const shapes = new Map(
-    pools.map(({ name, spec }) => {
-      const shape = poolShape({ spec }, []);
-      const former = new Set((spec.formerRouters ?? []).map(formatIp));
-      return [name as string, { space: spec.addressSpace, length: spec.subnet.length, former, ...shape }];
-    }),
-  );
+/** In one walk: the cache has allocations packed. */
+function planInUse(view: InUseView, pools: readonly IpPool[], index: SpacesIndex<ReservedIp>): InUse {
+  const shapes = new Map<string, Shape>(pools.map((pool) => [pool.name, shapeOf(pool)]));
   const inPools = new Map<string, PoolInUse>();
   const inReserved = new Map<string, Examples>();
-  for (const { name, spec } of allocations) {
-    const found = inPools.getOrInsertComputed(spec.pool, () => noneInUse());
+  for (const { name, spec } of view.allocations) {
+    const found = inPools.getOrInsertComputed(spec.pool, () => new PoolInUse());
     found.all.add(spec);
-    noteMac(found, spec);
-    if (spec.state === "Cooling") continue;
+    const { state, quarantine } = spec;
+    if (state === "Quarantined" && quarantine?.reason === "Conflict" && quarantine.mac !== "")
+      noteIn(found.byMac, quarantine.mac, spec);
+    if (state === "Cooling") continue;
     const shape = shapes.get(spec.pool);
     if (shape !== undefined && !isHandedOut(shape, spec)) found.outside.add(spec);
-    if (shape !== undefined && spec.state === "Bound") noteRoutes(found, spec, shape);
-    if (spec.state === "Quarantined") continue;
-    const claimant = contested.get(name);
+    if (shape !== undefined && state === "Bound") noteRoutes(found, spec, shape);
+    if (state === "Quarantined") continue;
+    const claimant = view.contested.get(name);
     if (claimant !== undefined) found.contested.push({ spec, claimant });
     const reservations = index.find(spec.addressSpace, spec.ip);
     // Nodes and Services may have what is reserved for no pod.
     const isRight = (each: ReservedIp): boolean =>
-      spec.node === NO_NODE && each.spec.owner === undefined ? true : isReservedFor(each, namesOfHolder(spec));
+      (spec.node === NO_NODE && each.spec.owner === undefined) || isReservedFor(each, namesOfHolder(spec));
     if (!reservations.some(isRight)) for (const { name } of reservations) noteIn(inReserved, name, spec);
   }
   return { pools: inPools, reserved: inReserved };
+}
+
+type Shape = ReturnType<typeof shapeOf>;
+
+function shapeOf({ spec }: IpPool) {
+  const former = new Set((spec.formerRouters ?? []).map(formatIp));
+  return { space: spec.addressSpace, length: spec.subnet.length, former, ...poolShape({ spec }, []) };
 }
 
 function namesOfHolder({ holders: [holder], workload }: CachedAllocation["spec"]): OwnNames {
@@ -334,22 +342,11 @@ function namesOfHolder({ holders: [holder], workload }: CachedAllocation["spec"]
   return ownNames(namespace, pod, workload?.member);
 }
 
-function noteRoutes(
-  found: PoolInUse,
-  spec: CachedAllocation["spec"],
-  { length, former }: { readonly length: number; readonly former: ReadonlySet<string> },
-): void {
+function noteRoutes(found: PoolInUse, spec: CachedAllocation["spec"], { length, former }: Shape): void {
   const { prefixLength, routers = [...former] } = spec;
   if (prefixLength !== length) found.otherMask.add(spec);
   if (routers.some((router) => former.has(router))) found.otherGateway.add(spec);
   for (const router of routers) found.routers.add(router);
-}
-
-function noneInUse(): PoolInUse {
-  return {
-    ...{ all: new Examples(), outside: new Examples(), contested: [] },
-    ...{ otherMask: new Examples(), otherGateway: new Examples(), routers: new Set(), byMac: new Map() },
-  };
 }
 
 /** Returns the MAC address with so many quarantined addresses of the pool that it counts as proxy ARP (conflict). */
@@ -358,44 +355,10 @@ function findProxy({ byMac }: PoolInUse): { readonly mac: string; readonly found
   return suspects.sort((a, b) => compareText(a.mac, b.mac))[0];
 }
 
-function isHandedOut(shape: PoolShape & { readonly space: string }, { ip, addressSpace }: CachedAllocation["spec"]) {
-  return shape.space === addressSpace && rangesContain(shape.ranges, ip) && !rangesContain(shape.masked, ip);
-}
-
-function noteMac({ byMac }: PoolInUse, spec: CachedAllocation["spec"]): void {
-  const mac = spec.quarantine?.reason === "Conflict" ? spec.quarantine.mac : "";
-  if (spec.state === "Quarantined" && mac !== "") noteIn(byMac, mac, spec);
+function isHandedOut({ space, ranges, masked }: Shape, { ip, addressSpace }: CachedAllocation["spec"]): boolean {
+  return space === addressSpace && rangesContain(ranges, ip) && !rangesContain(masked, ip);
 }
 
 function noteIn(groups: Map<string, Examples>, key: string, spec: CachedAllocation["spec"]): void {
-  const examples = groups.getOrInsertComputed(key, () => new Examples());
-  examples.add(spec);
-}
-
-interface Outside {
-  /** Names of the Subnets whose network overlaps the pool's. */
-  readonly subnets: readonly string[];
-  /** Number of the pool's addresses in none of these Subnets, and of all its addresses. */
-  readonly count: bigint;
-  readonly total: bigint;
-  /** The lowest address outside. */
-  readonly first: Ip | undefined;
-}
-
-/** Returns undefined if no Subnet covers any of the pool's network. */
-function planOutside(pool: IpPool, subnets: readonly Subnet[]): Outside | undefined {
-  const near = subnets.filter((subnet) => covers(subnet, pool));
-  if (near.length === 0) return undefined;
-  const own = spansOf(pool.spec.ranges);
-  const offered = near.flatMap(({ spec }) => withoutSpans(spansOf(spec.ranges), spansOf(spec.excluded)));
-  const outside = withoutSpans(own, joinSpans(offered));
-  const [lowest] = rangesOf(outside, pool.spec.family);
-  return { subnets: near.map(({ name }) => name), count: sizeOf(outside), total: sizeOf(own), first: lowest?.first };
-}
-
-/** A generated pool counts only against its own Subnet. */
-function covers({ name, spec }: Subnet, pool: IpPool): boolean {
-  const { generated, addressSpace, subnet } = pool.spec;
-  if (generated !== undefined && generated.subnet !== name) return false;
-  return spec.addressSpace === addressSpace && prefixesOverlap(spec.subnet, subnet);
+  groups.getOrInsertComputed(key, () => new Examples()).add(spec);
 }

@@ -11,7 +11,8 @@ type Decisions = readonly Decision[] | undefined;
 
 function look(world: Partial<DecisionsInput>): ReturnType<typeof planDecisions> {
   const settings = DEFAULT_VENDOR_CONF;
-  return planDecisions({ pools: [], subnets: [], reserved: [], allocations: [], settings, ...world });
+  const none = { pools: [], subnets: [], reserved: [], allocations: [], others: [], isIncomplete: false };
+  return planDecisions({ ...none, contested: new Map(), unrecorded: new Set(), settings, ...world });
 }
 
 const find = (decisions: Decisions, type: ConditionType) =>
