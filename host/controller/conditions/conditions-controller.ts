@@ -129,14 +129,10 @@ class ConditionsController implements Controller {
 
   /** Measures the valid Subnets. */
   *#measureSubnets(): Generator<MeasuredSubnet> {
-    const { pools, subnets, reserved } = this.#supplyView();
-    if (subnets.length === 0) return;
-    const use = new SubnetUse({
-      pools: pools.flatMap(({ value }) => value ?? []),
-      subnets,
-      reserved: reserved.flatMap(({ value }) => value ?? []),
-    });
-    for (const subnet of subnets) {
+    const view = this.#supplyView();
+    if (view.subnets.length === 0) return;
+    const use = new SubnetUse(view);
+    for (const subnet of view.subnets) {
       const numbers = use.faultOf(subnet) === undefined ? use.numbersOf(subnet) : undefined;
       if (numbers === undefined || subnet.value === undefined) continue;
       const { total, free, assigned, withheld } = numbers;

@@ -11,16 +11,13 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import { describeSource, type PoolSource } from "../../resources/pool-source.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import { addresses, MAX_EXAMPLES } from "../examples.ts";
-import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
+import type { ControlledSubnet } from "../objects.ts";
 import { REFUSED } from "../send-refusal.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";
 import { absent, type Decision } from "./plan-conditions.ts";
-import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
+import { type SubnetNumbers, SubnetUse, type SubnetUseView } from "./subnet-use.ts";
 
-export interface SuppliedView {
-  readonly pools: readonly ControlledPool[];
-  readonly subnets: readonly ControlledSubnet[];
-  readonly reserved: readonly ControlledReservation[];
+export interface SuppliedView extends SubnetUseView {
   readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
   /** Returns what the API server says to a write of the pool that it refuses. */
   readonly refusalOf?: ((pool: string) => string | undefined) | undefined;
@@ -42,28 +39,27 @@ interface SizedPool {
 }
 
 export function planSupplied(view: SuppliedView): SuppliedDecisions {
-  const { pools, subnets, reserved, settings, refusalOf = () => undefined } = view;
-  const known = pools.flatMap(({ value }) => value ?? []);
-  const use = new SubnetUse({
-    pools: known,
-    subnets,
-    reserved: reserved.flatMap(({ value }) => value ?? []),
-  });
-  const generated = known.flatMap((pool) => suppliedOf(pool, use));
+  const { subnets, settings, refusalOf = () => undefined } = view;
+  const use = new SubnetUse(view);
+  const generated = use.pools.flatMap((pool) => suppliedOf(pool, use));
   const world: SuppliedContext = { settings, use, refusalOf, byNamespace: sumByNamespace(generated) };
-  const decisions = new Map<string, Decision>();
-  const waiting = new Map<string, SizedPool[]>();
-  for (const pool of generated) {
-    if (pool.deleting) continue;
+  const decided = generated.flatMap((pool) => {
+    if (pool.deleting) return [];
     const decision = pool.has < pool.generated.wanted ? notSupplied(pool, world) : supplied(pool);
-    if (decision === undefined) continue;
-    decisions.set(pool.name, decision);
-    if (decision.reason === "SubnetFull") note(waiting, pool);
-  }
-  for (const { name, deleting, source } of known)
-    if (source !== undefined && !deleting) decisions.set(name, leased(source));
+    return decision === undefined ? [] : [{ pool, decision }];
+  });
+  const waiting = Map.groupBy(
+    decided.flatMap(({ pool, decision }) => (decision.reason === "SubnetFull" ? [pool] : [])),
+    (pool) => pool.generated.subnet,
+  );
+  const leasing = use.pools.flatMap(({ name, deleting, source }) =>
+    source === undefined || deleting ? [] : [[name, leased(source)] as const],
+  );
   const full = subnets.map((subnet) => [subnet.name, fullness(subnet, use, waiting.get(subnet.name))] as const);
-  return { pools: decisions, subnets: new Map(full) };
+  return {
+    pools: new Map([...decided.map(({ pool, decision }) => [pool.name, decision] as const), ...leasing]),
+    subnets: new Map(full),
+  };
 }
 
 interface SuppliedContext extends Pick<SuppliedView, "settings"> {
@@ -85,13 +81,6 @@ function sumByNamespace(pools: readonly SizedPool[]): Map<string, number> {
     sums.set(namespace, (sums.get(namespace) ?? 0) + has);
   }
   return sums;
-}
-
-function note(waiting: Map<string, SizedPool[]>, pool: SizedPool): void {
-  const { subnet } = pool.generated;
-  const pools = waiting.get(subnet) ?? [];
-  pools.push(pool);
-  waiting.set(subnet, pools);
 }
 
 function supplied({ generated: { wanted, reason }, has }: SizedPool): Decision {

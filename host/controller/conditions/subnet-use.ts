@@ -1,18 +1,18 @@
 /** Each Subnet's supply for pools, and the pools that have it, computed like the division of Subnets. */
 
-import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
+import { type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { messageOf } from "../../lib/describe.ts";
+import type { Range } from "../../net/range.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import type { ReservedIp } from "../../resources/reserved-ip.ts";
-import type { Assignments, Subnet } from "../../resources/subnet.ts";
-import type { ControlledSubnet } from "../objects.ts";
+import type { Assignments } from "../../resources/subnet.ts";
+import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { openCapacities, type SubnetCapacity } from "../subnets/plan/capacity.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";
 
-interface SubnetUseView {
-  readonly pools: readonly IpPool[];
+export interface SubnetUseView {
+  readonly pools: readonly ControlledPool[];
   readonly subnets: readonly ControlledSubnet[];
-  readonly reserved: readonly ReservedIp[];
+  readonly reserved: readonly ControlledReservation[];
 }
 
 export interface SubnetNumbers {
@@ -28,21 +28,21 @@ export interface SubnetNumbers {
 const NOTHING: Assignments = { revision: 0, pools: [] };
 
 export class SubnetUse {
-  readonly #view: SubnetUseView;
+  /** Those that can be read. */
+  readonly pools: readonly IpPool[];
   readonly #objects: ReadonlyMap<string, ControlledSubnet>;
   readonly #supplies: ReadonlyMap<string, SubnetCapacity>;
-  /** By network. */
-  readonly #taken = new Map<SubnetCapacity["network"], Spans>();
-  readonly #numbers = new Map<string, SubnetNumbers>();
+  readonly #numbers = new Map<ControlledSubnet, SubnetNumbers | undefined>();
 
-  constructor(view: SubnetUseView) {
-    this.#view = view;
-    this.#objects = new Map(view.subnets.map((subnet) => [subnet.name, subnet]));
-    const readable = view.subnets.flatMap((object) => {
+  constructor({ pools, subnets, reserved }: SubnetUseView) {
+    this.pools = pools.flatMap(({ value }) => value ?? []);
+    this.#objects = new Map(subnets.map((subnet) => [subnet.name, subnet]));
+    const readable = subnets.flatMap((object) => {
       return object.value === undefined ? [] : [{ object, spec: object.value.spec, assignments: NOTHING }];
     });
-    const byHand = view.pools.filter(({ spec }) => spec.generated === undefined);
-    const others = [...byHand, ...view.reserved].map(({ spec }) => ({ ...spec, spans: spansOf(spec.ranges) }));
+    const byHand = this.pools.filter(({ spec }) => spec.generated === undefined);
+    const withheld = [...byHand, ...reserved.flatMap(({ value }) => value ?? [])];
+    const others = withheld.map(({ spec }) => ({ ...spec, spans: spansOf(spec.ranges) }));
     this.#supplies = openCapacities({ subnets: readable, others });
   }
 
@@ -59,12 +59,8 @@ export class SubnetUse {
 
   /** Returns why the status of the Subnet is invalid, without a full stop; undefined if it is valid. */
   faultOf(subnet: ControlledSubnet): string | undefined {
-    try {
-      readAssignments(subnet);
-      return undefined;
-    } catch (error) {
-      return messageOf(error);
-    }
+    const read = assignmentsOr(subnet, messageOf);
+    return typeof read === "string" ? read : undefined;
   }
 
   /**
@@ -78,9 +74,7 @@ export class SubnetUse {
 
   /** Throws ConfigError for an invalid status. */
   numbersOf(subnet: ControlledSubnet): SubnetNumbers | undefined {
-    const known = this.#numbers.get(subnet.name) ?? this.#count(subnet);
-    if (known !== undefined) this.#numbers.set(subnet.name, known);
-    return known;
+    return this.#numbers.getOrInsertComputed(subnet, () => this.#count(subnet));
   }
 
   #count(subnet: ControlledSubnet): SubnetNumbers | undefined {
@@ -89,7 +83,7 @@ export class SubnetUse {
     const { pools } = readAssignments(subnet);
     return {
       total: Number(supply.total),
-      free: Number(sizeOf(withoutSpans(supply.offered, this.#takenIn(supply)))),
+      free: Number(sizeOf(withoutSpans(supply.offered, this.#takenIn(supply.network)))),
       assigned: sizeOfRanges(pools.flatMap(({ ips }) => ips)),
       pools: pools.length,
       withheld: Number(supply.total - sizeOf(supply.offered)),
@@ -97,30 +91,24 @@ export class SubnetUse {
   }
 
   /** Returns what pools have, or are promised, of all Subnets that share addresses with this one. */
-  #takenIn({ network }: SubnetCapacity): Spans {
-    const known = this.#taken.get(network);
-    if (known !== undefined) return known;
-    const promised = network.capacities.flatMap(({ subnet }) => this.#promisedIn(subnet.object.name));
-    const held = this.#heldIn(network);
-    const taken = joinSpans([...promised, ...held.flatMap(({ spec }) => spansOf(spec.ranges))]);
-    this.#taken.set(network, taken);
-    return taken;
-  }
-
-  /** Returns the generated pools that may have addresses of the network. */
-  #heldIn({ addressSpace, family }: SubnetCapacity["network"]): IpPool[] {
-    return this.#view.pools.filter(
+  #takenIn({ addressSpace, family, capacities }: SubnetCapacity["network"]): Spans {
+    const promised = capacities.flatMap(({ subnet }) => assignmentsOr(subnet.object, () => NOTHING).pools);
+    const held = this.pools.filter(
       ({ spec }) => spec.generated !== undefined && spec.addressSpace === addressSpace && spec.family === family,
     );
-  }
-
-  #promisedIn(name: string): Span[] {
-    const subnet = this.#objects.get(name);
-    if (subnet === undefined || this.faultOf(subnet) !== undefined) return [];
-    return readAssignments(subnet).pools.flatMap(({ ips }) => [...spansOf(ips)]);
+    return spansOf([...promised.flatMap(({ ips }) => ips), ...held.flatMap(({ spec }) => spec.ranges)]);
   }
 }
 
-function sizeOfRanges(ranges: Subnet["spec"]["ranges"]): number {
+/** Returns what `otherwise` makes of the error if the status of the Subnet is invalid. */
+function assignmentsOr<T>(subnet: ControlledSubnet, otherwise: (error: unknown) => T): Assignments | T {
+  try {
+    return readAssignments(subnet);
+  } catch (error) {
+    return otherwise(error);
+  }
+}
+
+function sizeOfRanges(ranges: readonly Range[]): number {
   return Number(sizeOf(spansOf(ranges)));
 }
