@@ -81,32 +81,37 @@ export async function explainPod(
   signal: AbortSignal = AbortSignal.timeout(EXPLAIN_LIMIT_MS),
 ): Promise<ExplanationRecord> {
   const { ipam, backend, toCniError } = deps;
-  try {
-    requireReady(backend.readiness());
-    const identity = await ipam.identifier.find(question.namespace, question.pod);
-    await ipam.inventory.loaded();
-    return await new PodExplainer(deps, { question, identity, signal }).explain();
-  } catch (error) {
+  const { namespace, pod } = question;
+  const refusalOf = (error: unknown): CniError => {
     signal.throwIfAborted();
-    requireRead(error, question);
-    const { code, message } = toCniError(error);
+    // The API server did not answer, or refused to: it may be the agent's question that is wrong.
+    for (let cause = error; cause instanceof Error; cause = cause.cause)
+      if (cause instanceof ApiError || cause instanceof ApiUnavailable || cause instanceof UnreadError)
+        throw new UnreadError(
+          `What pod ${namespace}/${pod} would get is unknown; this agent could not read it: ${cause.message}`,
+        );
+    return toCniError(error);
+  };
+  try {
+    const readiness = backend.readiness();
+    requireReady(readiness);
+    const identity = await ipam.identifier.find(namespace, pod);
+    await ipam.inventory.loaded();
+    const view = new AddView(ipam, readiness.trouble, signal);
+    return await new PodExplainer({ ipam, view, question, identity, refusalOf }).explain();
+  } catch (error) {
+    const { code, message } = refusalOf(error);
     return { succeeds: false, lines: [`an ADD now would be refused with code ${code}: ${message}`], nics: [] };
   }
 }
 
-/** Throws UnreadError if the API server did not answer, or refused to: it may be the agent's question that is wrong. */
-function requireRead(error: unknown, { namespace, pod }: Question): void {
-  for (let cause = error; cause instanceof Error; cause = cause.cause)
-    if (cause instanceof ApiError || cause instanceof ApiUnavailable || cause instanceof UnreadError)
-      throw new UnreadError(
-        `What pod ${namespace}/${pod} would get is unknown; this agent could not read it: ${cause.message}`,
-      );
-}
-
 interface PodQuestion {
+  readonly ipam: AddDeps;
+  readonly view: AddView;
   readonly question: Question;
   readonly identity: PodIdentity;
-  readonly signal: AbortSignal;
+  /** Returns the error that the runtime would see. Throws UnreadError, and the signal's reason. */
+  readonly refusalOf: (error: unknown) => CniError;
 }
 
 /** One NIC in words, before its outcome. */
@@ -124,20 +129,10 @@ interface Before {
 }
 
 class PodExplainer {
-  readonly #deps: ExplainDeps;
-  readonly #ipam: AddDeps;
-  readonly #view: AddView;
-  readonly #question: Question;
-  readonly #identity: PodIdentity;
-  readonly #signal: AbortSignal;
+  readonly #given: PodQuestion;
 
-  constructor(deps: ExplainDeps, { question, identity, signal }: PodQuestion) {
-    this.#deps = deps;
-    this.#ipam = deps.ipam;
-    this.#view = new AddView(deps.ipam, deps.backend.readiness().trouble, signal);
-    this.#question = question;
-    this.#identity = identity;
-    this.#signal = signal;
+  constructor(given: PodQuestion) {
+    this.#given = given;
   }
 
   async explain(): Promise<ExplanationRecord> {
@@ -146,7 +141,7 @@ class PodExplainer {
     const texts: NicText[] = [];
     for (const nic of nics) texts.push(await this.#explainNic(nic, nics.length === 1));
     const held = await this.#describeHeld();
-    const { epoch } = this.#ipam.cluster ?? {};
+    const { epoch } = this.#given.ipam.cluster ?? {};
     const records = texts.map(({ record }) => record);
     return {
       succeeds: records.every(({ outcome }) => outcome === "allocated"),
@@ -167,9 +162,9 @@ class PodExplainer {
 
   /** Returns the NICs of the question. One that the pod does not announce has an unknown network. */
   #nicsOfQuestion(): readonly NicNetwork[] {
-    const { networks, inventory } = this.#ipam;
-    const { ifName, network } = this.#question;
-    const { subject } = this.#identity;
+    const { networks, inventory } = this.#given.ipam;
+    const { ifName, network } = this.#given.question;
+    const { subject } = this.#given.identity;
     const announced = subject === undefined ? [] : networks.nicsOf(subject);
     const isMeant = (nic: NicNetwork): boolean =>
       (ifName === undefined || nic.ifName === ifName) && (network === undefined || isNamed(nic, network));
@@ -180,8 +175,8 @@ class PodExplainer {
   }
 
   #notes(): string[] {
-    const { namespace, name, node, subject } = this.#identity;
-    const ipam = this.#ipam;
+    const { ipam, identity } = this.#given;
+    const { namespace, name, node, subject } = identity;
     if (node !== undefined && node !== ipam.node.name)
       return [`pod ${namespace}/${name} is bound to node "${node}"; this is the answer of node "${ipam.node.name}"`];
     const isKnown = ipam.cluster !== undefined || ipam.inventory.snapshot.pods.has(`${namespace}/${name}`);
@@ -191,8 +186,8 @@ class PodExplainer {
 
   /** Describes the addresses that the pod has. */
   async #describeHeld(): Promise<string[]> {
-    const { owner } = this.#identity;
-    const held = owner === "" ? [] : await this.#ipam.inventory.registry.findOwner(owner);
+    const { owner } = this.#given.identity;
+    const held = owner === "" ? [] : await this.#given.ipam.inventory.registry.findOwner(owner);
     return held.map(({ ip, ifName, pool, state }) => `${ifName} has ${formatIp(ip)} of pool "${pool}" (${state})`);
   }
 
@@ -202,31 +197,26 @@ class PodExplainer {
     const foreign = plugins.length > 0 && findBerth(plugins) === undefined;
     if (foreign) return { lines: [], notes: [], record: { ...place, outcome: "foreign", addresses: [], pools: [] } };
     let before: Before | undefined;
-    const startMs = this.#view.waitedMs;
+    const startMs = this.#given.view.waitedMs;
+    let outcome: Pick<NicRecord, "outcome" | "addresses" | "waitedMs" | "code" | "message" | "details">;
     try {
-      const request = requestOf(this.#identity, nic);
-      const assigned = await this.#view.add(request, async (selection) => {
+      const assigned = await this.#given.view.add(requestOf(this.#given.identity, nic), async (selection) => {
         before ??= { selection, counted: await this.#count(selection) };
       });
       const addresses = describeAddresses(assigned, before);
-      const waitedMs = this.#view.waitedMs - startMs;
-      const looked = { ...place, ...this.#describeBefore(ifName, before) };
-      const record: NicRecord = { ...looked, outcome: "allocated", addresses, waitedMs };
-      return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
+      outcome = { outcome: "allocated", addresses, waitedMs: this.#given.view.waitedMs - startMs };
     } catch (error) {
-      this.#signal.throwIfAborted();
-      requireRead(error, this.#question);
-      const { code, message, details } = this.#deps.toCniError(error);
-      const refusal = { code, message, details, addresses: [] };
-      const record: NicRecord = { ...place, ...this.#describeBefore(ifName, before), outcome: "refused", ...refusal };
-      return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
+      const { code, message, details } = this.#given.refusalOf(error);
+      outcome = { outcome: "refused", code, message, details, addresses: [] };
     }
+    const record = { ...place, ...this.#describeBefore(ifName, before), ...outcome };
+    return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
   }
 
   /** Reads the usage of the candidate pools in the cluster. Returns the names of those that were read. */
   async #count({ nics }: Selection): Promise<ReadonlySet<string>> {
-    const { registry, poolCache } = this.#ipam.inventory;
-    const { records } = this.#ipam.cluster ?? {};
+    const { registry, poolCache } = this.#given.ipam.inventory;
+    const { records } = this.#given.ipam.cluster ?? {};
     if (records === undefined) return new Set();
     const pools = new Map(nics.flatMap(({ families }) => families.flatMap(poolsOf)).map((pool) => [pool.name, pool]));
     const counted = new Set<string>();
@@ -244,9 +234,9 @@ class PodExplainer {
   async #linesOf(ifName: string, before: Before | undefined, isOnly: boolean): Promise<string[]> {
     if (before === undefined) return [];
     const { selection, counted } = before;
-    const { poolCache } = this.#ipam.inventory;
+    const { poolCache } = this.#given.ipam.inventory;
     const shown = selection.nics.filter((nic) => isOnly || nic.ifName === ifName);
-    const isComplete = this.#ipam.cluster === undefined;
+    const isComplete = this.#given.ipam.cluster === undefined;
     const room = new Map(
       shown
         .flatMap(({ families }) => families.flatMap(poolsOf))
@@ -267,7 +257,7 @@ class PodExplainer {
 
   /** For NICs with generated pools: for whom, out of which Subnet, and why there may be none. */
   async #describeGenerated(nics: readonly NicDemand[]): Promise<string[]> {
-    const { cluster } = this.#ipam;
+    const { cluster } = this.#given.ipam;
     const demands = nics.flatMap(({ ifName, families }) => families.map((demand) => ({ ifName, demand })));
     const lines = demands.map(async ({ ifName, demand }) => {
       const { family, candidates, generated } = demand;
@@ -292,7 +282,7 @@ class PodExplainer {
     const pools = nic.families.flatMap(({ family, candidates }) =>
       candidates.map(({ name, refusal }): CandidateRecord => {
         if (refusal !== undefined) return { name, family, refusal };
-        const { free, total } = this.#ipam.inventory.poolCache.counts(name) ?? { free: 0n, total: 0n };
+        const { free, total } = this.#given.ipam.inventory.poolCache.counts(name) ?? { free: 0n, total: 0n };
         return { name, family, free: String(free), total: String(total) };
       }),
     );
@@ -301,9 +291,10 @@ class PodExplainer {
 
   /** Returns notes on the facts about the NIC that the view lacks. */
   #notesOf({ ifName, network, plugins, isAsking }: NicNetwork): string[] {
+    const { ipam, identity } = this.#given;
     const name = network || UNKNOWN_NETWORK;
-    const nic = { ifName, network: name, pod: this.#identity.subject };
-    const { detectIPConflict, mode } = this.#ipam.networks.definitionOf(nic).settings;
+    const nic = { ifName, network: name, pod: identity.subject };
+    const { detectIPConflict, mode } = ipam.networks.definitionOf(nic).settings;
     return [
       ...(plugins.length === 0
         ? [`no definition of the network of ${ifName} is known here: its default pools are not considered`]
