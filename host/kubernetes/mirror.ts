@@ -53,9 +53,11 @@ export interface MirrorOptions<T> {
 export class Mirror<T> {
   readonly #options: MirrorOptions<T>;
   readonly #items = new Map<string, T>();
+  readonly items: ReadonlyMap<string, T> = this.#items;
   /** Resource versions of wanted objects, including those that cannot be decoded; "" if it is forgotten. */
   readonly #versions = new Map<string, string>();
   readonly #undecodable = new Set<string>();
+  readonly undecodable: ReadonlySet<string> = this.#undecodable;
   /** The reason for each key of `#undecodable`. */
   readonly #faults = new Map<string, string>();
   readonly #collection: Collection;
@@ -73,17 +75,9 @@ export class Mirror<T> {
     this.#collection = { name: options.name, reduce: (key, bytes) => this.#reduce(key, bytes) };
   }
 
-  get items(): ReadonlyMap<string, T> {
-    return this.#items;
-  }
-
   /** Calls the listener in order, after `items` has changed. Returns the function that ends the subscription. */
   subscribe(listener: (change: Change<T>) => void): () => void {
     return this.#listeners.add(listener);
-  }
-
-  get undecodable(): ReadonlySet<string> {
-    return this.#undecodable;
   }
 
   get problems(): readonly string[] {

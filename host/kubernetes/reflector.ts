@@ -74,6 +74,9 @@ export interface ReflectorStats {
 export class Reflector<T> {
   readonly #options: ReflectorOptions<T>;
   readonly #mirror: Mirror<T>;
+  readonly items: ReadonlyMap<string, T>;
+  /** Keys of objects that `decode` refused. */
+  readonly undecodable: ReadonlySet<string>;
   readonly #closing = new AbortController();
   readonly #synced = new Latch();
   readonly #onSynced: (() => void)[] = [];
@@ -104,20 +107,13 @@ export class Reflector<T> {
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#mirror = new Mirror(options);
-  }
-
-  get items(): ReadonlyMap<string, T> {
-    return this.#mirror.items;
+    this.items = this.#mirror.items;
+    this.undecodable = this.#mirror.undecodable;
   }
 
   /** As {@link Mirror.subscribe}. */
   subscribe(listener: (change: Change<T>) => void): () => void {
     return this.#mirror.subscribe(listener);
-  }
-
-  /** Keys of objects that `decode` refused. */
-  get undecodable(): ReadonlySet<string> {
-    return this.#mirror.undecodable;
   }
 
   /** Sentences without a full stop: why the map may be incomplete or out of date. */
