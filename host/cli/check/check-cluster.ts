@@ -44,27 +44,24 @@ export async function checkCluster(
   const words = [...RECORD_WORDS, ...given, ...(isRepair ? ["--repair"] : [])];
   const { records, notCompared } = await askForRecords(agents, options, words);
   const facts = await readCluster(api);
-  const { cluster, problems } = facts;
-  const ofNodes = records.flatMap(ofNode);
-  const [home] = agents;
   const ofCluster =
-    options.node === undefined && home !== undefined
+    options.node === undefined
       ? [
           ...facts.stated,
-          ...(await findTwice({ api, options, agents, facts, records })),
+          ...(await findTwice({ api, options, agents }, facts, records)),
           ...(await more(facts)),
-          ...(await findOpen(api, home.namespace)),
+          ...(await findOpen(api, agents[0]?.namespace ?? "")),
         ]
       : [];
   // Each agent says of a pool that it refuses the same as the pool's condition.
   const texts = new Set(ofCluster.map(({ text }) => text));
   return {
     time: new Date().toISOString(),
-    cluster,
+    cluster: facts.cluster,
     nodes: records.map(nodeOf),
-    notCompared: [...notCompared],
-    findings: [...ofNodes.filter(({ text }) => !texts.has(text)), ...ofCluster],
-    problems: [...problems],
+    notCompared,
+    findings: [...records.flatMap(ofNode).filter(({ text }) => !texts.has(text)), ...ofCluster],
+    problems: [...facts.problems],
   };
 }
 
@@ -91,38 +88,33 @@ function decodeRecord(text: string): CheckRecord | undefined {
   return decoded?.ok ? decoded.value : undefined;
 }
 
-interface TwiceOptions {
+interface Cluster {
   readonly api: KubeApi;
   readonly options: ClusterOptions;
   readonly agents: readonly AgentPod[];
-  readonly facts: ClusterFacts;
-  readonly records: readonly CheckRecord[];
 }
 
 /**
- * A change during the check is no finding: the API server is read again, and nodes that seem to share an address are
- * asked again.
+ * A change during the check is no finding: the API server is read again, and nodes that have an address of a finding
+ * are asked again.
  */
-async function findTwice({ api, options, agents, facts, records }: TwiceOptions): Promise<Finding[]> {
+async function findTwice(
+  { api, options, agents }: Cluster,
+  facts: ClusterFacts,
+  records: readonly CheckRecord[],
+): Promise<Finding[]> {
   const named = new Set(agents.map(({ node }) => node));
-  const before = new Set(findClusterDamage({ facts, records, agents: named }).map(keyOf));
-  if (before.size === 0) return [];
+  const first = findClusterDamage({ facts, records, agents: named });
+  if (first.length === 0) return [];
   await sleep(CLUSTER_RECHECK_MS);
-  const shared = sharedNodes(records);
+  const [before, addresses] = [new Set(first.map(keyOf)), new Set(first.map(({ address }) => address))];
+  const hasOne = ({ used = [] }: CheckRecord): boolean => used.some(({ address }) => addresses.has(address));
+  const nodes = new Set(records.filter(hasOne).map(({ node }) => node));
   const again = await askForRecords(
-    agents.filter(({ node }) => shared.has(node)),
+    agents.filter(({ node }) => nodes.has(node)),
     options,
   );
-  const now = [...records.filter(({ node }) => !shared.has(node)), ...again.records];
+  const now = [...records.filter(({ node }) => !nodes.has(node)), ...again.records];
   const found = findClusterDamage({ facts: await readCluster(api), records: now, agents: named });
   return found.filter((finding) => before.has(keyOf(finding)));
-}
-
-/** Nodes with an address that another node has, too. */
-function sharedNodes(records: readonly CheckRecord[]): Set<string> {
-  const used = records.flatMap(({ node, used = [] }) => used.map(({ address }) => ({ address, node })));
-  const nodes = [...Map.groupBy(used, ({ address }) => address).values()].map(
-    (same) => new Set(same.map(({ node }) => node)),
-  );
-  return new Set(nodes.filter((each) => each.size > 1).flatMap((each) => [...each]));
 }

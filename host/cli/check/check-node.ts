@@ -24,7 +24,7 @@ export interface NodeCheck {
 
 interface NodeAnswer {
   /** The findings that need no record. */
-  readonly host: readonly Finding[];
+  readonly host: Finding[];
   /** Of the agent, with all findings. */
   readonly record?: CheckRecord;
   /** Why there is no record. */
@@ -33,25 +33,24 @@ interface NodeAnswer {
 
 export async function checkHost({ paths, version }: NodeCheck): Promise<NodeAnswer> {
   const host = diagnoseHost(readHost(paths));
-  try {
-    return { host: [...host, ...checkAgent(await readHealth(paths.socket), version)] };
-  } catch (failure) {
-    if (!(failure instanceof AgentError)) throw failure;
-    const { message: answer, isAnswer } = failure;
-    return { host: isAnswer ? [...host, AGENT_PROBLEMS.refuses({ answer })] : host, failure };
-  }
+  const health = await orFailure(readHealth(paths.socket));
+  if (!(health instanceof AgentError)) return { host: [...host, ...checkAgent(health, version)] };
+  const { message: answer, isAnswer } = health;
+  return { host: isAnswer ? [...host, AGENT_PROBLEMS.refuses({ answer })] : host, failure: health };
 }
 
 export async function checkNode(check: NodeCheck): Promise<NodeAnswer> {
   const { host, failure } = await checkHost(check);
-  if (failure !== undefined) return { host, failure };
-  try {
-    const record = await askForCheck(check);
-    return { host, record: { ...record, findings: [...host, ...record.findings] } };
-  } catch (error) {
-    if (error instanceof AgentError) return { host, failure: error };
+  const record = failure ?? (await orFailure(askForCheck(check)));
+  if (record instanceof AgentError) return { host, failure: record };
+  return { host, record: { ...record, findings: [...host, ...record.findings] } };
+}
+
+function orFailure<T>(answer: Promise<T>): Promise<T | AgentError> {
+  return answer.catch((error: unknown) => {
+    if (error instanceof AgentError) return error;
     throw error;
-  }
+  });
 }
 
 function askForCheck({ paths: { socket }, isRepair = false, withUsed = false }: NodeCheck): Promise<CheckRecord> {
@@ -79,12 +78,6 @@ export function nodeOf({ findings: _, used: __, ...node }: CheckRecord): CheckRe
 }
 
 /** Returns the findings of one node as those of a report. */
-export function ofNode({
-  node,
-  findings,
-}: {
-  readonly node: string;
-  readonly findings: readonly Finding[];
-}): Finding[] {
+export function ofNode({ node, findings }: Pick<CheckRecord, "node" | "findings">): Finding[] {
   return findings.map((finding) => ({ ...finding, node }));
 }
