@@ -2,7 +2,9 @@
  * Suites that the gate leaves out when nothing that they look at has changed since it was last green: `uml`, and what
  * goes beyond the specification. The long run has all of them, and so has the first run in a clone.
  */
-import { readSources, resolveImport } from "../test/unit/house/sources.ts";
+import { globSync } from "node:fs";
+import { basename } from "node:path";
+import { readSources, resolveImport, root } from "../test/unit/house/sources.ts";
 
 /** Beginnings of paths. */
 export interface Suite {
@@ -12,29 +14,20 @@ export interface Suite {
   readonly judges: readonly string[];
 }
 
+/** Its unit tests are quick, and run always. */
+const suiteOf = (folder: string): Suite => ({
+  name: basename(folder),
+  tests: globSync(`${folder}/test/{cluster,e2e,property}`, { cwd: root }).map((path) => `${path}/`),
+  judges: [`${folder}/`],
+});
+
 export const SUITES: readonly Suite[] = [
   {
     name: "uml",
     tests: ["test/uml/"],
     judges: ["host/kernel/", "host/plan/", "host/ifacer/", "host/coordinator/", "native/", "scripts/uml"],
   },
-  {
-    name: "importers",
-    tests: ["packages/convert/test/cluster/", "packages/convert/test/e2e/"],
-    judges: ["packages/convert/"],
-  },
-  { name: "load balancers", tests: ["packages/load-balancers/test/cluster/"], judges: ["packages/load-balancers/"] },
-  {
-    name: "map",
-    tests: ["cluster", "e2e", "property"].map((kind) => `packages/map/test/${kind}/`),
-    judges: ["packages/map/"],
-  },
-  { name: "Podman", tests: ["packages/netavark/test/e2e/"], judges: ["packages/netavark/"] },
-  {
-    name: "segments",
-    tests: ["cluster", "property"].map((kind) => `packages/segments/test/${kind}/`),
-    judges: ["packages/segments/"],
-  },
+  ...globSync("packages/*", { cwd: root }).sort().map(suiteOf),
   {
     name: "embeddings",
     tests: ["test/embeddings/"],

@@ -34,8 +34,6 @@ import { addQuarantine, addRelease } from "./commands/release.ts";
 import { addReservations } from "./commands/reservations.ts";
 import { addReserve } from "./commands/reserve.ts";
 import { addStatus } from "./commands/status.ts";
-import { addSupportBundle } from "./commands/support-bundle.ts";
-import { addTest } from "./commands/test.ts";
 import { addVersion } from "./commands/version.ts";
 import { ExitCode } from "./exit-code.ts";
 
@@ -43,13 +41,11 @@ import { ExitCode } from "./exit-code.ts";
 const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addCheck,
   addStatus,
-  addTest,
   addPools,
   addAllocations,
   addIp,
   addPod,
   addExplain,
-  addSupportBundle,
   addHistory,
   addReservations,
   addReserve,
@@ -77,7 +73,6 @@ Examples:
   kubectl berth pools                              pools of the cluster and their usage
   kubectl berth --node worker-1 allocations        addresses of the pods of a node
   kubectl berth status --wait                      is it ready, and what is full
-  kubectl berth test                               do pods, nodes and services reach each other
   kubectl berth check                              what is wrong with the cluster, and what to do
   kubectl berth --node worker-1 explain web-0 -n shop    asks the agent of a node
 

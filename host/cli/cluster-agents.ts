@@ -2,9 +2,9 @@
 import { execFile } from "node:child_process";
 import { CONTROLLER_LABELS } from "../kubernetes/labels.ts";
 import { inParallel } from "../lib/in-parallel.ts";
+import { commandTail } from "./command-tail.ts";
 import { ExitCode } from "./exit-code.ts";
 import type { PodName } from "./source.ts";
-import { commandTail } from "./support/tail.ts";
 
 export interface ClusterOptions {
   /** Default: all nodes. */

@@ -1,7 +1,7 @@
 /** The screen of `status`: each line with the command that shows more. */
 import type { PoolRecord } from "../../records/pool-record.ts";
+import type { BerthPod } from "../berth-pods.ts";
 import type { Line } from "../output.ts";
-import type { BerthPod } from "../support/cluster-files.ts";
 import { formatCount, formatPercent } from "../text.ts";
 import type { Incident, StatusRecord } from "./read-status.ts";
 

@@ -9,9 +9,9 @@ import { AGENT_LABELS } from "../../kubernetes/labels.ts";
 import { LEASES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
+import { type BerthPod, readBerthPods } from "../berth-pods.ts";
 import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects, orNote } from "../cluster-source.ts";
 import type { VersionRecord } from "../source.ts";
-import { type BerthPod, readBerthPods } from "../support/cluster-files.ts";
 import { poolsWorstFirst } from "./pool-order.ts";
 
 /** An Event of Berth's. */

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Plan, planProbes, type TestNode } from "../../../../host/cli/connectivity/plan-probes.ts";
-import { PROBE_SCRIPT, type ProbeAnswer, type ProbeTarget } from "../../../../host/cli/connectivity/probe-script.ts";
+import { type Plan, planProbes, type TestNode } from "../../connectivity/plan-probes.ts";
+import { PROBE_SCRIPT, type ProbeAnswer, type ProbeTarget } from "../../connectivity/probe-script.ts";
 
 const node = (name: string, at: number): TestNode => ({
   name,

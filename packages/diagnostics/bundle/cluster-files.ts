@@ -2,10 +2,12 @@
  * The part of a cluster's support bundle that comes from its API server: versions, objects, events, nodes, Berth's
  * pods. Anything that cannot be read is noted.
  */
-import * as z from "zod";
-import type { KubeApi, KubeCall, KubeObject } from "../../kubernetes/kube-api.ts";
-import { BERTH_LABELS } from "../../kubernetes/labels.ts";
-import { listPages } from "../../kubernetes/list.ts";
+
+import type { BerthPod } from "../../../host/cli/berth-pods.ts";
+import { CLUSTER_PATIENCE_MS } from "../../../host/cli/cluster-source.ts";
+import type { KubeApi, KubeCall, KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { BERTH_LABELS } from "../../../host/kubernetes/labels.ts";
+import { listPages } from "../../../host/kubernetes/list.ts";
 import {
   CONFIG_MAPS,
   collectionPath,
@@ -13,10 +15,9 @@ import {
   LEASES,
   NETWORK_DEFINITIONS,
   NODES,
-  PODS,
   type Resource,
-} from "../../kubernetes/paths.ts";
-import { messageOf } from "../../lib/describe.ts";
+} from "../../../host/kubernetes/paths.ts";
+import { messageOf } from "../../../host/lib/describe.ts";
 import {
   COORDINATORS,
   IP_ALLOCATIONS,
@@ -24,10 +25,8 @@ import {
   IP_POOLS,
   RESERVED_IPS,
   SUBNETS,
-} from "../../resources/collections.ts";
-import { CLUSTER_PATIENCE_MS, readObjects } from "../cluster-source.ts";
+} from "../../../host/resources/collections.ts";
 import { type BundleFile, MAX_BUNDLE_FILE } from "./archive.ts";
-import type { AgentStatus } from "./choose-agents.ts";
 import { failedFile, json } from "./host-files.ts";
 
 const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
@@ -51,54 +50,6 @@ const OBJECTS: readonly Resource[] = [
   IP_ALLOCATIONS,
 ];
 
-const berthPod = z.object({
-  metadata: z.object({
-    namespace: z.string(),
-    name: z.string(),
-    labels: z.record(z.string(), z.string()).default({}),
-  }),
-  spec: z.object({
-    nodeName: z.string().default(""),
-    containers: z.array(z.object({ image: z.string().default("") })),
-  }),
-  status: z
-    .object({
-      phase: z.string().default("Unknown"),
-      startTime: z.string().default(""),
-      conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]),
-      containerStatuses: z.array(z.object({ restartCount: z.int().default(0) })).default([]),
-    })
-    .prefault({}),
-});
-
-/** A pod of Berth's. */
-export interface BerthPod extends AgentStatus {
-  /** `agent`, `controller` */
-  readonly component: string;
-}
-
-/** Rejects if the API server does not answer. */
-export function readBerthPods(api: KubeApi): Promise<BerthPod[]> {
-  return readObjects(api, { resource: PODS, query: { labelSelector: BERTH_LABELS } }, podOf);
-}
-
-function podOf(object: KubeObject): BerthPod | undefined {
-  const decoded = berthPod.safeParse(object);
-  if (!decoded.success) return undefined;
-  const { metadata, spec, status } = decoded.data;
-  return {
-    namespace: metadata.namespace,
-    name: metadata.name,
-    node: spec.nodeName,
-    component: metadata.labels["app.kubernetes.io/component"] ?? "unknown",
-    phase: status.phase,
-    isReady: status.conditions.some(({ type, status }) => type === "Ready" && status === "True"),
-    restarts: status.containerStatuses.reduce((sum, { restartCount }) => sum + restartCount, 0),
-    image: spec.containers[0]?.image ?? "",
-    startedAt: status.startTime,
-  };
-}
-
 /** Collects the most important files first. */
 export async function collectClusterFiles(
   api: KubeApi,
@@ -112,39 +63,21 @@ export async function collectClusterFiles(
     void files.push(await listed(api, path, listing));
   await add("definitions.jsonl", { resource: DEFINITIONS, shape: shapeOfDefinition });
   for (const namespace of namespaces) {
-    const isOurs = ({ metadata }: KubeObject): boolean => CONFIG_NAMES.test(String(Object(metadata).name));
     const path = `configuration/${namespace}`;
-    await add(`${path}-configmaps.jsonl`, {
-      resource: CONFIG_MAPS,
-      namespace,
-      shape: (each) => (isOurs(each) ? each : undefined),
-    });
+    await add(`${path}-configmaps.jsonl`, { resource: CONFIG_MAPS, namespace, shape: named(CONFIG_NAMES) });
     for (const plural of ["daemonsets", "deployments"]) {
       const resource = { apiVersion: "apps/v1", plural };
-      await add(`${path}-${plural}.jsonl`, {
-        resource,
-        namespace,
-        query: { labelSelector: BERTH_LABELS },
-        shape: withoutValues,
-      });
+      const query = { labelSelector: BERTH_LABELS };
+      await add(`${path}-${plural}.jsonl`, { resource, namespace, query, shape: withoutValues });
     }
-    const isLease = ({ metadata }: KubeObject): boolean => String(Object(metadata).name).includes("berth");
-    await add(`${path}-leases.jsonl`, {
-      resource: LEASES,
-      namespace,
-      shape: (each) => (isLease(each) ? each : undefined),
-    });
+    await add(`${path}-leases.jsonl`, { resource: LEASES, namespace, shape: named(/berth/) });
   }
   for (const source of ["berth-controller", "berth-agent"])
     await add(`events/${source}.jsonl`, { resource: CORE_EVENTS, query: { fieldSelector: `source=${source}` } });
   const names = new Set(pods.flatMap(({ name }) => namesOf(name)));
-  const isAboutPods = (event: KubeObject): boolean => names.has(String(Object(event.involvedObject).name));
+  const aboutPods = (event: KubeObject) => (names.has(String(Object(event.involvedObject).name)) ? event : undefined);
   for (const namespace of namespaces)
-    await add(`events/pods-of-${namespace}.jsonl`, {
-      resource: CORE_EVENTS,
-      namespace,
-      shape: (each) => (isAboutPods(each) ? each : undefined),
-    });
+    await add(`events/pods-of-${namespace}.jsonl`, { resource: CORE_EVENTS, namespace, shape: aboutPods });
   await add("nodes.jsonl", { resource: NODES, shape: shapeOfNode });
   for (const resource of OBJECTS) await add(`objects/${resource.plural}.jsonl`, { resource });
   return files;
@@ -160,6 +93,9 @@ function namesOf(pod: string): string[] {
   const parts = pod.split("-");
   return [pod, parts.slice(0, -1).join("-"), parts.slice(0, -2).join("-")].filter((name) => name !== "");
 }
+
+const named = (form: RegExp) => (object: KubeObject) =>
+  form.test(String(Object(object.metadata).name)) ? object : undefined;
 
 interface Listing {
   readonly resource: Resource;

@@ -1,8 +1,8 @@
 /** `kubectl berth test`: whether pods, nodes and services of a cluster reach each other. */
-import { type Call, type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
-import type { TestResult } from "../connectivity/run-test.ts";
-import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
-import type { Table } from "../output.ts";
+import { type Call, type CommandLine, type OutputFlags, withOutput } from "../../host/cli/command-line.ts";
+import { ExitCode, ProblemError, UsageError } from "../../host/cli/exit-code.ts";
+import type { Table } from "../../host/cli/output.ts";
+import type { TestResult } from "./connectivity/run-test.ts";
 
 interface TestFlags extends OutputFlags {
   readonly image?: string;
@@ -45,8 +45,8 @@ export function addTest(cli: CommandLine): void {
 async function runAndShow(cli: CommandLine, { out, note, signal }: Call, { image }: TestFlags): Promise<ExitCode> {
   if (!cli.isCluster) throw new UsageError("test needs a cluster: give --kubeconfig or --context");
   const [{ findTests, runTest, sortResults }, { readBerthPods }] = await Promise.all([
-    import("../connectivity/run-test.ts"),
-    import("../support/cluster-files.ts"),
+    import("./connectivity/run-test.ts"),
+    import("../../host/cli/berth-pods.ts"),
   ]);
   const source = await cli.openCluster();
   const { api } = source;

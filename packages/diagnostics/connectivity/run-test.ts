@@ -6,14 +6,23 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
-import { callIfThere, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
-import { collectionPath, NAMESPACES, NODES, objectPath, PODS, SERVICES } from "../../kubernetes/paths.ts";
-import { inParallel } from "../../lib/in-parallel.ts";
-import { byName } from "../../lib/order.ts";
-import { tryOr } from "../../lib/try-or.ts";
-import { type Access, execInPod } from "../cluster-agents.ts";
-import { readObjects } from "../cluster-source.ts";
-import { ProblemError } from "../exit-code.ts";
+import { type Access, execInPod } from "../../../host/cli/cluster-agents.ts";
+import { readObjects } from "../../../host/cli/cluster-source.ts";
+import { ProblemError } from "../../../host/cli/exit-code.ts";
+import type { PodName } from "../../../host/cli/source.ts";
+import { callIfThere, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import {
+  collectionPath,
+  NAMESPACES,
+  NODES,
+  objectPath,
+  PODS,
+  type Resource,
+  SERVICES,
+} from "../../../host/kubernetes/paths.ts";
+import { inParallel } from "../../../host/lib/in-parallel.ts";
+import { byName } from "../../../host/lib/order.ts";
+import { tryOr } from "../../../host/lib/try-or.ts";
 import { namespaceOf, podOf, SERVICE_PORT, serviceOf, TEST_LABEL } from "./objects.ts";
 import { type From, type Probe, planProbes, type TestNode } from "./plan-probes.ts";
 import { PROBE_MS, PROBE_SCRIPT, type ProbeAnswer, SERVER_PORT } from "./probe-script.ts";
@@ -87,20 +96,23 @@ async function testIn(namespace: string, options: TestOptions): Promise<TestResu
     ),
   );
   const running = await untilRunning(namespace, options);
-  const podOn = (node: string, from: From) =>
-    running.find((pod) => pod.node === node && pod.name.startsWith(`${from}-`));
-  const isStarted = (node: string): boolean =>
-    (["pod", "node"] as const).every((from) => podOn(node, from)?.isRunning === true);
-  const failed = pods.flatMap(({ from, node, name }): TestResult[] => {
-    const { isRunning = false, problem = "it is gone" } = podOn(node, from) ?? {};
-    return isRunning
-      ? []
-      : [{ node, from, to: "start", family: 0, outcome: "failed", text: `pod ${name} did not start: ${problem}` }];
+  const failed = pods.filter(({ name }) => running.get(name)?.isRunning !== true);
+  const isStarted = (node: string): boolean => !failed.some((pod) => pod.node === node);
+  const failures = failed.map(({ from, node, name }): TestResult => {
+    const text = `pod ${name} did not start: ${running.get(name)?.problem ?? "it is gone"}`;
+    return { node, from, to: "start", family: 0, outcome: "failed", text };
   });
+  const started = pods.filter(({ node }) => isStarted(node));
   const ips = await nodeIps(api);
-  const nodes = names
-    .filter(isStarted)
-    .map((node): TestNode => ({ name: node, ips: ips.get(node) ?? [], podIps: podOn(node, "pod")?.ips ?? [] }));
+  const nodes = started
+    .filter(({ from }) => from === "pod")
+    .map(
+      ({ node, name }): TestNode => ({
+        name: node,
+        ips: ips.get(node) ?? [],
+        podIps: running.get(name)?.ips ?? [],
+      }),
+    );
   const probes = planProbes({
     nodes,
     serviceIps: clusterIps(service),
@@ -108,35 +120,22 @@ async function testIn(namespace: string, options: TestOptions): Promise<TestResu
     servicePort: SERVICE_PORT,
   });
   let answered = 0;
-  const results = await inParallel(
-    pods.filter(({ node }) => isStarted(node)),
-    AT_ONCE,
-    async ({ node, from, name }) => {
-      signal.throwIfAborted();
-      progress(`probing: ${answered} of ${2 * nodes.length}`);
-      const own = probes.filter((probe) => probe.node === node && probe.from === from);
-      const found = await ask(options.access, { namespace, name }, own);
-      answered += 1;
-      return found;
-    },
-  );
+  const results = await inParallel(started, AT_ONCE, async ({ node, from, name }) => {
+    signal.throwIfAborted();
+    progress(`probing: ${answered} of ${started.length}`);
+    const own = probes.filter((probe) => probe.node === node && probe.from === from);
+    const found = await ask(options.access, { namespace, name }, own);
+    answered += 1;
+    return found;
+  });
   signal.throwIfAborted();
-  return [...failed, ...results.flat()];
+  return [...failures, ...results.flat()];
 }
 
-async function ask(
-  access: Access,
-  pod: { namespace: string; name: string },
-  probes: readonly Probe[],
-): Promise<TestResult[]> {
+async function ask(access: Access, pod: PodName, probes: readonly Probe[]): Promise<TestResult[]> {
   const targets = probes.map(({ id, family, kind, host, port }) => ({ id, family, kind, host, port }));
-  const { exitCode, stdout, error } = await execInPod(access, pod, [
-    "node",
-    "-e",
-    PROBE_SCRIPT,
-    JSON.stringify(targets),
-    String(PROBE_MS),
-  ]);
+  const argv = ["node", "-e", PROBE_SCRIPT, JSON.stringify(targets), String(PROBE_MS)];
+  const { exitCode, stdout, error } = await execInPod(access, pod, argv);
   const answers = exitCode === 0 ? decodeAnswers(stdout) : undefined;
   return probes.map(({ id, node, from, to, family, host }): TestResult => {
     const { isWell, text = error || "the pod's answer lacks it" } = answers?.find((each) => each.id === id) ?? {
@@ -155,7 +154,6 @@ function decodeAnswers(text: string): readonly ProbeAnswer[] | undefined {
 
 const podState = z.object({
   metadata: z.object({ name: z.string() }),
-  spec: z.object({ nodeName: z.string().default("") }),
   status: z.object({
     phase: z.string().default("Pending"),
     message: z.string().default(""),
@@ -174,23 +172,25 @@ const podState = z.object({
 
 interface RunningPod {
   readonly name: string;
-  readonly node: string;
   readonly ips: readonly string[];
   readonly isRunning: boolean;
   readonly problem: string;
 }
 
 /** Returns all pods when each of them runs or has ended, or the time is over. */
-async function untilRunning(namespace: string, { api, signal, startMs, progress }: TestOptions): Promise<RunningPod[]> {
+async function untilRunning(
+  namespace: string,
+  { api, signal, startMs, progress }: TestOptions,
+): Promise<ReadonlyMap<string, RunningPod>> {
   const endMs = performance.now() + startMs;
   for (;;) {
-    const { items } = (await api.call({ method: "GET", path: collectionPath(PODS, namespace), signal })) as {
-      items?: readonly KubeObject[];
-    };
-    const pods = (items ?? []).flatMap((item) => runningPod(item) ?? []);
+    signal.throwIfAborted();
+    const pods = await readObjects(api, { resource: PODS, namespace }, runningPod);
     const missing = pods.filter(({ isRunning }) => !isRunning).length;
-    if (missing === 0) return pods;
-    if (performance.now() > endMs) return Promise.all(pods.map((pod) => withEvent(api, namespace, pod)));
+    if (missing === 0 || performance.now() > endMs) {
+      const seen = await Promise.all(pods.map((pod) => withEvent(api, namespace, pod)));
+      return new Map(seen.map((pod) => [pod.name, pod]));
+    }
     progress(`starting pods: ${pods.length - missing} of ${pods.length}`);
     await sleep(LOOK_MS, undefined, { signal });
   }
@@ -199,7 +199,7 @@ async function untilRunning(namespace: string, { api, signal, startMs, progress 
 function runningPod(object: KubeObject): RunningPod | undefined {
   const { data } = podState.safeParse(object);
   if (data === undefined) return undefined;
-  const { metadata, spec, status } = data;
+  const { metadata, status } = data;
   const ips = status.podIPs.map(({ ip }) => ip);
   const waiting = status.containerStatuses[0]?.state.waiting;
   const reasons = [status.phase, status.message, waiting?.reason, waiting?.message].filter(
@@ -207,27 +207,22 @@ function runningPod(object: KubeObject): RunningPod | undefined {
   );
   return {
     name: metadata.name,
-    node: spec.nodeName,
     ips,
     isRunning: status.phase === "Running" && ips.length > 0,
     problem: reasons.join(": "),
   };
 }
 
-const eventSchema = z.object({ type: z.string(), message: z.string().default("") });
+const CORE_EVENTS: Resource = { apiVersion: "v1", plural: "events" };
+const eventSchema = z.object({ message: z.string().default("") });
 
 /** An ADD that is refused is told in an Event only. */
 async function withEvent(api: KubeApi, namespace: string, pod: RunningPod): Promise<RunningPod> {
   if (pod.isRunning) return pod;
-  const query = { fieldSelector: `involvedObject.name=${pod.name}` };
-  const path = collectionPath({ apiVersion: "v1", plural: "events" }, namespace);
-  const { items } = (await api.call({ method: "GET", path, query }).catch(() => ({}))) as {
-    items?: readonly KubeObject[];
-  };
-  const warnings = (items ?? [])
-    .flatMap((item) => eventSchema.safeParse(item).data ?? [])
-    .filter(({ type }) => type === "Warning");
-  const message = warnings.at(-1)?.message;
+  const query = { fieldSelector: `involvedObject.name=${pod.name},type=Warning` };
+  const events = { resource: CORE_EVENTS, namespace, query };
+  const messages = await readObjects(api, events, (each) => eventSchema.safeParse(each).data?.message).catch(() => []);
+  const message = messages.at(-1);
   return message === undefined ? pod : { ...pod, problem: `${pod.problem}: ${message}` };
 }
 

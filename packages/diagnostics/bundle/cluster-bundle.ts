@@ -2,18 +2,16 @@
  * The files of a cluster's support bundle: what its API server has, its controllers, and the agents that say most
  * about a fault.
  */
-import type { KubeApi } from "../../kubernetes/kube-api.ts";
-import { inParallel } from "../../lib/in-parallel.ts";
-import { AgentError } from "../ask-agent.ts";
-import { kubectlWords } from "../cluster-agents.ts";
+import { AgentError } from "../../../host/cli/ask-agent.ts";
+import { type BerthPod, readBerthPods } from "../../../host/cli/berth-pods.ts";
+import { type Access, kubectlWords } from "../../../host/cli/cluster-agents.ts";
+import { commandTail } from "../../../host/cli/command-tail.ts";
+import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
+import { inParallel } from "../../../host/lib/in-parallel.ts";
 import { type BundleFile, unpackBundle } from "./archive.ts";
-import { type AgentStatus, chooseAgents } from "./choose-agents.ts";
-import { type BerthPod, collectClusterFiles, readBerthPods } from "./cluster-files.ts";
+import { chooseAgents } from "./choose-agents.ts";
+import { collectClusterFiles } from "./cluster-files.ts";
 import { failedFile, outputOf } from "./host-files.ts";
-import { commandTail } from "./tail.ts";
-
-/** Largest support bundle of a cluster before it is compressed: bytes. */
-export const MAX_CLUSTER_BUNDLE = 64 * 1024 * 1024;
 
 /** Largest part of it for all nodes together: bytes. */
 const MAX_BUNDLE_OF_NODES = 32 * 1024 * 1024;
@@ -24,7 +22,7 @@ const MAX_CONTROLLER_LOG = 2 * 1024 * 1024;
 interface ClusterBundleOptions extends AskOptions {
   readonly api: KubeApi;
   /** Only this node's agent. */
-  readonly node: string | undefined;
+  readonly node?: string;
   /** Facts of the caller's. */
   readonly about: object;
 }
@@ -39,8 +37,8 @@ export async function collectClusterBundle({ api, node, about, ...ask }: Cluster
   const controllers = pods.filter(({ component }) => component !== "agent");
   return [
     ...cluster,
-    ...(await collectControllers(controllers, MAX_CONTROLLER_LOG, ask)),
-    ...(await collectAgents(chosen, MAX_BUNDLE_OF_NODES, ask)),
+    ...(await collectControllers(controllers, ask)),
+    ...(await collectAgents(chosen, ask)),
     ...(others.length === 0 ? [] : [describeOthers(others.map((agent) => agent.node))]),
   ];
 }
@@ -69,25 +67,17 @@ const LOG_WORDS = ["--since=6h", "--tail=20000"];
 const ASK_CONTROLLER =
   'fetch("http://127.0.0.1:9474"+process.argv[1]).then(r=>r.text()).then(t=>process.stdout.write(t))';
 
-interface AskOptions {
-  readonly kubeconfig?: string;
-  readonly context?: string;
-  /** Longest time that one pod may take: milliseconds. */
-  readonly timeoutMs: number;
-}
+/** The time is that of one pod. */
+type AskOptions = Access & { readonly timeoutMs: number };
 
 /** Asks a few agents at once, each for its share. A node that does not answer has a file that says so. */
-async function collectAgents(
-  agents: readonly AgentStatus[],
-  maxBytes: number,
-  options: AskOptions,
-): Promise<BundleFile[]> {
-  const share = Math.min(MAX_BUNDLE_NODE, Math.floor(maxBytes / Math.max(1, agents.length)));
+async function collectAgents(agents: readonly BerthPod[], options: AskOptions): Promise<BundleFile[]> {
+  const share = Math.min(MAX_BUNDLE_NODE, Math.floor(MAX_BUNDLE_OF_NODES / Math.max(1, agents.length)));
   const found = await inParallel(agents, BUNDLE_NODES_AT_ONCE, (agent) => collectAgent(agent, share, options));
   return found.flat();
 }
 
-async function collectAgent(agent: AgentStatus, share: number, options: AskOptions): Promise<BundleFile[]> {
+async function collectAgent(agent: BerthPod, share: number, options: AskOptions): Promise<BundleFile[]> {
   const folder = `nodes/${agent.node.replaceAll(/[^\w.-]/g, "_").slice(0, MAX_NODE_NAME)}`;
   const [own, log] = [Math.floor((share * 3) / 4), Math.floor(share / 4)];
   const files = await readLogs(`${folder}/agent-log`, agent, log, options);
@@ -97,7 +87,7 @@ async function collectAgent(agent: AgentStatus, share: number, options: AskOptio
 /** The agent's own berthctl packs and redacts; what it has left out is in its list. */
 async function askForBundle(
   folder: string,
-  { namespace, name }: AgentStatus,
+  { namespace, name }: BerthPod,
   maxBytes: number,
   options: AskOptions,
 ): Promise<BundleFile[]> {
@@ -112,37 +102,30 @@ async function askForBundle(
   try {
     // Headers and padding come on top.
     const files = await unpackBundle(content, 2 * maxBytes + 1024 * 1024);
-    return files.map((file) => ({
-      ...file,
-      path: `${folder}/${file.path}`,
-    }));
+    return files.map((file) => ({ ...file, path: `${folder}/${file.path}` }));
   } catch {
     return refuse("The agent answered with something that is no bundle; its version may be too old");
   }
 }
 
-async function collectControllers(
-  pods: readonly BerthPod[],
-  maxBytes: number,
-  options: AskOptions,
-): Promise<BundleFile[]> {
+async function collectControllers(pods: readonly BerthPod[], options: AskOptions): Promise<BundleFile[]> {
   const files: BundleFile[] = [];
   for (const pod of pods.slice(0, MAX_BUNDLE_CONTROLLERS)) {
     const folder = `controllers/${pod.name}`;
-    files.push(...(await readLogs(`${folder}/log`, pod, maxBytes, options)));
+    files.push(...(await readLogs(`${folder}/log`, pod, MAX_CONTROLLER_LOG, options)));
     for (const [path, page] of [
       ["status.json", "/v1/status"],
       ["metrics.txt", "/metrics"],
     ] as const) {
       const words = ["exec", "--namespace", pod.namespace, pod.name, "--", "node", "-e", ASK_CONTROLLER, page];
-      files.push(await ask(`${folder}/${path}`, words, maxBytes, options));
+      files.push(await ask(`${folder}/${path}`, words, MAX_CONTROLLER_LOG, options));
     }
   }
   return files;
 }
 
 /** The log, and that of the container before if there was one. */
-async function readLogs(path: string, pod: AgentStatus, maxBytes: number, options: AskOptions): Promise<BundleFile[]> {
+async function readLogs(path: string, pod: BerthPod, maxBytes: number, options: AskOptions): Promise<BundleFile[]> {
   const words = ["logs", "--namespace", pod.namespace, pod.name, "--all-containers", ...LOG_WORDS];
   const log = await ask(`${path}.txt`, words, maxBytes, options);
   if (pod.restarts === 0) return [log];

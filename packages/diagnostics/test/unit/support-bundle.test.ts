@@ -3,11 +3,11 @@
 import { spawnSync } from "node:child_process";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { LEFT_OUT, MAX_BUNDLE, MAX_BUNDLE_FILE, packBundle, unpackBundle } from "../../../host/cli/support/archive.ts";
-import { type AgentStatus, chooseAgents, MAX_BUNDLE_NODES } from "../../../host/cli/support/choose-agents.ts";
-import { isKubeconfig, redact } from "../../../host/cli/support/redact.ts";
-import { commandTail } from "../../../host/cli/support/tail.ts";
-import { costRatio } from "../../world/cpu-time.ts";
+import type { BerthPod } from "../../../../host/cli/berth-pods.ts";
+import { costRatio } from "../../../../test/world/cpu-time.ts";
+import { LEFT_OUT, MAX_BUNDLE, MAX_BUNDLE_FILE, packBundle, unpackBundle } from "../../bundle/archive.ts";
+import { chooseAgents, MAX_BUNDLE_NODES } from "../../bundle/choose-agents.ts";
+import { isKubeconfig, redact } from "../../bundle/redact.ts";
 
 const JWT = `eyJhbGciOiJSUzI1NiJ9.${"a".repeat(40)}.${"b".repeat(40)}`;
 const KEY = `${"QUJD".repeat(16)}\n${"QUJD".repeat(9)}`;
@@ -126,9 +126,14 @@ it.each<[string, (tar: Buffer) => Buffer]>([
 });
 
 describe("of thousands of nodes", () => {
-  const agent = (index: number, more: Partial<AgentStatus> = {}): AgentStatus => ({
+  const agent = (index: number, more: Partial<BerthPod> = {}): BerthPod => ({
     ...{ namespace: "kube-system", name: `a${index}`, node: `n${index}`, phase: "Running", isReady: true, restarts: 0 },
-    ...{ image: "berth:1", startedAt: `2026-01-01T00:00:${String(index % 60).padStart(2, "0")}Z`, ...more },
+    ...{
+      component: "agent",
+      image: "berth:1",
+      startedAt: `2026-01-01T00:00:${String(index % 60).padStart(2, "0")}Z`,
+      ...more,
+    },
   });
   const all = Array.from({ length: 5_000 }, (_, index) => agent(index));
 
@@ -147,29 +152,5 @@ describe("of thousands of nodes", () => {
   it("asks the named one alone", () => {
     expect(chooseAgents(all, "n77").chosen.map(({ node }) => node)).toEqual(["n77"]);
     expect(chooseAgents(all, "none").chosen).toEqual([]);
-  });
-});
-
-describe("the output of a command", () => {
-  const run = (script: string, maxBytes = 1_000, timeoutMs = 20_000) =>
-    commandTail(["sh", "-c", script], { maxBytes, timeoutMs });
-
-  it("is kept from its end, however long it is", async () => {
-    const { content, wholeBytes, failure } = await run("seq 1 100000; echo end");
-    expect([content.length, wholeBytes, failure]).toEqual([1_000, 588_899, undefined]);
-    expect(content.toString()).toMatch(/100000\nend\n$/);
-  });
-
-  it("is kept when the command fails, with the reason", async () => {
-    expect(await run("echo some; echo why >&2; exit 3")).toEqual({
-      ...{ content: Buffer.from("some\n"), wholeBytes: 5, failure: "sh ended with 3: why" },
-    });
-    const { failure } = await commandTail(["/no/such"], { maxBytes: 10, timeoutMs: 1_000 });
-    expect(failure).toMatch(/^Cannot execute \/no\/such: /);
-  });
-
-  it("is not waited for longer than allowed", async () => {
-    const { content, failure } = await run("echo first; sleep 600", 1_000, 2_000);
-    expect([content.toString(), failure]).toEqual(["first\n", "No answer within 2 s"]);
   });
 });

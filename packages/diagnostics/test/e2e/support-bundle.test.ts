@@ -13,11 +13,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MAX_BUNDLE_FILE } from "../../host/cli/support/archive.ts";
-import { root } from "../../scripts/setup/paths.mjs";
-import { type Agent, startAgent } from "../lab/agent.ts";
-import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
-import { CONF, ipPool } from "../lab/manifests.ts";
+import { root } from "../../../../scripts/setup/paths.mjs";
+import { type Agent, startAgent } from "../../../../test/lab/agent.ts";
+import { type CommandOutcome, requireCommand, runCommand } from "../../../../test/lab/command.ts";
+import { CONF, ipPool } from "../../../../test/lab/manifests.ts";
+import { MAX_BUNDLE_FILE } from "../../bundle/archive.ts";
 
 /** Each is planted in one place, and none may be in a bundle. */
 const SECRETS = {

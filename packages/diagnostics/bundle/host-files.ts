@@ -5,13 +5,14 @@
 import { type Dirent, readdirSync, realpathSync } from "node:fs";
 import { hostname, release, uptime } from "node:os";
 import { join } from "node:path";
-import { messageOf } from "../../lib/describe.ts";
-import { askAgent, askForText } from "../ask-agent.ts";
-import { checkNode, reportOfNode } from "../check/check-node.ts";
-import type { HostPaths } from "../host-checks/host-paths.ts";
+import { askAgent, askForText } from "../../../host/cli/ask-agent.ts";
+import { checkNode, reportOfNode } from "../../../host/cli/check/check-node.ts";
+import { commandTail } from "../../../host/cli/command-tail.ts";
+import type { HostPaths } from "../../../host/cli/host-checks/host-paths.ts";
+import { messageOf } from "../../../host/lib/describe.ts";
 import { type BundleFile, MAX_BUNDLE_FILE } from "./archive.ts";
+import { fileTail, wholeLines } from "./file-tail.ts";
 import { isKubeconfig } from "./redact.ts";
-import { commandTail, fileTail, wholeLines } from "./tail.ts";
 
 /** Most files of the directory of network definitions in a support bundle. */
 const MAX_BUNDLE_DEFINITIONS = 100;

@@ -4,7 +4,7 @@
  * repeat is bounded, so that the time grows with the length only.
  */
 
-import { tryOr } from "../../lib/try-or.ts";
+import { tryOr } from "../../../host/lib/try-or.ts";
 
 const REDACTED = "[redacted]";
 
@@ -94,41 +94,23 @@ function redactPem(text: string): string {
     const next = marks[at + 1];
     const isWhole = next?.[1] === "END" && next.index - mark.index < MAX_PEM;
     const isBegin = mark[1] === "BEGIN";
-    const start = isBegin ? mark.index : mark.index - pemLengthBefore(text.slice(done, mark.index));
     const markEnd = mark.index + mark[0].length;
-    kept.push(text.slice(done, start), REDACTED);
-    done = markEnd;
-    if (isBegin)
-      done = isWhole ? next.index + next[0].length : markEnd + pemLengthAfter(text.slice(markEnd, next?.index));
+    const before = linesOf(text.slice(done, mark.index).slice(-MAX_PEM)).reverse();
+    const after = linesOf(text.slice(markEnd, next?.index).slice(0, MAX_PEM));
+    kept.push(text.slice(done, isBegin ? mark.index : mark.index - pemLength(before)), REDACTED);
+    done = isBegin ? markEnd + pemLength(after) : markEnd;
+    if (isBegin && isWhole) done = next.index + next[0].length;
   }
   return kept.join("") + text.slice(done);
 }
 
-/** Returns how much of the text's beginning is PEM. */
-function pemLengthAfter(text: string): number {
-  let length = 0;
-  for (const line of text.slice(0, MAX_PEM).split(/(?<=\n|\\n)/)) {
-    if (!isPemLine(line)) break;
-    length += line.length;
-  }
-  return length;
-}
+/** Each with its line feed. */
+const linesOf = (text: string): string[] => text.split(/(?<=\n|\\n)/);
 
-/** Returns how much of the text's end is PEM. */
-function pemLengthBefore(text: string): number {
-  let length = 0;
-  for (const line of text
-    .slice(-MAX_PEM)
-    .split(/(?<=\n|\\n)/)
-    .reverse()) {
-    if (!isPemLine(line)) break;
-    length += line.length;
-  }
-  return length;
-}
-
-function isPemLine(line: string): boolean {
-  return PEM_LINE.test(line.replace(/\\n$/, "").trim());
+/** Returns how much of the lines' beginning is PEM: UTF-16 units. */
+function pemLength(lines: readonly string[]): number {
+  const end = lines.findIndex((line) => !PEM_LINE.test(line.replace(/\\n$/, "").trim()));
+  return lines.slice(0, end === -1 ? lines.length : end).join("").length;
 }
 
 /** Redacts a text that is JSON, or lines that are, by their keys. Others stay as they are. */

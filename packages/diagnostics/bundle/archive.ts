@@ -9,6 +9,9 @@ export const MAX_BUNDLE_FILE = 2 * 1024 * 1024;
 /** Largest support bundle of a host before it is compressed: bytes. Files that do not fit are left out, and listed. */
 export const MAX_BUNDLE = 24 * 1024 * 1024;
 
+/** The same of a cluster. */
+export const MAX_CLUSTER_BUNDLE = 64 * 1024 * 1024;
+
 /** The list of what is missing, in the bundle itself. */
 export const LEFT_OUT = "LEFT-OUT";
 

@@ -1,12 +1,12 @@
 /** `berthctl support-bundle`: one file with what a maintainer needs to know of this host, or of a cluster. */
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
-import { messageOf } from "../../lib/describe.ts";
-import { type Call, type CommandLine, parseNumber } from "../command-line.ts";
-import { ExitCode, UsageError } from "../exit-code.ts";
-import { type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";
-import type { BundleFile } from "../support/archive.ts";
+import { type Call, type CommandLine, parseNumber } from "../../host/cli/command-line.ts";
+import { ExitCode, UsageError } from "../../host/cli/exit-code.ts";
+import { type HostPathFlags, hostPaths, withHostPaths } from "../../host/cli/host-checks/host-paths.ts";
+import { LOG_DIRECTORY } from "../../host/config/coordinator-conf.ts";
+import { messageOf } from "../../host/lib/describe.ts";
+import type { BundleFile } from "./bundle/archive.ts";
 
 interface BundleFlags extends HostPathFlags {
   readonly file?: string;
@@ -35,14 +35,13 @@ export function addSupportBundle(cli: CommandLine): void {
 }
 
 async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Promise<ExitCode> {
-  const { packBundle, MAX_BUNDLE } = await import("../support/archive.ts");
-  const { MAX_CLUSTER_BUNDLE } = await import("../support/cluster-bundle.ts");
+  const { packBundle, MAX_BUNDLE, MAX_CLUSTER_BUNDLE } = await import("./bundle/archive.ts");
   const most = cli.isCluster ? MAX_CLUSTER_BUNDLE : MAX_BUNDLE;
   const maxBytes = Math.min(most, parseNumber("--max-size", flags.maxSize ?? String(most / 2 ** 20)) * 2 ** 20);
   const now = new Date();
   const subject = cli.isCluster ? "cluster" : hostname();
   const folder = `berth-${subject}-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
-  const files = cli.isCluster ? await collectCluster(cli, call) : await collectHost(cli, flags);
+  const files = cli.isCluster ? await collectCluster(cli) : await collectHost(cli, flags);
   const { archive, notes } = await packBundle(files, { folder, timeS: now.getTime() / 1_000, maxBytes });
   const path = flags.file ?? `${folder}.tar.gz`;
   if (path === STDOUT) {
@@ -67,27 +66,20 @@ function writeNew(path: string, content: Buffer): void {
 }
 
 async function collectHost(cli: CommandLine, flags: BundleFlags): Promise<readonly BundleFile[]> {
-  const { collectHostFiles } = await import("../support/host-files.ts");
+  const { collectHostFiles } = await import("./bundle/host-files.ts");
   return collectHostFiles({ ...hostPaths(cli.options.socket, flags), logDirectory: flags.logDir }, cli.version);
 }
 
-async function collectCluster(cli: CommandLine, { source }: Call): Promise<readonly BundleFile[]> {
-  // Loaded only here: they start processes and clients.
-  const [{ collectClusterBundle }, { ClusterSource }] = await Promise.all([
-    import("../support/cluster-bundle.ts"),
-    import("../cluster-source.ts"),
-  ]);
-  const opened = await source();
-  if (!(opened instanceof ClusterSource)) throw new TypeError("The source is no cluster");
-  const { node, kubeconfig, context, timeoutMs = BUNDLE_AGENT_MS } = cli.place;
-  return collectClusterBundle({
-    api: opened.api,
-    node,
-    about: { berthctl: cli.version, time: new Date().toISOString() },
-    timeoutMs,
-    ...(kubeconfig === undefined ? {} : { kubeconfig }),
-    ...(context === undefined ? {} : { context }),
-  });
+async function collectCluster(cli: CommandLine): Promise<readonly BundleFile[]> {
+  // Loaded only here: it starts processes.
+  const { collectClusterBundle } = await import("./bundle/cluster-bundle.ts");
+  const source = await cli.openCluster();
+  const about = { berthctl: cli.version, time: new Date().toISOString() };
+  try {
+    return await collectClusterBundle({ api: source.api, about, timeoutMs: BUNDLE_AGENT_MS, ...cli.place });
+  } finally {
+    await source.close();
+  }
 }
 
 function writeStdout(content: Buffer): Promise<void> {
