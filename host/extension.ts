@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import type { z } from "zod";
 import type { AgentParts, Server } from "./agent/agent.ts";
 import type { Backend } from "./agent/backend.ts";
+import type { Audit } from "./agent/log/audit.ts";
 import type { Routes } from "./agent/operate/status-api.ts";
 import type { Driver } from "./agent/request/driver.ts";
 import type { CommandLine } from "./cli/command-line.ts";
@@ -44,7 +45,7 @@ export interface MoreControllers {
 export interface AgentExtension {
   readonly addAgentOptions?: (program: Command) => void | Promise<void>;
   /** Opens POST routes of the agent's status API, by their paths. */
-  readonly openRoutes?: (backend: Backend) => Routes;
+  readonly openRoutes?: (backend: Backend, audit: Audit) => Routes;
   /** Opens the driver of a runtime that does not speak CNI, by the agent's options. */
   openDriver?(flags: Flags): Promise<Driver>;
   /** Undefined if the agent's options do not ask for one. */

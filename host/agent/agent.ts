@@ -22,6 +22,7 @@ import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
 import { OccupiedAddresses } from "./ipam/occupied-addresses.ts";
 import { IpamPlugin } from "./ipam/plugin.ts";
+import type { Audit } from "./log/audit.ts";
 import { AuditLog } from "./log/audit-log.ts";
 import { History } from "./log/history.ts";
 import { collectAgent } from "./metrics/collect.ts";
@@ -58,7 +59,7 @@ interface AgentOptions extends Pick<BackendOptions, OfBackend> {
   /** Those of packages. */
   readonly servers: readonly Server<AgentParts>[];
   /** Routes of packages for the status API. */
-  readonly routes: readonly ((backend: Backend) => Routes)[];
+  readonly routes: readonly ((backend: Backend, audit: Audit) => Routes)[];
   readonly nodeName?: string | undefined;
   /** The node's labels in the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
@@ -231,7 +232,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     history: new History(options.logDirectory, node),
     coordinator,
     missingNics,
-    routes: Object.assign({}, ...options.routes.map((open) => open(backend))) as Routes,
+    routes: Object.assign({}, ...options.routes.map((open) => open(backend, audit))) as Routes,
   });
   const server = await listenOnSocket({
     path: socketPath,

@@ -8,7 +8,7 @@ import type { KubeClient } from "../kubernetes/client.ts";
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
-import type { AdoptionRecord } from "../records/adoption-record.ts";
+import type { KubernetesRegistry } from "../registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Attachment, RegistryHealth } from "../registry/registry.ts";
 import type { IpAllocation } from "../resources/ip-allocation.ts";
 import type { AddDeps } from "./ipam/add.ts";
@@ -22,11 +22,6 @@ export interface RecoverOptions {
   /** Directories in which runtimes keep network namespaces. */
   readonly netns: readonly string[];
   readonly isDryRun: boolean;
-}
-
-export interface AdoptionOptions extends RecoverOptions {
-  /** Releases what was adopted. */
-  readonly isUndo: boolean;
 }
 
 /** The options that both modes get from the process. */
@@ -82,11 +77,8 @@ export interface Backend extends ReadinessSource {
   readonly live?: LiveObjects | undefined;
   /** Fills a registry that has lost rows; returns lines of text. Absent where the registry recovers by itself. */
   recover?(options: RecoverOptions): Promise<readonly string[]>;
-  /**
-   * Makes addresses of another IPAM that pods have Berth's. Absent without a cluster; rejects when the API server
-   * does not answer.
-   */
-  adopt?(options: AdoptionOptions): Promise<AdoptionRecord>;
+  /** Absent without a cluster. */
+  readonly registry?: KubernetesRegistry;
   /** The agent's own connection to the API server; undefined where there is none. */
   readonly client?: KubeClient | undefined;
   /** Sets the metrics of this mode to what is known now. */

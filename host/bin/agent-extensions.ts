@@ -7,6 +7,7 @@ import { fail, readAll } from "./read-packages.ts";
 
 export const readAgentExtensions = (): Promise<readonly AgentExtension[]> =>
   readAll<AgentExtension>({
+    convert: () => import("../../packages/convert/agent-extension.ts" as string).catch(fail),
     map: () => import("../../packages/map/agent-extension.ts" as string).catch(fail),
     netavark: () => import("../../packages/netavark/agent-extension.ts" as string).catch(fail),
     segments: () => import("../../packages/segments/agent-extension.ts" as string).catch(fail),

@@ -19,7 +19,6 @@
 import { CommanderError } from "commander";
 import { documentation } from "../lib/documentation.ts";
 import { CommandLine, type CommandLineOptions } from "./command-line.ts";
-import { addAdopt } from "./commands/adopt.ts";
 import { addDoctor, addHealth } from "./commands/aliases.ts";
 import { addAllocations } from "./commands/allocations.ts";
 import { addCheck } from "./commands/check.ts";
@@ -53,7 +52,6 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addQuarantine,
   addRecover,
   addNetwork,
-  addAdopt,
 ];
 
 /** After those of {@link CommandLineOptions.more}. */

@@ -19,7 +19,6 @@ import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { collectApi, collectUnused, collectWatches } from "../../metrics/common-metrics.ts";
 import { setTotal } from "../../metrics/metric.ts";
 import type { Ip } from "../../net/ip.ts";
-import type { AdoptionRecord } from "../../records/adoption-record.ts";
 import { type EpochFile, epochFileIn, KnownEpoch } from "../../registry/epoch/known-epoch.ts";
 import { KubernetesEpoch } from "../../registry/epoch/kubernetes-epoch.ts";
 import { RegistryEpoch } from "../../registry/epoch/registry-epoch.ts";
@@ -34,9 +33,8 @@ import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { EPOCH_ANNOTATION } from "../../resources/registry-epoch.ts";
-import { adopt } from "../adoption/adopt.ts";
 import type { LiveObjects } from "../backend.ts";
-import { type AdoptionOptions, type Backend, type BackendOptions, readinessOf } from "../backend.ts";
+import { type Backend, type BackendOptions, readinessOf } from "../backend.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { LastingFences } from "../fences/lasting-fences.ts";
 import { type FenceDeps, fenceOrphan, KERNEL_NICS, type NicAccess } from "../fences/orphan-nics.ts";
@@ -210,13 +208,6 @@ export class ClusterBackend implements Backend {
   async releaseRow(row: Allocation): Promise<readonly Allocation[]> {
     const cooling = await this.registry.collect(row);
     return cooling === undefined ? [] : [cooling];
-  }
-
-  adopt(options: AdoptionOptions): Promise<AdoptionRecord> {
-    const { registry, ipam } = this;
-    const { inventory, identifier, log } = ipam;
-    const { node, audit } = this.#options;
-    return adopt({ node, registry, inventory, identifier, audit, log }, options);
   }
 
   readPodOf(row: Allocation): Promise<PodStatus> {

@@ -2,8 +2,8 @@
  * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/reservations, /v1/address, /v1/check,
  * /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows: its own
  * allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs
- * embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine
- * operations.ts, POST /v1/repair read-drift.ts; packages add more.
+ * embedded/recovery/recover.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair read-drift.ts;
+ * packages add more.
  */
 import { describeValue } from "../../lib/describe.ts";
 import { SerialQueue } from "../../lib/serial.ts";
@@ -41,7 +41,7 @@ export const MAX_PAGE = 1_000;
 interface StatusApiOptions {
   readonly backend: Pick<
     Backend,
-    "mode" | "ipam" | "live" | "recover" | "adopt" | "stats" | "readiness" | "readPodOf" | "readObjects" | "client"
+    "mode" | "ipam" | "live" | "recover" | "stats" | "readiness" | "readPodOf" | "readObjects" | "client"
   >;
   /** Directories in which runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
@@ -81,7 +81,6 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
   };
   const actions: Routes = {
     "/v1/recover": (query) => answerRecovery(options.backend, query),
-    "/v1/adopt": (query) => inspections.run(() => answerAdoption(options.backend, query)),
     "/v1/release": async (query) => {
       const refused = await refusePlace(options.backend, query);
       if (refused !== undefined) return answerRefusal(409, refused);
@@ -136,15 +135,6 @@ async function answerRecovery(backend: StatusApiOptions["backend"], query: URLSe
   }
   const [results, netns, isDryRun] = [query.getAll("results"), query.getAll("netns"), query.has("dryRun")];
   return answerJson({ report: await backend.recover({ results, netns, isDryRun }) });
-}
-
-async function answerAdoption(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
-  if (backend.adopt === undefined) {
-    return answerRefusal(409, "Only agents of a cluster adopt addresses; berthctl recover completes this registry");
-  }
-  const [results, netns] = [query.getAll("results"), query.getAll("netns")];
-  const [isDryRun, isUndo] = [!query.has("apply"), query.has("undo")];
-  return answerJson(await backend.adopt({ results, netns, isDryRun, isUndo }));
 }
 
 /** Longest time until a quarantine that an administrator orders is first probed: seconds. @limit */

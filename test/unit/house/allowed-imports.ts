@@ -49,9 +49,8 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/operate":
     "agent/log agent/request agent/backend.ts agent/coordinator agent/ipam agent/server agent/detection agent/netns",
   "agent/embedded": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/netns",
-  "agent/adoption": "agent/backend.ts agent/ipam agent/gc agent/netns agent/request",
   "agent/cluster":
-    "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server agent/reconcile agent/fences agent/liveness agent/adoption",
+    "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server agent/reconcile agent/fences agent/liveness",
   "agent/agent.ts":
     "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operate agent/request agent/server",
 };

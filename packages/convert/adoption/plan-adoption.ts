@@ -3,19 +3,20 @@
  * (docs/migration.md). The kernel says which NIC has which address; the runtimes' cached results say which pod and
  * container the NIC's namespace belongs to, and what the NIC's ADD was answered with.
  */
-import { decodePodArgs } from "../../cni/request.ts";
-import { isFinished, isOwner, podFacts } from "../../ipam/leak.ts";
-import { equalIp, type Ip } from "../../net/ip.ts";
-import type { Mac } from "../../net/mac.ts";
-import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
-import { isAdopted } from "../../registry/nic.ts";
-import type { Allocation } from "../../registry/registry.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
-import { locateAddress } from "../../resources/locate-address.ts";
-import type { Pod } from "../../resources/pod.ts";
-import type { ReservedIp } from "../../resources/reserved-ip.ts";
-import type { LiveAddress } from "../request/live-namespaces.ts";
-import type { CachedAttachment } from "../request/runtime-cache.ts";
+
+import type { LiveAddress } from "../../../host/agent/request/live-namespaces.ts";
+import type { CachedAttachment } from "../../../host/agent/request/runtime-cache.ts";
+import { decodePodArgs } from "../../../host/cni/request.ts";
+import { isFinished, isOwner, podFacts } from "../../../host/ipam/leak.ts";
+import { equalIp, type Ip } from "../../../host/net/ip.ts";
+import type { Mac } from "../../../host/net/mac.ts";
+import { UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
+import { isAdopted } from "../../../host/registry/nic.ts";
+import type { Allocation } from "../../../host/registry/registry.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { locateAddress } from "../../../host/resources/locate-address.ts";
+import type { Pod } from "../../../host/resources/pod.ts";
+import type { ReservedIp } from "../../../host/resources/reserved-ip.ts";
 
 export interface AdoptionEvidence {
   readonly cached: readonly CachedAttachment[];

@@ -2,11 +2,12 @@
  * `berthctl adopt`: makes addresses that another IPAM gave running pods Berth's allocations (docs/migration.md).
  * Writes nothing without --apply.
  */
-import { decode } from "../../lib/schema.ts";
-import { type AdoptedAddress, type AdoptionRecord, adoptionRecord } from "../../records/adoption-record.ts";
-import { askAgent, refusalOf } from "../ask-agent.ts";
-import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
-import { ExitCode } from "../exit-code.ts";
+
+import { askAgent, refusalOf } from "../../host/cli/ask-agent.ts";
+import { type CommandLine, type OutputFlags, withRecordOutput } from "../../host/cli/command-line.ts";
+import { ExitCode } from "../../host/cli/exit-code.ts";
+import { decode } from "../../host/lib/schema.ts";
+import { type AdoptedAddress, type AdoptionRecord, adoptionRecord } from "./adoption/adoption-record.ts";
 
 interface AdoptFlags extends OutputFlags {
   readonly results: readonly string[];

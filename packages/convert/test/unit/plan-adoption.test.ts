@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { type AdoptionEvidence, isAllocatable, planAdoption } from "../../../../host/agent/adoption/plan-adoption.ts";
 import type { LiveAddress } from "../../../../host/agent/request/live-namespaces.ts";
 import type { CachedAttachment } from "../../../../host/agent/request/runtime-cache.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
@@ -7,9 +6,10 @@ import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import { isAdopted } from "../../../../host/registry/nic.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
-import { cases } from "../../../world/rows.ts";
-import { pool, proposal } from "../../../world/subjects.ts";
-import { ip, prefix } from "../../../world/values.ts";
+import { cases } from "../../../../test/world/rows.ts";
+import { pool, proposal } from "../../../../test/world/subjects.ts";
+import { ip, prefix } from "../../../../test/world/values.ts";
+import { type AdoptionEvidence, isAllocatable, planAdoption } from "../../adoption/plan-adoption.ts";
 
 const POOLS = [
   pool("blue", "10.0.0.0/24", { gatewayIp: "10.0.0.1", ips: ["10.0.0.100-10.0.0.199"] }),

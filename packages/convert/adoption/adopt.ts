@@ -3,22 +3,23 @@
  * (docs/migration.md). Nothing in a pod is changed, and no record of the other IPAM. An adoption is a claim of
  * exactly these addresses: one that another pod has is refused.
  */
-import { ConfigError } from "../../config/config-error.ts";
-import { messageOf } from "../../lib/describe.ts";
-import type { Log } from "../../lib/log.ts";
-import { equalIp, formatIp } from "../../net/ip.ts";
-import type { AdoptedAddress, AdoptionRecord } from "../../records/adoption-record.ts";
-import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
-import { listRows } from "../../registry/list-rows.ts";
-import { isAdopted } from "../../registry/nic.ts";
-import { type Allocation, type ClaimOutcome, RegistryError } from "../../registry/registry.ts";
-import type { AdoptionOptions, BackendOptions } from "../backend.ts";
-import { SWEEP_PAGE } from "../gc/collector.ts";
-import type { Identifier } from "../ipam/pod-identity.ts";
-import type { PoolInventory } from "../ipam/pool-inventory.ts";
-import { readCookie, readNetnsStatus } from "../netns/pod-netns.ts";
-import { netnsIdOf, readLiveNamespaces } from "../request/live-namespaces.ts";
-import { readRuntimeCache } from "../request/runtime-cache.ts";
+import type { Backend } from "../../../host/agent/backend.ts";
+import type { AddDeps } from "../../../host/agent/ipam/add.ts";
+import type { Audit } from "../../../host/agent/log/audit.ts";
+import { readCookie, readNetnsStatus } from "../../../host/agent/netns/pod-netns.ts";
+import type { Routes } from "../../../host/agent/operate/status-api.ts";
+import { netnsIdOf, readLiveNamespaces } from "../../../host/agent/request/live-namespaces.ts";
+import { readRuntimeCache } from "../../../host/agent/request/runtime-cache.ts";
+import { type Answer, answerJson, answerRefusal } from "../../../host/agent/server/answer.ts";
+import { ConfigError } from "../../../host/config/config-error.ts";
+import { messageOf } from "../../../host/lib/describe.ts";
+import { SerialQueue } from "../../../host/lib/serial.ts";
+import { equalIp, formatIp } from "../../../host/net/ip.ts";
+import type { KubernetesRegistry } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
+import { listRows } from "../../../host/registry/list-rows.ts";
+import { isAdopted } from "../../../host/registry/nic.ts";
+import { type Allocation, type ClaimOutcome, RegistryError } from "../../../host/registry/registry.ts";
+import type { AdoptedAddress, AdoptionRecord } from "./adoption-record.ts";
 import {
   type AdoptableNic,
   type AdoptionEvidence,
@@ -27,38 +28,49 @@ import {
   type RefusedAddress,
 } from "./plan-adoption.ts";
 
-interface AdoptionDeps {
-  readonly node: string;
+interface AdoptionDeps extends Pick<AddDeps, "node" | "inventory" | "identifier" | "log"> {
   readonly registry: KubernetesRegistry;
-  readonly inventory: PoolInventory;
-  readonly identifier: Pick<Identifier, "find">;
-  readonly audit: BackendOptions["audit"];
-  readonly log: Log;
+  readonly audit: Audit;
 }
 
 /** Longest time that the API server may take for one NIC: milliseconds. */
 const ADOPTION_PATIENCE_MS = 60_000;
 
+/** Rows of the journal that are read at once. */
+const ROWS_AT_ONCE = 256;
+
+/** POST /v1/adopt of the agent. One after another: each reads the whole registry. */
+export function openAdoption({ ipam, registry }: Pick<Backend, "ipam" | "registry">, audit: Audit): Routes {
+  const adoptions = new SerialQueue();
+  const answer = async (query: URLSearchParams): Promise<Answer> => {
+    if (registry === undefined)
+      return answerRefusal(409, "Only agents of a cluster adopt addresses; berthctl recover completes this registry");
+    return answerJson(await adopt({ ...ipam, registry, audit }, query));
+  };
+  return { "/v1/adopt": (query) => adoptions.run(() => answer(query)) };
+}
+
 /** Rejects with RegistryError when the API server does not answer; what was adopted until then stays. */
-export async function adopt(deps: AdoptionDeps, options: AdoptionOptions): Promise<AdoptionRecord> {
+async function adopt(deps: AdoptionDeps, query: URLSearchParams): Promise<AdoptionRecord> {
   const { node, registry, inventory } = deps;
-  const cache = readRuntimeCache(options.results);
-  const namespaces = readLiveNamespaces(options.netns);
+  const cache = readRuntimeCache(query.getAll("results"));
+  const namespaces = readLiveNamespaces(query.getAll("netns"));
+  const isDryRun = !query.has("apply");
   const { pools, reserved, pods } = await inventory.loaded();
   const evidence: AdoptionEvidence = {
     cached: cache.attachments,
     live: namespaces.addresses,
-    rows: await Array.fromAsync(listRows(registry, SWEEP_PAGE)),
+    rows: await Array.fromAsync(listRows(registry, ROWS_AT_ONCE)),
     pools: [...pools.values()],
     reserved,
     findPod: (namespace, name) => pods.get(`${namespace}/${name}`),
     netnsIdOf,
   };
   const problems = [...cache.problems, ...namespaces.problems];
-  const addresses = options.isUndo
-    ? await releaseAdopted(deps, evidence, options.isDryRun)
-    : await adoptAll(deps, evidence, options.isDryRun);
-  return { node, addresses: addresses.toSorted(byHolder), problems };
+  const addresses = query.has("undo")
+    ? await releaseAdopted(deps, evidence, isDryRun)
+    : await adoptAll(deps, evidence, isDryRun);
+  return { node: node.name, addresses: addresses.toSorted(byHolder), problems };
 }
 
 function byHolder(one: AdoptedAddress, other: AdoptedAddress): number {

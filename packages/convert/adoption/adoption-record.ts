@@ -1,8 +1,6 @@
 /** Addresses that a node's agent has adopted, or would adopt, from another IPAM (docs/migration.md). */
 import * as z from "zod";
 
-const ADOPTION_OUTCOMES = ["adoptable", "adopted", "recorded", "refused", "released", "releasable"] as const;
-
 export const adoptionRecord = z.object({
   node: z.string(),
   addresses: z.array(
@@ -16,7 +14,7 @@ export const adoptionRecord = z.object({
       pool: z.string(),
       /** Types of the IPAM plugins that gave it; empty if the runtime has not recorded that. */
       ipams: z.array(z.string()),
-      outcome: z.enum(ADOPTION_OUTCOMES),
+      outcome: z.enum(["adoptable", "adopted", "recorded", "refused", "released", "releasable"]),
       /** Why it is refused: a clause. */
       reason: z.string().optional(),
     }),
