@@ -1,6 +1,6 @@
 /**
- * Allocations as the controller caches all of them: only what its parts decide by, packed, because a large cluster
- * has hundreds of thousands. Before anything is written, the whole object is read from the API server.
+ * Allocations as the controller caches all of them: only the fields that its parts decide by, packed, because a large
+ * cluster has hundreds of thousands. Before a write, the whole object is read from the API server.
  */
 
 import type { KubeObject } from "../kubernetes/kube-api.ts";
@@ -21,9 +21,7 @@ export interface CachedHolder extends Pick<Holder, "namespace" | "pod" | "ifName
   readonly uidHash?: number;
 }
 
-/**
- * Returns 32 bits that tell a pod from another of its name (FNV-1a), as a number that V8 stores in place of a pointer.
- */
+/** Returns 32 bits that distinguish pods of one name (FNV-1a), as a number that V8 stores in place of a pointer. */
 export function hashUid(uid: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < uid.length; at++) hash = Math.imul(hash ^ uid.charCodeAt(at), 0x01000193);
@@ -34,7 +32,7 @@ type Quarantine = NonNullable<IpAllocationSpec["quarantine"]>;
 
 /** The fields that a whole {@link IpAllocation} has as well. */
 export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"> {
-  /** Somebody wants to delete it although it is in use: {@link FORCE_DELETE}. */
+  /** A user wants to delete it although it is in use: {@link FORCE_DELETE}. */
   readonly isForced?: boolean;
   readonly spec: Pick<
     IpAllocationSpec,
@@ -50,7 +48,7 @@ export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"
 type CachedSpec = CachedAllocation["spec"];
 
 /**
- * Returns the namespace for which the address counts, and the pod that shows it, if it exists: an agent may name any.
+ * Returns the namespace for which the address counts, and the pod that proves it, if it exists: an agent may name any.
  * Undefined for a cooling address, and a Service's. Both holders of a migrating machine are in one namespace.
  */
 export function countedFor({ spec }: Pick<CachedAllocation, "spec">) {
@@ -68,10 +66,10 @@ interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool
   readonly ifName: string;
 }
 
-/** A node, and of a plain allocation its machine. */
+/** A node, and for a plain allocation its machine. */
 type Place = Pick<Holder, "node" | "machine">;
 
-/** The fields that few allocations have. */
+/** The fields of few allocations. */
 interface Rest extends Pick<CachedSpec, "workload" | "quarantine"> {
   /** If undefined, the only holder is the pod in the record itself. */
   readonly holders: CachedSpec["holders"] | undefined;
@@ -81,7 +79,7 @@ type DecodedAllocation = Pick<IpAllocation, "name" | "deleting" | "spec"> & {
   readonly isForced: boolean;
 };
 
-/** Some 100 bytes beside the texts of its own, which are the names of address and pod. */
+/** Some 100 bytes besides its own texts, which are the names of address and pod. */
 class PackedAllocation implements CachedAllocation {
   readonly name: string;
   /** An IPv4 address as a signed number of 32 bits, which V8 stores in place of a pointer. */
@@ -136,7 +134,7 @@ function unpackIp(packed: number | bigint): Ip {
   return typeof packed === "number" ? { family: 4, value: BigInt(packed >>> 0) } : { family: 6, value: packed };
 }
 
-/** Equal texts and frames, which are held once. */
+/** Equal texts and frames, which are stored once. */
 class Shared {
   readonly #texts = new SharedTexts();
   readonly #frames = new SharedValues<Frame>();
@@ -180,7 +178,7 @@ class Shared {
   }
 }
 
-/** Returns a decoder with texts of its own that are shared, which throws ConfigError. */
+/** Returns a decoder with its own shared texts, which throws ConfigError. */
 export function openCachedDecoder(): (object: KubeObject) => CachedAllocation {
   const shared = new Shared();
   return (object) => {

@@ -27,27 +27,20 @@ import {
 } from "./objects.ts";
 import type { Caches } from "./types.ts";
 
-/**
- * Most that a controller keeps of namespaces, workloads, pods, Services and network definitions, as the heap has it:
- * bytes. @limit
- */
+/** Most heap for cached namespaces, workloads, pods, Services and network definitions: bytes. @limit */
 const CONTROLLER_BUDGET_BYTES = 160 * 1024 * 1024;
 
 interface CachesOptions {
   readonly api: KubeApi;
   /** Called for each namespace with its first object for which there is no room. */
   readonly onUnused?: ObjectBudgetOptions["onUnused"];
-  /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly log: Log;
-  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
 export interface OpenCaches extends Caches {
-  /**
-   * Resolves when every cache has been complete once. Rejects with the signal's reason, and when the caches are closed.
-   */
+  /** Resolves when every cache has been complete once. Rejects with the signal's reason, and when the caches close. */
   synced(signal?: AbortSignal): Promise<void>;
   /** Names of the collections whose first list is incomplete. */
   readonly unread: readonly string[];
@@ -135,7 +128,7 @@ function described<T>(decode: (object: KubeObject, source: string, before: T | u
   return (object: KubeObject, before: T | undefined): T => decode(object, describeObject(object), before);
 }
 
-/** Returns the settings of the ConfigMap vendor-conf; without it what was kept of it, else the defaults. */
+/** Returns the settings of the ConfigMap vendor-conf; without it those that were kept, else the defaults. */
 export function settingsOf({
   vendorConf,
   epoch,
@@ -149,7 +142,7 @@ export function isEpochOpen({ epoch }: Pick<Caches, "epoch">): boolean {
   return [...epoch.items.values()].some((record) => record.settled !== record.epoch);
 }
 
-/** Whether an address without a record is no pod's (registry-epoch). */
+/** Whether an address without a record belongs to no pod (registry-epoch). */
 export function hasEveryRecord({ epoch }: Pick<Caches, "epoch">): boolean {
   const [record] = epoch.items.values();
   return record !== undefined && record.epoch !== "" && !isEpochOpen({ epoch });

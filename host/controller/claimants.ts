@@ -1,7 +1,6 @@
 /**
- * Nodes, the API server and Services, which say which addresses they have: how many of these count, and which
- * records they lack. What a tenant writes into a Service by itself (`externalIPs`, `loadBalancerIP`) is no evidence
- * (docs/decisions/0060).
+ * Nodes, the API server and Services claim addresses: the claims that count, and the records that are missing for them.
+ * Addresses that a tenant writes into a Service (`externalIPs`, `loadBalancerIP`) prove nothing (docs/decisions/0060).
  */
 import * as z from "zod";
 import { parseYaml } from "../config/yaml.ts";
@@ -24,7 +23,7 @@ export const MAX_NODE_ADDRESSES = 8;
 /** Most addresses of pools that the Services of one namespace keep out of them. @limit */
 export const MAX_SERVICE_ADDRESSES = 32;
 
-/** Most sentences about owners with more. */
+/** Most sentences about owners beyond a limit. */
 const MAX_SENTENCES = 20;
 
 type ClaimCaches = Pick<Caches, "nodes" | "services" | "apiServer" | "pools" | "reserved" | "allocations">;
@@ -41,7 +40,7 @@ const service = z.object({
 
 type Named = Pick<Claimant, "kind" | "namespace" | "name">;
 
-/** Its Service stands for the API server, whose addresses are in other objects. */
+/** Whether its Service stands for the API server, whose addresses are in other objects. */
 const isApiServer = ({ kind, namespace, name }: { readonly [key in keyof Named]: string }): boolean =>
   kind === "Service" && namespace === "default" && name === "kubernetes";
 
@@ -71,8 +70,8 @@ const kubeadmMap = z.object({ data: z.object({ [KEY]: z.string() }) });
 const configuration = z.object({ controlPlaneEndpoint: z.string() });
 
 /**
- * Reads the ConfigMap kubeadm-config: the host of `controlPlaneEndpoint`, which is a virtual address of the API
- * server or a name.
+ * Reads the ConfigMap kubeadm-config: the host of `controlPlaneEndpoint`, a name or a virtual address of the API
+ * server.
  */
 export function readControlPlane(object: KubeObject): readonly string[] {
   const text = kubeadmMap.safeParse(object).data?.data[KEY];
@@ -82,7 +81,7 @@ export function readControlPlane(object: KubeObject): readonly string[] {
   return [host?.six ?? host?.four ?? ""];
 }
 
-/** Adds what other objects say that the claimant has. */
+/** Adds the API server's addresses in other objects. */
 function completed(claimant: Claimant, { apiServer }: Pick<Caches, "apiServer">): Claimant {
   if (!isApiServer(claimant)) return claimant;
   const others = apiServer.flatMap(({ items }) => [...items.values()].flat());
@@ -94,7 +93,7 @@ export function claimantsOf(caches: Pick<Caches, "nodes" | "services" | "apiServ
   return [...own, ...[...caches.services.items.values()].map((each) => completed(each, caches))];
 }
 
-/** Returns the UIDs of all that say that they have an address, by its text in the usual form. */
+/** Returns the UIDs of all claimants of an address, by its text in the usual form. */
 export function claimedBy(caches: Pick<Caches, "nodes" | "services" | "apiServer">) {
   const claimed = new Map<string, Set<string>>();
   for (const { uid, addresses } of claimantsOf(caches))
@@ -103,14 +102,14 @@ export function claimedBy(caches: Pick<Caches, "nodes" | "services" | "apiServer
   return claimed;
 }
 
-/** Whether it says since the change that it has others. */
+/** Whether the change gives it other addresses. */
 export function haveOtherAddresses(change: Change<Pick<Claimant, "addresses">>): boolean {
   return (valueAfter(change)?.addresses ?? []).join() !== (change.before?.addresses ?? []).join();
 }
 
 /**
- * Returns whether the claimant, as it was read now, has the address, and whether its pool could give it; "unknown"
- * while the API server's other objects were not read. `found`: undefined if there is none.
+ * Returns whether the claimant, as just read, has the address, and whether its pool could give it; "unknown" while the
+ * API server's other objects are unread. `found`: undefined if there is none.
  */
 export function decideRecord(
   caches: ClaimCaches,
@@ -127,14 +126,14 @@ export function decideRecord(
 
 const areRead = ({ apiServer }: Pick<Caches, "apiServer">): boolean => apiServer.every(({ isSynced }) => isSynced);
 
-/** Whether a pool would give an address to a pod if it were free, also to one alone. */
+/** Whether a pool would give a free address to a pod, or to one pod alone. */
 function mayGive({ reserved }: Pick<Caches, "reserved">): (pool: IpPool, ip: Ip) => boolean {
   const known = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
   const around = { reserved: known, occupied: NONE_OCCUPIED, siblings: [] };
   return (pool, ip) => findOwnExclusion(ip, pool, around) === undefined;
 }
 
-/** Returns a function that returns of each address space the first pool that could give an address. */
+/** Returns a function that returns each address space's first pool that could give an address. */
 function openOffers({ pools, reserved }: ClaimCaches): (ip: Ip) => readonly IpPool[] {
   const offering = [...pools.items.values()].flatMap(({ value, deleting }) => (deleting ? [] : (value ?? [])));
   const entries = offering.map((value) => ({ space: value.spec.addressSpace, ranges: value.spec.ranges, value }));
@@ -150,12 +149,12 @@ export interface Claim {
   readonly spec: IpAllocationSpec;
 }
 
-/** Returns the record of the pool's address that the Node or Service has. */
+/** Returns the record of the pool's address for its Node or Service. */
 export function recordOf({ kind, namespace, name, uid }: Omit<Claimant, "addresses">, ip: Ip, pool: IpPool) {
   return recordFor({ kind, namespace, name, uid, member: name }, ip, pool);
 }
 
-/** Returns the record of the pool's address that is the workload's without a pod. */
+/** Returns the record of the pool's address for the workload, without a pod. */
 export function recordFor(
   workload: Workload,
   ip: Ip,
@@ -168,11 +167,11 @@ export function recordFor(
 const nameOf = ({ spec }: Claim): string => allocationName(spec.ip, spec.addressSpace);
 
 interface RecordsPlan {
-  /** The names of all records that there should be. */
+  /** The names of all records that should exist. */
   readonly wanted: ReadonlySet<string>;
-  /** Records to write: the name is free, or what has it cools, or is of a claimant that says so no longer. */
+  /** Records to write: the name is free, or belongs to a cooling address or to a claimant without it. */
   readonly missing: readonly Claim[];
-  /** Who claims what is another's, by the allocation's name. The older record stays. */
+  /** The claimants of addresses that belong to another owner, by the allocation's name. The older record stays. */
   readonly contested: ReadonlyMap<string, Claimant>;
   /** Sentences about claims beyond a limit. */
   readonly problems: readonly string[];
@@ -192,7 +191,7 @@ export function planRecords(caches: ClaimCaches): RecordsPlan {
 
 type Claims = readonly [Claim, ...Claim[]];
 
-/** Returns the claims that count, by the name of their record; what is recorded comes before what is not. */
+/** Returns the claims that count, by the name of their record; recorded ones first. */
 function countedClaims(caches: ClaimCaches) {
   const offers = openOffers(caches);
   const { items } = caches.allocations;
@@ -238,7 +237,7 @@ function isSameOwner(record: Pick<CachedAllocation["spec"], "node" | "workload">
   return record?.node === NO_NODE && kind === claimant.kind && uid === claimant.uid;
 }
 
-/** Returns which claim is to be written; undefined if none is now. `found`: the object of that name, or none. */
+/** Returns the claim to write; undefined if there is none now. `found`: the object of that name, or none. */
 export function dueFor(
   found: Pick<CachedAllocation, "deleting" | "spec"> | undefined,
   claims: Claims,

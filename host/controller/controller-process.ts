@@ -1,6 +1,6 @@
 /**
- * The controller without its command line: watches from the start, takes part in the election, and runs the
- * controllers while it leads.
+ * The controller without its command line: watches from the start, takes part in the election, and runs the controllers
+ * while it leads.
  */
 import { once } from "node:events";
 import { EventSender, type Events } from "../kubernetes/events.ts";
@@ -25,22 +25,15 @@ import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
 import type { ControllerDeps, Measurements } from "./types.ts";
 
-/**
- * Longest time that controllers may take to stop after leadership ends until the process reports itself as stuck:
- * milliseconds.
- */
+/** Longest time for controllers to stop after leadership ends until the process counts as stuck: milliseconds. */
 const CLOSE_PATIENCE_MS = 60_000;
 
 interface ControllerOptions {
   /** Closed by the caller. */
   readonly api: KubeApi;
-  /**
-   * Returns why the connection may not last, such as credentials that cannot be read again: a sentence without a full
-   * stop.
-   */
+  /** Returns why the connection may not last, such as unreadable credentials: a sentence without a full stop. */
   readonly connectionProblem?: () => string | undefined;
   readonly controllers: Controllers;
-  /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly lease: {
     readonly namespace: string;
@@ -50,9 +43,7 @@ interface ControllerOptions {
     readonly timings: LeaseTimings;
   };
   readonly clock: ElectionClock;
-  /** Wall clock. */
   readonly now: () => Date;
-  /** Returns a number in [0, 1). */
   readonly random: () => number;
   readonly log: Log;
   /** Default: POOL_EVENTS_PER_SECOND. */
@@ -62,13 +53,12 @@ interface ControllerOptions {
 export interface ControllerStatus {
   readonly identity: string;
   readonly isLeading: boolean;
-  /** The leader as far as this process has seen; "" if there is none. */
+  /** The leader that this process has last seen; "" if there is none. */
   readonly leader: string;
   /** Collections whose first list is incomplete. */
   readonly unread: readonly string[];
   /** Sentences without a full stop. */
   readonly problems: readonly string[];
-  /** Names of the running controllers. */
   readonly parts: readonly string[];
   /** Objects, lists and watches per collection. */
   readonly caches: OpenCaches["stats"];
@@ -81,24 +71,23 @@ export function openController(options: ControllerOptions): ControllerProcess {
 
 export class ControllerProcess {
   readonly #options: ControllerOptions;
-  /** What it watches. */
   readonly caches: OpenCaches;
   readonly #addressOwners: OpenAddressOwners;
   readonly #poolOwners: OpenPoolOwners;
   /**
-   * undefined until every collection has been listed once: a process that cannot read must not keep the others from
+   * Undefined until every collection has been listed once: a process that cannot read must not keep others from
    * leading.
    */
   #election: Election | undefined;
   readonly #refused: RefusedWrites;
   readonly #closing = new AbortController();
   readonly #opening: Promise<void>;
-  /** Every process settles epochs, over versions that it has read: first addresses wait for that, not for a lease. */
+  /** Every process settles epochs, based on versions that it has read: first addresses do not wait for a lease. */
   #everywhere: Leadership | undefined;
   #everywhereEvents: Events | undefined;
   #leadership: Leadership | undefined;
   #events: Events | undefined;
-  /** When leading ended, by the monotonic clock; undefined while the controllers run. */
+  /** End of leadership, by the monotonic clock; undefined while the controllers run. */
   #endingSinceMs: number | undefined;
 
   constructor(options: ControllerOptions) {
@@ -162,8 +151,8 @@ export class ControllerProcess {
   }
 
   /**
-   * Set when only a restart of the process helps: a controller has not stopped long after leading ended. An API
-   * server that does not answer does not count.
+   * Set when only a restart of the process helps: a controller has not stopped long after leading ended. An API server
+   * that does not answer does not count.
    */
   get stuck(): string | undefined {
     if (this.#endingSinceMs === undefined) return undefined;
@@ -173,14 +162,14 @@ export class ControllerProcess {
       : `The controllers have not stopped ${Math.floor(ms / 1000)} s after this process stopped leading`;
   }
 
-  /** Why it takes no part in the election yet. Undefined from the first complete list of every collection on. */
+  /** Why it does not take part in the election yet. Undefined once every collection has been listed. */
   get waiting(): string | undefined {
     if (this.#election !== undefined) return undefined;
     const { unread } = this.caches;
     return `Not listed yet: ${unread.length > 0 ? unread.join(", ") : "owners of addresses and pools"}`;
   }
 
-  /** Sets the metrics of watches, leadership and controllers to what is known now. */
+  /** Sets the metrics of watches, leadership and controllers. */
   collectMetrics(metrics: ControllerMetrics): void {
     const { isLeading } = this.status;
     collectController(metrics, {
@@ -192,7 +181,7 @@ export class ControllerProcess {
     });
   }
 
-  /** What its running parts count. */
+  /** The counts of its running parts. */
   get measurements(): Measurements {
     return { ...this.#everywhere?.measurements, ...this.#leadership?.measurements };
   }
@@ -268,7 +257,7 @@ interface ControllerState {
   readonly unused: readonly UnusedObject[];
   /** By the name of the controller. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
-  /** Of a process that does not lead the epoch's alone: each replica would otherwise count pools and Subnets. */
+  /** In a process that does not lead, the epoch's alone: otherwise each replica would count pools and Subnets. */
   readonly measurements: Measurements;
 }
 

@@ -42,5 +42,5 @@ export const CONTROLLERS: Controllers = {
 
 const { subnets: _subnets, ...WITHOUT_SUBNETS } = CONTROLLERS;
 
-/** Before everything is deleted: nothing gets a finalizer. */
+/** Before everything is deleted: no object gets a finalizer. */
 export const LETTING_GO: Controllers = { ...WITHOUT_SUBNETS, finalizers: startLettingGo };

@@ -1,5 +1,5 @@
 /**
- * Addresses that workloads name for their members: which records are missing, and why others cannot be made
+ * Addresses that workloads name for their members: the missing records, and why others are refused
  * (docs/decisions/0065).
  */
 
@@ -24,16 +24,16 @@ import type { NamespaceShares } from "./namespace-shares.ts";
 import { SpacesIndex } from "./range-search.ts";
 import type { Caches, NamingWorkload } from "./types.ts";
 
-/** Why an address is not to be had: a clause. */
+/** `why` is a clause about an address that cannot be given. */
 type Offer = { readonly text: string } & ({ readonly spec: IpAllocationSpec } | { readonly why: string });
 
 /**
- * Returns a function that returns the record that each address of a workload is to have, as the caches are now, or why
- * there can be none. `text`: `10.6.0.50 for db-0`. `only`: of no other address.
+ * Returns a function that returns the record for each address of a workload by the present caches, or why there can be
+ * none. `text`: `10.6.0.50 for db-0`. `only`: this address alone.
  */
 export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => readonly Offer[] {
   const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
-  // Blocks are leased for pods. Which network a NIC is of is not known before the pod.
+  // Blocks are leased for pods. A NIC's network is unknown before the pod.
   const open = siblings.filter(({ deleting, source }) => !deleting && source === undefined);
   const pools = tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, multusName: [] } })));
   const index = new SpacesIndex([...pools.values()].map((value) => ({ space: "", ranges: value.spec.ranges, value })));
@@ -53,7 +53,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     const subject = {
       ...{ node: undefined, pod, namespace: home && { labels: home.labels, annotations: given } },
       ...{ ifName: nic, network: "", firstNic, vendorConf },
-      // Nor is what the configuration of the network names.
+      // So are the pools that the network's configuration names.
       ipamConf: { type: "berth" as const, [`default_ipv${ip.family}_ippool`]: having },
     };
     const families = selectPools(subject, pools).nics.flatMap((each) => (each.ifName === nic ? each.families : []));
@@ -87,7 +87,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   };
 }
 
-/** Returns why it cannot be, in place of an error that says so. */
+/** Returns the text of an error in place of throwing it. */
 function orWhy<T>(work: () => T): T | string {
   try {
     return work();
@@ -103,7 +103,7 @@ interface Named extends Pick<Workload, "member"> {
   readonly ip: Ip;
 }
 
-/** Returns what the workload names for the members that it has; a list is for the first. */
+/** Returns the addresses that the workload names for its members; a list is for the first member. */
 function namedBy(of: NamingWorkload, ips: PodAnnotations["ips"] = [], firstNic: string): readonly Named[] {
   const { name, ordinals, requested, ifName = "" } = of;
   if (requested !== undefined)
@@ -119,7 +119,6 @@ function namedBy(of: NamingWorkload, ips: PodAnnotations["ips"] = [], firstNic: 
   );
 }
 
-/** Whether one of the offers is the record. */
 export function isOffered(offers: readonly Offer[], { ip, pool, workload }: CachedAllocation["spec"]): boolean {
   return offers.some(
     (each) => "spec" in each && equalIp(each.spec.ip, ip) && each.spec.pool === pool && isOwn(each.spec, workload),
@@ -134,20 +133,20 @@ export interface FixedClaim {
 
 interface FixedPlan {
   readonly missing: readonly FixedClaim[];
-  /** Why workloads do not get some of what they name: sentences without a full stop. */
+  /** Why workloads do not get some of their named addresses: sentences without a full stop. */
   readonly refused: ReadonlyMap<NamingWorkload, readonly string[]>;
-  /** The names of all records that there are or should be. */
+  /** The names of all records that exist or should exist. */
   readonly wanted: ReadonlySet<string>;
 }
 
-/** `shares`: of all allocations. Where two name one address, the first gets it. */
+/** `shares`: of all allocations. If two workloads name one address, the first gets it. */
 export function planFixed(caches: Caches, all: readonly NamingWorkload[], shares: NamespaceShares): FixedPlan {
   const offersOf = openOffers(caches);
   const most = settingsOf(caches).maxAddressesPerNamespace;
   const claimed = claimedBy(caches);
   const [missing, wanted] = [new Map<string, FixedClaim>(), new Set<string>()];
   const room = new Map<string, number>();
-  /** Returns why it is not to be had. */
+  /** Returns why the address cannot be given. */
   const plan = (of: NamingWorkload, offer: Offer): string | undefined => {
     if ("why" in offer) return offer.why;
     const { spec } = offer;
@@ -174,7 +173,10 @@ export function planFixed(caches: Caches, all: readonly NamingWorkload[], shares
   return { missing: [...missing.values()], refused, wanted };
 }
 
-/** What cools is free when it is gone; what was made for the workload before it was made again was on no NIC. */
+/**
+ * A cooling address becomes free when its record is gone; one that was recorded for the workload before it was
+ * recreated was on no NIC.
+ */
 export function dueFor(
   found: (Pick<CachedAllocation, "spec"> & { readonly deleting?: boolean }) | undefined,
   { workload }: IpAllocationSpec,
@@ -191,7 +193,7 @@ function isOwn({ workload }: Pick<IpAllocationSpec, "workload">, of: Workload | 
   return isSameNic && isSameMember(of, workload);
 }
 
-/** What another namespace has is not named. */
+/** Does not name the owner of an address in another namespace. */
 function describeTaken(spec: CachedAllocation["spec"], { namespace }: NamingWorkload): string {
   if (spec.state === "Quarantined") return "another machine answers for it";
   const its = spec.holders[0]?.namespace ?? spec.workload?.namespace;

@@ -3,10 +3,9 @@ import { keyOf } from "../kubernetes/object-key.ts";
 import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
 import type { ControllerDeps } from "./types.ts";
 
-/** The settings of one collection. */
 export type Followed<T> = Omit<ReflectorOptions<T>, "api" | "log" | "random" | "keyOf" | "onChange">;
 
-/** Starts to watch at once. `onChange`: also called when the first list is complete, without a change. */
+/** Starts to watch at once. `onChange` is also called, without a change, when the first list is complete. */
 export function followObjects<T>(
   { api, log, random }: Pick<ControllerDeps, "api" | "log" | "random">,
   onChange: (change?: Change<T>) => void,

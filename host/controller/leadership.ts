@@ -1,4 +1,4 @@
-/** The controllers of one time of leading, and the API client that stops working when it ends. */
+/** The controllers of one period of leadership, and the API client that stops with it. */
 
 import type { ApiError, KubeApi, KubeCall } from "../kubernetes/kube-api.ts";
 import type { Leading } from "../kubernetes/lease/leading.ts";
@@ -7,13 +7,12 @@ import { messageOf } from "../lib/describe.ts";
 import { sendRefusal } from "./send-refusal.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "./types.ts";
 
-/** By name, in the order in which they start. */
+/** By name, in the order of their start. */
 export type Controllers = Readonly<Record<string, StartController>>;
 
 export interface Leadership {
   /** By the controller's name. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
-  /** The measurements of all controllers. */
   readonly measurements: Measurements;
   /**
    * Stops the controllers in reverse order. Resolves when none of them writes any more; never rejects. The caller has
@@ -22,7 +21,7 @@ export interface Leadership {
   close(): Promise<void>;
 }
 
-/** `refused`: default: of this time of leading. */
+/** `refused`: default: new for this leadership. */
 export type LeadershipDeps = Omit<ControllerDeps, "refused"> & Partial<Pick<ControllerDeps, "refused">>;
 
 /** A controller that fails to start or to stop does not affect the others. */
@@ -57,7 +56,7 @@ export function startLeadership(parts: Controllers, given: LeadershipDeps): Lead
   };
 }
 
-/** Each part has its own log, and its own writes that rest. */
+/** Each part has its own log, and its own refused writes. */
 function depsOf(part: string, given: ControllerDeps): ControllerDeps {
   const deps = { ...given, log: given.log.child({ part }) };
   const onRefused = (call: KubeCall, refusal: ApiError): void => sendRefusal(deps, call, refusal);
@@ -65,7 +64,7 @@ function depsOf(part: string, given: ControllerDeps): ControllerDeps {
 }
 
 /**
- * Returns a client that sends nothing once this process has stopped leading, even if its timers are late because the
+ * Returns a client that sends nothing after this process has stopped leading, even if its timers are late because the
  * process was suspended.
  */
 export function openLeaderApi(api: KubeApi, leading: Leading): KubeApi {

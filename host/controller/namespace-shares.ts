@@ -1,6 +1,6 @@
 /**
- * What each namespace has, and what it retains against what it runs: one StatefulSet of a million replicas, whose pods
- * are made by hand one after the other, or as many IPAMClaims, fill no pool.
+ * Counts each namespace's addresses, and compares its retained ones with those of its pods: a StatefulSet of a million
+ * replicas, whose pods are made by hand one after the other, or as many IPAMClaims, cannot fill a pool.
  */
 import { type Change, valueAfter } from "../kubernetes/mirror.ts";
 import { byName } from "../lib/order.ts";
@@ -9,26 +9,26 @@ import { type CachedAllocation, countedFor } from "./cached-allocation.ts";
 /** Addresses that a namespace may retain whatever it runs. @limit */
 export const RETAINED_FREELY = 8;
 
-/** How many times the most addresses that its pods have had at once a namespace may retain. */
+/** The retained addresses may be this multiple of the most addresses that its pods have had at once. */
 const RETAINED_TIMES = 2;
 
-/** Cooling addresses are no namespace's. */
+/** Cooling addresses belong to no namespace. */
 interface Share {
   count: number;
-  /** In use by pods; the most at once since this process leads; and all that there was then. */
+  /** In use by pods; their maximum since this process leads; and the count at its start. */
   bound: number;
   most: number;
   before: number;
-  /** Names of what is retained: what was retained first comes first. */
+  /** Names of retained addresses, in the order of their retention. */
   readonly kept: Set<string>;
 }
 
-/** How many more addresses the namespace may retain; negative beyond the limit. */
+/** Returns how many more addresses the namespace may retain; negative beyond the limit. */
 function roomIn({ kept, most, before }: Share): number {
   return Math.max(RETAINED_FREELY, RETAINED_TIMES * most, before) - kept.size;
 }
 
-/** Returns the names of those that are beyond what the namespace may retain. */
+/** Returns the names of addresses that are retained beyond the limit. */
 function excessOf(share: Share): readonly string[] {
   return [...share.kept].slice(0, Math.max(0, -roomIn(share)));
 }
@@ -38,13 +38,13 @@ const NOTHING: Share = { kept: new Set(), count: 0, bound: 0, most: 0, before: 0
 export class NamespaceShares {
   readonly #shares = new Map<string, Share>();
 
-  /** `allocations`: all that there are when this process begins to lead. */
+  /** `allocations`: all at the start of leadership. */
   constructor(allocations: Iterable<CachedAllocation>) {
     for (const each of allocations) this.#count(each, 1);
     for (const share of this.#shares.values()) share.before = share.count;
   }
 
-  /** Returns the name of what is retained beyond the limit since the change, if something is. */
+  /** Returns the name of an address that is retained beyond the limit since the change, if there is one. */
   apply(change: Change<CachedAllocation>): string | undefined {
     const { before } = change;
     const now = valueAfter(change);
@@ -55,7 +55,7 @@ export class NamespaceShares {
     return isKept && share !== undefined ? excessOf(share).at(-1) : undefined;
   }
 
-  /** Returns how many more the namespace may retain, and have at all. `limit`: of all, 0 for none. */
+  /** Returns how many more addresses the namespace may retain or have. `limit`: of all its addresses, 0 for none. */
   roomOf(namespace: string, limit: number): number {
     const share = this.#shares.get(namespace) ?? NOTHING;
     return Math.min(roomIn(share), (limit || Number.POSITIVE_INFINITY) - share.count);
@@ -66,7 +66,7 @@ export class NamespaceShares {
     return share !== undefined && excessOf(share).includes(allocation.name);
   }
 
-  /** Returns the namespaces with at least `limit` addresses, in the order of their names. */
+  /** Returns the namespaces with at least `limit` addresses, by name. */
   full(limit: number): { readonly name: string; readonly addresses: number }[] {
     const full = [...this.#shares].flatMap(([name, { count }]) => (count < limit ? [] : [{ name, addresses: count }]));
     return full.sort(byName);

@@ -1,6 +1,6 @@
 /**
- * The objects whose status and finalizers the controller writes: the decoded specification, or why it is invalid, and
- * the metadata that a write needs.
+ * The objects whose status and finalizers the controller writes: the decoded specification or its fault, and the
+ * metadata that a write needs.
  */
 import * as z from "zod";
 import { ConfigError } from "../config/config-error.ts";
@@ -13,7 +13,6 @@ import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
 import { type Condition, conditionsOf } from "../resources/status.ts";
 import { decodeSubnet, type Subnet } from "../resources/subnet.ts";
 
-/** The fields that all of these objects have. */
 export interface ControlledMetadata {
   readonly name: string;
   readonly uid: string;
@@ -26,7 +25,7 @@ export interface ControlledMetadata {
   readonly status: Readonly<Record<string, unknown>>;
 }
 
-/** If `value` is undefined, `fault` says why the specification is invalid. */
+/** If `value` is undefined, `fault` is the error of the specification. */
 export interface Controlled<T> extends ControlledMetadata {
   readonly value: T | undefined;
   readonly fault: string | undefined;
@@ -35,7 +34,7 @@ export interface Controlled<T> extends ControlledMetadata {
 export type ControlledPool = Controlled<IpPool>;
 export type ControlledSubnet = Controlled<Subnet>;
 export interface ControlledReservation extends Controlled<ReservedIp> {
-  /** What it was before its time ended: it has no value any more. */
+  /** The value before its time ended; then `value` is undefined. */
   readonly ended?: ReservedIp;
 }
 export type ControlledCoordinator = Controlled<Coordinator>;
@@ -80,7 +79,7 @@ function decodeControlled<T>(
   }
 }
 
-/** These throw only for what is not an API object at all. */
+/** These throw only for a value that is not an API object. */
 export const decodeControlledPool = (object: KubeObject): ControlledPool =>
   decodeControlled(object, "IPPool", decodeIpPool);
 export const decodeControlledSubnet = (object: KubeObject): ControlledSubnet =>

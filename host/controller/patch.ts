@@ -8,7 +8,7 @@ export interface Patch {
   /** UID of the object as it was read. */
   readonly uid: string;
   readonly resourceVersion: string;
-  /** A JSON merge patch (RFC 7386): keys that it does not name keep their values. */
+  /** A JSON merge patch (RFC 7386): absent keys keep their values. */
   readonly body: {
     readonly metadata?: object;
     readonly status?: object;
@@ -17,15 +17,12 @@ export interface Patch {
     readonly endpoints?: readonly object[];
     readonly ports?: readonly object[];
   };
-  /** Default: the API server's, which is the name in the user agent. */
+  /** Default: the API server's, the name in the user agent. */
   readonly fieldManager?: string;
   readonly signal: AbortSignal;
 }
 
-/**
- * Returns the patched object; undefined if it is gone, was recreated, or has another version by now, which the watch
- * reports.
- */
+/** Returns the patched object; undefined if it is gone, was recreated, or has another version, as the watch reports. */
 export async function patchIfSame(api: Pick<KubeApi, "call">, patch: Patch): Promise<KubeObject | undefined> {
   const { path, uid, resourceVersion, body, fieldManager, signal } = patch;
   const metadata = { ...body.metadata, uid, resourceVersion };

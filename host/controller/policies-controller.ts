@@ -1,13 +1,13 @@
 /**
- * Names the admission policies that are not in force: without them, a node's token may write what concerns others. Who
- * removed them had a right that Berth has not, so it makes none again.
+ * Reports the admission policies that are not in force: without them, a node's token may write objects of others. Their
+ * removal needed a right that Berth does not have, so Berth does not restore them.
  */
 import * as z from "zod";
 import { collectionPath } from "../kubernetes/paths.ts";
 import { followObjects } from "./follow-objects.ts";
 import type { StartController } from "./types.ts";
 
-/** Ends of their names (deploy/policies.yaml); the policy of the kinds is not among them, which is a choice. */
+/** Ends of their names (deploy/policies.yaml), without the policy of the kinds, which is optional. */
 export const POLICIES = [
   ...["agent-changes", "agent-creates", "agent-deletes", "agent-epochs", "agent-pools"],
   ...["controller-allocations", "controller-balancers", "controller-claims", "controller-networks"],

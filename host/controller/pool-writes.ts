@@ -1,34 +1,33 @@
 /**
- * Sets the rate at which the controller writes pools. The API server sends each such write to every node, one after
- * the other, so what is written faster than it sends makes the events of all pools late, and the ADDs that wait for
- * them. The more nodes there are, the fewer writes.
+ * Sets the rate at which the controller writes pools. The API server sends each such write to every node, one after the
+ * other. Writes that are faster than it sends delay the events of all pools, and the ADDs that wait for them. More
+ * nodes mean fewer writes.
  *
- * Writes that give or take addresses come first. A small share is for the status, which people read, and what the
- * others leave.
+ * Writes that give or take addresses come first. The status, which people read, has a small share, and the remainder of
+ * the others.
  */
 import { pause } from "../kubernetes/http/retry.ts";
 
 /**
- * Events of pools' watches that the writes of addresses cause in a second, of all nodes together: 80 writes a second
- * with 5,000 nodes. One thread of the API server passes on half a million (docs/develop/scale.md).
+ * Events of pools' watches that writes of addresses cause in a second, for all nodes together: 80 writes a second with
+ * 5,000 nodes. One thread of the API server sends half a million (docs/develop/scale.md).
  */
 export const POOL_EVENTS_PER_SECOND = 400_000;
 
-/** For how long writes that were not made are saved up, to be made at once: milliseconds. */
+/** Time for which unused writes are saved, to be made at once: milliseconds. */
 export const POOL_WRITES_SAVED_MS = 500;
 
 /**
- * Writes that must wait are made in batches that take so long, for each costs a plan and two writes of the Subnet as
- * well: milliseconds.
+ * Size of the batches in which waiting writes are made, because each batch also costs a plan and two writes of the
+ * Subnet: milliseconds.
  */
 export const POOL_WRITES_BATCH_MS = 300;
 
-/** Share of the writes that the status of pools has in any case, beyond those of addresses. */
+/** Share of writes for the status of pools in any case, beyond those of addresses. */
 const POOL_STATUS_SHARE = 0.1;
 
 /**
- * So much must be saved of the writes of addresses before the status gets any of them: a batch is begun long before.
- * Milliseconds.
+ * Writes of addresses that must be saved before the status gets any of them: milliseconds. A batch starts long before.
  */
 const LEFT_BY_ADDRESSES_MS = (POOL_WRITES_BATCH_MS + POOL_WRITES_SAVED_MS) / 2;
 
@@ -51,22 +50,22 @@ export class PoolWrites {
     this.#status = new Savings(options.nowMs);
   }
 
-  /** Whether a write of addresses may be made now. The last one may take more than is left. */
+  /** Whether a write of addresses may be made now. The last one may exceed the saved time. */
   get isOpen(): boolean {
     return this.#addresses.leftMs > 0;
   }
 
-  /** Returns after how long so many writes of addresses, or a batch of them, may be made: milliseconds. */
+  /** Returns the time until this number of writes of addresses, or a batch of them, may be made: milliseconds. */
   waitMs(writes: number): number {
     return Math.max(0, Math.min(writes * this.#eachMs, POOL_WRITES_BATCH_MS) - this.#addresses.leftMs);
   }
 
-  /** So many writes of addresses are made. */
+  /** Takes this number of writes of addresses. */
   spend(writes: number): void {
     this.#addresses.spend(writes * this.#eachMs);
   }
 
-  /** Takes one write of a status. Returns 0, or after how many milliseconds to ask again. */
+  /** Takes one write of a status. Returns 0, or the time until the next attempt: milliseconds. */
   takeForStatus(): number {
     const ownMs = this.#status.leftMs;
     const spareMs = this.#addresses.leftMs - LEFT_BY_ADDRESSES_MS;
@@ -88,17 +87,17 @@ export class PoolWrites {
   }
 }
 
-/** Time passes and is saved up to a bound; writes spend it. */
+/** Saves passing time up to a bound; writes spend it. */
 class Savings {
   readonly #nowMs: () => number;
-  /** All time until then is spent. */
+  /** All time before it is spent. */
   #spentMs = Number.NEGATIVE_INFINITY;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  /** Negative after a write that took more than was left. */
+  /** Negative after a write that exceeded the saved time. */
   get leftMs(): number {
     return Math.min(POOL_WRITES_SAVED_MS, this.#nowMs() - this.#spentMs);
   }

@@ -1,6 +1,6 @@
 /**
- * The loop of a controller: one pass compares everything with what it should be and corrects it. Each pass decides
- * from the caches, so the next pass makes up for one that was lost.
+ * The loop of a controller: each pass compares the whole actual state with the desired one and corrects it. It decides
+ * from the caches, so the next pass makes up for a lost one.
  */
 import { pauseMs } from "../kubernetes/http/retry.ts";
 import { type PeriodicOptions, PeriodicWorker } from "../lib/periodic.ts";
@@ -10,7 +10,7 @@ import type { ControllerDeps } from "./types.ts";
 export const RECONCILE_RETRY_MS = 1_000;
 
 interface ReconcileOptions extends Required<Pick<PeriodicOptions, "failure" | "work" | "restMs">> {
-  /** Subscribes to what starts the next pass. Returns the functions that end the subscriptions. Default: nothing. */
+  /** Subscribes to the triggers of the next pass. Returns the functions that end the subscriptions. Default: none. */
   readonly follow?: (wake: () => void) => readonly (() => void)[];
 }
 

@@ -10,8 +10,8 @@ interface NoticeTerms extends Pick<ControllerDeps, "clock"> {
 }
 
 /**
- * `names`: of allocations. Returns false if there is no such node: its agent compares everything when it has an
- * object again.
+ * `names`: of allocations. Returns false if there is no such node: its agent compares everything when it has an object
+ * again.
  */
 export async function sendNotice(
   { api, clock, signal }: NoticeTerms,

@@ -1,9 +1,9 @@
-/** What the API server has refused to a controller: in the log, and as an event of the object. */
+/** Reports a write that the API server refused to a controller: in the log, and as an event of the object. */
 import type { ApiError, KubeCall } from "../kubernetes/kube-api.ts";
 import { API_VERSION } from "../resources/fields/metadata.ts";
 import type { ControllerDeps } from "./types.ts";
 
-/** Kinds whose events people look at, by the name of their collection. */
+/** Kinds whose events people read, by the name of their collection. */
 const KINDS: Readonly<Record<string, string>> = {
   ippools: "IPPool",
   subnets: "Subnet",
@@ -14,7 +14,7 @@ const KINDS: Readonly<Record<string, string>> = {
 
 const COLLECTION = /\/ipam\.vendor\.io\/v1\/([a-z]+)\/([^/]+)/;
 
-/** An object that was never made has no events. */
+/** An object that was never created has no events. */
 export function sendRefusal(
   { log, events }: Pick<ControllerDeps, "log" | "events">,
   call: KubeCall,

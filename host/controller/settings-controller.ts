@@ -1,4 +1,4 @@
-/** Sends an Event of the ConfigMap `vendor-conf` when it cannot be used: whoever applied it was told "configured". */
+/** Sends an Event on the ConfigMap `vendor-conf` when it is unusable: kubectl reported only "configured". */
 import * as z from "zod";
 import { describeObject } from "../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath } from "../kubernetes/paths.ts";

@@ -1,7 +1,4 @@
-/**
- * GET /v1/status, GET /healthz, GET /readyz and GET /metrics of the controller. Other machines are told only its
- * health.
- */
+/** GET /v1/status, /healthz, /readyz and /metrics of the controller. Other machines see only its health. */
 import type { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
 import { answerJson, type HttpAnswer, type HttpListener, type ListenAddress, listenHttp } from "../metrics/listen.ts";
 import { METRICS_TYPE, type MetricSet } from "../metrics/metric.ts";
@@ -24,7 +21,7 @@ async function answer(
   { address, controller, version, metrics }: StatusServerOptions,
   path: string,
 ): Promise<HttpAnswer> {
-  // Only whether a restart would help: an API server that does not answer is no reason.
+  // Tells only whether a restart would help: an API server that does not answer is no reason.
   if (path === "/healthz") return health(controller.stuck);
   if (path === "/readyz") return health(controller.stuck ?? controller.waiting);
   const isLocal = address.kind !== "network";

@@ -1,6 +1,6 @@
 /**
- * The dependencies of the controllers, and the interface of each. One of several processes leads, and runs them while
- * it does.
+ * The dependencies of the controllers, and the interface of each. One of several processes leads, and runs them
+ * meanwhile.
  */
 
 import type { VendorConf } from "../config/vendor-conf.ts";
@@ -27,16 +27,16 @@ import type { PoolWrites } from "./pool-writes.ts";
 /** One watched collection, by name. Complete before any controller starts. */
 export type Cache<T> = Pick<Reflector<T>, "items" | "subscribe" | "problems">;
 
-/** Says that it has addresses. */
+/** An object that claims addresses. */
 export interface Claimant extends Pick<Workload, "namespace" | "name" | "uid"> {
   readonly kind: "Node" | "Service";
-  /** As text; other text is ignored. */
+  /** As text; invalid text is ignored. */
   readonly addresses: readonly string[];
 }
 
 /**
- * The controller's watched objects. A cache is a hint: before anything is freed or deleted, the object is read from
- * the API server (leak).
+ * The controller's watched objects. A cache is a hint: before anything is freed or deleted, the object is read from the
+ * API server (leak).
  */
 export interface Caches {
   readonly pools: Cache<ControlledPool>;
@@ -45,19 +45,18 @@ export interface Caches {
   readonly allocations: Cache<CachedAllocation>;
   readonly coordinators: Cache<ControlledCoordinator>;
   readonly nodes: Cache<Node>;
-  /** Those that have addresses of load balancers, and the API server's. */
+  /** Services with addresses of load balancers, and the API server's. */
   readonly services: Cache<Claimant>;
-  /** The addresses of the machines that run the API server. They may be read later than all others. */
+  /** The addresses of the machines that run the API server. They may be complete later than the others. */
   readonly apiServer: readonly (Cache<readonly string[]> & { readonly isSynced: boolean })[];
-  /** Names and labels. */
   readonly namespaces: Cache<Namespace>;
-  /** The one ConfigMap, under any key; empty if there is none. */
+  /** The one ConfigMap, under any key; empty if absent. */
   readonly vendorConf: Cache<VendorConfMap>;
-  /** The registry's epoch, in the same way. */
+  /** The registry's epoch, in the same form. */
   readonly epoch: Cache<EpochRecord>;
-  /** Where the ConfigMaps are. */
+  /** The namespace of the ConfigMaps. */
   readonly configNamespace: string;
-  /** Bounds what is kept of objects that tenants write, here and in other caches of the process. */
+  /** Bounds the memory for objects that tenants write, here and in other caches of the process. */
   readonly budget: ObjectBudget;
 }
 
@@ -65,19 +64,18 @@ export interface Caches {
 export type Liveness = "alive" | "gone" | "unknown";
 
 /**
- * What the pods show that have addresses of a workload that is gone: the workload of the same kind, namespace and name
- * that has taken them over (`--cascade=orphan`). "orphaned": they run on, and none has yet. "ended": there are none,
- * or they end with it. "unknown": the API server cannot tell.
+ * The state of pods with addresses of a deleted workload: the workload of the same kind, namespace and name that has
+ * taken them over (`--cascade=orphan`). "orphaned": they run on without one. "ended": there are none, or they end with
+ * it. "unknown": the API server cannot tell.
  */
 export type Succession = PoolOwner | "orphaned" | "ended" | "unknown";
 
 /** A workload that may name addresses of its members: in an annotation of its template, or in a claim. */
 export interface NamingWorkload extends Pick<Workload, "kind" | "namespace" | "name" | "uid"> {
   readonly apiVersion: string;
-  /** Of its pods. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Of a StatefulSet. Default: it is itself the only member. */
+  /** Of a StatefulSet. By default the workload itself is the only member. */
   readonly ordinals?: { readonly start: number; readonly replicas: number };
   /** Of a claim: its addresses, and its NIC, "" for any. */
   readonly requested?: readonly string[];
@@ -86,20 +84,20 @@ export interface NamingWorkload extends Pick<Workload, "kind" | "namespace" | "n
 
 export interface AddressOwners {
   /**
-   * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was
-   * scaled down), does not exist, or `isNamed` returns false for what it says of its members' addresses.
+   * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was scaled
+   * down), does not exist, or `isNamed` returns false for its members' named addresses.
    */
   readLiveness(
     workload: Workload,
     signal: AbortSignal,
     isNamed?: (of: NamingWorkload | undefined) => boolean,
   ): Promise<Liveness>;
-  /** Returns those that name addresses of their members, by the cache. */
+  /** Returns the cached workloads that name addresses of their members. */
   findNaming(): readonly NamingWorkload[];
-  /** Returns the UID of the owner of the workload's kind and name, by the cache; undefined if there is none. */
+  /** Returns the UID of the cached owner of the workload's kind and name; undefined if there is none. */
   findUid(workload: Workload): string | undefined;
   /**
-   * Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be
+   * Reports the UID of an owner that is gone, was scaled down or has changed, so that its retained addresses are
    * checked; and of a new one that names addresses. Returns the function that ends the subscription.
    */
   subscribe(listener: (uid: string) => void): () => void;
@@ -107,7 +105,7 @@ export interface AddressOwners {
 
 export interface Demands {
   readonly demands: readonly PoolDemand[];
-  /** Workloads with invalid annotations, and why: a sentence without a full stop. */
+  /** Workloads with invalid annotations, and the fault: a sentence without a full stop. */
   readonly faults: readonly { readonly application: PoolOwner; readonly message: string }[];
 }
 
@@ -131,22 +129,21 @@ export interface PoolOwners {
   /** Reads the API server, never a cache. */
   readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;
   /**
-   * Reads the pods that have these addresses of a workload that is gone; `allocations`: their names. Reads the API
-   * server, never a cache.
+   * Reads the pods with these addresses of a deleted workload from the API server, never from a cache; `allocations`:
+   * their names.
    */
   readSuccession(application: PoolOwner, allocations: readonly string[], signal: AbortSignal): Promise<Succession>;
 }
 
 /** The pods of StatefulSets and virtual machines that this process has watched. */
 export interface WatchedPods {
-  /** Another one after pods may have come and gone unseen; undefined while that may be. */
+  /** Changes after pods may have come and gone unseen; undefined while that may happen. */
   readonly period: number | undefined;
   wasSeen(uid: string): boolean;
-  /** Whether all pods were watched that were there when an object got this resource version. */
+  /** Whether all pods that existed at this resource version of an object were watched. */
   hasReached(version: string): boolean;
 }
 
-/** The owners of addresses and pools. */
 interface Owners {
   readonly addresses: AddressOwners;
   readonly pools: PoolOwners;
@@ -160,11 +157,10 @@ interface ControllerClock {
   readonly now: () => Date;
 }
 
-/** The dependencies of each controller when this process becomes the leader. */
 export interface ControllerDeps {
-  /** Writes that are refused rest (RefusedWrites). */
+  /** Refused writes rest (RefusedWrites). */
   readonly api: KubeApi;
-  /** Those of all controllers. */
+  /** The refused writes of all controllers. */
   readonly refused: RefusedWrites;
   readonly caches: Caches;
   readonly owners: Owners;
@@ -175,37 +171,33 @@ export interface ControllerDeps {
   readonly poolWrites: PoolWrites;
   /** Returns a number in [0, 1) that spreads pauses. */
   readonly random: () => number;
-  /** Aborted when this process stops leading: it must not write any more. Every call passes it as its signal. */
+  /** Aborted when this process stops leading: it must not write any more. The signal of every call. */
   readonly leading: AbortSignal;
-  /** Of a controller that every process has: whether this one leads. Default: yes. */
+  /** Only in a controller that every process has: whether this one leads. Default: yes. */
   readonly isLeading?: () => boolean;
 }
 
-/** Numbers that a controller counts anyway, for metrics. */
+/** Counts of a controller, for metrics. */
 export interface Measurements {
-  /** The pools with their usage. */
   readonly pools?: () => Iterable<MeasuredPool>;
-  /** The Subnets with what is left of them. */
+  /** The Subnets with their capacity left. */
   readonly subnets?: () => Iterable<MeasuredSubnet>;
-  /** The number of ReservedIPs by their state. */
   readonly reservations?: () => readonly Sample<"state">[];
   /** The open epoch of the registry; undefined if none is open. */
   readonly epoch?: { readonly waitingNodes: number } | undefined;
-  /** Numbers of the collection of allocations. */
   readonly collection?: {
-    /** Allocations that are checked again before anything is done with them. */
+    /** Allocations that are checked again before any action. */
     readonly candidates: number;
     /** Number of times that each action was taken. */
     readonly actions: ReadonlyMap<string, number>;
   };
 }
 
-/** A running controller. */
 export interface Controller {
   /** Sentences for the log and for `berthctl`. */
   readonly problems: readonly string[];
   readonly measurements?: Measurements;
-  /** Resolves when the controller does not write any more. */
+  /** Resolves when the controller no longer writes. */
   close(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Tells the pods of a node whose agent is being replaced why they wait: plugins wait for the new agent for 20 seconds,
- * and the runtime says nothing meanwhile.
+ * and the runtime reports nothing meanwhile.
  */
 import * as z from "zod";
 import { AGENT_LABELS } from "../kubernetes/labels.ts";
@@ -9,7 +9,7 @@ import { followObjects } from "./follow-objects.ts";
 import { startReconciling } from "./reconcile-loop.ts";
 import type { StartController } from "./types.ts";
 
-/** Time from which on a pod is told why it waits: milliseconds. */
+/** Time after which a pod is told why it waits: milliseconds. */
 const PATIENCE_MS = 5_000;
 
 const LOOK_MS = 1_000;
@@ -28,7 +28,7 @@ const isReady = ({ status }: z.output<typeof pod>): boolean =>
 
 export const startWaitingPods: StartController = (deps) => {
   const { api, caches, clock, events, leading: signal } = deps;
-  /** By UID: since when it waits for the agent of its node. */
+  /** Start of the wait for the node's agent, by the pod's UID. */
   let waiting = new Map<string, number>();
   const agents = followObjects(deps, () => loop.wake(), {
     name: "pods of agents",

@@ -5,8 +5,8 @@ import { allocationName, type IpAllocation, type IpAllocationSpec } from "../res
 import type { ControllerDeps } from "./types.ts";
 
 /**
- * Creates the record, or writes it over the object that has the address, if that `isDue`. Returns false if it is not,
- * or if another writer was faster: the watch tells whose address it is.
+ * Creates the record, or replaces the object that has the address, if that `isDue`. Returns false if it is not, or if
+ * another writer was faster: the watch reports the address's owner.
  */
 export async function writeRecord(
   { api, caches, clock, leading: signal }: Pick<ControllerDeps, "api" | "caches" | "clock" | "leading">,

@@ -1,4 +1,6 @@
-/** Certificates of P-256 keys: an authority, and what it signs for TLS servers. Node.js reads and verifies them. */
+/**
+ * Certificates of P-256 keys: an authority, and those that it signs for TLS servers. Node.js reads and verifies them.
+ */
 
 import {
   createPrivateKey,
@@ -25,7 +27,6 @@ import {
 import { tryOr } from "../../lib/try-or.ts";
 import { bitsOf, formatIp, parseIp } from "../../net/ip.ts";
 
-/** PEM. */
 export interface Pair {
   readonly cert: string;
   readonly key: string;
@@ -52,7 +53,6 @@ async function writeCertificate(contents: Contents): Promise<string> {
   const { issuer, issuerKey, subject, subjectKey, validity, extensions } = contents;
   const [first = 0, ...serial] = randomBytes(16);
   const certificate = new Certificate({
-    // Version 3.
     version: 2,
     // Positive, and of the full length.
     serialNumber: new Integer({ valueHex: Uint8Array.of((first & 0x3f) | 0x40, ...serial) }),
@@ -97,7 +97,7 @@ function alternativeName(name: string): GeneralName {
   return new GeneralName({ type: 7, value: new OctetString({ valueHex }) });
 }
 
-/** The identifier of a key in certificates that it has signed, and in its own. */
+/** The identifier of a key, in its certificate and in those that it signed. */
 function keyId(key: string): Buffer {
   const spki = createPublicKey(key).export({ type: "spki", format: "der" });
   return hash("sha256", spki, "buffer").subarray(0, 20);
@@ -112,12 +112,12 @@ function isKey(text: string): boolean {
   return tryOr(() => createPrivateKey(text).asymmetricKeyDetails?.namedCurve === "prime256v1", false);
 }
 
-/** `first`: the first byte of the bits, of which the last `unused` are none. */
+/** `first`: the first byte of the bits, of which the last `unusedBits` do not count. */
 function keyUsage(first: number, unusedBits: number): Extension {
   return extension("2.5.29.15", new BitString({ valueHex: Uint8Array.of(first), unusedBits }), true);
 }
 
-/** Returns an authority; with the key of an earlier one, what that has signed remains valid. */
+/** Returns an authority; with an earlier one's key, certificates that it signed remain valid. */
 export async function makeAuthority(name: string, validity: Validity, earlierKey = ""): Promise<Pair> {
   const key = isKey(earlierKey) ? earlierKey : makeKey();
   const constraints = new BasicConstraints({ cA: true }).toSchema();
@@ -127,7 +127,7 @@ export async function makeAuthority(name: string, validity: Validity, earlierKey
   return { key, cert: await writeCertificate({ ...names, validity, extensions }) };
 }
 
-/** Returns a certificate for TLS servers of these DNS names and addresses, with a key of its own. */
+/** Returns a certificate with its own key for TLS servers of these DNS names and addresses. */
 export async function issueCertificate(authority: Pair, names: readonly string[], validity: Validity): Promise<Pair> {
   const key = makeKey();
   const issuer = new X509Certificate(authority.cert).subject.replace(/^CN=/, "");
@@ -147,11 +147,11 @@ interface Wanted {
   readonly authority?: Pair;
   readonly names?: readonly string[];
   readonly now: Date;
-  /** It must still be valid for so long: milliseconds. */
+  /** Time for which it must still be valid: milliseconds. */
   readonly leftMs: number;
 }
 
-/** Returns whether the pair was issued by this authority for these names, is valid, and remains so. */
+/** Returns whether this authority issued the pair for these names, and it is and remains valid. */
 export function isUsable({ cert, key }: Pair, wanted: Wanted): boolean {
   try {
     const found = new X509Certificate(cert);

@@ -1,6 +1,7 @@
 /**
- * Keeps the certificates of the servers of metrics and of the address map in Secrets, and renews them before they end.
- * The Secrets are the chart's, at first empty: a right to make Secrets would be one to get the token of any account.
+ * Keeps the certificates of the servers of metrics and of the address map in Secrets, and renews them before they
+ * expire. The Secrets are the chart's, at first empty: with a right to make Secrets the controller could get any
+ * account's token.
  */
 import * as z from "zod";
 import { type ObjectName, objectPath, SECRETS } from "../../kubernetes/paths.ts";
@@ -15,10 +16,10 @@ export const CERTIFICATE_LIFETIME_DAYS = 90;
 /** Time for which the authority's certificate is valid: milliseconds. It is renewed with the same key. */
 const AUTHORITY_LIFETIME_MS = 3_650 * 86_400_000;
 
-/** A certificate is valid since so long before it was made, for clocks that are late: milliseconds. */
+/** Time for which a certificate is valid before it was made, for clocks that are late: milliseconds. */
 const CLOCK_SKEW_MS = 300_000;
 
-/** Longest interval at which the Secrets are read, which others may delete or empty: milliseconds. */
+/** Longest interval between reads of the Secrets, which others may delete or empty: milliseconds. */
 const CHECK_MS = 5_000;
 
 /** Shortest time between two passes: milliseconds. */
@@ -47,7 +48,7 @@ export function startCertificates(settings: CertificateSettings): StartControlle
     });
 }
 
-/** Returns after how many milliseconds to look again. */
+/** Returns the time until the next check: milliseconds. */
 async function renew(deps: ControllerDeps, settings: CertificateSettings): Promise<number> {
   const { namespace, authority, servers, lifetimeMs } = settings;
   const now = deps.clock.now();

@@ -1,7 +1,7 @@
 /**
- * Settles the registry's epoch when every node that had an agent has written what its pods have (registry-epoch), and
- * makes its ConfigMap again when that is missing or emptied. Begins an epoch when the API server has lost something
- * that cannot repeat: the leader adds that every minute. plan-epoch.ts decides.
+ * Settles the registry's epoch when every node that had an agent has written its pods' addresses (registry-epoch), and
+ * restores its ConfigMap when that is missing or emptied. Begins an epoch when the API server has lost one of the
+ * unique values that the leader adds every minute. plan-epoch.ts decides.
  */
 
 import { randomUUID } from "node:crypto";
@@ -31,23 +31,23 @@ import { type EpochPlan, planEpoch, planRecord } from "./plan-epoch.ts";
 /** Shortest time between two passes: milliseconds. */
 const EPOCH_REST_MS = 200;
 
-/** Interval at which an open epoch is looked at without a change: milliseconds. */
+/** Interval at which an open epoch is checked without a change: milliseconds. */
 const EPOCH_CHECK_MS = 5_000;
 
-/** Time for which the ConfigMap may be missing or empty: whoever replaces it deletes it first. Milliseconds. */
+/** Time for which the ConfigMap may be missing or empty, since a replacement deletes it first: milliseconds. */
 const AWAY_MS = 5_000;
 
-/** Interval at which something is added that cannot repeat: milliseconds. */
+/** Interval at which a unique value is added: milliseconds. */
 const BEAT_MS = 60_000;
 
 interface State {
-  /** What the ConfigMap had last, as this process has seen it. */
+  /** The last values of the ConfigMap that this process has seen. */
   beats: readonly string[];
   beatMs: number;
   /** Whether the ConfigMap is missing or empty. */
   isAway: boolean;
   waitingNodes: number;
-  /** Since when each node has not been ready, or something else has been so, as this process has seen it. */
+  /** Start of each node's not being ready, and of other states, as this process has seen it. */
   readonly since: Map<string, number>;
 }
 
@@ -105,7 +105,7 @@ function openRecordOf(deps: Pick<ControllerDeps, "caches">): EpochRecord | undef
   return record?.settled === record?.epoch ? undefined : record;
 }
 
-/** Returns after how many milliseconds to look again; undefined: with the next change. */
+/** Returns the time until the next check: milliseconds; undefined to wait for a change. */
 async function update(deps: ControllerDeps, state: State): Promise<number | undefined> {
   const { api, caches, leading, log, clock } = deps;
   const ageMs = (what: string): number => clock.nowMs() - state.since.getOrInsert(what, clock.nowMs());
@@ -151,7 +151,7 @@ async function update(deps: ControllerDeps, state: State): Promise<number | unde
   return EPOCH_CHECK_MS;
 }
 
-/** Makes the ConfigMap again, as the nodes have marked it: an emptied one is no registry that went back. */
+/** Restores the ConfigMap from the nodes' marks: an emptied one does not mean that the registry went back. */
 async function restore(deps: ControllerDeps, port: KubernetesEpoch): Promise<void> {
   const marks = new Set((await readNodes(deps)).flatMap(({ annotations }) => annotations[EPOCH_ANNOTATION] ?? []));
   const found = await port.make(deps.leading);
@@ -159,13 +159,13 @@ async function restore(deps: ControllerDeps, port: KubernetesEpoch): Promise<voi
   const [mark = ""] = marks;
   const isComplete = marks.size === 1 && !mark.endsWith(WRITTEN);
   const terms = { now: deps.clock.now(), signal: deps.leading };
-  // Some had not written yet, or agents and kinds may be another installation's: all write once more.
+  // Some nodes had not written yet, or agents and kinds may be another installation's: all write once more.
   if (marks.size > 0 && !(isComplete && (await port.settle(found, mark, terms))))
     await port.begin(new Set(), "history");
   deps.log.warn({ epoch: mark }, `The ConfigMap ${EPOCH_MAP} was missing or empty, and is made again`);
 }
 
-/** Adds what cannot repeat, and keeps what vendor-conf says. Returns after how many milliseconds it is due again. */
+/** Adds a unique value, and keeps the content of vendor-conf. Returns the time until the next one: milliseconds. */
 async function beat(deps: ControllerDeps, record: EpochRecord, state: State): Promise<number> {
   const { api, caches, clock, random, leading: signal } = deps;
   const [map] = caches.vendorConf.items.values();

@@ -1,4 +1,4 @@
-/** Which nodes the registry's epoch waits for (registry-epoch). */
+/** Decides which nodes the registry's epoch waits for (registry-epoch). */
 import { listSome } from "../../lib/describe.ts";
 import type { Node } from "../../resources/node.ts";
 import { type EpochRecord, markOf } from "../../resources/registry-epoch.ts";
@@ -7,21 +7,19 @@ import { nodeStatus } from "../gc/read-status.ts";
 interface EpochInputs {
   readonly epoch: string;
   readonly nodes: Iterable<Node>;
-  /** Returns for how long the node has not been ready: milliseconds. */
+  /** Returns the time for which the node has not been ready: milliseconds. */
   readonly notReadyMs: (node: string) => number;
   readonly nodeLostMs: number;
 }
 
 export interface EpochPlan {
-  /** Names of the nodes that the epoch waits for. */
   readonly waiting: readonly string[];
-  /** Names of those that it no longer waits for, by the rule node-lost: their pods may live. */
+  /** Names of nodes that it no longer waits for, by the rule node-lost: their pods may live. */
   readonly missing: readonly string[];
 }
 
 /**
- * Looks for the nodes whose agents have marked some epoch, but not this one. Those that are gone or out of service do
- * not count.
+ * Finds the nodes whose agents have marked an epoch, but not this one. Absent and out-of-service nodes do not count.
  */
 export function planEpoch({ epoch, nodes, notReadyMs, nodeLostMs }: EpochInputs): EpochPlan {
   const waiting: string[] = [];
@@ -34,7 +32,7 @@ export function planEpoch({ epoch, nodes, notReadyMs, nodeLostMs }: EpochInputs)
   return { waiting: waiting.sort(), missing: missing.sort() };
 }
 
-/** Most nodes that are named. */
+/** Most nodes that the record names. */
 const MAX_NAMES = 5;
 
 /**
@@ -44,8 +42,8 @@ const MAX_NAMES = 5;
 const PROBED_MS = 3_600_000;
 
 /**
- * Returns what the epoch's record should say now; undefined if it does. `writtenMs`: for how long it is settled. Each
- * process knows for how long nodes are away since it has started: it names them all, and a settled epoch stays so.
+ * Returns the new record of the epoch; undefined if it is up to date. `writtenMs`: time since it was settled. Each
+ * process measures nodes' absence from its own start: it names them all, and a settled epoch stays settled.
  */
 export function planRecord(
   record: EpochRecord,

@@ -20,10 +20,7 @@ import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
 /** Pools whose finalizers are set, or removed, at once. */
 const POOLS_AT_ONCE = 8;
 
-/**
- * Shortest time between two passes, for a pool in deletion whose addresses become free one after the other:
- * milliseconds.
- */
+/** Shortest time between two passes, for a deleted pool whose addresses become free one by one: milliseconds. */
 const REST_MS = 200;
 
 export const startFinalizers: StartController = (deps) => new FinalizerController(deps).loop;
@@ -31,7 +28,7 @@ export const startFinalizers: StartController = (deps) => new FinalizerControlle
 class FinalizerController {
   readonly #deps: ControllerDeps;
   readonly loop: PeriodicWorker;
-  /** By UID of a pool: when its deletion was first seen. */
+  /** Time of the first sight of a pool's deletion, by UID. */
   readonly #leavingMs = new Map<string, number>();
   /** Names of pools in deletion. */
   readonly #leaving = new Set<string>();
@@ -83,7 +80,7 @@ class FinalizerController {
     await inParallel(mark, POOLS_AT_ONCE, (pool) =>
       refusals.attempt(() => this.#write(pool, [...pool.finalizers, IN_USE_FINALIZER])),
     );
-    // One question without an answer does not hold up the others.
+    // One question without an answer does not delay the others.
     await inParallel(ask, POOLS_AT_ONCE, async (pool) => {
       if (await this.#isFree(pool)) await refusals.attempt(() => this.#end(pool));
     });
@@ -111,7 +108,7 @@ class FinalizerController {
     return true;
   }
 
-  /** The cache may be behind other writes of this process: of the pool's status. */
+  /** The cache may lag behind this process's own writes of the pool's status. */
   async #end(pool: ControlledPool): Promise<void> {
     const write = (last: ControlledPool): Promise<boolean> =>
       this.#write(
@@ -125,7 +122,7 @@ class FinalizerController {
     this.#deps.log.info({ pool: pool.name }, "The last address of a deleted pool is free; its finalizer is removed");
   }
 
-  /** Returns the pool in deletion as the API server has it; undefined if it is gone, or has no finalizer any more. */
+  /** Returns the deleted pool from the API server; undefined if it is gone, or has no finalizer any more. */
   async #read({ name, uid }: ControlledPool): Promise<ControlledPool | undefined> {
     const { api, leading: signal } = this.#deps;
     const object = await callIfThere(api, { method: "GET", path: objectPath(IP_POOLS, { name }), signal });

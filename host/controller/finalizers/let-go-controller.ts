@@ -1,6 +1,6 @@
 /**
- * Takes the finalizers from all pools and Subnets, so that everything can be deleted in any order by tools that do not
- * call Helm's hooks (`--no-finalizers`). Generated pools are another's to keep: they stay as they are.
+ * Takes the finalizers from all pools and Subnets, so that tools that do not call Helm's hooks can delete everything in
+ * any order (`--no-finalizers`). Generated pools do not change meanwhile.
  */
 import { objectPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";

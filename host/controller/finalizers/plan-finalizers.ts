@@ -1,10 +1,10 @@
 /**
- * Which pools get the finalizer, and which may lose it (pool-changes): every pool has it, and a deleted pool keeps it
- * as long as an allocation names it.
+ * Decides which pools get the finalizer, and which may lose it (pool-changes): every pool has it, and a deleted pool
+ * keeps it as long as an allocation names it.
  */
 import type { ControlledPool } from "../objects.ts";
 
-/** Shortest time for which a deleted pool keeps its finalizer, so that agents hear of the deletion: milliseconds. */
+/** Shortest time for which a deleted pool keeps its finalizer, so that agents see the deletion: milliseconds. */
 export const POOL_LEAVING_MS = 2_000;
 
 /** Interval at which a pool in deletion is checked without an event: milliseconds. */
@@ -17,14 +17,14 @@ interface FinalizerView {
   readonly pools: Iterable<ControlledPool>;
   /** Whether an allocation of the pool is cached. */
   readonly isHeld: (pool: string) => boolean;
-  /** Returns the time since the deletion of the pool became known: milliseconds. */
+  /** Returns the time since the deletion of the pool was seen: milliseconds. */
   readonly leavingMs: (pool: ControlledPool) => number;
 }
 
 /**
- * Returns the pools to `mark`, which lack the finalizer and are not in deletion, for the API server accepts no new one
- * later; those in deletion without a cached allocation, for which a consistent list decides (`ask`); and when to plan
- * again if nothing changes: milliseconds.
+ * Returns the pools to `mark`, which lack the finalizer and are not deleted (the API server accepts no new one later);
+ * deleted ones without a cached allocation, for which a consistent list decides (`ask`); and when to plan again if
+ * nothing changes: milliseconds.
  */
 export function planFinalizers({ pools, isHeld, leavingMs }: FinalizerView) {
   const mark: ControlledPool[] = [];

@@ -1,7 +1,4 @@
-/**
- * One check of one allocation: decides from caches and lists and, before anything is written, again from the API
- * server (leak).
- */
+/** One check of one allocation: decides from caches and lists and, before a write, again from the API server (leak). */
 
 import { isOutdated, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { NODES, SERVICES } from "../../kubernetes/paths.ts";
@@ -61,7 +58,6 @@ interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" |
   readonly signal: AbortSignal;
 }
 
-/** Reads nodes and pods for a check. */
 export interface StatusReader {
   /** `machine`: as for {@link nodeStatus}. */
   node(name: string, machine?: string): Promise<NodeStatus>;
@@ -82,7 +78,7 @@ export interface Collected {
 export interface CheckHistory {
   /** Nodes that were chosen to probe. */
   readonly asked: Map<string, Set<string>>;
-  /** The version of which agents were told. */
+  /** The version that agents were told of. */
   readonly told: Map<string, string>;
 }
 
@@ -115,7 +111,7 @@ export class AllocationChecker {
     return undefined;
   }
 
-  /** Returns what was written; undefined if nothing was. Rejects if the API server does not answer, or refuses. */
+  /** Returns the written action; undefined if there was none. Rejects if the API server does not answer, or refuses. */
   async check(object: IpAllocation, sources: StatusReader): Promise<Collected | undefined> {
     const { observations } = this.#deps;
     if (object.deleting) {
@@ -135,7 +131,7 @@ export class AllocationChecker {
     return isEffect(live) ? this.#act(now, live.action, live.why) : undefined;
   }
 
-  /** Decides by how long exactly this state has been observed, and notes states that have to last longer. */
+  /** Decides by how long exactly this state has been observed, and notes states that must last longer. */
   #decide(object: IpAllocation, seen: ObservedState): CollectionDecision {
     const { observations, clock } = this.#deps;
     const { name, spec } = object;
@@ -168,7 +164,7 @@ export class AllocationChecker {
     return (await sources.node(object.spec.node)) === "ready" ? "ready" : "away";
   }
 
-  /** Read only where the table depends on it. */
+  /** Read only where the decision depends on it. */
   async #ownerStatus(
     object: IpAllocation,
     { state, node, pod }: Pick<ObservedState, "state" | "node" | "pod">,
@@ -196,7 +192,7 @@ export class AllocationChecker {
     return (await this.#isUnused(object)) ? "unused" : found;
   }
 
-  /** Undefined if there is none that says that it has an address. */
+  /** Undefined if no such object claims an address. */
   async #readMachine({ kind, namespace, name }: Workload): Promise<Claimant | undefined> {
     const isNode = kind === "Node";
     const object = await readObject(this.#deps, isNode ? NODES : SERVICES, isNode ? { name } : { namespace, name });
@@ -210,7 +206,7 @@ export class AllocationChecker {
     return isUnused(this.#deps, object, known);
   }
 
-  /** Reads the API server; the cache only says which objects to read. */
+  /** Reads the API server; the cache only tells which objects to read. */
   async #hasReplacement(object: IpAllocation): Promise<boolean> {
     for (const name of this.#replacements.find(object)) {
       const other = await this.#read(name);
@@ -232,7 +228,7 @@ export class AllocationChecker {
     const isDone = action === "tell" ? await this.#tell(object) : await collect(this.#deps.api, object, action, terms);
     observations.forget(name);
     if (!isDone) return undefined;
-    // The next check observes the state that the write has produced.
+    // The next check observes the state after the write.
     if (action !== "free")
       observations.note(name, { key: "", node: lostNode(object), pauseMs: 0, nowMs: clock.nowMs() });
     else this.#history.asked.delete(name);
@@ -254,13 +250,13 @@ export class AllocationChecker {
     return told.includes(true);
   }
 
-  /** Whether the agent of the node, on another machine than the lost one, probes the address by itself. */
+  /** Whether the agent of the node, on another machine than the lost one, probes the address itself. */
   #isReplaced(object: IpAllocation): boolean {
     const lost = placeOf(object);
     return object.spec.node === lost.node && this.#probers.isReplaced(lost);
   }
 
-  /** When every possible prober has been chosen once, starts over. */
+  /** Starts over once every possible prober has been chosen. */
   #chooseProber(object: IpAllocation): string | undefined {
     const { name, spec } = object;
     const former = this.#history.asked.get(name) ?? new Set();
@@ -273,7 +269,7 @@ export class AllocationChecker {
     return chosen;
   }
 
-  /** The machine that has the lost one's name leaves what is retained until it is chosen. */
+  /** The machine with the lost one's name probes retained addresses only after it is chosen. */
   #chooseReplacement(object: IpAllocation): string | undefined {
     return object.spec.workload !== undefined && this.#isReplaced(object) ? object.spec.node : undefined;
   }
@@ -294,7 +290,7 @@ export class AllocationChecker {
   }
 }
 
-/** The events of actions; what an address is not released by has none. */
+/** The audit events of actions; actions that release no address have none. */
 const AUDITED: Partial<Readonly<Record<Action, AuditName>>> = {
   quarantine: "QUARANTINE",
   free: "RELEASE",
@@ -343,12 +339,11 @@ export function lostNode(object: CachedAllocation): string {
   return placeOf(object).node;
 }
 
-/** Returns the same with its machine. */
+/** As {@link lostNode}, with its machine. */
 export function placeOf(object: CachedAllocation): Pick<Holder, "node" | "machine"> {
   return lastHolder(object) ?? { node: object.spec.node };
 }
 
-/** Reads every node and pod anew. */
 function liveReader(deps: ReadDeps): StatusReader {
   return { node: (name, machine) => readNode(deps, name, machine), pod: (holder, node) => readPod(deps, holder, node) };
 }
@@ -358,8 +353,7 @@ interface CollectTerms extends ChangeTerms {
 }
 
 /**
- * Returns false if the object has changed, or nothing had to be written. Rejects if the API server does not answer,
- * or refuses.
+ * Returns false if the object has changed, or needed no write. Rejects if the API server does not answer, or refuses.
  */
 async function collect(
   api: KubeApi,

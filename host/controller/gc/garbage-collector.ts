@@ -42,8 +42,8 @@ import { SharedMachines } from "./shared-machines.ts";
 import { UnseenHolders } from "./unseen-holders.ts";
 
 /**
- * Interval at which the collection checks whether something is due: milliseconds. A change of `garbageCollection`
- * takes effect with the next check.
+ * Interval at which the collection checks for due work: milliseconds. A change of `garbageCollection` takes effect with
+ * the next check.
  */
 const COLLECTION_TICK_MS = 1_000;
 
@@ -83,7 +83,7 @@ export class GarbageCollector implements Controller {
     this.#recreated = new RecreatedOwners({ ...deps, signal: this.#signal });
     this.#shared = new SharedMachines(deps.events);
     this.#shares = new NamespaceShares(deps.caches.allocations.items.values());
-    // A process that has just become the leader starts with a sweep.
+    // A new leader starts with a sweep.
     this.#sweepDueMs = deps.clock.nowMs();
     this.#unsubscribe = [
       deps.caches.nodes.subscribe((change) => {
@@ -209,12 +209,12 @@ export class GarbageCollector implements Controller {
     return collected;
   }
 
-  /** A Node or a Service may say no longer that it has an address. */
+  /** A Node or a Service may have given up an address. */
   #hastenClaimed(change: Change<Node | Claimant>): void {
     if (change.before !== undefined && haveOtherAddresses(change)) this.#hastenOwned(change.before.uid);
   }
 
-  /** Makes the checks of the owner's retained addresses due now. The cache only says which ones they are. */
+  /** Makes the checks of the owner's retained addresses due now. The cache only tells which ones they are. */
   #hastenOwned(uid: string): void {
     const { caches, clock } = this.#deps;
     for (const object of caches.allocations.items.values()) {
@@ -251,7 +251,7 @@ export class GarbageCollector implements Controller {
         const found = pods
           .map((pod) => podStatus(holder, pod, node))
           .find((each) => each === "alive" || each === "finished");
-        // A pod that is not in the list may have been replaced, or cannot be decoded.
+        // A pod missing from the list may have been replaced, or cannot be decoded.
         return found ?? readPod(this.#reading, holder, node);
       },
     };
@@ -275,7 +275,6 @@ export class GarbageCollector implements Controller {
     return new AllocationChecker(deps, new Probers(caches), this.#history);
   }
 
-  /** Reads the API server. */
   async *#pages(fieldSelector?: string): AsyncGenerator<readonly IpAllocation[]> {
     const { api } = this.#deps;
     const signal = this.#signal;
@@ -295,8 +294,8 @@ export class GarbageCollector implements Controller {
   }
 
   /**
-   * Checks a few at a time. An allocation that the API server refuses to change does not stop the others; a server
-   * that does not answer does.
+   * Checks a few at a time. An allocation that the API server refuses to change does not stop the others; a server that
+   * does not answer does.
    */
   async #checkAll<T>(
     items: readonly T[],

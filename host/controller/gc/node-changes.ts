@@ -1,7 +1,7 @@
 /**
- * Which nodes are checked before the next sweep: those that have just disappeared or were tainted as out of service,
- * or whose names other machines have, several times, as their pods disappear after them. And which ready nodes a sweep
- * compares with their pods.
+ * Chooses the nodes to check before the next sweep: those that have just disappeared or were tainted as out of service,
+ * or whose names other machines have. They are checked several times, as their pods disappear after them. Also chooses
+ * the ready nodes that a sweep compares with their pods.
  */
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { areTwoMachines } from "../../resources/machine.ts";
@@ -11,20 +11,20 @@ import type { NodeStatus } from "./plan-collection.ts";
 import { nodeStatus } from "./read-status.ts";
 
 /**
- * Ready nodes whose allocations one sweep compares with their pods. The next sweep continues with the next nodes.
- * Their agents do the same much more often.
+ * Ready nodes whose allocations one sweep compares with their pods; the next sweep continues with the next nodes. Their
+ * agents do the same much more often.
  */
 const READY_NODES_PER_SWEEP = 50;
 
 /**
- * First pause between checks of a lost node's addresses: milliseconds. Each pause is twice as long as the one before.
+ * First pause between checks of a lost node's addresses: milliseconds. Each pause is twice as long as the previous one.
  */
 const NODE_CHECK_FIRST_MS = 1_000;
 
 /** Longest of these pauses, after which only sweeps check the node: milliseconds. */
 const NODE_CHECK_MAX_MS = 64_000;
 
-/** Most nodes whose machines are remembered. Of others, sweeps find that another machine has the name. */
+/** Most nodes whose machines are remembered. For others, sweeps detect that another machine has the name. */
 const MAX_KNOWN_MACHINES = 16_384;
 
 interface Waiting {
@@ -35,7 +35,7 @@ interface Waiting {
 export class NodeChanges {
   readonly #nowMs: () => number;
   readonly #last = new Map<string, NodeStatus>();
-  /** By node, also of those that have disappeared. The one seen longest ago is forgotten first. */
+  /** By node, also of those that have disappeared. The one seen longest ago is dropped first. */
   readonly #machines = new BoundedMap<string, string>(MAX_KNOWN_MACHINES);
   readonly #waiting = new Map<string, Waiting>();
   /** The last ready node that a sweep has compared. */
@@ -82,7 +82,7 @@ export class NodeChanges {
     else this.#waiting.set(name, { pauseMs: pauseMs * 2, dueMs: nowMs + pauseMs });
   }
 
-  /** Returns the next few ready nodes in the order of their names, starting over at the end. */
+  /** Returns the next few ready nodes by name, starting over at the end. */
   chooseReady(nodes: ReadonlyMap<string, Node>): ReadonlySet<string> {
     const ready = [...nodes].flatMap(([name, node]) => (nodeStatus(node) === "ready" ? [name] : [])).sort();
     const later = ready.filter((name) => name > this.#after);

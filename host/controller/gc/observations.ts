@@ -1,6 +1,6 @@
 /**
- * Since when each allocation has been observed in its current state: the first of the two observations that the rule
- * leak demands. In memory only: a new leader observes anew.
+ * The time since which each allocation has been observed in its current state: the first of the two observations that
+ * the rule leak demands. In memory only: a new leader observes anew.
  */
 
 interface Observation {
@@ -42,7 +42,6 @@ export class Observations {
     if (before !== undefined) this.#seen.set(name, { ...before, dueMs });
   }
 
-  /** Makes the next check due now; the observation stands. */
   hasten(name: string, { node, nowMs }: { node: string; nowMs: number }): void {
     const before = this.#seen.get(name) ?? { key: "", node, sinceMs: nowMs };
     this.#seen.set(name, { ...before, dueMs: nowMs });
@@ -52,7 +51,7 @@ export class Observations {
     this.#seen.delete(name);
   }
 
-  /** Drops the observations of a node that has come back: they were made while it was away. */
+  /** Drops the observations of a node that is back: they were made while it was away. */
   forgetNode(node: string): void {
     for (const [name, seen] of this.#seen) if (seen.node === node) this.#seen.delete(name);
   }

@@ -11,8 +11,8 @@ import type { CachedHolder } from "../cached-allocation.ts";
 export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
 
 /**
- * The node of the pod that has, or had, the address; of two nodes the livelier one. `outOfService`: it carries the
- * taint, so it is switched off.
+ * The node of the pod that has, or had, the address; of two nodes the livelier one. `outOfService`: its taint confirms
+ * that it is off.
  */
 export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 
@@ -23,20 +23,19 @@ export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
 /**
- * The status of the pods that have the address. `outliving`: of two one is alive, and the other one, on a ready node,
- * has ended.
+ * The status of the pods with the address. `outliving`: one of two is alive, and the other, on a ready node, has ended.
  */
 export type PodsStatus = PodStatus | "outliving";
 
 /**
- * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on
- * another node; only with `NodeLost` and `Kept`. With `Kept` alone, of an owner that is alive: `unseen`: its last
- * holder is no pod that has ever been there; `unused`: the member's pod has no such NIC, or no address of the family;
- * `excess`: its namespace retains more than what it runs explains.
+ * The address owner. `moved`: it is alive, and its member has another address for the NIC, instead of one in `NodeLost`
+ * on another node; only with `NodeLost` and `Kept`. With `Kept` alone, of an owner that is alive: `unseen`: its last
+ * holder is no pod that ever existed; `unused`: the member's pod has no such NIC, or no address of the family;
+ * `excess`: its namespace retains more than its pods explain.
  */
 export type OwnerStatus = "none" | "alive" | "moved" | "unseen" | "unused" | "excess" | "gone" | "unknown";
 
-/** The node that was chosen to probe an address of `NodeLost`; `none`: not yet chosen. */
+/** The node chosen to probe an address in `NodeLost`; `none`: not yet chosen. */
 export type ProberStatus = "none" | "ready" | "away";
 
 /** The state of an allocation at one check. */
@@ -46,14 +45,14 @@ export interface ObservedState {
   readonly pod: PodsStatus;
   readonly owner: OwnerStatus;
   readonly prober: ProberStatus;
-  /** Whether this controller has told the agents of the holders' nodes of exactly this version. */
+  /** Whether this controller told the agents of the holders' nodes of this version. */
   readonly isTold: boolean;
 }
 
 interface CollectionCase extends ObservedState {
   /**
-   * Time since exactly this was first observed, on the observer's monotonic clock: milliseconds; undefined at the
-   * first observation.
+   * Time since this state was first observed, on the observer's monotonic clock: milliseconds; undefined at the first
+   * observation.
    */
   readonly ageMs: number | undefined;
 }
@@ -68,7 +67,7 @@ export interface CollectionTimes {
 }
 
 export type Action =
-  /** Everything is in order; the observation is dropped. */
+  /** The allocation is in order; the observation is dropped. */
   | "keep"
   /** The state is unclear; the observation is kept. */
   | "wait"
@@ -110,7 +109,7 @@ export type CollectionDecision =
 /** Number of its own sweeps that the agent of a ready node may miss before it counts as dead. */
 const MISSED_SWEEPS = 2;
 
-/** After how many times `nodeLost` the next node is chosen to probe. */
+/** Multiple of `nodeLost` after which the next node is chosen to probe. */
 const TURN_TIMES = 3;
 
 export const PAUSES: Readonly<
@@ -307,7 +306,6 @@ function findRow(found: ObservedState): CollectionRow {
   return row ?? UNKNOWN;
 }
 
-/** An allocation that matches no row is left alone. */
 export function decideCollection(found: CollectionCase, times: CollectionTimes): CollectionDecision {
   const { action, why, after } = findRow(found);
   if (after === undefined) return { kind: "act", action, why };
@@ -317,7 +315,7 @@ export function decideCollection(found: CollectionCase, times: CollectionTimes):
   return isDue ? { kind: "act", action, why } : { kind: "observe", action, why, pauseMs };
 }
 
-/** Returns the identity of an observation: if it changes, the time starts anew. */
+/** Returns the identity of an observation: a change restarts its time. */
 export function situationOf(seen: ObservedState): string {
   return `${seen.state} ${findRow(seen).why}`;
 }
@@ -329,7 +327,6 @@ export interface ChangeTerms {
   readonly since: string;
 }
 
-/** A whole allocation, or a cached one. */
 interface HeldBy<H> {
   readonly spec: {
     readonly node: string;
@@ -338,7 +335,7 @@ interface HeldBy<H> {
   };
 }
 
-/** Returns the holder on the object's node; in a quarantine for a lost node, the holder that had the address. */
+/** Returns the holder on the object's node; in a quarantine for a lost node, the former holder. */
 export function lastHolder<H extends CachedHolder>({ spec }: HeldBy<H>): H | undefined {
   const { holders, node, quarantine } = spec;
   return quarantine?.holder ?? holders.find((holder) => holder.node === node) ?? holders[0];
@@ -358,13 +355,13 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
       return undefined;
     case "quarantine": {
       const lost = { reason: "NodeLost" as const, mac: "", parent: "", ...(holder === undefined ? {} : { holder }) };
-      // The owner stays recorded, so that the next pod of the member can take the address over.
+      // The owner stays recorded, so that the member's next pod can take the address over.
       return { ...base, state: "Quarantined", ...(workload === undefined ? {} : { workload }), quarantine: lost };
     }
     case "ask":
       if (prober === undefined || quarantine === undefined) return undefined;
-      // Another machine that has the node's name probes what no owner retains; this one has none that is there.
-      // The parent link was the other node's.
+      // Another machine with the node's name probes addresses that no owner retains; this one has none that exists. The
+      // parent link was the other node's.
       return {
         ...base,
         node: prober,

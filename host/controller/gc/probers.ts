@@ -1,7 +1,7 @@
 /**
- * Which node probes an address whose own node is gone (conflict): one that attaches pods from the same pool, since
- * its link reaches the segment. The lost node itself comes first once it is back: it need not probe, because it can
- * confirm that the pod has stopped (node-lost). Another machine with its name cannot, and probes by itself.
+ * Chooses the node that probes an address whose own node is gone (conflict): one that attaches pods from the same pool,
+ * since its link reaches the segment. The lost node comes first once it is back: it need not probe, because it can
+ * confirm that the pod has stopped (node-lost). Another machine with its name cannot, and probes itself.
  */
 import { compareText } from "../../lib/order.ts";
 import { formatPrefix } from "../../net/prefix.ts";
@@ -11,7 +11,7 @@ import { nodeStatus } from "./read-status.ts";
 
 interface ProberQuestion {
   readonly pool: string;
-  /** The node that has the object now, and nodes that were asked before and did not find the address silent. */
+  /** The object's present node, and nodes that were asked before and did not find the address silent. */
   readonly except: ReadonlySet<string>;
   /** The node of the pod that had the address, and its machine. */
   readonly lost: Pick<Holder, "node" | "machine">;
@@ -21,7 +21,7 @@ export class Probers {
   readonly #caches: Pick<Caches, "allocations" | "nodes" | "pools">;
   /** The nodes with bound addresses, by pool. */
   #attached: Map<string, Set<string>> | undefined;
-  /** By node, how many addresses it has been asked to probe. */
+  /** Number of addresses that each node was asked to probe. */
   readonly #asked = new Map<string, number>();
 
   constructor(caches: Pick<Caches, "allocations" | "nodes" | "pools">) {

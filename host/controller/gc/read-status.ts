@@ -1,6 +1,6 @@
 /**
- * The status of nodes and pods for the collection: from the caches, which are hints, and from the API server right
- * before a write (leak).
+ * The status of nodes and pods for the collection: from the caches, which are hints, and before a write from the API
+ * server (leak).
  */
 
 import { isFinished, isOwner, isStaticOwner, type PodFacts, podFacts } from "../../ipam/leak.ts";
@@ -15,7 +15,7 @@ import { decodePod } from "../../resources/pod.ts";
 import { ifDecodable } from "../if-decodable.ts";
 import type { NodeStatus, PodStatus, PodsStatus } from "./plan-collection.ts";
 
-/** Pods on one page when those of a node are listed: some 10 KB each. */
+/** Pods on one page of a node's list: some 10 KB each. */
 const COLLECTION_POD_PAGE = 100;
 
 export interface ReadDeps {
@@ -23,7 +23,7 @@ export interface ReadDeps {
   readonly signal: AbortSignal;
 }
 
-/** `machine`: the one that is meant. Another one with its node's name says nothing about it: it is absent. */
+/** `machine`: the node's former machine. If another one has the name now, the node counts as absent. */
 export function nodeStatus(
   node: (Pick<Node, "taints" | "ready"> & Partial<Pick<Node, "machine">>) | undefined,
   machine?: string,
@@ -36,12 +36,12 @@ export function nodeStatus(
 const NODE_ORDER: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
 const POD_ORDER: readonly PodStatus[] = ["alive", "unknown", "finished", "replaced", "absent"];
 
-/** Returns the livelier status of the nodes of a migrating machine. */
+/** Returns the livelier status of a migrating machine's nodes. */
 export function strongestNodeStatus(nodes: readonly NodeStatus[]): NodeStatus {
   return NODE_ORDER.find((each) => nodes.includes(each)) ?? "absent";
 }
 
-/** Returns the status with the stronger claim to the address. `nodes`: those of the pods, in their order. */
+/** Returns the status with the stronger claim to the address. `nodes`: of the pods, in their order. */
 export function strongestPodStatus(pods: readonly PodStatus[], nodes: readonly NodeStatus[]): PodsStatus {
   const strongest = POD_ORDER.find((each) => pods.includes(each)) ?? "absent";
   const hasEnded = pods.some((pod, index) => pod !== "alive" && pod !== "unknown" && nodes[index] === "ready");
@@ -82,13 +82,13 @@ export async function readPod(deps: ReadDeps, holder: Holder, node: NodeStatus):
   return object !== undefined && found === undefined ? "unknown" : podStatus(holder, found, node);
 }
 
-/** Lists all pods of the node: enough to know that one is alive, never that one is not. */
+/** Lists all pods of the node: proves that a pod is alive, never that it is not. */
 export async function listPods({ api, signal }: ReadDeps, node: string): Promise<readonly PodFacts[]> {
   const found: PodFacts[] = [];
   const query = { fieldSelector: `spec.nodeName=${node}`, limit: COLLECTION_POD_PAGE };
   const call = { path: collectionPath(PODS), query, patienceMs: COLLECTION_PATIENCE_MS, signal };
   for await (const { items } of listPages(api, call)) {
-    // One that cannot be decoded is read by itself.
+    // A pod that cannot be decoded is read by itself.
     for (const item of items) found.push(...(ifDecodable(() => [factsOf(item)]) ?? []));
   }
   return found;
@@ -98,5 +98,5 @@ function factsOf(object: KubeObject): PodFacts {
   return podFacts(decodePod(object, describeObject(object)));
 }
 
-/** Time for which one read of the collection is tried: milliseconds. The next check reads again. */
+/** Time limit of one read of the collection: milliseconds. The next check reads again. */
 export const COLLECTION_PATIENCE_MS = 3_000;

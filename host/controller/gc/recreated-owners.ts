@@ -1,7 +1,7 @@
 /**
- * Addresses whose workload was created again, with another UID, around the pods that have them (`--cascade=orphan`, a
- * restored backup). While such a pod lives, it says who its owner is; the agent of its node follows a StatefulSet by
- * itself, unless it is away.
+ * Addresses whose workload was recreated, with another UID, around their pods (`--cascade=orphan`, a restored backup).
+ * While such a pod lives, it names its owner; its node's agent follows a StatefulSet by itself, unless the agent is
+ * away.
  */
 
 import { decodePodAnnotations } from "../../config/annotations.ts";
@@ -19,7 +19,7 @@ import { firstNicOf, settingsOf } from "../caches.ts";
 import type { ControllerDeps } from "../types.ts";
 import { COLLECTION_PATIENCE_MS, readObject } from "./read-status.ts";
 
-/** Times after an owner has gone at which its addresses are checked: a new one adopts the pods by and by. */
+/** Times after an owner's deletion at which its addresses are checked: a new owner adopts the pods by and by. */
 const FOLLOW_AFTER_MS = [2_000, 10_000, 60_000];
 
 interface RecreatedDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {
@@ -34,14 +34,14 @@ export class RecreatedOwners {
     this.#deps = deps;
   }
 
-  /** An owner has gone, or changed. */
+  /** An owner was deleted or has changed. */
   ownerChanged(): void {
     const nowMs = this.#deps.clock.nowMs();
     const next = FOLLOW_AFTER_MS.map((milliseconds) => nowMs + milliseconds);
     this.#dueMs = [...this.#dueMs.slice(0, FOLLOW_AFTER_MS.length), ...next];
   }
 
-  /** Returns the names of the allocations to check now; the cache only says which ones they may be. */
+  /** Returns the names of the allocations to check now; the cache only tells candidates. */
   due(): readonly string[] {
     const nowMs = this.#deps.clock.nowMs();
     const left = this.#dueMs.filter((dueMs) => dueMs > nowMs);
@@ -50,7 +50,7 @@ export class RecreatedOwners {
     return this.find();
   }
 
-  /** Returns the names of the allocations in use whose workload has another UID by now, according to the caches. */
+  /** Returns the cached allocations in use whose workload has another UID now. */
   find(): readonly string[] {
     const { caches, owners } = this.#deps;
     const found: string[] = [];
@@ -62,7 +62,7 @@ export class RecreatedOwners {
     return found;
   }
 
-  /** Reads everything from the API server, and writes the workload that all pods of the address show. */
+  /** Reads everything from the API server, and writes the workload that all pods of the address name. */
   async follow(name: string): Promise<void> {
     const { owners, signal, log } = this.#deps;
     const object = await readAllocation(this.#deps.api, name, this.#terms);
@@ -89,7 +89,7 @@ export class RecreatedOwners {
     );
   }
 
-  /** Returns the UID of the workload's name and kind that the holder's pod shows; undefined if it shows none. */
+  /** Returns the UID of the workload, by name and kind, that the holder's pod names; undefined if there is none. */
   async #readUid(workload: Workload, { namespace, pod: name, podUid, ifName }: Holder): Promise<string | undefined> {
     const object = await readObject(this.#deps, PODS, { namespace, name });
     const pod = object && decodePod(object, `Pod "${namespace}/${name}"`);

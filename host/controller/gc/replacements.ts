@@ -1,5 +1,5 @@
 /**
- * Whether the member that had an address has another one instead: its pod runs on another node, with addresses of
+ * Finds whether the member that had an address has another one instead: its pod runs on another node, with addresses of
  * other pools.
  */
 
@@ -52,8 +52,8 @@ export class Replacements {
 }
 
 /**
- * Returns whether the other allocation is bound to a pod of the same member on another node, or another machine, for
- * the same NIC and family.
+ * Returns whether the other allocation is bound to a pod of the same member on another node or machine, for the same
+ * NIC and family.
  */
 export function isReplacement(object: CachedAllocation, { name, deleting, spec }: CachedAllocation): boolean {
   const holder = lastHolder(object);

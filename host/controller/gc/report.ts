@@ -14,7 +14,6 @@ import type { Action } from "./plan-collection.ts";
 /** Most addresses that one event of the collection names. */
 const MAX_NAMED_ADDRESSES = 8;
 
-/** The event of each action. */
 const EVENTS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> & { readonly verb: string }>>> = {
   quarantine: { reason: "NodeLost", type: "Warning", verb: "in quarantine" },
   free: { reason: "AddressesFreed", type: "Normal", verb: "free" },
@@ -43,7 +42,7 @@ export function sendEvents(
     const regarding = { kind: "IPPool", apiVersion: API_VERSION, namespace: "", name: pool };
     events.emit({ ...event, regarding: { ...regarding, uid: known?.uid ?? "" } });
     if (first.action !== "quarantine") continue;
-    // The kubelet's events have the node's name in place of a UID as well: the object may be gone.
+    // Like the kubelet's events, it has the node's name in place of a UID: the object may be gone.
     events.emit({
       ...event,
       regarding: { kind: "Node", apiVersion: "v1", namespace: "", name: first.node, uid: first.node },
@@ -65,7 +64,7 @@ export class SweepProblems {
   readonly #renamed = new Map<string, number>();
   readonly #nodes: ReadonlyMap<string, Node>;
 
-  /** `nodes`: all that there are. */
+  /** `nodes`: all existing nodes. */
   constructor(nodes: ReadonlyMap<string, Node> = new Map()) {
     this.#nodes = nodes;
   }

@@ -1,6 +1,6 @@
 /**
- * Nodes that report one machine: clones, or a Node object that outlived its machine's new name. Which of them an
- * address is on cannot be told, so nothing of theirs is free without a probe (docs/decisions/0053).
+ * Nodes that report one machine: clones, or a Node object that outlived its machine's former name. Their addresses
+ * cannot be told apart, so none of them is free without a probe (docs/decisions/0053).
  */
 import type { Events } from "../../kubernetes/events.ts";
 import { listSome } from "../../lib/describe.ts";
@@ -19,7 +19,7 @@ export class SharedMachines {
     this.#events = events;
   }
 
-  /** An event tells each node of those that were not found before. */
+  /** Sends each newly found node an event. */
   update(nodes: Iterable<Pick<Node, "name" | "machine">>): void {
     const before = this.#shared;
     this.#shared = findShared(nodes);

@@ -1,7 +1,7 @@
 /**
- * Last holders of retained addresses that are no pods: an agent's token alone has made them up. A pod that this
- * process has not watched may have been there before it watched, so a holder counts as made up only if no record named
- * it then, and pods have been watched without a gap since, up to the record's last write (docs/develop/security.md).
+ * Last holders of retained addresses that never were pods: an agent's token alone has made them up. A pod may have
+ * existed before this process watched pods, so a holder counts as made up only if no record named it then, and pods
+ * have been watched without a gap since, up to the record's last write (docs/develop/security.md).
  */
 import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import { hasNamedPods } from "../../resources/member.ts";
@@ -13,7 +13,7 @@ const isWatched = (kind: string): boolean =>
 
 export class UnseenHolders {
   readonly #pods: WatchedPods;
-  /** Pods that records named at the first sweep of the period: they may have been there before it. */
+  /** Pods that records named at the first sweep of the period: they may have existed before it. */
   #known: ReadonlySet<string> = new Set();
   #period: number | undefined;
 
@@ -21,7 +21,7 @@ export class UnseenHolders {
     this.#pods = pods;
   }
 
-  /** Returns the function that takes the records of a sweep, which begins after this, and the one that ends it. */
+  /** Starts a sweep. Returns the function that takes its records, and the one that ends it. */
   beginSweep(): { readonly add: (object: IpAllocation) => void; readonly end: () => void } {
     const { period } = this.#pods;
     const known = new Set<string>();
@@ -38,7 +38,7 @@ export class UnseenHolders {
     };
   }
 
-  /** Returns whether the address is retained for a member of which no pod has had it. */
+  /** Returns whether the address is retained for a member whose pods never had it. */
   isUnseen({ spec: { state, lastHolder, workload }, resourceVersion }: IpAllocation): boolean {
     const { period } = this.#pods;
     if (state !== "Kept" || lastHolder === undefined || !isWatched(workload?.kind ?? "")) return false;

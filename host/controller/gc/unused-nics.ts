@@ -1,6 +1,7 @@
 /**
- * Whether an address is retained that its member's pod does not ask for: the pod lives and has other addresses, none
- * of this NIC and family. Its annotations do not announce the NIC, or do not give it the family, or that is disabled.
+ * Finds addresses that are retained although the member's pod does not ask for them: the pod lives and has other
+ * addresses, none of this NIC and family. Its annotations do not announce the NIC, or do not give it the family, or the
+ * family is disabled.
  */
 import { decodePodAnnotations, type FamilyNames, type PodAnnotations } from "../../config/annotations.ts";
 import { announcedNics, nicNameAt } from "../../ipam/announced-nics.ts";
@@ -21,7 +22,7 @@ interface NicDeps {
   readonly signal: AbortSignal;
 }
 
-/** `others`: allocations that are bound to the member's pods, as read from the API server. Reads its pods there. */
+/** `others`: allocations bound to the member's pods, from the API server. Reads its pods there. */
 export async function isUnused(
   deps: NicDeps,
   { spec: { workload, ip } }: IpAllocation,
@@ -38,7 +39,7 @@ export async function isUnused(
   return pods.every((pod) => pod !== undefined && !needs(deps, pod, { ifName, family: ip.family }));
 }
 
-/** Returns undefined if it has ended, or cannot be decoded. */
+/** Returns undefined if the pod has ended, or cannot be decoded. */
 async function readHolder(deps: NicDeps, { namespace, pod: name, podUid }: Holder): Promise<Pod | undefined> {
   const object = await readObject(deps, PODS, { namespace, name });
   const pod = object && ifDecodable(() => decodePod(object, `Pod "${namespace}/${name}"`));
@@ -58,7 +59,7 @@ function announces({ caches }: NicDeps, pod: Pod, { ifName }: NicFamily): boolea
   return isUnreadable || [...announcedNics(found, firstNicOf(caches)), ...listed].includes(ifName);
 }
 
-/** For a NIC that has addresses: where the pod names no pools, its addresses are the ones that it was given. */
+/** For a NIC with addresses: if the pod names no pools, its own addresses stand for them. */
 function givesFamily({ caches }: NicDeps, pod: Pod, { ifName, family }: NicFamily): boolean {
   const { enableIPv4, enableIPv6, enableSubnet } = settingsOf(caches);
   if (!(family === 4 ? enableIPv4 : enableIPv6)) return false;

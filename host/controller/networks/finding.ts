@@ -11,8 +11,7 @@ const WIDE_IPV4_LENGTH = 16;
 const WIDE_IPV6_LENGTH = 48;
 
 /**
- * Most wide networks among the collected pod networks, and among the service networks. Many of them would cover every
- * address.
+ * Most wide networks among the collected pod networks, and among the service networks. Many would cover every address.
  */
 export const MAX_WIDE_NETWORKS = 16;
 
@@ -25,15 +24,13 @@ export type NetworkFinding =
   | { readonly kind: "absent"; readonly places: readonly string[] }
   /** Malformed, or in conflict with another source: a sentence. */
   | { readonly kind: "wrong"; readonly reason: string }
-  /** Not known yet. `problem` is undefined while the source may still answer at any moment. */
+  /** Unknown. `problem` is undefined while the source may still answer. */
   | { readonly kind: "unread"; readonly place: string; readonly problem: string | undefined };
 
-/** The state of a watched source. */
 export interface SourceState<T> {
   /** `ServiceCIDR objects` */
   readonly place: string;
   readonly items: readonly T[];
-  /** Whether it has been complete once. */
   readonly isRead: boolean;
   readonly problem: string | undefined;
 }
@@ -43,7 +40,7 @@ export function foundIn<T>(seen: SourceState<T>, find: (items: readonly T[]) => 
   return seen.isRead ? find(seen.items) : { kind: "unread", place: seen.place, problem: seen.problem };
 }
 
-/** Returns the union of all statements. `where` names what was read, for an empty union. */
+/** Returns the union of all statements. `where` names the source of an empty union. */
 export function unite(where: string, statements: readonly Statement[]): NetworkFinding {
   const [fault] = statements.flatMap(({ faults }) => faults);
   if (fault !== undefined) return { kind: "wrong", reason: fault };
@@ -75,8 +72,8 @@ export function agree(where: string, statements: readonly Statement[]): NetworkF
 }
 
 /**
- * Returns the finding of the first source that says anything. A source that cannot be read is not skipped, because
- * its networks would take precedence.
+ * Returns the finding of the first source with one. A source that cannot be read is not skipped: its networks would
+ * take precedence.
  */
 export function firstOf(...findings: readonly NetworkFinding[]): NetworkFinding {
   const known = findings.find(({ kind }) => kind !== "absent");

@@ -1,7 +1,7 @@
 /**
- * Records the addresses of pools that Nodes, the API server and Services have: whoever creates the record has the
- * address, so no pod gets it. What another has already stays; both are told (conditions). The collection ends records
- * (gc).
+ * Records the addresses of pools that Nodes, the API server and Services have: the creator of the record owns the
+ * address, so no pod gets it. An address with another owner stays with it; both are told (conditions). The collection
+ * ends records (gc).
  */
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";

@@ -1,6 +1,6 @@
 /**
- * Keeps the status of the Coordinator `default` in line with the sources of the cluster's networks. If there is no
- * such object, creates it with an empty specification, which is the administrator's to fill.
+ * Keeps the status of the Coordinator `default` in line with the sources of the cluster's networks. Creates a missing
+ * object with an empty specification, for the administrator to fill.
  */
 
 import { isConflict, type KubeCall } from "../../kubernetes/kube-api.ts";
@@ -18,9 +18,7 @@ import type { ControllerDeps, StartController } from "../types.ts";
 import { isStatus, notReady, type PlannedStatus, planStatus } from "./plan-status.ts";
 import { openSources, type Sources } from "./sources.ts";
 
-/**
- * Delay between a change and the comparison of the cluster's networks: milliseconds. Several changes then count as one.
- */
+/** Delay between a change and the comparison of the cluster's networks: milliseconds. It merges several changes. */
 const NETWORKS_DELAY_MS = 200;
 
 /** Interval of that comparison while a source has not been read: milliseconds. */
@@ -53,7 +51,7 @@ export const startNetworks: StartController = (deps) => {
     if (planned?.networks.phase === "NotReady")
       unready = `Coordinator "${COORDINATOR_NAME}" is not ready: ${planned.networks.reason}`;
     if (planned !== undefined && !(await write(deps, coordinator, planned))) return NETWORKS_DELAY_MS;
-    // No change reports that a source cannot be read.
+    // A source that cannot be read causes no change.
     return refusals.require(sources.areRead ? undefined : NETWORKS_RETRY_MS);
   };
   const sources = openSources({ api, nodes: caches.nodes, log, random, onChange: () => loop.wake() });
@@ -75,9 +73,7 @@ export const startNetworks: StartController = (deps) => {
   };
 };
 
-/**
- * All fields have defaults, so administrators need not create it. One that has been created meanwhile stays as it is.
- */
+/** All fields have defaults, so administrators need not create it. An object created meanwhile stays unchanged. */
 async function create({ api, leading, log }: ControllerDeps): Promise<void> {
   const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: COORDINATOR_NAME }, spec: {} };
   const call: KubeCall = { method: "POST", path: collectionPath(COORDINATORS), body, signal: leading };
@@ -93,8 +89,7 @@ async function reportIgnored(deps: ControllerDeps, name: string): Promise<void> 
 }
 
 /**
- * Writes the parts of the status that differ. Returns false if the object has changed or is gone; the watch reports
- * that.
+ * Writes the parts of the status that differ. Returns false if the object has changed or is gone, as the watch reports.
  */
 async function write(
   { api, clock, leading, log }: ControllerDeps,

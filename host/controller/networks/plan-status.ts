@@ -24,11 +24,10 @@ export interface PlannedStatus {
 
 type Key = "overlayPodCIDR" | "serviceCIDR";
 
-/** The result for one key. */
 interface Outcome {
   readonly key: Key;
   readonly isKnown: boolean;
-  /** Unknown until its source can be read. */
+  /** Its source cannot be read yet. */
   readonly isUnread?: boolean;
   readonly text: string;
   readonly networks: readonly string[];
@@ -36,8 +35,8 @@ interface Outcome {
 
 /**
  * Returns undefined if a source has not answered yet, but may at any moment. While a source cannot be read, is
- * malformed or contradicts another one, the networks found earlier stay, and agents keep using them. They go when all
- * sources say that there are none.
+ * malformed or contradicts another one, the networks found earlier stay, and agents keep using them. They are removed
+ * when all sources name none.
  */
 export function planStatus(
   { value, fault, status }: ControlledCoordinator,
@@ -96,7 +95,7 @@ function outcomeOf(key: Key, finding: NetworkFinding, before: (key: Key) => read
   }
 }
 
-/** The status may have been edited by hand: it is used only if all of it is valid. */
+/** The status may have been edited by hand: it counts only if all of it is valid. */
 function knownBefore(value: unknown): readonly string[] {
   if (!Array.isArray(value)) return [];
   return value.every((text) => typeof text === "string" && parsePrefixOrIp(text) !== undefined) ? value : [];
@@ -129,7 +128,7 @@ function findPodNetworks(source: PodNetworkSource, states: SourceStates): Networ
   }
 }
 
-/** Without either plugin, the cluster's setup counts. With both, it is unclear which one counts. */
+/** Without either plugin, the cluster's setup counts. With both, the source is unclear. */
 function findAutomatically(states: SourceStates): NetworkFinding {
   const calico = findInCalico(states);
   const cilium = findInCilium(states);
@@ -140,7 +139,7 @@ function findAutomatically(states: SourceStates): NetworkFinding {
   return { kind: "wrong", reason };
 }
 
-/** Disabled pools count: pods keep the addresses that they have of them. */
+/** Disabled pools count: pods keep their addresses. */
 function findInCalico({ calico, calicoNative }: SourceStates): NetworkFinding {
   return firstOf(
     foundIn(calico, (items) => unite(calico.place, items.flat())),
@@ -207,7 +206,7 @@ function findInCluster({ kubeadm, controlPlane, nodes }: SourceStates): NetworkF
   );
 }
 
-/** The last resort: a node that joins later may have a range that is not known yet. */
+/** The last resort: a node that joins later may have an unknown range. */
 function findInNodes(nodes: SourceStates["nodes"]): NetworkFinding {
   const statements = nodes.flatMap(({ name, podCidrs }) => readStatements(`Node ${name}, spec.podCIDRs`, podCidrs));
   const networks = joinPrefixes(statements.flatMap((statement) => statement.networks));

@@ -1,6 +1,6 @@
 /**
- * Watches the sources of a cluster's networks, each as narrowly as the API server allows. A kind that is not
- * installed is looked for again.
+ * Watches the sources of a cluster's networks, each as narrowly as the API server allows. Looks for missing kinds
+ * again.
  */
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
@@ -32,9 +32,8 @@ export interface ControlPlanePod {
 }
 
 interface CiliumSettings {
-  /** `cluster-pool`, `kubernetes`, `multi-pool`, `eni`, …; "" if it is not set. */
+  /** `cluster-pool`, `kubernetes`, `multi-pool`, `eni`, …; "" if unset. */
   readonly ipam: string;
-  /** The enabled families. */
   readonly families: readonly Family[];
   /** Pools of the whole cluster, in the enabled families. */
   readonly pools: readonly Statement[];
@@ -75,7 +74,7 @@ export interface Sources {
   close(): Promise<void>;
 }
 
-/** Its state is that of the moment in which it is read. */
+/** Its state is that at the moment of reading. */
 interface Source<T> extends SourceState<T> {
   readonly reflector: Pick<Reflector<T>, "problems" | "close">;
 }

@@ -19,7 +19,7 @@ export interface Statement {
   readonly place: string;
   /** Without host bits and duplicates, IPv4 first. */
   readonly networks: readonly Prefix[];
-  /** Sentences that name the place and the text. If there are any, the networks are not reliable either. */
+  /** Sentences that name the place and the text. With any of them the networks are unreliable, too. */
   readonly faults: readonly string[];
 }
 
@@ -47,13 +47,10 @@ export function faultyStatement(place: string, fault: string): Statement {
   return { place, networks: [], faults: [`${place}: ${fault}`] };
 }
 
-/** deploy/policies.yaml lets the controller write the same. */
+/** deploy/policies.yaml permits the controller the same. */
 const SHORTEST: Readonly<Record<Family, number>> = { 4: MIN_CLUSTER_IPV4_LENGTH, 6: MIN_CLUSTER_IPV6_LENGTH };
 
-/**
- * Returns the prefix, or what is wrong with it as the end of a sentence: it must be a network that a pod may have a
- * route to.
- */
+/** Returns the prefix, or its fault as the end of a sentence: it must be a network that a pod may have a route to. */
 function parseNetwork(word: string): Prefix | string {
   const prefix = word.length > MAX_PREFIX_LENGTH ? undefined : parsePrefix(word);
   if (prefix === undefined || isIpv4Mapped(prefix.ip)) return "is not a network in CIDR form";
@@ -71,7 +68,7 @@ export function uniquePrefixes(prefixes: readonly Prefix[]): Prefix[] {
   return [...new Map(prefixes.map((prefix) => [formatPrefix(prefix), prefix])).values()].sort(comparePrefixes);
 }
 
-/** Returns the same addresses in as few prefixes as possible: the ranges of a thousand nodes become one route. */
+/** Returns the same addresses in as few prefixes as possible: a thousand nodes' ranges become one route. */
 export function joinPrefixes(prefixes: readonly Prefix[]): Prefix[] {
   const joined: Prefix[] = [];
   for (const prefix of uniquePrefixes(prefixes)) {
@@ -87,15 +84,15 @@ export function joinPrefixes(prefixes: readonly Prefix[]): Prefix[] {
   return joined;
 }
 
-/** Returns whether `a`, the lower one, and `b` are the halves of a prefix that is not too wide. */
+/** Returns whether the prefixes, the lower one `a` first, are the halves of one that is not too wide. */
 function areHalves(a: Prefix, b: Prefix): boolean {
   if (a.length !== b.length || a.ip.family !== b.ip.family || a.length <= SHORTEST[a.ip.family]) return false;
   return (a.ip.value ^ b.ip.value) === 1n << BigInt(bitsOf(a.ip.family) - a.length);
 }
 
 /**
- * Returns the last value of the flag, which counts (pflag); undefined without it. Underscores in a flag's name equal
- * dashes. A word with blanks that is not a flag itself is a shell's command line, and split.
+ * Returns the flag's last value, which counts (pflag); undefined without it. Underscores in a flag's name equal dashes.
+ * A word with blanks that is not a flag is a shell's command line, and is split.
  */
 export function findFlag(name: string, command: readonly string[]): string | undefined {
   const words = command.flatMap((word) => (word.startsWith("-") ? [word] : wordsOf(word)));

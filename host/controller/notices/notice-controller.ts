@@ -1,7 +1,7 @@
 /**
  * Sends notices to agents whose allocations another writer may have changed (recreate, docs/decisions/0035).
- * plan-notices.ts decides about each change of the cache; the pod is read from the API server. An object that cannot
- * be read counts as a reason to tell.
+ * plan-notices.ts decides about each change of the cache; the pod is read from the API server. An object that cannot be
+ * read counts as a reason for a notice.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { describeFailure, pause, pauseMs } from "../../kubernetes/http/retry.ts";
@@ -15,7 +15,9 @@ import { sendNotice } from "../send-notice.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { planNotices, type Suspicion } from "./plan-notices.ts";
 
-/** Shortest time between two notices to one node: milliseconds. Suspicions that come meanwhile are in the next. */
+/**
+ * Shortest time between two notices to one node: milliseconds. The next one includes suspicions that come meanwhile.
+ */
 export const NOTICE_REST_MS = 1_000;
 
 export const startNotices: StartController = (deps) => new NoticeController(deps);
@@ -25,7 +27,7 @@ class NoticeController implements Controller {
   readonly #closing = new AbortController();
   readonly #signal: AbortSignal;
   readonly #unsubscribe: () => void;
-  /** The suspicions of each node that is not told yet: by the allocation's name. */
+  /** The suspicions of each node that are not sent yet, by the allocation's name. */
   readonly #waiting = new Map<string, Map<string, Suspicion>>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #problems = new Map<string, string>();
@@ -53,7 +55,7 @@ class NoticeController implements Controller {
     const { node } = suspicion;
     const all = this.#waiting.getOrInsertComputed(node, () => new Map());
     const before = all.get(name);
-    // One of two reasons with contrary conditions holds.
+    // One of two contrary conditions always holds.
     const isCertain = before !== undefined && (before.pod === undefined || before.ifAbsent !== suspicion.ifAbsent);
     all.set(name, isCertain ? { node, ifTerminating: true } : suspicion);
     if (this.#running.has(node) || this.#signal.aborted) return;
@@ -72,11 +74,11 @@ class NoticeController implements Controller {
         await pause(NOTICE_REST_MS, this.#signal);
       }
     } catch (error) {
-      // A new leader knows nothing of it: agents notice the change of leader.
+      // A new leader does not know of it: agents notice the change of leader.
       if (!this.#signal.aborted) this.#deps.log.error({ err: error, node }, "Internal error while notifying an agent");
     } finally {
       this.#problems.delete(node);
-      // In the turn in which nothing was waiting: what comes later begins again.
+      // In the same turn in which nothing was waiting: a later suspicion starts a new run.
       this.#running.delete(node);
     }
   }

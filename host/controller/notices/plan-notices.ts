@@ -1,5 +1,5 @@
 /**
- * Which agents have to read an allocation again because another writer may have changed it (recreate,
+ * Decides which agents must read an allocation again because another writer may have changed it (recreate,
  * docs/decisions/0035).
  *
  *   what happened to it                                        told
@@ -24,7 +24,7 @@
  */
 import type { CachedAllocation, CachedHolder } from "../cached-allocation.ts";
 
-/** An agent that may have to be told. */
+/** An agent that may need a notice. */
 export interface Suspicion {
   readonly node: string;
   /** Only if this pod exists on the node, or the node is not ready. Default: in any case. */
@@ -57,8 +57,8 @@ export function planNotices(
 }
 
 /**
- * The next pod of the member waits for the node of an earlier one, which may know nothing of it. A plain pod's
- * address is another one's at no time.
+ * The next pod of the member waits for the node of an earlier one, which may have lost its record. A plain pod's
+ * address never belongs to another pod.
  */
 function planNew({ spec: { state, workload, holders, quarantine, node } }: CachedAllocation): readonly Suspicion[] {
   if (state === "Quarantined" && quarantine?.mac === "") return [{ node, ifTerminating: true }];
@@ -80,12 +80,12 @@ function suspicionOf(
   const isCertain =
     after === undefined ? before.isForced === true || !wasBound : wasBound && reasonOf(after) === "NodeLost";
   if (isCertain) return { node, ifTerminating: true };
-  // It was asked when the node was taken for lost; a conflict is its own finding.
+  // The node was asked when it was taken for lost; a conflict is its own finding.
   if (after?.spec.state === "Quarantined") return undefined;
   return { node, pod: { namespace, pod }, ifTerminating: after === undefined };
 }
 
-/** Pods that have the address, or had it until their node was lost. */
+/** Returns the pods that have the address, or had it until their node was lost. */
 function claimants(allocation: CachedAllocation): readonly CachedHolder[] {
   const { state, holders, quarantine } = allocation.spec;
   if (state === "Bound") return holders;

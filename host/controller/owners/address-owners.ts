@@ -28,17 +28,17 @@ import { ifDecodable } from "../if-decodable.ts";
 import type { AddressOwners, Caches, Liveness, NamingWorkload } from "../types.ts";
 import { readLiveness, requireUid } from "./liveness.ts";
 
-/** The state that a watch keeps of an owner. */
+/** The state of an owner in its watch. */
 interface AddressOwnerState {
   readonly uid: string;
-  /** Differs whenever the owner retains the addresses of other members than before, or names others. */
+  /** Changes whenever the owner retains, or names, other addresses than before. */
   readonly retains: string;
   readonly naming?: NamingWorkload | undefined;
 }
 
 interface AddressOwnerKind extends Resource {
   readonly kind: Workload["kind"];
-  /** Berth knows nothing else of a kind that vendor-conf lists. */
+  /** Berth reads nothing else of a kind that vendor-conf lists. */
   readonly metadataOnly?: boolean;
   /** The API server may not know the kind. */
   readonly isOptional: boolean;
@@ -54,7 +54,7 @@ const byUid = (object: KubeObject, source: string): AddressOwnerState => ({
 });
 
 const texts = z.record(z.string(), z.string()).catch({});
-/** A template that is none must not end retention. */
+/** An invalid template must not end retention. */
 const withTemplate = z.object({
   metadata: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
   spec: z.object({ template: z.object({ metadata: z.object({ labels: texts, annotations: texts }) }) }),
@@ -143,14 +143,11 @@ interface AddressOwnersOptions {
   readonly vendorConf?: Caches["vendorConf"];
   readonly budget: ObjectBudget;
   readonly log: Log;
-  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
 export interface OpenAddressOwners extends AddressOwners {
-  /**
-   * Resolves when every first list is complete; changes are reported from then on. Rejects with the signal's reason.
-   */
+  /** Resolves when every first list is complete; later changes are reported. Rejects with the signal's reason. */
   synced(signal?: AbortSignal): Promise<void>;
   /** Sentences without a full stop. */
   readonly problems: readonly string[];
@@ -177,7 +174,7 @@ export function openAddressOwners(options: AddressOwnersOptions): OpenAddressOwn
     });
   };
   const known = new Map(ADDRESS_OWNER_KINDS.map((each) => [each.kind, follow(each)] as const));
-  /** By path: the version and the name in it may be changed, too. */
+  /** By path: the version and the name in it may change, too. */
   const listed = new Map<string, { readonly kind: string; readonly reflector: Reflector<AddressOwnerState> }>();
   const closing = new Set<Promise<void>>();
   const kinds = (): readonly AddressOwnerKind[] => settingsOf({ vendorConf }).retainByName.map(ownerKindOf);
@@ -216,7 +213,7 @@ export function openAddressOwners(options: AddressOwnersOptions): OpenAddressOwn
   };
 }
 
-/** Returns the UID of an owner that may retain less than before, or names addresses; undefined if it does not. */
+/** Returns the UID of an owner that names addresses, or may retain less than before; undefined otherwise. */
 function findChangedOwner(change: Change<AddressOwnerState>): string | undefined {
   const { before } = change;
   if (change.kind === "gone") return before?.uid;

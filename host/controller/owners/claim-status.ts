@@ -1,6 +1,6 @@
 /**
- * Writes into each IPAMClaim the addresses that its NIC has (docs/workloads.md). Agents only read claims; what they
- * gave is in the allocations.
+ * Writes into each IPAMClaim the addresses of its NIC (docs/workloads.md). Agents only read claims; the addresses that
+ * they gave are in the allocations.
  */
 
 import { ConfigError } from "../../config/config-error.ts";
@@ -17,7 +17,7 @@ import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
 
-/** Delay after which an IPAMClaim's status is written, so that both families are one write: milliseconds. */
+/** Delay of an IPAMClaim's status, so that both families share one write: milliseconds. */
 const CLAIM_STATUS_REST_MS = 200;
 
 export const startClaimStatus: StartController = (deps) => new ClaimStatusController(deps).loop;
@@ -27,7 +27,7 @@ class ClaimStatusController {
   readonly loop: PeriodicWorker;
   /** By the claim's UID, then by name. */
   readonly #allocations = new Map<string, Map<string, CachedAllocation>>();
-  /** Addresses that are no longer the claim's, by its UID. */
+  /** Addresses that the claim has lost, by its UID. */
   readonly #gone = new Map<string, Map<string, Ip>>();
   /** Claims whose allocations have changed, by UID. */
   readonly #changed = new Map<string, Workload>();
@@ -123,22 +123,21 @@ function claimOf(allocation: CachedAllocation | undefined): Workload | undefined
 interface ClaimStatus {
   /** With the prefix length of the pool's subnet, IPv4 first. */
   readonly ips: readonly string[];
-  /** The pod that has the addresses, or the last one that had them. */
+  /** The present or last pod with the addresses. */
   readonly ownerPod: string;
 }
 
 /**
- * The states of addresses that are given: those that a pod has count before retained ones, except what the status
- * says already.
+ * The states of given addresses: those of a pod precede retained ones, except the ones that the status already lists.
  */
 const RANKED_STATES = ["Bound", "Kept"] as const;
 
 /**
- * Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it
- * until there are new ones, and those that are bound or retained, or in quarantine because their node is lost, stay
- * even then: the next pod requests what it says, and a new one may be of an ADD that is never answered. `gone`:
- * addresses that the claim had and that are neither. Another pod may have them by now, and each next one of the claim
- * would be refused.
+ * Returns undefined if the status is up to date, or no address was given. Addresses of earlier pods stay in it until
+ * there are new ones. Bound or retained addresses, and those in quarantine because their node is lost, stay even then:
+ * the next pod requests the status's addresses, and a new one may be of an ADD that is never answered. `gone`:
+ * addresses that the claim had and that are in none of these states. Another pod may have them by now, and all later
+ * pods of the claim would be refused.
  */
 export function planClaimStatus(
   claim: IpamClaim,
@@ -162,7 +161,7 @@ export function planClaimStatus(
   return before.join() === ips.join() && ownerPod === claim.ownerPod ? undefined : { ips, ownerPod };
 }
 
-/** Undefined if the status says none of them. */
+/** Undefined if the status lists none of them. */
 function withdraw({ given, ownerPod }: IpamClaim, gone: readonly Ip[]): ClaimStatus | undefined {
   const rest = given.filter(({ ip }) => !gone.some((each) => equalIp(each, ip)));
   if (rest.length === given.length) return undefined;

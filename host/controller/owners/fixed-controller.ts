@@ -1,7 +1,7 @@
 /**
- * Records the addresses that workloads name for their members, as soon as the workload is there: the create is the
- * claim, and the member's ADD binds it as one that is retained. What another has stays; the workload is told. The
- * collection ends the records (gc).
+ * Records the addresses that workloads name for their members as soon as the workload exists: the create is the claim,
+ * and the member's ADD binds the address like a retained one. An address with another owner stays with it, and the
+ * workload is told. The collection ends the records (gc).
  */
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { listSome } from "../../lib/describe.ts";
@@ -24,7 +24,7 @@ const FIXED_AT_ONCE = 4;
 export const startFixed: StartController = (deps) => {
   const { caches, owners, events, clock, log } = deps;
   const shares = new NamespaceShares(caches.allocations.items.values());
-  /** What workloads were told, by UID. */
+  /** Messages that were sent to workloads, by UID. */
   let told: ReadonlyMap<string, string> = new Map();
   let plan: ReturnType<typeof planFixed> | undefined;
   let workMs = 0;

@@ -1,4 +1,4 @@
-/** Whether the owner of a pool or of retained addresses still exists. Reads the API server, never a cache. */
+/** Reads whether the owner of a pool or of retained addresses exists, from the API server, never from a cache. */
 import * as z from "zod";
 import { ConfigError, decodeConfig } from "../../config/config-error.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
@@ -13,8 +13,8 @@ interface LivenessQuery {
   /** The media type to ask for. Default: the whole object as JSON. */
   readonly accept?: string;
   /**
-   * Decides about an object with the owner's UID. Throws ConfigError for one that cannot be decoded. Default: treats
-   * it as alive.
+   * Decides about an object with the owner's UID. Throws ConfigError for one that cannot be decoded. Default: it is
+   * alive.
    */
   readonly isAlive?: (object: KubeObject) => boolean;
   readonly signal: AbortSignal;
@@ -32,7 +32,7 @@ export async function readLiveness(api: KubeApi, query: LivenessQuery): Promise<
     return requireUid(object, path) === owner.uid && isAlive(object) ? "alive" : "gone";
   } catch (error) {
     signal.throwIfAborted();
-    // A server that does not know the kind answers 404 as well, but without a reason.
+    // A server without the kind answers 404 as well, but without a reason.
     if (error instanceof ApiError) return error.status === 404 && error.reason === "NotFound" ? "gone" : "unknown";
     if (error instanceof ApiUnavailable || error instanceof ConfigError) return "unknown";
     throw error;

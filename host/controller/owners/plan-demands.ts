@@ -1,5 +1,5 @@
 /**
- * The pools that one workload needs, by its own object or else by its ReplicaSets or pods; and those that a former
+ * The pools that one workload needs, by its own object or else by its ReplicaSets or pods; and those that an earlier
  * version of it still uses.
  */
 import { ConfigError } from "../../config/config-error.ts";
@@ -12,7 +12,7 @@ import { compareRanks, type Need, type SubnetTemplate, type TrackedObject } from
 
 /** All tracked objects of one workload. */
 interface Group {
-  /** undefined for a kind that is not followed, and if the current version names no Subnets. */
+  /** Undefined for a kind that is not followed, and if the current version names no Subnets. */
   readonly own: TrackedObject | undefined;
   /** Its ReplicaSets, Jobs or pods. */
   readonly members: readonly TrackedObject[];
@@ -23,7 +23,6 @@ type SubnetRequests = Extract<SubnetTemplate, { kind: "requests" }>;
 /** Throws ConfigError. */
 type PlanNicRequests = (template: SubnetRequests) => readonly NicRequest[];
 
-/** A template's request for one NIC and family. */
 interface Requested {
   readonly request: NicRequest;
   readonly template: SubnetRequests;
@@ -45,7 +44,7 @@ export function planDemands({ own, members }: Group, planNicRequests: PlanNicReq
   const refusal = refuseUnfollowed(head);
   if (refusal !== undefined) return { demands: [], faults: [{ application, message: refusal }] };
   const sums = sumUp(sorted, planNicRequests);
-  // For a followed kind only its own object says what is current.
+  // The current template of a followed kind is in its own object only.
   const speaker = own ?? (findKind(application) !== undefined ? undefined : newest);
   const current = speaker === undefined ? NOTHING : readRequests(speaker.template, planNicRequests);
   const wanted = current.requested.map(({ request, template }): PoolDemand => {
@@ -96,9 +95,7 @@ function readRequests(template: SubnetTemplate, planNicRequests: PlanNicRequests
   }
 }
 
-/**
- * `head` is the workload itself or, of a kind that is not followed, its newest member: the members are all there is.
- */
+/** `head` is the workload itself or, for a kind that is not followed, its newest member: only members are known. */
 function sizeOf(head: TrackedObject, sum: MemberSum | undefined, { number }: SubnetRequests): Size {
   const { need, objectCount, isOwner } = head;
   // A CronJob does not count Jobs that were created from it by hand.
@@ -135,7 +132,7 @@ interface Size {
   readonly reason: string;
 }
 
-/** Returns the size for the current version. `objectCount`: how many objects the need was counted from. */
+/** Returns the size for the current version. `objectCount`: the number of objects behind the need. */
 export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size {
   if (number.kind === "fixed") return fixed(need, number.count);
   const { surge } = need;
@@ -144,7 +141,9 @@ export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size 
   return flexible(need, extra, `${describeNeed(need, objectCount)}${extra === 0 ? "" : ` and ${extra} more`}${why}`);
 }
 
-/** Returns the size for pods of a former version, which only become fewer: one spare address lets them be replaced. */
+/**
+ * Returns the size for pods of an earlier version, which only become fewer: one spare address lets them be replaced.
+ */
 export function planFormerSize(need: Need, number: PoolNumber, objectCount = 1): Size {
   if (number.kind === "fixed" && number.count <= need.count) return fixed(need, number.count);
   const extra = number.kind === "fixed" ? 0 : Math.min(number.count, 1);

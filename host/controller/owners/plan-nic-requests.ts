@@ -1,4 +1,4 @@
-/** From which Subnets each NIC of a workload's pods gets addresses, by family. */
+/** The Subnets from which each NIC of a workload's pods gets addresses, by family. */
 import { ANNOTATION_PREFIX, type FamilyNames, requireFamilies } from "../../config/annotations.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
@@ -16,10 +16,7 @@ export interface NicRequest {
   readonly subnets: readonly string[];
 }
 
-/**
- * The provider of the addresses of the network of a NetworkAttachmentDefinition `namespace/name`; "unknown": it does
- * not exist.
- */
+/** The provider of addresses in the network of a NetworkAttachmentDefinition `namespace/name`; "unknown": absent. */
 export type NetworkProvider = "berth" | "foreign" | "unknown";
 
 export type ProviderLookup = (name: string) => NetworkProvider;
@@ -67,8 +64,8 @@ function nicsOf(
 
 /**
  * No pod can be attached to a definition that cannot be decoded. A definition without a configuration refers to files
- * of the nodes, which cannot be read here: it counts as Berth's, since a pool too many is better than a pod that
- * waits for ever.
+ * of the nodes, which cannot be read here: it counts as Berth's, since a needless pool is better than a pod that waits
+ * for ever.
  */
 export function isServedByBerth(object: KubeObject): boolean {
   const source = describeObject(object);

@@ -1,6 +1,6 @@
 /**
- * The kinds of workloads whose pods may name Subnets: how each is read, and how many addresses it needs. Of other
- * kinds only the pods are known.
+ * The kinds of workloads whose pods may name Subnets: their reading, and the number of addresses that they need. Of
+ * other kinds only the pods are known.
  */
 
 import * as z from "zod";
@@ -20,13 +20,13 @@ interface PoolOwnerKind {
   /** Whether an object of a kind that ends by itself has ended. Throws ConfigError. */
   readonly isOver?: (object: KubeObject, source: string) => boolean;
   /**
-   * Returns undefined if the object's pods name no Subnets. `before` is the result for the previous version. Throws
+   * Returns undefined if the object's pods name no Subnets. `before`: the result for the previous version. Throws
    * ConfigError.
    */
   readonly read: (object: KubeObject, source: string, before: TrackedObject | undefined) => TrackedObject | undefined;
 }
 
-/** Returns the kind if it is followed: its own object then says what its pods are, and how many. */
+/** Returns the kind if it is followed: its own object then has the template and number of its pods. */
 export function findKind({ apiVersion, kind }: Pick<PoolOwner, "apiVersion" | "kind">): PoolOwnerKind | undefined {
   return POOL_OWNER_KINDS.find((each) => each.kind === kind && each.apiVersion === apiVersion);
 }
@@ -72,7 +72,7 @@ export const POOL_OWNER_KINDS: readonly PoolOwnerKind[] = [
   { ...CRON_JOB, plural: "cronjobs", read: skippingOthers(readCronJob) },
 ];
 
-/** Objects whose pods name no Subnets, or use the network of their node, are not decoded any further. */
+/** Does not decode objects whose pods name no Subnets, or use the network of their node. */
 function skippingOthers(read: PoolOwnerKind["read"]): PoolOwnerKind["read"] {
   return (object, source, before) => {
     const spec = inside(object.spec);
@@ -98,7 +98,7 @@ function readDeployment(object: KubeObject, source: string, before: TrackedObjec
   const isObserved = observedGeneration >= metadata.generation || present === 0;
   const known = before?.application.uid === application.uid ? before.observedDigest : undefined;
   const observedDigest = isObserved ? digest : known;
-  // More pods than replicas exist only while a rollout replaces pods of a former version, or is about to.
+  // More pods than replicas exist only while a rollout replaces pods of an earlier version, or is about to.
   const isRolledOut = present > replicas || present > updated || observedDigest !== digest;
   const need = { unit: "replica", count: replicas, surge: isRolledOut ? maxSurge : 0 } as const;
   return trackedOf(application, true, { ...found, need, observedDigest });
@@ -114,7 +114,7 @@ function readReplicaSet(object: KubeObject, source: string): TrackedObject | und
   }
   const application = applicationOf(metadata.namespace, owner);
   const count = Math.max(replicas, present);
-  // A Deployment keeps the empty ReplicaSets of former versions.
+  // A Deployment keeps the empty ReplicaSets of earlier versions.
   if (application === undefined || (count === 0 && isOf(DEPLOYMENT, application))) return undefined;
   return trackedOf(application, false, { ...found, need: { unit: "replica", count } });
 }
@@ -168,7 +168,7 @@ export const LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed,spec.host
 
 const schema = z.object({ metadata: workloadMetadata });
 
-/** Controllers whose pods are counted by their own object, and the Node, whose pods belong to no workload. */
+/** Controllers whose own object counts their pods, and the Node, whose pods belong to no workload. */
 const COUNTED: ReadonlySet<string> = new Set([
   ...["apps/v1 ReplicaSet", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "batch/v1 Job", "v1 Node"],
 ]);

@@ -23,7 +23,6 @@ interface PoolOwnersOptions {
   readonly api: KubeApi;
   readonly budget: ObjectBudget;
   readonly log: Log;
-  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
@@ -99,7 +98,7 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
     ...{ optional: true, decode: isServedByBerth, budgeted: { budget } },
   });
   const reflectors = [definitions, ...workloads, pods];
-  /** For a kind that is not followed: it is alive while a pod or ReplicaSet of it names Subnets. */
+  /** A workload of a kind that is not followed is alive while a pod or ReplicaSet of it names Subnets. */
   const findLiveness = (application: PoolOwner): Liveness => {
     if (owners.has(application)) return "alive";
     // Its objects may exist in a collection that cannot be read.
@@ -134,7 +133,7 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
 
 const isSame = <T>(change: Change<T>): boolean => change.kind === "set" && change.value === change.before;
 
-/** Returns `before` if nothing that matters here has changed, so that what was planned for the object stays valid. */
+/** Returns `before` if nothing relevant has changed, so that its planned demands stay valid. */
 function keepEqual(now: TrackedObject | undefined, before: TrackedObject | undefined): TrackedObject | undefined {
   return isDeepStrictEqual(now, before) ? before : now;
 }

@@ -1,6 +1,7 @@
 /**
- * Whether the pods of a workload that is gone run on, and for whom (`kubectl delete --cascade=orphan`): the garbage
- * collector takes the owner reference off what it spares before the owner goes. Reads the API server, never a cache.
+ * Finds whether the pods of a deleted workload run on, and for which owner (`kubectl delete --cascade=orphan`): the
+ * garbage collector removes the owner reference from spared pods before the owner goes. Reads the API server, never a
+ * cache.
  */
 import * as z from "zod";
 import { ConfigError, decodeConfig } from "../../config/config-error.ts";
@@ -14,7 +15,7 @@ import type { Holder } from "../../resources/ip-allocation.ts";
 import { decodePod } from "../../resources/pod.ts";
 import type { PoolOwners, Succession } from "../types.ts";
 
-/** Most pods that are read in vain for one that has been taken over: one that lost its labels never is. */
+/** Most pods that are read in search of one with a new owner: a pod without its labels never gets one. */
 const MAX_ORPHANS_READ = 4;
 
 interface SuccessionQuery extends Pick<PoolOwners, "readLiveness"> {
@@ -36,7 +37,7 @@ export async function readSuccession(query: SuccessionQuery): Promise<Succession
   }
 }
 
-/** Ends at the first pod that tells. */
+/** Ends at the first pod with a result. */
 async function readAll({ api, application, allocations, readLiveness, signal }: SuccessionQuery): Promise<Succession> {
   let orphans = 0;
   for (const name of allocations) {
@@ -57,8 +58,8 @@ async function readAll({ api, application, allocations, readLiveness, signal }: 
 type Reading = Pick<SuccessionQuery, "api" | "signal">;
 
 /**
- * Returns the workload of the pod that has an address of `former`: "none" for a pod that lives without any, "absent"
- * if it does not live, "ended" if the garbage collector takes it, because its controller is gone or it is former's.
+ * Returns the workload of the pod that has an address of `former`: "none" for a live pod without one, "absent" if it
+ * does not live, "ended" if the garbage collector takes it, because its controller is gone or it is former's.
  */
 async function readOwner(
   reading: Reading,
@@ -79,7 +80,6 @@ async function readOwner(
 
 const schema = z.object({ metadata });
 
-/** Returns undefined if the controller does not exist. */
 async function readTop(
   { api, signal }: Reading,
   namespace: string,

@@ -1,6 +1,6 @@
 /**
- * The UIDs of the pods of StatefulSets and virtual machines that this process has watched, gone ones too: whether an
- * address can have been such a pod's.
+ * The UIDs of all pods of StatefulSets and virtual machines that this process has watched, deleted ones too: they tell
+ * whether the holder of an address can have been a pod.
  */
 import { RETAIN_ANNOTATION } from "../../config/annotations.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
@@ -8,20 +8,20 @@ import { isVersion } from "../../kubernetes/mirror.ts";
 import { isKubevirt } from "../../resources/workloads/virtual-machine.ts";
 import type { WatchedPods } from "../types.ts";
 
-/** Most UIDs that are remembered. With more, no pod counts as unseen until all pods are listed again. */
+/** Most remembered UIDs. With more, no pod counts as unseen until all pods are listed again. */
 const MAX_SEEN_PODS = 100_000;
 
 interface PodWatch {
   readonly isSynced: boolean;
   readonly problems: readonly string[];
   readonly stats: { readonly lists: number };
-  /** Resource version up to which it has told all changes. */
+  /** Resource version up to which the watch has reported all changes. */
   readonly version: string;
 }
 
 export class SeenPods implements WatchedPods {
   readonly #uids = new Set<string>();
-  /** Of the watch, when the set was given up. */
+  /** Number of the watch's lists when the set was given up. */
   #lists = 0;
   readonly #watch: () => PodWatch;
 
@@ -38,7 +38,7 @@ export class SeenPods implements WatchedPods {
     return this.#uids.has(uid);
   }
 
-  /** A watch may be late, however well it is. All versions are of one etcd. */
+  /** A watch may be late even if it is sound. All versions are of one etcd. */
   hasReached(version: string): boolean {
     const reached = this.#watch().version;
     return isVersion(version) && isVersion(reached) && BigInt(reached) >= BigInt(version);

@@ -32,17 +32,16 @@ export type SubnetTemplate =
   | {
       readonly kind: "fault";
       readonly message: string;
-      /** The annotations that were read: other settings may permit them. */
+      /** The source annotations: other settings may permit them. */
       readonly of?: { readonly namespace: string; readonly annotations: Readonly<Record<string, string>> };
     };
 
-/** The counted unit. */
 type Unit = "replica" | "node" | "pod" | "parallelism";
 
 export interface Need {
   readonly unit: Unit;
   readonly count: number;
-  /** Additional pods that may exist for a while during a rollout. */
+  /** Additional pods during a rollout. */
   readonly surge: number;
   readonly isSuspended: boolean;
   /** Whether a pod is replaced before it has ended. */
@@ -55,21 +54,23 @@ export interface TrackedObject {
   /** Whether the object is the workload itself. */
   readonly isOwner: boolean;
   readonly need: Need;
-  /** Number of objects from which the need was counted: Jobs of a CronJob. */
+  /** Number of objects behind the need: Jobs of a CronJob. */
   readonly objectCount: number;
   readonly template: SubnetTemplate;
   /** Among the parts or pods of one workload the greatest is the newest. */
   readonly rank: Rank;
   /**
-   * For a Deployment, the digest of the template that its controller has seen, or that no pod is older than;
-   * undefined: unknown.
+   * For a Deployment, the digest of the template that its controller has seen, or that no pod is older than; undefined:
+   * unknown.
    */
   readonly observedDigest: string | undefined;
   /** A pod that is being deleted, of any kind of workload. */
   readonly isEnding?: boolean;
 }
 
-/** Returns what is kept of an object for which there is no room: its workload keeps its pools, and gets no other. */
+/**
+ * Returns the reduced entry of an object for which there is no room: its workload keeps its pools, and gets no other.
+ */
 export function withoutTemplate(object: TrackedObject): TrackedObject {
   const message =
     "Its annotations are not used, to save memory of the controller, whose problems say which namespace holds most";
@@ -103,7 +104,7 @@ type Annotations = Readonly<Record<string, string>>;
 const SUBNET = `${ANNOTATION_PREFIX}subnet`;
 const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
 
-/** Takes the annotations of an object that has not been decoded. */
+/** Takes the annotations of an object that is not decoded yet. */
 export function namesSubnets(annotations: unknown): boolean {
   if (typeof annotations !== "object" || annotations === null) return false;
   return Object.hasOwn(annotations, SUBNET) || Object.hasOwn(annotations, SUBNETS);
@@ -114,7 +115,10 @@ export function readTemplate(namespace: string, annotations: Annotations): Subne
   return decodeOrBlame(namespace, annotations);
 }
 
-/** Reads them with the settings: a disabled family may hold anything. Returns a valid template as it is. */
+/**
+ * Reads the annotations with the settings: those of a disabled family may hold anything. Returns a valid template
+ * unchanged.
+ */
 export function applySettings(template: SubnetTemplate, settings: DemandSettings): SubnetTemplate {
   if (template.kind === "requests" || template.of === undefined) return template;
   return decodeOrBlame(template.of.namespace, template.of.annotations, { ...settings, enableSubnet: true });

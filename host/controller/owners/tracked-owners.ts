@@ -1,4 +1,4 @@
-/** The tracked objects by workload, and the demands of each workload until something about it changes. */
+/** The tracked objects by workload, and the demands of each workload until a change of it. */
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { DemandSettings, Demands } from "../types.ts";
 import { planDemands } from "./plan-demands.ts";
@@ -8,7 +8,7 @@ import { applySettings, type TrackedObject } from "./tracked-object.ts";
 interface Entry {
   /** By the object's kind and name. */
   readonly objects: Map<string, TrackedObject>;
-  /** The demands as planned last; undefined if something has changed since. */
+  /** The last planned demands; undefined after a change. */
   known: Demands | undefined;
 }
 
@@ -19,7 +19,7 @@ export class TrackedOwners {
   readonly #entries = new Map<string, Entry>();
   /** The settings of all cached demands. */
   #settings = "";
-  /** The demands of all workloads; undefined if something has changed since. */
+  /** The demands of all workloads; undefined after a change. */
   #known: Demands | undefined = NONE;
 
   constructor(attachments: ProviderLookup) {

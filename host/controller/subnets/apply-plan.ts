@@ -26,16 +26,16 @@ export const POOL_WRITES_AT_ONCE = 8;
 export interface ApplyDeps {
   readonly api: KubeApi;
   readonly leading: AbortSignal;
-  /** Takes an object as it was written. */
+  /** Takes each object after its write. */
   readonly wrote: (kind: "pools" | "subnets", object: Written) => void;
-  /** Whether the pool is cached; for any other pool the API server is read. */
+  /** Whether the pool is cached; other pools are read from the API server. */
   readonly isKnown: (pool: string) => boolean;
   /**
-   * By UID of a pool: the version that addresses were reserved for, and which ones. What has them reserved taken back
-   * writes the pool first, so that while its version is the same they still are.
+   * By UID of a pool: the version for which addresses were reserved, and these. A release of them writes the pool
+   * first, so they are still reserved while its version is the same.
    */
   readonly reserved: Map<string, { readonly version: string; readonly spans: Spans }>;
-  /** Returns the number of new pools of the Subnet that wait to be made. */
+  /** Returns the number of the Subnet's new pools that wait to be created. */
   readonly waitingFor: (subnet: string) => number;
   /** Reports a write that the API server has refused; the others continue. */
   readonly refused: (what: string, refusal: ApiError, target?: PoolTarget) => void;
@@ -43,7 +43,7 @@ export interface ApplyDeps {
 
 export type Written = Pick<ControlledMetadata, "name" | "resourceVersion">;
 
-/** A Subnet as written last, and how many addresses its specification offers. */
+/** A Subnet as last written, and the number of addresses that its specification offers. */
 interface SubnetDraft {
   subnet: CurrentSubnet;
   readonly total: bigint;
@@ -60,7 +60,7 @@ class NetworkUpdate {
   readonly #deps: ApplyDeps;
   readonly #plan: NetworkPlan;
   readonly #drafts: Map<string, SubnetDraft>;
-  /** Names of the pools that were written, so that no write with an older version can succeed any more. */
+  /** Names of written pools: no write with an older version can succeed any more. */
   readonly #written = new Set<string>();
   /** No write was refused. */
   isDone = true;
@@ -122,8 +122,8 @@ class NetworkUpdate {
   }
 
   /**
-   * Reserves what pools have and should have in every Subnet of the network. Returns false if another writer was
-   * faster.
+   * Reserves the present and target addresses of pools in every Subnet of the network. Returns false if another writer
+   * was faster.
    */
   async #reserve(targets: readonly PoolTarget[]): Promise<boolean> {
     const changed = targets.filter(({ isChanged }) => isChanged);
@@ -144,7 +144,7 @@ class NetworkUpdate {
     return true;
   }
 
-  /** Whether an earlier pass has reserved this, and its write of the pool was refused. */
+  /** Whether an earlier pass has reserved these addresses, and its write of the pool was refused. */
   #isReserved({ now, spans }: PoolTarget): boolean {
     const before = now && this.#deps.reserved.get(now.object.uid);
     if (before === undefined || before.version !== now?.object.resourceVersion) return false;
@@ -170,9 +170,7 @@ class NetworkUpdate {
     });
   }
 
-  /**
-   * Reserves for pools that were written exactly what they have now, and for the others everything that they may have.
-   */
+  /** Reserves exactly the present addresses of written pools, and for the others every address that they may have. */
   async #release(targets: readonly PoolTarget[]): Promise<void> {
     for (const draft of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === draft.subnet.object.name);
@@ -193,7 +191,7 @@ class NetworkUpdate {
     }
   }
 
-  /** Read after the Subnet: a pool created from now on has no addresses of it. */
+  /** Read after the Subnet: a pool created from now on has none of its addresses. */
   async #isGone(pool: string): Promise<boolean> {
     if (this.#deps.isKnown(pool)) return false;
     const { api, leading: signal } = this.#deps;
@@ -202,7 +200,7 @@ class NetworkUpdate {
     return (await api.call(call).catch(orElse(isGone, undefined))) === undefined;
   }
 
-  /** Writes only if something changes. Returns false if another writer was faster. */
+  /** Writes only a changed status. Returns false if another writer was faster. */
   async #assign(draft: SubnetDraft, entries: readonly AssignmentEntry[], step: 0 | 1): Promise<boolean> {
     const { subnet, total } = draft;
     const { revision } = subnet.assignments;
@@ -211,7 +209,7 @@ class NetworkUpdate {
     const known = subnet.object.status;
     const isSame = JSON.stringify(status) === JSON.stringify(before);
     const waiting = this.#deps.waitingFor(subnet.object.name);
-    // Their number alone is no reason to write, but that there are none any more.
+    // Their number alone is no reason to write, except when it becomes zero.
     const isOver = waiting === 0 && typeof known.waiting === "number" && known.waiting > 0;
     if (isSame && known.total === status.total && known.assigned === status.assigned && !isOver) return true;
     return await this.#patchSubnet(draft, "status", {

@@ -1,6 +1,6 @@
 /**
  * Addresses of pods that are being deleted. Most workloads replace a pod at once, and it keeps its address to its end:
- * for that long the workload needs more than it has pods, or a rollout waits for each grace period.
+ * until then the workload needs more addresses than it has pods, or a rollout waits for each grace period.
  */
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { listed } from "../../lib/describe.ts";
@@ -19,7 +19,7 @@ const MAX_NAMES_LENGTH = 300;
 export class EndingPods {
   readonly #pods: () => Ending;
   readonly #allocations: Caches["allocations"];
-  /** By demand, so that the same comes out while the same pods are ending. */
+  /** By demand, so that the result stays the same object while the same pods are ending. */
   readonly #known = new WeakMap<PoolDemand, { readonly pods: string; readonly demand: PoolDemand }>();
 
   constructor(pods: () => Ending, allocations: Caches["allocations"]) {
@@ -27,13 +27,13 @@ export class EndingPods {
     this.#allocations = allocations;
   }
 
-  /** Whether it is an address of a pod that is ending. */
+  /** Whether an ending pod has the address. */
   has(allocation: CachedAllocation | undefined): boolean {
     const pods = this.#pods();
     return pods.size > 0 && allocation !== undefined && podsOf(allocation, pods).length > 0;
   }
 
-  /** Returns the demands with what pods that are ending have of the workload's pools. */
+  /** Returns the demands plus the addresses of ending pods in the workload's pools. */
   addTo(demands: readonly PoolDemand[], pools: readonly ControlledPool[]): readonly PoolDemand[] {
     const ending = this.#findIn(pools);
     if (ending.size === 0) return demands;
@@ -49,7 +49,6 @@ export class EndingPods {
     });
   }
 
-  /** Returns a name for each address, by {@link keyOf}. */
   #findIn(pools: readonly ControlledPool[]): ReadonlyMap<string, readonly string[]> {
     const all = this.#pods();
     const found = new Map<string, string[]>();

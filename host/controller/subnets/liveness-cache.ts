@@ -1,6 +1,6 @@
 /**
- * What the API server said of workloads that have generated pools and no demand, so that not each pass reads it again:
- * whether they live, and who has taken over the pods of one that is gone.
+ * Answers of the API server about workloads with generated pools and no demand, so that not every pass reads them
+ * again: whether they live, and the new owner of a deleted workload's pods.
  */
 import { inParallel } from "../../lib/in-parallel.ts";
 import { isSameWorkload, type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
@@ -8,10 +8,10 @@ import type { PoolOwners } from "../types.ts";
 import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import type { OwnerState } from "./model.ts";
 
-/** After how long a workload is read again that is not gone: milliseconds. */
+/** Time after which a workload that is not gone is read again: milliseconds. */
 const LIVENESS_RECHECK_MS = 5_000;
 
-/** The same for orphaned pods while a workload waits for them: milliseconds. */
+/** The same time for orphaned pods that a workload waits for: milliseconds. */
 const AWAITED_RECHECK_MS = 1_000;
 
 interface Known {
@@ -22,7 +22,7 @@ interface Known {
 }
 
 interface LivenessReads extends Pick<PoolOwners, "readLiveness" | "readSuccession"> {
-  /** Returns the names of the allocations that pods have of the workload's pools which end with it. */
+  /** Returns the names of the allocations of pods in the workload's pools that end with it. */
   readonly boundOf: (application: PoolOwner) => readonly string[];
 }
 
@@ -36,7 +36,7 @@ export class LivenessCache {
     this.#nowMs = nowMs;
   }
 
-  /** Forgets what must be read again, and these workloads with demands: they exist, and may wait for pods of others. */
+  /** Drops outdated answers, and those of workloads with demands: they exist, and may wait for pods of others. */
   expire(applications: readonly PoolOwner[]): void {
     const demanded = new Set(this.#known.size === 0 ? [] : applications.map(poolOwnerKey));
     for (const [key, known] of this.#known) {
@@ -68,7 +68,7 @@ export class LivenessCache {
     });
   }
 
-  /** When a workload may have to be read again: milliseconds from now; undefined if all are gone. */
+  /** Time until a workload may have to be read again: milliseconds; undefined if all are gone. */
   get dueMs(): number | undefined {
     const states = new Set([...this.#known.values()].map(({ state }) => state));
     states.delete("gone");

@@ -23,7 +23,7 @@ export interface CurrentPool {
   readonly generated: SubnetPoolSpec;
 }
 
-/** "orphaned": it is gone, and pods of it run on that no workload has taken over. */
+/** "orphaned": it is gone, and some of its pods run on that no workload has taken over. */
 export type OwnerState = Liveness | "orphaned";
 
 export interface SubnetsView {
@@ -31,19 +31,19 @@ export interface SubnetsView {
   readonly subnets: readonly CurrentSubnet[];
   readonly pools: readonly CurrentPool[];
   /**
-   * Addresses that generated pools must not use: of pools made by hand and of their routers, of ReservedIPs, of
-   * machines of the cluster, of invalid pools.
+   * Addresses that generated pools must not use: of other pools and of their routers, of ReservedIPs, of machines of
+   * the cluster, of invalid pools.
    */
   readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
   /** Names of all pools, valid or not. */
   readonly poolNames: ReadonlySet<string>;
   /** Returns undefined for a workload that has not been read. */
   readonly livenessOf: (application: Pick<PoolOwner, "namespace" | "uid">) => OwnerState | undefined;
-  /** Returns the workload that has taken over the pods of one that is gone; undefined if none is known. */
+  /** Returns the workload that has taken over the pods of a deleted one; undefined if none is known. */
   readonly successorOf: (application: Pick<PoolOwner, "namespace" | "uid">) => PoolOwner | undefined;
-  /** Returns the name of the pool that the address is allocated from; undefined if no allocation of it is cached. */
+  /** Returns the pool that the address is allocated from; undefined without a cached allocation. */
   readonly holderOf: (addressSpace: string, family: Family, address: bigint) => string | undefined;
-  /** Returns the time for which the pool has had more than is needed: milliseconds; 0 for a new surplus. */
+  /** Returns the time for which the pool has had a surplus: milliseconds; 0 for a new one. */
   readonly excessMs: (uid: string) => number;
   /** Returns the labels of a namespace, none if it is unknown. */
   readonly labelsOf: (namespace: string) => Labels;
@@ -54,7 +54,7 @@ export interface SubnetsView {
   readonly maxPerNamespace: number;
 }
 
-/** A demand that is not met, and why. */
+/** A demand that is not met, and the reason. */
 export interface Shortfall {
   readonly demand: PoolDemand;
   readonly has: number;
@@ -69,7 +69,6 @@ export interface Shortfall {
     | "SubnetRefused";
 }
 
-/** A pool as it should be. */
 export interface PoolTarget {
   readonly name: string;
   /** undefined for a pool that must be created first, without addresses. */
@@ -80,7 +79,7 @@ export interface PoolTarget {
   readonly generated: SubnetPoolSpec;
   readonly gateway: AddressSpec["gateway"];
   readonly routes: readonly AddressRoute[];
-  /** Whether the pool is written: it differs, or something reserved for it is taken back for good. */
+  /** Whether the pool is written: it differs, or loses reserved addresses for good. */
   readonly isChanged: boolean;
   /** Whether it has addresses that its Subnet's status does not list. */
   readonly isUnknown: boolean;
@@ -96,15 +95,15 @@ export interface NetworkPlan {
 }
 
 export interface SubnetsPlan {
-  /** Workloads whose liveness must be read before more can be decided. */
+  /** Workloads whose liveness must be read first. */
   readonly ask: readonly PoolOwner[];
   readonly networks: readonly NetworkPlan[];
   /** Pools whose workload is gone, or that no demand uses. */
   readonly remove: readonly CurrentPool[];
   readonly shortfalls: readonly Shortfall[];
-  /** UIDs of pools with more than is needed, which they give back after a while. */
+  /** UIDs of pools with a surplus, which they give back after a while. */
   readonly excess: ReadonlySet<string>;
-  /** The pools among them for which it is too early. */
+  /** The pools among them that keep it for now. */
   readonly postponed: ReadonlySet<string>;
   /** Names of pools that wait until an address is released. */
   readonly waiting: ReadonlySet<string>;

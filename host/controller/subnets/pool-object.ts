@@ -11,7 +11,7 @@ import { describePoolOwner, type PoolOwner, type SubnetPoolSpec } from "../../re
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import type { CurrentSubnet, PoolTarget } from "./model.ts";
 
-/** Returns a new pool without addresses: creating it late, or twice, gives nothing away. */
+/** Returns a new pool without addresses: creating it late, or twice, does no harm. */
 export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { spec }: CurrentSubnet): object {
   return {
     apiVersion: API_VERSION,
@@ -28,7 +28,7 @@ export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { sp
 }
 
 /**
- * Returns the change of an existing pool. The annotation changes in any case, so that a write with an older version
+ * Returns the change of an existing pool. It always changes the annotation, so that a write with an older version
  * fails.
  */
 export function poolChange(
@@ -61,7 +61,6 @@ function textOf(spans: Spans, family: 4 | 6): string[] {
   return rangesOf(spans, family).map(formatRange);
 }
 
-/** The entry of one pool in a Subnet's status. */
 export interface AssignmentEntry {
   readonly name: string;
   readonly spans: Spans;
@@ -72,7 +71,7 @@ export function entryOf({ name, generated }: PoolTarget, spans: Spans): Assignme
   return { name, spans, application: describePoolOwner(generated.application) };
 }
 
-/** Returns a whole number that JSON can carry: an IPv6 network has more addresses. */
+/** Returns a whole number for JSON: an IPv6 network has more addresses. */
 function countOf(size: bigint): number {
   return size > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(size);
 }
@@ -101,7 +100,6 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, HASH_LENGTH);
 }
 
-/** Returns the text as part of a DNS label. */
 function plain(text: string): string {
   return text
     .toLowerCase()

@@ -1,7 +1,4 @@
-/**
- * The assignments in the status of Subnets, which may list thousands of pools: they are decoded once for each
- * version, for all callers.
- */
+/** The assignments in the status of Subnets, which may list thousands of pools: decoded once for each version. */
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import type { ControlledSubnet } from "../objects.ts";
 

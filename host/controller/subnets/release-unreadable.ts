@@ -1,4 +1,4 @@
-/** Deleted Subnets that cannot be read. */
+/** Deleted Subnets that cannot be decoded. */
 import * as z from "zod";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
@@ -8,12 +8,12 @@ import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import type { ControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 
-/** All that matters of a pool, which may be invalid itself. */
+/** The only field needed of a pool, which may be invalid itself. */
 const generatedPool = z.object({ spec: z.object({ generated: z.object({ subnet: z.string() }) }) });
 
 /**
- * Removes the finalizer from deleted Subnets without generated pools. Reads the API server, and only if there is such
- * a Subnet.
+ * Removes the finalizer from deleted Subnets without generated pools. Reads the API server, only if there is such a
+ * Subnet.
  */
 export async function releaseUnreadable(
   { api, leading: signal }: { readonly api: KubeApi; readonly leading: AbortSignal },
@@ -28,7 +28,6 @@ export async function releaseUnreadable(
   }
 }
 
-/** Returns the names of the Subnets that have generated pools. */
 async function usedSubnets(api: KubeApi, signal: AbortSignal): Promise<ReadonlySet<string>> {
   const used = new Set<string>();
   for await (const { items } of listPages(api, { path: collectionPath(IP_POOLS), signal })) {

@@ -1,6 +1,6 @@
 /**
- * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass plans the
- * networks that have changed; a change of a workload, a pool or a Subnet starts the next one at once.
+ * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass plans the networks that
+ * have changed; a change of a workload, a pool or a Subnet starts the next one at once.
  */
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { ApiError, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
@@ -40,9 +40,9 @@ export const startSubnets: StartController = (deps) => new SubnetsController(dep
 const FOLLOWED = "Generated pools follow the pods of a workload that was created again";
 
 /**
- * How long a pass waits at most until the watches have brought what the last one wrote: milliseconds. It is safe to
- * begin before, but with watches that are 0.3 s late 243 of 450 writes for 100 new workloads were refused, and the last
- * pool came 1.2 s later.
+ * Longest time for which a pass waits until the watches have delivered the last one's writes: milliseconds. An earlier
+ * start is safe, but with watches that are 0.3 s late 243 of 450 writes for 100 new workloads were refused, and the
+ * last pool came 1.2 s later.
  */
 const WATCHES_BEHIND_MS = 1_000;
 
@@ -51,26 +51,26 @@ const NO_DEMANDS: Demands = { demands: [], faults: [] };
 class SubnetsController implements Controller {
   readonly #deps: ControllerDeps;
   readonly #loop: PeriodicWorker;
-  /** Names of the Subnets that the next pass plans: something about them has changed, or is not as it should be. */
+  /** Names of the Subnets to plan in the next pass: they have changed, or are not as they should be. */
   #changed = new Set<string>();
-  /** The demands as planned last. */
+  /** The last planned demands. */
   #demands: ReadonlySet<PoolDemand> = new Set();
-  /** What the last pass wrote, and the watches have not brought yet. */
+  /** Writes of the last pass that the watches have not delivered yet. */
   #written: (Written & { readonly kind: "pools" | "subnets" })[] = [];
   #writtenMs = 0;
   readonly #reserved: ApplyDeps["reserved"] = new Map();
   readonly #liveness: LivenessCache;
   readonly #ending: EndingPods;
-  /** By UID of a pool: since when it has had more than is needed. */
+  /** Start of each pool's surplus, by UID. */
   readonly #excessSinceMs = new Map<string, number>();
   /** Names of pools that wait until an address is released. */
   #waiting: ReadonlySet<string> = new Set();
   #reported: ReadonlySet<string> = new Set();
   #problems: readonly string[] = [];
   #refusals: string[] = [];
-  /** When the first of them may be written again: milliseconds. */
+  /** Time until the first refused write may be repeated: milliseconds. */
   #restMs = Number.POSITIVE_INFINITY;
-  /** Workloads whose pools the API server refuses to make, in the last pass. */
+  /** Workloads whose pools the API server refused to create in the last pass. */
   #unmade: { readonly application: PoolOwner; readonly message: string }[] = [];
   /** Namespaces whose writes have had a turn (write-turns.ts). */
   readonly #served = new Set<string>();
@@ -124,7 +124,7 @@ class SubnetsController implements Controller {
     return this.#loop.close();
   }
 
-  /** When writes that wait may be made: milliseconds. */
+  /** Time until waiting writes may be made: milliseconds. */
   get #postponedMs(): number {
     return this.#postponed === 0 ? 0 : this.#deps.poolWrites.waitMs(this.#postponed);
   }
@@ -135,7 +135,7 @@ class SubnetsController implements Controller {
     this.#changed = new Set([...subnets.items.keys(), ...named, ...this.#changed]);
   }
 
-  /** A status is written often, and planning reads nothing of it. */
+  /** The status changes often, and planning does not read it. */
   #onPool(change: Change<ControlledPool>): void {
     const { before } = change;
     const now = valueAfter(change);
@@ -145,7 +145,7 @@ class SubnetsController implements Controller {
     const isAwaited = this.#written.length > 0 || names.some((name) => name !== undefined && this.#changed.has(name));
     if (isSame && !isAwaited) return;
     for (const name of names) {
-      // Others' addresses are given to no generated pool.
+      // Addresses of other owners are given to no generated pool.
       if (name === undefined) this.#changeAll();
       else this.#changed.add(name);
     }
@@ -179,7 +179,7 @@ class SubnetsController implements Controller {
     this.#written = this.#written.filter((object) => isBehind(caches[object.kind].items.get(object.name), object));
     if (this.#written.length > 0 && behindMs > 0) return behindMs;
     this.#written = [];
-    // If the feature is off, no liveness is read and all pools stay as they are.
+    // If the feature is off, no liveness is read and all pools stay unchanged.
     const { enableSubnet } = settingsOf(caches);
     const demands = enableSubnet ? owners.pools.demands(demandSettings(caches)) : NO_DEMANDS;
     this.#liveness.expire(demands.demands.map(({ application }) => application));
@@ -216,7 +216,7 @@ class SubnetsController implements Controller {
     return {
       readLiveness: (application, signal) => owners.pools.readLiveness(application, signal),
       readSuccession: async (application, allocations, signal) => {
-        // Another pod comes first each time: one that has lost its labels is never taken over.
+        // Each time another pod comes first: one that has lost its labels is never taken over.
         const at = Math.floor(random() * allocations.length);
         const turned = [...allocations.slice(at), ...allocations.slice(0, at)];
         const found = await owners.pools.readSuccession(application, turned, signal);
@@ -228,7 +228,7 @@ class SubnetsController implements Controller {
     };
   }
 
-  /** Plans what has changed. `open`: names of the Subnets that must be planned again, whatever happens. */
+  /** Plans the changed Subnets. `open`: names of those that must be planned again in any case. */
   #plan(all: Demands): SubnetsPlan & { readonly open: readonly string[] } {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
@@ -246,7 +246,7 @@ class SubnetsController implements Controller {
         subnets: [...caches.subnets.items.values()].flatMap((object) => readSubnet(object) ?? []),
         livenessOf: (application) => {
           const liveness = livenessOf(application);
-          // A workload that is gone stays gone.
+          // A deleted workload does not come back.
           if (liveness !== "gone") unsettled.add(poolOwnerKey(application));
           return liveness;
         },
@@ -256,7 +256,7 @@ class SubnetsController implements Controller {
       this.#changed,
     );
     const plan = planSubnets(part);
-    // A plan that asks says nothing of what it asks for.
+    // A plan that asks is incomplete about the pools of the asked workloads.
     if (plan.ask.length === 0)
       for (const uid of this.#excessSinceMs.keys()) if (!plan.excess.has(uid)) this.#excessSinceMs.delete(uid);
     for (const uid of plan.excess) if (!this.#excessSinceMs.has(uid)) this.#excessSinceMs.set(uid, beganMs);
@@ -274,7 +274,7 @@ class SubnetsController implements Controller {
     };
   }
 
-  /** Few passes ask for it. */
+  /** Lazy: few passes ask for it. */
   #livenessWith({ demands, faults }: Demands): SubnetsView["livenessOf"] {
     const read = settingsOf(this.#deps.caches).enableSubnet ? this.#liveness.all : [];
     let known: ReadonlyMap<string, OwnerState> | undefined;
@@ -283,7 +283,7 @@ class SubnetsController implements Controller {
         ...read,
         // A workload with a demand exists by definition.
         ...demands.map((demand) => [poolOwnerKey(demand.application), "alive"] as const),
-        // The demands are invalid: the workload's pools stay as they are.
+        // The demands are invalid: the workload's pools stay unchanged.
         ...faults.map((fault) => [poolOwnerKey(fault.application), "unknown"] as const),
       ]);
       return known.get(poolOwnerKey(application));
@@ -363,7 +363,7 @@ class SubnetsController implements Controller {
     ];
   }
 
-  /** Returns when the next pass is due if nothing changes: milliseconds. `isDone`: no write was refused. */
+  /** Returns the time until the next pass without a change: milliseconds. `isDone`: no write was refused. */
   #dueMs({ postponed }: SubnetsPlan, isDone: boolean): number | undefined {
     const now = this.#deps.clock.nowMs();
     const dues = [...postponed].map((uid) => (this.#excessSinceMs.get(uid) ?? now) + SHRINK_AFTER_MS - now);
@@ -375,12 +375,12 @@ class SubnetsController implements Controller {
   }
 }
 
-/** Compares what planning reads: a status is nothing of it. */
+/** Compares the fields that planning reads, which are none of the status. */
 function isSamePool(a: ControlledPool, b: ControlledPool): boolean {
   return a.uid === b.uid && a.deleting === b.deleting && a.generation > 0 && a.generation === b.generation;
 }
 
-/** Whether the watch has yet to bring an object as it was written. */
+/** Whether the watch has yet to deliver the written object. */
 function isBehind(cached: Written | undefined, { resourceVersion }: Written): boolean {
   return cached === undefined || BigInt(cached.resourceVersion) < BigInt(resourceVersion);
 }

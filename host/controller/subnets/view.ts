@@ -35,7 +35,7 @@ export function readSubnet(object: ControlledSubnet): CurrentSubnet | undefined 
   return value === undefined || assignments === undefined ? undefined : { object, spec: value.spec, assignments };
 }
 
-/** Returns why the status of a Subnet with a valid specification is invalid; undefined if it is valid. */
+/** Returns the fault in the status of a Subnet with a valid specification; undefined if it is valid. */
 export function faultOfStatus(object: ControlledSubnet): string | undefined {
   return object.value === undefined ? undefined : readStatus(object).fault;
 }
@@ -64,7 +64,7 @@ function readOther({ addressSpace, family, ranges, subnet, gateway, routes = [] 
   return { addressSpace, family, spans: joinSpans([...spansOf(ranges), ...routers]) };
 }
 
-/** Reads the addresses of the cluster's machines in each of these address spaces. */
+/** Returns the addresses of the cluster's machines in each of these address spaces. */
 function readMachines(caches: Caches, spaces: ReadonlySet<string>): readonly Other[] {
   const ips = claimantsOf(caches).flatMap(({ addresses }) => addresses.flatMap((text) => parseIp(text) ?? []));
   const others = [...spaces].flatMap((addressSpace) =>
@@ -78,7 +78,7 @@ function readMachines(caches: Caches, spaces: ReadonlySet<string>): readonly Oth
 
 const NO_LABELS: Labels = {};
 
-/** Returns the names of the allocations that pods have of the workload's pools which end with it. */
+/** Returns the names of the allocations of pods in the workload's pools that end with it. */
 export function boundOf({ pools, allocations }: Caches, application: PoolOwner): string[] {
   const key = poolOwnerKey(application);
   return [...pools.items.values()].flatMap((pool) => {
@@ -88,7 +88,7 @@ export function boundOf({ pools, allocations }: Caches, application: PoolOwner):
   });
 }
 
-/** Returns the allocations that pods have of the pool, without addresses that have left it. */
+/** Returns the pods' allocations of the pool, without addresses that have left it. */
 export function boundIn({ name, value: pool }: ControlledPool, allocations: Caches["allocations"]): CachedAllocation[] {
   const { ranges = [], addressSpace = "", family = 4 } = pool?.spec ?? {};
   const found: CachedAllocation[] = [];
@@ -125,7 +125,7 @@ export function viewOf({ caches, demands, pools, subnets, livenessOf, successorO
     pools: pools.flatMap((object) => readPool(object) ?? []),
     others: [...[...byHand, ...reserved].map(readOther), ...readMachines(caches, spaces)],
     poolNames: new Set(pools.map(({ name }) => name)),
-    // What a Node or a Service has need not stay in the pool.
+    // Addresses of a Node or a Service need not stay in the pool.
     holderOf: (addressSpace: string, family: Family, value: bigint) => {
       const held = caches.allocations.items.get(allocationName({ family, value }, addressSpace))?.spec;
       return held?.node === NO_NODE ? undefined : held?.pool;

@@ -1,8 +1,8 @@
 /**
- * Which of a plan's writes of pools are made now: each is sent to all nodes (pool-writes.ts). Without turns 1,000 new
- * workloads on 5,000 nodes make the events of all pools 5 s late, as long as an ADD waits for one, in place of 0.2 s
- * (docs/develop/scale.md); 100 on 1,000 nodes do not need them. Pools that exist and need more addresses come first,
- * and the namespaces take turns. Writes that wait are planned again.
+ * Decides which of a plan's writes of pools are made now: each is sent to all nodes (pool-writes.ts). Without turns
+ * 1,000 new workloads on 5,000 nodes delay the events of all pools by 5 s, as long as an ADD waits for one, instead of
+ * 0.2 s (docs/develop/scale.md); 100 on 1,000 nodes do not need them. Existing pools that need more addresses come
+ * first, and the namespaces take turns. Waiting writes are planned again.
  */
 import { spansOf, withoutSpans } from "../../core/spans.ts";
 import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
@@ -12,9 +12,9 @@ import type { CurrentPool, NetworkPlan, PoolTarget, SubnetsPlan } from "./model.
 type Pool = PoolTarget | CurrentPool;
 
 /**
- * Returns what of the plan is carried out now, and has spent that of `writes`. `served`: the namespaces that have
- * had a turn since nothing waited, in the order of their last ones; it keeps that. `held`: pools whose writes wait;
- * `postponed`: the number of these writes.
+ * Returns the part of the plan to carry out now, and spends its writes. `served`: the namespaces that have had a turn
+ * since nothing waited, in the order of their last turns; updated here. `held`: pools whose writes wait; `postponed`:
+ * the number of these writes.
  */
 export function admitWrites(
   { networks, remove }: Pick<SubnetsPlan, "networks" | "remove">,
@@ -27,7 +27,7 @@ export function admitWrites(
     targets.filter((each) => rankOf(each) === rank),
   );
   writes.spend(fences.length);
-  // A small rest is not begun: each round costs a write of the Subnets, too.
+  // A batch does not start with few writes left: each round costs a write of the Subnets, too.
   const mayBegin = writes.waitMs(writesOf([...urgent, ...others, ...remove])) === 0;
   const held = new Set<Pool>();
   for (const { namespace, pools } of [...inTurns(urgent, served), ...inTurns([...others, ...remove], served)]) {
@@ -58,14 +58,14 @@ function grows({ now, spans }: PoolTarget): boolean {
   return withoutSpans(spans, now === undefined ? [] : spansOf(now.spec.ranges)).length > 0;
 }
 
-/** A new pool is created, and then filled if there is anything for it. */
+/** A new pool is created, and then filled if it has addresses. */
 function writesOf(pools: readonly Pool[]): number {
   return pools.reduce((sum, pool) => sum + ("isChanged" in pool && !pool.now && pool.isChanged ? 2 : 1), 0);
 }
 
 /**
- * Returns the pools of each workload, which its pods need together: first one workload of each namespace, that with the
- * earliest last turn first.
+ * Returns the pools of each workload, which its pods need together: one workload of each namespace at a time, starting
+ * with the namespace whose last turn is the longest ago.
  */
 function inTurns(all: readonly Pool[], served: ReadonlySet<string>) {
   const lastTurns = new Map([...served].map((namespace, at) => [namespace, at]));
@@ -80,7 +80,7 @@ function inTurns(all: readonly Pool[], served: ReadonlySet<string>) {
   return turns.toSorted((a, b) => a.rank - b.rank || a.last - b.last);
 }
 
-/** Returns the plan without the writes of these pools. Addresses that their Subnets reserve for them stay reserved. */
+/** Returns the plan without the writes of these pools. Addresses reserved for them in their Subnets stay reserved. */
 function without({ subnets, targets }: NetworkPlan, held: ReadonlySet<Pool>): NetworkPlan {
   const left = targets.flatMap((target) => {
     if (!held.has(target)) return target;

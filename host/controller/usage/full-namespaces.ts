@@ -1,8 +1,8 @@
 /**
- * Publishes the namespaces that have reached `maxAddressesPerNamespace`, since no agent sees more than the addresses
- * of its own node. The list is in the status of the Coordinator `default`, which every agent watches; it is written
- * when a namespace joins or leaves it. An agent may write any pod into its addresses, so the pods of a namespace that
- * seems full are listed: only those that exist count.
+ * Publishes the namespaces that have reached `maxAddressesPerNamespace`, since agents see only the addresses of their
+ * own nodes. The list is in the status of the Coordinator `default`, which every agent watches; it is written when a
+ * namespace joins or leaves it. An agent may write any pod into its addresses, so the pods of a namespace that seems
+ * full are listed: only those that exist count.
  */
 
 import { METADATA_LIST } from "../../kubernetes/kube-api.ts";
@@ -20,8 +20,8 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
 
 /**
- * Shortest time between two updates of `status.fullNamespaces`: milliseconds. A namespace may exceed the limit for
- * this time and the delay of two watches.
+ * Shortest time between two updates of `status.fullNamespaces`: milliseconds. A namespace may exceed the limit for this
+ * time and the delay of two watches.
  */
 const SHARES_REST_MS = 2_000;
 
@@ -51,8 +51,8 @@ export const startShares: StartController = (deps) => {
 };
 
 /**
- * Returns after how many milliseconds to retry if another writer was faster: the watch is about to report that.
- * Otherwise undefined.
+ * Returns the time until a retry if another writer was faster, as the watch will report: milliseconds. Otherwise
+ * undefined.
  */
 async function tell(
   { api, caches, leading, log }: ControllerDeps,
@@ -78,10 +78,10 @@ async function tell(
   return nextMs;
 }
 
-/** How many addresses of a namespace name pods that do not exist, or more of one pod than a pod may have. */
+/** Counts the addresses of a namespace that name absent pods, or exceed the number that one pod may have. */
 class AbsentHolders {
   readonly #deps: Pick<ControllerDeps, "api" | "caches" | "clock" | "leading">;
-  /** By namespace, and by pod, as the list has shown it. */
+  /** By namespace, and by pod, as last listed. */
   readonly #counts = new Map<string, { readonly absent: Map<string, number>; readonly dueMs: number }>();
 
   constructor(deps: ControllerDeps) {
@@ -93,7 +93,7 @@ class AbsentHolders {
     return Iterator.from(counts).reduce((sum, count) => sum + count, 0);
   }
 
-  /** Addresses that such a pod no longer has count no longer: its namespace would get as many beyond the limit. */
+  /** Stops counting addresses that such a pod has lost: its namespace would get as many beyond the limit. */
   apply(change: Change<CachedAllocation>): void {
     const { pod = "", namespace = "" } = (change.before && countedFor(change.before)) ?? {};
     const now = change.kind === "set" ? countedFor(change.value)?.pod : undefined;
@@ -102,7 +102,7 @@ class AbsentHolders {
     if (now !== pod && count > 0) counts?.set(pod, count - 1);
   }
 
-  /** Forgets all other namespaces. Lists the pods of those that are due. */
+  /** Drops all other namespaces. Lists the pods of those that are due. */
   async update(namespaces: readonly string[]): Promise<void> {
     const { clock } = this.#deps;
     for (const name of this.#counts.keys()) if (!namespaces.includes(name)) this.#counts.delete(name);

@@ -1,6 +1,6 @@
 /**
- * When the usage of a pool is written, and when the counts in the pool's own status are: rarely, because all agents
- * watch the pools (exhaustion).
+ * Decides when to write the usage of a pool, and the counts in the pool's own status: rarely, because all agents watch
+ * the pools (exhaustion).
  */
 
 /** Shortest time between two writes of a pool's usage object: milliseconds. */
@@ -16,14 +16,14 @@ const USAGE_CHANGE_SHARE = 0.05;
 const POOL_COUNTS_MS = 9_000;
 
 /**
- * Pools of up to so many addresses wait with their usage objects for those of other pools: agents read only those of
- * larger ones.
+ * Largest pools whose usage objects may wait for those of other pools: addresses. Agents read only those of larger
+ * ones.
  */
 export const USAGE_UNREAD_ADDRESSES = 4_096;
 
 /**
- * Shortest time between two writes of any small pools' usage objects, on average: milliseconds. With ten thousand
- * pools of 16 addresses every pod would cost a write otherwise.
+ * Average time between two writes of usage objects of small pools: milliseconds. Otherwise with ten thousand pools of
+ * 16 addresses every pod would cost a write.
  */
 const USAGE_EACH_MS = 10;
 
@@ -33,7 +33,7 @@ const USAGE_EACH_MS = 10;
  */
 export const POOL_COUNTS_RATE = { burst: 50, perSecond: 5, maxKeys: 1 };
 
-/** Addresses that may be allocated, and those of them that are not free. */
+/** Addresses that may be allocated, and those among them in use. */
 export interface Counts {
   readonly total: number;
   readonly used: number;
@@ -41,15 +41,14 @@ export interface Counts {
 
 interface UsageState {
   readonly now: Counts;
-  /** As last written; undefined if there is no object, or one of another pool or other ranges. */
+  /** As last written; undefined without an object, or for one of another pool or other ranges. */
   readonly written: Counts | undefined;
-  /** Time since this process wrote it last; infinite if it never did. */
+  /** Time since this process last wrote it; infinite if it never did. */
   readonly sinceMs: number;
-  /** Number of pools. */
   readonly pools: number;
 }
 
-/** Returns after how long the object, which is out of date, may be written: milliseconds. */
+/** Returns the time until the outdated object may be written: milliseconds. */
 export function usageDueMs({ now, written, sinceMs, pools }: UsageState): number {
   const isOther = written === undefined || written.total !== now.total;
   const restMs = isOther || isFar(now, written) ? USAGE_MIN_MS : USAGE_WRITE_MS;
@@ -57,7 +56,7 @@ export function usageDueMs({ now, written, sinceMs, pools }: UsageState): number
   return Math.max(0, Math.max(restMs, shareMs) - sinceMs);
 }
 
-/** Returns after how long the pool's status may have these counts: milliseconds; undefined if it has them. */
+/** Returns the time until the pool's status may get these counts: milliseconds; undefined if it has them. */
 export function countsDueMs({ now, written, sinceMs }: Omit<UsageState, "pools">): number | undefined {
   if (written?.total === now.total && written.used === now.used) return undefined;
   return Math.max(0, (written?.total === now.total ? POOL_COUNTS_MS : USAGE_MIN_MS) - sinceMs);

@@ -1,6 +1,6 @@
 /**
- * Keeps one IPPoolUsage per pool up to date, and the rarely written counts in the pool's own status. Both are derived
- * from the cached allocations; a new leader writes only what differs.
+ * Keeps one IPPoolUsage per pool up to date, and the rarely written counts in the pool's own status. Both derive from
+ * the cached allocations; a new leader writes only differences.
  */
 
 import type { Change } from "../../kubernetes/mirror.ts";
@@ -37,7 +37,7 @@ class UsageController implements Controller {
   readonly #countsRate: RateLimit;
   #isFollowing = false;
   #loadedMs = Number.NEGATIVE_INFINITY;
-  /** By pool: when this process wrote its usage object, and its status. */
+  /** By pool: the time of this process's last write of its usage object, and of its status. */
   readonly #wroteMs = new Map<string, number>();
   readonly #countedMs = new Map<string, number>();
   /** Pools whose object or status may be out of date. */
@@ -134,7 +134,9 @@ class UsageController implements Controller {
     }
   }
 
-  /** Writes what is due. Returns when the next write is due: milliseconds; undefined if everything is written. */
+  /**
+   * Makes the due writes of the pool. Returns the time until the next one: milliseconds; undefined if all is written.
+   */
   async #sync(name: string, refusals: RefusalsOf): Promise<number | undefined> {
     const pool = this.#deps.caches.pools.items.get(name);
     const now = this.#counter.countsOf(name);
@@ -187,7 +189,7 @@ function countsOfStatus({ total, used, free }: ControlledPool["status"]): Counts
   return isComplete ? { total, used } : undefined;
 }
 
-/** Whether the pool may have other addresses, or be for other pods. */
+/** Whether the pool may have other addresses, or serve other pods. */
 export function isReshaped(change: Change<ControlledPool>): boolean {
   if (change.kind === "gone" || change.before === undefined) return true;
   const [before, now] = [change.before, change.value];

@@ -19,8 +19,8 @@ import { SpacesIndex } from "../range-search.ts";
 import type { Counts } from "./plan-usage.ts";
 
 /**
- * The values by which a pool was counted. Its shape follows from it: very many pools' shapes would take more memory
- * than the pools.
+ * The values behind a pool's counts. Its shape is derived from them: the shapes of very many pools would take more
+ * memory than the pools.
  */
 interface Counted {
   readonly spec: IpPool["spec"];
@@ -40,10 +40,10 @@ export class UsageCounter {
   /** By the pool's name, including deleted pools. */
   readonly #states = new Map<string, Record<AllocationState, number>>();
   #index = new SpacesIndex<CountedPool>([]);
-  /** Names of pools that have changed; the caller clears the set. */
+  /** Names of changed pools; the caller clears the set. */
   readonly changed = new Set<string>();
 
-  /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. */
+  /** Takes the current pools and all allocations. Recounts pools whose shape has changed. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
@@ -142,7 +142,6 @@ function indexOf(pools: readonly CountedPool[]): SpacesIndex<CountedPool> {
   );
 }
 
-/** Allocations of one pool by state, wherever their addresses are. */
 type StateCounts = Readonly<Record<AllocationState, number>>;
 
 const NO_STATES: StateCounts = { Bound: 0, Cooling: 0, Kept: 0, Quarantined: 0 };
@@ -159,8 +158,8 @@ export class PoolTally {
   }
 
   /**
-   * Counts an address that has an allocation now; `isOwn`: of this pool. Call once for each allocation. Addresses
-   * outside the ranges do not count.
+   * Counts an address with an allocation, once for each; `isOwn`: of this pool. Addresses outside the ranges do not
+   * count.
    */
   take(ip: Ip, isOwn: boolean): void {
     if (this.#pool.claim(ip) !== "outside" && isOwn) this.#own++;
@@ -177,7 +176,7 @@ export class PoolTally {
     return { total: atMostSafe(total), used: used - usedMasked };
   }
 
-  /** `states` are those of the pool's allocations. */
+  /** `states`: of the pool's allocations. */
   usage(states: StateCounts): PoolUsage {
     const { total, free, used, window, digest } = this.#pool.counts();
     // The window is the number of addresses up to 2^24, which is above this limit.
@@ -198,7 +197,7 @@ export class PoolTally {
     };
   }
 
-  /** The pool is gone, or has another shape: this object is not used any more. */
+  /** The pool is gone, or has another shape: this object is no longer used. */
   close(): void {
     this.#pool.drop();
   }

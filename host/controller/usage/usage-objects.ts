@@ -1,6 +1,4 @@
-/**
- * The usage objects in the API server: reads all, writes one with preconditions, and deletes those of deleted pools.
- */
+/** The usage objects in the API server: reads all, writes one with preconditions, deletes those of deleted pools. */
 
 import { createHash } from "node:crypto";
 import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
@@ -17,7 +15,6 @@ const USAGE_PAGE = 100;
 const USAGES = collectionPath(IP_POOL_USAGES);
 const pathOf = (name: string): string => objectPath(IP_POOL_USAGES, { name });
 
-/** One object as last written or read. */
 interface KnownUsage {
   readonly uid: string;
   readonly resourceVersion: string;
@@ -54,12 +51,12 @@ export class UsageObjects {
     this.#known = found;
   }
 
-  /** Returns whether the object has this content already. */
+  /** Returns whether the object already has this content. */
   isWritten(pool: PoolName, usage: PoolUsage): boolean {
     return this.#known.get(pool.name)?.digest === digestOf(pool.uid, usage);
   }
 
-  /** Returns false if another writer was faster; the object is read again then, and the caller compares again. */
+  /** Returns false if another writer was faster; then the object is read again, and the caller compares again. */
   async write({ name, uid }: PoolName, usage: PoolUsage): Promise<boolean> {
     const known = this.#known.get(name);
     const precondition = known && { uid: known.uid, resourceVersion: known.resourceVersion };
@@ -75,7 +72,6 @@ export class UsageObjects {
     }
   }
 
-  /** Deletes the object of a deleted pool. */
   async drop(name: string): Promise<void> {
     const known = this.#known.get(name);
     if (known === undefined) return;

@@ -1,4 +1,4 @@
-/** The capacity of each Subnet: its network, the addresses that it offers, and those that no pool has yet. */
+/** The capacity of each Subnet: its network, the addresses that it offers, and those without a pool. */
 
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { Family } from "../../../net/ip.ts";
@@ -16,7 +16,7 @@ export class Network {
   readonly capacities: SubnetCapacity[] = [];
   /** Nothing is given in this plan: the addresses of a pool that no status reserves must be reserved first. */
   isClosed = false;
-  /** The addresses reserved for generated pools. If one has more than that, nothing is given. */
+  /** The addresses reserved for generated pools. If a pool has others, nothing is given. */
   #taken: Span[] = [];
 
   constructor(addressSpace: string, family: Family) {
@@ -41,9 +41,9 @@ export class Network {
 export class SubnetCapacity {
   readonly subnet: CurrentSubnet;
   readonly network: Network;
-  /** The addresses that the specification offers to pools, without those that others have. */
+  /** The addresses that the specification offers to pools, without those of others. */
   readonly offered: Spans;
-  /** Number of addresses that the specification offers, including those that others have. */
+  /** Number of addresses that the specification offers, including those of others. */
   readonly total: bigint;
   /** The addresses that the status reserves, by the pool's name. */
   readonly entries: ReadonlyMap<string, Spans>;
@@ -78,7 +78,7 @@ export class SubnetCapacity {
     return taken;
   }
 
-  /** Returns up to `count` addresses of those that are reserved for a pool already. */
+  /** Returns up to `count` of the addresses that are already reserved for a pool. */
   takePromised(promised: Spans, count: number): Spans {
     return this.isOpen ? firstOf(sharedSpans(promised, this.offered), count) : [];
   }

@@ -1,12 +1,12 @@
-/** Cuts the part out of a view that must be planned when some Subnets have changed. */
+/** Cuts out the part of a view that must be planned after changes of some Subnets. */
 import { equalIp } from "../../../net/ip.ts";
 import { type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "../model.ts";
 
 /**
- * Returns the part that concerns the Subnets of these names: planning it gives what planning the whole would give for
- * them. Subnets belong together if their networks overlap, if a demand names them, and, where namespaces have limits,
- * if a namespace has pools in both. A pool without its Subnet concerns all.
+ * Returns the part that concerns the named Subnets: its plan equals their part of a plan of the whole. Subnets belong
+ * together if their networks overlap, if a demand names both, and, where namespaces have limits, if a namespace has
+ * pools in both. A pool without its Subnet concerns all.
  */
 export function changedPart(view: SubnetsView, changed: ReadonlySet<string>): SubnetsView {
   const { subnets, pools, demands } = view;
@@ -26,7 +26,7 @@ export function changedPart(view: SubnetsView, changed: ReadonlySet<string>): Su
   };
 }
 
-/** Adds what belongs together with any of these Subnets or namespaces. */
+/** Adds all Subnets and namespaces that belong together with these. */
 function spread(
   { subnets, pools, demands, maxPerNamespace }: SubnetsView,
   names: Set<string>,
@@ -47,7 +47,7 @@ function haveOverlap({ spec: a }: CurrentSubnet, { spec: b }: CurrentSubnet): bo
   return a.addressSpace === b.addressSpace && prefixesOverlap(a.subnet, b.subnet);
 }
 
-/** Returns the Subnet of a pool if it exists and still has the same network. */
+/** Returns a pool's Subnet if it exists and still has the same network. */
 export function subnetOf(
   subnets: ReadonlyMap<string, CurrentSubnet>,
   { generated, spec }: CurrentPool,

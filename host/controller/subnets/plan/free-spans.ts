@@ -1,10 +1,10 @@
 /**
- * The free addresses of a Subnet, from which pools are filled: next to what a pool has if possible, else at a place
- * where it can grow.
+ * The free addresses of a Subnet, from which pools are filled: next to a pool's addresses if possible, else where it
+ * can grow.
  */
 import { joinSpans, type Span, type Spans, withoutSpans } from "../../../core/spans.ts";
 
-/** Whether an address that is in no pool is in use, and must be skipped. */
+/** Whether an address outside of all pools is in use, and must be skipped. */
 export type IsBusy = (address: bigint) => boolean;
 
 export class FreeSpans {
@@ -60,8 +60,8 @@ export class FreeSpans {
   }
 
   /**
-   * Returns where so many addresses begin: at a free block of the next power of two, so that the pool can grow; else
-   * where they are contiguous; else at the start.
+   * Returns the start for this number of addresses: a free block of the next power of two, so that the pool can grow;
+   * else a contiguous place; else the first free address.
    */
   #placeFor(count: bigint): bigint {
     let slot = 1n;
@@ -80,7 +80,6 @@ function spansOfAddresses(addresses: Iterable<bigint>): Spans {
   return joinSpans(Array.from(addresses, (address) => ({ first: address, last: address })));
 }
 
-/** Returns the lowest `count` addresses. */
 export function firstOf(spans: Spans, count: number): Spans {
   let left = BigInt(count);
   return spans.flatMap(({ first, last }) => {
@@ -91,7 +90,7 @@ export function firstOf(spans: Spans, count: number): Spans {
   });
 }
 
-/** Returns what a pool keeps when it gives back `count` addresses: the highest ones that are not in use go. */
+/** Returns the rest of a pool that gives back `count` addresses: the highest unused ones go. */
 export function giveBack(own: Spans, count: number, isHeld: IsBusy): { readonly left: Spans; readonly given: number } {
   const given: bigint[] = [];
   for (const { first, last } of own.toReversed()) {

@@ -1,13 +1,12 @@
 /**
- * Divides Subnets into pools: decides which pools should exist, and which addresses each should have
- * (docs/develop/subnets.md).
+ * Divides Subnets into pools: decides which pools should exist, and their addresses (docs/develop/subnets.md).
  *
- * A pool that has enough addresses keeps them. One that has too few gets them from the first of its Subnets that has
- * any left; one that has had too many for a while gives back those that are not in use. Addresses that the status of
- * a Subnet reserves for one pool are never given to another.
+ * A pool with enough addresses keeps them. A pool with too few gets more from the first of its Subnets that has any
+ * left; a pool that has had too many for a while gives back unused ones. Addresses that the status of a Subnet reserves
+ * for one pool are never given to another.
  *
- * The plan is a sequence of steps. Each returns what the next ones need; the only state that they share is the draft:
- * pools and capacities as they become, and pools that have more than is needed.
+ * The plan is a sequence of steps. Each returns the input of the next ones; the only state that they share is the
+ * draft: pools and capacities during planning, and pools with a surplus.
  */
 
 import { joinSpans, spansOf, withoutSpans } from "../../../core/spans.ts";
@@ -24,15 +23,10 @@ import { firstOf, giveBack, type IsBusy } from "./free-spans.ts";
 import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
 
-/**
- * Time for which a generated pool has more addresses than it needs before it shrinks, unless another pool lacks some:
- * milliseconds.
- */
+/** Time for which a generated pool keeps a surplus of addresses, unless another pool lacks some: milliseconds. */
 export const SHRINK_AFTER_MS = 5_000;
 
-/**
- * A demand, the pools that serve it in the order of its Subnets, and the capacities of the Subnets that may serve it.
- */
+/** A demand, its pools in the order of its Subnets, and the capacities of the Subnets that may serve it. */
 interface PoolRequest {
   readonly demand: PoolDemand;
   readonly capacities: readonly SubnetCapacity[];
@@ -65,15 +59,13 @@ export function planSubnets(view: SubnetsView): SubnetsPlan {
   };
 }
 
-/** Pools and capacities while they are planned. */
 class Draft {
   readonly view: SubnetsView;
   /** By the Subnet's name. */
   readonly capacities: ReadonlyMap<string, SubnetCapacity>;
   readonly pools: PlannedPool[];
-  /** Pools to delete. */
   readonly remove = new Set<PlannedPool>();
-  /** UIDs of pools that have more than is needed, and of those of them that keep it until SHRINK_AFTER_MS are over. */
+  /** UIDs of pools with a surplus, and of those among them that keep it until SHRINK_AFTER_MS are over. */
   readonly excess = new Set<string>();
   readonly postponed = new Set<string>();
   /** Names of pools that wait until an address is released. */
@@ -131,14 +123,14 @@ class Draft {
   }
 
   /**
-   * An address that a pod has of another pool serves no pod of this one: it was claimed while the controller, which did
-   * not know of that yet, took it back.
+   * Drops addresses that a pod has from another pool: it claimed them while the controller, which did not know of that
+   * yet, took them back. They serve no pod of this pool.
    */
   dropStrays(): void {
     for (const pool of this.pools) {
       const { addressSpace, family } = pool.spec;
       if (pool.capacity === undefined) continue;
-      // A range that was written by hand may have no end.
+      // A range that was written by hand may be endless.
       for (const { first, last } of firstOf(joinSpans([...pool.target, ...pool.promised]), this.view.maxPoolSize))
         for (let address = first; address <= last; address++) {
           const holder = this.view.holderOf(addressSpace, family, address);
@@ -159,7 +151,7 @@ class Draft {
       const isUsable = capacity?.network.family === family && this.#isPermitted(capacity, application);
       return isUsable ? [capacity] : [];
     });
-    // Pools of a former Subnet of the same name, which was another network, serve the demand no longer.
+    // Pools of an earlier Subnet of the same name, which was another network, no longer serve the demand.
     const pools = demand.subnets.flatMap((subnet) => {
       const all = this.#byKey.get(keyOf(application, ifName, family, subnet)) ?? [];
       return this.#mergeDuplicates(
@@ -169,13 +161,12 @@ class Draft {
     return { demand, capacities, pools };
   }
 
-  /** Returns the number of further addresses that the namespace may have. */
   budgetOf(namespace: string): number {
     const { maxPerNamespace } = this.view;
     return this.#budgets.get(namespace) ?? (maxPerNamespace === 0 ? Number.POSITIVE_INFINITY : maxPerNamespace);
   }
 
-  /** Takes so many addresses from the namespace's budget; a negative count returns them. */
+  /** Takes this number of addresses from the namespace's budget; a negative count returns them. */
   spend(namespace: string, count: number): void {
     this.#budgets.set(namespace, this.budgetOf(namespace) - count);
   }
@@ -215,15 +206,15 @@ class Draft {
     return this.view.poolNames.has(name) || this.#created.has(name);
   }
 
-  /** A workload keeps what it has of a Subnet that it may not name. */
+  /** A workload keeps its addresses of a Subnet that it may not name. */
   #isPermitted({ subnet }: SubnetCapacity, { namespace: name }: PoolOwner): boolean {
     const { labelsOf, closedTo } = this.view;
     return refuseNamespace(subnet.spec, { name, labels: labelsOf(name), closedTo }) === undefined;
   }
 
   /**
-   * Two controllers may have created a pool each for the same demand: the larger one comes first and grows, the
-   * others keep what is in use.
+   * Two controllers may have created a pool each for the same demand: the larger one comes first and grows, the others
+   * keep only addresses in use.
    */
   #mergeDuplicates(pools: readonly PlannedPool[]): readonly PlannedPool[] {
     const sorted = pools.toSorted((a, b) => b.size - a.size || byName(a, b));
@@ -236,10 +227,7 @@ class Draft {
   }
 }
 
-/**
- * Returns demands of the current version of a workload before those of a former one, and otherwise in the order of
- * their names.
- */
+/** Returns demands of current versions of workloads before those of earlier ones, then by name. */
 function inOrder(demands: readonly PoolDemand[]): PoolDemand[] {
   const named = demands.map((demand) => {
     const { application, ifName, family } = demand;
@@ -249,22 +237,20 @@ function inOrder(demands: readonly PoolDemand[]): PoolDemand[] {
   return named.map(({ demand }) => demand);
 }
 
-/** The pool goes with the pods that have its addresses to the workload that has taken them over. */
+/** The pool follows the pods with its addresses to the workload that has taken them over. */
 function followPods({ object, generated }: CurrentPool, view: SubnetsView): SubnetPoolSpec {
   const successor = object.deleting ? undefined : view.successorOf(generated.application);
   return successor === undefined ? generated : { ...generated, application: successor };
 }
 
-/** Returns the pools that serve no request and are not being deleted. */
 function unusedOf(pools: readonly PlannedPool[], requests: readonly PoolRequest[]): PlannedPool[] {
   const used = new Set(requests.flatMap((request) => request.pools));
   return pools.filter((pool) => !pool.isDeleting && !used.has(pool));
 }
 
 /**
- * Returns the requests that wait for a pool of an earlier workload of the same name, and these pools: pods of it run
- * on, and may be taken over at any moment, or whether they do is not known yet. They wait no longer than
- * SHRINK_AFTER_MS.
+ * Returns the requests that wait for a pool of an earlier workload of the same name, and these pools: some of its pods
+ * run on, and may be taken over at any moment, or this is not known yet. They wait at most for SHRINK_AFTER_MS.
  */
 function awaitedOf(unused: readonly PlannedPool[], requests: readonly PoolRequest[], draft: Draft) {
   const nameOf = ({ namespace, name }: PoolOwner): string => `${namespace}/${name}`;
@@ -287,9 +273,7 @@ function mayFollow({ generated }: PlannedPool, draft: Draft): boolean {
   return state === undefined || state === "orphaned";
 }
 
-/**
- * Fills the pools of a request, Subnet by Subnet, each as far as it goes. Returns why addresses are missing in the end.
- */
+/** Fills the pools of a request, Subnet by Subnet, each as far as possible. Returns why addresses are still missing. */
 function grow(request: PoolRequest, draft: Draft, orphans: Set<PlannedPool>): Shortfall | undefined {
   const { demand, capacities, pools } = request;
   const { maxPoolSize } = draft.view;
@@ -317,8 +301,8 @@ function grow(request: PoolRequest, draft: Draft, orphans: Set<PlannedPool>): Sh
 }
 
 /**
- * Returns the request's pool in the Subnet: the one that it has, an orphan of an earlier workload of the same name,
- * or a new one. Undefined if it can have none, or needs none.
+ * Returns the request's pool in the Subnet: its present one, an orphan of an earlier workload of the same name, or a
+ * new one. Undefined if it can have none, or needs none.
  */
 function poolIn(
   capacity: SubnetCapacity,
@@ -343,7 +327,7 @@ function poolIn(
     draft.setByKey(key, orphan);
     return addPool(pools, orphan, demand);
   }
-  // Whether the former workload is gone is not known yet: the caller has to read that first.
+  // Whether the earlier workload is gone is still unknown: the caller must read that first.
   if (orphan !== undefined && liveness !== "alive") return undefined;
   if (capacity.poolCount >= MAX_POOLS_OF_SUBNET) return undefined;
   return addPool(pools, draft.create(demand, capacity), demand);
@@ -362,8 +346,7 @@ function sizeOfAll(pools: readonly PlannedPool[]): number {
 }
 
 /**
- * Takes back what none of a pool's requests needs, from the last Subnet first: after a while, or at once if another
- * request is short.
+ * Takes back the surplus of pools, from the last Subnet first: after a while, or at once if another request is short.
  */
 function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall[], draft: Draft): void {
   const { remove, excess, postponed, waiting } = draft;
@@ -388,7 +371,7 @@ function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall
       pool.target = left;
       if (given < spare) waiting.add(pool.name);
     }
-    // The first pool of a request stays even if it is empty: it says what is missing.
+    // A request's first pool stays even if it is empty: it reports the shortfall.
     for (const pool of pools) {
       const isFirst = users.get(pool)?.some((request) => request.pools[0] === pool) === true;
       if (pool.target.length === 0 && !isFirst) remove.add(pool);
@@ -404,7 +387,7 @@ function usersOf(requests: readonly PoolRequest[]): Map<PlannedPool, PoolRequest
   return users;
 }
 
-/** Writes into each pool of a request what it should have. The first one should have what the others do not. */
+/** Writes into each pool of a request its wanted size. The first one gets the part that the others lack. */
 function describe({ demand, pools }: PoolRequest, { postponed }: Draft): void {
   const { application, ifName, reclaim, count, reasonIfShort = demand.reason } = demand;
   const all = sizeOfAll(pools);
@@ -421,8 +404,8 @@ function describe({ demand, pools }: PoolRequest, { postponed }: Draft): void {
 }
 
 /**
- * Deals with the pools that no request uses, by what is known of their workloads. Returns the workloads whose liveness
- * must be read first.
+ * Handles the pools without a request by the liveness of their workloads. Returns the workloads whose liveness must be
+ * read first.
  */
 function removeUnused(
   requests: readonly PoolRequest[],

@@ -1,4 +1,4 @@
-/** One generated pool while it is planned: what it has, what of that it may keep, and what it should have. */
+/** One generated pool while it is planned: its addresses, those of them that it may keep, and its target. */
 
 import {
   areContested,
@@ -26,16 +26,16 @@ import type { CurrentPool, PoolTarget } from "../model.ts";
 import type { SubnetCapacity } from "./capacity.ts";
 import type { IsBusy } from "./free-spans.ts";
 
-/** A pool that exists, whose Subnet may not; or a Subnet, in which a pool may have to be created. */
+/** An existing pool, whose Subnet may be absent; or a Subnet, in which a pool may have to be created. */
 type Place =
   | { readonly now: CurrentPool; readonly capacity: undefined }
   | { readonly now: CurrentPool | undefined; readonly capacity: SubnetCapacity };
 
 export class PlannedPool {
   readonly name: string;
-  /** undefined for a pool that will be created. */
+  /** Undefined for a pool that will be created. */
   readonly now: CurrentPool | undefined;
-  /** undefined if its Subnet does not exist. */
+  /** Undefined if its Subnet does not exist. */
   readonly capacity: SubnetCapacity | undefined;
   /** The Subnet's; its own if that does not exist. */
   readonly spec: Pick<AddressSpec, "addressSpace" | "family" | "gateway" | "routes">;
@@ -44,9 +44,8 @@ export class PlannedPool {
   readonly ranges: Spans;
   /** The addresses that the Subnet's status reserves for it. */
   readonly entry: Spans;
-  /** The part of that which no other pool has, or is promised. */
+  /** The part of `entry` that no other pool has, or is promised. */
   promised: Spans;
-  /** The addresses that it should have. */
   target: Spans;
   generated: SubnetPoolSpec;
   /** It keeps addresses only because they are in use. */
@@ -80,7 +79,7 @@ export class PlannedPool {
     return keyOf(application, ifName, this.spec.family, subnet);
   }
 
-  /** Returns whether it has addresses that its Subnet's status does not reserve. */
+  /** Whether it has addresses that its Subnet's status does not reserve. */
   get isUnknown(): boolean {
     return this.capacity !== undefined && withoutSpans(this.ranges, this.entry).length > 0;
   }
@@ -94,14 +93,13 @@ export class PlannedPool {
     return fits;
   }
 
-  /** Drops an address, whoever uses it. */
+  /** Drops an address even if it is in use. */
   drop(address: bigint): void {
     const span = [{ first: address, last: address }];
     this.target = withoutSpans(this.target, span);
     this.promised = withoutSpans(this.promised, span);
   }
 
-  /** Keeps only these addresses, and those that are in use. */
   keepOnly(spans: Spans, isHeld: IsBusy): void {
     const odd = withoutSpans(this.target, spans);
     if (odd.length === 0) return;
@@ -132,8 +130,8 @@ function heldIn(spans: Spans, isHeld: IsBusy): Span[] {
 }
 
 /**
- * Takes from each pool the addresses that another one has or is promised as well, unless they are in use; of two
- * pools the first by name keeps them. `foreign`: what is reserved for unknown pools, which may exist all the same.
+ * Takes from each pool the addresses that another one has or is promised as well, unless they are in use; of two pools
+ * the first by name keeps them. `foreign`: addresses reserved for unknown pools, which may exist all the same.
  */
 export function resolveOverlaps(
   pools: readonly PlannedPool[],
@@ -146,7 +144,7 @@ export function resolveOverlaps(
   for (const { pool } of owners.toSorted((a, b) => byName(a.pool, b.pool))) {
     const promised = joinSpans([...pools.flatMap((other) => (other === pool ? [] : other.entry)), ...foreign.flat()]);
     const theirs = joinSpans([...assigned, ...withoutSpans(promised, pool.entry)]);
-    // The Subnet may be known in an older version than the pool: what a pod has is never taken because of it.
+    // The known version of the Subnet may be older than that of the pool: it never takes away a pod's address.
     const held = heldIn(sharedSpans(pool.target, theirs), isHeldFor(pool));
     pool.keepsHeld ||= held.length > 0;
     pool.target = joinSpans([...withoutSpans(pool.target, theirs), ...held]);
@@ -163,7 +161,7 @@ export function unchangedTarget(state: PlannedPool): PoolTarget {
 export function targetOf(state: PlannedPool): PoolTarget {
   const { name, now, capacity, generated, entry, ranges, isDeleting } = state;
   const { gateway, routes } = state.spec;
-  // A pool in deletion stays as it is, and what is reserved for it beyond that goes back.
+  // A deleted pool stays unchanged, and further addresses reserved for it go back.
   const spans = isDeleting ? ranges : state.target;
   const { isUnknown } = state;
   const target = { name, now, subnet: capacity?.subnet, spans, generated, gateway, routes, isUnknown };
@@ -190,8 +188,8 @@ function describeWay({ gateway, routes }: Pick<AddressSpec, "gateway" | "routes"
 }
 
 /**
- * Returns whether the pool, which serves no request, was retained for a later workload of the same kind, namespace
- * and name, for the same NIC.
+ * Returns whether the pool, which serves no request, was retained for a later workload of the same kind, namespace and
+ * name, for the same NIC.
  */
 export function isOrphanFor(
   { generated, capacity }: PlannedPool,

@@ -1,4 +1,4 @@
-/** Explains in numbers why a workload does not get the addresses that it needs, for its event and the log. */
+/** Explains in numbers why a workload lacks addresses, for its event and the log. */
 
 import { sizeOf } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
