@@ -98,7 +98,7 @@ export interface NicDemand {
   /** The main plugin takes an address itself where it is told no gateway (withheld.ts). Default: it does not. */
   readonly takesFirst?: boolean;
   /** Refused for this pod by a later plugin. Default: none. */
-  readonly refused?: readonly RefusedIp[];
+  readonly refused?: readonly RefusedIp[] | undefined;
 }
 
 /** `why` is a clause. */

@@ -4,7 +4,7 @@ import type { NetConf } from "../../cni/net-conf.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
-import { announcedNics, claimedWith, faultOfNic } from "../../ipam/announced-nics.ts";
+import { claimedWith, faultOfNic } from "../../ipam/announced-nics.ts";
 import type { NicDemand, PodSubject, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
 import { requestedByAnnotation, requestedByReservation, withReserved } from "../../ipam/requested-ips.ts";
@@ -59,51 +59,52 @@ interface Prepared {
  */
 export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
   const { prober } = deps.detection;
-  const { subject, selection, definition } = await select(deps, nic, deadline);
+  const { snapshot, subject, selection, definition } = await select(deps, nic, deadline);
   const { identity, ifName, network, containerId, netns, netnsCookie } = nic;
+  const { claims, owner, namespace, name: pod, workload, isMigrationTarget } = identity;
+  const ofPod = { owner, namespace, pod, workload, isMigrationTarget };
   const annotations = identity.subject?.annotations ?? {};
   const fault = faultOfNic(annotations, ifName, subject.firstNic);
   if (fault !== undefined) throw fault;
-  const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
-  const { snapshot } = deps.inventory;
-  // Only the ADD of another NIC has all requests for it.
-  const isNow = (each: string): boolean => each === ifName || requestedByName(snapshot, identity, each).length === 0;
-  const nics = selection.nics.filter((each) => isClaimed(each.ifName) && isNow(each.ifName));
-  requireFamilies(nics);
-  const workloads = followClaims(nic, definition, nics);
-  const requested = requestedByName(snapshot, identity, ifName, nic.requested);
-  const { owner, namespace, name, workload, isMigrationTarget } = identity;
+  const nics = selection.nics.length === 1 ? selection.nics : claimedNow(selection, subject, { snapshot, identity });
+  if (subject.vendorConf.enableIPv6) requireIpv6(nics);
+  const { networks = [] } = annotations;
   // Two families for each NIC that it announces, and what is demanded now.
-  const most =
-    2 * announcedNics(annotations, subject.firstNic).length + nics.flatMap(({ families }) => families).length;
-  const limits = limitsFor(deps.inventory.snapshot, namespace, most);
+  const most = 2 * (1 + networks.length) + nics.flatMap(({ families }) => families).length;
   for (const warning of selection.warnings)
     if (deps.log.isLevelEnabled("warn") && deps.inventory.isNewWarning(`${network} ${warning}`))
-      deps.log.warn({ namespace, pod: name, ifName }, warning);
+      deps.log.warn({ namespace, pod, ifName }, warning);
   return {
     subject,
     selection,
     demand: {
       nics,
-      requested,
-      workloads,
-      limits,
-      claimant: {
-        ...{ owner, namespace, pod: name, ifName, containerId, network, netns, netnsCookie },
-        ...{ workload, isMigrationTarget },
-      },
+      requested: requestedByName(snapshot, identity, ifName, nic.requested),
+      workloads: claims && followClaims(nic, definition, { nics, claims }),
+      limits: limitsFor(snapshot, namespace, most),
+      claimant: { ...ofPod, ifName, containerId, network, netns, netnsCookie },
       seedText: `${seedOf(identity)}${prober.salt}`,
       randomize: (pool) => prober.hasSuspect(pool),
-      coversPod:
-        nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),
+      coversPod: nics.length === selection.nics.length && (nics.length > 1 || networks.length === 0),
       definition,
       deadline,
     },
   };
 }
 
+/** Returns the NICs whose addresses are claimed with those of this one: of others only their ADD has all requests. */
+function claimedNow(
+  { nics }: Selection,
+  { ifName, firstNic }: Subject,
+  { snapshot, identity }: { readonly snapshot: Snapshot; readonly identity: PodIdentity },
+): readonly NicDemand[] {
+  const isClaimed = claimedWith(ifName, identity.subject?.annotations ?? {}, firstNic);
+  const isNow = (nic: string): boolean => nic === ifName || requestedByName(snapshot, identity, nic).length === 0;
+  return nics.filter((nic) => isClaimed(nic.ifName) && isNow(nic.ifName));
+}
+
 /** Throws CniError 108 for an address that no main plugin could put on a NIC of this node. */
-function requireFamilies(nics: readonly NicDemand[]): void {
+function requireIpv6(nics: readonly NicDemand[]): void {
   const six = nics.find(({ families }) => families.some(({ family }) => family === 6));
   if (six === undefined || hasIpv6()) return;
   throw new CniError(
@@ -137,10 +138,13 @@ function requestedByName(
   ifName: string,
   requests: readonly RequestedIp[] = [],
 ): RequestedIp[] {
+  const { ips } = subject?.annotations ?? {};
   const named = claims?.get(ifName);
+  // Most pods request none.
+  if (requests.length + snapshot.reserved.length === 0 && ips === undefined && named === undefined) return [];
   const own = ownNames(namespace, pod, named?.name ?? workload?.member);
   const nic = { own, ifName, firstNic: firstNicOf(snapshot.coordinator) };
-  const byAnnotation = requestedByAnnotation(subject?.annotations.ips, nic);
+  const byAnnotation = requestedByAnnotation(ips, nic);
   const byClaim = named?.claim === undefined ? [] : requestedByClaim(named.claim);
   const all: RequestedIp[] = [];
   for (const each of [...requests, ...byAnnotation, ...byClaim])
@@ -153,11 +157,10 @@ function requestedByName(
  * exist, and 102 when one is for another NIC than refers to it.
  */
 function followClaims(
-  { identity: { claims }, ifName, network }: WantingNic,
+  { ifName, network }: WantingNic,
   { networkNames = [] }: NicDefinition,
-  nics: readonly NicDemand[],
-): ReadonlyMap<string, Workload> | undefined {
-  if (claims === undefined || claims.size === 0) return undefined;
+  { nics, claims }: { readonly nics: readonly NicDemand[]; readonly claims: NonNullable<PodIdentity["claims"]> },
+): ReadonlyMap<string, Workload> {
   const workloads = new Map<string, Workload>();
   for (const nic of nics) {
     const named = claims.get(nic.ifName);
@@ -183,6 +186,7 @@ function seedOf({ workload, owner, namespace, name }: PodIdentity): string {
 }
 
 interface Selected {
+  readonly snapshot: Snapshot;
   readonly subject: Subject;
   readonly selection: Selection;
   readonly definition: NicDefinition;
@@ -203,7 +207,10 @@ async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline):
     };
     try {
       const selected = selectNow(deps, nic, snapshot);
-      if (isServable(selected.selection.nics) || !(await hasOther())) return selected;
+      const unservable = findUnservable(selected.selection.nics);
+      // For generated pools the ADD waits longer, once it knows that the NIC has no address yet (wait-for-pool.ts).
+      const isServable = unservable === undefined || unservable.demand.generated !== undefined;
+      if (isServable || !(await hasOther())) return selected;
     } catch (error) {
       if (!(await hasOther())) throw error;
     }
@@ -248,17 +255,7 @@ function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selec
     firstNic: firstNicOf(snapshot.coordinator),
   };
   const { nics, warnings } = selectPools(subject, snapshot.pools, snapshot.refused);
-  const refused = deps.inventory.refused.of(identity.owner);
-  const withheld = (each: NicDemand): NicDemand => ({
-    ...each,
-    refused,
-    takesFirst: takesFirst(deps.networks, nic, each.ifName),
-  });
-  return { subject, selection: { nics: nics.map(withheld), warnings }, definition };
-}
-
-/** For generated pools the ADD waits longer, once it knows that the NIC has no address yet (wait-for-pool.ts). */
-function isServable(nics: readonly NicDemand[]): boolean {
-  const unservable = findUnservable(nics);
-  return unservable === undefined || unservable.demand.generated !== undefined;
+  const refused = deps.inventory.refused.get(identity.owner);
+  const own = nics.map((each) => ({ ...each, refused, takesFirst: takesFirst(deps.networks, nic, each.ifName) }));
+  return { snapshot, subject, selection: { nics: own, warnings }, definition };
 }

@@ -11,15 +11,13 @@ export const MAX_REFUSED_OWNERS = 1_024;
 /** Most refused addresses that are remembered for one owner; the oldest is forgotten first. */
 export const MAX_REFUSED_OF_OWNER = 64;
 
-export class RefusedAddresses {
-  readonly #byOwner = new BoundedMap<string, readonly RefusedIp[]>(MAX_REFUSED_OWNERS);
-
-  add(owner: string, refused: RefusedIp): void {
-    this.#byOwner.set(owner, [...this.of(owner), refused].slice(-MAX_REFUSED_OF_OWNER));
+/** By owner, with the oldest first. */
+export class RefusedAddresses extends BoundedMap<string, readonly RefusedIp[]> {
+  constructor() {
+    super(MAX_REFUSED_OWNERS);
   }
 
-  /** Returns them with the oldest first. */
-  of(owner: string): readonly RefusedIp[] {
-    return this.#byOwner.get(owner) ?? [];
+  add(owner: string, refused: RefusedIp): void {
+    this.set(owner, [...(this.get(owner) ?? []), refused].slice(-MAX_REFUSED_OF_OWNER));
   }
 }
