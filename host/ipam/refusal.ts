@@ -5,6 +5,7 @@
 import { ErrorCode } from "../cni/error.ts";
 import type { Candidate, FamilyDemand, NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
+import { poolsOf } from "./pick.ts";
 import { describeAbsence, describeSupply, PoolShortage } from "./subnet-capacity.ts";
 
 /** Most lines of a refusal's `details`; a last line counts those left out. */
@@ -31,10 +32,7 @@ export function describeDemand(nic: NicDemand, shortages: Shortages): string {
 
 /** Returns the first demand whose candidates were all passed over. */
 export function findUnservable(nics: readonly NicDemand[]): { nic: NicDemand; demand: FamilyDemand } | undefined {
-  for (const nic of nics) {
-    const demand = nic.families.find(({ candidates }) => candidates.every(({ refusal }) => refusal !== undefined));
-    if (demand !== undefined) return { nic, demand };
-  }
+  for (const nic of nics) for (const demand of nic.families) if (poolsOf(demand).length === 0) return { nic, demand };
   return undefined;
 }
 

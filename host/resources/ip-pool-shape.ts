@@ -3,7 +3,7 @@
 import { joinRanges } from "../core/spans.ts";
 import { isSameList } from "../lib/same-list.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
-import { type Prefix, prefixContains } from "../net/prefix.ts";
+import { prefixContains } from "../net/prefix.ts";
 import { equalRange, type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import { edgesOf } from "./fields/address-spec.ts";
 import type { IpPool, IpPoolSpec } from "./ip-pool.ts";
@@ -18,17 +18,14 @@ export interface PoolShape {
   readonly masked: readonly Range[];
 }
 
-/** Returns whether the address is one of the subnet, as a link-local gateway is not. */
-function isInside(ip: Ip | undefined, subnet: Prefix): ip is Ip {
-  return ip !== undefined && prefixContains(subnet, ip);
-}
-
 /**
  * Returns what the pool names as routers, its gateway and the next hops of its routes, if they are addresses of its
- * subnet.
+ * subnet, as a link-local gateway is not.
  */
 export function routersOf({ subnet, gateway, routes }: Pick<IpPoolSpec, "subnet" | "gateway" | "routes">): Ip[] {
-  return [gateway, ...routes.map(({ gw }) => gw)].filter((ip) => isInside(ip, subnet));
+  return [gateway, ...routes.map(({ gw }) => gw)]
+    .filter((ip) => ip !== undefined)
+    .filter((ip) => prefixContains(subnet, ip));
 }
 
 /** Returns these, and what pods of the pool still route by: none of the pools of the segment hands them out. */
