@@ -35,7 +35,7 @@ export class PoolInventory {
   readonly metrics: ClaimMetrics | undefined;
   readonly refused: RefusedAddresses;
   #snapshot: Snapshot;
-  #readOccupied: ReadOccupied = () => NONE_OCCUPIED;
+  #readOccupied: ReadOccupied | undefined;
   #occupied = NONE_OCCUPIED;
   /** Pools whose used addresses are still to be read into the cache. */
   readonly #unread = new Map<string, IpPool>();
@@ -135,9 +135,7 @@ export class PoolInventory {
   }
 
   /** Marks are lost where an address becomes one of another machine, and come back from the registry. */
-  #applyOccupied(): void {
-    const occupied = this.#readOccupied();
-    if (occupied === this.#occupied) return;
+  #occupy(occupied: OccupiedIps): void {
     this.#occupied = occupied;
     for (const pool of this.poolCache.occupy(occupied)) {
       this.#unread.set(pool.name, pool);
@@ -152,7 +150,8 @@ export class PoolInventory {
 
   /** Returns the current snapshot, once the pool cache agrees with it. A failed read is retried by the next caller. */
   async loaded(): Promise<Snapshot> {
-    this.#applyOccupied();
+    const occupied = this.#readOccupied?.() ?? this.#occupied;
+    if (occupied !== this.#occupied) this.#occupy(occupied);
     while (this.#unread.size > 0) {
       this.#reading ??= this.#readAll().finally(() => {
         this.#reading = undefined;
