@@ -23,9 +23,8 @@ export interface PoolShape {
  * subnet, as a link-local gateway is not.
  */
 export function routersOf({ subnet, gateway, routes }: Pick<IpPoolSpec, "subnet" | "gateway" | "routes">): Ip[] {
-  return [gateway, ...routes.map(({ gw }) => gw)]
-    .filter((ip) => ip !== undefined)
-    .filter((ip) => prefixContains(subnet, ip));
+  const named = [gateway, ...routes.map(({ gw }) => gw)];
+  return named.filter((ip): ip is Ip => ip !== undefined && prefixContains(subnet, ip));
 }
 
 /** Returns these, and what pods of the pool still route by: none of the pools of the segment hands them out. */
