@@ -45,6 +45,8 @@ export interface AttachRequest extends Call {
   readonly containerId: ContainerId;
   readonly ifName: IfName;
   readonly netns: string;
+  /** The cookie of the namespace, which the caller of a plugin's ADD reads; undefined if it is unknown. */
+  readonly netnsCookie?: bigint | undefined;
   readonly netnsOverride: boolean;
 }
 

@@ -69,11 +69,17 @@ export class NetnsError extends Error {
 
 export const isNetnsError = (error: unknown): error is NetnsError => error instanceof NetnsError;
 
-/**
- * Throws {@link NetnsError} when `path` is no network namespace. `fd` is the value for IFLA_NET_NS_FD; the cookie of
- * the identity is read by a short visit.
- */
-export function openNetns(path: string, native: Native = loadNative()) {
+/** A namespace that is open: `path` is for errors. */
+export interface NetnsHandle {
+  /** The value for IFLA_NET_NS_FD. */
+  readonly fd: number;
+  readonly path: string;
+}
+
+interface OpenNetns extends NetnsHandle, Pick<NetnsIdentity, "device" | "inode">, Disposable {}
+
+/** Throws {@link NetnsError} when `path` is no network namespace. */
+export function openNetns(path: string, native: Native = loadNative()): OpenNetns {
   // O_NONBLOCK: opening a FIFO must not block
   const fd = native.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) throw new NetnsError("open", path, -fd);
@@ -84,20 +90,11 @@ export function openNetns(path: string, native: Native = loadNative()) {
     throw new NetnsError("open", path, kind < 0 ? -kind : ENOTTY);
   }
   const [device = 0n, inode = 0n] = words;
-  let cookie: bigint | undefined;
-  return {
-    fd,
-    numbers: { device, inode },
-    get identity() {
-      cookie ??= readCookie({ fd, path }, native);
-      return { device, inode, cookie };
-    },
-    [Symbol.dispose]: () => void native.close(fd),
-  };
+  return { fd, path, device, inode, [Symbol.dispose]: () => void native.close(fd) };
 }
 
-/** Returns undefined where the kernel knows none. */
-function readCookie(netns: NetnsHandle, native: Native): bigint | undefined {
+/** Returns the namespace's cookie, which a short visit reads; undefined where the kernel knows none. */
+export function cookieOf(netns: NetnsHandle, native: Native = loadNative()): bigint | undefined {
   const fd = withNetns(netns, () => native.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), native);
   if (fd < 0) return undefined;
   const cookie = new BigUint64Array(1);
@@ -106,10 +103,14 @@ function readCookie(netns: NetnsHandle, native: Native): bigint | undefined {
   return length === cookie.byteLength ? cookie[0] : undefined;
 }
 
+export function identityOf(netns: OpenNetns, native: Native = loadNative()): NetnsIdentity {
+  return { device: netns.device, inode: netns.inode, cookie: cookieOf(netns, native) };
+}
+
 /** Throws {@link NetnsError} when `path` is no network namespace. */
 export function readNetnsIdentity(path: string, native: Native = loadNative()): NetnsIdentity {
   using netns = openNetns(path, native);
-  return netns.identity;
+  return identityOf(netns, native);
 }
 
 /**
@@ -127,81 +128,34 @@ export function isNetnsGone(path: string): boolean {
 }
 
 /**
- * Returns whether `path` is the namespace of the calling thread, which CNI_NETNS must not be. Throws {@link
- * NetnsError}.
- */
-export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
-  // Both are there, so that their numbers differ.
-  using other = openNetns(path, native);
-  const own = readOwnNumbers(native);
-  return own.device === other.numbers.device && own.inode === other.numbers.inode;
-}
-
-/** The numbers of the thread's own namespace, which it only leaves for visits. */
-let ownNumbers: Pick<NetnsIdentity, "device" | "inode"> | undefined;
-
-function readOwnNumbers(native: Native): Pick<NetnsIdentity, "device" | "inode"> {
-  if (ownNumbers !== undefined && !isVisiting) return ownNumbers;
-  using here = openNetns(OWN_NETNS, native);
-  if (!isVisiting) ownNumbers = here.numbers;
-  return here.numbers;
-}
-
-/** A namespace that is open: `path` is for errors. */
-export interface NetnsHandle {
-  readonly fd: number;
-  readonly path: string;
-}
-
-/**
  * Descriptor of the namespace that the thread is in: that of the visit under way, else its own, opened at the first
- * visit.
+ * use.
  */
 let here: number | undefined;
-let isVisiting = false;
 
-/**
- * Leaves the namespace, or aborts the process: a thread that stayed in a pod's namespace would serve all other pods
- * there.
- */
-function leave(native: Native, path: string, home: number): void {
-  const left = native.setns(home, CLONE_NEWNET);
-  if (left === 0) return;
-  writeSync(2, `Cannot leave network namespace "${path}": ${formatErrno(-left)}; aborting\n`);
-  process.abort();
-}
-
-/** Throws for a Promise, whose work would continue outside the namespace. A rejection of it is ignored. */
-function requireSynchronous(result: unknown): void {
-  if (typeof result !== "object" || result === null || !("then" in result)) return;
-  if (result instanceof Promise) result.catch(() => {});
-  invariant(false, "Work in a network namespace returned a Promise; it must be synchronous");
-}
-
-/** Returns the descriptor of the namespace that the thread is in. */
 function openHere(native: Native): number {
   here ??= openNetns(OWN_NETNS, native).fd;
   return here;
 }
 
-function visit<T>({ fd, path }: NetnsHandle, work: () => T, native: Native): T {
-  if (fd === here) return work();
-  const home = openHere(native);
-  const entered = native.setns(fd, CLONE_NEWNET);
-  if (entered < 0) throw new NetnsError("enter", path, -entered);
-  here = fd;
-  const wasVisiting = isVisiting;
-  isVisiting = true;
-  let result: T;
-  try {
-    result = work();
-  } finally {
-    leave(native, path, home);
-    here = home;
-    isVisiting = wasVisiting;
-  }
-  requireSynchronous(result);
-  return result;
+/** Returns whether it is the namespace of the calling thread, which CNI_NETNS must not be. */
+export function isOwn({ device, inode }: OpenNetns, native: Native = loadNative()): boolean {
+  const own = new BigUint64Array(2);
+  native.identify(openHere(native), own);
+  // Both are there, so that the numbers of two namespaces differ.
+  return own[0] === device && own[1] === inode;
+}
+
+/** The same of the namespace at `path`. Throws {@link NetnsError}. */
+export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
+  using netns = openNetns(path, native);
+  return isOwn(netns, native);
+}
+
+/** A thread that stayed in a pod's namespace would serve all other pods there. */
+function abortInside(path: string, errno: number): never {
+  writeSync(2, `Cannot leave network namespace "${path}": ${formatErrno(errno)}; aborting\n`);
+  process.abort();
 }
 
 /**
@@ -210,7 +164,30 @@ function visit<T>({ fd, path }: NetnsHandle, work: () => T, native: Native): T {
  * throws. Aborts the process if it cannot be left.
  */
 export function withNetns<T>(place: string | NetnsHandle, work: () => T, native: Native = loadNative()): T {
-  if (typeof place !== "string") return visit(place, work, native);
-  using target = openNetns(place, native);
-  return visit({ fd: target.fd, path: place }, work, native);
+  if (typeof place === "string") {
+    using target = openNetns(place, native);
+    return withNetns(target, work, native);
+  }
+  const { fd, path } = place;
+  if (fd === here) return work();
+  const home = openHere(native);
+  const entered = native.setns(fd, CLONE_NEWNET);
+  if (entered < 0) throw new NetnsError("enter", path, -entered);
+  here = fd;
+  let result: T;
+  try {
+    result = work();
+  } finally {
+    const left = native.setns(home, CLONE_NEWNET);
+    if (left !== 0) abortInside(path, -left);
+    here = home;
+  }
+  if (result instanceof Object && "then" in result) refusePromise(result);
+  return result;
+}
+
+/** Its work would continue outside the namespace. A rejection of it is ignored. */
+function refusePromise(result: object): void {
+  if (result instanceof Promise) result.catch(() => {});
+  invariant(false, "Work in a network namespace returned a Promise; it must be synchronous");
 }

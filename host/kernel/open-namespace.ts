@@ -9,7 +9,7 @@ import { loadNative, type Native } from "./native.ts";
 import { type Conversation, createConversation } from "./netlink/conversation.ts";
 import { unlessRefused } from "./netlink/error.ts";
 import { type Datagrams, openNetfilterSocket, openRouteSocket } from "./netlink/socket.ts";
-import { type NetnsIdentity, openNetns, withNetns } from "./netns.ts";
+import { identityOf, type NetnsIdentity, openNetns, withNetns } from "./netns.ts";
 import { type MirrorOptions, NodeMirror } from "./node-mirror.ts";
 
 /**
@@ -87,14 +87,13 @@ interface OpenOptions {
 
 function open(path: string, native: Native, { most, withNetfilter, closesAside }: OpenOptions): OpenNamespace {
   using opened = new DisposableStack();
-  const target = opened.use(openNetns(path, native));
-  const { fd } = target;
-  const netns = { fd, path };
+  const netns = opened.use(openNetns(path, native));
+  const { fd } = netns;
   const converse = (datagrams: Datagrams): Conversation => createConversation(opened.use(datagrams), most);
   const sockets = withNetns(
     netns,
     () => ({
-      identity: target.identity,
+      identity: identityOf(netns, native),
       route: converse(openRouteSocket(netns, native)),
       // a kernel without nf_tables is reported at their first use
       netfilter: withNetfilter

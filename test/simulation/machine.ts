@@ -501,7 +501,8 @@ export class Machine {
         const request = agent.product.decodeRequest("berth", this.#headersOf(call), JSON.stringify(confOf(call)));
         if (request?.command !== "ADD") throw new Error("no ADD");
         if (agent.beforeAdd !== undefined) await agent.beforeAdd(call);
-        const { result, undo } = await plugin.add(request, hungUp);
+        const netnsCookie = this.namespaces.access.readCookie(request.netns);
+        const { result, undo } = await plugin.add({ ...request, netnsCookie }, hungUp);
         return { addresses: result.ips.map(({ address }) => formatIp(address.ip)), undo };
       },
       { signal, onUndelivered: ({ undo }) => void undo().catch(() => {}) },
@@ -538,9 +539,8 @@ export class Machine {
     const agent = await this.#connect(DEL_CONNECT_MS, new AbortController().signal);
     await this.#ask(agent, async (plugin) => {
       for (const name of ["lan", "lan2"]) {
-        const conf = { ...plainConf(name), "cni.dev/valid-attachments": valid };
-        const headers = { "cni-command": "GC", "cni-path": "/bin" };
-        const request = agent.product.decodeRequest("berth", headers, JSON.stringify(conf));
+        const conf = JSON.stringify({ ...plainConf(name), "cni.dev/valid-attachments": valid });
+        const request = agent.product.decodeRequest("berth", { "cni-command": "GC", "cni-path": "/bin" }, conf);
         if (request?.command === "GC") await plugin.gc(request);
       }
     });

@@ -476,7 +476,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
     log,
     attaching,
-    netns: { readCookie: unguarded.readCookie, fences },
+    fences,
   };
   const cluster = new KubernetesIpam(
     { api, resources, registry, collector, identifier, events, lost, epoch },

@@ -15,7 +15,14 @@ import { readFirstLinkNames } from "../../kernel/link-names.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLink } from "../../kernel/netlink/link/requests.ts";
-import { isNetnsError, isOwnNetns, isSameNetns, type NetnsIdentity, openNetns } from "../../kernel/netns.ts";
+import {
+  identityOf,
+  isNetnsError,
+  isOwnNetns,
+  isSameNetns,
+  type NetnsIdentity,
+  openNetns,
+} from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type NamespaceSource, type OpenNamespace, openPodForCleaning } from "../../kernel/open-namespace.ts";
 import { linkStateOf } from "../../kernel/state-values.ts";
@@ -95,8 +102,8 @@ export function findDetachedPod(path: string | undefined, ifName: IfName): Detac
   if (path === undefined) return "gone";
   return insteadOf(isNetnsError, "gone", () => {
     using netns = openNetns(path);
-    const isAlone = readFirstLinkNames({ fd: netns.fd, path }).every((name) => name === ifName || isNoNic(name));
-    return isAlone ? { path, identity: netns.identity, ifName } : "in use";
+    const isAlone = readFirstLinkNames(netns).every((name) => name === ifName || isNoNic(name));
+    return isAlone ? { path, identity: identityOf(netns), ifName } : "in use";
   });
 }
 

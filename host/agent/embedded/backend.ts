@@ -17,7 +17,6 @@ import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
-import { readCookie } from "../netns/pod-netns.ts";
 import { Definitions, JoinedDefinitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
 import type { Driver } from "../request/driver.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
@@ -82,7 +81,6 @@ class EmbeddedBackend implements Backend {
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },
       inventory,
       detection: openDetection({ registry, pools: () => snapshot().pools, nowMs, log, metrics, audit }),
-      netns: { readCookie },
       clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
       log,
     };

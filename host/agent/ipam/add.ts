@@ -47,24 +47,14 @@ export interface AddDeps {
   readonly log: Log;
   /** Absent on a view and without a cluster. */
   readonly attaching?: AttachingNics | undefined;
-  /** Absent on a view. */
-  readonly netns?: NetnsRecords | undefined;
+  /** The record of released attachments. Absent on a view and without a cluster. */
+  readonly fences?: { attaching(attachment: Attachment): void; released(row: Allocation): void } | undefined;
   /** Absent in the embedded mode. */
   readonly cluster?: ClusterIpam | undefined;
   /** As in {@link AllocateDeps}. */
   readonly view?: ForeseenRows | undefined;
   /** Only of an explanation: ends before the candidate pools are searched. */
   readonly onSelected?: (selection: Selection) => Promise<void>;
-}
-
-/** What is recorded of network namespaces, and of released attachments in them. */
-interface NetnsRecords {
-  readonly readCookie: (netns: string) => bigint | undefined;
-  /** Absent without a cluster. */
-  readonly fences?: {
-    attaching(attachment: Attachment): void;
-    released(row: Allocation): void;
-  };
 }
 
 /** `signal` aborts when the caller hangs up. */
@@ -74,14 +64,13 @@ export function addAddresses(deps: AddDeps, request: AttachRequest, signal: Abor
 }
 
 async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
-  const { ifName, containerId, netns } = request;
+  const { ifName, containerId, netns, netnsCookie } = request;
   const { identifier, cluster, clock } = deps;
   const deadline = new AddDeadline(clock, signal);
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
   const identity = await identifier.identify(request, signal);
   reportForeign(deps, identity, ifName);
-  const netnsCookie = deps.netns?.readCookie(netns);
-  deps.netns?.fences?.attaching(request);
+  deps.fences?.attaching(request);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns, netnsCookie };
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);

@@ -88,7 +88,7 @@ export class IpamPlugin implements Plugin {
   }
 
   async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<readonly Allocation[]> {
-    const { inventory, detection, netns: { fences } = {} } = this.#deps;
+    const { inventory, detection, fences } = this.#deps;
     detection.answered.delete({ containerId, ifName });
     // Without a readable name all that the container's interface has is released.
     const named = netConf.name === "" ? {} : { network: netConf.name };

@@ -43,7 +43,7 @@ export class AddView {
       log: ipam.log.child({}, { level: "silent" }),
       cluster: ipam.cluster && clusterOn(view, ipam.cluster),
       attaching: undefined,
-      netns: undefined,
+      fences: undefined,
     };
   }
 

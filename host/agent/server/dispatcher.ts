@@ -12,7 +12,7 @@ import {
   type NodeRequest,
 } from "../../cni/request.ts";
 import { formatResult } from "../../cni/result-versions.ts";
-import { isNetnsGone, isOwnNetns } from "../../kernel/netns.ts";
+import { cookieOf, isNetnsGone, isOwn, openNetns } from "../../kernel/netns.ts";
 import { describeValue } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AuditName } from "../../records/audit-line.ts";
@@ -97,8 +97,8 @@ export class Dispatcher {
   async #run(plugin: Plugin, request: CniRequest, startMs: number, signal: AbortSignal): Promise<Dispatched> {
     switch (request.command) {
       case "ADD": {
-        requireForeignNetns(request);
-        const { result, undo, assigned } = await plugin.add(request, signal);
+        const netnsCookie = readForeignCookie(request);
+        const { result, undo, assigned } = await plugin.add({ ...request, netnsCookie }, signal);
         const driver = this.#drivers.get(request.plugin);
         const answer = answerJson(driver?.formatResult(result) ?? formatResult(result, request.netConf.cniVersion));
         return {
@@ -107,7 +107,7 @@ export class Dispatcher {
         };
       }
       case "CHECK":
-        requireForeignNetns(request);
+        readForeignCookie(request);
         await plugin.check(request);
         return EMPTY;
       case "DEL":
@@ -170,9 +170,13 @@ function subjectOf({ plugin, headers }: RawRequest) {
   return { audit, plugin, namespace, pod, uid, ifName, containerId } as const;
 }
 
-/** CNI 1.1 §"Parameters": a plugin must not be pointed at the namespace in which it runs itself. */
-function requireForeignNetns({ netns, netnsOverride }: AttachRequest): void {
-  if (netnsOverride || !isOwnNetns(netns)) return;
+/**
+ * Returns the cookie of the pod's namespace. CNI 1.1 §"Parameters": a plugin must not be pointed at the namespace in
+ * which it runs itself.
+ */
+function readForeignCookie({ netns, netnsOverride }: AttachRequest): bigint | undefined {
+  using opened = openNetns(netns);
+  if (netnsOverride || !isOwn(opened)) return cookieOf(opened);
   const text = `CNI_NETNS "${netns}" is the host's own network namespace; set CNI_NETNS_OVERRIDE if that is meant`;
   throw new CniError(ErrorCode.InvalidNetns, text);
 }
