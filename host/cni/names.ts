@@ -19,13 +19,11 @@ export type IfName = string & { readonly [ifNameBrand]: true };
 const IDENTIFIER = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 /**
- * Characters that the kernel refuses (`dev_valid_name`), and more: control characters; lone surrogates, which do not
- * survive encoding; and %, because the kernel makes `bond0` out of `bond%d`, and `bond1` the next time.
+ * No characters and names that the kernel refuses (`dev_valid_name`), and more: control characters; lone surrogates,
+ * which do not survive encoding; and %, because the kernel makes `bond0` out of `bond%d`, and `bond1` the next time.
+ * Below /proc/sys/net, `all` and `default` are the settings of all and of new links.
  */
-const BAD_IN_IF_NAME = /[\s/:%\p{Cc}\p{Cs}]/u;
-
-/** Names that no link can have. Below /proc/sys/net, `all` and `default` are the settings of all and of new links. */
-const RESERVED_IF_NAMES: ReadonlySet<string> = new Set([".", "..", "all", "default"]);
+const LINK_NAME = /^(?!(?:\.|\.\.|all|default)$)[^\s/:%\p{Cc}\p{Cs}]+$/u;
 
 /** The form that {@link parseContainerId} and {@link parseNetworkName} accept, for error texts. */
 export const IDENTIFIER_FORM = "a letter or digit, then letters, digits, _, . or -";
@@ -48,16 +46,10 @@ export function parseNetworkName(text: string): string | undefined {
 
 /** Returns undefined if the text cannot name an interface. */
 export function parseIfName(text: string): IfName | undefined {
-  return isLinkName(text, MAX_IF_NAME_BYTES) ? (text as IfName) : undefined;
+  return LINK_NAME.test(text) && Buffer.byteLength(text) <= MAX_IF_NAME_BYTES ? (text as IfName) : undefined;
 }
 
 /** Returns undefined if the text can be neither a name nor an alternative name of an interface. */
 export function parseLinkName(text: string): string | undefined {
-  return isLinkName(text, MAX_ALT_NAME_BYTES) ? text : undefined;
-}
-
-function isLinkName(text: string, maxBytes: number): boolean {
-  return (
-    text !== "" && !RESERVED_IF_NAMES.has(text) && !BAD_IN_IF_NAME.test(text) && Buffer.byteLength(text) <= maxBytes
-  );
+  return LINK_NAME.test(text) && Buffer.byteLength(text) <= MAX_ALT_NAME_BYTES ? text : undefined;
 }
