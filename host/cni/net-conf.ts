@@ -232,9 +232,8 @@ function decodeNew(text: string, forDelete: boolean): NetConf {
   };
 }
 
-/** Throws {@link CniError} code 7 if the configuration that the text gives is too long. */
-export function requireBounded(text: string, { raw }: Pick<NetConf, "raw">): void {
-  if (Buffer.byteLength(text) <= MAX_NETWORK_CONFIG_BYTES) return;
+/** Throws {@link CniError} code 7 if the configuration is too long. */
+export function requireBounded({ raw }: Pick<NetConf, "raw">): void {
   const { prevResult: _, runtimeConfig: __, args: ___, ...own } = raw;
   const bytes = Buffer.byteLength(JSON.stringify(own));
   if (bytes <= MAX_NETWORK_CONFIG_BYTES) return;

@@ -13,14 +13,7 @@ import {
   parseContainerId,
   parseIfName,
 } from "./names.ts";
-import {
-  decodeNetConf,
-  IP_REQUEST_FORM,
-  type IpRequest,
-  type NetConf,
-  parseIpRequest,
-  requireBounded,
-} from "./net-conf.ts";
+import { decodeNetConf, IP_REQUEST_FORM, type IpRequest, type NetConf, parseIpRequest } from "./net-conf.ts";
 
 /**
  * `type` of the coordinator in network definitions: names of its executable. Another product may own the first one on
@@ -144,9 +137,8 @@ function refuseVariable(variable: Variable, found: string | undefined, wanted: s
 
 /** Returns the command, all of whose variables are there. */
 function requireCommand(variables: Variables): Command {
-  const { CNI_COMMAND: given } = variables;
-  const command = COMMANDS.find((name) => name === given);
-  if (command === undefined) return refuseVariable("CNI_COMMAND", given, `one of ${COMMANDS.join(", ")}`);
+  const command = variables.CNI_COMMAND as Command;
+  if (!COMMANDS.includes(command)) refuseVariable("CNI_COMMAND", command, `one of ${COMMANDS.join(", ")}`);
   const missing = REQUIRED[command].filter((variable) => variables[variable] === undefined);
   if (missing.length === 0) return command;
   return refuse(
@@ -207,7 +199,6 @@ export function decodeRequest(plugin: string, headers: Headers, body: string): C
   const netnsOverride = TRUE.test(variables.CNI_NETNS_OVERRIDE ?? "");
   const attachment = { ...call, containerId, ifName, netnsOverride, netConf: decodeNetConf(body, command === "DEL") };
   if (command === "DEL") return { ...attachment, command, netns };
-  if (command === "ADD") requireBounded(body, attachment.netConf);
   return { ...attachment, command, netns: netns ?? "" };
 }
 

@@ -1,7 +1,7 @@
 /** One call of a runtime: decode the request, run the plugin, format the result in the caller's version. */
 import { setTimeout } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { MAX_NETWORK_CONFIG_BYTES } from "../../cni/net-conf.ts";
+import { MAX_NETWORK_CONFIG_BYTES, requireBounded } from "../../cni/net-conf.ts";
 import {
   type AttachRequest,
   type CniRequest,
@@ -64,7 +64,7 @@ export class Dispatcher {
       const answer = this.#drivers.get(raw.plugin)?.answer(raw);
       if (answer !== undefined) return answerJson(answer);
       const plugin = this.#plugins.get(raw.plugin) ?? this.#refuse(raw.plugin);
-      const isLarge = raw.body.length > MAX_NETWORK_CONFIG_BYTES;
+      const isLarge = Buffer.byteLength(raw.body) > MAX_NETWORK_CONFIG_BYTES;
       const request = isLarge ? await this.#decodeLarge(raw) : decodeRequest(raw.plugin, raw.headers, raw.body);
       if (request === undefined) return EMPTY;
       network = request.netConf.name;
@@ -82,8 +82,12 @@ export class Dispatcher {
   }
 
   /** Large configurations one after another. The pause begins when one is decoded, which may take longer. */
-  #decodeLarge(raw: RawRequest): Promise<CniRequest | undefined> {
-    const turn = this.#large.then(() => decodeRequest(raw.plugin, raw.headers, raw.body));
+  #decodeLarge({ plugin, headers, body }: RawRequest): Promise<CniRequest | undefined> {
+    const turn = this.#large.then(() => {
+      const request = decodeRequest(plugin, headers, body);
+      if (request?.command === "ADD") requireBounded(request.netConf);
+      return request;
+    });
     this.#large = turn.catch(() => {}).then(() => setTimeout(LARGE_PAUSE_MS));
     return turn;
   }
