@@ -3,26 +3,24 @@
  * or fails, all are undone.
  */
 import { randomUUID } from "node:crypto";
-import type { Proposal } from "../../ipam/pick.ts";
 import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { KeyedSerialQueue } from "../../lib/serial.ts";
+import { equalIp } from "../../net/ip.ts";
 import type { Workload } from "../../resources/member.ts";
-import { claimAfter, isNewClaim, numberOf, renewClaim } from "../claims.ts";
+import { isNewClaim, numberOf, renewClaim } from "../claims.ts";
 import type { Journal } from "../journal.ts";
 import {
   type Allocation,
   type Bound,
   type Claim,
-  type ClaimedPart,
   type ClaimOutcome,
   type PublishOutcome,
   RegistryError,
 } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
 import { nameOf } from "./known-object.ts";
-import type { LostObserver, ObjectSync } from "./object-sync.ts";
+import type { LostObserver, ObjectSync, Publication } from "./object-sync.ts";
 
 /** Time for which maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
 export const EXPIRE_WAIT_MS = 2_000;
@@ -34,20 +32,23 @@ export const EXPIRE_WAIT_MS = 2_000;
  */
 const CLAIM_PATIENCE_MS = 60_000;
 
-/** One row of a claim, with the outcome of its publication. */
-interface Result {
-  readonly row: Allocation;
-  readonly replaces: number | undefined;
+/** One row of a claim, from the journal's answer to the claim's. */
+interface Part extends Publication {
+  /** Of the claim's NIC. */
+  readonly isHeld: boolean;
+  readonly isCreated: boolean;
+  readonly toProbe: ToProbe | undefined;
   /** As in {@link ClaimOutcome}. */
-  readonly isOpen: boolean;
-  readonly outcome: PublishOutcome | { readonly kind: "failed"; readonly error: unknown };
+  isOpen: boolean;
+  /** Of its publication; undefined: it is not published by this claim. */
+  outcome: PublishOutcome | { readonly kind: "failed"; readonly error: unknown } | undefined;
 }
 
-/** A claim between the journal's answer and its own. */
-interface JournalClaim {
-  readonly claim: Claim;
-  readonly outcome: Bound;
-  readonly untilMs: number;
+/** Of one claim: all, those that it wants objects of, and those of them that have one. */
+interface Parts {
+  readonly parts: readonly Part[];
+  readonly wanted: readonly Part[];
+  readonly published: readonly Part[];
 }
 
 /**
@@ -55,8 +56,9 @@ interface JournalClaim {
  * pod, whose node is lost.
  */
 interface ToProbe {
-  readonly owner: string;
-  readonly workload: Workload | undefined;
+  readonly podUid: string;
+  /** The address owner. */
+  readonly owner: Workload | undefined;
   /** Version of the object that is taken over. */
   readonly replaces: number;
   /** The node of the earlier pod. */
@@ -67,8 +69,8 @@ export class ClaimPublisher {
   readonly #journal: Journal;
   readonly #objectSync: ObjectSync;
   readonly #lost: Pick<LostObserver, "isLost">;
-  /** The claims of one owner run one by one: an ADD waits for the prefetch of its addresses. */
-  readonly #owners = new KeyedSerialQueue();
+  /** Those of one owner run one by one, until each has ended: an ADD waits for the prefetch of its addresses. */
+  readonly #claims = new Map<string, Promise<void>>();
   readonly #toProbe = new Map<string, ToProbe>();
 
   constructor(journal: Journal, objectSync: ObjectSync, lost: Pick<LostObserver, "isLost">) {
@@ -81,14 +83,18 @@ export class ClaimPublisher {
    * Rejects with RegistryError, or with the signal's reason. In that case, and if an address is taken, the whole
    * claim is undone.
    */
-  claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
-    const begun = Promise.withResolvers<void>();
-    const claimed = this.#owners.run(claim.owner, () => {
-      begun.resolve();
-      return this.#claim(claim, signal);
-    });
-    // A claim that has begun handles the signal itself, and undoes what it wrote.
-    return signal === undefined ? claimed : untilAborted(begun.promise, signal).then(() => claimed);
+  async claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
+    const { owner } = claim;
+    for (let other = this.#claims.get(owner); other !== undefined; other = this.#claims.get(owner))
+      await (signal === undefined ? other : untilAborted(other, signal));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#claims.set(owner, promise);
+    try {
+      return await this.#claim(claim, signal);
+    } finally {
+      this.#claims.delete(owner);
+      resolve();
+    }
   }
 
   /**
@@ -99,30 +105,27 @@ export class ClaimPublisher {
   async trust(row: Allocation): Promise<Allocation | undefined> {
     const toProbe = this.#findToProbe(row);
     if (toProbe === undefined) return this.#journal.endQuarantine(row);
-    const { workload, replaces } = toProbe;
-    await this.#journal.record([{ ...row, workload }]);
+    const { owner, replaces } = toProbe;
+    await this.#journal.record([{ ...row, workload: owner }]);
     const trusted = await this.#journal.endQuarantine(row);
     if (trusted === undefined) return undefined;
     this.#toProbe.delete(nameOf(row));
     try {
-      return await this.#publishProbed({ ...trusted, quarantine: row.quarantine }, replaces);
+      return await this.#publishProbed({ row: { ...trusted, quarantine: row.quarantine }, owner, replaces });
     } catch (error) {
       await this.undo([trusted]);
       throw failureOf(error);
     }
   }
 
-  async #publishProbed(probed: Allocation, replaces: number): Promise<Allocation> {
+  async #publishProbed(probed: Publication): Promise<Allocation> {
     const terms = { lane: "pod" as const, isAsked: true, patienceMs: CLAIM_PATIENCE_MS };
-    let row = probed;
-    const outcome = await this.#publish(probed, { terms, replaces }, (taken) => {
-      row = taken;
-    });
+    const outcome = await this.#objectSync.publish(probed, terms);
     if (outcome.kind === "taken")
       throw new RegistryError(
-        `Address ${nameOf(row)} was claimed by another pod, or by its node again, while it was probed`,
+        `Address ${nameOf(probed.row)} was claimed by another pod, or by its node again, while it was probed`,
       );
-    const answered = { ...row, quarantine: undefined, isConfirmed: true };
+    const answered = { ...probed.row, quarantine: undefined, isConfirmed: true };
     await this.#journal.record([answered]);
     return answered;
   }
@@ -152,91 +155,77 @@ export class ClaimPublisher {
 
   async #claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
     signal?.throwIfAborted();
-    const untilMs = performance.now() + CLAIM_PATIENCE_MS;
-    const outcome = await this.#journal.claim(claim);
-    if (outcome.kind !== "bound") return outcome;
+    const terms = { lane: "pod" as const, isAsked: true, patienceMs: CLAIM_PATIENCE_MS, signal };
+    const bound = await this.#journal.claim(claim);
+    if (bound.kind !== "bound") return bound;
     if (claim.proposals.some(({ requested }) => requested === true)) await this.#syncReplaced(claim);
-    const isUnpublished = (row: Allocation): boolean =>
-      row.isConfirmed !== true || this.#lost.isLost?.(row) === true || this.#objectSync.isSent(row);
-    const left = outcome.held.filter((row) => !outcome.created.includes(row) && isUnpublished(row));
-    this.#noteToProbe(claim, outcome);
-    const rows = [...outcome.created, ...left].filter((row) => this.#findToProbe(row) === undefined);
-    const open = { claim, outcome, untilMs };
-    if (rows.length === 0) return this.#withPredecessors(complete(open, []));
-    return this.#conclude(open, await Promise.all(rows.map((row) => this.#publishRow(row, open, signal))));
+    const parts = [...new Set([...bound.held, ...bound.created])].map((row) => this.#partOf(claim, bound, row));
+    const wanted = parts.filter((part) => part.toProbe === undefined && this.#isUnpublished(part));
+    await Promise.all(wanted.map((part) => this.#publish(part, terms, claim.isMigrationTarget === true)));
+    const published = wanted.filter(({ outcome }) => outcome?.kind === "published");
+    if (published.length < wanted.length) return this.#conclude(claim, bound, { parts, wanted, published });
+    if (wanted.length === 0 || (await this.#confirm(published, wanted))) return boundOf(bound, parts);
+    return this.#conclude(claim, bound, { parts, wanted, published: [] });
   }
 
-  async #publishRow(given: Allocation, { claim, untilMs }: JournalClaim, signal: AbortSignal | undefined) {
-    const replaces = findProposal(claim, given)?.replaces;
-    const terms = termsUntil(untilMs, signal);
-    const owner = findOwner(claim, given);
-    let row = given;
+  #partOf({ proposals, workload, owner: podUid }: Claim, { held, created }: Bound, row: Allocation): Part {
+    const { ifName } = row;
+    const proposal = proposals.find(({ space, ip }) => space === row.space && equalIp(ip, row.ip));
+    const owner = (proposal ?? proposals.find((each) => each.ifName === ifName))?.workload ?? workload;
+    const isCreated = created.includes(row);
+    const publication = { row, owner, replaces: proposal?.replaces };
+    if (isCreated && row.quarantine !== undefined)
+      this.#noteToProbe(podUid, publication, proposal?.needsProbe === true);
+    return {
+      ...publication,
+      isHeld: held.includes(row),
+      isCreated,
+      toProbe: this.#findToProbe(row),
+      // A row that is to be probed first is not the owner's yet.
+      isOpen: !isCreated && isOpen(row, owner),
+      outcome: undefined,
+    };
+  }
+
+  #isUnpublished({ isCreated, row }: Part): boolean {
+    return isCreated || row.isConfirmed !== true || this.#lost.isLost?.(row) === true || this.#objectSync.isSent(row);
+  }
+
+  async #publish(part: Part, terms: CallTerms, isMigrationTarget: boolean): Promise<void> {
+    const { signal } = terms;
     try {
-      row = await this.#renew(given);
-      const wanted = { ...row, workload: row.workload ?? owner };
-      const publishing = this.#publish(wanted, { terms, replaces }, (taken) => {
-        row = taken;
-      });
-      const outcome = await (signal === undefined ? publishing : untilAborted(publishing, signal));
-      const isShared = outcome.kind === "published" && outcome.isShared === true;
-      const mayComeLater = claim.isMigrationTarget === true && !isShared && row.isConfirmed !== true;
-      return { row, replaces, isOpen: isOpen(row, owner) || (owner !== undefined && mayComeLater), outcome };
+      if (!isNewClaim(part.row)) await this.#renew(part);
+      const publishing = this.#objectSync.publish(part, terms);
+      part.outcome = await (signal === undefined ? publishing : untilAborted(publishing, signal));
     } catch (error) {
-      return { row, replaces, isOpen: isOpen(row, owner), outcome: { kind: "failed" as const, error } };
+      part.outcome = { kind: "failed", error };
     }
-  }
-
-  /**
-   * Publishes the row. `onTakeOver` is told what is written over the object of an earlier pod, which the journal
-   * records first: whatever becomes of the claim, the address is retained again. A claim that was released meanwhile
-   * takes nothing over.
-   */
-  #publish(
-    row: Allocation,
-    { terms, replaces }: { readonly terms: CallTerms; readonly replaces: number | undefined },
-    onTakeOver: (taken: Allocation) => void,
-  ): Promise<PublishOutcome> {
-    return this.#objectSync.publish(row, terms, replaces, async ({ number }) => {
-      const taken = { ...row, claim: claimAfter(row, number) };
-      onTakeOver(taken);
-      const [recorded] = await this.#journal.record([taken]);
-      if (recorded === undefined)
-        throw new RegistryError(`Interface "${row.ifName}" was released while its addresses were claimed`);
-      return taken;
-    });
+    const { row, owner, outcome } = part;
+    if (owner === undefined) return;
+    const isShared = outcome.kind === "published" && outcome.isShared === true;
+    const mayComeLater = isMigrationTarget && !isShared && row.isConfirmed !== true;
+    part.isOpen = mayComeLater || isOpen(row, owner);
   }
 
   /** A NIC that has its address again has it by another claim if a write under the old one may be carried out yet. */
-  async #renew(row: Allocation): Promise<Allocation> {
-    if (isNewClaim(row) || !this.#objectSync.isSent(row)) return row;
-    const [renewed] = await this.#journal.record([{ ...row, claim: renewClaim(row, randomUUID()) }]);
-    return renewed ?? row;
+  async #renew(part: Part): Promise<void> {
+    const { row } = part;
+    if (!this.#objectSync.isSent(row)) return;
+    const [renewed = row] = await this.#journal.record([{ ...row, claim: renewClaim(row, randomUUID()) }]);
+    part.row = renewed;
   }
 
   /** A claim of an address that an earlier pod on a lost node has is not published before the address was probed. */
-  #noteToProbe(claim: Claim, { created }: Bound): void {
-    if (this.#toProbe.size === 0 && !claim.proposals.some(({ needsProbe }) => needsProbe === true)) return;
-    for (const row of created) {
-      const { needsProbe, replaces } = findProposal(claim, row) ?? {};
-      const node = this.#objectSync.findPredecessorNode(row);
-      if (needsProbe === true && replaces !== undefined && replaces < 0 && node !== undefined)
-        this.#toProbe.set(nameOf(row), { owner: claim.owner, workload: findOwner(claim, row), replaces, node });
-      else this.#toProbe.delete(nameOf(row));
-    }
+  #noteToProbe(podUid: string, { row, owner, replaces = 0 }: Publication, needsProbe: boolean): void {
+    const node = this.#objectSync.findPredecessorNode(row);
+    if (needsProbe && replaces < 0 && node !== undefined)
+      this.#toProbe.set(nameOf(row), { podUid, owner, replaces, node });
+    else this.#toProbe.delete(nameOf(row));
   }
 
   #findToProbe(row: Allocation): ToProbe | undefined {
     const found = row.quarantine === undefined ? undefined : this.#toProbe.get(nameOf(row));
-    return found?.owner === row.owner ? found : undefined;
-  }
-
-  #withPredecessors(outcome: Bound): Bound {
-    if (this.#toProbe.size === 0) return outcome;
-    const withNode = (row: Allocation): Allocation => {
-      const toProbe = this.#findToProbe(row);
-      return toProbe === undefined ? row : { ...row, predecessorNode: toProbe.node };
-    };
-    return { ...outcome, held: outcome.held.map(withNode), created: outcome.created.map(withNode) };
+    return found?.podUid === row.owner ? found : undefined;
   }
 
   /** Syncs the addresses that were claimed ahead of the ADD and gave way to requested ones. */
@@ -245,40 +234,36 @@ export class ClaimPublisher {
     for (const row of own.filter(({ state }) => state === "Cooling")) this.#objectSync.syncLater(row);
   }
 
-  async #conclude(open: JournalClaim, results: readonly Result[]): Promise<ClaimOutcome> {
-    const { claim, outcome } = open;
-    const published = results.filter((each) => each.outcome.kind === "published");
-    const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
-    const isWhole = published.length === results.length;
-    const hasFailed = published.length + by.length < results.length;
-    const isKept = isWhole || (claim.keepsRest === true && !hasFailed && published.length > 0);
-    const confirmed = isKept ? await this.#confirm(published, results) : undefined;
-    if (confirmed !== undefined && isWhole) return this.#withPredecessors(complete(open, confirmed));
+  /** Keeps of a claim that is not whole what may be kept, and undoes the rest. */
+  async #conclude(claim: Claim, bound: Bound, { parts, wanted, published }: Parts): Promise<ClaimOutcome> {
+    const by = wanted.flatMap(({ outcome }) => (outcome?.kind === "taken" ? [outcome.by] : []));
+    const failed = wanted.find(({ outcome }) => outcome?.kind === "failed");
+    const mayKeep = claim.keepsRest === true && failed === undefined && published.length > 0;
+    const kept = mayKeep && (await this.#confirm(published, wanted)) ? published : [];
     await this.#undoAll(
-      confirmed === undefined ? results : results.filter((each) => !published.includes(each)),
-      !hasFailed,
+      wanted.filter((each) => !kept.includes(each)),
+      failed === undefined,
     );
-    await this.undo(outcome.created.filter((row) => this.#findToProbe(row) !== undefined));
-    for (const each of results) if (each.outcome.kind === "failed") throw failureOf(each.outcome.error);
-    if (confirmed !== undefined) return { kind: "taken", by, kept: partOf(complete(open, confirmed), confirmed) };
+    await this.undo(parts.filter(({ isCreated, toProbe }) => isCreated && toProbe !== undefined).map(({ row }) => row));
+    if (failed?.outcome?.kind === "failed") throw failureOf(failed.outcome.error);
+    // All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered.
+    const created = kept.map(({ row }) => row);
+    if (kept.length > 0) return { kind: "taken", by, kept: { ...boundOf(bound, kept), created } };
     if (by.length > 0) return { kind: "taken", by };
     throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`);
   }
 
   /**
-   * Precedes the answer: a row that is not confirmed was answered to no ADD, and may be undone. Returns what was
-   * published as it is recorded then; undefined if a row is not as the claim wrote it, because a DEL, a sweep or an
-   * undo has come meanwhile.
+   * Precedes the answer: a row that is not confirmed was answered to no ADD, and may be undone. Returns false if a row
+   * is not as the claim wrote it, because a DEL, a sweep or an undo has come meanwhile.
    */
-  async #confirm(published: readonly Result[], results: readonly Result[]): Promise<readonly Result[] | undefined> {
-    const confirmed = published.map((each) =>
-      each.isOpen ? each : { ...each, row: { ...each.row, isConfirmed: true } },
-    );
+  async #confirm(published: readonly Part[], wanted: readonly Part[]): Promise<boolean> {
+    for (const part of published) if (!part.isOpen) part.row = { ...part.row, isConfirmed: true };
     try {
-      const recorded = await this.#journal.record(confirmed.map(({ row }) => row));
-      return recorded.length === confirmed.length ? confirmed : undefined;
+      const recorded = await this.#journal.record(published.map(({ row }) => row));
+      return recorded.length === published.length;
     } catch (error) {
-      await this.#undoAll(results, false);
+      await this.#undoAll(wanted, false);
       throw error;
     }
   }
@@ -287,11 +272,11 @@ export class ClaimPublisher {
    * Undoes the journal's rows first. With `isAnswered` waits a little for the objects, because the next attempt may
    * need them.
    */
-  async #undoAll(results: readonly Result[], isAnswered: boolean): Promise<void> {
-    const left = await this.#forgetTaken(results);
+  async #undoAll(wanted: readonly Part[], isAnswered: boolean): Promise<void> {
+    const left = await this.#forgetTaken(wanted);
     await this.undo(left.map(({ row }) => row));
     for (const { row, outcome } of left) {
-      if (outcome.kind !== "taken") continue;
+      if (outcome?.kind !== "taken") continue;
       const found = await this.#journal.findAddress(row.space, row.ip);
       // The object is another pod's, so there is nothing to sync.
       if (found?.state === "Cooling" && found.owner === row.owner) await this.#journal.forget(found, true);
@@ -303,52 +288,35 @@ export class ClaimPublisher {
    * Forgets rows that were new in this claim and whose objects are taken. Returns the other rows, and those that were
    * written meanwhile.
    */
-  async #forgetTaken(results: readonly Result[]): Promise<readonly Result[]> {
-    const isForgotten = async ({ row, replaces, outcome }: Result): Promise<boolean> =>
-      outcome.kind === "taken" &&
+  async #forgetTaken(wanted: readonly Part[]): Promise<readonly Part[]> {
+    const isForgotten = async ({ row, replaces, outcome }: Part): Promise<boolean> =>
+      outcome?.kind === "taken" &&
       replaces === undefined &&
       row.quarantine === undefined &&
       (await this.#journal.forget(row, true));
-    const forgotten = await Promise.all(results.map(isForgotten));
-    return results.filter((_, index) => forgotten[index] !== true);
+    const forgotten = await Promise.all(wanted.map(isForgotten));
+    return wanted.filter((_, index) => forgotten[index] !== true);
   }
 }
 
 /**
- * Returns what the published rows have of the claim. Rows that an earlier agent claimed and never answered are undone
- * like those that this claim wrote.
+ * Returns the claim's answer. Rows that an earlier agent claimed and never answered are undone like those that this
+ * claim wrote.
  */
-function complete({ claim, outcome }: JournalClaim, published: readonly Result[]): Bound {
-  const results = new Map(published.map((each) => [nameOf(each.row), each]));
-  const written = (row: Allocation): Allocation => results.get(nameOf(row))?.row ?? row;
-  const isCreated = (row: Allocation): boolean => outcome.created.some((each) => nameOf(each) === nameOf(row));
-  const unanswered = published.filter(({ row, isOpen }) => isOpen && row.isConfirmed !== true && !isCreated(row));
-  const created = [...outcome.created.map(written), ...unanswered.map(({ row }) => row)];
-  const held = outcome.held.map(written);
-  const added = published.filter(isNewObject).map(({ row }) => row);
-  // A row that is to be probed first is not the owner's yet.
-  const isOpenRow = (row: Allocation): boolean =>
-    results.get(nameOf(row))?.isOpen ?? (!isCreated(row) && isOpen(row, findOwner(claim, row)));
-  const hasOwner = claim.workload !== undefined || claim.proposals.some(({ workload }) => workload !== undefined);
-  const rows = hasOwner ? new Map([...held, ...created].map((row) => [nameOf(row), row])) : undefined;
-  return { ...outcome, held, created, added, open: [...(rows?.values() ?? [])].filter(isOpenRow) };
-}
-
-/** All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered. */
-function partOf({ previous, added = [], open = [] }: Bound, published: readonly Result[]): ClaimedPart {
-  const created = published.map(({ row }) => row);
-  const isKept = (row: Allocation): boolean => created.some((each) => nameOf(each) === nameOf(row));
-  return { created, previous, added, open: open.filter(isKept) };
-}
-
-function termsUntil(untilMs: number, signal: AbortSignal | undefined): CallTerms {
-  const patienceMs = Math.max(1, untilMs - performance.now());
-  return { lane: "pod", isAsked: true, patienceMs, signal };
-}
-
-/** Returns the address owner of the row's NIC. */
-function findOwner({ proposals, workload }: Claim, { ifName }: Allocation): Workload | undefined {
-  return proposals.find((each) => each.ifName === ifName)?.workload ?? workload;
+function boundOf({ previous }: Bound, parts: readonly Part[]) {
+  const held: Allocation[] = [];
+  const created: Allocation[] = [];
+  const added: Allocation[] = [];
+  const open: Allocation[] = [];
+  for (const { row: of, toProbe, isHeld, isCreated, isOpen, outcome } of parts) {
+    const row = toProbe === undefined ? of : { ...of, predecessorNode: toProbe.node };
+    if (isHeld) held.push(row);
+    if (isCreated || (outcome !== undefined && isOpen && row.isConfirmed !== true)) created.push(row);
+    // The API server had no object of it.
+    if (outcome?.kind === "published" && outcome.isNew) added.push(row);
+    if (isOpen) open.push(row);
+  }
+  return { kind: "bound" as const, held, created, previous, added, open };
 }
 
 /**
@@ -357,15 +325,6 @@ function findOwner({ proposals, workload }: Claim, { ifName }: Allocation): Work
  */
 function isOpen(row: Allocation, owner: Workload | undefined): boolean {
   return owner !== undefined && (row.workload === undefined || numberOf(row) === 0);
-}
-
-/** Returns whether the API server had no object of the address. */
-function isNewObject({ outcome }: Result): boolean {
-  return outcome.kind === "published" && outcome.isNew;
-}
-
-function findProposal({ proposals }: Claim, row: Allocation): Proposal | undefined {
-  return proposals.find((each) => nameOf(each) === nameOf(row));
 }
 
 function failureOf(error: unknown): unknown {

@@ -115,7 +115,7 @@ export class KubernetesRegistry implements Registry {
    * reads, and another pod may be faster.
    */
   readonly foresee = (row: Allocation, replaces: number | undefined, signal: AbortSignal): Promise<PublishOutcome> =>
-    orRegistryError(this.objects.foresee(row, { ...FOR_POD, signal }, replaces));
+    orRegistryError(this.objects.foresee({ row, owner: undefined, replaces }, { ...FOR_POD, signal }));
 
   readonly undo: Registry["undo"] = (created) => this.#claims.undo(created);
 
@@ -341,7 +341,8 @@ export class KubernetesRegistry implements Registry {
   /** Takes back what the row's pod has, from another node that shows it as cooling. Returns whether that went well. */
   async takeBack(row: Allocation, cooling: IpAllocation): Promise<boolean> {
     this.#foreign.remember(cooling);
-    return (await this.objects.publish(row, FOR_POD, -Number(cooling.resourceVersion))).kind === "published";
+    const publication = { row, owner: undefined, replaces: -Number(cooling.resourceVersion) };
+    return (await this.objects.publish(publication, FOR_POD)).kind === "published";
   }
 
   /** Reads whether another pod has the address, too, because a machine migrates. Rejects with RegistryError. */
@@ -390,8 +391,9 @@ export class KubernetesRegistry implements Registry {
   }
 
   #followOwners(rows: readonly Allocation[]): void {
-    const retained = rows.filter(({ workload }) => workload !== undefined);
-    this.#syncLater(retained.filter((row) => isRecreated(row.workload, this.#options.live.findOwnerOf?.(row))));
+    const { findOwnerOf } = this.#options.live;
+    for (const row of rows)
+      if (row.workload !== undefined && isRecreated(row.workload, findOwnerOf?.(row))) this.objects.syncLater(row);
   }
 
   #syncLater(rows: readonly Allocation[]): readonly Allocation[] {

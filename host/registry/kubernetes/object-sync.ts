@@ -12,7 +12,7 @@ import { invariant } from "../../lib/invariant.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
-import { isSameMember } from "../../resources/member.ts";
+import { isSameMember, type Workload } from "../../resources/member.ts";
 import { claimAfter } from "../claims.ts";
 import type { Journal } from "../journal.ts";
 import { type Allocation, type PublishOutcome, RegistryError, UNNAMED } from "../registry.ts";
@@ -104,15 +104,13 @@ interface ObjectSyncOptions {
 }
 
 /** A row that is published for its claim, which is not read again meanwhile. */
-interface Publication {
-  readonly row: Allocation;
-  /** The resource version of the object to take over. */
-  readonly replaces: string | undefined;
-  /**
-   * Ends before the object of an earlier pod of the row's member, or one that is retained for it, is written. Returns
-   * the row to write.
-   */
-  readonly onTakeOver: (object: KnownObject) => Promise<Allocation>;
+export interface Publication {
+  /** As recorded last: with another claim once it is written over what its member had. */
+  row: Allocation;
+  /** The address owner that the object names unless the row does. */
+  readonly owner: Workload | undefined;
+  /** As in {@link Proposal}. */
+  readonly replaces: number | undefined;
 }
 
 /** One sync of one address, with what its calls have found. */
@@ -122,8 +120,10 @@ interface SyncTask {
   readonly terms: CallTerms;
   /** Undefined in the background. */
   readonly publication: Publication | undefined;
+  /** The resource version of the object to take over. */
+  readonly replaces: string | undefined;
   /** The object as this node remembers it of another one. */
-  readonly offered: SyncTask["object"];
+  offered: KnownObject | undefined;
   object: KnownObject | "absent" | undefined;
   /** The object in full, if this task has read it. */
   full: IpAllocation | undefined;
@@ -161,46 +161,27 @@ export class ObjectSync {
     this.#states = new AddressStates(options.live.node);
   }
 
-  /**
-   * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version
-   * of the allocation to take over. Rejects if neither is possible.
-   */
-  publish(
-    row: Allocation,
-    terms: CallTerms,
-    replaces?: number,
-    onTakeOver: Publication["onTakeOver"] = async () => row,
-  ): Promise<PublishOutcome> {
+  /** Makes the object what the Bound row says, or finds out which other pod has the address. Rejects otherwise. */
+  publish(publication: Publication, terms: CallTerms): Promise<PublishOutcome> {
+    const { row } = publication;
     const name = nameOf(row);
-    const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
     return this.#queues.run(name, async () => {
       terms.signal?.throwIfAborted();
-      const remembered = this.#options.foreign.find(name);
-      const isOffered = version !== undefined && remembered?.resourceVersion === version;
-      const object = isOffered ? remembered : this.#states.find(name);
-      const offered = isOffered ? object : undefined;
-      const task: SyncTask = {
-        ...this.#startTask(row, terms, { row, replaces: version, onTakeOver }),
-        object,
-        offered,
-      };
+      const task = this.#startTask(row, terms, publication);
+      const remembered = task.replaces === undefined ? undefined : this.#options.foreign.find(name);
+      if (remembered !== undefined && remembered.resourceVersion === task.replaces)
+        task.object = task.offered = remembered;
       const { action } = await this.#callUntilDecided(task);
-      if (action.kind === "synced") {
-        this.#finish(task);
-        const isShared = typeof task.object === "object" && task.object.sharers !== undefined;
-        return { kind: "published", isNew: task.isNew, isShared };
-      }
-      return { kind: "taken", by: await this.#readTaker(action, row, task) };
+      if (action.kind !== "synced") return { kind: "taken", by: await this.#readTaker(action, row, task) };
+      this.#finish(task);
+      const isShared = typeof task.object === "object" && task.object.sharers !== undefined;
+      return { kind: "published", isNew: task.isNew, isShared };
     });
   }
 
   /** Returns how {@link publish} would end: it reads the object, and neither writes nor waits. */
-  async foresee(row: Allocation, terms: CallTerms, replaces: number | undefined): Promise<PublishOutcome> {
-    const publication = {
-      row,
-      replaces: replaces === undefined ? undefined : String(-replaces),
-      onTakeOver: async () => row,
-    };
+  async foresee(publication: Publication, terms: CallTerms): Promise<PublishOutcome> {
+    const { row } = publication;
     const full = await readAllocation(this.#options.api, nameOf(row), terms);
     const object = full === undefined ? "absent" : knownOf(full);
     const task: SyncTask = { ...this.#startTask(row, terms, publication), full, object };
@@ -383,7 +364,7 @@ export class ObjectSync {
       if (!isCall(action)) return { row, action };
       const { publication, object } = task;
       const isTakenOver = publication !== undefined && action.kind === "replace" && isRetained(object, row);
-      const written = isTakenOver ? await publication.onTakeOver(object as KnownObject) : row;
+      const written = isTakenOver ? await this.#takeOver(publication, row, object as KnownObject) : row;
       const isReadable = await this.#executeIfReadable(action, written, task);
       if (!isReadable) return { row, action: { kind: "taken", isUnreadable: true } };
       // Once its object is deleted, the row is deleted only if it has not changed.
@@ -392,10 +373,25 @@ export class ObjectSync {
     throw unstable(task.name);
   }
 
+  /**
+   * Precedes the write over the object of an earlier pod of the row's member, or one that is retained for it: whatever
+   * becomes of the claim, the address is retained again. A claim that was released meanwhile takes nothing over.
+   */
+  async #takeOver(publication: Publication, row: Allocation, { number }: KnownObject): Promise<Allocation> {
+    publication.row = { ...row, claim: claimAfter(row, number) };
+    const [recorded] = await this.#options.journal.record([publication.row]);
+    if (recorded === undefined)
+      throw new RegistryError(`Interface "${row.ifName}" was released while its addresses were claimed`);
+    return publication.row;
+  }
+
   /** Returns the row, which says of its address owner what is known of that. */
   async #rowOf(task: SyncTask): Promise<Allocation | undefined> {
     const { publication, address, object } = task;
-    if (publication !== undefined) return publication.row;
+    if (publication !== undefined) {
+      const { row, owner } = publication;
+      return owner === undefined || row.workload !== undefined ? row : { ...row, workload: owner };
+    }
     const row = await this.#readRow(address);
     if (row === undefined) return undefined;
     const missing = typeof object === "object" ? findMissingOwner(row, object, this.#options.live.node) : undefined;
@@ -589,8 +585,10 @@ export class ObjectSync {
     const address = { space, ip };
     const name = nameOf(address);
     const object = this.#states.find(name);
+    const { replaces } = publication ?? {};
+    const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
     const nothing = { offered: undefined, full: undefined, isPast: false, isNew: false };
-    return { name, address, terms, publication, object, ...nothing };
+    return { name, address, terms, publication, replaces: version, object, ...nothing };
   }
 
   /** The object is what the row says, or neither exists. */
@@ -599,7 +597,7 @@ export class ObjectSync {
     this.#states.noteSent(name, false);
   }
 
-  #inputsOf(row: Allocation, { name, object, isPast, publication }: SyncTask): SyncInputs {
+  #inputsOf(row: Allocation, { name, object, isPast, replaces }: SyncTask): SyncInputs {
     const { live, nowMs, tight, owners } = this.#options;
     const state = this.#states.get(name);
     return {
@@ -613,7 +611,7 @@ export class ObjectSync {
       machine: live.machine?.(),
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
       isPublic: tight.isTight(row.pool),
-      replaces: publication?.replaces,
+      replaces,
     };
   }
 
@@ -639,14 +637,14 @@ function isUnconfirmed({ state, isConfirmed }: Allocation): boolean {
 function mayBeOutdated(
   decided: SyncAction,
   row: Allocation,
-  { publication, full, object, offered }: SyncTask,
+  { publication, replaces, full, object, offered }: SyncTask,
 ): boolean {
   if (publication === undefined || full !== undefined) return false;
   if (decided.kind === "taken") return true;
   // No write follows, whose precondition would fail.
   if (decided.kind === "synced") return offered !== undefined && object === offered;
   const takesOver = decided.kind === "takeOver" || decided.kind === "replace";
-  const isOffered = typeof object === "object" && object.resourceVersion === publication.replaces;
+  const isOffered = typeof object === "object" && object.resourceVersion === replaces;
   return takesOver && !isOffered && isRetained(object, row);
 }
 
