@@ -1,6 +1,5 @@
 /**
- * The addresses of a pool or a Subnet as peers write them, made into the fields of Berth's. What Berth would refuse
- * becomes a finding.
+ * Converts the addresses of a peer's pool or Subnet to Berth's fields. Values that Berth would refuse become findings.
  */
 import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../host/core/spans.ts";
 import { compareIp, formatIp, type Ip, isLinkLocal, parseIp } from "../../host/net/ip.ts";
@@ -107,8 +106,8 @@ interface Allocatable {
 }
 
 /**
- * Returns what Berth may allocate while the peer goes on to allocate the rest. An address that both would allocate is
- * a problem.
+ * Returns the addresses that Berth may allocate while the peer continues to allocate the rest. An address that both
+ * would allocate is a problem.
  */
 function restrict(
   theirs: Allocatable,

@@ -71,7 +71,7 @@ export function inputOf(objects: readonly KubeObject[], findings: Findings): Inp
   return { objects: readServed(objects, findings), configs: [], addresses: [] };
 }
 
-/** Reads what Berth has in the cluster already. */
+/** Reads Berth's objects in the cluster. */
 export async function readTarget({ api }: ClusterSource): Promise<Target> {
   const [pools, allocations] = await Promise.all([list(api, IP_POOLS), list(api, IP_ALLOCATIONS)]);
   const allocated = allocations.flatMap((object) => {

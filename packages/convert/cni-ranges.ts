@@ -1,6 +1,6 @@
 /**
- * The common part of whereabouts and host-local: networks whose `ipam` object has the addresses, of which one pool
- * each is made.
+ * The common part of whereabouts and host-local: networks whose `ipam` object has the addresses, each of which becomes
+ * one pool.
  */
 import type { Family } from "../../host/net/ip.ts";
 import { parsePrefix } from "../../host/net/prefix.ts";

@@ -300,7 +300,7 @@ export class PlanBuilder {
     }
   }
 
-  /** Adds ReservedIPs, so that Berth does not allocate what is in use. */
+  /** Adds ReservedIPs for addresses in use, so that Berth does not allocate them. */
   #reserve(uses: readonly Use[]): void {
     for (const [space, inSpace] of Map.groupBy(uses, (use) => use.space)) {
       for (const family of FAMILIES) {

@@ -1,6 +1,6 @@
 /**
- * A conversion: reads what a peer has, makes the plan, prints and applies it. Loaded only when `berthctl convert` is
- * called.
+ * A conversion: reads a peer's objects or files, makes the plan, prints and applies it. Loaded only when `berthctl
+ * convert` is called.
  */
 
 import type { ClusterSource } from "../../host/cli/cluster-source.ts";

@@ -48,7 +48,7 @@ function attempt<T>(path: string, read: () => T): T {
   }
 }
 
-/** Lists what the conversion wrote, so that the next one knows what is its own. */
+/** Lists the files of the conversion, so that the next one recognises its own. */
 const LIST = ".berth-convert.json";
 
 const listSchema = z.object({ files: z.array(z.string().regex(/^(?!.*(?:^|\/)\.\.(?:\/|$))[^/\0][^\0]*$/)) });

@@ -82,7 +82,7 @@ const head = z.object({
 
 const record = z.record(z.string(), z.unknown());
 
-/** Sorts the files by what they contain. Throws ConfigError for text that is neither YAML nor JSON. */
+/** Sorts the files by their contents. Throws ConfigError for text that is neither YAML nor JSON. */
 export function readInput(files: readonly InputFile[], findings: Findings): Input {
   const objects: PlacedObject[] = [];
   const configs: ConfigFile[] = [];

@@ -1,6 +1,6 @@
 /**
- * Network definitions of peers: where they are, and how they become definitions of Berth's. What other plugins read
- * stays as it is.
+ * Network definitions of peers: where they are, and how they become definitions of Berth's. Keys that other plugins
+ * read do not change.
  */
 import { pluginKeys } from "../../host/cni/net-conf.ts";
 import { COORDINATOR_TYPES, IFACER_TYPES } from "../../host/cni/request.ts";
@@ -190,7 +190,7 @@ function versionOf({ config, place, namespace }: PeerNetwork, findings: Findings
   return OLDEST_VERSION;
 }
 
-/** Throws ConfigError for what the agent would refuse. */
+/** Throws ConfigError for a configuration that the agent would refuse. */
 function verifyNetwork(text: string, name: string, place: Place): void {
   const { plugins } = decodeAttachedNetwork(text, name, place.object);
   findIpamConf(plugins);

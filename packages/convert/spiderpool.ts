@@ -127,7 +127,7 @@ type Spec = Omit<z.output<typeof subnetSpec>, "ipVersion">;
 function draftOf({ subnet, ips, excludeIPs, gateway, routes }: Spec): AddressDraft {
   return {
     subnet: { field: "spec.subnet", value: subnet },
-    // Spiderpool allocates only what is listed.
+    // Spiderpool allocates only listed addresses.
     ips: placedList("spec.ips", ips ?? []),
     excluded: placedList("spec.excludeIPs", excludeIPs ?? []),
     gateway: gateway === undefined ? undefined : { field: "spec.gateway", value: gateway },

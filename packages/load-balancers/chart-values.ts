@@ -1,4 +1,4 @@
-/** The chart's values for what announces addresses of Services. */
+/** The chart's values for the program that announces addresses of Services. */
 import * as z from "zod";
 import { section } from "../../scripts/chart/section.ts";
 

@@ -67,7 +67,7 @@ export const startLoadBalancers =
       view.records.push(...questions.begin(new Set(all.map(({ uid }) => uid))));
       const refusals = new RefusalsOf();
       const assigned: Assigned[] = [];
-      // One after the other, since each sees what the ones before have claimed.
+      // One after the other, since each sees the claims of those before it.
       for (const service of all) {
         const found = await refusals.attempt(() => assign({ ...deps, made, questions, view }, service, all));
         assigned.push(found ?? { service, ips: undefined, refusal: undefined, dueMs: undefined });
@@ -137,12 +137,12 @@ async function assign(deps: ServeDeps, service: BalancedService, all: readonly B
       return { service, ips: undefined, refusal: undefined, dueMs: BALANCERS_REST_MS };
   const dueMs = refusal && REFUSED_RETRY_MS;
   if (!isRefused) return { service, ips: wanted.map(({ ip }) => formatIp(ip)), refusal: undefined, dueMs };
-  // What it has stays its own while something else that it wants is refused.
+  // It keeps its addresses while another one that it wants is refused.
   const own = world.records.flatMap(({ ip, workload }) => (workload?.uid === service.uid ? [formatIp(ip)] : []));
   return { service, ips: service.ingress.filter((text) => own.includes(text)), refusal, dueMs };
 }
 
-/** Returns what a Service has, and what its status says, which is announced until another one is written. */
+/** Returns a Service's addresses, and those of its status, which are announced until the status changes. */
 function announced({ service: { ingress, namespace }, ips = [] }: Assigned, { records }: View): Ip[] {
   const told = records.filter(
     ({ ip, workload }) => workload?.namespace === namespace && ingress.includes(formatIp(ip)),
@@ -150,7 +150,7 @@ function announced({ service: { ingress, namespace }, ips = [] }: Assigned, { re
   return [...ips.flatMap((text) => parseIp(text) ?? []), ...told.map(({ ip }) => ip)];
 }
 
-/** Returns when it is to be looked at again: milliseconds; undefined if it has what it wants. */
+/** Returns when to look at it again: milliseconds; undefined if it has all that it wants. */
 async function tell(deps: TellDeps, { service, ips, refusal, dueMs }: Assigned, kept: Exclude<Kept, "outdated">) {
   if (ips === undefined) return dueMs;
   const told = ips.filter((text) => service.ingress.includes(text));
@@ -160,7 +160,7 @@ async function tell(deps: TellDeps, { service, ips, refusal, dueMs }: Assigned, 
   return isWritten && !held ? dueMs : REFUSED_RETRY_MS;
 }
 
-/** What one pass over all Services reads once; it adds the records that it makes. */
+/** Objects that one pass over all Services reads once; it adds the records that it makes. */
 interface View {
   readonly around: PoolSurroundings;
   /** Those that may serve a Service: blocks are leased for pods. */
@@ -259,8 +259,8 @@ function poolsFor(
 }
 
 /**
- * Returns false if the address has to be probed first, or another was faster: the next pass looks again, or chooses
- * another address. What its status says it has had before.
+ * Returns false if the address must be probed first, or another was faster: the next pass tries again, or chooses
+ * another address. An address in its status was its own before.
  */
 async function claim(
   { api, caches, clock, log, leading, made, questions, view }: ServeDeps,
@@ -320,7 +320,7 @@ async function report(deps: TellDeps, service: BalancedService, ips: readonly st
   const status = refusal === undefined ? "True" : "False";
   const before = conditions.find(({ type }) => type === CONDITION);
   const isTold = ingress.join() === ips.join();
-  // What was probed is known when it is told.
+  // The condition tells about unprobed addresses when it is first written.
   const isSame =
     before?.status === status && (refusal ? before.reason === reason && before.message === message : isTold);
   if (isSame && isTold) return true;

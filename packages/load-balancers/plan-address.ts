@@ -1,4 +1,4 @@
-/** Decides which address a Service gets of one family: the one that it has, one that it shares, or a free one. */
+/** Decides about a Service's address of one family: its present one, one that it shares, or a free one. */
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
 import { MAX_SERVICE_ADDRESSES } from "../../host/controller/claimants.ts";
 import { equalIp, type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";

@@ -1,7 +1,7 @@
 /**
  * Has an address probed before a Service first gets it (conflict). The controller has no NIC on the segment, so the
- * question is a record: in quarantine, of a node with a NIC of the pool. The node's agent probes it as any other, and
- * deletes the record if nothing answers, or writes down what does. It ends also a question that is forgotten here.
+ * question is a record: in quarantine, of a node with a NIC of the pool. The node's agent probes it like any other, and
+ * deletes the record if no machine answers, or records the machine that does. It also ends a question forgotten here.
  */
 import { Probers } from "../../host/controller/gc/probers.ts";
 import type { Caches } from "../../host/controller/types.ts";
@@ -39,7 +39,7 @@ export class Questions {
     this.#probers = new Probers(caches);
   }
 
-  /** Begins a pass. Returns what is asked for these Services, which is theirs alone. */
+  /** Begins a pass. Returns the addresses asked for these Services, which no other Service may have. */
   begin(uids: ReadonlySet<string>): ServiceRecord[] {
     this.#probers = new Probers(this.#caches);
     for (const [text, { workload, untilMs }] of this.#asked)

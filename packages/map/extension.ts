@@ -1,4 +1,4 @@
-/** The address map: a page that shows who has which address, served beside the embedded agent or the controller. */
+/** The address map: a page of all addresses and their owners, served beside the embedded agent or the controller. */
 import type { ControllerParts, Extension } from "../../host/extension.ts";
 import type { AgentsFlags, MapFlags } from "./options.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The netavark driver: what a CNI runtime does with the plugins of a network's list, in the agent. It makes the NIC by
- * itself; a host with Podman 5 need not have main plugins.
+ * The netavark driver: does in the agent the work of a CNI runtime with the plugins of a network's list. It makes the
+ * NIC itself; a host with Podman 5 need not have main plugins.
  */
 import type { CniPlugins, DriverPlugin } from "../../host/agent/request/driver.ts";
 import type { Addition, Assigned } from "../../host/agent/request/plugin.ts";

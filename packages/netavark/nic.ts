@@ -120,7 +120,7 @@ function routeState(ifName: string, { dst, gw, priority, table }: ResultRoute): 
   };
 }
 
-/** As the reference plugin does it: neighbours learn who has the addresses when the NIC is set up. */
+/** Like the reference plugin: neighbours learn the owner of the addresses when the NIC is set up. */
 function operationsOf(ifName: string, { ips, routes }: CniResult): Operation[] {
   const place = "pod";
   const hasSix = ips.some(({ address }) => address.ip.family === 6);

@@ -105,7 +105,7 @@ export function decodePodmanFile(text: string, source: string): NetworkDefinitio
   return network.driver === DRIVER ? networkOf(network, source) : undefined;
 }
 
-/** What the pools decide, and what a NIC on the node's own segment cannot have. */
+/** Options that the pools decide, and those that a NIC on the node's own segment cannot have. */
 const REFUSED = [
   { key: "subnets", flag: "--subnet", wanted: "none: the pools have the addresses (-o ipv4-pool, -o ipv6-pool)" },
   { key: "routes", flag: "--route", wanted: "none: routes are in the pools" },

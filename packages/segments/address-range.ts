@@ -1,6 +1,6 @@
 /**
- * The kind AddressRange: one segment's addresses, leased to clusters in blocks (docs/decisions/0064). It is served by
- * the hub, the API server that all of its members know, and says nothing of who has which block: RangeMembers do.
+ * The kind AddressRange: one segment's addresses, leased to clusters in blocks (docs/decisions/0064). The hub serves
+ * it, the API server that all of its members know. RangeMembers, not this kind, record the owners of blocks.
  */
 import * as z from "zod";
 import { type CelRule, cel, IMMUTABLE } from "../../host/lib/cel.ts";

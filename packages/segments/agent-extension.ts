@@ -1,4 +1,4 @@
-/** What agents do for `berthctl blocks`. */
+/** The agents' part in `berthctl blocks`. */
 import type { AgentExtension } from "../../host/extension.ts";
 import { openProbe } from "./probe/answer-probe.ts";
 

@@ -1,7 +1,7 @@
 /**
- * The kind RangeMember: a cluster that may lease blocks of an AddressRange, and the blocks that it has (docs/decisions/
- * 0064). It is served by the hub. The specification is the administrator's; only the cluster itself writes the status,
- * and nothing compares it with what other clusters have.
+ * The kind RangeMember: a cluster that may lease blocks of an AddressRange, and its blocks (docs/decisions/0064). The
+ * hub serves it. The specification is the administrator's; only the cluster itself writes the status, and no program
+ * compares it with other clusters' blocks.
  */
 import * as z from "zod";
 import { decodeConfig } from "../../host/config/config-error.ts";
@@ -81,7 +81,7 @@ const spec = z
 
 export const rangeMemberSchema = berthObject("RangeMember", spec);
 
-/** One field to the API server, which else notes for each entry who has written it: half of the object. */
+/** One field to the API server, which otherwise records the writer of each entry: half of the object. */
 const ATOMIC = { "x-kubernetes-map-type": "atomic" };
 
 const block = z.object({

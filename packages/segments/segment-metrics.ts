@@ -73,7 +73,7 @@ export interface MeasuredRange {
   readonly pinned: readonly { readonly block: string; readonly addresses: number }[];
 }
 
-/** How far the server of record has what is in use. */
+/** The progress of recording addresses in use on the server of record. */
 export interface MeasuredRecords {
   /** Numbers of addresses by state, and of entries still to be deleted, which are pending, too. */
   readonly entries: {

@@ -1,4 +1,4 @@
-/** What the controllers of this package need beside the parts of all controllers, and what they count for metrics. */
+/** The dependencies of this package's controllers besides those of all controllers, and their counts for metrics. */
 import type { ControllerDeps } from "../../host/controller/types.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import type { HttpClient } from "./record-server/http-client.ts";

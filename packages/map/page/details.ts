@@ -10,7 +10,7 @@ const GOOD = ["Ready", "Supplied"];
 
 /** Returns the alerts of the pool's counts, then its conditions that are not as they should be. */
 export function findTroubles({ alerts, conditions }: Pool): readonly Trouble[] {
-  // `Stalled` repeats what `Ready` says.
+  // `Stalled` repeats `Ready`.
   const bad = conditions.filter(
     ({ type, status }) => type !== "Stalled" && (status === "True") !== GOOD.includes(type),
   );
@@ -91,7 +91,7 @@ function chartOf(used: readonly number[], span: string): HTMLElement {
   chart.setAttribute("preserveAspectRatio", "none");
   const line = document.createElementNS(SVG, "polyline");
   const [low, high] = [Math.min(...used), Math.max(...used)];
-  // One that does not change is in the middle.
+  // A constant count is a line in the middle.
   const heightOf = (count: number): number => (high === low ? 50 : 2 + (96 * (high - count)) / (high - low));
   const points = used.map((count, at) => `${(100 * at) / (used.length - 1)},${heightOf(count)}`);
   line.setAttribute("points", points.join(" "));

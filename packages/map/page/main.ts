@@ -1,4 +1,4 @@
-/** The address map's page: what is loaded when, and what is shown where. */
+/** The address map's page: when it loads its data, and where it shows them. */
 
 import { parseIp } from "../../../host/net/ip.ts";
 import { parsePrefixOrIp } from "../../../host/net/prefix.ts";
@@ -54,7 +54,7 @@ const view = new MapView(find<HTMLCanvasElement>("canvas"), palette(), {
 let answer: PoolsAnswer | undefined;
 let following = new AbortController();
 let atRest: ReturnType<typeof setTimeout> | undefined;
-/** Counts what was asked for the table and the chosen address, so that a late answer does not replace a newer one. */
+/** Count the requests for the table and the chosen address, so that a late answer does not replace a newer one. */
 let tableTurn = 0;
 let chosenTurn = 0;
 
@@ -92,7 +92,7 @@ function showPools({ pools: all, version }: PoolsAnswer): void {
   fillTable(find("pools"), "Fullest first", ["Pool", "Free", "Alerts"], listPools(all, open));
 }
 
-/** A pool that somebody should look at says so in the list. */
+/** A pool with troubles shows their number in the list. */
 function optionOf(pool: PoolsAnswer["pools"][number]): HTMLOptionElement {
   const count = findTroubles(pool).length;
   const option = make(
@@ -149,8 +149,8 @@ async function load(pool: string, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Follows the changes until the pool is left. Resolves when the map was shown, or cannot be. After each connection
- * the map is read again: what happened in between is not told.
+ * Follows the changes until the pool is left. Resolves when the map was shown, or cannot be. After each connection the
+ * map is read again: the server does not report earlier changes.
  */
 function follow(pool: string, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -324,7 +324,7 @@ async function showPool(name: string): Promise<void> {
   showAlerts(pool, answer?.problems ?? []);
 }
 
-/** Above the map: what is wrong with the pool, and with the server. An alert about addresses leads to them. */
+/** Above the map: the problems of the pool, and of the server. An alert about addresses leads to them. */
 function showAlerts(pool: PoolsAnswer["pools"][number], problems: readonly string[]): void {
   const items = findTroubles(pool).map(({ text, isQuarantine }) =>
     isQuarantine ? makeLink(text, goToQuarantined) : make("span", text),
@@ -366,7 +366,7 @@ function swatchOf(kind: (typeof KINDS)[number]): HTMLCanvasElement {
   return canvas;
 }
 
-/** The table says what the map shows: the addresses of a small block, the parts of a large one. */
+/** The table shows the same as the map: the addresses of a small block, the parts of a large one. */
 async function showTable(model: MapModel, block: Block): Promise<void> {
   const turn = ++tableTurn;
   if (block.bits > LISTED_BITS) {

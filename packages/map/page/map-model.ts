@@ -1,4 +1,4 @@
-/** A map in the page: what is known of each of its addresses, as one bit per address and state. */
+/** A map in the page: the known states of its addresses, as one bit per address and state. */
 import { bitsOf, formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
 import type { MapHeader, MapState } from "../server/map-records.ts";
 import type { Orientation } from "./hilbert.ts";
@@ -41,7 +41,7 @@ export class MapModel {
   readonly size: number;
   /** The curve has 4^levels squares; those past `size` are empty. */
   readonly levels: number;
-  /** Orientation of the curve: so that one of which half is used lies on its side. */
+  /** Orientation of the curve: a map that fills half of its square lies on its side. */
   readonly orientation: Orientation;
   /** By kind; undefined: no address is of the kind. Those from Reserved on hold used addresses, too. */
   readonly planes: (Uint32Array | undefined)[] = [];
@@ -160,7 +160,7 @@ export class MapModel {
     return counts;
   }
 
-  /** The bits of a word that states hide, and for Elsewhere and Outside what comes before them. */
+  /** The bits of a word with precedence over a kind: of states, and for Elsewhere and Outside all before them. */
   #before(kind: number, word: number): number {
     let bits = 0;
     if (kind >= RESERVED) for (let each = 1; each < kind; each++) bits |= this.planes[each]?.[word] ?? 0;
@@ -183,7 +183,7 @@ export class MapModel {
     return new Uint32Array(Math.ceil(this.size / 4096) * 128);
   }
 
-  /** Fills the plane of what no range of the pool has; the ranges ascend. */
+  /** Fills the plane of addresses outside the pool's ranges, which ascend. */
   #fillOutside(): void {
     let next = 0n;
     for (const { first, last } of this.header.ranges) {

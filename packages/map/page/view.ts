@@ -1,6 +1,6 @@
 /**
- * The picture of a map on a canvas: where it is looked at from, the tiles that are painted, and what the user does
- * with pointer and keys. Positions are in squares of the map; scale is pixels of the screen per square.
+ * The picture of a map on a canvas: its viewpoint, the painted tiles, and the user's actions with pointer and keys.
+ * Positions are in squares of the map; scale is pixels of the screen per square.
  */
 import { boxOf, numberAt, type Orientation, squareOf } from "./hilbert.ts";
 import type { Block, MapModel } from "./map-model.ts";
@@ -269,7 +269,7 @@ export class MapView {
     }
   }
 
-  /** Returns the tile; one that is not painted yet, or stale, as it is if there is no time. */
+  /** Returns the tile; an unpainted or stale one unchanged if there is no time. */
   #tile(level: number, x: number, y: number, isLate: boolean): Tile | undefined {
     const key = `${level}/${x}/${y}`;
     const known = this.#tiles.get(key);
@@ -288,7 +288,7 @@ export class MapView {
     return tile;
   }
 
-  /** Returns a new tile, or the one that was used the longest time ago if there are enough. */
+  /** Returns a new tile, or the least recently used one if there are enough. */
   #takeTile(): Tile {
     const [oldest] = this.#tiles;
     if (oldest === undefined || this.#tiles.size < this.#room) {

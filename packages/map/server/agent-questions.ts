@@ -1,7 +1,7 @@
 /**
- * Asks the nodes' agents what only they know, for the address map: over TLS on the port of their metrics, with a
- * token for agents alone. An agent must show a certificate of the agents' authority with the agents' name: then no
- * other program gets the token.
+ * Asks the nodes' agents for facts that only they know, for the address map: over TLS on the port of their metrics,
+ * with a token for agents alone. An agent must show a certificate of the agents' authority with the agents' name: then
+ * no other program gets the token.
  */
 import * as z from "zod";
 import { callIfThere, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";

@@ -57,7 +57,7 @@ interface TextQuestion {
   readonly viewer: Viewer;
 }
 
-/** Finds an address, and what has the text in the name of its pod, workload, node or pool, or in its MAC address. */
+/** Finds an address, or allocations with the text in a name of pod, workload, node or pool, or in the MAC. */
 export function searchAddresses({ text, pools, allocations, viewer }: TextQuestion): SearchAnswer {
   const wanted = text.trim().toLowerCase();
   const ip = parseIp(wanted);

@@ -154,8 +154,8 @@ async function explain({ questions }: MapSource, { query, viewer, signal }: Ques
 }
 
 /**
- * Returns what the pod's owner may know: the outcome of each NIC as the runtime has it, without the names of pools
- * that serve others.
+ * Returns the part for the pod's owner: the outcome of each NIC in the runtime's words, without the names of pools that
+ * serve others.
  */
 function forOwner({ succeeds, lines, nics }: ExplanationRecord): ExplanationRecord {
   const told = nics.flatMap((nic) => [describeOutcome(nic), ...(nic.details ?? "").split("\n")]);
@@ -232,7 +232,7 @@ function countStates(source: MapSource, viewer: Viewer): ReadonlyMap<string, Sta
   return counts;
 }
 
-/** Checks the server's own answer: what the schema does not describe is a bug. */
+/** Checks the server's own answer: keys that the schema does not describe are a bug. */
 function encode<S extends z.ZodType>(schema: S, value: z.input<S>): HttpAnswer {
   return answerJson(200, schema.parse(value) as object);
 }

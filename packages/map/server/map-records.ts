@@ -137,7 +137,7 @@ export const usageAnswer = z.object({
 });
 
 /**
- * The answer to GET /api/v1/history: what the audit logs say of an address, ascending. Pods of namespaces that the
+ * The answer to GET /api/v1/history: lines of the audit logs about an address, ascending. Pods of namespaces that the
  * viewer may not see are left out.
  */
 export const historyAnswer = z.object({

@@ -27,12 +27,12 @@ import type { Viewer } from "./viewer.ts";
 /** Most namespaces that a viewer may name in one request. */
 const MAX_VIEWED_NAMESPACES = 16;
 
-/** Audience of the viewers' tokens: the API server takes no token of it, so that nobody else can use one. */
+/** Audience of the viewers' tokens: the API server rejects it, so that no other program can use such a token. */
 export const MAP_AUDIENCE = "berth-map";
 
 /**
- * What one user may ask for at once, and then each second. A question costs 1, and 1 for each namespace that it names;
- * those that agents answer cost more.
+ * One user's burst of questions, and their rate. A question costs 1, and 1 for each namespace that it names; those that
+ * agents answer cost more.
  */
 const QUESTIONS = { burst: 240, perSecond: 4, maxKeys: 1_024 };
 
@@ -123,7 +123,7 @@ function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAns
   const rate = new RateLimit(QUESTIONS, nowMs);
   return async (path, { request, signal }) => {
     const { url = "/", headers } = request;
-    // It may be what a port on loopback leads to.
+    // A port on loopback may lead to it.
     if (address.kind === "unix" && !isForLoopback(request)) {
       return refuse(421, "The address map is served on loopback: open it as http://localhost or http://127.0.0.1");
     }
@@ -171,7 +171,7 @@ interface Visit {
   readonly mayAsk: (user: string) => boolean;
 }
 
-/** Returns the token's user, and what that may see; else the answer that says why not. */
+/** Returns the token's user, and the user's view; else the answer that tells why there is none. */
 async function viewerOf(
   { access, caller, mayAsk }: Visit,
   namespaces: readonly string[],

@@ -1,5 +1,5 @@
 /**
- * The port of the address map: what agent and controller know of pools and addresses. Implementations:
+ * The port of the address map: pools and addresses as agent and controller know them. Implementations:
  * embedded-source.ts, cluster-source.ts.
  */
 import type { Ip } from "../../../host/net/ip.ts";
@@ -26,7 +26,7 @@ export interface MapPool {
   readonly ranges: readonly Range[];
   readonly excluded: readonly Range[];
   readonly gateway: Ip | undefined;
-  /** Of a pool that leases blocks: what other clusters have. */
+  /** The blocks of other clusters, for a pool that leases blocks. */
   readonly elsewhere?: readonly OtherMember[] | undefined;
   /** Addresses of its ranges that routers and other machines have, with the reasons. */
   readonly exceptions: readonly OccupiedIp[];
@@ -94,7 +94,7 @@ export interface MapSource {
   problems(): readonly string[];
   /** Calls the listener after each change. Returns the function that ends the subscription. */
   subscribe(listener: (change: MapChange) => void): () => void;
-  /** Returns when the namespace was made, RFC 3339: what was before is another's of that name. undefined: not known. */
+  /** Returns the namespace's creation time, RFC 3339: earlier records are not its own. Undefined: unknown. */
   namespaceSince?(namespace: string): string | undefined;
   /** Absent where no agent can be asked. */
   readonly questions?: MapQuestions | undefined;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { type CommandOutcome, runCommand } from "../../../test/lab/command.ts";
 
-/** What Podman stores for `podman network create -d berth -o master=uplink lan`. */
+/** The network that Podman stores for `podman network create -d berth -o master=uplink lan`. */
 export const PODMAN_NETWORK = {
   ...{ name: "lan", id: "2f25", driver: "berth", created: "2026-11-26T19:00:00Z", network_interface: "" },
   ...{ ipv6_enabled: false, internal: false, dns_enabled: true, ipam_options: {} },
@@ -27,7 +27,7 @@ export function containerCall({ id, network = {}, options = {} }: Container): st
   });
 }
 
-/** Runs the built driver. What a runtime's environment has of CNI means nothing to it. */
+/** Runs the built driver, which ignores CNI variables of a runtime's environment. */
 export function callDriver(
   args: readonly string[],
   stdin: string,

@@ -5,7 +5,7 @@ import type { SourceReason } from "../../../host/resources/pool-source.ts";
 import type { Bar, Short } from "./lease-server.ts";
 import type { BlockDemand } from "./plan-leases.ts";
 
-/** What the source says, by its last answer. */
+/** The source's last answer. */
 export interface SourceView {
   readonly subnet: Prefix;
   readonly addressSpace: string;
@@ -27,7 +27,7 @@ export interface SourceView {
   readonly others: Readonly<Record<string, string>>;
 }
 
-/** The source gives no answer that can be used. The message says what it said. */
+/** The source gives no usable answer. The message quotes it. */
 export class SourceFailure extends Error {
   override readonly name = "SourceFailure";
   readonly reason: SourceReason;
@@ -40,8 +40,8 @@ export class SourceFailure extends Error {
 
 export interface BlockSource {
   /**
-   * Asks the source, and leases and returns as demanded, as far as it may. Rejects when there is no answer, with
-   * SourceFailure if the source is why: what was asked for may have been done, and the next call finds out.
+   * Asks the source, and leases and returns blocks as demanded, as far as it may. Rejects without an answer, with
+   * SourceFailure if the source is the cause: the request may have been carried out, and the next call finds out.
    */
   update(demand: BlockDemand, signal: AbortSignal): Promise<SourceView>;
 }

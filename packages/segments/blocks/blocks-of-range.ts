@@ -23,7 +23,7 @@ export function requirePrefix(block: string): Prefix {
   return prefix;
 }
 
-/** Passes over what is no block. */
+/** Ignores texts that are no blocks. */
 export function rangesOfBlocks(blocks: readonly string[]): readonly Range[] {
   return blocks.flatMap((block) => parsePrefix(block) ?? []).map(rangeOfPrefix);
 }

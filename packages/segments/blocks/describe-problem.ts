@@ -42,7 +42,7 @@ const FAILURES: Partial<Readonly<Record<SourceReason, string>>> = {
   OtherVersion: " has AddressRanges of another version, or none",
 };
 
-/** Returns what is in the way when the source gave no answer. */
+/** Returns the problem when the source gave no answer. */
 export function describeOutage(reason: SourceReason, source: Pick<SourceSpec, "range">): string {
   const missing = reason === "NoRange" && ` has no such ${isPrefix(source) ? "prefix" : "range"}`;
   return `${nameServer(source)}${missing || (FAILURES[reason] ?? " cannot be asked")}, pods get what is leased already`;

@@ -1,11 +1,11 @@
-/** What an error of a call to the hub means. */
+/** The meaning of an error of a call to the hub. */
 import { ConfigError } from "../../../host/config/config-error.ts";
 import { ApiError } from "../../../host/kubernetes/kube-api.ts";
 import { errnoOf, messageOf } from "../../../host/lib/describe.ts";
 import type { SourceReason } from "../../../host/resources/pool-source.ts";
 import { SourceFailure } from "./block-source.ts";
 
-/** Most errors behind one that are looked at. */
+/** Most causes of one error that are searched. */
 const MAX_DEPTH = 8;
 
 /** Codes with which TLS refuses a server. */

@@ -17,7 +17,7 @@ import { OwnRanges } from "./own-ranges.ts";
 import { blocksAfter, chooseFree, exemptOf, type HubParent, leasesOn, recall } from "./range-leases.ts";
 import { barOf, sealWrite } from "./seal.ts";
 
-/** Time for which a read of the hub is tried again: milliseconds. Less than its caller waits, who learns why. */
+/** Time for which a read of the hub is retried, shorter than its caller's wait: milliseconds. */
 const READ_PATIENCE_MS = 5_000;
 
 /** Time for which a command waits for the hub: milliseconds. */
@@ -25,7 +25,7 @@ const PATIENCE_MS = 10_000;
 
 type Api = Pick<KubeApi, "call">;
 
-/** As a member of which range the cluster leases. */
+/** The cluster's membership in a range. */
 interface Membership {
   readonly range: string;
   /** This cluster's name in it. */
@@ -41,7 +41,7 @@ interface HubOptions extends Membership {
   /** Returns a UUID. */
   readonly newId: () => string;
   readonly now: () => Date;
-  /** Whether its first look replaces the cluster's token: a copy is found out, and what comes late fails. */
+  /** Whether its first look replaces the cluster's token: that detects a copy, and makes late writes fail. */
   readonly renews: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Where leases of blocks are written down, as a port: hub.ts implements it over RangeMembers, prefix-server.ts over
- * prefixes of Nautobot and NetBox. None of them compares what one cluster writes with what another one has.
+ * The port to the server that records leases of blocks: hub.ts implements it over RangeMembers, prefix-server.ts over
+ * prefixes of Nautobot and NetBox. Neither compares one cluster's writes with another's.
  */
 import type { Prefix } from "../../../host/net/prefix.ts";
 import type { Range } from "../../../host/net/range.ts";
@@ -25,7 +25,7 @@ export interface Child {
   readonly prefix: Prefix;
   /** RFC 3339 in UTC. Its order is the same for all clusters, and may be wrong. */
   readonly created: string;
-  /** Undefined for one that no Berth has made. */
+  /** Undefined for a block that no Berth has made. */
   readonly mark?: Mark | undefined;
 }
 
@@ -46,7 +46,7 @@ export type Bar =
   /** It is a copy, or was copied, or is older than its last write, or was released. */
   | { readonly kind: "contested" };
 
-/** What is to be written down. */
+/** Blocks to record and to remove. */
 export interface Change {
   readonly remove: readonly Child[];
   readonly make: readonly Made[];
@@ -65,9 +65,9 @@ export type Short = "share" | "range";
 
 export interface LeaseServer<P extends Parent = Parent> {
   /**
-   * Whether each cluster has a list of its own, in which nothing is by a copy of it while there is no {@link bar}: what
-   * it does not know there is of its past. In a list of all it is a copy's, and the same block may be refused twice, so
-   * that half of it tells that all of it is in dispute.
+   * Whether each cluster has its own list. While there is no {@link bar}, nothing in it is by a copy of the cluster:
+   * unknown entries are from its past. In a common list they are a copy's, and the same block may be refused twice, so
+   * that an entry for half of it tells that all of it is in dispute.
    */
   readonly hasOwnList: boolean;
   /** As of the last {@link children}: why nothing may be written, and the most blocks that the cluster may have. */
@@ -80,8 +80,8 @@ export interface LeaseServer<P extends Parent = Parent> {
   /** Has free blocks written down: at most so many, or one after the other. Returns why there is none. */
   ask(parent: P, of: { readonly mark: Mark; readonly count: number }, signal: AbortSignal): Promise<Short | undefined>;
   /**
-   * Does all of it at once, or the first of it. Returns `refused` if a block may be there already; rejects if it cannot
-   * be. To remove what is gone is as good.
+   * Makes all changes at once, or the first one. Returns `refused` if a block may exist already; rejects if it cannot.
+   * Removing an absent block succeeds.
    */
   write(parent: P, change: Change, signal: AbortSignal): Promise<"share" | "refused" | undefined>;
   /** Returns the addresses within that others than this cluster have written down. */

@@ -12,7 +12,7 @@ import type { OwnLeases } from "./own-leases.ts";
 import type { OwnRanges } from "./own-ranges.ts";
 import { type BlockDemand, type LeasePlan, planLeases, usableBlocks } from "./plan-leases.ts";
 
-/** Most plans that are carried out for one pass; what is left waits for the next one. */
+/** Most plans that one pass carries out; the rest waits for the next one. */
 const MAX_PLANS = 96;
 
 /** Time for which the addresses are kept that others have written down in a block: milliseconds. */
@@ -21,7 +21,7 @@ const ADDRESSES_FRESH_MS = 600_000;
 interface LeasesOptions<P extends Parent> {
   readonly server: LeaseServer<P>;
   readonly own: OwnRanges;
-  /** Under which what is leased is remembered. */
+  /** The key under which leases are remembered. */
   readonly key: string;
   /** By which the cluster knows its own at the server. */
   readonly cluster: string;
@@ -35,7 +35,7 @@ interface LeasesOptions<P extends Parent> {
 
 export class Leases<P extends Parent> implements BlockSource {
   readonly #options: LeasesOptions<P>;
-  /** By block: what others have written down in it. */
+  /** By block: addresses that others have recorded in it. */
   readonly #addresses = new Map<string, { readonly atMs: number; readonly ranges: readonly Range[] }>();
 
   constructor(options: LeasesOptions<P>) {
@@ -46,7 +46,7 @@ export class Leases<P extends Parent> implements BlockSource {
     const { own, server, key, cluster, name, newId } = this.#options;
     const parent = await server.findParent(signal);
     const { blockSize } = parent;
-    // In this order what another process has asked for is remembered by the time that it is seen.
+    // In this order a request of another process is remembered by the time that its blocks are seen.
     const look = async () => ({ children: await server.children(parent, signal), known: await own.read(key, signal) });
     let { children, known } = await look();
     let refused = "";
@@ -92,7 +92,7 @@ export class Leases<P extends Parent> implements BlockSource {
     };
   }
 
-  /** Returns what others have written down in the blocks. */
+  /** Returns the addresses that others have recorded in the blocks. */
   async #written(blocks: readonly string[], parent: P, signal: AbortSignal): Promise<readonly Range[]> {
     const { server, cluster } = this.#options;
     const nowMs = this.#options.nowMs();

@@ -1,4 +1,4 @@
-/** What a cluster remembers of the blocks that it has leased. It is written down before each write of the server. */
+/** A cluster's memory of the blocks that it has leased, written before each write to the server. */
 import * as z from "zod";
 import { decodeJsonConfig } from "../../../host/config/config-error.ts";
 
@@ -12,17 +12,17 @@ const leases = z.object({
       pool: z.string(),
       /** Wanted, and no others. */
       blocks: z.array(z.string()).optional(),
-      /** Its block overlaps with one that was written down later: that one is given a pass to go. */
+      /** Its block overlaps with one that was recorded later, which gets a pass to go. */
       isWaiting: z.boolean(),
     })
     .nullable(),
   /** By block: the request by which it was got, and its pool. */
   leases: z.record(z.string(), z.object({ request: z.string(), pool: z.string() })),
-  /** Requests whose blocks were given back, the latest last: what of them comes late is removed. */
+  /** Requests whose blocks were given back, the latest last: late blocks of them are removed. */
   past: z.array(z.string()),
-  /** An administrator has said that this cluster is the one that goes on in its name. */
+  /** An administrator has decided that this cluster continues in its name. */
   isRejoining: z.boolean(),
-  /** By what it knows its object of a hub again (seal.ts). */
+  /** The mark by which the cluster recognises its object of a hub (seal.ts). */
   seal: z
     .object({
       /** As which member of the range it wrote; "" before the first write. */
@@ -43,7 +43,7 @@ export type Seal = OwnLeases["seal"];
 /** Before the first write. */
 export const NO_LEASES: OwnLeases = { request: null, leases: {}, past: [], isRejoining: false, seal: NO_SEAL };
 
-/** Decodes what was written down as JSON; `source` names it in the error. Throws ConfigError. */
+/** Decodes the memory from JSON; `source` names it in the error. Throws ConfigError. */
 export function parseOwnLeases(text: string, source: string): OwnLeases {
   return decodeJsonConfig(leases, text, source);
 }

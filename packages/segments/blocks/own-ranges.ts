@@ -1,5 +1,5 @@
 /**
- * What the cluster remembers of its ranges and prefixes, in one ConfigMap. The version of the map decides between two
+ * The cluster's memory of its ranges and prefixes, in one ConfigMap. The version of the map decides between two
  * controllers.
  */
 import { ConfigError } from "../../../host/config/config-error.ts";
@@ -45,7 +45,7 @@ export class OwnRanges {
     });
   }
 
-  /** Begins to remember the range if nothing is known of it. Throws ConfigError for what cannot be read. */
+  /** Starts the memory of an unknown range. Throws ConfigError for an unreadable one. */
   async read(key: string, signal: AbortSignal): Promise<Known> {
     const map = await this.#api.call({ method: "GET", path: this.#path, signal });
     const text = textOf(map, key);

@@ -1,6 +1,6 @@
 /**
- * Turns hand-cut pools of a range into blocks: which blocks, which addresses are gained by it, and all that is in the
- * way. Decided from the range, and from what the clusters of its segment have.
+ * Turns hand-cut pools of a range into blocks: the blocks, the addresses gained by it, and all obstacles. Decided from
+ * the range, and from the addresses of its segment's clusters.
  */
 import { haveShared, joinSpans, rangesOf, type Spans, spansOf, withoutSpans } from "../../../host/core/spans.ts";
 import { bitsOf, formatIp, type Ip } from "../../../host/net/ip.ts";
@@ -19,7 +19,7 @@ import { exemptOf } from "./range-leases.ts";
 export interface UsedAddress {
   readonly ip: Ip;
   readonly pool: string;
-  /** `pod shop/web-0`, or what else it is kept for. */
+  /** `pod shop/web-0`, or the other owner that it is kept for. */
   readonly holder: string;
 }
 
@@ -42,7 +42,7 @@ interface AdoptionFacts extends SharedRange {
 export interface Adoption {
   /** The blocks with their pools. */
   readonly blocks: Readonly<Record<string, string>>;
-  /** Addresses of the blocks that the pools did not have: nobody may use them. */
+  /** Addresses of the blocks that the pools did not have: they must be unused. */
   readonly gained: readonly Range[];
   /** The range's excluded addresses afterwards. */
   readonly excluded: readonly Range[];
@@ -87,7 +87,7 @@ export function planAdoption(facts: AdoptionFacts): Adoption {
   };
 }
 
-/** Returns the blocks of which the pool has an address. */
+/** Returns the blocks in which the pool has an address. */
 function blocksUnder({ spec: { family, subnet, blockSize } }: AddressRange, pool: IpPool): readonly Prefix[] {
   if (formatPrefix(pool.spec.subnet) !== formatPrefix(subnet)) return [];
   const step = 1n << BigInt(bitsOf(family) - blockSize);
@@ -168,7 +168,7 @@ function problemsOfShare({ spec, status }: RangeMember, blocks: readonly string[
     : [];
 }
 
-/** `barred`: what no pod may have afterwards. */
+/** `barred`: addresses that no pod may have afterwards. */
 function problemsOfUse({ adopted, own, others }: AdoptionFacts, whole: Spans, barred: Spans): readonly string[] {
   const outside = own.used.filter(({ ip, pool }) => adopted.includes(pool) && !holds(whole, ip));
   const twice = own.used.flatMap((mine) =>

@@ -1,10 +1,9 @@
 /**
- * What a cluster does next where it leases blocks, from a hub or from an IPAM of record: decided from what the server
- * has written down, from what the cluster remembers, and from what it needs (docs/decisions/0064). The same function
- * whatever was interrupted before.
+ * Decides a cluster's next step in leasing blocks from a hub or from an IPAM of record, by the server's entries, the
+ * cluster's memory, and its demand (docs/decisions/0064). The same function continues after any interruption.
  *
- * The server compares nothing when it writes. So a cluster uses only what it has seen alone after it was made: of two
- * that overlap, the one that is seen second sees the other.
+ * The server compares nothing when it writes. So a cluster uses only blocks that it has seen alone after their
+ * creation: of two that overlap, the one that is seen second sees the other.
  */
 
 import { formatPrefix, type Prefix, prefixesOverlap } from "../../../host/net/prefix.ts";
@@ -15,18 +14,17 @@ import type { OwnLeases } from "./own-leases.ts";
 /** Most requests that are remembered after their blocks were given back. */
 const MAX_PAST = 256;
 
-/** What the cluster needs. */
 export interface BlockDemand {
   /** Number of blocks that each pool should have; fewer than it has is as good. */
   readonly lease: Readonly<Record<string, number>>;
-  /** Blocks to return, of which no address is in use. */
+  /** Blocks to return, none of whose addresses is in use. */
   readonly giveBack: readonly string[];
   /** Blocks that certain pools should have. Default: none. */
   readonly claim?: Readonly<Record<string, string>>;
 }
 
 export type LeasePlan =
-  /** What it must remember now; then it plans again. */
+  /** A memory to write first; then it plans again. */
   | { readonly kind: "remember"; readonly own: OwnLeases }
   /** Let the server choose free blocks. */
   | { readonly kind: "ask"; readonly mark: Mark; readonly count: number }
@@ -72,7 +70,7 @@ interface BlockUse {
   readonly foreign: readonly Prefix[];
 }
 
-/** Returns what the cluster may use, by the server's answer. */
+/** Returns the blocks that the cluster may use, by the server's answer. */
 export function usableBlocks({ children, own, cluster, blockSize }: Facts & Pick<LeaseInputs, "blockSize">): BlockUse {
   const blocks: Record<string, string> = {};
   const disputed: Record<string, string> = {};
@@ -116,7 +114,7 @@ function findOwn(
   );
 }
 
-/** Returns the memory of a cluster that goes on with what the server says that it has. */
+/** Returns the memory of a cluster that continues with its blocks on the server. */
 function rejoin({ children, own, cluster, blockSize, server }: LeaseInputs): OwnLeases {
   const mine = children.flatMap(({ prefix, mark }) => (mark?.cluster === cluster ? [{ prefix, ...mark }] : []));
   const [whole, parts] = [true, false].map((is) => mine.filter(({ prefix }) => (prefix.length === blockSize) === is));
@@ -130,7 +128,7 @@ function pastWith({ own: { past }, server }: Pick<LeaseInputs, "own" | "server">
   return server.hasOwnList ? past : [...past, ...requests].slice(-MAX_PAST);
 }
 
-/** Returns what was written down of the request under way, the earliest first. */
+/** Returns the recorded blocks of the request under way, the earliest first. */
 function madeOf({ children, own: { request, leases }, cluster }: LeaseInputs): readonly Child[] {
   const isMade = ({ prefix, mark }: Child): boolean =>
     mark?.cluster === cluster && mark.request === request?.id && leases[formatPrefix(prefix)]?.request !== request.id;
@@ -142,7 +140,7 @@ function planRequest(inputs: LeaseInputs): LeasePlan | undefined {
   const { children, own, isNewPass, server } = inputs;
   const { request, leases } = own;
   const all = madeOf(inputs);
-  // In a list of all what comes twice is removed.
+  // In a common list duplicates are removed.
   const made = server.hasOwnList ? all : all.slice(0, 1);
   if (request === null || made.length === 0) return undefined;
   const others = children.filter((each) => !all.includes(each));
@@ -180,7 +178,7 @@ function planGivingBack({ own, demand, server }: LeaseInputs): LeasePlan | undef
   return { kind: "remember", own: { ...own, leases, past } };
 }
 
-/** At once where that can be: who has seen what this cluster had waits for its next write (range-leases.ts). */
+/** At once where possible: others that saw this cluster's lost blocks wait for its next write (range-leases.ts). */
 function planCorrecting(inputs: LeaseInputs): LeasePlan | undefined {
   const [remove, make] = [removed(inputs), madeAgain(inputs)];
   return remove.length + make.length === 0 ? undefined : { kind: "write", remove, make };
@@ -209,7 +207,7 @@ function madeAgain({ children, own, cluster, name, server }: LeaseInputs): reado
     const mark = { cluster, name, request, pool, isAgain: true };
     const others = overlapping(children, prefix, cluster);
     if (others.length === 0 || server.hasOwnList) return [{ prefix, mark }];
-    // Not by what comes late of the same request elsewhere.
+    // Late blocks of the same request elsewhere are no dispute.
     const isTold = children.some(
       (each) => each.mark?.cluster === cluster && each.mark.request === request && prefixesOverlap(each.prefix, prefix),
     );

@@ -1,6 +1,6 @@
 /**
- * How a cluster that leases no more goes on: one that was restored, copied, or released (docs/decisions/0064). It
- * remembers what the hub says that it has, and replaces the token, so that a copy finds itself older.
+ * Lets a cluster continue that stopped leasing: one that was restored, copied, or released (docs/decisions/0064). It
+ * remembers its blocks from the hub, and replaces the token, so that a copy finds itself older.
  */
 import { formatIp } from "../../../host/net/ip.ts";
 import { rangesOverlap } from "../../../host/net/range.ts";
@@ -23,7 +23,7 @@ interface RejoinFacts {
 type Rejoin =
   /** A clause. */
   | { readonly refusal: string }
-  /** What is to be remembered, and then written: a merge patch of the status. */
+  /** The memory to write, and then a merge patch of the status. */
   | { readonly own: OwnLeases; readonly status: object; readonly blocks: readonly string[] };
 
 export function planRejoin({ member, own: known, cluster, used, newId }: RejoinFacts): Rejoin {

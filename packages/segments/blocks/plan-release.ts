@@ -1,6 +1,6 @@
 /**
- * Releases a member of an AddressRange that is lost: what must be so before, and what is written then (docs/decisions/
- * 0064). Should the cluster come back, it finds a token that it does not know, and no block.
+ * Releases a lost member of an AddressRange: the conditions, and the write (docs/decisions/0064). Should the cluster
+ * come back, it finds an unknown token, and no block.
  */
 import type { RangeMember } from "../range-member.ts";
 

@@ -1,4 +1,4 @@
-/** What the RangeMembers of a hub say of the blocks of one range, and which block a cluster takes next. */
+/** The blocks of one range by the RangeMembers of a hub, and the block that a cluster takes next. */
 import { type Spans, spansOf, withoutSpans } from "../../../host/core/spans.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixContains, prefixesOverlap } from "../../../host/net/prefix.ts";
 import { routersOf } from "../../../host/resources/ip-pool-shape.ts";
@@ -13,20 +13,20 @@ export interface HubParent extends Parent {
   readonly ranges: ReadonlyMap<string, AddressRange>;
 }
 
-/** Returns the addresses that nobody has, as far as the range says: those of routers and nodes may answer. */
+/** Returns the addresses without a pod by the range's own word: those of routers and nodes may answer. */
 export function exemptOf({ spec }: Pick<AddressRange, "spec">): AddressRangeSpec["excluded"] {
   const routers = routersOf(spec).map((ip) => ({ first: ip, last: ip }));
   return [...spec.excluded, ...spec.nodes, ...routers];
 }
 
-/** Returns the addresses of the blocks without those that nobody has. */
+/** Returns the addresses of the blocks that pods may have. */
 export function givenOf(range: Pick<AddressRange, "spec">, blocks: readonly string[]): Spans {
   return withoutSpans(spansOf(rangesOfBlocks(blocks)), spansOf(exemptOf(range)));
 }
 
 /**
- * Returns the blocks of the range that members have, and what members of other ranges have of its addresses. Anything
- * but a block of its own range counts for nothing: a member may write anything.
+ * Returns the members' blocks of the range, and addresses of it that members of other ranges have. Only blocks of its
+ * own range count: a member may write anything.
  */
 export function leasesOn(
   { range: { spec }, ranges }: Pick<HubParent, "range" | "ranges">,
@@ -68,7 +68,7 @@ export function recall(
   return [...members, ...[...seen.values()].filter((each) => each.name !== self && now.get(each.name) !== each)];
 }
 
-/** Returns blocks of which no member has an address, from the one on at which the cluster begins. */
+/** Returns blocks without an address of any member, from the cluster's starting block on. */
 export function chooseFree(
   { mark, count }: { readonly mark: Mark; readonly count: number },
   { range: { spec }, children }: Pick<HubParent, "range"> & { readonly children: readonly Child[] },
@@ -82,7 +82,7 @@ export function chooseFree(
   return blocks.map((block) => ({ prefix: requirePrefix(block), mark }));
 }
 
-/** Returns what is written into the member's blocks, within its share; what is made may be in place of what goes. */
+/** Returns the change of the member's blocks, within its share; made blocks may replace removed ones. */
 export function blocksAfter(
   { remove, make }: Pick<Change, "remove" | "make">,
   { spec, status }: RangeMember,

@@ -1,6 +1,6 @@
 /**
- * By what a cluster knows its own RangeMember again. Each of its writes replaces the token, which was remembered
- * before, and raises the number of writes: a copy of the cluster, or its past, remembers another one.
+ * The seal by which a cluster recognises its own RangeMember. Each of its writes replaces the token, which was
+ * remembered before, and increases the number of writes: a copy of the cluster, or its past, remembers another token.
  */
 import type { MemberStatus } from "../range-member.ts";
 import type { Bar } from "./lease-server.ts";
@@ -9,8 +9,8 @@ import type { Seal } from "./own-leases.ts";
 type Written = Pick<MemberStatus, "cluster" | "token" | "writes" | "isContested">;
 
 /**
- * Returns why the cluster writes nothing, by what the hub has of it. Fewer writes than it knows of: the hub went back
- * in time, and the cluster writes what it has again.
+ * Returns why the cluster may not write, by its object on the hub. Fewer writes than remembered mean that the hub went
+ * back in time: the cluster writes its blocks again.
  */
 export function barOf({ token, writes, next }: Seal, found: Written, cluster: string): Bar | undefined {
   if (found.isContested) return { kind: "contested" };
@@ -20,8 +20,8 @@ export function barOf({ token, writes, next }: Seal, found: Written, cluster: st
 }
 
 /**
- * Returns what is to be remembered before the next write, which has the token `next` and one more write. A write that
- * was not carried out may come late: the next one has the same token.
+ * Returns the seal to remember before the next write, which has the token `next` and one more write. A write that was
+ * not carried out may come late: the next one has the same token.
  */
 export function sealWrite(
   known: Seal,

@@ -1,4 +1,4 @@
-/** The commands of this package, and what `check` of a cluster looks for, too. */
+/** The commands of this package, and its searches in `check` of a cluster. */
 import { Option } from "commander";
 import type { CommandLine } from "../../../host/cli/command-line.ts";
 import { addBlocks } from "./blocks-command.ts";

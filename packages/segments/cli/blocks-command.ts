@@ -51,8 +51,8 @@ const SUBCOMMANDS: readonly ((cli: CommandLine, blocks: Command) => void)[] = [
 const ADDRESSES_AT_ONCE = 256;
 
 /**
- * From one round of probes to the next. Three rounds take ten minutes, for agents of a cluster that is back
- * trust what is eight minutes old (docs/decisions/0064); shorter ones are for tests.
+ * Time between two rounds of probes. Three rounds take ten minutes, because agents of a cluster that is back trust an
+ * answer for eight minutes (docs/decisions/0064); shorter ones are for tests.
  */
 const PROBE_INTERVAL = "5m";
 

@@ -1,6 +1,6 @@
 /**
- * Finds what keeps a cluster from leasing blocks: what its controller said last in the status of pools, and what the
- * hub says when it is answered from here.
+ * Finds the obstacles to leasing blocks: the controller's last report in the status of pools, and the hub's answer to
+ * this program.
  */
 
 import { error as fault, warning } from "../../../host/findings/problem.ts";
@@ -27,11 +27,11 @@ interface HubQuestion {
   readonly pools: readonly IpPool[];
   /** UID of the cluster's namespace kube-system. */
   readonly cluster: string | undefined;
-  /** Absent: only what the controller said counts. */
+  /** Absent: only the controller's report counts. */
   readonly hub?: ReachedHub | undefined;
 }
 
-/** Pods go on with what is leased, and it may pass by itself, or by design. */
+/** Pods continue with leased blocks, and the problem may pass by itself, or be intended. */
 const WARNINGS: readonly string[] = ["HubAway", "RecordsAway", "ShareUsedUp", "RangeUsedUp"] satisfies SourceReason[];
 
 const UNKNOWN = "The controller's log has the error";
@@ -66,7 +66,7 @@ function blockProblem(reason: string, remedy = UNKNOWN) {
   return (WARNINGS.includes(reason) ? warning : fault)(reason, "{text}", remedy);
 }
 
-/** What can keep a cluster from leasing blocks. Its ids are the reasons of the pools' condition Supplied. */
+/** The obstacles to leasing blocks. Their ids are the reasons of the pools' condition Supplied. */
 export const BLOCK_PROBLEMS = [...Object.entries(REMEDIES), ...Object.entries(RECORD_REMEDIES)].map((each) =>
   blockProblem(...each),
 );
@@ -91,7 +91,7 @@ interface HubAnswer {
   readonly finding?: Finding;
 }
 
-/** What the controller said; undefined if nothing, or if the hub says the same now. */
+/** The controller's report; undefined if there is none, or if the hub answers the same now. */
 function saidOf(pools: readonly IpPool[], answered: HubAnswer | undefined): Finding | undefined {
   const told = pools.flatMap(({ source }) => source ?? []).find(({ problem }) => problem !== "");
   if (told === undefined) return undefined;

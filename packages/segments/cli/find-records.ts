@@ -1,4 +1,4 @@
-/** What keeps addresses of pods from the IPAM of record: the controller's events about it. */
+/** The obstacles to recording pods' addresses in the IPAM of record: the controller's events about them. */
 import * as z from "zod";
 import { listObjects } from "../../../host/cli/cluster-source.ts";
 import { warning } from "../../../host/findings/problem.ts";

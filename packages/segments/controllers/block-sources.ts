@@ -1,6 +1,6 @@
 /**
- * The servers that blocks come from, the hub and the IPAM of record: each is opened when it is asked first. What they
- * said is kept for metrics.
+ * The servers of blocks, the hub and the IPAM of record: each is opened at its first use. Their answers are kept for
+ * metrics.
  */
 import { randomUUID } from "node:crypto";
 import { readClusterId } from "../../../host/kubernetes/cluster-id.ts";

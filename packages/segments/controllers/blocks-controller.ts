@@ -81,7 +81,7 @@ function sourceOf(pool: ControlledPool | undefined): IpPool["source"] {
   return pool?.value?.source;
 }
 
-/** What this process remembers of a pool; a later one begins anew, which is the safe side. */
+/** This process's memory of a pool; a later process starts anew, which is the safe side. */
 interface PoolMemory {
   readonly states: Map<string, { readonly state: BlockState; readonly sinceMs: number }>;
   wanted: string | undefined;
@@ -144,7 +144,7 @@ class Blocks {
     let plans: readonly { readonly each: SourcedPool; readonly plan: BlocksPlan }[];
     try {
       view = await this.sources.ask(followed, { lease: {}, giveBack: [] });
-      // While the registry lacks what pods have, a block only seems to be empty.
+      // While the registry lacks records of pods, a block only seems to be empty.
       const mayReturn = view.bar === undefined && epoch === settled;
       const returned = await findEmpty(this.#deps, followed, view, mayReturn);
       plans = this.#planAll(pools, view, returned);
@@ -170,7 +170,7 @@ class Blocks {
     await this.#end(followed, view, plans, epoch);
   }
 
-  /** Pools say why there was no answer, and keep what they have. */
+  /** Pools show why there was no answer, and keep their blocks. */
   async #endUnheard({ key, spec, pools }: Followed, error: unknown): Promise<void> {
     const { records } = this.sources;
     const reason = error instanceof SourceFailure ? error.reason : "Failed";

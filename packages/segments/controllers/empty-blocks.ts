@@ -1,7 +1,7 @@
 /**
- * Which blocks of one source may go back: those of which no address is recorded, nor reserved for an owner. A pool says
- * that a block goes back before its records are listed, and an ADD reads the pool after its address was recorded: so
- * the list has the record, or the ADD gives nothing of the block (docs/decisions/0064).
+ * Finds the blocks of one source that may go back: none of their addresses is recorded, or reserved for an owner. A
+ * pool marks a block as leaving before its records are listed, and an ADD reads the pool after its address was
+ * recorded: so the list has the record, or the ADD gives no address of the block (docs/decisions/0064).
  */
 
 import type { ControlledPool } from "../../../host/controller/objects.ts";

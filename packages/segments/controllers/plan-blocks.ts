@@ -1,6 +1,6 @@
 /**
- * What becomes of the blocks of one pool, and how many it should have: decided from what the hub says, from how long
- * each block has been in its state, and from how many of its addresses are free. No state of its own.
+ * The next states of one pool's blocks, and their wanted number: decided from the hub's answer, from the time that each
+ * block has been in its state, and from the number of its free addresses. No state of its own.
  */
 import { type BlockState, UNHEARD_MS } from "../../../host/resources/pool-source.ts";
 
@@ -39,7 +39,7 @@ export interface BlocksInput {
   readonly leased: readonly string[];
   /** Whether another cluster has the block from before: no address of it is given, and it goes back. */
   readonly isDisputed: (block: string) => boolean;
-  /** Whether blocks may be returned now: the hub takes them, and the registry has what all pods have. */
+  /** Whether blocks may be returned now: the hub takes them, and the registry has records of all pods. */
   readonly mayReturn: boolean;
   /** Whether an address of the block is recorded, as far as this process knows. */
   readonly isUsed: (block: string) => boolean;

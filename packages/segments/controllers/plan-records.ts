@@ -7,7 +7,7 @@ import { hashUid } from "../../../host/controller/cached-allocation.ts";
 import type { PodAddress } from "../record-server/pod-address.ts";
 import { contentOf, placeKey } from "../record-server/pod-address.ts";
 
-/** Most entries of a plan: more are planned after these, from what is in use then. */
+/** Most entries of a plan: later plans have the others, from the addresses in use then. */
 const MAX_PLANNED = 1_000;
 
 /** An entry of this cluster on the server. */
@@ -36,7 +36,7 @@ export interface RecordFinding {
   readonly kind: "foreign" | "refused";
   /** Of the IPAllocation. */
   readonly name: string;
-  /** A clause for people: what the entry is, or the server's words. */
+  /** A clause for people: the entry, or the server's words. */
   readonly text: string;
   readonly againMs: number;
 }
@@ -50,7 +50,7 @@ interface RecordsSituation {
   readonly nowMs: number;
   /** An address is recorded when its pod has had it for so long. */
   readonly intervalMs: number;
-  /** Whether what is in use is complete: otherwise nothing is deleted. */
+  /** Whether all addresses in use are known: otherwise nothing is deleted. */
   readonly isComplete: boolean;
 }
 
@@ -61,7 +61,7 @@ export interface RecordsPlan {
   readonly remove: readonly string[];
   /** Entries that are as they should be. */
   readonly inSync: number;
-  /** Entries to create, change and delete, of which only some are planned; without findings. */
+  /** Entries to create, change and delete, only some of which are planned; without findings. */
   readonly pending: number;
   /** Findings that are about an address in use. */
   readonly open: ReadonlyMap<string, RecordFinding>;

@@ -1,4 +1,4 @@
-/** What a controller has heard of its ranges since it leads: for metrics, and to say since when a hub is away. */
+/** A leading controller's observations of its ranges: for metrics, and for the time since which a hub is away. */
 
 import { joinRanges } from "../../../host/core/spans.ts";
 import { compareText } from "../../../host/lib/order.ts";
@@ -31,7 +31,7 @@ export class RangeRecords {
     for (const name of this.#records.keys()) if (!names.has(name)) this.#records.delete(name);
   }
 
-  /** Takes an answer. What changed hands before the first one is not counted. */
+  /** Takes an answer. Changes of owners before the first one are not counted. */
   answered(name: string, view: SourceView, now: Date): void {
     const record = this.#of(name);
     const held = new Set([...Object.keys(view.blocks), ...Object.keys(view.disputed)]);
@@ -63,7 +63,7 @@ export class RangeRecords {
   }
 }
 
-/** Returns the other clusters of the range, by name, with what each has. */
+/** Returns the other clusters of the range, by name, with their blocks. */
 export function otherMembers({ others, subnet }: SourceView): readonly OtherMember[] {
   const blocks = Object.entries(others);
   const byMember = [...Map.groupBy(blocks, ([, member]) => member)].sort(([a], [b]) => compareText(a, b));

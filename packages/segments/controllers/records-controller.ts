@@ -37,8 +37,8 @@ import {
 const RECORDS_REST_MS = 1_000;
 
 /**
- * Interval at which all entries of the cluster are read from the server, to find what others have changed, and at which
- * a finding is looked at again: milliseconds. @limit
+ * Interval at which all entries of the cluster are read from the server, to find changes by others, and at which a
+ * finding is checked again: milliseconds. @limit
  */
 const RECORDS_CHECK_MS = 600_000;
 

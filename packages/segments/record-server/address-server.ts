@@ -10,8 +10,8 @@ export interface AddressServer {
   /** Why the files of token and authority cannot be read now; undefined if they can. */
   readonly problem: string | undefined;
   /**
-   * Reads what names stand for on the server. Rejects with MissingOnServer if the tag or a space is missing, and
-   * as all other calls with RecordServerError if the server does not answer as it should.
+   * Resolves names on the server. Rejects with MissingOnServer if the tag or a space is missing, and like all other
+   * calls with RecordServerError if the server does not answer as expected.
    */
   prepare(signal: AbortSignal): Promise<void>;
   /** Yields all entries with the tag and the cluster's mark, page by page. */

@@ -1,4 +1,4 @@
-/** The mark by which Berth knows a prefix of the server of record again: what it writes into its description. */
+/** The mark by which Berth recognises its prefixes on the server of record: a part of their descriptions. */
 import type { Mark } from "../blocks/lease-server.ts";
 
 /** Longest name that a mark has: characters. NetBox's descriptions have 200 at most. */

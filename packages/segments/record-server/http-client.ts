@@ -20,7 +20,7 @@ const MAX_RETRY_AFTER_MS = 300_000;
 /** Longest part of an answer that an error repeats: characters. */
 const MAX_SHOWN_ANSWER = 200;
 
-/** Objects of a page: what both products give at most by default. */
+/** Objects of a page: the default maximum of both products. */
 const PAGE_SIZE = 1_000;
 
 /** Most objects of a list that are read. */
@@ -49,14 +49,14 @@ export interface ServerAnswer {
   readonly json: unknown;
 }
 
-/** No answer, one other than 2xx, or one that cannot be read. */
+/** No answer, a status other than 2xx, or an unreadable answer. */
 export class RecordServerError extends Error {
   override readonly name = "RecordServerError";
   /** Undefined if there was no answer: the request may have been carried out, or may be later. */
   readonly status: number | undefined;
   /** The answer's body; undefined if it is no JSON. */
   readonly json: unknown;
-  /** What the server asked to wait before the next request: milliseconds. */
+  /** Pause that the server demanded before the next request: milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, { status, json, retryAfterMs }: Partial<RecordServerError> = {}) {

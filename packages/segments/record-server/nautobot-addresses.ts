@@ -1,5 +1,5 @@
 /**
- * What is Nautobot's own about addresses. Seen on Nautobot 3.2.7, the tests' (test/lab/nautobot.ts):
+ * The peculiarities of Nautobot's addresses. Seen on Nautobot 3.2.7, the tests' (test/lab/nautobot.ts):
  *
  *   - An address belongs to the smallest prefix of its namespace around it, its parent, which must be there; the server
  *     finds it by `namespace`. Parent and host are unique, and so, in effect, namespace and host.

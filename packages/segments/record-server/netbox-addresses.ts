@@ -1,6 +1,6 @@
 /**
- * What is NetBox's own about addresses, from its documentation: NetBox cannot be installed from a package, so that none
- * of these calls was made to a real one.
+ * The peculiarities of NetBox's addresses, from its documentation: NetBox cannot be installed from a package, so that
+ * none of these calls was made to a real one.
  *
  *   - A VRF separates equal addresses; `vrf` null is the global table, which a query names `vrf_id=null`. An address
  *     needs no prefix around it.

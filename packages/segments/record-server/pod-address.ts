@@ -1,4 +1,4 @@
-/** A pod's address as a server of record has it: what Berth writes there, and how it knows its own entries again. */
+/** A pod's address on a server of record: Berth's entry, and the mark by which Berth recognises it. */
 
 /** Longest description: characters. Nautobot has 255, NetBox 200. */
 const MAX_DESCRIPTION = 200;
@@ -29,7 +29,7 @@ export interface ServerAddress extends PodAddress {
   readonly isOwn: boolean;
 }
 
-/** Who writes: the cluster's UID, by which it knows its entries, its name for people, and the suffix of DNS names. */
+/** The writer: the cluster's UID, which marks its entries, its name for people, and the suffix of DNS names. */
 export interface RecordingCluster {
   readonly uid: string;
   readonly name: string;
@@ -44,7 +44,7 @@ interface RecordedNic {
   readonly ifName: string;
 }
 
-/** Returns what is searched for in descriptions: `[berth 1e6f…]`. */
+/** Returns the text to search for in descriptions: `[berth 1e6f…]`. */
 export function markOf(uid: string): string {
   return `[berth ${uid}]`;
 }
@@ -63,7 +63,7 @@ export function dnsNameOf({ namespace, pod }: RecordedNic, { domain }: Recording
   return name.length <= MAX_DNS_NAME ? name : "";
 }
 
-/** Returns a text that two entries share if the server has what is wanted. */
+/** Returns a text that an entry on the server shares with the wanted one if their contents are equal. */
 export function contentOf({ prefixLength, dnsName, description }: PodAddress): string {
   return `${prefixLength} ${dnsName.toLowerCase()} ${description}`;
 }

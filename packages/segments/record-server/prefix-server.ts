@@ -12,7 +12,7 @@ import { type HttpClient, RecordServerError, type ServerAnswer, type ServerReque
 /** Most attempts to read a list that others change. */
 const MAX_READS = 5;
 
-/** The prefix of which blocks are taken. */
+/** The prefix from which blocks are taken. */
 interface ParentPrefix extends Parent {
   readonly id: string;
   /** The fields that another prefix must have to be in the same network. */
@@ -61,7 +61,7 @@ interface Dialect {
   readonly noRoom: number;
   /** The parameter of addresses within a prefix. */
   readonly within: string;
-  /** Leaves out of an answer what its objects name. */
+  /** Leaves the objects that an answer refers to out of it. */
   readonly brief: Readonly<Record<string, string>>;
 }
 
@@ -108,7 +108,7 @@ interface PrefixSource {
   readonly blockSize: number;
 }
 
-/** Under which what is leased of it is remembered: a key of a ConfigMap, which no range's name is. */
+/** The key of a ConfigMap under which its leases are remembered, which no range's name equals. */
 export function keyOfPrefix({ addressSpace, prefix }: PrefixSource): string {
   return `prefix_${formatPrefix(prefix).replaceAll(/[:/]/g, "-")}_${addressSpace}`;
 }

@@ -1,4 +1,4 @@
-/** What an error of a call to the IPAM of record means. */
+/** The meaning of an error of a call to the IPAM of record. */
 import { messageOf } from "../../../host/lib/describe.ts";
 import type { SourceReason } from "../../../host/resources/pool-source.ts";
 import { SourceFailure } from "../blocks/block-source.ts";

@@ -1,6 +1,6 @@
 /**
  * The calls that the APIs of Nautobot and NetBox have in common: a list by pages, and a list in place of an object to
- * create, change or delete several at once, all or none. What differs is a {@link Dialect}.
+ * create, change or delete several at once, all or none. A {@link Dialect} has the differences.
  */
 import * as z from "zod";
 import { printable } from "../../../host/lib/printable.ts";
@@ -12,7 +12,7 @@ import { type AddressPlace, markOf, type PodAddress, type ServerAddress } from "
 /** Longest time of a call that writes: milliseconds. A server needs some 30 ms for an entry. */
 const WRITE_MS = 60_000;
 
-/** Entries of a page: what both products give at most by default. */
+/** Entries of a page: the default maximum of both products. */
 const PAGE_SIZE = 500;
 
 /** Most entries of the cluster that are read. */
@@ -23,16 +23,16 @@ const MAX_REASON = 200;
 
 const PATH = "/api/ipam/ip-addresses/";
 
-/** What differs between the products. */
+/** The differences between the products. */
 export interface Dialect {
   readonly product: string;
   /** Query by which the tag is looked for, and where. */
   readonly tagPath: string;
-  /** Query for the entries of a space; `id` is what prepare found. */
+  /** Query for the entries of a space; `id`: the result of prepare. */
   inSpace(space: string, id: string | undefined): Query;
-  /** Query for what has a tag. */
+  /** Query for objects with a tag. */
   tagged(tag: { readonly name: string; readonly id: string; readonly slug: string }): Query;
-  /** Where a space is looked for by its name; undefined if it is the one that needs no name. */
+  /** The path to find a space by its name; undefined for the space that needs no name. */
   spacePath(space: string): string | undefined;
   /** The fields of a new entry that differ. */
   created(space: string, tag: string): object;
@@ -60,7 +60,7 @@ const entry = z.object({
   tags: z.array(z.object({ id: z.union([z.string(), z.int()]) })),
 });
 
-/** NetBox from 4.7 on: what is wrong with entries, by position in what was to be created, or by id. */
+/** NetBox from 4.7 on: the errors of entries, by position among those to create, or by id. */
 const bulkErrors = z.object({
   errors: z.array(z.object({ index: z.int().optional(), id: z.int().optional(), errors: z.unknown() })),
 });

@@ -1,7 +1,7 @@
 /**
  * `berthctl convert` on a real API server with the peers' own kinds. The golden input of test/vectors/convert is
- * created there with strict validation, so that it is what the peers have, and everything that is made of it is
- * written there, so that it is what Berth takes.
+ * created there with strict validation, so that it is valid for the peers, and all results are written there, so that
+ * they are valid for Berth.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -72,7 +72,7 @@ describe.each(PEERS)("%s", (peer) => {
     const fromCluster = await convert(peer);
     expect(await versions()).toEqual(before);
     const folder = join(VECTORS, peer, "in");
-    // What host-local has on its nodes is not in the API server, nor is Calico's configuration.
+    // host-local's files on its nodes are not in the API server, nor is Calico's configuration.
     const fromFiles = await convert(
       peer,
       ...readdirSync(folder)

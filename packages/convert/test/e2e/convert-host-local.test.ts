@@ -1,4 +1,4 @@
-/** `berthctl convert host-local` on what the real host-local writes, whose format no API server can prove. */
+/** `berthctl convert host-local` on files of the real host-local, whose format no API server can prove. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

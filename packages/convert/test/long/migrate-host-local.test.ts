@@ -45,7 +45,7 @@ const deployments = paths.deployments(NAMESPACE);
 const addressesOf = (pods: readonly KubeObject[]): string[] => pods.map(({ status }) => status.podIP).sort();
 const byName = (pods: readonly KubeObject[]) => pods.map(({ metadata, status }) => `${metadata.name} ${status.podIP}`);
 
-/** Copies of what the nodes have now, as the administrator makes them. */
+/** Copies the nodes' present files, as the administrator does. */
 function copyNodes(): string[] {
   return cluster.nodes.map(({ name, machine }) => {
     const folder = join(operator.home, "nodes", name);

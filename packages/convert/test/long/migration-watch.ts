@@ -11,7 +11,7 @@ import { type Stream, startStream } from "../../../../test/lab/nodes/stream.ts";
 import { paths } from "../../../../test/lab/nodes/workloads.ts";
 import type { Operator } from "../../../../test/nodes/operator.ts";
 
-/** Throws unless the command of `kubectl berth` succeeds; gives what it prints. */
+/** Throws unless the command of `kubectl berth` succeeds; returns its output. */
 export async function berth(operator: Operator, ...words: readonly string[]): Promise<string> {
   const { exitCode, stdout, stderr } = await operator.berth(...words);
   expect(exitCode, `${words.join(" ")}: ${stdout}${stderr}`).toBe(0);
@@ -78,7 +78,7 @@ export class MigrationWatch {
     return this.#seen.untilReady(name, before.length, isNoneOf(before));
   }
 
-  /** Deletes the workloads, and says what was seen once all of their addresses are back. */
+  /** Deletes the workloads, and returns the observations once all of their addresses are back. */
   async deleteWorkloads(): Promise<void> {
     const { deployments, statefulSets } = paths;
     for (const [collection, name] of [

@@ -1,4 +1,4 @@
-/** The command lines of `berthctl convert` on files: what is printed where, what is written, and how it ends. */
+/** The command lines of `berthctl convert` on files: their output, the files that they write, and their exit codes. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
 /**
- * Whole conversions of test/vectors/convert: what each peer has, and everything that is written for it. `vitest run
- * -u` rewrites the expected files. test/cluster/convert.test.ts creates the same input in an API server with the
- * peers' own kinds.
+ * Whole conversions of test/vectors/convert: each peer's objects, and all files written for them. `vitest run -u`
+ * rewrites the expected files. test/cluster/convert.test.ts creates the same input in an API server with the peers' own
+ * kinds.
  */
 import { readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";

@@ -22,7 +22,7 @@ const BERTH = { type: "berth", default_ipv4_ippool: ["p"] };
 const POOLS = { ippools: { ipv4: ["p"] } };
 const COORDINATOR = { type: "berth-coordinator" };
 
-/** Returns the plugins, the annotations and what is lost of a SpiderMultusConfig. */
+/** Returns the plugins, the annotations and the losses of a SpiderMultusConfig. */
 function convertNetwork(spec: object) {
   const { manifests, findings } = convertObjects(object("SpiderMultusConfig", "lan", spec));
   const definition = manifests.find(({ kind }) => kind === "NetworkAttachmentDefinition");
@@ -46,7 +46,7 @@ const custom = JSON.stringify({ cniVersion: "0.3.1", name: "x", plugins: [bridge
 const PLAIN = { ipam: { type: "berth" } };
 const RESOURCE = "k8s.v1.cni.cncf.io/resourceName";
 
-/** What is lost, after the resource behind "@". */
+/** The losses, after the resource behind "@". */
 it.each(cases<[spec: object, ...plugins: object[]]>`
   ipvlan with a VLAN ${[{ cniType: "ipvlan", ipvlan: { master: ["eth1"], vlanID: 5, mtu: 0, ...POOLS } }, ifacer, { type: "ipvlan", master: "eth1.5", ipam: BERTH }, COORDINATOR]} => -
   vlan, whose plugin makes the device ${[vlan({ vlanID: 5, vlanMode: "manual" }), { type: "vlan", master: "eth1", vlanId: 5, ...PLAIN }]} => -

@@ -1,4 +1,4 @@
-/** Services of the class on a real API server: two built controllers, one of which is killed, and what is refused. */
+/** Services of the class on a real API server: two built controllers, one of which is killed, and refused requests. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
 import {
@@ -86,7 +86,7 @@ it("30 Services at once have one address each while the leader is killed twice, 
   const all = async () => (await Promise.all(names.map(addressesOf))).filter((text) => /^10\.6\.0\.\d+$/.test(text));
   await expect.poll(async () => new Set(await all()).size, PATIENCE).toBe(30);
   const addresses = await all();
-  // What was claimed and not told cools by and by.
+  // An address that was claimed but is in no status cools by and by.
   await expect.poll(records, PATIENCE).toEqual(names.map((name, at) => `${addresses[at]} ${name}`).sort());
 });
 
@@ -130,11 +130,11 @@ it("pools, fixed addresses and keys are followed, and refusals say why", { timeo
     "True Assigned 10.7.0.2; 10.7.0.2 was not probed",
     "undefined undefined undefined",
   ]);
-  // The one that shares keeps the address of the one that ends.
+  // The Service that shares keeps the address when the other one is deleted.
   await client.delete(`${SERVICES}/fixed`);
   await expect.poll(records, PATIENCE).toEqual(["10.7.0.1 second", "10.7.0.2 shares"]);
   expect(await addressesOf("shares")).toBe("10.7.0.2");
-  // What another leaves, the one that waits gets.
+  // A waiting Service gets an address that another one gives up.
   await client.delete(`${SERVICES}/second`);
   await expect.poll(() => addressesOf("third"), PATIENCE).toBe("10.7.0.1");
 });

@@ -87,7 +87,7 @@ it("an address is recorded, then MetalLB's, then told, and a kill between any tw
   await start();
   await expect.poll(() => told("b"), PATIENCE).toBe("10.6.0.98 Assigned");
   expect([await objects(), await records()]).toEqual([ofBoth, ["10.6.0.98", "10.6.0.99", "fd06::9"]]);
-  // What is lost there is made again.
+  // Lost objects are made again.
   for (const path of ["ipaddresspools", "l2advertisements"]) await client.delete(`${METALLB_PATH}/${path}/berth`);
   await expect.poll(objects, PATIENCE).toEqual(ofBoth);
 });

@@ -56,7 +56,7 @@ async function make(name: string, ips?: string): Promise<void> {
   await world.client.create(SERVICES, { apiVersion: "v1", kind: "Service", metadata: { name, annotations }, spec });
 }
 
-/** `INGRESS REASON MESSAGE`, after the agent has probed what is due. */
+/** `INGRESS REASON MESSAGE`, after the agent's due probes. */
 async function told(name: string): Promise<string> {
   await probeDue(node, answering);
   const { loadBalancer, conditions = [] } = (await world.client.get(`${SERVICES}/${name}`)).status;

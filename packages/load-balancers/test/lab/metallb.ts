@@ -1,4 +1,4 @@
-/** What the controller's tests with MetalLB share: where it is, and the chart's rights there. */
+/** The place of MetalLB, and the chart's rights there, for the controller's tests with it. */
 import { parseAllDocuments } from "yaml";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../../../../scripts/chart/helm.ts";
 import { applyObject } from "../../../../test/lab/apply.ts";
@@ -28,7 +28,7 @@ export async function withoutStatus(client: KubeClient, meanwhile: () => Promise
   await client.patch(CONTROLLER_ROLE, { rules });
 }
 
-/** What MetalLB is told: addresses of each pool, and pools of each advertisement. */
+/** The objects for MetalLB: addresses of each pool, and pools of each advertisement. */
 export async function metallbObjects(client: KubeClient): Promise<string[]> {
   const pools = (await client.get(`${METALLB_PATH}/ipaddresspools`)).items;
   const advertisements = (await client.get(`${METALLB_PATH}/l2advertisements`)).items;

@@ -58,7 +58,7 @@ beforeAll(async () => {
   await cluster.client.create(paths.deployments(NAMESPACE), deploymentOf({ name: "web", replicas: 2, ...page }));
   await observe(cluster).untilReady("web", 2);
 }, 600_000);
-/** Throws what the observer has found. */
+/** Throws the observer's findings. */
 afterAll(() => stack.disposeAsync(), 120_000);
 
 async function writeMetallbImage(home: string, program: string): Promise<string> {

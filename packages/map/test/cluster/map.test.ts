@@ -1,6 +1,6 @@
 /**
- * The address map of a cluster, served to other machines: who may see it, what a tenant sees, and the page in a
- * browser, on a real API server.
+ * The address map of a cluster, served to other machines: its viewers, a tenant's view, and the page in a browser, on a
+ * real API server.
  */
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";

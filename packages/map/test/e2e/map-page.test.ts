@@ -1,6 +1,5 @@
 /**
- * The page of the address map with a data centre's pools: what a user sees and does. The pictures of the documents
- * are made here.
+ * The page of the address map with a data centre's pools: the user's view and actions. Makes the documents' pictures.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

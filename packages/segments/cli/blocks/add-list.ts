@@ -1,4 +1,4 @@
-/** `berthctl blocks`: who has which block, and what keeps one from being returned. */
+/** `berthctl blocks`: the owners of blocks, and the addresses that keep one from being returned. */
 
 import type { Command } from "commander";
 import { type CommandLine, type OutputFlags, withOutput } from "../../../../host/cli/command-line.ts";

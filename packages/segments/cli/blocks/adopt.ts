@@ -1,6 +1,6 @@
 /**
- * Turns hand-cut pools into blocks. After each step, what a pool gives is leased, or was its own before; it can be
- * repeated if it breaks off.
+ * Turns hand-cut pools into blocks. After each step, every address that a pool gives is leased, or was its own before;
+ * the command can be repeated if it breaks off.
  */
 
 import type { Call, CommandLine } from "../../../../host/cli/command-line.ts";
@@ -75,7 +75,7 @@ async function readOther(cli: CommandLine, path: string, { spec }: AddressRange)
   }
 }
 
-/** Nobody has said what the pools did not have: machines may use it. */
+/** Addresses that the pools did not have are unknown: machines may use them. */
 async function probeGained(
   cli: CommandLine,
   range: AddressRange,

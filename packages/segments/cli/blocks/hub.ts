@@ -17,7 +17,7 @@ export interface HubFlags {
   readonly hubKubeconfig: string;
 }
 
-/** What a command works with; both are closed at its end. */
+/** The hub and the own cluster of a command; both are closed at its end. */
 export interface Places {
   readonly hub: KubeApi;
   readonly own: ClusterSource;
@@ -41,7 +41,7 @@ export async function withPlaces<T>(
   }
 }
 
-/** Writes the version that was read. Returns whether nobody else has written since. */
+/** Writes the version that was read. Returns false if another writer was faster. */
 export function writeRange(api: KubeApi, range: AddressRange, spec: object): Promise<boolean> {
   return write(api, range, { path: objectPath(ADDRESS_RANGES, range), body: { spec } });
 }
@@ -60,7 +60,7 @@ async function write(api: KubeApi, { uid, resourceVersion }: AddressRange | Rang
   );
 }
 
-/** Returns the namespace of what the cluster remembers. Rejects with ProblemError if its chart has no hub. */
+/** Returns the namespace of the cluster's memory. Rejects with ProblemError if its chart has no hub. */
 export async function findMemory({ api }: ClusterSource): Promise<string> {
   const query = { fieldSelector: `metadata.name=${RANGES_MAP}` };
   const [map] = await listObjects(api, { resource: CONFIG_MAPS, query });

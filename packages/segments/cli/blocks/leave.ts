@@ -29,7 +29,7 @@ export async function leaveRange(
   const { hub, own, cluster } = places;
   const object = await readPool(own.api, name);
   const { source } = decodeIpPool(object, `IPPool "${name}"`);
-  // Without what the range excludes now.
+  // Without the range's present exclusions.
   const { spec } = decodeIpPool({ ...object, status: undefined }, `IPPool "${name}"`);
   if (source?.prefix !== undefined)
     throw new ProblemError(
@@ -69,7 +69,7 @@ export async function leaveRange(
     }
   }
   const namespace = await findMemory(own);
-  // Also what was leased since, by a controller that had not seen the change: pods have nothing of it.
+  // Includes blocks that a controller leased since, before it saw the change: pods have none of their addresses.
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
     const giveBack = leasedFor(memberOf(await readShared(hub, range.name), cluster, told), name);
     if (giveBack.length === 0) break;
@@ -84,7 +84,7 @@ export async function leaveRange(
   return ExitCode.Success;
 }
 
-/** The range of which the cluster has leased blocks for a pool that does not lease any more. */
+/** The range of which the cluster has leased blocks for a pool that no longer leases. */
 async function findRange({ hub, cluster }: Places, pool: string): Promise<SharedRange | undefined> {
   const ranges = await listShared(hub);
   return ranges.find(({ members }) =>

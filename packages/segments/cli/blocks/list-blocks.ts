@@ -18,12 +18,12 @@ export interface BlockRow {
   readonly block: string;
   /** Name of the cluster that has it; "" if the hub has not said it yet. */
   readonly member: string;
-  /** Only of this cluster's blocks, as what follows. */
+  /** This and the following keys: only for this cluster's blocks. */
   readonly pool?: string;
   readonly state?: string;
   readonly used?: number;
   readonly free?: number;
-  /** The addresses that keep a draining block from being returned, and who has them. */
+  /** The addresses that keep a draining block from being returned, and their owners. */
   readonly pinnedBy?: readonly { readonly address: string; readonly state: string; readonly owner: string }[];
 }
 
@@ -55,7 +55,7 @@ interface LeasingPool extends PoolRecord {
   readonly source: Source;
 }
 
-/** Pools of one range are written one after the other; one that a problem concerns says more. */
+/** Pools of one range are written one after the other; one with a problem is the most informative. */
 function freshest(pools: readonly LeasingPool[]): Source {
   const sources = pools.map(({ source }) => source);
   return sources.find(({ problem }) => problem !== "") ?? (sources[0] as Source);
@@ -90,7 +90,7 @@ function pinOf(record: AllocationRecord): NonNullable<BlockRow["pinnedBy"]> {
   return [{ address, state, owner: describeOwner(record) }];
 }
 
-/** Returns what a person reads of a range above its blocks. */
+/** Returns the lines about a range above its blocks. */
 export function describeRange({ name, member, blocks, maxBlocks, problem, heard, others }: RangeRow): Line {
   const share =
     maxBlocks === undefined ? `${blocks} ${blocks === 1 ? "block" : "blocks"}` : `${blocks} of ${maxBlocks} blocks`;

@@ -43,7 +43,7 @@ export async function demand(
   throw new ProblemError(`AddressRange "${range}": the hub did not take ${[...missing, ...left].join(", ")}: ${why}`);
 }
 
-/** Does all of it again while the controller, which asks for the same cluster, writes what was read. */
+/** Repeats the work while the controller, which leases for the same cluster, changes the objects that were read. */
 async function afterOthers<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -68,7 +68,7 @@ export async function writeExcluded(
   throw new Error(`AddressRange "${name}" was changed by others ${MAX_TRIES} times; try again`);
 }
 
-/** Returns the specification of a pool that has the blocks as ranges, without what the AddressRange exempts of them. */
+/** Returns the specification of a pool with the blocks as ranges, without addresses that the AddressRange exempts. */
 export function specOfRanges(range: AddressRange, { excluded }: IpPoolSpec, blocks: readonly string[]) {
   const { family } = range.spec;
   const ranges = rangesOfBlocks(blocks);

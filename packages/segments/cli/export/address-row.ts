@@ -31,10 +31,10 @@ export const FORM_VERSION = 1;
 /** Texts are empty where nothing is known. */
 export type AddressRow = Readonly<Record<(typeof FIELDS)[number], string>>;
 
-/** What a watched address did: `present` is the first list. */
+/** The change of a watched address: `present` is the first list. */
 export type Change = "present" | "added" | "changed" | "removed";
 
-/** What the export says about names. */
+/** The names in an export. */
 interface Naming {
   /** The domain of the pods' names, without a dot at the end; "": names end in the namespace. */
   readonly origin: string;

@@ -24,7 +24,7 @@ export function csvRow(row: AddressRow, change?: Change): string {
   return csvLine(change === undefined ? cells : [change, ...cells]);
 }
 
-/** Without what is not known. */
+/** Without unknown fields. */
 function jsonObject(row: AddressRow): Record<string, string | number> {
   const known = FIELDS.filter((field) => row[field] !== "");
   return Object.fromEntries(known.map((field) => [field, field === "prefixLength" ? Number(row[field]) : row[field]]));

@@ -16,11 +16,11 @@ interface ZoneOptions {
   readonly nameServer?: string | undefined;
 }
 
-/** What a secondary server does by the SOA: seconds. */
+/** Times of the SOA for secondary servers: seconds. */
 const SOA_TIMES = { refresh: 3_600, retry: 600, expire: 604_800 };
 
 /**
- * Returns the whole file. Each record has its TTL: a $TTL would also be that of what follows an $INCLUDE of the file.
+ * Returns the whole file. Each record has its TTL: a $TTL would also apply to records after an $INCLUDE of the file.
  * `serial` of the SOA grows from one file to the next.
  */
 export function formatZone(records: readonly AllocationRecord[], options: ZoneOptions, serial: number): string {

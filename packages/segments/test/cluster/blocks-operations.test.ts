@@ -1,7 +1,6 @@
 /**
- * `berthctl blocks`: what an administrator does with the blocks of a segment, on a cluster with an agent and a
- * controller in this process, and a hub of its own. What agents find on the segment, a script in kubectl's
- * place says.
+ * `berthctl blocks`: an administrator's work with the blocks of a segment, on a cluster with an agent and a controller
+ * in this process, and a hub of its own. A script in kubectl's place gives the agents' findings on the segment.
  */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -156,7 +155,7 @@ describe("a hand-cut pool", () => {
       pool,
     ]);
     expect(leased).toEqual([at("16/28"), at("48/28")].map((block) => [block, pool()]));
-    // What was excluded and is not of the pool stays so.
+    // Exclusions outside the pool stay.
     expect(spec.excludeIPs).toEqual([`${at(16)}-${at(19)}`, `${at(32)}-${at(47)}`]);
     const wanted = [`${at("16/28")} Active`, `${at("48/28")} Active`];
     await until("the node knows the blocks", () => sourceOf(pool())?.join() === wanted.join());

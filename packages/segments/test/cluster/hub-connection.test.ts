@@ -77,7 +77,7 @@ const withCluster = (change: object) => ({
   clusters: own.clusters.map(({ name, cluster }) => ({ name, cluster: { ...cluster, ...change } })),
 });
 
-/** Returns what the hub answers, or why it cannot be asked. */
+/** Returns the hub's answer, or the error of asking it. */
 const ask = (): Promise<unknown> => connection.call(CALL).then(({ kind }) => kind, messageOf);
 
 it("a hub whose kubeconfig is not there yet, or wrong, is asked as soon as it can be", async () => {

@@ -82,7 +82,7 @@ const statusOf = async (member: string): Promise<KubeObject> =>
 
 it("three clusters that lease at once get all blocks, each once, and then none is left", async () => {
   const clusters = CLUSTERS.map((name) => openCluster(name));
-  // Who meets another gives way, or waits a pass.
+  // A cluster that meets another gives way, or waits a pass.
   for (let pass = 0; pass < 3; pass++)
     await Promise.all(clusters.map((cluster) => update(cluster, { lease: { lan: 6 } })));
   const views = await Promise.all(clusters.map((cluster) => update(cluster, { lease: { lan: 6 } })));

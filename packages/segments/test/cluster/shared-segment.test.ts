@@ -111,7 +111,7 @@ const CELLS = rows`
   RangeMember: malformed status => refused
   RangeMember: restored => nothing`;
 
-/** Rule known-stays: what the hub's objects say is lost, and each cluster still knows which blocks it has. */
+/** Rule known-stays: the contents of the hub's objects are lost, and each cluster still knows its blocks. */
 it.each(ofRun(CELLS, () => false))("%s => %s", { timeout: 180_000 }, async (cell, said) => {
   const at = CELLS.findIndex(([each]) => each === cell) + 1;
   const [kind, verb = ""] = cell.split(": ");

@@ -20,7 +20,7 @@ import { addMember, applyHubRights, createRange } from "../lab/hub.ts";
 
 const OWN = mac("0a:00:00:00:00:01");
 
-/** What was probed on the segment, and answered: a pod of any cluster had it. */
+/** Addresses that answered a probe on the segment: a pod of any cluster had them. */
 export const answered: string[] = [];
 const held = new Set<string>();
 
@@ -43,7 +43,7 @@ export class SharingCluster {
   readonly world: World;
   readonly agent: AgentNode;
   readonly #hub: ProductClient;
-  /** The time of those who lease goes so many times as fast: conditions rest for a multiple of what they take. */
+  /** The clock of leasing clusters is faster by this factor: conditions rest for a multiple of their duration. */
   readonly #speed: number;
 
   constructor(parts: Pick<SharingCluster, "name" | "world" | "agent"> & { hub: ProductClient; speed: number }) {
@@ -58,7 +58,7 @@ export class SharingCluster {
     return this.world.lead({ blocks, conditions: startConditions });
   }
 
-  /** Returns the pod's address, or what the ADD was refused with. */
+  /** Returns the pod's address, or the refusal of its ADD. */
   async start(name: string, pool = "lan"): Promise<string> {
     const pod = await this.world.bindPod({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
     await until("the node knows the pod", () => this.agent.snapshot.pods.get(`shop/${name}`)?.uid === pod.uid);

@@ -1,4 +1,4 @@
-/** `berthctl blocks probe`: what an agent finds on a real segment, on which a machine has addresses of the range. */
+/** `berthctl blocks probe`: an agent's findings on a real segment, on which a machine has addresses of the range. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runBerthctl } from "../../../../test/lab/berthctl.ts";
 import { ipPool, macvlan, podManifest, vendorConf } from "../../../../test/lab/manifests.ts";

@@ -21,7 +21,7 @@ interface Stored {
   readonly [key: string]: unknown;
 }
 
-/** Content of the server: what a backup has. */
+/** Content of the server, also of its backup. */
 interface Content {
   readonly prefixes: readonly Stored[];
   readonly addresses: readonly Stored[];
@@ -41,7 +41,7 @@ export class FakeRecordServer extends JsonServer {
   after: (method: string, path: string) => Promise<void> | void = () => {};
   /** A rule of the server that changes descriptions. */
   describes: (description: unknown) => unknown = (description) => description;
-  /** The answer to what would create something. */
+  /** The answer to requests that would create an object. */
   refusal: Answer | undefined;
   /** `POST /api/ipam/prefixes/`, …, without queries. */
   readonly requests: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * The controller as a program, for who cannot wait a minute until a block has rested: its clock of blocks is faster,
- * and it asks the hub as much more often, but at most each second. All else is as in berth-controller; there is one, so
- * that it needs no lease.
+ * The controller as a program with a faster clock of blocks, for tests that cannot wait a minute until a block has
+ * rested: it asks the hub as much more often, but at most each second. Otherwise it equals berth-controller; it is
+ * alone, so it needs no lease.
  *
  *   node hasty-controller.ts KUBECONFIG HUB_KUBECONFIG MEMBER SPEED
  */

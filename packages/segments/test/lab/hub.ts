@@ -53,7 +53,7 @@ export async function addMember(hub: KubeClient, member: string): Promise<string
   return createToken(hub, { account });
 }
 
-/** What the controller of a cluster with a hub may do there, and the map of what the cluster remembers. */
+/** The rights of a cluster's controller at its hub, and the map of the cluster's memory. */
 export async function applyHubRights(cluster: KubeClient): Promise<void> {
   await cluster.apply(`${NAMESPACES}/${SYSTEM}/configmaps/${RANGES_MAP}`, {
     ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: RANGES_MAP } },

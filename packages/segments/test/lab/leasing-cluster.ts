@@ -1,7 +1,6 @@
 /**
  * One of several clusters on a segment: a control plane on a machine of that segment, a controller beside it, and a
- * node with a built agent. There is no kubelet: who asks for a pod gets its object, its namespace and the runtime's
- * calls.
+ * node with a built agent. There is no kubelet: starting a pod makes its object, its namespace and the runtime's calls.
  *
  *   const place = { machine, address: "10.60.0.5", node };
  *   const east = await LeasingCluster.open(world, { name: "east", ...place, network: "lan1" });
@@ -120,7 +119,7 @@ export class LeasingCluster {
     return leasedPool(this.client);
   }
 
-  /** The pod's object, its namespace and its ADD: its address, or what it was refused with. */
+  /** The pod's object, its namespace and its ADD: its address, or the refusal. */
   async start(
     name: string,
   ): Promise<{ readonly pod?: StartedPod; readonly refusal?: string; readonly tookMs: number }> {
@@ -192,7 +191,7 @@ export async function startHastyController(plane: ControlPlane, options: HastyOp
   return controller;
 }
 
-/** What the status of the pool `lan` says. */
+/** The leased blocks in the status of the pool `lan`. */
 export async function leasedPool(client: KubeClient): Promise<LeasedPool> {
   const { status } = await client.get(`${objects.POOLS}/lan`);
   return { blocks: [], ...status?.source };

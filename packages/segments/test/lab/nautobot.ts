@@ -27,7 +27,7 @@ const READY_MS = 180_000;
 
 export interface Nautobot extends AsyncDisposable {
   readonly url: string;
-  /** A superuser's token, and that of an account which may do what the documents ask for. */
+  /** Tokens of a superuser, and of an account with the documented rights. */
   readonly tokens: { readonly admin: string; readonly berth: string };
   /** For a browser: a superuser. */
   readonly login: { readonly user: string; readonly password: string };
@@ -108,7 +108,7 @@ async function start(
   return { url, tokens, login, call, log: () => server.output(), [Symbol.asyncDispose]: stop };
 }
 
-/** PostgreSQL and Redis on unix sockets in the folder; what a crash would lose is lost with the folder anyway. */
+/** PostgreSQL and Redis on unix sockets in the folder, unsafe against crashes: the data end with the folder. */
 async function startStores(
   directory: string,
   begin: (name: string, argv: readonly string[]) => Promise<Daemon>,

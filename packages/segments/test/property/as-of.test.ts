@@ -34,7 +34,7 @@ class Model {
   /** The pool's status, as its API server has it. */
   asOf = new Date(START_MS).toISOString();
   copy: { readonly asOf: string; readonly ms: number } | undefined;
-  /** What the agent knows: its copy of the status, and since when it has heard of its API server. */
+  /** The agent's copy of the status, and the time since which it has been in touch with its API server. */
   known = this.asOf;
   sinceMs = START_MS;
   heardMs = START_MS;

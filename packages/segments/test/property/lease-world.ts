@@ -1,6 +1,6 @@
 /**
  * Clusters that lease blocks from one server, as a system for the breadth-first search: the product decides
- * (blocks/plan-leases.ts), the server does what it is told, late or never, and compares nothing between clusters. It is
+ * (blocks/plan-leases.ts), the server carries out requests, late or never, and compares nothing between clusters. It is
  * an IPAM of record, or a hub, where a write must be based on the version of the cluster's own object.
  */
 
@@ -39,18 +39,18 @@ interface Cluster {
   /** Of two with one name, one is a copy of the other. */
   readonly name: string;
   readonly own: OwnLeases;
-  /** What its process has seen of others on the hub. */
+  /** Members that its process has seen on the hub. */
   readonly seen: readonly RangeMember[];
   /** A process has begun that is still to replace the cluster's token: by this one, once it is sent. */
   readonly renewal?: string | undefined;
   /** Blocks in which pods may have addresses. */
   readonly used: readonly string[];
-  /** Blocks of which addresses are given. */
+  /** Blocks whose addresses are given. */
   readonly giving: readonly string[];
   /** New ones, each with the clusters that have not finished a pass since. */
   readonly resting: Readonly<Record<string, readonly number[]>>;
   readonly returning: readonly string[];
-  /** What is recorded of blocks: a pod's create whose ADD has not read the pool yet, or a pod. */
+  /** The records in blocks: a pod's create whose ADD has not read the pool yet, or a pod. */
   readonly records: Readonly<Record<string, "create" | "pod">>;
   /** Blocks that an agent took for usable when it sent a create, which has not landed. */
   readonly creates: readonly string[];
@@ -94,7 +94,7 @@ export interface LeaseScene {
   readonly isUnique?: boolean;
   /** Whether the server chooses a block and makes it in one step. */
   readonly isLocked?: boolean;
-  /** Whether the times of what is written down go backwards. */
+  /** Whether recorded times go backwards. */
   readonly isClockWrong?: boolean;
   /** Part of the design that is left out. */
   readonly without?: "rest" | "reading" | "recall";
@@ -113,7 +113,7 @@ function blocksIn({ blocks }: LeaseScene): readonly string[] {
   return Array.from({ length: blocks }, (_, index) => formatPrefix(blockAt({ subnet, blockSize: BLOCK_SIZE }, index)));
 }
 
-/** Whether what was seen can be of use. */
+/** Whether earlier observations can matter. */
 function hasPast({ isHub, faults, without }: LeaseScene): boolean {
   const { serverRestore = 0, membersMadeAnew = 0, lostMember = 0 } = faults;
   return isHub === true && without !== "recall" && serverRestore + membersMadeAnew + lostMember > 0;
@@ -123,7 +123,7 @@ function findFree(scene: LeaseScene, children: readonly Child[]): string | undef
   return blocksIn(scene).find((block) => !children.some((child) => prefixesOverlap(child.prefix, prefix(block))));
 }
 
-/** What the cluster sees, and knows of itself. */
+/** The cluster's view, and its memory. */
 function lookAt(scene: LeaseScene, server: Server, { name, own, seen }: Cluster) {
   const known = new Map(seen.map((each) => [each.name, each]));
   const members = hasPast(scene) ? recall(known, server.members, name) : server.members;
@@ -190,13 +190,13 @@ class LeaseMove extends Move<LeaseScene, Cluster, LeaseState> {
       resting: Object.fromEntries(resting),
       sent: write === undefined ? cluster.sent : this.#send(cluster.sent, write),
     });
-    // By then the others can see what this one has to tell.
+    // By then the others can see this one's message.
     const isTold = write === undefined || (write.kind === "write" ? !write.tells : write.kind === "ask");
     if (!isTold) return changed;
     return { ...changed, clusters: changed.clusters.map((each) => ({ ...each, resting: heard(each.resting, index) })) };
   }
 
-  /** What is sent, and what is remembered before. */
+  /** The write, and the memory before it. */
   #write(
     cluster: Cluster,
     {
@@ -461,8 +461,8 @@ function stepsOf(scene: LeaseScene, state: LeaseState): Step<LeaseState>[] {
 }
 
 /**
- * The same text for states that differ in identifiers, times and numbers of writes alone, or in past requests of which
- * nothing can come any more.
+ * The same text for states that differ only in identifiers, times and numbers of writes, or in past requests without
+ * late blocks.
  */
 function keyOf({ ids: _ids, clock: _clock, clusters: all, server, serverBackup, backup, ...rest }: LeaseState): string {
   const canGoBack = ["serverRestore", "membersMadeAnew", "lostMember"].some(
@@ -555,7 +555,7 @@ function withoutIds(text: string): string {
   });
 }
 
-/** What rests when the cluster has told the others. */
+/** The resting blocks after the cluster has told the others. */
 function heard(resting: Cluster["resting"], by: number): Cluster["resting"] {
   return Object.fromEntries(
     Object.entries(resting).map(([block, missing]) => [block, missing.filter((other) => other !== by)]),
@@ -589,7 +589,7 @@ const invariantsOf = (scene: LeaseScene): System<LeaseState>["invariants"] => ({
       : undefined,
 });
 
-/** Every need is met, or cannot be, and what is not needed is gone. */
+/** Every need is met, or cannot be, and needless blocks are gone. */
 function isAtRest(scene: LeaseScene, { clusters, server }: LeaseState): boolean {
   return clusters.every((cluster) => {
     const { name, sent, resting, used, giving, wanted, isCut, records, creates } = cluster;
@@ -690,7 +690,7 @@ export const LARGE_SCENES = {
   "hub: a cluster is cut off while it is restored": scene(HUB, { want: 2, cut: 1, ...RESTORED }),
 };
 
-/** What is not held (docs/decisions/0064): two clusters use one block. */
+/** The guarantee that does not hold (docs/decisions/0064): two clusters use one block. */
 export const BROKEN_SCENES = {
   "hub: a cluster is released, and then it is restored": scene(HUB, { want: 2, cut: 1, release: 1, ...RESTORED }),
 };

@@ -1,6 +1,6 @@
 /**
- * How many blocks a pool leases and returns under a load, and how long pods wait: the product's plan, a hub that has
- * what the share allows, and a clock.
+ * How many blocks a pool leases and returns under a load, and how long pods wait: the product's plan, a hub with enough
+ * blocks for the share, and a clock.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -19,7 +19,7 @@ interface Block {
   used: number;
 }
 
-/** Agents pass over what is drained while there is anything else. */
+/** Agents avoid drained blocks while there are others. */
 const PREFERENCE: readonly (readonly BlockState[])[] = [["New", "Active"], ["Draining"]];
 
 class LeasingPool {
@@ -115,7 +115,7 @@ const seeds = fc.integer({ min: 1, max: 2 ** 31 });
 
 describe("a pool that leases ahead", () => {
   it("lets no pod of a steady growth wait", () => {
-    // Within a rest and the passes around it, not more than what is leased ahead.
+    // Within a rest and the passes around it, at most as many blocks as are leased ahead.
     const rates = fc.double({ min: 0.01, max: 1, noNaN: true });
     fc.assert(
       fc.property(sizes, rates, seeds, (size, rate, seed) => {

@@ -1,6 +1,6 @@
 /**
- * What a member's stolen token makes of RangeMembers in up to four writes: a search over all that the hub's policy lets
- * through, between states of two members.
+ * The RangeMembers that a member's stolen token can make in up to four writes: a search over all writes that the hub's
+ * policy permits, between states of two members.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Random pods, time and changes by others: what the plans make of the server's own entries. */
+/** Random pods, time and changes by others: the effects of plans on the server's own entries. */
 import { expect, it } from "vitest";
 import { Seeded } from "../../../../test/world/seeded.ts";
 import {

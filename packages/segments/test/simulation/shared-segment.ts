@@ -84,7 +84,7 @@ export class SharedSegment {
   readonly world: World;
   readonly hub: MemoryApiServer;
   readonly clusters: LeasingCluster[] = [];
-  /** Who answers for an address. */
+  /** The pod that answers for an address. */
   readonly answering = new Map<string, Pod>();
   readonly problems: string[] = [];
   adds = 0;
@@ -129,7 +129,7 @@ export class SharedSegment {
           try {
             commit();
           } catch {
-            // Nobody hears of it.
+            // The answer is lost.
           }
         };
         time.schedule(random.below(60_000), "a late write", this.#wire, arrive);
@@ -171,7 +171,7 @@ export class SharedSegment {
     if (index >= 0) this.clusters.splice(index, 1);
   }
 
-  /** No fault any more, and administrators do what is theirs. */
+  /** No further faults, and administrators do their part. */
   calm(): void {
     this.isHubAway = false;
     this.shares = { lostRequest: 0, lostAnswer: 0, late: 0 };
@@ -230,7 +230,7 @@ export class SharedSegment {
     this.world.timeline.note(`${cluster.name} is released`);
   }
 
-  /** An administrator lets it in again, or says that it is the one that goes on. */
+  /** An administrator lets it in again, or decides that it continues. */
   readmit(cluster: LeasingCluster): void {
     const same = this.clusters.filter(({ member }) => member === cluster.member);
     if (same.length === 1 && this.member(cluster.member).status.isContested) cluster.rejoin();
@@ -245,14 +245,14 @@ export class SharedSegment {
     return this.clusters.filter(({ isCopy }) => !isCopy);
   }
 
-  /** After each step: what must never be. */
+  /** The states that must never occur, after each step. */
   check(): void {
     for (const { member } of this.#originals)
       if (Object.keys(this.member(member).status.blocks).length > MAX_BLOCKS)
         this.problems.push(`${member} has more blocks than its share`);
   }
 
-  /** When all faults have ended for a while: what is not as it should be. */
+  /** The unmet goals some time after all faults have ended. */
   unfinished(): readonly string[] {
     const blocksOf = ({ member }: LeasingCluster) => Object.keys(this.member(member).status.blocks);
     const free = 16 - new Set(this.#originals.flatMap(blocksOf)).size;
@@ -307,7 +307,7 @@ export class LeasingCluster {
     else this.home.restore(copied.home.snapshot());
   }
 
-  /** What an administrator, and an agent of a new registry, have made. */
+  /** Objects of an administrator, and of an agent of a new registry. */
   #found(member: string): void {
     this.home.put("/api/v1/namespaces", "kube-system", { metadata: { uid: `uid-${member}` } });
     this.home.put(MAPS, RANGES_MAP, { metadata: { namespace: "kube-system" } });
@@ -400,7 +400,7 @@ export class LeasingCluster {
     if (!this.isOff) this.#backup = this.home.snapshot();
   }
 
-  /** Control plane and nodes become what they were. */
+  /** Control plane and nodes return to an earlier state. */
   restore(): void {
     if (this.#backup === undefined) return;
     this.powerOff();
@@ -432,7 +432,7 @@ export class LeasingCluster {
     });
   }
 
-  /** One that believes that it leads, whatever another one believes. */
+  /** A controller that believes that it leads, whatever others believe. */
   startController(): void {
     const process = this.#start("controller");
     this.#controllers.push(process);
@@ -514,7 +514,7 @@ interface AgentParts {
   readonly api: KubeApi;
 }
 
-/** What of an agent concerns blocks. */
+/** The part of an agent that concerns blocks. */
 class Agent {
   readonly process: Process;
   readonly #cluster: LeasingCluster;
@@ -544,7 +544,7 @@ class Agent {
     return this.#cluster.segment.world.time.inside(this.process, () => this.#cache.counts("lan")?.free ?? 0n);
   }
 
-  /** What a list would say. */
+  /** The pool as a list would return it. */
   #refill(): IpPool | undefined {
     const pool = this.#pools.items.get("lan");
     if (pool === undefined) return undefined;

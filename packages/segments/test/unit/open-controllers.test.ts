@@ -1,4 +1,4 @@
-/** Options of the controller that are refused, and what is opened by others. */
+/** Refused options of the controller, and the parts that accepted ones open. */
 import { Command } from "commander";
 import { expect, it } from "vitest";
 import { runBerthctl } from "../../../../test/lab/berthctl.ts";

@@ -5,7 +5,7 @@ import { MetricSet } from "../../../../host/metrics/metric.ts";
 import { SOURCE_REASONS } from "../../../../host/resources/pool-source.ts";
 import { addSegmentMetrics, type MeasuredRange } from "../../segment-metrics.ts";
 
-/** Longer than scrapes share what was collected: milliseconds. */
+/** Longer than scrapes share a collection: milliseconds. */
 const SHARED_MS = 600;
 
 const LAN: MeasuredRange = {

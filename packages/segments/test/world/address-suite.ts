@@ -1,4 +1,4 @@
-/** What the product relies on of a server of record with single addresses: of the real Nautobot, and of the fake. */
+/** The product's assumptions about a server of record with single addresses: the real Nautobot, and the fake. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AddressServer, MissingOnServer, RecordsRefused } from "../../record-server/address-server.ts";
 import { HttpClient } from "../../record-server/http-client.ts";

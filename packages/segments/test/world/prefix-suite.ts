@@ -1,4 +1,4 @@
-/** What the product relies on of a server of record with prefixes: of the real Nautobot, and of the fake. */
+/** The product's assumptions about a server of record with prefixes: the real Nautobot, and the fake. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { formatPrefix, type Prefix, parsePrefix } from "../../../../host/net/prefix.ts";
@@ -24,7 +24,7 @@ export function prefix(text: string): Prefix {
   return parsed;
 }
 
-/** What one cluster remembers, in place of its ConfigMap. */
+/** One cluster's memory, in place of its ConfigMap. */
 export class Memory {
   own: OwnLeases = NO_LEASES;
 

@@ -1,4 +1,4 @@
-/** The controller's part that records addresses, on caches of a cluster in memory, and what its pods have. */
+/** The controller's part that records addresses, on caches of a cluster in memory, and the addresses of its pods. */
 import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
 import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
 import type { KubeEvent } from "../../../../host/kubernetes/events.ts";

@@ -1,4 +1,4 @@
-/** `blocks` against an agent that gives fixed answers, and what shells are offered. */
+/** `blocks` against an agent with fixed answers, and the shells' completions. */
 import { describe, expect, it } from "vitest";
 import { createCommands } from "../../../../../host/cli/berthctl.ts";
 import { complete } from "../../../../../host/cli/completion.ts";

@@ -1,4 +1,4 @@
-/** What keeps a cluster from leasing: its controller's last word in pools, and a hub that answers here. */
+/** The obstacles to leasing: the controller's last report in pools, and a hub that answers here. */
 import { expect, it } from "vitest";
 import { error } from "../../../../../host/findings/problem.ts";
 import { ApiError, ApiUnavailable, type KubeObject } from "../../../../../host/kubernetes/kube-api.ts";

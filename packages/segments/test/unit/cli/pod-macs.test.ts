@@ -1,4 +1,4 @@
-/** MAC addresses of an export: what a pod's annotation says, whatever that is, and whoever asks. */
+/** MAC addresses of an export: any content of a pod's annotation, read with any rights. */
 import { expect, it } from "vitest";
 import { ApiError, type KubeApi } from "../../../../../host/kubernetes/kube-api.ts";
 import { withMacs } from "../../../cli/export/pod-macs.ts";

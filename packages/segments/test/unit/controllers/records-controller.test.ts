@@ -1,4 +1,4 @@
-/** Addresses of pods on a fake of Nautobot or NetBox: what is written when, and what a bad server does. */
+/** Addresses of pods on a fake of Nautobot or NetBox: the writes and their times, and the effects of a bad server. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { until } from "../../../../../test/lab/waiting.ts";
 import type { RecordsSettings } from "../../../controllers/records-controller.ts";
