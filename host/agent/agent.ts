@@ -167,7 +167,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     snapshot: () => resources.state.snapshot,
     isCluster: backend.mode === "cluster",
     definitions: ipam.networks,
-    isReady: () => backend.readiness().ready,
+    isReady: () => backend.ready,
     restoreDevices: async (entry) => (await ifacer?.restore(entry)) ?? [],
     reportNode: (reason, sentence) => backend.reportNode?.(reason, sentence),
     onLinkGone: () => missingNics.wake(),
@@ -265,7 +265,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     closers.push(() => served.close());
     log.info({ [name]: served.url }, `Serving the ${name}`);
   }
-  closers.push(logReadiness(() => backend.readiness(), log));
+  closers.push(logReadiness(backend, log));
 }
 
 async function openBackend(

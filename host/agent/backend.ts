@@ -12,7 +12,7 @@ import type { KubernetesRegistry } from "../registry/kubernetes/kubernetes-regis
 import type { Allocation, Attachment, RegistryHealth } from "../registry/registry.ts";
 import type { IpAllocation } from "../resources/ip-allocation.ts";
 import type { AddDeps } from "./ipam/add.ts";
-import type { Readiness, ReadinessSource } from "./ipam/plugin.ts";
+import type { ReadinessSource } from "./ipam/plugin.ts";
 import type { Audit } from "./log/audit.ts";
 import type { Resources } from "./request/resources.ts";
 
@@ -100,26 +100,13 @@ export interface Backend extends ReadinessSource {
   close(): Promise<void>;
 }
 
-/** `isReady`: whether an ADD can be served; `problems`: the backend's own, each a sentence. */
-export function readinessOf(
-  { resources, ipam, health: { trouble } }: Pick<Backend, "resources" | "ipam" | "health">,
-  isReady: boolean,
-  own: () => readonly string[],
-): Readiness {
-  return {
-    ready: isReady,
-    trouble,
-    get problems() {
-      const { problems, snapshot } = resources.state;
-      return [
-        ...(trouble === undefined ? [] : [trouble]),
-        ...problems,
-        ...snapshot.problems,
-        ...ipam.inventory.problems,
-        ...own(),
-      ];
-    },
-  };
+/** Returns the problems of a backend, of which `own` are those of its mode. */
+export function problemsOf(
+  { resources: { state }, ipam, health: { trouble } }: Pick<Backend, "resources" | "ipam" | "health">,
+  own: readonly string[],
+): readonly string[] {
+  const first = trouble === undefined ? [] : [trouble];
+  return [...first, ...state.problems, ...state.snapshot.problems, ...ipam.inventory.problems, ...own];
 }
 
 /** The outcome of one read; `why` is a clause. */

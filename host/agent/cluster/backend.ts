@@ -34,7 +34,7 @@ import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { EPOCH_ANNOTATION } from "../../resources/registry-epoch.ts";
 import type { LiveObjects } from "../backend.ts";
-import { type Backend, type BackendOptions, readinessOf } from "../backend.ts";
+import { type Backend, type BackendOptions, problemsOf } from "../backend.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { LastingFences } from "../fences/lasting-fences.ts";
 import { type FenceDeps, fenceOrphan, KERNEL_NICS, type NicAccess } from "../fences/orphan-nics.ts";
@@ -42,7 +42,6 @@ import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
-import type { Readiness } from "../ipam/plugin.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
 import { findUnsaid } from "../ipam/said-pools.ts";
@@ -168,9 +167,8 @@ export class ClusterBackend implements Backend {
     );
   }
 
-  readiness(): Readiness {
-    const isReady = this.#isKnown && this.resources.state.complete;
-    return readinessOf(this, isReady, () => this.#problems());
+  get ready(): boolean {
+    return this.#isKnown && this.resources.state.complete;
   }
 
   fenceWith(detach: (row: Allocation) => Promise<void>): void {
@@ -259,10 +257,10 @@ export class ClusterBackend implements Backend {
     return nowMs - (this.#unsaid?.sinceMs ?? nowMs) > UNSAID_MS ? name : undefined;
   }
 
-  #problems(): readonly string[] {
+  get problems(): readonly string[] {
     const unsaid = this.#findUnsaid();
     const unread = this.resources.unread.join(", ") || "allocations of this node";
-    return [
+    return problemsOf(this, [
       ...(this.#options.connection?.problems ?? []),
       ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.epoch.problems,
@@ -274,7 +272,7 @@ export class ClusterBackend implements Backend {
       ...this.collector.problems,
       ...this.#parts.definitions.problems,
       ...this.ipam.detection.prober.problems,
-    ];
+    ]);
   }
 }
 

@@ -10,10 +10,9 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry, RegistryHealth } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
 import { firstNicOf } from "../../resources/coordinator.ts";
-import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
+import { type Backend, type BackendOptions, problemsOf, type RecoverOptions } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
-import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
@@ -89,9 +88,12 @@ class EmbeddedBackend implements Backend {
   /** The manifests were read before the agent serves. */
   async synced(): Promise<void> {}
 
-  readiness(): Readiness {
-    const problems = () => [...this.#definitions.problems, ...this.ipam.detection.prober.problems];
-    return readinessOf(this, this.resources.state.complete, problems);
+  get ready(): boolean {
+    return this.resources.state.complete;
+  }
+
+  get problems(): readonly string[] {
+    return problemsOf(this, [...this.#definitions.problems, ...this.ipam.detection.prober.problems]);
   }
 
   recover(options: RecoverOptions): Promise<readonly string[]> {

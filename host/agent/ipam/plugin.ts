@@ -6,7 +6,7 @@ import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
-import { type Allocation, containerOfNetns, type Registry } from "../../registry/registry.ts";
+import { type Allocation, containerOfNetns, type Registry, type RegistryHealth } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Addition, Plugin } from "../request/plugin.ts";
 import { type AddDeps, addAddresses } from "./add.ts";
@@ -15,20 +15,15 @@ import type { ClusterIpam } from "./cluster-ipam.ts";
 /** Whether the agent can serve, from memory. */
 export interface Readiness {
   readonly ready: boolean;
-  /**
-   * Why no address can be recorded, a sentence: pods that run keep theirs, an ADD is refused by the registry. Default:
-   * all is well.
-   */
-  readonly trouble?: string | undefined;
   /** Each a sentence, the most important first. */
   readonly problems: readonly string[];
 }
 
 /** The backend's readiness, for which an ADD waits first. */
-export interface ReadinessSource {
+export interface ReadinessSource extends Readiness {
+  readonly health: Pick<RegistryHealth, "trouble">;
   /** Waits, for a bounded time, until the resources are known. Rejects with CniError 50 that says what is missing. */
   synced(signal: AbortSignal): Promise<void>;
-  readiness(): Readiness;
 }
 
 /** Rows that a GC reads at once. */
@@ -52,7 +47,7 @@ export class IpamPlugin implements Plugin {
 
   async add(request: AttachRequest, signal: AbortSignal): Promise<Addition> {
     await this.#backend.synced(signal);
-    requireReady(this.#backend.readiness());
+    requireReady(this.#backend);
     return this.#supersede(request, (superseded) =>
       addAddresses(this.#deps, request, AbortSignal.any([signal, superseded])),
     );
@@ -117,10 +112,9 @@ export class IpamPlugin implements Plugin {
   }
 
   async status(): Promise<string> {
-    const now = this.#backend.readiness();
-    requireReady(now);
-    requireRecording(now);
-    return now.problems.join("; ");
+    requireReady(this.#backend);
+    requireRecording(this.#backend);
+    return this.#backend.problems.join("; ");
   }
 
   /** The allocation that a recovery found on a NIC, without a container (docs/recovery.md). */
@@ -141,7 +135,7 @@ export function requireReady(readiness: Readiness): void {
   });
 }
 
-function requireRecording({ trouble, problems }: Readiness): void {
+function requireRecording({ health: { trouble }, problems }: ReadinessSource): void {
   if (trouble === undefined) return;
   throw new CniError(ErrorCode.LimitedConnectivity, `Pods keep their network, new ones get no address: ${trouble}`, {
     details: problems.join("\n"),

@@ -17,13 +17,13 @@ interface AgentState {
 
 /** Collects the metrics that an agent has in both modes. */
 export function collectAgent(metrics: AgentMetrics, { backend, spool, audit, restores }: AgentState): void {
-  const { ready, trouble, problems } = backend.readiness();
-  metrics.ready.set(ready && trouble === undefined ? 1 : 0);
+  const { ready, health, problems } = backend;
+  metrics.ready.set(ready && health.trouble === undefined ? 1 : 0);
   metrics.problems.set(problems.length);
   const { waiting, rejected } = spool.count();
   metrics.spoolFiles.set({ state: "waiting" }, waiting);
   metrics.spoolFiles.set({ state: "rejected" }, rejected);
-  metrics.journalCalls.set(backend.health.pendingCalls);
+  metrics.journalCalls.set(health.pendingCalls);
   setTotal(metrics.auditLinesLost, audit.lost);
   setTotal(metrics.socketRestores, restores);
 }

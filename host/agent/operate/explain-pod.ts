@@ -62,7 +62,7 @@ export interface Question {
 
 interface ExplainDeps {
   readonly ipam: AddDeps;
-  readonly backend: Pick<ReadinessSource, "readiness">;
+  readonly backend: Omit<ReadinessSource, "synced">;
   /** Returns the error that the runtime would see. */
   readonly toCniError: (error: unknown) => CniError;
 }
@@ -93,11 +93,10 @@ export async function explainPod(
     return toCniError(error);
   };
   try {
-    const readiness = backend.readiness();
-    requireReady(readiness);
+    requireReady(backend);
     const identity = await ipam.identifier.find(namespace, pod);
     await ipam.inventory.loaded();
-    const view = new AddView(ipam, readiness.trouble, signal);
+    const view = new AddView(ipam, backend.health.trouble, signal);
     return await new PodExplainer({ ipam, view, question, identity, refusalOf }).explain();
   } catch (error) {
     const { code, message } = refusalOf(error);

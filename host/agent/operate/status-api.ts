@@ -24,6 +24,7 @@ import { locateAddress } from "../../resources/locate-address.ts";
 import type { Backend } from "../backend.ts";
 import type { OpenCoordinator } from "../coordinator/plugin.ts";
 import type { AddDeps } from "../ipam/add.ts";
+import type { ReadinessSource } from "../ipam/plugin.ts";
 import type { History } from "../log/history.ts";
 import { type Answer, answerError, answerJson, answerRefusal, type StatusApi, toCniError } from "../server/answer.ts";
 import type { Spool } from "../server/spool.ts";
@@ -39,10 +40,8 @@ import type { CoordinatorState } from "./read-drift.ts";
 export const MAX_PAGE = 1_000;
 
 interface StatusApiOptions {
-  readonly backend: Pick<
-    Backend,
-    "mode" | "ipam" | "live" | "recover" | "stats" | "readiness" | "readPodOf" | "readObjects" | "client"
-  >;
+  readonly backend: Omit<ReadinessSource, "synced"> &
+    Pick<Backend, "mode" | "ipam" | "live" | "recover" | "stats" | "readPodOf" | "readObjects" | "client">;
   /** Directories in which runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
   readonly spool: Pick<Spool, "count">;
@@ -204,12 +203,11 @@ function questionOf(query: URLSearchParams): Question {
 
 function describeHealth(options: StatusApiOptions): Answer {
   const { backend, spool, version, socketRestored, coordinator, missingNics } = options;
-  const { mode, ipam } = backend;
-  const { problems: own, ...now } = backend.readiness();
+  const { mode, ipam, health: registry } = backend;
   // ADDs are served all the same: a runtime that is told otherwise takes the whole node out of service.
   const { isCutOff } = coordinator.nodeRepair;
-  const problems = [...coordinator.nodeRepair.problems, ...missingNics.problems, ...own];
-  const ready = now.ready && now.trouble === undefined && !isCutOff;
+  const problems = [...coordinator.nodeRepair.problems, ...missingNics.problems, ...backend.problems];
+  const ready = backend.ready && registry.trouble === undefined && !isCutOff;
   const status = ready ? "ready" : "not-ready";
   const about = { status, version, mode, node: ipam.node.name, problems };
   const health: HealthRecord = { ...about, spool: spool.count(), socketRestored: socketRestored() };

@@ -12,10 +12,10 @@ export const READINESS_LOOK_MS = 1_000;
  * The first check comes after an interval: a start without problems logs nothing. Returns a function that stops the
  * checks.
  */
-export function logReadiness(readiness: () => Readiness, log: Log): () => void {
+export function logReadiness(backend: Readiness, log: Log): () => void {
   let logged: string | undefined;
   const check = (): void => {
-    const { ready, problems } = readiness();
+    const { ready, problems } = backend;
     const reason = ready ? undefined : (problems[0] ?? "it is starting");
     if (reason === logged) return;
     logged = reason;

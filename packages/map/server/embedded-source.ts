@@ -22,7 +22,7 @@ const MAP_REST_MS = 500;
 const REST_FACTOR = 20;
 
 interface EmbeddedMapOptions {
-  readonly backend: Pick<Backend, "ipam" | "readiness">;
+  readonly backend: Pick<Backend, "ipam" | "problems">;
   readonly questions: NonNullable<MapSource["questions"]>;
   /** The machine's monotonic clock, which the rows' times are of. */
   readonly nowMs: () => number;
@@ -77,7 +77,7 @@ export class EmbeddedMap implements MapSource {
   }
 
   problems(): readonly string[] {
-    return this.#options.backend.readiness().problems;
+    return this.#options.backend.problems;
   }
 
   subscribe(listener: (change: MapChange) => void): () => void {

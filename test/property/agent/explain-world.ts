@@ -177,7 +177,7 @@ export class ExplainWorld {
   }
 
   explain(question: Question): Promise<ExplanationRecord> {
-    return explainPod({ ipam: this.#deps, backend: { readiness: READY }, toCniError }, question);
+    return explainPod({ ipam: this.#deps, backend: READY, toCniError }, question);
   }
 
   /** The real ADDs of the same NICs, in the same order. */
@@ -214,7 +214,7 @@ export class ExplainWorld {
     try {
       const request = decodeRequest("berth", headers, JSON.stringify({ ...conf, name: listed ?? "unknown" }));
       if (request?.command !== "ADD") throw new Error("no ADD");
-      const ready = { synced: async () => {}, readiness: READY };
+      const ready = { synced: async () => {}, ...READY };
       await new IpamPlugin(deps, ready).add(request, new AbortController().signal);
       const attachment = { containerId: request.containerId, ifName, network: request.netConf.name };
       const held = await deps.inventory.registry.findAttachment(attachment);
@@ -271,7 +271,7 @@ function answerOf(ifName: string, held: readonly { readonly address: string; rea
   return [ifName, ...held.map(({ address, pool }) => `${address} ${pool}`).sort()].join(" ");
 }
 
-const READY = () => ({ ready: true, problems: [] });
+const READY = { ready: true, problems: [], health: { trouble: undefined } };
 
 const SILENT = {
   detect: async () => undefined,

@@ -17,7 +17,7 @@ async function collect(node: TestNode, valid: readonly string[] = [], alive?: st
   const cluster = clusterIpam({ isGone: async ({ owner }) => owner !== alive });
   const attachments = valid.map((containerID) => ({ containerID, ifname: "eth0" }));
   const call = addRequest("eth0", { body: { name: "net", "cni.dev/valid-attachments": attachments } });
-  const ready = { synced: async () => {}, readiness: () => ({ ready: true, problems: [] }) };
+  const ready = { synced: async () => {}, ready: true, problems: [], health: { trouble: undefined } };
   const plugin = new IpamPlugin(node.ipam(alive === undefined ? {} : { cluster }), ready);
   return (await plugin.gc({ ...call, command: "GC" })).map(({ owner }) => owner);
 }

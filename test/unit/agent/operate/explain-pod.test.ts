@@ -7,7 +7,7 @@ import { clusterIpam, RECORDS } from "../../../world/cluster-ipam.ts";
 import { openClusterNode } from "../../../world/node.ts";
 import { pool, snapshotOf } from "../../../world/subjects.ts";
 
-const READY = { readiness: () => ({ ready: true, problems: [] }) };
+const READY = { ready: true, problems: [], health: { trouble: undefined } };
 const ONE = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1"], default: true });
 
 /** Returns the lines for a pod of namespace shop, and what the agent did meanwhile but to read. */

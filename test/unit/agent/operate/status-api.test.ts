@@ -41,7 +41,7 @@ beforeEach(async () => {
     operations: operationsOf(node),
     backend: {
       ...{ mode: "embedded", ipam: node.ipam(), live: undefined, stats: () => ({ calls: 3 }) },
-      readiness: () => ({ ready: true, problems: ["a hint"] }),
+      ...{ ready: true, problems: ["a hint"], health: { trouble: undefined } },
     },
     spool: { count: () => ({ waiting: 0, rejected: 0 }) },
     metrics: { render: async () => "berth_agent_ready 1\n" },

@@ -7,10 +7,10 @@ afterEach(() => void vi.useRealTimers());
 
 it("each change of readiness, and of its reason, is told once", () => {
   const { log, lines } = recordLog();
-  let now = { ready: true, problems: ["a hint"] };
-  const end = logReadiness(() => now, log);
+  const now = { ready: true, problems: ["a hint"] };
+  const end = logReadiness(now, log);
   const pass = (next: typeof now): void => {
-    now = next;
+    Object.assign(now, next);
     vi.advanceTimersByTime(5 * READINESS_LOOK_MS);
   };
   pass({ ready: true, problems: ["a hint"] });
