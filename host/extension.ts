@@ -52,10 +52,7 @@ export interface AgentExtension {
   agentServer?(flags: Flags, refuse: Refuse): Promise<Server<AgentParts> | undefined>;
 }
 
-/**
- * The extensions to the other programs, all of which read them when they start: modules for only one program are
- * imported in its function.
- */
+/** The extensions to the other programs, which all read them at start: modules for only one are imported in it. */
 export interface Extension {
   /** The kinds whose definitions are generated. */
   readonly readKinds?: () => Promise<readonly CustomKind[]>;

@@ -1,7 +1,4 @@
-/**
- * The ends of the agent and the controller as processes: by a signal, by a bug, by wrong usage; SIGHUP and SIGUSR1
- * end nothing.
- */
+/** Ends of the agent and the controller as processes: signals, bugs, wrong usage; SIGHUP and SIGUSR1 end nothing. */
 import type { Command } from "commander";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";

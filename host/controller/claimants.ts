@@ -44,10 +44,7 @@ type Named = Pick<Claimant, "kind" | "namespace" | "name">;
 const isApiServer = ({ kind, namespace, name }: { readonly [key in keyof Named]: string }): boolean =>
   kind === "Service" && namespace === "default" && name === "kubernetes";
 
-/**
- * Reads a Service: the addresses that a load balancer answers for in its place. Undefined if it has none, unless it is
- * the API server's.
- */
+/** Reads a Service: the addresses of its load balancer. Undefined if it has none, unless it is the API server's. */
 export function readService(object: KubeObject): Claimant | undefined {
   const { metadata, status } = service.safeParse(object).data ?? {};
   if (metadata === undefined) return undefined;
@@ -69,10 +66,7 @@ const kubeadmMap = z.object({ data: z.object({ [KEY]: z.string() }) });
 
 const configuration = z.object({ controlPlaneEndpoint: z.string() });
 
-/**
- * Reads the ConfigMap kubeadm-config: the host of `controlPlaneEndpoint`, a name or a virtual address of the API
- * server.
- */
+/** Reads the ConfigMap kubeadm-config: `controlPlaneEndpoint`'s host, a name or an address of the API server. */
 export function readControlPlane(object: KubeObject): readonly string[] {
   const text = kubeadmMap.safeParse(object).data?.data[KEY];
   if (text === undefined) return [];

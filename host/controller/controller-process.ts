@@ -1,6 +1,5 @@
 /**
- * The controller without its command line: watches from the start, takes part in the election, and runs the controllers
- * while it leads.
+ * The controller without its command line: watches at once, stands for election, runs the controllers while it leads.
  */
 import { once } from "node:events";
 import { EventSender, type Events } from "../kubernetes/events.ts";
@@ -74,10 +73,7 @@ export class ControllerProcess {
   readonly caches: OpenCaches;
   readonly #addressOwners: OpenAddressOwners;
   readonly #poolOwners: OpenPoolOwners;
-  /**
-   * Undefined until every collection has been listed once: a process that cannot read must not keep others from
-   * leading.
-   */
+  /** Undefined until every collection is listed: a process that cannot read must not keep others from leading. */
   #election: Election | undefined;
   readonly #refused: RefusedWrites;
   readonly #closing = new AbortController();

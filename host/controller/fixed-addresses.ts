@@ -1,8 +1,4 @@
-/**
- * Addresses that workloads name for their members: the missing records, and why others are refused
- * (docs/decisions/0065).
- */
-
+/** Addresses that workloads name for members: missing records, and why others are refused (docs/decisions/0065). */
 import { CniError } from "../cni/error.ts";
 import { decodeNamespaceAnnotations, decodePodAnnotations, type PodAnnotations } from "../config/annotations.ts";
 import { ConfigError } from "../config/config-error.ts";
@@ -173,10 +169,7 @@ export function planFixed(caches: Caches, all: readonly NamingWorkload[], shares
   return { missing: [...missing.values()], refused, wanted };
 }
 
-/**
- * A cooling address becomes free when its record is gone; one that was recorded for the workload before it was
- * recreated was on no NIC.
- */
+/** A cooling address is free when its record is gone. A recreated workload's former record was on no NIC. */
 export function dueFor(
   found: (Pick<CachedAllocation, "spec"> & { readonly deleting?: boolean }) | undefined,
   { workload }: IpAllocationSpec,

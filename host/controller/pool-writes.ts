@@ -26,9 +26,7 @@ export const POOL_WRITES_BATCH_MS = 300;
 /** Share of writes for the status of pools in any case, beyond those of addresses. */
 const POOL_STATUS_SHARE = 0.1;
 
-/**
- * Writes of addresses that must be saved before the status gets any of them: milliseconds. A batch starts long before.
- */
+/** Writes of addresses to save before the status gets any: milliseconds. A batch starts long before. */
 const LEFT_BY_ADDRESSES_MS = (POOL_WRITES_BATCH_MS + POOL_WRITES_SAVED_MS) / 2;
 
 interface PoolWritesOptions {

@@ -9,10 +9,7 @@ interface NoticeTerms extends Pick<ControllerDeps, "clock"> {
   readonly signal: AbortSignal;
 }
 
-/**
- * `names`: of allocations. Returns false if there is no such node: its agent compares everything when it has an object
- * again.
- */
+/** `names`: of allocations. Returns false if there is no such node: later its agent compares everything. */
 export async function sendNotice(
   { api, clock, signal }: NoticeTerms,
   node: string,

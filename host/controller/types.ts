@@ -1,7 +1,4 @@
-/**
- * The dependencies of the controllers, and the interface of each. One of several processes leads, and runs them
- * meanwhile.
- */
+/** The dependencies and the interface of the controllers, which one of several processes runs while it leads. */
 
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";
@@ -115,10 +112,7 @@ export type DemandSettings = Pick<VendorConf, "enableIPv4" | "enableIPv6" | "all
   readonly firstNic: string | undefined;
 };
 
-/**
- * The workloads that name Subnets. A cache: before a pool is deleted with its workload, the workload is read from the
- * API server.
- */
+/** The workloads that name Subnets, as cached: before its pool is deleted, a workload is read from the API server. */
 export interface PoolOwners {
   /** Returns the current demands of all workloads. */
   demands(settings: DemandSettings): Demands;
@@ -128,10 +122,7 @@ export interface PoolOwners {
   subscribe(listener: () => void): () => void;
   /** Reads the API server, never a cache. */
   readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;
-  /**
-   * Reads the pods with these addresses of a deleted workload from the API server, never from a cache; `allocations`:
-   * their names.
-   */
+  /** Reads the pods with these `allocations` of a deleted workload from the API server, never from a cache. */
   readSuccession(application: PoolOwner, allocations: readonly string[], signal: AbortSignal): Promise<Succession>;
 }
 

@@ -41,10 +41,7 @@ function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: Addre
   return link !== ifName && pod.rules.some(isFrom);
 }
 
-/**
- * Returns whether the other route is Berth's and has the same destination, link and gateway, alone or as one of
- * several next hops.
- */
+/** Returns whether the route is Berth's copy: same destination, link and gateway, alone or among next hops. */
 function isCopyOf({ protocol, destination, link, gateway, nextHops }: RouteState, route: RouteState): boolean {
   if (protocol !== BERTH_PROTOCOL || formatPrefix(destination) !== formatPrefix(route.destination)) return false;
   const hops = nextHops ?? [{ link, gateway }];

@@ -56,9 +56,7 @@ const UNUSABLE: Readonly<Record<Exclude<LinkState, "ready">, readonly [Detection
   noCarrier: ["link", "it has lost its carrier"],
 };
 
-/**
- * The kind of a tap (drivers/net/tun.c): its carrier is the program that opens it, which a pod starts after its ADD.
- */
+/** The kind of a tap (drivers/net/tun.c): its carrier is the program that opens it, which a pod starts later. */
 const TAP = "tun";
 
 /** The outcome of a session. The first call of `resolve`, `fail` or `crash` decides it; later ones are ignored. */

@@ -25,9 +25,7 @@ import type { Mac } from "../net/mac.ts";
 /** Number of probes for one address, spread over the window of conflict detection (RFC 5227: PROBE_NUM). */
 export const PROBE_COUNT = 3;
 
-/**
- * Latest random start of the first probe or request: milliseconds. It spreads the probes of pods that start together.
- */
+/** Latest random start of the first probe or request, which spreads those of simultaneous pods: milliseconds. */
 export const FIRST_PROBE_JITTER_MS = 2;
 
 /**

@@ -107,9 +107,7 @@ export const NEED_MIIMON: readonly BondNumberName[] = ["updelay", "downdelay", "
 /** Modes that enable `miimon` by default, with 100 ms. */
 const MIIMON_BY_ITSELF: readonly number[] = [LACP, TLB, ALB];
 
-/**
- * Most addresses in `arp_ip_target` and in `ns_ip6_target`, which is the kernel's limit (BOND_MAX_ARP_TARGETS). @limit
- */
+/** Most addresses in `arp_ip_target` and in `ns_ip6_target`: the kernel's limit (BOND_MAX_ARP_TARGETS). @limit */
 export const MAX_TARGETS = 16;
 
 type Value = number | string | readonly Ip[];
@@ -231,9 +229,7 @@ function contradictions(settings: BondSettings, mode: number): string[] {
   ];
 }
 
-/**
- * Parses entries separated by `;`; an empty last entry is ignored. There are no mismatches if all options are valid.
- */
+/** Parses entries separated by `;`, the last of which may be empty. No mismatches mean that all are valid. */
 export function parseBondOptions(options: string, context: BondContext) {
   const entries = options.split(";");
   if (entries.at(-1)?.trim() === "") entries.pop();

@@ -7,10 +7,7 @@ import type { DeviceSpec } from "./device-spec.ts";
 import { refuse } from "./host-links.ts";
 import type { FindName } from "./link-names.ts";
 
-/**
- * Throws CniError 106 for a device or VLAN ID that is not permitted. An empty list permits all; any name of a link
- * counts.
- */
+/** Throws CniError 106 for a device or VLAN ID without permission. An empty list permits all; any name counts. */
 export function requirePermitted(
   { interfaces, bond, vlanId }: DeviceSpec,
   { interfaces: permitted, vlanIDs }: IfacerPermission,

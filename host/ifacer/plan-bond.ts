@@ -43,10 +43,7 @@ function isUntouched(host: NamespaceState, link: LinkState, mode: number): boole
   return addresses.length === 0 && routes.length === 0 && !isUsed;
 }
 
-/**
- * Throws CniError 106 for an existing device of that name that is not this bond. Further members of the administrator's
- * are left alone.
- */
+/** Throws CniError 106 for another device of that name. The administrator's further members are left alone. */
 function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec) {
   const { name, mode } = spec;
   const { bond: settings } = link;
@@ -187,9 +184,7 @@ function mtuOf(members: readonly LinkState[]): number | undefined {
   return sizes.length === 0 ? undefined : Math.min(...sizes);
 }
 
-/**
- * Returns the link if it exists, the operations, those to apply `lastly`, whose failure keeps the rest, and warnings.
- */
+/** Returns the link if any, the operations, those to apply `lastly`, whose failure keeps the rest, and warnings. */
 export function planBond(host: NamespaceState, spec: BondSpec) {
   const { name, mode = 0, options } = spec;
   const members = spec.members.map((member) => requireInterface(host, member));

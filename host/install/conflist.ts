@@ -1,7 +1,4 @@
-/**
- * The network list that makes Berth's chain a host's default network. Only lists with Berth's mark are replaced or
- * removed.
- */
+/** The network list that makes Berth's chain a host's default network. Replaces and removes only marked lists. */
 
 import { basename, join } from "node:path";
 import { decodeNetworkList } from "../config/network-definition.ts";

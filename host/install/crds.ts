@@ -1,7 +1,4 @@
-/**
- * Berth's custom resource definitions in a cluster: applied before an installation or upgrade, removed after the end of
- * a release.
- */
+/** Berth's custom resource definitions in a cluster: applied before installations and upgrades, removed last. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -47,10 +44,7 @@ function readCrds(directory: string) {
     .map((name) => decodeConfig(crdSchema, parse(readText(join(directory, name))), join(directory, name)));
 }
 
-/**
- * Creates or changes the definitions. Resolves when all are served. Throws ConfigError before the first call if a file
- * is not a definition.
- */
+/** Creates or changes the definitions until all are served. Throws ConfigError first if a file is no definition. */
 export async function applyCrds({ api, directory, print }: CrdOptions): Promise<void> {
   const crds = readCrds(directory);
   for (const crd of crds) {
@@ -79,10 +73,7 @@ async function isEstablished(api: KubeApi, name: string): Promise<boolean> {
   );
 }
 
-/**
- * Deletes the definitions, and with them all their objects, which must have no finalizers. Throws if one remains at the
- * end of the wait.
- */
+/** Deletes the definitions with all their objects, which must have no finalizers. Throws if one remains. */
 export async function deleteCrds({ api, directory, print }: CrdOptions): Promise<void> {
   const paths = readCrds(directory).map(({ metadata }) => objectPath(CRDS, metadata));
   // A policy refuses the deletion without it.

@@ -1,7 +1,4 @@
-/**
- * Files of a host that other programs may use at any moment: each appears complete, by rename, and survives a power
- * loss.
- */
+/** Files of a host that other programs may use: each appears complete, by rename, and survives a power loss. */
 
 import { randomBytes } from "node:crypto";
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
@@ -30,9 +27,7 @@ export function writeFile(path: string, content: Uint8Array, mode: number): Step
 /** Longest file of another product that is compared: bytes. A plugin in Go has some ten million. */
 const MAX_CONTENT_BYTES = 256 * 1024 * 1024;
 
-/**
- * Returns the content; undefined without such a file. Throws for a dangling link and for anything but a regular file.
- */
+/** Returns the content; undefined without a file. Throws for a dangling link and anything but a regular file. */
 export function findContent(path: string): Buffer | undefined {
   try {
     return readRegular(path, MAX_CONTENT_BYTES).bytes;

@@ -52,9 +52,7 @@ function refusalOf(paths: readonly string[], aliasesHelp: boolean): string {
   return `${subject} to another product; nothing was changed${wayOut}`;
 }
 
-/**
- * Returns the owner of the plugin file. A name that cannot be read as a file, such as a dangling link, is not Berth's.
- */
+/** Returns the owner of the plugin file. An unreadable name, such as a dangling link, is not Berth's. */
 export function pluginFileStatus(path: string): "absent" | "own" | "foreign" {
   try {
     const content = findContent(path);

@@ -43,10 +43,7 @@ const MAX_LISTED_ADDRESSES = 100;
 interface UninstallOptions {
   readonly api: KubeApi;
   readonly namespace: string;
-  /**
-   * Names of the DaemonSet and the Deployment, which is also its Lease's, and of both in the component labels'
-   * selector.
-   */
+  /** Names of the DaemonSet and the Deployment, which is also its Lease's, and of both in the labels' selector. */
   readonly agent: string;
   readonly controller: string;
   readonly selector: string;

@@ -43,9 +43,7 @@ function changeFrom({ master, ...settings }: LinkSettings, indexOf: IndexOf): Li
   return { ...settings, master: master === "" ? 0 : requireLink(indexOf(master), master) };
 }
 
-/**
- * Changes the link. The kernel drops all neighbours of a link whose MAC changes; the permanent ones are added again.
- */
+/** Changes the link. The kernel drops all neighbours when a MAC changes; the permanent ones are added again. */
 function setKeepingNeighbours(route: Conversation, index: number, settings: LinkChange): void {
   const known = settings.mac === undefined ? [] : listNeighbours(route, index);
   const fixed = known.filter(({ state }) => (state & NUD_PERMANENT) !== 0).flatMap((one) => neighbourOf(one) ?? []);

@@ -40,10 +40,7 @@ export class ApplyError extends Error {
   }
 }
 
-/**
- * Deletes the pair from the host's end; resolves when the remover is done. A link of that name that is no veth is not
- * Berth's: throws.
- */
+/** Deletes the pair from the host's end; resolves when the remover is done. Throws for a link that is no veth. */
 async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkDeleter | undefined): Promise<void> {
   const message = findLink(namespaces.host.route, name);
   const link = message && linkOf(message);
@@ -102,10 +99,7 @@ function inverseOfFailure({ operation, effect }: Failure): Operation[] {
   return inverse === undefined ? [] : [inverse];
 }
 
-/**
- * Undoes as many operations as possible, the last one first. Returns those that failed, with the reasons; normally
- * none.
- */
+/** Undoes as many operations as possible, the last one first. Returns those that failed, with the reasons. */
 export function undoOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,

@@ -12,10 +12,7 @@ import { MSG_DONTWAIT } from "./netlink/constants.ts";
 /** linux/socket.h */
 const MSG_NOSIGNAL = 0x4000;
 
-/**
- * Writes as much as there is room for and returns the number of bytes. Throws if the descriptor is broken, such as a
- * pipe without a reader.
- */
+/** Writes as much as fits and returns the number of bytes. Throws for a pipe without a reader and the like. */
 type Send = (bytes: Uint8Array) => number;
 
 export function openSend(fd: number, native: () => Native = loadNative): Send {

@@ -7,10 +7,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { RemovalAnswer, RemovalRequest, RemoverOptions } from "./link-remover-worker.ts";
 
-/**
- * Group (IFLA_GROUP) of links that are deleted together: the letters "berd", so that no other software uses it by
- * accident.
- */
+/** Group (IFLA_GROUP) of links that are deleted together: the letters "berd", to avoid other software's. */
 export const REMOVAL_GROUP = 0x6265_7264;
 
 /** The kernel refused a deletion, or the thread died. */
@@ -42,10 +39,7 @@ export class LinkRemover {
     this.#netnsPath = netnsPath;
   }
 
-  /**
-   * Resolves with whether the link existed, once it is gone, and with it the other end of a veth. Deleting a link twice
-   * is harmless.
-   */
+  /** Resolves with whether the link existed, once it and a veth's other end are gone. Deleting twice is harmless. */
   removeLink(index: number): Promise<boolean> {
     return this.removeLinks([index]);
   }

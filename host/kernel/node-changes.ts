@@ -31,10 +31,7 @@ import type { NetnsHandle } from "./netns.ts";
 
 /** A change, possibly by other software. */
 export type NodeChange =
-  /**
-   * A rule was added or deleted. `protocol`: RTPROT_*. `port`: of the program's socket, often its process ID; 0 for the
-   * kernel.
-   */
+  /** A rule was added or deleted. `protocol`: RTPROT_*. `port`: of the program's socket; 0 for the kernel. */
   | {
       readonly kind: "rule";
       readonly isNew: boolean;
@@ -85,10 +82,7 @@ const ONE_SETTING_BYTES = 36;
 const half = (value: number): number => ((value & 0xff) << 8) | (value >> 8);
 const word = (value: number): number => half(value & 0xffff) * 0x1_0000 + half(value >>> 16);
 
-/**
- * Accepts neighbours that a program deleted, which fail first (net/core/neighbour.c, neigh_delete), and single
- * settings.
- */
+/** Accepts neighbours that a program deleted: they fail first (net/core/neighbour.c); and single settings. */
 function routeFilter(): Uint8Array {
   const neighbour: Instruction[] = [
     [LOAD_WORD, 0, 0, PORT_AT],

@@ -66,10 +66,7 @@ import { addressStateOf, ruleStateOf } from "./state-values.ts";
 /** Queue of notifications: bytes. The node's default fits some 300 of a new link, which many pods at once exceed. */
 const MIRROR_QUEUE_BYTES = 8 * 1024 * 1024;
 
-/**
- * Time for which notifications are gathered unless the state is read: milliseconds. A pod's ADD and DEL cause some
- * twenty.
- */
+/** Time for which notifications are gathered unless the state is read: milliseconds. An ADD and DEL cause twenty. */
 export const MIRROR_GATHER_MS = 250;
 
 /** Number of times that the state is listed because it changed meanwhile, before the list is used as it is. */

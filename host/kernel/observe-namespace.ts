@@ -55,10 +55,7 @@ function describeLinks(found: readonly LinkMessage[]): [LinkMessage, LinkState][
   return links.map(([message, link]) => [message, linkStateOf(link, (index) => names.get(index))]);
 }
 
-/**
- * Returns the values in the order of the keys, without absent ones. Files are read only for settings that netlink does
- * not report.
- */
+/** Returns the values in the order of the keys, without absent ones. Reads files only where netlink lacks them. */
 function observeSysctls(source: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
   const present = keys.filter((key) => isPresent(key, links));
   if (present.length === 0) return new Map();
@@ -183,9 +180,7 @@ export function observeNamespace(source: NamespaceSource, query: NamespaceQuery)
   };
 }
 
-/**
- * The objects to read of a node with a mirror, with only these of its links, and those of found routes and neighbours.
- */
+/** The objects to read of a node with a mirror, with only these links, and those of found routes and neighbours. */
 interface MirroredQuery {
   /** Addresses that the node may have: the kernel is asked for them even if it has not reported them yet. */
   readonly addresses: readonly Ip[];

@@ -44,9 +44,7 @@ export class Pipeline {
     this.#namespaces = namespaces;
   }
 
-  /**
-   * Adds the operation if it is one request, and returns whether it is. Throws NetlinkError if its link does not exist.
-   */
+  /** Adds the operation if it is one request, and returns whether it is. Throws NetlinkError without its link. */
   add(operation: Operation): boolean {
     if (this.#isInherited(operation)) return true;
     const single = requestOf(operation, this.#namespaces, (place, link) => this.#find(place, link));

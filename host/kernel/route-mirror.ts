@@ -31,10 +31,7 @@ export function detached(attributes: readonly Attribute[] = []): Attribute[] {
 export class RouteMirror {
   /** By destination, in the kernel's order. */
   readonly #routes = new Map<string, Route[]>();
-  /**
-   * For each link the destinations of its routes, as keys of #routes: the loss of a link costs the same with any number
-   * of others.
-   */
+  /** By link, its routes' destinations as keys of #routes: a lost link costs the same with any number of others. */
   readonly #links = new Map<number, string[]>();
   readonly #protocols = new Map<number, number>();
   #isSimple = true;

@@ -17,19 +17,13 @@ const SOCK_DGRAM = 2;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface ServiceManager {
-  /**
-   * The service is up: units that are ordered after it start now. Starts the messages of the watchdog, if the unit asks
-   * for them.
-   */
+  /** The service is up: units ordered after it start. Starts the watchdog's messages, if the unit asks for them. */
   ready(): void;
   /** The service is about to end; the messages of the watchdog end. */
   stopping(): void;
 }
 
-/**
- * Without a service manager the calls do nothing. A message that cannot be sent is dropped: the service works without
- * it.
- */
+/** Without a service manager the calls do nothing. Messages that cannot be sent are dropped: the service works. */
 export function openServiceManager(environment: Environment, native: () => Native = loadNative): ServiceManager {
   const path = environment.NOTIFY_SOCKET;
   if (path === undefined || !/^[/@]./.test(path)) return { ready: () => {}, stopping: () => {} };
@@ -48,10 +42,7 @@ export function openServiceManager(environment: Environment, native: () => Nativ
   };
 }
 
-/**
- * Returns a third of the time after which the manager takes a silent service for hung; undefined if it does not watch
- * this process.
- */
+/** Returns a third of the manager's time-out for a silent service; undefined if it does not watch this process. */
 function watchdogMs({ WATCHDOG_USEC: microseconds, WATCHDOG_PID: pid }: Environment): number | undefined {
   if (pid !== undefined && Number(pid) !== process.pid) return undefined;
   const milliseconds = Number(microseconds) / 3_000;

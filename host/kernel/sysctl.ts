@@ -103,10 +103,7 @@ function readIfThere(path: string): string | undefined {
   });
 }
 
-/**
- * Sets the settings in their order, in one visit of the namespace, up to the first failure. Throws {@link SysctlError},
- * or NetnsError.
- */
+/** Sets the settings in order, in one visit, up to the first failure. Throws {@link SysctlError}, or NetnsError. */
 export function writeSysctls(
   netns: string | NetnsHandle,
   values: ReadonlyMap<SysctlKey, string>,

@@ -33,9 +33,7 @@ export const REVIEWS_AT_ONCE = 4;
 /** Most reviews for one source address. */
 export const MAX_REVIEWS_OF_SOURCE = 4;
 
-/**
- * Rate of reviews of tokens without a user, for each source address. A caller can make up tokens as fast as it likes.
- */
+/** Rate of reviews of tokens without a user, by source address: callers can make up tokens as fast as they like. */
 export const UNKNOWN_TOKENS = { burst: 8, perSecond: 1, maxKeys: 1_024 };
 
 /** Longest time that a review may take: milliseconds. */

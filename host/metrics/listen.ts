@@ -60,9 +60,7 @@ export function isOpen({ address, isInsecure }: Pick<ServerSettings, "address" |
   return address.kind !== "network" || isInsecure;
 }
 
-/**
- * Returns, as a clause, why these settings would expose everything to the network, and the remedy. Undefined if not.
- */
+/** Returns why these settings would expose everything to the network, and the remedy: a clause. Undefined if not. */
 export function findExposure(
   settings: ServerSettings,
   { hasCluster }: { readonly hasCluster: boolean },

@@ -1,7 +1,4 @@
-/**
- * Definitions of metrics, and one process's metrics opened from them. docs/monitoring.md is generated from the
- * definitions.
- */
+/** Definitions of metrics, of which docs/monitoring.md is generated, and one process's metrics opened from them. */
 import type { Counter, Gauge, Histogram } from "prom-client";
 import PromCounter from "prom-client/lib/counter.js";
 import PromGauge from "prom-client/lib/gauge.js";
@@ -9,9 +6,7 @@ import PromHistogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
 import { messageOf } from "../lib/describe.ts";
 
-/**
- * Shortest time between two collections of values: milliseconds. Scrapes within it share one, so that many cost little.
- */
+/** Shortest time between two collections of values, which scrapes share: milliseconds. Many then cost little. */
 const SCRAPE_SHARE_MS = 500;
 
 /** The media type of {@link MetricSet.render}: the text format of Prometheus. */
@@ -90,10 +85,7 @@ export class MetricSet<D extends MetricDefinitions = MetricDefinitions> {
     return Object.fromEntries(opened);
   }
 
-  /**
-   * Calls `collect` before each answer to a scrape: it reads existing state and sets values. If it fails, its values
-   * stay.
-   */
+  /** Calls `collect` before each answer to a scrape: it sets values from existing state. If it fails, they stay. */
   onScrape(collect: () => void | Promise<void>): void {
     this.#collectors.push(collect);
   }

@@ -1,7 +1,4 @@
-/**
- * GET /metrics for Prometheus, on an address of its own; an agent in a cluster also answers the controller's address
- * map.
- */
+/** GET /metrics for Prometheus, on its own address; an agent in a cluster also answers the controller's map there. */
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Log } from "../lib/log.ts";
 import { CallerAccess, callerOf } from "./caller-access.ts";
@@ -11,10 +8,7 @@ import { METRICS_TYPE, type MetricSet } from "./metric.ts";
 /** Paths of agents' answers to the controller, for users of the address map. */
 const QUESTION_PATHS = ["/v1/explain", "/v1/history"] as const;
 
-/**
- * Audience of the tokens for {@link QUESTION_PATHS}: the API server rejects it, so that an agent cannot use such a
- * token.
- */
+/** Audience of the tokens for {@link QUESTION_PATHS}: the API server rejects it, so agents cannot use them. */
 export const AGENTS_AUDIENCE = "berth-agents";
 
 interface ScrapeServerOptions extends ServerSettings {

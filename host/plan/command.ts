@@ -1,6 +1,4 @@
-/**
- * Operations as commands of iproute2 and sysctl for a shell on the node. The texts of logs and tests are in text.ts.
- */
+/** Operations as commands of iproute2 and sysctl for a shell on the node. text.ts has the texts of logs and tests. */
 import { formatIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import type { Operation } from "./operation.ts";

@@ -110,9 +110,7 @@ function rowsOf<T>({ key, value }: Identity<T>, observed: readonly T[]): Map<str
   return rows;
 }
 
-/**
- * Orders the deletions among objects with one key from the outside in: undoing can restore each at an end of the row.
- */
+/** Orders deletions among objects with one key from the outside in: undoing restores each at an end of the row. */
 function outerFirst<T>(identity: Identity<T>, goes: readonly T[], observed: readonly T[]): T[] {
   const { key, value } = identity;
   if (goes.length === 0) return [];
@@ -199,9 +197,7 @@ function sysctlOperations(place: Place, { sysctls }: Wanted, observed: Namespace
     .map(([key, to]) => ({ kind: "set-sysctl", place, key, from: observed.sysctls.get(key), to }));
 }
 
-/**
- * Returns the objects that remain when the link is deleted: the kernel deletes its addresses, neighbours and routes.
- */
+/** Returns the objects left when the link is deleted: the kernel deletes its addresses, neighbours and routes. */
 function withoutLink(owned: Owned, link: string | undefined): Owned {
   if (link === undefined) return owned;
   const stays = (thing: { readonly link?: string | undefined }): boolean => thing.link !== link;

@@ -13,9 +13,7 @@ export type Place = "pod" | "host";
 
 export const PLACES: readonly Place[] = ["pod", "host"];
 
-/**
- * The link on which kube-proxy (`ipvs`) has addresses of Services. Tenants choose these: the node is not their machine.
- */
+/** The link with addresses of Services (kube-proxy, `ipvs`). Tenants choose these: the node is not their machine. */
 export const SERVICES_LINK = "kube-ipvs0";
 
 /** The kernel's default metric of IPv6 routes. */

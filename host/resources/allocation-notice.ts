@@ -7,10 +7,7 @@ import { parseAllocationName } from "./ip-allocation.ts";
 
 export const NOTICE_ANNOTATION = "ipam.vendor.io/read-allocations";
 
-/**
- * Annotation of the controllers' election Lease: the identity of a leader that sends notices. An older one does not
- * change it.
- */
+/** Annotation of the controllers' election Lease: the identity of a leader that sends notices; older ones keep it. */
 export const NOTIFIER_ANNOTATION = "ipam.vendor.io/notifier";
 
 export const CONTROLLER_LEASE = "berth-controller";

@@ -1,7 +1,4 @@
-/**
- * The rules between pools. There is no webhook, so the API server accepts pools that contradict each other; this file
- * refuses them.
- */
+/** The rules between pools: without a webhook the API server accepts pools that contradict each other. */
 import { compareText } from "../lib/order.ts";
 import { compareIp, equalIp, isLinkLocal } from "../net/ip.ts";
 import { formatPrefix, prefixContains } from "../net/prefix.ts";

@@ -101,9 +101,7 @@ function withoutEmpty(spec: Coordinator["spec"]): Coordinator["spec"] {
   return { ...spec, ...Object.fromEntries(empty) };
 }
 
-/**
- * Returns the resource's settings, then the collected ones: the layers below a network definition's, strongest first.
- */
+/** Returns the resource's settings, then the collected ones: below a network definition's, strongest first. */
 export function coordinatorLayers(coordinator: Coordinator | undefined): CoordinatorSettings[] {
   if (coordinator === undefined) return [];
   const { collected } = coordinator;

@@ -126,8 +126,8 @@ const MAX_CLAIM_NUMBER = 2_147_483_647;
 export const MAX_HOLDERS = 2;
 
 /**
- * The node of records of a Node's, the API server's or a Service's own address, and of an address that a workload names
- * before any pod has it. No Node can have this name, so no agent is responsible. Only the controller may write it
+ * The node of records of a Node's, the API server's or a Service's own address, and of one that a workload names before
+ * a pod has it. No Node can have this name, so it has no agent. Only the controller may write it
  * (deploy/policies.yaml).
  */
 export const NO_NODE = "-";
@@ -366,9 +366,7 @@ export const ipAllocationSchema = z.object({
   spec,
 });
 
-/**
- * A workload is in the namespace of its pods; the holder's namespace replaces one that an older agent did not write.
- */
+/** A workload is in its pods' namespace; the holder's namespace replaces one that an older agent did not write. */
 function decodeWorkload(
   { interface: ifName, namespace, fresh: _, ...names }: z.output<typeof workload>,
   ofHolder = "",

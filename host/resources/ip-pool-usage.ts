@@ -30,10 +30,7 @@ export interface PoolUsage {
   readonly outside: number;
   /** Addresses of the ranges that other pools have allocated. */
   readonly others: number;
-  /**
-   * For pools up to 524,288 addresses: bit i mod 8 of byte i / 8 is set if the address with ordinal i has an
-   * allocation.
-   */
+  /** For pools up to 524,288 addresses: bit i mod 8 of byte i / 8 is set if ordinal i has an allocation. */
   readonly bitmap?: Uint8Array | undefined;
   /** For larger pools: free addresses in each block of 4,096 ordinals, of the first 2^24. */
   readonly freePerBlock?: readonly number[] | undefined;

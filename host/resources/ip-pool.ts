@@ -74,10 +74,7 @@ export interface IpPool {
   readonly wanted?: string | undefined;
   /** `status.waiting`: the number of further pods of that agent that wait for a block. Default: none. */
   readonly waiting?: number | undefined;
-  /**
-   * Why a generated pool, or one with a source, has too few addresses: the message of its condition `Supplied` while
-   * that is False.
-   */
+  /** Why a generated or leasing pool has too few addresses: the message of its condition `Supplied` while False. */
   readonly shortfall?: string | undefined;
   /** Whether the controller has found the pool in order: its condition `Ready`. Default: it has not. */
   readonly isReady?: boolean;

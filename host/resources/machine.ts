@@ -17,10 +17,7 @@ export function machineOf({ systemUuid, machineId }: MachineNames): string | und
   return hash("sha256", `${systemUuid.toLowerCase()}/${machineId.toLowerCase()}`, "hex").slice(0, 16);
 }
 
-/**
- * Returns whether `named` names `machine` or no machine. Older writers name none; an unknown machine (undefined) equals
- * no named one.
- */
+/** Returns whether `named` has `machine`, or none, as from older writers. An unknown machine equals no named one. */
 export function isOfMachine(named: { readonly machine?: string | undefined }, machine: string | undefined): boolean {
   return named.machine === undefined || named.machine === machine;
 }

@@ -9,10 +9,7 @@ export interface Workload {
    * `Service` if it has the address itself.
    */
   readonly kind: string;
-  /**
-   * Namespace of the workload and its pods. "" for a Node, and in a Kept object of an older agent: such a workload has
-   * no member.
-   */
+  /** Namespace of the workload and its pods. "" for a Node, and in older agents' Kept objects, without a member. */
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;

@@ -343,10 +343,7 @@ export function countBlockStates({ blocks }: PoolSource): string {
 /** An agent's knowledge of the registry, by which it checks blocks. */
 export interface SeenRegistry {
   readonly epoch: string | undefined;
-  /**
-   * Time since which the agent has been in touch with it, without a gap of {@link UNHEARD_MS}, by the wall clock:
-   * milliseconds.
-   */
+  /** Start of unbroken contact with it (gaps below {@link UNHEARD_MS}), by the wall clock: milliseconds. */
   readonly sinceMs: number;
 }
 

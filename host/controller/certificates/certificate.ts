@@ -1,6 +1,4 @@
-/**
- * Certificates of P-256 keys: an authority, and those that it signs for TLS servers. Node.js reads and verifies them.
- */
+/** Certificates of P-256 keys: an authority, and those that it signs for TLS servers. Node.js verifies them. */
 
 import {
   createPrivateKey,

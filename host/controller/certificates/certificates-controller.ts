@@ -1,7 +1,6 @@
 /**
  * Keeps the certificates of the servers of metrics and of the address map in Secrets, and renews them before they
- * expire. The Secrets are the chart's, at first empty: with a right to make Secrets the controller could get any
- * account's token.
+ * expire. The chart makes the Secrets, empty: with a right to make some the controller could get any account's token.
  */
 import * as z from "zod";
 import { type ObjectName, objectPath, SECRETS } from "../../kubernetes/paths.ts";

@@ -18,9 +18,7 @@ export interface EpochPlan {
   readonly missing: readonly string[];
 }
 
-/**
- * Finds the nodes whose agents have marked an epoch, but not this one. Absent and out-of-service nodes do not count.
- */
+/** Finds nodes whose agents have marked an epoch, but not this one. Absent and out-of-service nodes do not count. */
 export function planEpoch({ epoch, nodes, notReadyMs, nodeLostMs }: EpochInputs): EpochPlan {
   const waiting: string[] = [];
   const missing: string[] = [];

@@ -352,9 +352,7 @@ interface CollectTerms extends ChangeTerms {
   readonly signal: AbortSignal;
 }
 
-/**
- * Returns false if the object has changed, or needed no write. Rejects if the API server does not answer, or refuses.
- */
+/** Returns false if the object has changed, or needed no write. Rejects if the API server is silent, or refuses. */
 async function collect(
   api: KubeApi,
   object: IpAllocation,

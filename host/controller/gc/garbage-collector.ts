@@ -41,10 +41,7 @@ import { SweepProblems, sendEvents } from "./report.ts";
 import { SharedMachines } from "./shared-machines.ts";
 import { UnseenHolders } from "./unseen-holders.ts";
 
-/**
- * Interval at which the collection checks for due work: milliseconds. A change of `garbageCollection` takes effect with
- * the next check.
- */
+/** Interval of checks for due work, and so the delay of a change of `garbageCollection`: milliseconds. */
 const COLLECTION_TICK_MS = 1_000;
 
 /** Allocations that are checked at once. */

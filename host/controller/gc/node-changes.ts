@@ -16,9 +16,7 @@ import { nodeStatus } from "./read-status.ts";
  */
 const READY_NODES_PER_SWEEP = 50;
 
-/**
- * First pause between checks of a lost node's addresses: milliseconds. Each pause is twice as long as the previous one.
- */
+/** First pause between checks of a lost node's addresses; each next one is twice as long: milliseconds. */
 const NODE_CHECK_FIRST_MS = 1_000;
 
 /** Longest of these pauses, after which only sweeps check the node: milliseconds. */

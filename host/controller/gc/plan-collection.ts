@@ -10,21 +10,13 @@ import type { CachedHolder } from "../cached-allocation.ts";
 /** State of an allocation; the last two are the reasons of a quarantine. */
 export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
 
-/**
- * The node of the pod that has, or had, the address; of two nodes the livelier one. `outOfService`: its taint confirms
- * that it is off.
- */
+/** The node of the pod with the address; the livelier of two. `outOfService`: its taint confirms that it is off. */
 export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 
-/**
- * The pod with exactly the holder's UID. `replaced`: another pod has its name. `unknown`: it may run although there
- * is no object.
- */
+/** The pod with the holder's UID. `replaced`: another pod has its name. `unknown`: it may run without an object. */
 export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
-/**
- * The status of the pods with the address. `outliving`: one of two is alive, and the other, on a ready node, has ended.
- */
+/** Status of the pods with the address. `outliving`: one of two lives, the other has ended on a ready node. */
 export type PodsStatus = PodStatus | "outliving";
 
 /**
@@ -50,10 +42,7 @@ export interface ObservedState {
 }
 
 interface CollectionCase extends ObservedState {
-  /**
-   * Time since this state was first observed, on the observer's monotonic clock: milliseconds; undefined at the first
-   * observation.
-   */
+  /** Time since this state was first observed, monotonic: milliseconds; undefined at the first observation. */
   readonly ageMs: number | undefined;
 }
 

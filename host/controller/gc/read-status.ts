@@ -1,7 +1,4 @@
-/**
- * The status of nodes and pods for the collection: from the caches, which are hints, and before a write from the API
- * server (leak).
- */
+/** The status of nodes and pods for the collection, from caches, or before a write from the API server (leak). */
 
 import { isFinished, isOwner, isStaticOwner, type PodFacts, podFacts } from "../../ipam/leak.ts";
 import { callIfThere, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";

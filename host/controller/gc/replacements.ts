@@ -1,7 +1,4 @@
-/**
- * Finds whether the member that had an address has another one instead: its pod runs on another node, with addresses of
- * other pools.
- */
+/** Finds whether a member has another address instead: its pod runs on another node, with addresses of other pools. */
 
 import { areTwoMachines } from "../../resources/machine.ts";
 import { isSameMember, memberKey } from "../../resources/member.ts";
@@ -51,10 +48,7 @@ export class Replacements {
   }
 }
 
-/**
- * Returns whether the other allocation is bound to a pod of the same member on another node or machine, for the same
- * NIC and family.
- */
+/** Returns whether the other address is bound for the same member, NIC and family on another node or machine. */
 export function isReplacement(object: CachedAllocation, { name, deleting, spec }: CachedAllocation): boolean {
   const holder = lastHolder(object);
   const { workload, ip } = object.spec;

@@ -1,7 +1,6 @@
 /**
- * Finds addresses that are retained although the member's pod does not ask for them: the pod lives and has other
- * addresses, none of this NIC and family. Its annotations do not announce the NIC, or do not give it the family, or the
- * family is disabled.
+ * Finds addresses that are retained although the member's pod does not ask for them: it lives and has other addresses,
+ * none of this NIC and family. Its annotations do not announce the NIC or give it the family, or that is disabled.
  */
 import { decodePodAnnotations, type FamilyNames, type PodAnnotations } from "../../config/annotations.ts";
 import { announcedNics, nicNameAt } from "../../ipam/announced-nics.ts";

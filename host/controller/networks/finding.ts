@@ -10,9 +10,7 @@ const WIDE_IPV4_LENGTH = 16;
 /** A collected IPv6 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). */
 const WIDE_IPV6_LENGTH = 48;
 
-/**
- * Most wide networks among the collected pod networks, and among the service networks. Many would cover every address.
- */
+/** Most wide networks among collected pod networks, and among service networks: many would cover all addresses. */
 export const MAX_WIDE_NETWORKS = 16;
 
 /** Most sources that a Coordinator's `status.reason` names for one key. */
@@ -71,10 +69,7 @@ export function agree(where: string, statements: readonly Statement[]): NetworkF
   return { kind: "wrong", reason };
 }
 
-/**
- * Returns the finding of the first source with one. A source that cannot be read is not skipped: its networks would
- * take precedence.
- */
+/** Returns the first source's finding. An unreadable source is not skipped: its networks would take precedence. */
 export function firstOf(...findings: readonly NetworkFinding[]): NetworkFinding {
   const known = findings.find(({ kind }) => kind !== "absent");
   return known ?? { kind: "absent", places: findings.flatMap((each) => (each.kind === "absent" ? each.places : [])) };

@@ -88,9 +88,7 @@ async function reportIgnored(deps: ControllerDeps, name: string): Promise<void> 
   await write(deps, coordinator, IGNORED);
 }
 
-/**
- * Writes the parts of the status that differ. Returns false if the object has changed or is gone, as the watch reports.
- */
+/** Writes the parts of the status that differ. Returns false if the object has changed, as the watch reports. */
 async function write(
   { api, clock, leading, log }: ControllerDeps,
   coordinator: ControlledCoordinator,

@@ -1,7 +1,4 @@
-/**
- * Watches the sources of a cluster's networks, each as narrowly as the API server allows. Looks for missing kinds
- * again.
- */
+/** Watches the sources of a cluster's networks as narrowly as the API server allows. Looks for missing kinds again. */
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
 import { inAnyVersion } from "../../kubernetes/any-version.ts";

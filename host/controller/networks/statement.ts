@@ -5,10 +5,7 @@ import { describeValue } from "../../lib/describe.ts";
 import { bitsOf, compareIp, type Family, isIpv4Mapped } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 
-/**
- * Shortest prefix of a collected IPv4 network. No cluster owns a wider one, and all of it would be routed through the
- * node.
- */
+/** Shortest prefix of a collected IPv4 network. No cluster owns a wider one; all of it is routed through the node. */
 const MIN_CLUSTER_IPV4_LENGTH = 8;
 
 /** Shortest prefix of a collected IPv6 network. */

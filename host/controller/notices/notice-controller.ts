@@ -15,9 +15,7 @@ import { sendNotice } from "../send-notice.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { planNotices, type Suspicion } from "./plan-notices.ts";
 
-/**
- * Shortest time between two notices to one node: milliseconds. The next one includes suspicions that come meanwhile.
- */
+/** Shortest time between two notices to one node; the next one includes later suspicions: milliseconds. */
 export const NOTICE_REST_MS = 1_000;
 
 export const startNotices: StartController = (deps) => new NoticeController(deps);

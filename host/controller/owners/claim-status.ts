@@ -127,9 +127,7 @@ interface ClaimStatus {
   readonly ownerPod: string;
 }
 
-/**
- * The states of given addresses: those of a pod precede retained ones, except the ones that the status already lists.
- */
+/** States of given addresses: those of a pod precede retained ones, except for those in the status already. */
 const RANKED_STATES = ["Bound", "Kept"] as const;
 
 /**

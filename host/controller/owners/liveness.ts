@@ -12,18 +12,12 @@ interface LivenessQuery {
   readonly owner: ObjectName & { readonly uid: string };
   /** The media type to ask for. Default: the whole object as JSON. */
   readonly accept?: string;
-  /**
-   * Decides about an object with the owner's UID. Throws ConfigError for one that cannot be decoded. Default: it is
-   * alive.
-   */
+  /** Decides about an object with the owner's UID. Throws ConfigError for an undecodable one. Default: it is alive. */
   readonly isAlive?: (object: KubeObject) => boolean;
   readonly signal: AbortSignal;
 }
 
-/**
- * Returns "unknown" if the API server does not answer, or the object cannot be decoded. Rejects with the signal's
- * reason.
- */
+/** Returns "unknown" without an answer, or for an undecodable object. Rejects with the signal's reason. */
 export async function readLiveness(api: KubeApi, query: LivenessQuery): Promise<Liveness> {
   const { resource, owner, accept, isAlive = () => true, signal } = query;
   const path = objectPath(resource, owner);

@@ -141,9 +141,7 @@ export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size 
   return flexible(need, extra, `${describeNeed(need, objectCount)}${extra === 0 ? "" : ` and ${extra} more`}${why}`);
 }
 
-/**
- * Returns the size for pods of an earlier version, which only become fewer: one spare address lets them be replaced.
- */
+/** Returns the size for pods of an earlier version, which only become fewer: one spare address replaces them. */
 export function planFormerSize(need: Need, number: PoolNumber, objectCount = 1): Size {
   if (number.kind === "fixed" && number.count <= need.count) return fixed(need, number.count);
   const extra = number.kind === "fixed" ? 0 : Math.min(number.count, 1);

@@ -19,10 +19,7 @@ interface PoolOwnerKind {
   readonly plural: string;
   /** Whether an object of a kind that ends by itself has ended. Throws ConfigError. */
   readonly isOver?: (object: KubeObject, source: string) => boolean;
-  /**
-   * Returns undefined if the object's pods name no Subnets. `before`: the result for the previous version. Throws
-   * ConfigError.
-   */
+  /** Returns undefined if the pods name no Subnets. `before`: result for the previous version. Throws ConfigError. */
   readonly read: (object: KubeObject, source: string, before: TrackedObject | undefined) => TrackedObject | undefined;
 }
 

@@ -1,7 +1,6 @@
 /**
  * Finds whether the pods of a deleted workload run on, and for which owner (`kubectl delete --cascade=orphan`): the
- * garbage collector removes the owner reference from spared pods before the owner goes. Reads the API server, never a
- * cache.
+ * garbage collector removes the owner reference from spared pods before the owner. Reads the API server, never a cache.
  */
 import * as z from "zod";
 import { ConfigError, decodeConfig } from "../../config/config-error.ts";

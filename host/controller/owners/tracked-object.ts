@@ -68,9 +68,7 @@ export interface TrackedObject {
   readonly isEnding?: boolean;
 }
 
-/**
- * Returns the reduced entry of an object for which there is no room: its workload keeps its pools, and gets no other.
- */
+/** Returns the reduced entry for lack of room: the workload keeps its pools, and gets no other. */
 export function withoutTemplate(object: TrackedObject): TrackedObject {
   const message =
     "Its annotations are not used, to save memory of the controller, whose problems say which namespace holds most";
@@ -115,10 +113,7 @@ export function readTemplate(namespace: string, annotations: Annotations): Subne
   return decodeOrBlame(namespace, annotations);
 }
 
-/**
- * Reads the annotations with the settings: those of a disabled family may hold anything. Returns a valid template
- * unchanged.
- */
+/** Reads the annotations with the settings, which may disable a family. Returns a valid template unchanged. */
 export function applySettings(template: SubnetTemplate, settings: DemandSettings): SubnetTemplate {
   if (template.kind === "requests" || template.of === undefined) return template;
   return decodeOrBlame(template.of.namespace, template.of.annotations, { ...settings, enableSubnet: true });

@@ -121,10 +121,7 @@ class NetworkUpdate {
     return { ...target, now: { object, spec, generated: target.generated } };
   }
 
-  /**
-   * Reserves the present and target addresses of pools in every Subnet of the network. Returns false if another writer
-   * was faster.
-   */
+  /** Reserves present and target addresses in every Subnet of the network. Returns false if another was faster. */
   async #reserve(targets: readonly PoolTarget[]): Promise<boolean> {
     const changed = targets.filter(({ isChanged }) => isChanged);
     const step = changed.every((target) => this.#isReserved(target)) ? 0 : 1;

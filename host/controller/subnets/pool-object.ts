@@ -27,10 +27,7 @@ export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { sp
   };
 }
 
-/**
- * Returns the change of an existing pool. It always changes the annotation, so that a write with an older version
- * fails.
- */
+/** Returns an existing pool's change, always with a new annotation: a write with an older version fails. */
 export function poolChange(
   { spans, generated, gateway, routes }: PoolTarget,
   { family, version }: { readonly family: 4 | 6; readonly version: string },

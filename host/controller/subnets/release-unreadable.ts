@@ -11,10 +11,7 @@ import { patchIfSame } from "../patch.ts";
 /** The only field needed of a pool, which may be invalid itself. */
 const generatedPool = z.object({ spec: z.object({ generated: z.object({ subnet: z.string() }) }) });
 
-/**
- * Removes the finalizer from deleted Subnets without generated pools. Reads the API server, only if there is such a
- * Subnet.
- */
+/** Removes the finalizer from deleted Subnets without generated pools, after reading the API server. */
 export async function releaseUnreadable(
   { api, leading: signal }: { readonly api: KubeApi; readonly leading: AbortSignal },
   unreadable: readonly ControlledSubnet[],

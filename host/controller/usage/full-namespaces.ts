@@ -50,10 +50,7 @@ export const startShares: StartController = (deps) => {
   });
 };
 
-/**
- * Returns the time until a retry if another writer was faster, as the watch will report: milliseconds. Otherwise
- * undefined.
- */
+/** Returns the time until a retry: milliseconds; undefined unless another writer was faster. */
 async function tell(
   { api, caches, leading, log }: ControllerDeps,
   shares: NamespaceShares,

@@ -15,10 +15,7 @@ const USAGE_CHANGE_SHARE = 0.05;
 /** Shortest time between two writes of the counts in a pool's status: milliseconds. */
 const POOL_COUNTS_MS = 9_000;
 
-/**
- * Largest pools whose usage objects may wait for those of other pools: addresses. Agents read only those of larger
- * ones.
- */
+/** Largest pools, in addresses, whose usage objects may wait for others: agents read only those of larger ones. */
 export const USAGE_UNREAD_ADDRESSES = 4_096;
 
 /**

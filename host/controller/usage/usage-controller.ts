@@ -134,9 +134,7 @@ class UsageController implements Controller {
     }
   }
 
-  /**
-   * Makes the due writes of the pool. Returns the time until the next one: milliseconds; undefined if all is written.
-   */
+  /** Makes the pool's due writes. Returns the time until the next one: milliseconds; undefined if all is written. */
   async #sync(name: string, refusals: RefusalsOf): Promise<number | undefined> {
     const pool = this.#deps.caches.pools.items.get(name);
     const now = this.#counter.countsOf(name);

@@ -157,10 +157,7 @@ export class PoolTally {
     this.#pool = space.createPool(shape);
   }
 
-  /**
-   * Counts an address with an allocation, once for each; `isOwn`: of this pool. Addresses outside the ranges do not
-   * count.
-   */
+  /** Counts an address with an allocation, once; `isOwn`: of this pool. Ignores addresses outside the ranges. */
   take(ip: Ip, isOwn: boolean): void {
     if (this.#pool.claim(ip) !== "outside" && isOwn) this.#own++;
   }

@@ -76,9 +76,7 @@ export function isRoutable(ip: Ip, { allocated, allowed }: RoutableAddresses): b
   return allocated.some((each) => equalIp(each.ip, ip)) || allowed.some((network) => prefixContains(network, ip));
 }
 
-/**
- * Returns whether the address was learned from a router, in a subnet in which Berth allocated an address to the NIC.
- */
+/** Returns whether a router advertised the address, in a subnet in which Berth allocated one to the NIC. */
 function isLearnedInPoolSubnet({ prefix, flags }: AddressState, { allocated }: RoutableAddresses): boolean {
   return (flags & IFA_F_PERMANENT) === 0 && allocated.some((own) => prefixContains(own, prefix.ip));
 }

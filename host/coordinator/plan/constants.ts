@@ -26,16 +26,10 @@ export const REPLY_RULE_PREFERENCE = 900;
 
 export const NIC_RULE_PREFERENCE = 910;
 
-/**
- * In the pod, before all rules but the kernel's for local addresses: jumps to Berth's rules, past those of other
- * plugins.
- */
+/** In the pod, before all rules but the kernel's local one: jumps to Berth's rules, past other plugins'. */
 export const GUARD_RULE_PREFERENCE = 0;
 
-/**
- * In the pod, after the kernel's rules: the default route of a NIC whose routes another plugin moves out of the main
- * table.
- */
+/** In the pod, after the kernel's rules: the default route of a NIC whose routes another plugin moves away. */
 export const DEFAULT_RULE_PREFERENCE = 33_000;
 
 /** One bit, in the pod, on connections and packets; other software may use the other bits. */

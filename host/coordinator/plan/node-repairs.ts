@@ -33,10 +33,7 @@ function isAboutMaker(operation: Operation): boolean {
   return operation.kind === "set-link" && operation.to.up === undefined;
 }
 
-/**
- * Returns the operations on the pod's path to its node, if the pod knows outdated addresses of the node; none if the
- * pod's pair is gone.
- */
+/** Returns the operations on the pod's path to its node if the node's addresses changed; none without the pair. */
 export function selectPodUpdates(operations: readonly Operation[]): Operation[] {
   if (operations.some(({ kind }) => kind === "add-veth")) return [];
   const inPod = operations.filter((each) => "place" in each && each.place === "pod");

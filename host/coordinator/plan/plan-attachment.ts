@@ -262,8 +262,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
           ),
         })
       : undefined;
-  // Not by a later NIC: an undone ADD deletes the address, and with the only IPv4 address of a link go all routes over
-  // it.
+  // Not by a later NIC: its undone ADD deletes the address, and with a link's only IPv4 address all routes over it.
   const hasPairAddress = mode === "underlay" && families.includes(4) && decidesAboutPair(situation);
   const routes: PodRoutes | undefined = conf.tunePodRoutes
     ? planPodRoutes({

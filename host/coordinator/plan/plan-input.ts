@@ -30,9 +30,7 @@ export interface PlanInput {
   readonly gateways: readonly Ip[];
   /** Which of the NIC's addresses the node may route to the pod. Undefined for CHECK, which adds no routes. */
   readonly routable: RoutableAddresses | undefined;
-  /**
-   * A later plugin (`sbr`) moves the NIC's routes out of the main table. Unknown to CHECK, which observes the result.
-   */
+  /** A later plugin (`sbr`) moves the NIC's routes out of the main table. Unknown to CHECK, which observes that. */
   readonly losesMainRoutes?: boolean | undefined;
   /** The pod's NICs that the registry knows and whose networks have a coordinator, this one too. */
   readonly attached: readonly AttachedNic[];

@@ -1,7 +1,4 @@
-/**
- * The NICs of a pod that the coordinator manages: their addresses, their tables, and their default routes in
- * whichever table.
- */
+/** The NICs of a pod that the coordinator manages: addresses, tables, and default routes in whichever table. */
 import { RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
 import type { AddressState, NamespaceState, RouteState } from "../../plan/state.ts";

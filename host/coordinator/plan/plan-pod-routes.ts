@@ -166,10 +166,7 @@ function fromNic(route: RouteState, { name }: Nic, sources: readonly Source[]): 
   return { ...route, preferredSource: sourceOf(sources, familyOf(route), name) };
 }
 
-/**
- * Returns the routes of the NIC's table. A default route is moved even if the NIC has no address of its family, so
- * that it is not lost.
- */
+/** Returns the routes of the NIC's table, also a default route of a family that the NIC has no address of. */
 function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
   const { pod } = question;
   const families = familiesOf(nic.addresses);

@@ -247,9 +247,7 @@ export function hostRule(family: Family, table: number, present: readonly RuleSt
   return ruleTo(table, { family, preference: own?.preference ?? Math.max(1, first - 1) });
 }
 
-/**
- * Returns the networks behind the node, each once. It leaves out networks that the pod has a route to, with a warning.
- */
+/** Returns the networks behind the node, each once, without those that the pod has a route to, with a warning. */
 export function findNetworks(
   situation: PlanInput,
   nics: readonly Nic[],
@@ -334,10 +332,7 @@ export function requireUnusedAddresses(
 const VIRTUAL_LINKS =
   /^(?:lo|docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|dummy|ovn|antrea|weave|ip6tnl|sit|gre)/;
 
-/**
- * Returns whether pods know none of the link's addresses. The loopback is not virtual: a node may have no other
- * address.
- */
+/** Returns whether pods know none of the link's addresses. The loopback is not virtual: it may have the only one. */
 export const isVirtualLink = (name: string): boolean => name !== "lo" && VIRTUAL_LINKS.test(name);
 
 /** RT_SCOPE_UNIVERSE */

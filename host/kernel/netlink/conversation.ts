@@ -1,6 +1,4 @@
-/**
- * Requests and dumps over a netlink socket: sequence numbers, multipart answers, acknowledgements, interrupted dumps.
- */
+/** Requests and dumps over a netlink socket: sequence numbers, multipart answers, acknowledgements, repetition. */
 import { EINTR, EMSGSIZE, ENOBUFS } from "../errno.ts";
 import {
   NLM_F_ACK,
@@ -34,10 +32,7 @@ export interface Request {
   readonly payload: Uint8Array;
 }
 
-/**
- * The kernel's answer to a refused request. Not an error yet: often it means that an object is absent, and a stack
- * trace costs.
- */
+/** A refused request. Not an error yet: often it only means that an object is absent, and a stack trace costs. */
 export class Refusal {
   readonly errno: number;
   readonly #request: Request;
@@ -64,10 +59,7 @@ export type Outcome = Message[] | Refusal;
 export interface Conversation {
   /** Returns the messages before the acknowledgement. */
   request(request: Request): Message[];
-  /**
-   * As `request`, for a request that takes the kernel long: a thread of the pool waits. No other request may be sent
-   * meanwhile.
-   */
+  /** As `request`, while a thread of the pool waits for the kernel. No other request may be sent meanwhile. */
   requestAside(request: Request): Promise<Message[]>;
   /**
    * Sends the requests as one datagram. The kernel executes each by itself, in order, also those behind a refused one.

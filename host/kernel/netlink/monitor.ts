@@ -63,10 +63,7 @@ export interface Monitor extends Disposable {
 const MAX_NOTIFICATIONS = 100_000;
 
 interface MonitorListener {
-  /**
-   * Receives a notification, such as RTM_NEW* and RTM_DEL*, for the families' decoders. The payload is overwritten
-   * afterwards.
-   */
+  /** Receives a notification (RTM_NEW*, RTM_DEL*), for the families' decoders. Its payload is overwritten later. */
   message(message: ReceivedMessage): void;
   /** Notifications were lost (ENOBUFS) or could not be decoded: the listener must read the state itself. */
   lost(error: NetlinkError): void;
@@ -78,10 +75,7 @@ function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Receiv
   return datagram && decodeMessages(datagram);
 }
 
-/**
- * Calls the listener for every change in the groups (RTNLGRP_*) from now on. Throws {@link NetlinkError}, or
- * NetnsError.
- */
+/** Calls the listener for every change in the groups (RTNLGRP_*). Throws {@link NetlinkError}, or NetnsError. */
 export function openMonitor(
   netns: string | NetnsHandle,
   { protocol = NETLINK_ROUTE, filter, groups, bufferBytes, gatherMs = 0 }: MonitorOptions,

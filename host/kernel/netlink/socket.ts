@@ -111,10 +111,7 @@ function takeRoom(length: number): Uint8Array {
   return room.subarray(start, start + length);
 }
 
-/**
- * Buffer for requests: V8 would move a short array out of its heap before passing it to the addon, which costs more
- * than a copy.
- */
+/** Buffer for requests: V8 would move a short array out of its heap for the addon, which costs more than a copy. */
 const outgoing = new Uint8Array(MAX_DATAGRAM_BYTES);
 
 function outgoingBytes(datagram: Uint8Array): Uint8Array {

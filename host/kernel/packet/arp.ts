@@ -30,9 +30,7 @@ export interface ArpPacket {
   readonly targetIp: Ip;
 }
 
-/**
- * Returns undefined for a frame that is not ARP for IPv4 over Ethernet. Never throws: any machine may send any frame.
- */
+/** Returns undefined for other frames than ARP for IPv4 over Ethernet. Never throws: any machine may send any. */
 export function decodeArp(frame: Uint8Array): ArpPacket | undefined {
   if (!isFrameOf(frame, ETH_P_ARP, HEADER_BYTES + ARP_BYTES)) return undefined;
   const arp = frame.subarray(HEADER_BYTES, HEADER_BYTES + ARP_BYTES);

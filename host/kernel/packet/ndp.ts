@@ -105,10 +105,7 @@ function isProper({ source, destination, target, linkLayer }: NdpAddresses): boo
   return destination.value === solicitedNode(target).value && linkLayer === undefined;
 }
 
-/**
- * Returns undefined for packets that RFC 4861 §7.1 discards, and for others. Never throws: any machine may send any
- * frame.
- */
+/** Returns undefined for packets that RFC 4861 §7.1 discards, and others. Never throws: any machine may send any. */
 export function decodeNdp(frame: Uint8Array): NdpMessage | undefined {
   const packet = findPacket(frame);
   const options = packet && decodeOptions(packet.subarray(IPV6_BYTES + FIXED_BYTES));

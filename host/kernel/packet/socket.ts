@@ -175,8 +175,7 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
     return buffer.slice(0, length);
   };
   const drain = (listener: FrameListener): void => {
-    // `watch` is undefined once the listener has disposed of the socket: the descriptor may belong to another file by
-    // then
+    // `watch` is undefined once the listener has disposed of the socket: the descriptor may be another file's by then
     for (let count = 0; count < MAX_FRAMES_PER_TURN && watch !== undefined; count++) {
       let frame: Uint8Array | undefined;
       try {

@@ -98,10 +98,7 @@ const RANGE_RULES: readonly CelRule[] = [
   },
 ];
 
-/**
- * A separate rule, so that stored ranges from before it stay valid while they are unchanged (CRD validation
- * ratcheting).
- */
+/** A separate rule: stored ranges from before it stay valid while unchanged (CRD validation ratcheting). */
 const USUAL_RANGE_RULE: CelRule = {
   rule: `isIP(self) ? ${isUsual("self")} : !(${BOTH_ENDS}) || (${isUsual(firstOf("self"))} && ${isUsual(lastOf("self"))})`,
   message: OUTSIDE_SPECIAL,

@@ -51,9 +51,7 @@ export const metadata = metadataKeys.transform((metadata, context) => {
   return { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, ...times };
 });
 
-/**
- * Returns whether the object is from an API server, which checked its keys: a likely misspelling may be a newer key.
- */
+/** Returns whether an API server checked the object's keys: a likely misspelling may then be a newer key. */
 export function isServed({ resourceVersion }: { readonly resourceVersion?: string | undefined }): boolean {
   return resourceVersion !== undefined && resourceVersion !== "";
 }

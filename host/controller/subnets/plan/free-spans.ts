@@ -1,7 +1,4 @@
-/**
- * The free addresses of a Subnet, from which pools are filled: next to a pool's addresses if possible, else where it
- * can grow.
- */
+/** The free addresses of a Subnet, to fill pools: next to a pool's own addresses, else where it can grow. */
 import { joinSpans, type Span, type Spans, withoutSpans } from "../../../core/spans.ts";
 
 /** Whether an address outside of all pools is in use, and must be skipped. */
@@ -26,10 +23,7 @@ export class FreeSpans {
     this.spans = this.spans.toSpliced(at, hit.length, ...left);
   }
 
-  /**
-   * Takes up to `count` addresses for a pool that has `own`: its gaps first, then the addresses after it, before it,
-   * and elsewhere.
-   */
+  /** Takes up to `count` addresses for a pool that has `own`: its gaps, then after it, before it, and elsewhere. */
   take(own: Spans, count: number, isBusy: IsBusy): Spans {
     const taken = new Set<bigint>();
     const walk = (span: Span, isUpward: boolean): void => {

@@ -98,10 +98,7 @@ class Draft {
     );
   }
 
-  /**
-   * Leaves each address to one pool, whatever has happened before. An address that no Subnet offers any more goes
-   * unless it is in use.
-   */
+  /** Leaves each address to one pool. An address that no Subnet offers any more goes unless it is in use. */
   resolveOverlaps(): void {
     for (const [network, pools] of Map.groupBy(this.pools, ({ capacity }) => capacity?.network)) {
       if (network === undefined) continue;
@@ -345,9 +342,7 @@ function sizeOfAll(pools: readonly PlannedPool[]): number {
   return pools.reduce((sum, { size }) => sum + size, 0);
 }
 
-/**
- * Takes back the surplus of pools, from the last Subnet first: after a while, or at once if another request is short.
- */
+/** Takes back surplus, from the last Subnet first: after a while, or at once if another request is short. */
 function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall[], draft: Draft): void {
   const { remove, excess, postponed, waiting } = draft;
   const users = usersOf(requests);
@@ -403,10 +398,7 @@ function describe({ demand, pools }: PoolRequest, { postponed }: Draft): void {
   }
 }
 
-/**
- * Handles the pools without a request by the liveness of their workloads. Returns the workloads whose liveness must be
- * read first.
- */
+/** Handles pools without a request by their workloads' liveness. Returns workloads whose liveness must be read. */
 function removeUnused(
   requests: readonly PoolRequest[],
   draft: Draft,

@@ -1,6 +1,4 @@
-/**
- * Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms, so a worker thread does it.
- */
+/** Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms: a worker thread does it. */
 import { ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
@@ -50,10 +48,7 @@ export function linkRequest(name: string): Request {
   return { operation: () => `get link "${name}"`, type: RTM_GETLINK, payload: encodeLinkByName(name) };
 }
 
-/**
- * Returns the link of that name in the answer, with its settings. Ignores links that the kernel found by alternative
- * name.
- */
+/** Returns the answer's link of that name, with its settings. Ignores links found by alternative name. */
 export function linkNamed(name: string, answer: readonly Message[]): LinkMessage | undefined {
   return answer
     .map((message) => decodeLink(message, LINK_AND_SETTINGS))
@@ -156,10 +151,7 @@ export function setLinkKind(conversation: Conversation, index: number, kind: Lin
   conversation.request({ operation, type: RTM_NEWLINK, payload: encodeKindChange(index, kind) });
 }
 
-/**
- * Gives the link a further name, which it keeps in every namespace. Throws NetlinkError (EEXIST) if a link has the
- * name.
- */
+/** Gives the link a further name, which it keeps in all namespaces. Throws NetlinkError (EEXIST) if it is taken. */
 export function addAltName(conversation: Conversation, index: number, name: string): void {
   const operation = `add alternative name "${name}" to link ${index}`;
   conversation.request({ operation, type: RTM_NEWLINKPROP, payload: encodeAltName(index, name) });

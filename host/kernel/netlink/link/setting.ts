@@ -30,10 +30,7 @@ function findInside(value: Uint8Array | undefined, type: number): Uint8Array | u
   return value && findValue(decodeAttributes(value, 0, new Set([type])), type);
 }
 
-/**
- * Returns the setting at `position` of the family's array; undefined if the link lacks the protocol, or the kernel the
- * setting.
- */
+/** Returns the setting at `position` of the family's array; undefined without the protocol or the setting. */
 export function readLinkSetting({ attributes }: LinkMessage, family: Family, position: number): number | undefined {
   const [protocol, conf] = family === 4 ? [AF_INET, IFLA_INET_CONF] : [AF_INET6, IFLA_INET6_CONF];
   const words = findInside(findInside(findValue(attributes, IFLA_AF_SPEC), protocol), conf);

@@ -30,10 +30,7 @@ export function neighbourOf({ family, index, state, flags, attributes }: Neighbo
 /** USER_HZ: the kernel reports times to user space in hundredths of a second. */
 const MS_PER_TICK = 10;
 
-/**
- * Returns the time since the neighbour last proved its MAC: milliseconds (nda_cacheinfo.ndm_confirmed of
- * linux/neighbour.h).
- */
+/** Returns the time since the neighbour last proved its MAC (linux/neighbour.h, ndm_confirmed): milliseconds. */
 export function confirmedAgoMs({ attributes }: NeighbourMessage): number | undefined {
   return readValue(attributes, NDA_CACHEINFO, (bytes) => uint32At(bytes, 0) * MS_PER_TICK);
 }

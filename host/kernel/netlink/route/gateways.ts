@@ -25,10 +25,7 @@ const NEXT_HOP_BYTES = 8;
 const OF_ROUTE: ReadonlySet<number> = new Set([RTA_GATEWAY, RTA_VIA, RTA_MULTIPATH]);
 const OF_NEXT_HOP: ReadonlySet<number> = new Set([NHA_GATEWAY]);
 
-/**
- * Returns the gateways of RTM_NEWROUTE or RTM_NEWNEXTHOP; none for families other than IP. Throws NetlinkError for
- * false lengths.
- */
+/** Returns the gateways of RTM_NEWROUTE or RTM_NEWNEXTHOP; none of other families. Throws NetlinkError. */
 export function gatewaysIn({ type, payload }: Message): Ip[] {
   const family = decodeFamily(uint8At(payload, 0));
   if (family === undefined) return [];

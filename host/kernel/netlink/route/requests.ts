@@ -69,9 +69,7 @@ export interface Packet {
   readonly input?: number | undefined;
 }
 
-/**
- * The kernel's errors for a packet without a route or with a refusing one; a strict reverse path gives EINVAL or EXDEV.
- */
+/** The kernel's errors for a packet without a route; a strict reverse path gives EINVAL or EXDEV. */
 const NO_WAY = [EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, EXDEV];
 
 /** Returns the packet's route, as `ip route get`; undefined if it has none. */
@@ -87,10 +85,7 @@ export function lookUpRoute(conversation: Conversation, { to, from, mark, input 
   return answer && routeOf(decodeRouteMessage(answer));
 }
 
-/**
- * The kernel's reaction to a route with the same destination and metric in the table: refuse, or add before or after
- * it.
- */
+/** For a route with the same destination and metric in the table: refuse, or add before or after it. */
 const BESIDE = { none: NLM_F_EXCL, first: 0, last: NLM_F_APPEND } as const;
 
 /**
@@ -123,9 +118,7 @@ export function deleteRoute(conversation: Conversation, route: Route): boolean {
   return deleted !== undefined;
 }
 
-/**
- * Routes listed by the first of several deletions, without those deleted since. By query; values are encoded routes.
- */
+/** Routes listed by the first of several deletions, without those deleted since, by query; encoded. */
 export type ListedRoutes = Map<string, string[]>;
 
 const textOf = (route: Route): string => Buffer.from(encodeRoute(identityOf(route))).toString("latin1");

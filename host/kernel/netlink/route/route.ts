@@ -119,9 +119,7 @@ export function encodeRoute(route: Route): Uint8Array {
   });
 }
 
-/**
- * Formats the route for errors: `default via 10.6.0.1 dev 7 table 101`, with the link's index instead of `ip`'s name.
- */
+/** Formats the route for errors: `default via 10.6.0.1 dev 7 table 101`, with the link's index, not its name. */
 export function formatRoute({ destination, gateway, link, table, metric }: Route): string {
   const to = destination.length === 0 ? "default" : formatPrefix(destination);
   const via = gateway && ` via ${formatIp(gateway)}`;
