@@ -46,23 +46,27 @@ interface EarlyStageOptions {
   readonly isCoordinated: boolean;
 }
 
-interface ClaimedAddresses {
-  readonly held: readonly Allocation[];
-  /** Those of `held` as they were on another NIC before, of an older sandbox. */
+interface AddressesToProbe {
+  /** Addresses of the NIC, at least one. */
+  readonly wanted: readonly Allocation[];
+  /** Those of `wanted` that must be probed whatever the settings say. */
+  readonly needed: readonly Allocation[];
+  /** Addresses of the NIC as they were on another NIC before, of an older sandbox. */
   readonly previous: readonly Allocation[];
-  /** Those of `held` that are probed whatever the settings say. Default: none. */
-  readonly inNewBlocks?: readonly Allocation[];
-  /** Those of `held` that are probed, too, where the NIC can. Default: none. */
-  readonly wherePossible?: readonly Allocation[];
 }
 
 type EarlyDetection =
-  /** Not probed: probing is off or impossible, or the NIC has the addresses already. */
+  /** Not probed: that is impossible, or the NIC has the addresses already. */
   | { readonly kind: "unasked" }
   | { readonly kind: "silent"; readonly addresses: readonly Allocation[] }
   | { readonly kind: "conflict"; readonly allocation: Allocation; readonly mac: Mac | undefined };
 
 type Nic = LinkObservation & { readonly mac: Mac };
+
+/** Returns whether every address is probed. */
+export function isProbing({ detectIPConflict, mode }: CoordinatorConf): boolean {
+  return detectIPConflict && mode !== "disable";
+}
 
 export class EarlyStage {
   readonly #deps: EarlyStageDeps;
@@ -72,16 +76,6 @@ export class EarlyStage {
   constructor(deps: EarlyStageDeps, options: EarlyStageOptions) {
     this.#deps = deps;
     this.#options = options;
-  }
-
-  get onConflict(): CoordinatorConf["detectOptions"]["onConflict"] {
-    return this.#options.settings.detectOptions.onConflict;
-  }
-
-  /** Returns whether the settings ask for a probe of every address. */
-  get isWanted(): boolean {
-    const { detectIPConflict, mode } = this.#options.settings;
-    return detectIPConflict && mode !== "disable";
   }
 
   /**
@@ -97,33 +91,23 @@ export class EarlyStage {
     return this.#nic;
   }
 
-  findParentName(): string {
-    return this.#deps.links.findParentName(this.#options.netns, this.#options.ifName);
-  }
-
   /**
-   * Probes the addresses of the NIC, both families at once; only those taken out of quarantine and those in new blocks
-   * if the settings ask for no more. Throws CniError 11 when the NIC cannot probe, 106 when its kind never can; rejects
+   * Probes both families at once. Throws CniError 11 when the NIC cannot probe, 106 when its kind never can; rejects
    * with the signal's reason.
    */
-  async verify(claimed: ClaimedAddresses, signal: AbortSignal): Promise<EarlyDetection> {
-    const { held, previous, inNewBlocks = [], wherePossible = [] } = claimed;
-    const { isWanted } = this;
-    const isNeeded = (each: Allocation): boolean => each.quarantine !== undefined || inNewBlocks.includes(each);
-    const wanted = isWanted ? held : held.filter((each) => isNeeded(each) || wherePossible.includes(each));
-    if (wanted.length === 0) return { kind: "unasked" };
+  async verify({ wanted, needed, previous }: AddressesToProbe, signal: AbortSignal): Promise<EarlyDetection> {
     const { nic } = this;
     if (nic === undefined) {
       // The coordinator probes later, and must not receive an answer from an old sandbox of the same pod.
       this.#withdraw(previous);
-      return this.#refuseUnasked(wanted, inNewBlocks);
+      return this.#refuseUnasked(needed);
     }
     // A repeated ADD: addresses on the NIC were probed before, and would answer the probe themselves.
     const isNew = ({ ip }: Allocation): boolean => !nic.addresses.some((each) => equalIp(each.ip, ip));
     const addresses = wanted.filter(isNew);
     if (addresses.length === 0) return { kind: "unasked" };
     const ips = addresses.map(({ ip }) => ip);
-    const mustAnswer = isWanted || addresses.some(isNeeded);
+    const mustAnswer = isProbing(this.#options.settings) || addresses.some((each) => needed.includes(each));
     const conflict = await this.#probe(ips, this.#withdraw(previous), signal).catch((error: unknown) => {
       signal.throwIfAborted();
       if (mustAnswer || !(error instanceof CniError)) throw error;
@@ -143,12 +127,11 @@ export class EarlyStage {
     return unset.length === 0 ? undefined : this.#probe(unset, new Set(), signal);
   }
 
-  #refuseUnasked(wanted: readonly Allocation[], inNewBlocks: readonly Allocation[]): EarlyDetection {
-    const { netns, ifName, isCoordinated } = this.#options;
+  #refuseUnasked(needed: readonly Allocation[]): EarlyDetection {
+    const { netns, ifName, settings, isCoordinated } = this.#options;
+    const quarantined = needed.find(({ quarantine }) => quarantine !== undefined);
     // The coordinator probes later where the settings ask for it.
-    const isLeft = this.isWanted && isCoordinated;
-    const quarantined = wanted.find(({ quarantine }) => quarantine !== undefined);
-    const suspect = quarantined ?? (isLeft ? undefined : inNewBlocks[0]);
+    const suspect = quarantined ?? (isCoordinated && isProbing(settings) ? undefined : needed[0]);
     if (suspect === undefined) return { kind: "unasked" };
     const what = quarantined === undefined ? "address of a new block" : "quarantined address";
     const why = `interface "${ifName}" in ${netns} is missing, and its ${what} ${formatIp(suspect.ip)} must be probed before it is used`;
@@ -174,7 +157,7 @@ export class EarlyStage {
     } catch (error) {
       if (!(error instanceof DetectionError)) throw error;
       signal.throwIfAborted();
-      const isInVain = error.reason === "kind" && this.isWanted;
+      const isInVain = error.reason === "kind" && isProbing(settings);
       const remedy = isInVain ? UNPROBED_KIND_REMEDY : "try again";
       const text = `Conflict detection failed for ${ips.map(formatIp).join(", ")}: ${error.message}; ${remedy}`;
       throw new CniError(isInVain ? ErrorCode.InterfaceRefused : ErrorCode.TryAgainLater, text, { cause: error });

@@ -1,11 +1,12 @@
 /** Claims addresses and probes them on the NIC before the ADD is answered: the early stage of conflict detection. */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { refuseRequested } from "../../ipam/requested-ips.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Detection } from "../detection/open-detection.ts";
-import { EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
+import { EarlyStage, type EarlyStageDeps, isProbing } from "../detection/verify-addresses.ts";
 import type { NicDefinition } from "../request/nic-definition.ts";
 import { allocateAddresses, type Claimed } from "./allocate.ts";
 import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
@@ -32,31 +33,48 @@ interface VerifiedDemand extends AddressDemand {
  * 11 when the NIC cannot probe; then nothing of it is kept.
  */
 export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
-  const { detection, registry, poolCache, cluster } = deps;
+  const { detection, registry, poolCache, cluster: { epoch } = {} } = deps;
   const { netns = "", ifName } = demand.claimant;
   const { settings, isCoordinated } = demand.definition;
-  const stage = new EarlyStage(detection, { netns, ifName, settings, isCoordinated });
-  return claimFirst({ epoch: cluster?.epoch, registry, poolCache, stage }, demand, (admitted) =>
-    claimAndVerify(deps, admitted, stage),
+  let stage: EarlyStage | undefined;
+  const openStage = (): EarlyStage => {
+    stage ??= new EarlyStage(detection, { netns, ifName, settings, isCoordinated });
+    return stage;
+  };
+  if (epoch === undefined) return claimAndVerify(deps, demand, { settings, openStage });
+  const ask: EarlyStage["ask"] = (ips, signal) => openStage().ask(ips, signal);
+  return claimFirst({ epoch, registry, poolCache, ask }, demand, (admitted) =>
+    claimAndVerify(deps, admitted, { settings, openStage }),
   );
 }
 
-async function claimAndVerify(deps: ClaimVerifiedDeps, demand: AddressDemand, stage: EarlyStage): Promise<Claimed> {
-  const { detection, poolCache } = deps;
+interface Probing {
+  readonly settings: CoordinatorConf;
+  readonly openStage: () => EarlyStage;
+}
+
+async function claimAndVerify(
+  deps: ClaimVerifiedDeps,
+  demand: AddressDemand,
+  { settings, openStage }: Probing,
+): Promise<Claimed> {
+  const { detection, poolCache, cluster, isBlind } = deps;
   const { claimant } = demand;
-  const mac = stage.isWanted ? stage.nic?.mac : undefined;
-  const first = { ...demand, claimant: { ...claimant, mac }, canProbe: () => stage.nic !== undefined };
+  const isWanted = isProbing(settings);
+  const mac = isWanted ? openStage().nic?.mac : undefined;
+  const first = { ...demand, claimant: { ...claimant, mac }, canProbe: () => openStage().nic !== undefined };
   let claimed = await allocateAddresses(deps, first);
   try {
     if (demand.requested.length > 0) compareRequested(demand, claimed.held);
-    const shared = deps.cluster !== undefined ? await findShared(deps, claimed.held, demand.deadline.signal) : [];
+    const shared = cluster === undefined ? [] : await findShared(deps, claimed.held, demand.deadline.signal);
     for (let candidates = 1; ; candidates++) {
       const alone = claimed.held.filter((each) => !shared.includes(each));
-      const isInNewBlock = (each: Allocation): boolean => poolCache.blockStateOf(each) === "New";
-      const inNewBlocks = poolCache.isLeasing ? alone.filter(isInNewBlock) : [];
-      const wherePossible = deps.isBlind || deps.cluster?.epoch?.isProbed === true ? claimed.created : [];
-      const question = { ...claimed, held: alone, inNewBlocks, wherePossible };
-      const detected = await stage.verify(question, demand.deadline.signal);
+      const needed = alone.filter((each) => each.quarantine !== undefined || poolCache.blockStateOf(each) === "New");
+      const possible = isBlind || cluster?.epoch?.isProbed === true ? claimed.created : [];
+      const wanted = isWanted ? alone : alone.filter((each) => needed.includes(each) || possible.includes(each));
+      if (wanted.length === 0) return claimed;
+      const question = { wanted, needed, previous: claimed.previous };
+      const detected = await openStage().verify(question, demand.deadline.signal);
       if (detected.kind === "unasked") return claimed;
       if (detected.kind === "silent") return await accept(deps, claimed, detected.addresses);
       const { allocation, mac } = detected;
@@ -65,10 +83,11 @@ async function claimAndVerify(deps: ClaimVerifiedDeps, demand: AddressDemand, st
       if (allocation.predecessorNode !== undefined)
         throw awaitsLostNode({ ...allocation, workload: workloadOf(demand, allocation.ifName) }, mac);
       const source = bindingRequests(demand).find(({ ip }) => equalIp(ip, allocation.ip))?.source;
-      const isNextWanted = stage.onConflict === "next" && source === undefined;
+      const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
-      const action = await detection.prober.conflict({ allocation, mac, parent: stage.findParentName(), created });
+      const parent = detection.links.findParentName(claimant.netns ?? "", claimant.ifName);
+      const action = await detection.prober.conflict({ allocation, mac, parent, created });
       if (action === "quarantined") claimed = without(claimed, [allocation, ...created]);
       if (!goesOn || action !== "quarantined") {
         const { ip, pool } = allocation;
@@ -135,12 +154,7 @@ async function accept(
     const trusted = await registry.endQuarantine(each);
     if (trusted !== undefined) accepted = replace(accepted, trusted);
   }
-  const [first] = addresses;
-  if (first !== undefined)
-    detection.answered.add(
-      first,
-      addresses.map(({ ip }) => ip),
-    );
+  for (const each of addresses) detection.answered.add(each, [each.ip]);
   return accepted;
 }
 

@@ -20,12 +20,11 @@ import type { AddressDemand } from "./sources/source.ts";
 const EPOCH_WAIT_MS = 5_000;
 
 interface ClaimFirstDeps {
-  /** Absent where the registry cannot be another one: the claim is run. */
-  readonly epoch?: FirstClaims | undefined;
+  readonly epoch: FirstClaims;
   readonly registry: Pick<Registry, "findOwner" | "undo">;
   readonly poolCache: Pick<PoolCache, "find" | "findDoubt" | "findDoubtOf" | "isLeasing">;
   /** Absent ahead of the ADD: nothing is claimed while the epoch is open. */
-  readonly stage?: Pick<EarlyStage, "ask"> | undefined;
+  readonly ask?: EarlyStage["ask"];
 }
 
 /**
@@ -38,13 +37,12 @@ export async function claimFirst(
   claim: (demand: AddressDemand) => Promise<Claimed>,
 ): Promise<Claimed> {
   const { epoch } = deps;
-  if (epoch === undefined) return claim(demand);
   const claiming = epoch.claiming();
   const isSure = (): boolean => epoch.line.isUp() && !claiming.isOutdated();
   const isPlain = (): boolean => isSure() && !epoch.isOpen && !epoch.hasUnverified && !deps.poolCache.isLeasing;
   let probation: Probation | undefined;
   const probe = (): Probation => {
-    probation ??= new Probation({ ...deps, epoch, demand, claiming });
+    probation ??= new Probation({ ...deps, demand, claiming });
     return probation;
   };
   try {
@@ -64,7 +62,6 @@ export async function claimFirst(
 }
 
 interface ProbationDeps extends ClaimFirstDeps {
-  readonly epoch: FirstClaims;
   readonly demand: AddressDemand;
   readonly claiming: Claiming;
 }
@@ -78,7 +75,7 @@ class Probation {
   }
 
   async admit(picked: readonly Proposal[]): Promise<void> {
-    const { epoch, stage, demand, claiming } = this.#deps;
+    const { epoch, ask, demand, claiming } = this.#deps;
     const isFirst = async (isUnheard: boolean) => (await this.#findFirst(picked, isUnheard)).length > 0;
     if (!epoch.line.isUp() && (await isFirst(true))) await this.#hear();
     if (epoch.isOpen && (await isFirst(false))) await this.#wait((signal) => claiming.settled(signal));
@@ -88,9 +85,9 @@ class Probation {
     if (doubted !== undefined) throw await this.#refuseDoubted(doubted);
     const [{ ip } = {}] = first;
     if (ip === undefined) return;
-    if (stage === undefined || first.some(({ ifName }) => ifName !== demand.claimant.ifName)) throw refusal(epoch, ip);
+    if (ask === undefined || first.some(({ ifName }) => ifName !== demand.claimant.ifName)) throw refusal(epoch, ip);
     const ips = first.flatMap((each) => each.ip ?? []);
-    const conflict = await stage.ask(ips, demand.deadline.signal).catch(async (error: unknown) => {
+    const conflict = await ask(ips, demand.deadline.signal).catch(async (error: unknown) => {
       demand.deadline.signal.throwIfAborted();
       throw await this.#giveUp(first, refusal(epoch, ip, error));
     });
@@ -137,7 +134,7 @@ class Probation {
 
   /** Waits for so long in all. */
   async #wait(until: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    if (this.#deps.stage === undefined) return;
+    if (this.#deps.ask === undefined) return;
     const { signal } = this.#deps.demand.deadline;
     this.#patience ??= AbortSignal.timeout(EPOCH_WAIT_MS);
     const tooLong = this.#patience;

@@ -240,7 +240,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         class extends EarlyStage {
           override async verify(...claimed: Parameters<InstanceType<typeof EarlyStage>["verify"]>) {
             const found = await super.verify(...claimed);
-            return found.kind === "conflict" ? { kind: "silent" as const, addresses: claimed[0].held } : found;
+            return found.kind === "conflict" ? { kind: "silent" as const, addresses: claimed[0].wanted } : found;
           }
         },
     }),

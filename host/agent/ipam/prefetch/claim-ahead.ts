@@ -96,7 +96,8 @@ async function claimMissing(
   const allocating = { registry, poolCache, cluster, metrics };
   const claim = (admitted: AddressDemand) => allocateAddresses(allocating, admitted);
   const lacking = { ...demand, nics: wanted };
-  const { created } = await claimFirst({ epoch: cluster?.epoch, registry, poolCache }, lacking, claim);
+  const { epoch } = cluster ?? {};
+  const { created } = await (epoch ? claimFirst({ epoch, registry, poolCache }, lacking, claim) : claim(lacking));
   return { claimed: groupByNic(created), found, attached };
 }
 

@@ -95,7 +95,7 @@ class World {
       this.asked.push(ips.map(formatIp).join(" "));
       return this.answer();
     };
-    return this.#claim({ ...this.#deps, stage: { ask } }, nics, options);
+    return this.#claim({ ...this.#deps, ask }, nics, options);
   }
 
   /** The same ahead of the ADD: there is no NIC to probe on. */
