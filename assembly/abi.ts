@@ -23,7 +23,7 @@ export const BAD_HANDLE: i32 = -1;
 export const BAD_FAMILY: i32 = -2;
 /** A range whose first address is above its last. */
 export const BAD_RANGE: i32 = -3;
-/** An argument outside what the operation allows: a count, an index, a policy. */
+/** An argument out of the operation's range: a count, an index, a policy. */
 export const BAD_ARGUMENT: i32 = -4;
 /** The exchange buffer is shorter than the input that the arguments promise. */
 export const SHORT_EXCHANGE: i32 = -5;

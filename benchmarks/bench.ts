@@ -1,10 +1,10 @@
 /**
  * The benchmarks: `npm run bench -- [--only NAME]... [--quick] [--wait SECONDS]`.
  *
- * It waits until the machine is quiet, but not longer than `--wait`; a quick run does not wait.
- * A full run prints its tables and writes them into benchmarks/README.md; without `--only` it makes the README's
- * recording of an operator anew, too. A quick one only prints. The exit code says whether everything ran, not whether
- * the targets were met. After SIGINT or SIGTERM it removes what it has made and ends.
+ * It waits until the machine is quiet, but not longer than `--wait`; a quick run does not wait. A full run prints its
+ * tables and writes them into benchmarks/README.md; without `--only` it makes the README's recording of an operator
+ * anew, too. A quick one only prints. The exit code says whether everything ran, not whether the targets were met.
+ * After SIGINT or SIGTERM it cleans up and ends.
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

@@ -20,11 +20,9 @@ struct http_request {
     int64_t answer_ms;  /* from the connection to the last byte of the answer */
 };
 
-/*
- * Returns NULL if there is a complete answer, whose parts are in a static buffer: one exchange per execution.
- * Otherwise returns what the server did instead, a sentence without its subject. Never sends twice: the server may
- * have acted on a request that it did not answer.
- */
+/* Returns NULL if there is a complete answer, whose parts are in a static buffer: one exchange per execution.
+ * Otherwise returns the server's failure, a sentence without its subject. Never sends twice: the server may have
+ * acted on a request that it did not answer. */
 const char *http_exchange(const struct http_request *request, struct http_answer *answer);
 
 /*

@@ -24,7 +24,7 @@ __attribute__((noreturn, sentinel)) void fail(enum code code, ...);
  */
 __attribute__((noreturn)) void reply_versions(void);
 
-/* Prints what netavark asks a driver by `info`, and exits with 0. */
+/* Prints a driver's answer to netavark's `info`, and exits with 0. */
 __attribute__((noreturn)) void reply_driver_info(void);
 
 /* Prints checked CNI error JSON, for netavark in its own form, and exits with 1. */

@@ -110,7 +110,7 @@ static enum body classify_body(const char *body, size_t length) {
     return ERROR;
 }
 
-/* Exits if the answer can be passed to the caller; otherwise returns what the agent did instead. */
+/* Exits if the answer can be passed to the caller; otherwise returns the agent's failure. */
 static const char *pass_on(const struct verb *verb, const struct http_answer *answer) {
     enum body body = classify_body(answer->body, answer->body_length);
     if (answer->status >= 400 && answer->status <= 599) {

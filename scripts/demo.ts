@@ -1,8 +1,8 @@
 /**
- * `npm run demo`: what Berth does on a node, explained to a newcomer to CNI, with real plugins; `-- --stay` waits for
- * Enter at the end, with the address map open. `-- --cluster`: on a real etcd and a real API server; `--record
- * docs/operator.svg` writes the README's recording. `-- --clusters`: two clusters that share a segment.
- * The exit code is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
+ * `npm run demo`: Berth on a node, explained to a newcomer to CNI, with real plugins; `-- --stay` waits for Enter at
+ * the end, with the address map open. `-- --cluster`: on a real etcd and a real API server; `--record
+ * docs/operator.svg` writes the README's recording. `-- --clusters`: two clusters that share a segment. The exit code
+ * is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
  * Effects: network namespaces, processes, temporary files; all removed.
  */
 import { writeFile } from "node:fs/promises";
@@ -26,7 +26,7 @@ const { values } = parseArgs({
 const interruption = new AbortController();
 const interrupted = interruption.signal;
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => interruption.abort());
-// Who listened has gone, as in `npm run demo | head`: what has been made must still be removed.
+// The reader has gone, as in `npm run demo | head`: the clean-up must still run.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => interruption.abort());
 
 /** Resolves on Enter, at the end of the input, and when the user interrupts. */

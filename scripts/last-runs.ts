@@ -1,6 +1,6 @@
 /**
- * What a run leaves for the next: which files the gate has last seen green, how far the long run has come, and when
- * that was last complete.
+ * Results of a run for the next: the files that the gate has last seen green, the progress of the long run, and its
+ * last completion.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempDisposableSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const STAMP = "test/long/last-run.json";
 const git = (args: readonly string[], env: NodeJS.ProcessEnv = {}): string =>
   execFileSync("git", args, { cwd: root, encoding: "utf8", env: { ...process.env, ...env } }).trim();
 
-/** The files of the work tree that are tracked or would be, with what is not committed. */
+/** The files of the work tree that are tracked or would be, with uncommitted changes. */
 export interface Tree {
   /** Git's hash of them, which git also keeps them by for two weeks. */
   readonly hash: string;
@@ -67,7 +67,7 @@ export const writeProgress = (tree: Tree, results: Record<string, unknown>): voi
 export const writeStamp = (tree: Tree, result: string): void =>
   writeFile(STAMP, { commit: tree.name, day: new Date().toISOString().slice(0, 10), result });
 
-/** Returns the age of the stamp. A rebase may lose the commit that it names, never the one that has brought it. */
+/** Returns the age of the stamp. A rebase may lose the commit that it names, never the one that brought it. */
 export function readStamp(): { readonly commits: number; readonly text: string } {
   const { day, result } = readFile<{ readonly day?: string; readonly result?: string }>(STAMP) ?? {};
   const commits = Number(git(["rev-list", "--count", `${git(["log", "-1", "--format=%H", "--", STAMP])}..HEAD`]));

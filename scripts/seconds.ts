@@ -10,10 +10,10 @@ import { root } from "./setup/paths.mjs";
 type Seconds = Readonly<Record<string, number>>;
 
 const LAST_RUN = join(root, "dist", "test-seconds.json");
-/** Per cent above a budget: what varies from run to run, and what no variation explains. */
+/** Per cent above a budget: the variation from run to run, and more than any variation. */
 const SLACK = 10;
 const LIMIT = 25;
-/** Seconds above a budget that no kind fails for: what a first run reads from a disk. */
+/** Seconds above a budget that no kind fails for: a first run reads from a disk. */
 const LIMIT_S = 20;
 const BUDGET_PROCESSORS = 2;
 
@@ -40,7 +40,7 @@ export function slownessOf(seconds: Seconds, budgets: Seconds): number {
   return Math.max(1, known[Math.floor((known.length - 1) / 2)] ?? 1);
 }
 
-/** Returns what to print beside the seconds, and the complaint if they are above what CI tolerates. */
+/** Returns the text beside the seconds, and the complaint if they are above CI's tolerance. */
 export function compareSeconds(
   kind: string,
   seconds: number,

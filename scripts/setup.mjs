@@ -1,13 +1,13 @@
 /**
- * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
+ * Set-up: makes the needs of the product, the tests, the demo and the benchmarks, unless they exist already.
  *
  *   node scripts/setup.mjs [product] [reference] [demo] [test] [cluster] [chart] [docs] [nodes] [versions] [podman]
  *     [nautobot] [embeddings] [release] [last-release-product] [last-release] [bench] [peers]
  *                                                                                            default: all of them
  *
- * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
- * One set-up works at a time in a checkout, and one with a cache unless it makes the product or the site alone (flock
- * on .setup.lock in both); the question whether anything is stale is asked without the locks first.
+ * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript. One set-up works at
+ * a time in a checkout, and one with a cache unless it makes the product or the site alone (flock on .setup.lock in
+ * both); the question whether anything is stale is asked without the locks first.
  * Effects: node_modules, dist, the user's cache, Debian packages (as root).
  */
 import { spawnSync } from "node:child_process";
@@ -47,7 +47,7 @@ const targets = {
   chart: { tools: ["helm"], steps: schemasSteps, last: () => [manifestsStep()] },
   docs: { steps: () => [npmStep()] },
   nodes: { tools: ["nodes", "multus"], steps: () => [pauseStep()] },
-  // For the long tests alone: other versions of what nodes are made of, and what checks the Go module of the core.
+  // For the long tests alone: other versions of the nodes' programs, and the checker of the core's Go module.
   versions: {
     tools: ["containerd", "coredns", "crio", "kubernetes-1.31", "metallb", "modzip", "registry"],
     steps: () => [pinnsStep()],

@@ -1,6 +1,6 @@
 /**
- * Suites that the gate leaves out when nothing that they look at has changed since it was last green: `uml`, and what
- * goes beyond the specification. The long run has all of them, and so has the first run in a clone.
+ * Suites that the gate leaves out when their subjects have not changed since it was last green: `uml`, and the
+ * packages' beyond the specification. The long run has all of them, and so has the first run in a clone.
  */
 import { globSync } from "node:fs";
 import { basename } from "node:path";
@@ -10,7 +10,7 @@ import { readSources, resolveImport, root } from "../test/unit/house/sources.ts"
 export interface Suite {
   readonly name: string;
   readonly tests: readonly string[];
-  /** What it judges. It looks at this, at its tests, and at what these import. */
+  /** The judged files. The suite depends on these, on its tests, and on their imports. */
   readonly judges: readonly string[];
 }
 
@@ -35,10 +35,10 @@ export const SUITES: readonly Suite[] = [
   },
 ];
 
-/** What all tests stand on, and no import shows. */
+/** The basis of all tests, which no import shows. */
 const ALWAYS = ["package.json", "package-lock.json", "vitest.config.ts", "scripts/setup", "scripts/reference/"];
 
-/** Files by what they import. */
+/** Files by their imports. */
 export type Imports = ReadonlyMap<string, readonly string[]>;
 
 export function readImports(): Imports {
@@ -47,8 +47,8 @@ export function readImports(): Imports {
 }
 
 /**
- * The environments of the tests import the whole product, to run it: there the imports of tests end. What a suite
- * judges is named.
+ * The environments of the tests import the whole product, to run it: there the imports of tests end. A suite names the
+ * files that it judges.
  */
 const isFollowed = (from: string, to: string): boolean => !(/(?:^|\/)test\//.test(from) && to.startsWith("host/"));
 

@@ -210,7 +210,7 @@ async function lookAgain({ stage, tally, report, seconds, cpuSeconds }: Result):
   return both;
 }
 
-/** What the long run has and this one has not: a line for each kind, and for each suite that was left out. */
+/** The parts of the long run that this one lacks: a line for each kind, and for each suite that was left out. */
 function describeNotRun(results: readonly Result[]): string[] {
   const kinds = [...FOREGROUND, ...BACKGROUND.flat(), "long"].flatMap((kind) => {
     const files = globSync(`${TESTS}/${kind}/**/*${kind === "long" ? "" : ".long"}.test.ts`, { cwd: root }).length;

@@ -84,7 +84,7 @@ export function claimRun(pool: usize, first: u32, count: u32): i32 {
   if (findTaken(bitmapOf(pool), first, last) <= last) return 0;
   const result = setRun(bitmapOf(pool), first, last, USED);
   if (result == OK) return 1;
-  // Not a release: what was free before is free again, and keeps its place in the order of release.
+  // Not a release: these ordinals were free before, and keep their place in the order of release.
   for (let ordinal = first; ordinal <= last; ordinal++) releaseOrdinal(bitmapOf(pool), ordinal);
   return result;
 }

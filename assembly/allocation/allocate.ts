@@ -1,6 +1,6 @@
 /**
- * Allocation policies over a pool's window: which free ordinal is next.
- * Called by the ABI. Finding marks nothing; taking marks what it returns.
+ * Allocation policies over a pool's window: the next free ordinal. Called by the ABI. Finding marks nothing; taking
+ * marks its result.
  * Effects: linear memory; may grow it.
  */
 import { NONE, OK, WIDE_HI, WIDE_LO } from "../abi";

@@ -120,7 +120,7 @@ export function initBitmap(bitmap: usize, window: u32): i32 {
   return status;
 }
 
-/** Frees what the bitmap has beside its fixed part, also after {@link initBitmap} has failed. */
+/** Frees the bitmap's memory besides its fixed part, also after {@link initBitmap} has failed. */
 export function freeBitmap(bitmap: usize): void {
   for (let chunk: u32 = 0; chunk < chunkCountOf(bitmap); chunk++) {
     const entry = entryOf(bitmap, chunk);

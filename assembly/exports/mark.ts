@@ -1,5 +1,5 @@
 /**
- * Exports that ask and change what is used: by address (in the exchange buffer) and by ordinal, one and many.
+ * Exports that read and change the used addresses: by address (in the exchange buffer) and by ordinal, one and many.
  * Effects: linear memory; may grow it.
  */
 import { BAD_ARGUMENT, BAD_HANDLE, OK, OUTSIDE, SHORT_EXCHANGE } from "../abi";

@@ -22,7 +22,7 @@ import { countOf, createSet, familyOf, findEntry, freeSet } from "../sets/range-
 import { includes, intersect, overlaps, subtract, union } from "../sets/set-algebra";
 import { checkMembers, checkPair, givenHi, givenLo, nameSet, setOf } from "./arguments";
 
-/** A set of what the exchange buffer holds: ranges of two addresses, or prefixes of an address and a length byte. */
+/** A set from the exchange buffer: ranges of two addresses, or prefixes of an address and a length byte. */
 function create(family: u32, count: i32, prefixes: bool): i32 {
   if (!isFamily(family)) return BAD_FAMILY;
   if (!holds(count, itemBytes(family, prefixes))) return SHORT_EXCHANGE;

@@ -19,7 +19,7 @@ import {
 import { allocateZeroed, free } from "./heap";
 
 const SLOT_BYTES: u32 = 8;
-/** Generation << 16 | kind: the handle's upper half and what it must be the handle of. */
+/** Generation << 16 | kind: the handle's upper half and the kind of its object. */
 const KEY: usize = 4;
 const FIRST_CAPACITY: u32 = 64;
 

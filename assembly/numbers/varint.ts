@@ -48,7 +48,7 @@ export function readVarint(): bool {
   return false;
 }
 
-/** Reads a number; one that is damaged or above 2^32 - 2 gives 2^32 - 1. */
+/** Reads a number; 2^32 - 1 for a damaged one, or one above 2^32 - 2. */
 export function readSmall(): u32 {
   return readVarint() ? <u32>min<u64>(load<u64>(WIDE_LO), 0xffffffff) : 0xffffffff;
 }

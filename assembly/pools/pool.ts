@@ -1,10 +1,10 @@
 /**
- * Pools: which addresses of a range set are used. Ordinals count the addresses of the ranges from 0; the first
- * 2^24 (the window) are bits, used ordinals beyond it stand in a sparse set. Masked addresses (excluded,
- * reserved, gateway ...) keep their ordinals, so that masks come and go without losing what is used.
+ * Pools: the used addresses of a range set. Ordinals count the addresses of the ranges from 0; the first 2^24 (the
+ * window) are bits, used ordinals beyond it stand in a sparse set. Masked addresses (excluded, reserved, gateway ...)
+ * keep their ordinals, so that masks come and go without losing used addresses.
  * Effects: linear memory; may grow it.
  *
- *  pool:  family u32 │ bytes u32 │ ranges │ masks │ sparse │ cursor u32 │ freed │ sparse masked u32 │ bitmap ...
+ * pool: family u32 │ bytes u32 │ ranges │ masks │ sparse │ cursor u32 │ freed │ sparse masked u32 │ bitmap ...
  */
 import { MAX_WINDOW, NO_MEMORY, OK, OUTSIDE, WIDE_HI, WIDE_LO } from "../abi";
 import { bitmapBytes, freeBitmap, initBitmap, MASKED, setRun, windowOf } from "../bitmap/bitmap";

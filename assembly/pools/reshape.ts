@@ -108,7 +108,7 @@ function copyCursor(from: usize, to: usize): void {
   setCursor(to, <u32>max<i32>(0, locate(to, load<u64>(WIDE_HI), load<u64>(WIDE_LO))));
 }
 
-/** Copies what is used in `from`, and the state of the policies, to `to`: same family, nothing used. */
+/** Copies the used addresses and the policies' state of `from` to `to`: same family, nothing used. */
 export function copyState(from: usize, to: usize): i32 {
   let status = copyWindow(from, to);
   if (status == OK) status = copySparse(from, to);

@@ -1,10 +1,10 @@
 /**
- * Range sets: sorted, disjoint, not touching, inclusive ranges of one family, with running totals.
- * Called by the ABI and by pools, which keep two: their ranges and what is masked in them.
+ * Range sets: sorted, disjoint, not touching, inclusive ranges of one family, with running totals. Called by the ABI
+ * and by pools, which keep two: their ranges and their masked addresses.
  * Effects: linear memory; may grow it.
  *
- *  set:    family u32 │ count u32 │ capacity u32 │ - │ entries, 48 bytes each │ one more, of which only `before` counts
- *  entry:  first hi, lo │ last hi, lo │ before hi, lo     (before = addresses in the entries before this one)
+ * set: family u32 │ count u32 │ capacity u32 │ - │ entries, 48 bytes each │ one more, of which only `before` counts
+ * entry: first hi, lo │ last hi, lo │ before hi, lo (before = addresses in the entries before this one)
  */
 import { allocate, free } from "../memory/heap";
 import { addHi, less, lessAt, subHi } from "../numbers/u128";

@@ -138,7 +138,7 @@ function readBody(pool: usize, start: usize, length: u32): i32 {
   return OK;
 }
 
-/** A pool of the same shape with what the `length` bytes say is used; 0 on failure, and then WIDE_LO has the status. */
+/** A pool of the same shape with the used addresses of the `length` bytes; 0 on failure, with the status in WIDE_LO. */
 export function restore(pool: usize, start: usize, length: u32): usize {
   let status = checkHeader(pool, start, length);
   const fresh = status == OK ? createPool(rangesOf(pool), masksOf(pool)) : 0;

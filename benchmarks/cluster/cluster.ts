@@ -91,9 +91,9 @@ setFlagsFromString("--expose-gc");
 const collectGarbage: (() => void) | undefined = runInNewContext("globalThis.gc");
 
 /**
- * Its ADDs begin SETTLE_MS after the API server and this process have collected their garbage. Otherwise what earlier
- * turns have left is collected in some turn, for 0.05 to 0.15 s of both processors, and mostly in that of a
- * contestant that asks neither anything.
+ * Its ADDs begin SETTLE_MS after the API server and this process have collected their garbage. Otherwise garbage of
+ * earlier turns is collected in some turn, for 0.05 to 0.15 s of both processors, and mostly in that of a contestant
+ * that uses neither.
  */
 function afterCollection(contestant: Contestant<Work>, { client }: ControlPlane): Contestant<Work> {
   return {

@@ -11,7 +11,7 @@ const RIVAL_OCTET = 230;
 /** Number of addresses of the pool `taken` that the benchmark can use up: each is in quarantine after its conflict. */
 export const MOST_RIVALS = 40;
 
-/** Networks, by what their definitions say of detection. */
+/** Networks, by their definitions' settings of detection. */
 export const PLAIN = "plain";
 export const ASKING = "asking";
 export const TAKEN = "taken";

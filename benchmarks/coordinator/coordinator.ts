@@ -1,6 +1,6 @@
 /**
- * The benchmark `coordinator`: the plugin alone, the chain of a NIC against the reference chain, and what detection
- * adds.
+ * The benchmark `coordinator`: the plugin alone, the chain of a NIC against the reference chain, and the cost of
+ * detection.
  * Effects: runs plugins and agents; network namespaces; files below .scratch, removed at the end.
  */
 import { mkdirSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Pods by number, made in lots outside of what is measured: bare namespaces, or with a NIC as a main plugin leaves it.
+ * Pods by number, made in lots outside of the measurement: bare namespaces, or with a NIC as a main plugin leaves it.
  * Effects: namespaces below /run/netns, gone after `delete`; files in the node's directory.
  */
 import { writeFileSync } from "node:fs";
@@ -41,8 +41,7 @@ export class Pods {
   }
 
   /**
-   * Path of the pod's namespace; `{n}` is allowed, for the runner, and without a number it is what all paths begin
-   * with.
+   * Path of the pod's namespace; `{n}` is allowed, for the runner, and without a number it is the start of all paths.
    */
   path(number: number | "{n}" | ""): string {
     return `/run/netns/${this.#prefix}${number}`;

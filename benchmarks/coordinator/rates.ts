@@ -1,6 +1,6 @@
 /**
- * Pairs of an ADD and a DEL of the whole chain, several at once: how many in a second, and what a pair costs. Each
- * pod's namespace is deleted after its DEL, as a runtime does; the chains take turns.
+ * Pairs of an ADD and a DEL of the whole chain, several at once: their rate, and the cost of a pair. Each pod's
+ * namespace is deleted after its DEL, as a runtime does; the chains take turns.
  * Effects: runs plugins in pods that it makes.
  */
 import { daemonCpuMs, mean } from "../../test/lab/statistics.ts";

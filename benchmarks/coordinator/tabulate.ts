@@ -111,7 +111,7 @@ function referenceOf({ node, atOnce }: RateRow, rows: readonly RateRow[]): RateR
   return rows.find((row) => row.node === node && row.atOnce === atOnce && row.name === REFERENCE);
 }
 
-/** The reference has no agent: what Berth's does meanwhile is not its. */
+/** The reference has no agent: the time of Berth's does not count for it. */
 function pairCpu({ name, pluginMs, agentMs }: RateRow): number {
   return median(pluginMs) + (name === REFERENCE ? 0 : median(agentMs));
 }

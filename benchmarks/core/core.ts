@@ -1,4 +1,4 @@
-/** The benchmark `core`: what an address taken and given back costs in the core, as the agent calls it. */
+/** The benchmark `core`: the cost of taking and releasing an address in the core, as the agent calls it. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pool } from "../../host/core/pool.ts";

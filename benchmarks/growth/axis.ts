@@ -111,5 +111,5 @@ export function courseOf(isQuick: boolean): Course {
   return { atOnce: 1, callsPerRound: isQuick ? 5 : 6, warmUpRounds: 1, rounds: isQuick ? 1 : 2 };
 }
 
-/** For those of which a call takes the better part of a second. */
+/** For axes whose calls take the better part of a second. */
 export const SLOW: Course = { atOnce: 1, callsPerRound: 3, warmUpRounds: 0, rounds: 1 };

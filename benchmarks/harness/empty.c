@@ -1,2 +1,2 @@
-/* The floor of every figure: what starting and ending a static executable costs by itself. */
+/* The floor of every figure: the cost of starting and ending a static executable. */
 int main(void) { return 0; }

@@ -1,12 +1,12 @@
 /**
- * SIGINT and SIGTERM: the benchmark stops at its next step, so that what it has made (namespaces, agents, files) is
- * removed as at its normal end. A second signal ends the process at once.
+ * SIGINT and SIGTERM: the benchmark stops at its next step, so that its namespaces, agents and files are removed as at
+ * its normal end. A second signal ends the process at once.
  */
 import { constants } from "node:os";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
-/** The run was interrupted. `exitCode` is what a shell reports for the signal. */
+/** The run was interrupted. `exitCode`: the shell's for the signal. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
   readonly exitCode: number;

@@ -1,5 +1,5 @@
 /**
- * Waits until nothing else uses the processors: what else runs makes percentiles and rates worthless, and ratios
+ * Waits until nothing else uses the processors: other programs make percentiles and rates worthless, and ratios
  * doubtful.
  */
 import { readFileSync } from "node:fs";

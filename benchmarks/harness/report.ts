@@ -1,6 +1,6 @@
 /**
- * The reporter of all benchmarks: what each hands over, and where it goes: tables, targets and drawings to a section of
- * a page, and what readers choose by to other pages.
+ * The reporter of all benchmarks: writes tables, targets and drawings of each to a section of a page, and sentences for
+ * readers who choose to other pages.
  * Effects: writes pages between their markers, and drawings.
  */
 import { execFileSync } from "node:child_process";
@@ -12,7 +12,7 @@ import { formatFigure, formatTable, type Table } from "../../test/lab/statistics
 import { type Plot, renderPlot } from "./plot.ts";
 import { describeQuietness, type Quietness } from "./quiet.ts";
 
-/** A promise of the design and what this run measured of it. */
+/** A promise of the design and its measurement in this run. */
 export interface Target {
   readonly what: string;
   readonly wanted: string;
@@ -64,7 +64,7 @@ export interface BenchReport {
   readonly targets: readonly Target[];
   /** Remarks that a reader of the tables needs, such as rows that are left out and why. */
   readonly notes: readonly string[];
-  /** Versions of what was compared, by name. */
+  /** Versions of the compared programs, by name. */
   readonly versions: Readonly<Record<string, string>>;
   readonly figures?: readonly Figure[];
   /** For readers who choose: a few sentences or a table, by page, between the markers of the benchmark's name there. */
@@ -129,7 +129,7 @@ function describeTargets(targets: readonly Target[]): string {
   return [title, "", ...lines].join("\n");
 }
 
-/** Returns what the page, and the terminal, say of a run. */
+/** Returns the text about a run for the page and the terminal. */
 export function formatSection({ figures = [], ...report }: BenchReport, machine: Machine): string {
   const { tables, targets, notes, versions } = report;
   const text = [
@@ -152,7 +152,7 @@ export async function writePages(name: string, report: BenchReport, machine: Mac
   for (const { path, svg } of figures) await writeFile(join(root, path), svg);
 }
 
-/** Replaces what is between the markers of `name` in a page. Throws when they are not there. */
+/** Replaces the text between the markers of `name` in a page. Throws without the markers. */
 async function writeSection(page: string, name: string, text: string): Promise<void> {
   const path = join(root, page);
   const before = await readFile(path, "utf8");

@@ -54,10 +54,8 @@ struct sample {
   char *text; /* NULL unless the subject may exit with any status. */
 };
 
-/*
- * One run that is under way. What its step printed stays in `output` for the next one, and for the case that it
- * fails. No file yet: 0.
- */
+/* One run under way. The output of its last step stays in `output` for the next one, and in case it fails. No file
+ * yet: 0. */
 struct slot {
   pid_t pid;
   int input, output;

@@ -16,7 +16,7 @@ import { requireUninterrupted } from "./interruption.ts";
 export interface Step {
   readonly path: string;
   /**
-   * Its path may have `{n}`, too. In the file of a later step, `{prevResult}` stands for what the step before printed.
+   * Its path may have `{n}`, too. In the file of a later step, `{prevResult}` stands for the previous step's output.
    */
   readonly stdinFile: string;
   readonly env: Readonly<Record<string, string>>;
@@ -65,10 +65,7 @@ export interface BatchOutcome {
 
 const executable = join(root, "dist", "bench", "runner");
 
-/**
- * Runs a batch, in `node` when given; throws what the subject printed when one of its runs exits otherwise than it
- * should.
- */
+/** Runs a batch, in `node` when given; throws the output of a subject that exits unexpectedly. */
 export async function runBatch(batch: Batch, node?: Netns): Promise<BatchOutcome> {
   const [outcome] = await runBatches([batch], node);
   if (outcome === undefined) throw new Error("The runner has not answered");

@@ -79,7 +79,7 @@ async function readLargeAgent(place: Place): Promise<MemoryFigure[]> {
   }
 }
 
-/** Milliseconds of starts that find what V8 has compiled in an earlier one, as the service and the chart have it. */
+/** Milliseconds of starts with V8's cached code of an earlier one, as the service and the chart have it. */
 async function timeStarts(place: Place): Promise<number[]> {
   const stateDir = join(place.directory, "berth-start");
   for (let pool = 0; pool < RECORDS / RECORDS_OF_POOL; pool++) {

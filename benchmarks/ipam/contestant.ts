@@ -18,10 +18,7 @@ export interface Contestant<W extends Work = Subject> {
   readonly del: W;
   /** Namespace in which the plugins are executed. Default: the caller's. */
   readonly netns?: Netns;
-  /**
-   * Makes what the ADDs with the numbers from `first` on need; not measured. Returns the first number, if it has given
-   * other ones.
-   */
+  /** Prepares the ADDs with the numbers from `first` on; not measured. Returns the first number if it chose others. */
   readonly prepare?: (first: number, count: number) => Promise<number | undefined>;
   /** After their ADDs and before their DELs; not measured. */
   readonly terminate?: (first: number, count: number) => Promise<void>;
@@ -29,7 +26,7 @@ export interface Contestant<W extends Work = Subject> {
   readonly finish?: (first: number, count: number) => Promise<void>;
   /** The daemon's pid; undefined when there is none. */
   readonly daemonPid: number | undefined;
-  /** Ends the daemon and removes what was made. */
+  /** Ends the daemon and cleans up. */
   close(): Promise<void>;
 }
 

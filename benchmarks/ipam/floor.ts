@@ -1,6 +1,6 @@
 /**
- * The floors: an empty static executable, and the shim in front of an agent that does nothing.
- * What a figure is worth shows only beside the floor of the same run.
+ * The floors: an empty static executable, and the shim in front of an agent that does nothing. A figure means something
+ * only beside the floor of the same run.
  * Effects: starts the echo agent, which serves a socket in the benchmark's folder.
  */
 import { spawn } from "node:child_process";

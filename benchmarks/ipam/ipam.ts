@@ -17,8 +17,8 @@ import { tabulate, targetsOf } from "./tabulate.ts";
 const AT_ONCE = 40;
 
 /**
- * So each agent has answered 600 ADDs before: an agent runs for weeks, and around the 510th V8 compiles most of what
- * an ADD calls, all at once, which makes four or five of them slow, this once.
+ * So each agent has answered 600 ADDs before: an agent runs for weeks, and around the 510th V8 compiles most of an
+ * ADD's code at once, which makes four or five of them slow, this once.
  */
 const WARM_UP_ROUNDS = 30;
 

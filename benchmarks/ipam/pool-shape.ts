@@ -6,7 +6,7 @@
 export interface PoolShape {
   readonly name: string;
   readonly subnet: string;
-  /** A /112 of which pods get an IPv6 address, too. */
+  /** A /112 from which pods get an IPv6 address, too. */
   readonly subnet6?: string;
   /** The share of the usable addresses that is in use before the first call, 0 to 1. */
   readonly taken: number;

@@ -31,7 +31,7 @@ export interface CallerOutcome {
 const executable = join(root, "dist", "bench", "caller");
 const LIMIT_MS = 300_000;
 
-/** Works the batches off in their order. Throws what failed when a call fails, and after a signal. */
+/** Carries out the batches in their order. Throws the error of a failed call, and after a signal. */
 export async function callBatches(node: Node, batches: readonly CallerBatch[]): Promise<CallerOutcome[]> {
   requireUninterrupted();
   const path = defaultCniPath.join(delimiter);

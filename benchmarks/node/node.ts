@@ -1,5 +1,5 @@
 /**
- * The benchmark `node`: what a node sees of ADD and DEL, through libcni from Go, from an agent that has served few
+ * The benchmark `node`: ADD and DEL as a node sees them, through libcni from Go, from an agent that has served few
  * pods, and from the same one after many. Berth beside host-local, by turns.
  * Effects: runs plugins and agents; network namespaces; files below .scratch, removed at the end.
  */

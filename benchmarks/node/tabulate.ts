@@ -1,5 +1,5 @@
 /**
- * The figures of what a node sees: the states of the agent beside each other, and the sentence for readers who choose.
+ * The figures as a node sees them: the states of the agent beside each other, and the sentence for readers who choose.
  */
 import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
 import { type Column, tableOf } from "../harness/table.ts";

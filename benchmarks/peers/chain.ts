@@ -182,8 +182,8 @@ function chainOf({ name, ipam, coordinator }: ChainSpec, index: number, parts: P
   const macvlanEntry = { type: "macvlan", master: UPLINK, mode: "bridge", ipam };
   const main = write("main.json", JSON.stringify({ ...network, ...macvlanEntry }));
   const plugins = [macvlanEntry, ...(coordinator === undefined ? [] : [coordinator.conf])];
-  // As on every node: a coordinator reads in it what else is in its chain. The first definition of the node stays
-  // that of its pods' first NIC.
+  // As on every node: a coordinator reads the rest of its chain in it. The first definition of the node stays that of
+  // its pods' first NIC.
   if (isBerth)
     writeFileSync(join(agent.cniConfDir, `20-chain-${index}.conflist`), JSON.stringify({ ...network, plugins }));
   const step = (command: "ADD" | "DEL", path: string, stdinFile: string): Step => ({

@@ -44,6 +44,6 @@ export async function furnish({ client }: ControlPlane, pools: readonly object[]
   const confYml = `enableIPv6: ${pools.length > 1}\nhostRouteCIDR: ["10.6.0.0/16"]\n`;
   const configMaps = "/api/v1/namespaces/kube-system/configmaps";
   await client.create(configMaps, { metadata: { name: "vendor-conf" }, data: { "conf.yml": confYml } });
-  // As a controller makes it: without, a registry counts as one that has just appeared.
+  // As a controller makes it: otherwise a registry counts as one that has just appeared.
   await client.create(configMaps, { metadata: { name: EPOCH_MAP } });
 }

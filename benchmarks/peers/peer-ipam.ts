@@ -10,7 +10,7 @@ export interface PeerIpam extends Contestant {
   records(): Promise<number>;
 }
 
-/** Numbers of pods are below it in what is measured on many nodes. */
+/** Numbers of pods measured on many nodes are below it. */
 const MOST_PODS = 1_000;
 
 interface PerPodFile {

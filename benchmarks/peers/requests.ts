@@ -46,7 +46,7 @@ export async function countAll(site: Site): Promise<Requests[]> {
 
 /**
  * Opens one contestant with the proxy's kubeconfig and has it serve {@link PODS}: requests from before the pods were
- * created until their addresses were free, without watches and what a start needs.
+ * created until their addresses were free, without watches and those of a start.
  */
 async function countRequests(
   plane: ControlPlane,

@@ -1,6 +1,5 @@
 /**
- * Many pods on many nodes at once, and back: how long it takes, what fails, which addresses two pods have, and which
- * records stay.
+ * Many pods on many nodes at once, and back: its duration, its failures, addresses of two pods, and records that stay.
  *
  *   pods are created ── ADDs of all, two at a time on each node ── records are counted
  *   ── DELs of all ── records are counted

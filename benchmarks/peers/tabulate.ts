@@ -1,6 +1,6 @@
 /**
- * The figures of peers for readers who choose an IPAM: tables with a row for each, targets against the peers, what
- * failed, and plots.
+ * The figures of peers for readers who choose an IPAM: tables with a row for each, targets against the peers, failures,
+ * and plots.
  */
 import { homedir } from "node:os";
 import { root } from "../../scripts/setup/paths.mjs";

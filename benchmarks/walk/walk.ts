@@ -1,5 +1,5 @@
 /**
- * What one step of the product passes: `node benchmarks/walk/walk.ts [--functions]`.
+ * The code that one step of the product passes: `node benchmarks/walk/walk.ts [--functions]`.
  *
  * Functions entered and their files by V8's precise coverage, and classes constructed: of a plain pod's ADD on an agent
  * that has served others, and of the reconciliation of a Subnet's new workload. The code of agent and controller is the
@@ -76,7 +76,7 @@ function takeEntered() {
   });
 }
 
-/** Of several steps the one that passes least counts: beside the others the process did something else. */
+/** The least of several steps counts: in the others the process did something else, too. */
 async function walk(title: string, step: (index: number) => Promise<void>): Promise<void> {
   for (let index = 0; index < WARM; index++) await step(index);
   await sleep(200);

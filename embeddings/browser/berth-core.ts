@@ -288,7 +288,7 @@ export class Pool extends Held {
     return this.#values.save();
   }
 
-  /** Replaces what is used by what a pool with the same ranges saved. */
+  /** Replaces the used addresses by those saved from a pool with the same ranges. */
   load(snapshot: Uint8Array): void {
     this.module.write(snapshot);
     this.module.check("pool_load", this.module.exports.pool_load(this.handle, snapshot.length));

@@ -1,10 +1,9 @@
-/*
- * Pools and sets of IP addresses: which are used, which is free next. The library is the WebAssembly core of Berth as C.
+/* Pools and sets of IP addresses: the used ones, the next free one. The library is the WebAssembly core of Berth as
+ * C.
  *
- * A result below 0 is a status (enum berth_status, berth_strerror): misuse, a ceiling, or a refused snapshot, after which
- * nothing has changed; or BERTH_STATUS_OUTSIDE. "None free" is 0. A core with its pools and sets is one thread's at a
- * time; they meet only what lives in the same core. berth_raw.h has what is left out here.
- */
+ * A result below 0 is a status (enum berth_status, berth_strerror): misuse, a ceiling, or a refused snapshot, after
+ * which nothing has changed; or BERTH_STATUS_OUTSIDE. "None free" is 0. A core with its pools and sets is one
+ * thread's at a time; they meet only what lives in the same core. berth_raw.h has all other functions. */
 #ifndef BERTH_CORE_H
 #define BERTH_CORE_H
 
@@ -12,14 +11,14 @@
 
 BERTH_BEGIN_C
 
-/* A pool or a set. `handle` is what the functions of berth_raw.h call it; berth_raw_drop gives the memory back. */
+/* A pool or a set. `handle` is for the functions of berth_raw.h; berth_raw_drop gives the memory back. */
 struct berth_object {
     struct berth_core *core;
     int32_t handle;
     sa_family_t family;
 };
 
-/* What a function of berth_raw.h has made of the object, of its family. */
+/* The result of a function of berth_raw.h for the object, of its family. */
 int berth_adopt(const struct berth_object *object, int32_t handle, struct berth_object *made);
 
 /* A set of ranges of one family, which may overlap and stand in any order. */
@@ -39,16 +38,14 @@ int berth_set_size(const struct berth_object *set, berth_size *size);
 int berth_set_ranges(const struct berth_object *set, struct berth_range *ranges, size_t capacity);
 int berth_set_prefixes(const struct berth_object *set, struct berth_prefix *prefixes, size_t capacity);
 
-/*
- * A pool of a set, with nothing used. Those of another set, masked (reserved, gateways), are never found free, but may be
- * claimed. An edit gives a pool other sets: what is used stays used wherever its address is in the new ranges.
- */
+/* A pool of a set, with nothing used. Those of another set, masked (reserved, gateways), are never found free, but
+ * may be claimed. An edit gives a pool other sets: used addresses stay used if they are in the new ranges. */
 #define berth_pool_create(ranges, masks, pool) \
     berth_adopt(ranges, berth_raw_pool_create((ranges)->core, (ranges)->handle, (masks)->handle), pool)
 #define berth_pool_edit(pool, ranges, masks) \
     berth_raw_pool_edit((pool)->core, (pool)->handle, (ranges)->handle, (masks)->handle)
 
-/* What a call says of an address: 1 or 0. One of the other family is BERTH_STATUS_OUTSIDE. */
+/* The answer of a call about an address: 1 or 0. One of the other family is BERTH_STATUS_OUTSIDE. */
 int berth_ask(const struct berth_object *object, const struct berth_ip *ip,
               int32_t (*call)(struct berth_core *core, int32_t handle));
 
@@ -80,7 +77,7 @@ struct berth_counts {
 };
 int berth_pool_counts(const struct berth_object *pool, struct berth_counts *counts);
 
-/* What is used, masked or not: a new set; as bytes: their number, written if it is at most `capacity`; from such bytes. */
+/* The used addresses, masked or not: a new set; as bytes: their number, written up to `capacity`; from such bytes. */
 #define berth_pool_used(pool, set) berth_adopt(pool, berth_raw_pool_used((pool)->core, (pool)->handle), set)
 int berth_pool_save(const struct berth_object *pool, void *snapshot, size_t capacity);
 int berth_pool_load(const struct berth_object *pool, const void *snapshot, size_t length);

@@ -1,9 +1,7 @@
-/*
- * The system calls that Node.js lacks, one function each, for host/kernel/native.ts, which decides what to open, send
- * or trust. Every function returns a number ≥ 0, or -errno; it throws a TypeError only for arguments of a wrong type
- * or number. The module has no state and may be loaded by any number of threads. Arguments are read in arguments.c;
- * watch.c waits for descriptors.
- */
+/* The system calls that Node.js lacks, one function each, for host/kernel/native.ts, which decides about opening,
+ * sending and trust. Every function returns a number ≥ 0, or -errno; it throws a TypeError only for arguments of a
+ * wrong type or number. The module has no state and may be loaded by any number of threads. Arguments are read in
+ * arguments.c; watch.c waits for descriptors. */
 #define _GNU_SOURCE
 #include "watch.h"
 #include <errno.h>
@@ -85,12 +83,9 @@ static napi_value addon_recv(napi_env env, napi_callback_info info) {
 /* Larger than any error number of the kernel. */
 #define RECEIVING 4096
 
-/*
- * exchange(fd, request: Uint8Array, into: Uint8Array): bytes received. Sends the request, then receives without
- * waiting what has come, datagram behind datagram from the next multiple of four, until there is no more, or no room
- * for the longest. Returns -errno if sending fails, -RECEIVING - errno if receiving fails; what was received before
- * is then lost.
- */
+/* exchange(fd, request: Uint8Array, into: Uint8Array): bytes received. Sends the request, then receives without
+ * waiting, datagram behind datagram from the next multiple of four, until there is no more, or no room for the
+ * longest. Returns -errno if sending fails, -RECEIVING - errno if receiving fails; earlier datagrams are then lost. */
 static napi_value addon_exchange(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
     int fd;

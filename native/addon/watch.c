@@ -55,10 +55,8 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
         napi_fatal_exception(env, error);
     }
     napi_close_handle_scope(env, scope);
-    /*
-     * libuv ends a poll that saw an error, such as ENETDOWN of a packet socket; the callback has read it, and what
-     * follows counts too.
-     */
+    /* libuv ends a poll that saw an error, such as ENETDOWN of a packet socket; the callback has read it, and later
+     * events count too. */
     if (status != 0 && !uv_is_closing((uv_handle_t *)poll)) uv_poll_start(poll, UV_READABLE, on_ready);
 }
 

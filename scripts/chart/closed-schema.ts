@@ -16,7 +16,7 @@ function patternOf({ rule }: CelRule): string | undefined {
   return regExp ?? PATTERNS[rule];
 }
 
-/** Replaces CEL rules, which only the API server knows, by what JSON Schema can say of them. */
+/** Replaces CEL rules, which only the API server knows, by equivalents of JSON Schema. */
 function override({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   const rules = (jsonSchema["x-kubernetes-validations"] ?? []) as readonly CelRule[];
   const pattern = rules.map(patternOf).find((each) => each !== undefined);

@@ -24,8 +24,8 @@ function chartMetadata(): GeneratedText {
 }
 
 /**
- * Returns the annotations that Artifact Hub reads (https://artifacthub.io/docs/topics/annotations/helm/): texts, of
- * which some are YAML.
+ * Returns the annotations that Artifact Hub reads (https://artifacthub.io/docs/topics/annotations/helm/): texts, some
+ * of them YAML.
  */
 function artifactHub(): Readonly<Record<string, string>> {
   const { homepage, license, version } = manifest;

@@ -50,7 +50,7 @@ function titled(schema: JsonSchema, path: string): JsonSchema {
 /** Lines of JSON from which on an object that several places describe alike is written once. */
 const LEAST_SHARED = 20;
 
-/** What places that describe an object alike have in common. */
+/** The common part of places that describe an object alike. */
 function bodyOf({ title: _title, description: _description, ...rest }: JsonSchema): string {
   return JSON.stringify({ ...rest, default: undefined }, null, 2);
 }
@@ -88,7 +88,7 @@ function shared(schema: JsonSchema): JsonSchema {
   return { ...titled(replace(schema, ""), ""), definitions };
 }
 
-/** Draft 7 is what every version of Helm 3 knows. Keys with a default need not be given, and all are text. */
+/** Draft 7, which every version of Helm 3 knows. Keys with a default need not be given, and all are text. */
 function jsonSchema(): JsonSchema {
   const override = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
     if (Object.keys(Object(jsonSchema.propertyNames)).join() === "type") delete jsonSchema.propertyNames;

@@ -1,4 +1,4 @@
-/** Helm, run on a copy of the chart: the repository's has its CRDs behind a symbolic link, of which Helm warns. */
+/** Helm, run on a copy of the chart: the repository's has its CRDs behind a symbolic link, which Helm warns about. */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ export function copyChart(tree = root): ChartCopy {
   return { directory, [Symbol.dispose]: () => rmSync(place, { recursive: true }) };
 }
 
-/** Returns what Helm prints. Throws with its error output; says how to get Helm if there is none. */
+/** Returns Helm's output. Throws with its error output; says how to get Helm if it is missing. */
 export function runHelm(...args: readonly string[]): string {
   const helm = join(referenceTool("helm").directory, "helm");
   if (!existsSync(helm)) throw new Error(`${helm} is missing; run: node scripts/setup.mjs chart`);

@@ -1,4 +1,4 @@
-/** The set-up's step behind `npm run manifests`: what the chart renders to, as files of deploy for kubectl. */
+/** The set-up's step behind `npm run manifests`: the rendered chart, as files of deploy for kubectl. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";

@@ -12,10 +12,10 @@ export interface Scene<Place> {
 }
 
 export interface Story<Place> {
-  /** What the stack is given is removed at the end, also when something here fails. */
+  /** Resources in the stack are removed at the end, also when something here fails. */
   readonly open: (stack: AsyncDisposableStack, narrator: Narrator) => Promise<Place>;
   readonly scenes: readonly Scene<Place>[];
-  /** What can be looked at before the last scene. */
+  /** The sights before the last scene. */
   readonly sight?: (place: Place) => string;
 }
 
@@ -25,7 +25,7 @@ interface Options {
   readonly stay?: ((sight: string) => Promise<void>) | undefined;
 }
 
-/** Rejects with StoryError when a claim does not come true, and when it is interrupted. Returns what was printed. */
+/** Rejects with StoryError when a claim fails, and when it is interrupted. Returns the output. */
 export async function tell<Place>(story: Story<Place>, { interrupted, stay }: Options): Promise<readonly string[]> {
   const startMs = performance.now();
   const narrator = new Narrator(interrupted);
@@ -86,20 +86,20 @@ export class Narrator {
     this.lines(all.map(format));
   }
 
-  /** A command line and what it printed. */
+  /** A command line and its output. */
   command(line: string, output: string): void {
     this.#print(`\n   $ ${line}`);
     this.#print(output.trimEnd().replace(/^/gm, "   "));
   }
 
-  /** Prints `what` with what was seen, and throws unless it holds. */
+  /** Prints the claim with the observation, and throws unless it holds. */
   claim(what: string, holds: boolean, seen: string): void {
     this.#print(`   ${holds ? "✓" : "✗ NOT TRUE:"} ${what}: ${seen.replaceAll("\n", "\n     ")}`);
     if (!holds) throw new StoryError(`Claim "${what}" is not true: ${seen}`);
     this.claims++;
   }
 
-  /** Claims what comes true with time: asks until `look` says that the answer is so, and what was seen. Returns it. */
+  /** Claims that something becomes true: asks until `look` accepts the answer, and returns it. */
   async becomes<T>(what: string, ask: () => Promise<T>, look: (answer: T) => Look): Promise<T> {
     const answer = await eventually(ask, (each) => look(each)[0], PATIENCE_MS);
     this.claim(what, ...look(answer));
@@ -125,7 +125,7 @@ export async function ping(from: Netns, address: string, waitS = 2) {
   return { answered: exitCode === 0, seen: `${address}: ${summary}` };
 }
 
-/** Whether it is so, and what was seen. */
+/** Whether it is so, and the observation. */
 type Look = readonly [isSo: boolean, seen: string];
 
 interface AddressLine {

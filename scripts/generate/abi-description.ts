@@ -27,7 +27,7 @@ export interface AbiDescription {
 }
 
 interface Written extends Omit<AbiDescription, "exports"> {
-  /** What each parameter is, by its name, in order. */
+  /** Descriptions of the parameters, by name, in order. */
   readonly exports: readonly (Omit<AbiExport, "params"> & { readonly params: Readonly<Record<string, string>> })[];
 }
 

@@ -1,6 +1,6 @@
 /**
  * `npm run generate` writes every generated file of the repository, then the recorded outcomes in test/vectors, and
- * prints what it changed. It needs what `npm run build` made and no network. Review the difference like code.
+ * prints its changes. It needs the results of `npm run build` and no network. Review the difference like code.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

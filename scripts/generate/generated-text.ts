@@ -29,7 +29,7 @@ const COMMENTS: Readonly<Record<string, Comment>> = {
 };
 
 /**
- * Returns the header's comment for the file at `path`, with its line end; `source` is what to edit instead. Throws
+ * Returns the header's comment for the file at `path`, with its line end; `source`: the file to edit instead. Throws
  * for an unknown extension.
  */
 export function headerOf(path: string, source: string): string {

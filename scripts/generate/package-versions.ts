@@ -8,7 +8,7 @@ import manifest from "../../package.json" with { type: "json" };
 import { root } from "../setup/paths.mjs";
 import type { GeneratedText } from "./generated-text.ts";
 
-/** Each with what stands before the version. */
+/** Each with the text before the version. */
 const PLACES: readonly (readonly [path: string, before: RegExp, format?: (version: string) => string])[] = [
   ["browser/package.json", /^ {2}"version": "/m],
   ["c/Makefile", /^VERSION = /m],

@@ -81,7 +81,7 @@ async function oneFile(architecture: Architecture, { facts, notices }: Parts): P
   return compress(await writeTar(files, facts.timeSeconds));
 }
 
-/** V8's compiled code is of one processor: the one that builds. */
+/** V8's compiled code is for one processor: that of the build. */
 const HERE = process.arch === "arm64" ? "arm64" : "amd64";
 
 /** Returns Node.js's executable with the program inside, which is dist/one-file/berthctl.mjs. */

@@ -1,7 +1,4 @@
-/**
- * The Helm chart as a package, and what it renders to by default as plain manifests, in one file with the custom
- * resource definitions.
- */
+/** The Helm chart as a package, and its default plain manifests, in one file with the custom resource definitions. */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../chart/helm.ts";

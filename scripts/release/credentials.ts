@@ -28,8 +28,8 @@ export function credentialsFile({ DOCKER_CONFIG, HOME }: NodeJS.ProcessEnv = pro
 }
 
 /**
- * Returns what the file, or the helper that it names, has for a registry (`registry.example:5000`); undefined if there
- * is nothing. Throws for a file of another shape, a helper that fails, and identity tokens.
+ * Returns the credentials of the file, or of its helper, for a registry (`registry.example:5000`); undefined if there
+ * are none. Throws for a file of another shape, a helper that fails, and identity tokens.
  */
 export function findCredentials(host: string, file: string): Credentials | undefined {
   const config = readConfig(file);

@@ -1,4 +1,4 @@
-/** Compares a release directory with what it says of itself, without network. */
+/** Compares a release directory with its own statements, without network. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
@@ -33,8 +33,8 @@ const Statement = z.object({
 type Sums = ReadonlyMap<string, string>;
 
 /**
- * Returns what is wrong or missing in `directory`, a sentence for each, with the name of the file. Folders do not
- * belong to a release.
+ * Returns the problems of `directory`, a sentence for each, with the name of the file. Folders do not belong to a
+ * release.
  */
 export function findProblems(directory: string): string[] {
   const content = read(directory, SUMS);

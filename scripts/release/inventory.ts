@@ -1,4 +1,4 @@
-/** What others wrote of the artifacts for one processor, with licences: for their SBOMs and THIRD_PARTY_LICENSES. */
+/** The foreign parts of the artifacts for one processor, with licences: for their SBOMs and THIRD_PARTY_LICENSES. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -76,7 +76,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
 const COMPILERS = ["assemblyscript", "esbuild"];
 const LICENCE_FILE = /^(licen[cs]e|copying|notice)(\.(md|txt))?$/i;
 
-/** The npm packages in the bundles and in the core. `directory` is the one that `metafile`'s paths start from. */
+/** The npm packages in the bundles and in the core. `directory`: the start of `metafile`'s paths. */
 export function npmComponents(directory: string, metafile: Metafile): Component[] {
   const inputs = Object.values(metafile.outputs).flatMap((output) => Object.entries(output.inputs));
   const used = inputs.filter(([, { bytesInOutput }]) => bytesInOutput > 0);

@@ -50,7 +50,7 @@ async function addImage(layout: Layout, archive: Buffer): Promise<Descriptor> {
   return entry;
 }
 
-/** As `helm push` describes a package: what Artifact Hub shows is in the configuration. */
+/** As `helm push` describes a package: Artifact Hub shows the configuration. */
 async function addChart(layout: Layout, archive: Buffer, timeSeconds: number): Promise<Descriptor> {
   const text = (await readTar(archive)).get("berth/Chart.yaml") ?? "";
   const metadata = parse(text.toString());

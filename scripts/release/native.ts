@@ -43,7 +43,7 @@ export function buildNative({ architecture, node, version, build, directory }: N
   return readNative(join(directory, "out"));
 }
 
-/** Returns what native/build.sh has put into `directory`. */
+/** Returns the results of native/build.sh in `directory`. */
 export function readNative(directory: string): NativeParts {
   const bin = join(directory, "bin");
   const names = readdirSync(bin).sort();

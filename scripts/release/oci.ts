@@ -19,7 +19,7 @@ export interface Descriptor {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** What manifests and indexes have of each other. */
+/** The common part of manifests and indexes. */
 export interface Manifest {
   readonly mediaType: string;
   readonly artifactType?: string;
@@ -38,12 +38,12 @@ export const describe = (mediaType: string, content: Uint8Array): Descriptor => 
 
 const blobPath = (digest: string): string => `blobs/${digest.replace(":", "/")}`;
 
-/** Contents by their digests, and what the index names. */
+/** Contents by their digests, and the entries of the index. */
 export class Layout {
   readonly entries: Descriptor[] = [];
   readonly #blobs = new Map<string, Buffer>();
 
-  /** Returns the layout of an archive; throws if a blob is not what its name says. */
+  /** Returns the layout of an archive; throws if a blob does not match its name. */
   static async read(archive: Uint8Array): Promise<Layout> {
     const files = await readTar(archive);
     const layout = new Layout();

@@ -1,7 +1,7 @@
 /**
- * Packages of Debian's and of Red Hat's format for one processor, by nfpm, of what the tarball for hosts contains. The
- * service and documentation are where a distribution has them; plugins get to where runtimes look for them by the
- * package's scripts (deploy/packages).
+ * Packages of Debian's and of Red Hat's format for one processor, made by nfpm of the contents of the tarball for
+ * hosts. The service and documentation are where a distribution has them; the package's scripts (deploy/packages) put
+ * plugins where runtimes look for them.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ const SCRIPTS = {
   deb: { preinstall: "preinst", postinstall: "postinst", preremove: "prerm", postremove: "postrm" },
   rpm: { preinstall: "pre", postinstall: "post", preremove: "preun", postremove: "postun" },
 } as const;
-/** What Node.js links; libatomic is inside. */
+/** The libraries that Node.js links; libatomic is inside. */
 const NEEDS = {
   deb: ["libc6 (>= 2.28)", "libgcc-s1", "libstdc++6 (>= 9)"],
   rpm: ["glibc >= 2.28", "libgcc", "libstdc++", "systemd"],
@@ -92,7 +92,7 @@ function debianChangelog({ version, timeSeconds }: Facts): string {
   return `berth (${packageVersion(version)}-1) unstable; urgency=medium\n\n  * Packaged; for its changes see changelog.gz.\n\n -- ${MAINTAINER}  ${date}\n`;
 }
 
-/** Returns a script of the package: the common functions, and what this moment needs. */
+/** Returns a script of the package: the common functions, and the part for this moment. */
 function scriptText(format: Format, moment: string): string {
   const read = (name: string) => readFileSync(join(SOURCES, name), "utf8");
   return `#!/bin/sh\nset -e\n\n${read("common.sh")}\n${read(`${moment}.${format}.sh`)}`;

@@ -40,7 +40,7 @@ export function below(folder: string, entries: readonly ArchiveEntry[]): Archive
   return entries.map((entry) => ({ ...entry, path: `${folder}/${entry.path}` }));
 }
 
-/** Adds the directories above the entries, each before what it holds. */
+/** Adds the directories above the entries, each before its contents. */
 export function withDirectories(entries: readonly ArchiveEntry[]): ArchiveEntry[] {
   const known = new Set(entries.map(({ path }) => path));
   return entries.flatMap((entry) => {

@@ -1,4 +1,4 @@
-/** What a registry gets of a release, in an order in which each manifest comes after what it names; tags come last. */
+/** The contents of a release for a registry, each manifest after the contents that it names, and tags last. */
 import type { Descriptor, Layout, Manifest } from "./oci.ts";
 import { INDEX, REF_NAME } from "./oci.ts";
 

@@ -1,7 +1,7 @@
 /**
- * `npm run publish -- REGISTRY`: sends a release to a registry of images: images and chart with their tags, SBOMs
- * and provenance as what refers to them. What is there already is not sent again, and a tag that stands for something
- * else is refused before anything is sent.
+ * `npm run publish -- REGISTRY`: sends a release to a registry of images: images and chart with their tags, SBOMs and
+ * provenance as their referrers. Existing contents are not sent again, and a tag of other contents is refused before
+ * anything is sent.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -80,7 +80,7 @@ export class Registry {
       throw new Error(`${this.host}/${repository} has stored ${wanted} as ${found}: it changes what is pushed`);
   }
 
-  /** Whether the registry itself lists what refers to a manifest. */
+  /** Whether the registry itself lists a manifest's referrers. */
   async knowsReferrers(repository: string, digest: string): Promise<boolean> {
     const answer = await this.#call({ method: "GET", repository, path: `referrers/${digest}` }, 200, 404);
     return answer.status === 200 && answer.headers.get("content-type")?.startsWith(INDEX) === true;
@@ -132,7 +132,7 @@ export class Registry {
     return `Bearer ${token ?? access_token}`;
   }
 
-  /** Returns the status with the registry's words, and what may help. */
+  /** Returns the status with the registry's words, and a hint. */
   async #explain(answer: Response): Promise<string> {
     const text = await answer.text();
     const [first] = firstErrors(text);

@@ -1,4 +1,4 @@
-/** What closes a release: provenance and SHA256SUMS. */
+/** The seal of a release: provenance and SHA256SUMS. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tagOf } from "../setup/version.mjs";

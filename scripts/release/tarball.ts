@@ -38,7 +38,7 @@ const COMPLETIONS = {
   fish: "fish/vendor_completions.d/berthctl.fish",
 } as const;
 
-/** The Debian packages of which the tarball contains a part. */
+/** The Debian packages with parts in the tarball. */
 export const TARBALL_PACKAGES = ["libatomic1"];
 
 interface HostOptions {
@@ -50,7 +50,7 @@ interface HostOptions {
   readonly notices: Buffer;
 }
 
-/** Returns what deploy/host/install.sh expects around it: bin, lib, share, cni, systemd, examples, VERSION. */
+/** Returns the files around deploy/host/install.sh: bin, lib, share, cni, systemd, examples, VERSION. */
 export function hostEntries({ version, node, libatomic, product, notices }: HostOptions): ArchiveEntry[] {
   const plugins = product.filter(({ path }) => path.startsWith(PLUGINS));
   const libraries = product.filter(({ path }) => !path.startsWith(PLUGINS));

@@ -1,6 +1,6 @@
 /**
- * `npm run verify -- DIR`: checks a release directory without network: sums, SBOMs and provenance. Names what is wrong
- * or missing, and ends with 1 then.
+ * `npm run verify -- DIR`: checks a release directory without network: sums, SBOMs and provenance. Names wrong and
+ * missing parts, and then ends with 1.
  */
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";

@@ -1,6 +1,6 @@
 /**
- * Small programs in C, a file or two each: those of the benchmarks (the runner, the floor's empty program, what deletes
- * a pod's namespace, the trivial agent), and those of real nodes.
+ * Small programs in C, a file or two each: those of the benchmarks (the runner, the floor's empty program, the deletion
+ * of a pod's namespace, the trivial agent), and those of real nodes.
  * Effects: dist.
  */
 import { mkdirSync, renameSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * The plain manifests that the Helm chart renders to, and what it is checked against: the API descriptions of the
- * oldest and the newest Kubernetes that is promised. The set-up of the product, and Helm, come before.
+ * The plain manifests that the Helm chart renders to, and the API descriptions that it is checked against: of the
+ * oldest and the newest promised Kubernetes. The set-up of the product, and Helm, come before.
  * Effects: deploy, the user's cache and Go's own caches.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";

@@ -7,7 +7,7 @@ import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { root } from "./paths.mjs";
 
-/** Something that set-up cannot do by itself: what, why, and the command for the user to run. */
+/** A failure that set-up cannot repair: the thing, the reason, and the command for the user to run. */
 export class SetupError extends Error {
   constructor(what, why, command) {
     super(`${what}: ${why}${command === undefined ? "" : `\nRun: ${command}`}`);
@@ -26,7 +26,7 @@ export function findCommand(name, more = ["/usr/sbin", "/sbin"]) {
   return undefined;
 }
 
-/** Runs a command in the repository's root; throws what it printed, with the command line, unless it exits with 0. */
+/** Runs a command in the repository's root; throws its output, with the command line, unless it exits with 0. */
 export function run(file, args, { cwd = root, env = {} } = {}) {
   const { status, signal, stdout, stderr, error } = spawnSync(file, args, {
     cwd,

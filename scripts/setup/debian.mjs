@@ -1,6 +1,6 @@
 /**
- * Debian packages: which commands and files each target needs, and the package that brings them.
- * Presence is decided by the command or the file itself, so that what was installed another way counts.
+ * Debian packages: the commands and files that each target needs, and their packages. The command or the file itself
+ * decides, so that one that was installed another way counts.
  * Effects: apt-get, as root, only when something is missing.
  */
 import { spawnSync } from "node:child_process";
@@ -109,7 +109,7 @@ function isThere(requirement) {
   return status === 0 && stdout.includes("Status: install ok installed");
 }
 
-/** The step that installs what the targets lack. */
+/** The step that installs the targets' missing packages. */
 export function debianStep(...targets) {
   const all = targets.flatMap((target) => requirements[target] ?? []);
   const missing = [...new Map(all.map((each) => [each.package, each])).values()].filter(

@@ -77,8 +77,8 @@ async function buildTools(tools, options) {
 const OWN = "own";
 
 /**
- * Copies a module, with our programs of `tools` and what they require. What it replaces by a folder of its repository
- * is published: by Kubernetes as modules of the same minor version, by etcd as those of the version that it requires.
+ * Copies a module, with our programs of `tools` and their requirements. Folders of its repository that replace modules
+ * are published: by Kubernetes as modules of the same minor version, by etcd as those of the version that it requires.
  */
 function copyModule(module, tools, target) {
   run("cp", ["-r", "--no-preserve=mode", moduleFolder(module), target]);
@@ -149,7 +149,7 @@ async function goBuild(args, { cwd, env, say, signal }) {
   }
 }
 
-/** Removes what an interrupted build left beside `directory`; a build that is under way is younger. */
+/** Removes the remains of an interrupted build beside `directory`; a build under way is younger. */
 function removeAbandoned(directory) {
   const hourAgoMs = Date.now() - 3_600_000;
   for (const name of readdirSync(dirname(directory))) {

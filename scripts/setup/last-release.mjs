@@ -1,6 +1,6 @@
 /**
- * The product of the last release, built by its own set-up from its commit: what tests of upgrades, rollbacks and
- * mixed versions start from.
+ * The product of the last release, built by its own set-up from its commit: the start of tests of upgrades, rollbacks
+ * and mixed versions.
  * Effects: the user's cache.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -36,14 +36,14 @@ export function lastReleaseProductSteps() {
   ];
 }
 
-/** The product, and what its images are made of. */
+/** The product, and the contents of its images. */
 export function lastReleaseSteps() {
   return [
     ...lastReleaseProductSteps(),
     {
       name: `artefacts of the last release, ${lastRelease.version}`,
       isCurrent: () => isDone("artefacts"),
-      // It downloads what the set-up of this tree downloads, too, unless its versions are others.
+      // It downloads the same as the set-up of this tree, too, unless its versions are others.
       run: () => setUp("artefacts", lastReleaseDir(), ["release"]),
     },
   ];

@@ -78,7 +78,7 @@ async function makeDatabase(directory, archive) {
   };
   const postgres = (name) => join(POSTGRES_PROGRAMS, name);
   call(postgres("initdb"), "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8", data);
-  // What a crash would lose is made again.
+  // Data lost in a crash are made again.
   const options = `-c listen_addresses= -c unix_socket_directories=${directory} -c fsync=off`;
   const pgCtl = (...args) => call(postgres("pg_ctl"), "--pgdata", data, "--wait", "--silent", ...args);
   pgCtl("--log", join(data, "log"), "--options", options, "start");

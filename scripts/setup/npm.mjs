@@ -1,6 +1,6 @@
 /**
- * The npm packages: installed by `npm ci` when node_modules differs from package-lock.json.
- * npm keeps in node_modules/.package-lock.json what it installed; the two are compared package by package.
+ * The npm packages: installed by `npm ci` when node_modules differs from package-lock.json. npm lists the installed
+ * ones in node_modules/.package-lock.json; the two are compared package by package.
  * Effects: replaces node_modules.
  */
 import { existsSync, readFileSync } from "node:fs";

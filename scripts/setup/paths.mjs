@@ -114,8 +114,8 @@ export const referenceSource = join(root, "scripts", "reference");
 
 /**
  * A tool: its module with version, and the modules that its own program requires besides; its packages, paths below the
- * module; what an executable that Go names otherwise is called; what `go build` is called with; and its folder in the
- * cache. That has a hash of all these in its name: what is there is current.
+ * module; the name of its executable if Go names it otherwise; the arguments of `go build`; and its folder in the
+ * cache. The folder's name has a hash of all these: an existing one is current.
  */
 export function referenceTool(tool) {
   if (!(tool in tools)) throw new Error(`There is no reference tool "${tool}"`);

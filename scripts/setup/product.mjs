@@ -27,7 +27,7 @@ const packageLock = inRoot("package-lock.json");
 /**
  * Each bundle's entry below host/; the executables are called by their users, the workers by the agent. Those of a
  * group share chunks. The agent has its own: shared with the command line they would be six times as many, and each
- * takes time to load. A worker shares none: what two threads share is loaded in each of them anyway.
+ * takes time to load. A worker shares none: each thread loads shared chunks anyway.
  */
 const bundleGroups = [
   ["bin/berth-agent.ts"],
@@ -67,7 +67,7 @@ function nativeStep(part, outputs, env = {}) {
   });
 }
 
-/** Last of all: what the file says has been built. */
+/** Last of all: the file means that the version has been built. */
 function versionStep(version) {
   return buildStep({
     name: "version",
@@ -149,15 +149,15 @@ function sha256Of(path) {
 }
 
 /**
- * Neither blanks nor long forms: V8 keeps the text of what it has loaded. Names stay, for stack traces; lines are
- * short, because Node.js prints the whole line that an uncaught error comes from.
+ * Neither blanks nor long forms: V8 keeps the text of loaded code. Names stay, for stack traces; lines are short,
+ * because Node.js prints the whole line that an uncaught error comes from.
  */
 const small = ["--minify-whitespace", "--minify-syntax", "--line-limit=200"];
-// The package's ES modules, of which only what is used gets into a bundle. For Node.js it names one CommonJS module.
+// The package's ES modules, so that a bundle gets only the used ones. For Node.js it names one CommonJS module.
 const yaml = "--alias:yaml=./node_modules/yaml/browser/index.js";
 const forNode = ["--bundle", "--platform=node", "--target=node26", ...small, yaml, "--log-level=warning"];
 
-/** What CommonJS packages inside an ES module ask for. */
+/** A function that CommonJS packages inside an ES module call. */
 const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
 
 /** berthctl in one module, which a release puts into Node.js's executables. */
@@ -184,9 +184,9 @@ function bundle(entries, flags) {
 }
 
 /**
- * One ES module per entry, executable. A dynamic import
- * is a chunk beside them: an executable's program, which an old Node.js could not parse, and what only some need. A
- * source map is beside each. Other modules in dist are of older builds.
+ * One ES module per entry, executable. A dynamic import is a chunk beside them: an executable's program, which an old
+ * Node.js could not parse, and modules that only some need. A source map is beside each. Other modules in dist are of
+ * older builds.
  */
 function bundleStep(groups, version) {
   const entries = groups.flat();
@@ -214,7 +214,7 @@ function bundleStep(groups, version) {
       const contents = groups.map((group) => bundle(group, [...flags, `--outdir=${temporary}`]));
       const all = (part) => Object.assign({}, ...contents.map((each) => each[part]));
       writeFileSync(inRoot("dist", "bundles.json"), JSON.stringify({ inputs: all("inputs"), outputs: all("outputs") }));
-      // The executables last: what they load is there then.
+      // The executables last, after the chunks that they load.
       const built = readdirSync(temporary);
       const chunks = built.filter((name) => !names.includes(name));
       for (const name of chunks) renameSync(join(temporary, name), inRoot("dist", name));

@@ -1,7 +1,7 @@
 /**
- * Set-up of what only some runs need, asked for by the run itself: `npm run demo -- --cluster` builds a control
- * plane, `npm run demo` does not.
- * Effects: those of scripts/setup.mjs; ends this process when it fails, which it has said why.
+ * Set-up for only some runs, called by the run itself: `npm run demo -- --cluster` builds a control plane, `npm run
+ * demo` does not.
+ * Effects: those of scripts/setup.mjs; ends this process when it fails, after the reason was printed.
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { root } from "./paths.mjs";
 
 /**
- * Feeds a file, or all files below a folder in the order of their names, into `hash`. What is absent counts as absent.
+ * Feeds a file, or all files below a folder in the order of their names, into `hash`. An absent one counts as absent.
  */
 function feed(hash, path) {
   const stat = statSync(path, { throwIfNoEntry: false });

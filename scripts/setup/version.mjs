@@ -14,7 +14,7 @@ export const lastRelease = JSON.parse(readFileSync(join(root, "scripts", "last-r
 /** File to which the product's version is written when it is built: the version that all in dist report. */
 export const VERSION_FILE = join(root, "dist", "VERSION");
 
-/** Returns what the programs in dist call themselves. */
+/** Returns the version that the programs in dist report. */
 export function readVersion() {
   return readFileSync(VERSION_FILE, "utf8").trim();
 }
@@ -32,9 +32,9 @@ export function developmentVersion(next, last = lastRelease.version) {
 }
 
 /**
- * Returns the version of what is built from `directory`. The number of commits is left out if the history does not
- * reach back to the last release (a shallow clone), number and commit if `directory` is no clone, as an unpacked
- * source archive is not.
+ * Returns the version of a build from `directory`. The number of commits is left out if the history does not reach back
+ * to the last release (a shallow clone), number and commit if `directory` is no clone, as an unpacked source archive is
+ * not.
  */
 export function buildVersion({ version = readManifestVersion(), since = lastRelease.commit, directory = root } = {}) {
   if (!version.endsWith(".dev")) return version;

@@ -37,13 +37,13 @@ export interface MachineOptions {
   readonly bootMs?: number;
   /** Longest time that the whole run may take. Default: 600,000, and an hour with all cases of the long tests. */
   readonly deadlineMs?: number;
-  /** Receives what the guest and the machine say, line by line. Default: the console. */
+  /** Receives the output of the guest and the machine, line by line. Default: the console. */
   readonly print?: (line: string) => void;
 }
 
 /**
  * Boots, runs `argv` (found in node_modules/.bin too) in the repository's root, halts. Gives the command's exit code.
- * Throws when the guest did not come to its end, with what it printed while it booted, or why it was ended.
+ * Throws when the guest did not come to its end, with its output during the boot, or the reason of its end.
  */
 export async function runInMachine(argv: readonly string[], options: MachineOptions): Promise<number> {
   await using folder = await mkdtempDisposable(join(options.directory, "uml-"));
@@ -124,7 +124,7 @@ function boot(place: string, init: string, options: MachineOptions): Promise<str
   const deadline = setTimeout(() => end("it was not done"), deadlineMs);
   let halting: NodeJS.Timeout | undefined;
   let stage: "booting" | "running" | "done" = "booting";
-  /** What it says while it boots: of interest if it does not. */
+  /** Its output while it boots: of interest if it fails. */
   const said: string[] = [];
   const receive = (line: string): void => {
     if (line === READY) {

@@ -1,12 +1,10 @@
-/*
- * Lets User-Mode Linux run on processors whose registers it does not know, such as AMX's tiles.
+/* Lets User-Mode Linux run on processors whose registers it does not know, such as AMX's tiles.
  *
  * It restores the registers of its processes by PTRACE_SETREGSET with as many bytes as it knows of, and the kernel
- * takes all of them or none (arch/x86/kernel/fpu/regset.c, xstateregs_set). So what it does not know of is read
- * first, and written back with the rest.
+ * takes all of them or none (arch/x86/kernel/fpu/regset.c, xstateregs_set). So unknown registers are read first, and
+ * written back with the rest.
  *
- * Preloaded into linux.uml by machine.ts, which builds it. No thread of linux.uml restores registers but one.
- */
+ * Preloaded into linux.uml by machine.ts, which builds it. No thread of linux.uml restores registers but one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>

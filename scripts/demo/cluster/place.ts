@@ -187,7 +187,7 @@ export async function allocationsOf({ client }: Place): Promise<KubeObject[]> {
   return (await client.get(ALLOCATIONS)).items;
 }
 
-/** Prints what `kubectl get ipallocations.ipam.vendor.io` does. */
+/** Prints the output of `kubectl get ipallocations.ipam.vendor.io`. */
 export async function showAllocations(place: Place, narrator: Narrator): Promise<void> {
   const rows = (await allocationsOf(place)).map(({ metadata: { name }, spec }) => {
     return [name, spec.state, spec.pool, spec.node, spec.holders?.[0]?.pod ?? spec.workload?.member ?? ""];

@@ -1,4 +1,4 @@
-/** An address that a machine has of which Berth knows nothing: found out before a pod has it, and survived. */
+/** An address of a machine that Berth does not know: detected before a pod has it, and survived. */
 import { join } from "node:path";
 import { segmentAddress } from "../../../test/lab/addressing.ts";
 import { openCapture } from "../../../test/lab/capture.ts";
@@ -47,7 +47,7 @@ interface Conflict {
   readonly mac: string;
 }
 
-/** One ADD: its error, and what the network heard. */
+/** One ADD: its error, and the frames on the network. */
 async function claimRefusal(place: Place, narrator: Narrator, { pod, mac }: Conflict): Promise<void> {
   using capture = await openCapture(place.fabric.switch, `host${FIRST}`);
   const { stdout } = await pod.call("ADD", "lan-asks");

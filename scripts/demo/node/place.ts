@@ -119,8 +119,8 @@ export class Pod {
   }
 
   /**
-   * The runtime's ADD or DEL of one NIC. Each plugin gets the answer of the one before, the first that refuses is the
-   * last, and DEL goes backwards. Never throws for what they say.
+   * The runtime's ADD or DEL of one NIC. Each plugin gets the previous one's answer, the first that refuses is the
+   * last, and DEL goes backwards. Never throws for their answers.
    */
   async call(command: "ADD" | "DEL", network: Network, ifName = "eth0"): Promise<PluginOutcome> {
     const plugins: readonly { readonly type: string }[] = networks[network];

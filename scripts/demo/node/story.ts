@@ -84,7 +84,7 @@ const talkScene: Scene<Place> = {
   },
 };
 
-/** What is looked at of it. */
+/** The part of the answer that is read. */
 interface SearchAnswer {
   readonly addresses: readonly { readonly address: string; readonly holders: readonly { readonly pod: string }[] }[];
 }

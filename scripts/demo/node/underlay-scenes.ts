@@ -24,7 +24,7 @@ async function openServers(stack: AsyncDisposableStack, places: Readonly<Record<
   }
 }
 
-/** Sends what is for the place on to the backend's {@link PORT}, until the stack ends, as kube-proxy's rules do. */
+/** Forwards packets for the place to the backend's {@link PORT}, until the stack ends, as kube-proxy's rules do. */
 async function openService(stack: AsyncDisposableStack, node: Netns, place: SocketPlace, address: string) {
   const service = await serviceStandIn(node, { ...place, backends: [{ address, port: PORT }] });
   stack.defer(() => service.delete());

@@ -10,7 +10,7 @@ import { structuralSchema } from "./structural-schema.ts";
 
 const [GROUP = "", VERSION = ""] = API_VERSION.split("/");
 
-/** Helm installs the definitions as they are: what depends on the release cannot be here. */
+/** Helm installs the definitions unchanged: nothing here may depend on the release. */
 const LABELS = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/part-of": "berth" };
 
 const TYPE_FIELDS = {

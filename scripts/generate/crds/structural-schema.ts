@@ -36,7 +36,7 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the schema of accepted input. Throws for what a structural schema cannot say, such as a choice of types. */
+/** Returns the schema of accepted input. Throws for types that a structural schema lacks, such as a choice. */
 export function structuralSchema(schema: z.ZodType): StructuralSchema {
   return clean(z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "throw" }), "");
 }

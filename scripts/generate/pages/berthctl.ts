@@ -95,7 +95,7 @@ const SHARED = new Map(
     .map((option) => [describeOption(option), option]),
 );
 
-/** One line for a command: its arguments, and what it does. */
+/** One line for a command: its arguments, and its description. */
 function row(command: Command): string {
   const words = usageOf(command).replace(" [options]", "").replaceAll("|", "\\|");
   return `| \`${words}\` | ${command.description()} |`;

@@ -1,4 +1,4 @@
-/** The page docs/findings.md: what `check` can find, from the tables of problems beside the checks. */
+/** The page docs/findings.md: the problems that `check` can find, from the tables beside the checks. */
 import { readExtensions } from "../../../host/bin/extensions.ts";
 import { OPEN_PROBLEMS } from "../../../host/cli/check/find-open.ts";
 import { CLUSTER_PROBLEMS } from "../../../host/findings/find-cluster-damage.ts";

@@ -40,10 +40,7 @@ async function limitsOf(path: string): Promise<Limit[]> {
   return limits;
 }
 
-/**
- * Returns what the constant limits, with the unit unless the name has it; the reasons that follow are for those who
- * read the code.
- */
+/** Returns the limited thing, with the unit unless the name has it; further reasons are for readers of the code. */
 function meaningOf({ name, doc }: Limit): string {
   const firstSentence = /^.*?\.(?=\s|$)/s.exec(doc)?.[0] ?? doc;
   if (name.endsWith("_MS")) return firstSentence.replace(/: milliseconds(?=[.,])/, "");

@@ -5,7 +5,7 @@ import { AGENT_METRICS } from "../../../host/metrics/agent-metrics.ts";
 import { CONTROLLER_METRICS } from "../../../host/metrics/controller-metrics.ts";
 import { type MetricDefinition, MetricSet } from "../../../host/metrics/metric.ts";
 
-/** What a process does inside, and on its way to the API server. */
+/** Metrics of a process's inside, and of its way to the API server. */
 const INNER =
   /^(?:process_|nodejs_|berth_(?:api|event_loop|watch|prefetch|journal|claim_retries|node_mirror|socket|range_(?!blocked|pinned)[a-z]+|records_(?:drift|requests))_)/;
 

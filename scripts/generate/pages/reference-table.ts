@@ -1,4 +1,4 @@
-/** A schema as a table of the reference pages: what a person may write, field by field. */
+/** A schema as a table of the reference pages: the fields that a person may write. */
 import { z } from "zod";
 
 /** The part of JSON Schema that our schemas come out as. */

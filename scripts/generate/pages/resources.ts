@@ -116,7 +116,7 @@ function pageOf(introduction: string, sections: readonly Section[]): string {
   return `${[introduction, ...texts].join("\n\n")}\n`;
 }
 
-/** Returns the page for users, without the rows of what the controller alone may set. */
+/** Returns the page for users, without the rows of fields that the controller alone may set. */
 export function resourcesPage(): string {
   return pageOf(INTRODUCTION, SECTIONS).replaceAll(/^\| `generated\..*\n/gm, "");
 }

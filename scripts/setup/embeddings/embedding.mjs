@@ -1,5 +1,5 @@
 /**
- * What the embeddings have in common: each has two programs in dist/embeddings/LANGUAGE, `conformance`, which replays
+ * The common part of the embeddings: each has two programs in dist/embeddings/LANGUAGE, `conformance`, which replays
  * vectors, and `readme`, which is the program in its README.
  */
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

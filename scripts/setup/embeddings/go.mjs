@@ -13,7 +13,7 @@ export function goStep() {
   return embeddingStep("go", { files: ["core.go", "conformance", "go.mod", "go.sum", "README.md", "raw.go"], build });
 }
 
-/** With the flags of the reference tools: what they share of Go's library is compiled once. */
+/** With the flags of the reference tools: Go's library is compiled once for both. */
 function build(output) {
   const go = requireGo();
   const options = { cwd: sourceOf("go"), env: GO_ENVIRONMENT };

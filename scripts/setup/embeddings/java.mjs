@@ -1,6 +1,6 @@
 /**
- * The Java embedding: the jars and classes of a class path. Maven's repository is in the user's cache; what is there
- * already needs no network.
+ * The Java embedding: the jars and classes of a class path. Maven's repository is in the user's cache; its contents
+ * need no network.
  * Effects: embeddings/java/target, dist/embeddings/java, the user's cache.
  */
 import { copyFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";

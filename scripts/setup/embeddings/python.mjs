@@ -1,6 +1,6 @@
 /**
- * The Python embedding: a wheel, and both programs with the wheel installed for them. What it needs is installed once
- * per requirements.txt and Python, in the user's cache; with that there, nothing is downloaded.
+ * The Python embedding: a wheel, and both programs with the wheel installed for them. Its requirements are installed
+ * once per requirements.txt and Python, in the user's cache; later runs download nothing.
  * Effects: dist/embeddings/python, the user's cache.
  */
 import { spawnSync } from "node:child_process";
@@ -14,7 +14,7 @@ import { embeddingStep, readmeProgram, sourceOf, writeLauncher } from "./embeddi
 const source = sourceOf("python");
 const parts = ["pyproject.toml", "README.md", "src"];
 
-/** Prints what distinguishes one Python from another; fails when it is too old or lacks venv. */
+/** Prints the identity of a Python; fails when it is too old or lacks venv. */
 const PROBE = "import sys, venv, ensurepip; assert sys.version_info >= (3, 10); print(sys.executable, sys.version)";
 
 export function pythonStep() {
@@ -36,7 +36,7 @@ function build(output) {
   writeLauncher(join(output, "readme"), `${interpreter} "$HERE/readme.py"`);
 }
 
-/** Returns the Python of an environment with what requirements.txt names. */
+/** Returns the Python of an environment with the packages of requirements.txt. */
 function requireTools() {
   const probe = (file) => spawnSync(file, ["-c", PROBE], { encoding: "utf8" });
   const command = [findCommand("python3"), "/usr/bin/python3"].find((file) => file && probe(file).status === 0);

@@ -1,6 +1,6 @@
 /**
- * The Rust embedding. Cargo's target folder is in the user's cache, so that checkouts share what their dependencies
- * were compiled to.
+ * The Rust embedding. Cargo's target folder is in the user's cache, so that checkouts share their compiled
+ * dependencies.
  * Effects: dist/embeddings/rust, embeddings/rust/examples/readme.rs, the user's cache, cargo's registry cache.
  */
 import { copyFileSync, existsSync, renameSync, writeFileSync } from "node:fs";
