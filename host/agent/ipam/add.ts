@@ -4,12 +4,12 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
-import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
+import type { AnnotatedRoute } from "../../config/annotations.ts";
 import { describeForeign } from "../../config/foreign-annotations.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
-import { buildNicResult, type Carrier, routesOfNic } from "../../ipam/nic-result.ts";
+import { buildNicResult, type Carrier, type HeldIp, routesOfNic } from "../../ipam/nic-result.ts";
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
 import type { Log } from "../../lib/log.ts";
@@ -27,10 +27,10 @@ import type { Addition } from "../request/plugin.ts";
 import type { Claimed } from "./allocate.ts";
 import type { AttachingNics } from "./attaching-nics.ts";
 import { claimVerified } from "./claim-verified.ts";
-import type { ClusterIpam, Prefetched } from "./cluster-ipam.ts";
-import { prepareDemand, type WantingNic } from "./demand.ts";
+import type { ClusterIpam } from "./cluster-ipam.ts";
+import { type Prepared, prepareDemand, type WantingNic } from "./demand.ts";
 import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
-import type { Identifier, PodIdentity } from "./pod-identity.ts";
+import type { Identifier } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import { isUnsaid, untilSaid } from "./said-pools.ts";
 import { type AddressDemand, type ForeseenRows, isSameAddress } from "./sources/source.ts";
@@ -59,8 +59,8 @@ export interface AddDeps {
 
 /** `signal` aborts when the caller hangs up. */
 export function addAddresses(deps: AddDeps, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
-  const add = (): Promise<Addition> => addToNic(deps, request, signal);
-  return deps.attaching === undefined ? add() : deps.attaching.run(request, add);
+  if (deps.attaching === undefined) return addToNic(deps, request, signal);
+  return deps.attaching.run(request, () => addToNic(deps, request, signal));
 }
 
 async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
@@ -69,7 +69,11 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const deadline = new AddDeadline(clock, signal);
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
   const identity = await identifier.identify(request, signal);
-  reportForeign(deps, identity, ifName);
+  if (cluster !== undefined && identity.foreignAnnotations !== undefined) {
+    const isFirst = ifName === firstNicOf(deps.inventory.snapshot.coordinator);
+    const text = describeForeign(identity.foreignAnnotations, isFirst);
+    if (text !== undefined) cluster.reportIgnored(identity, text);
+  }
   deps.fences?.attaching(request);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns, netnsCookie };
   try {
@@ -83,35 +87,31 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
 }
 
 /** A coordinator with podMACPrefix does not see what the runtime hands to other plugins of the chain alone. */
-function rememberMac(
-  { answered, links }: Detection,
-  { ifName, containerId, netns = "", main }: WantingNic,
-  { podMACPrefix, mode }: CoordinatorConf,
-): void {
-  if (podMACPrefix === "" || mode === "disable") return;
+function rememberMac({ answered, links }: Detection, { ifName, containerId, netns = "", main }: WantingNic): void {
   const requested = main?.runtimeConfig.mac ?? main?.args.cni.mac;
   answered.setMac({ containerId, ifName }, { requested, found: links.observe(netns, ifName)?.mac });
-}
-
-function reportForeign({ cluster, inventory }: AddDeps, identity: PodIdentity, ifName: string): void {
-  if (cluster === undefined || identity.foreignAnnotations === undefined) return;
-  const text = describeForeign(identity.foreignAnnotations, ifName === firstNicOf(inventory.snapshot.coordinator));
-  if (text !== undefined) cluster.reportIgnored(identity, text);
 }
 
 async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, deadline: AddDeadline): Promise<Addition> {
   const { inventory, detection, cluster, view } = deps;
   const { registry, poolCache, metrics } = inventory;
   const { identity, ifName, containerId } = nic;
+  const { namespace, name: pod, owner: uid } = identity;
   let prepared = await prepareDemand(deps, nic, deadline);
-  if (cluster !== undefined && isUnsaid(inventory.snapshot, prepared.demand)) {
+  let isBlind = cluster !== undefined && isUnsaid(inventory.snapshot, prepared.demand);
+  if (isBlind && cluster !== undefined) {
     await untilSaid({ inventory, poolChanges: cluster.poolChanges }, prepared.demand, deadline);
     prepared = await prepareDemand(deps, nic, deadline);
+    isBlind = isUnsaid(inventory.snapshot, prepared.demand);
   }
-  const { subject, selection, demand } = prepared;
-  const isBlind = cluster !== undefined && isUnsaid(inventory.snapshot, demand);
+  const { selection, demand } = prepared;
   if (deps.onSelected !== undefined) await deps.onSelected(selection);
-  if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
+  const own = selection.nics.find((each) => each.ifName === ifName);
+  let ahead = cluster?.prefetched.claimedFor(uid, ifName) ?? [];
+  if (ahead.length > 0 && (own === undefined || !isFit(poolCache, own, demand, ahead))) {
+    await cluster?.prefetched.discard(uid, ifName);
+    ahead = [];
+  }
   const claiming = { registry, poolCache, detection, cluster, metrics, view, isBlind };
   const isLeasing = cluster !== undefined && poolCache.isLeasing && mayBeLeased(demand);
   const attached = isLeasing ? await registry.findAttachment(demand.claimant) : [];
@@ -122,67 +122,61 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
     await registry.undo(created);
   };
   try {
-    const isRetained = (row: Allocation) =>
-      claimed.picked.some((each) => each.source === "retained" && isSameAddress(each, row));
-    if (isLeasing)
+    if (isLeasing) {
+      const known = [...attached, ...claimed.picked.filter(({ source }) => source === "retained")];
       await requireLeased(cluster, {
         held,
-        isKnown: (row) => isRetained(row) || attached.some((each) => isSameAddress(each, row)),
+        isKnown: (row) => known.some((each) => isSameAddress(each, row)),
         poolOf: (row) => findPoolOf(row, inventory.snapshot.pools),
         signal: deadline.signal,
       });
-    const result = await resultOf(inventory, selection, subject, identity.owner, held);
-    const ahead = cluster?.prefetched.claimedFor(identity.owner, ifName) ?? [];
-    cluster?.prefetched.used(identity.owner, ifName);
-    const { namespace, name: pod, owner: uid } = identity;
-    const rule = selection.nics.find((each) => each.ifName === ifName)?.rule ?? "";
+    }
+    const result = await resultOf(inventory, prepared, { own, held });
+    cluster?.prefetched.used(uid, ifName);
     detection.answered.answer({ containerId, ifName }, held);
-    rememberMac(detection, nic, demand.definition.settings);
-    return {
-      result,
-      undo,
-      assigned: { namespace, pod, uid, allocations: held, sources: sourcesOf(claimed, ahead), rule },
-    };
+    const { podMACPrefix, mode } = demand.definition.settings;
+    if (podMACPrefix !== "" && mode !== "disable") rememberMac(detection, nic);
+    const sources = held.map((each) => sourceOf(each, claimed, ahead));
+    return { result, undo, assigned: { namespace, pod, uid, allocations: held, sources, rule: own?.rule ?? "" } };
   } catch (error) {
     await undo();
     throw error;
   }
 }
 
-/** Returns where each held address came from; `ahead` was claimed ahead for the NIC. */
-function sourcesOf({ held, created, picked }: Claimed, ahead: readonly Allocation[]): SourceName[] {
-  return held.map((each) => {
-    if (ahead.some((row) => isSameAddress(row, each))) return "prefetched";
-    if (!created.some((row) => isSameAddress(row, each))) return "own";
-    const pick = picked.find((candidate) => isSameAddress(candidate, each));
-    return pick?.requested === true ? "requested" : (pick?.source ?? "free");
-  });
+/** Returns where a held address came from; `ahead` was claimed ahead for the NIC. */
+function sourceOf(row: Allocation, { created, picked }: Claimed, ahead: readonly Allocation[]): SourceName {
+  const isRow = (each: Pick<Allocation, "space" | "ip">): boolean => isSameAddress(each, row);
+  if (ahead.some(isRow)) return "prefetched";
+  if (!created.some(isRow)) return "own";
+  const pick = picked.find(isRow);
+  return pick?.requested === true ? "requested" : (pick?.source ?? "free");
 }
 
 async function resultOf(
-  { registry, snapshot }: PoolInventory,
-  selection: Selection,
-  subject: Subject,
-  owner: string,
-  held: readonly Allocation[],
+  inventory: PoolInventory,
+  prepared: Prepared,
+  { own, held }: { readonly own: NicDemand | undefined; readonly held: readonly Allocation[] },
 ): Promise<Addition["result"]> {
-  const { pools, refused } = snapshot;
-  const own = held.map((each) => ({ ...each, pool: findPoolOf(each, pools) ?? refuseUnusable(each, refused) }));
-  const routes = subject.pod?.annotations.routes ?? [];
-  let podRoutes: typeof routes = [];
-  if (routes.length > 0) {
-    const bound = (await registry.findOwner(owner)).filter(({ state }) => state === "Bound");
-    const others = bound.filter(({ ifName }) => ifName !== subject.ifName);
-    const rows = [...own, ...others.map((each) => ({ ...each, pool: findPoolOf(each, pools) }))];
-    const nics = [...Map.groupBy(rows, ({ ifName }) => ifName)].map(([ifName, held]) => ({ ifName, held }));
-    const areAll = isLastNic(selection, subject, bound);
-    podRoutes = routesOfNic(routes, subject.ifName, { nics: inOrder(nics, subject), areAll });
-  }
-  return buildNicResult({
-    held: own,
-    cleanGateway: selection.nics.find(({ ifName }) => ifName === subject.ifName)?.cleanGateway ?? false,
-    podRoutes,
-  });
+  const { pools, refused } = inventory.snapshot;
+  const rows = held.map((each) => ({ ...each, pool: findPoolOf(each, pools) ?? refuseUnusable(each, refused) }));
+  const isRouting = (prepared.subject.pod?.annotations.routes ?? []).length > 0;
+  const podRoutes = isRouting ? await podRoutesOf(inventory, prepared, rows) : [];
+  return buildNicResult({ held: rows, cleanGateway: own?.cleanGateway ?? false, podRoutes });
+}
+
+/** Returns the pod's own routes that the NIC carries. */
+async function podRoutesOf(
+  { registry, snapshot: { pools } }: PoolInventory,
+  { subject, selection, demand }: Prepared,
+  own: readonly (HeldIp & { readonly ifName: string })[],
+): Promise<readonly AnnotatedRoute[]> {
+  const bound = (await registry.findOwner(demand.claimant.owner)).filter(({ state }) => state === "Bound");
+  const others = bound.filter(({ ifName }) => ifName !== subject.ifName);
+  const rows = [...own, ...others.map((each) => ({ ...each, pool: findPoolOf(each, pools) }))];
+  const nics = [...Map.groupBy(rows, ({ ifName }) => ifName)].map(([ifName, held]) => ({ ifName, held }));
+  const areAll = isLastNic(selection, subject, bound);
+  return routesOfNic(subject.pod?.annotations.routes ?? [], subject.ifName, { nics: inOrder(nics, subject), areAll });
 }
 
 /** Returns the NICs in the order in which they are attached; last those that the pod does not announce. */
@@ -225,25 +219,13 @@ function isLastNic({ nics }: Selection, { pod, firstNic, ifName }: Subject, boun
 }
 
 /**
- * Gives back what was claimed ahead for the NIC of the demand, unless it is just what the demand would be served with.
+ * Returns whether the addresses claimed ahead are just what the NIC would be served with: all of them lie in candidates,
+ * each family has one, and no other address is requested.
  */
-async function giveBackUnfit(
-  prefetched: Prefetched,
-  poolCache: PoolCache,
-  { nics, requested, claimant: { owner, ifName } }: AddressDemand,
-): Promise<void> {
-  const claimed = prefetched.claimedFor(owner, ifName);
-  if (claimed.length === 0) return;
-  const nic = nics.find((each) => each.ifName === ifName);
-  if (nic !== undefined && isFit(poolCache, nic, requested, claimed)) return;
-  await prefetched.discard(owner, ifName);
-}
-
-/** Returns whether all of them lie in candidates, each family has one, and no other address is requested. */
 function isFit(
   poolCache: PoolCache,
   nic: NicDemand,
-  requested: AddressDemand["requested"],
+  { requested }: AddressDemand,
   claimed: readonly Allocation[],
 ): boolean {
   const isServed = nic.families.every(({ family }) => claimed.some(({ ip }) => ip.family === family));

@@ -47,7 +47,7 @@ export interface DemandDeps {
   readonly cluster?: { readonly poolChanges: PoolChanges } | undefined;
 }
 
-interface Prepared {
+export interface Prepared {
   readonly subject: Subject;
   readonly selection: Selection;
   readonly demand: AddressDemand & { readonly definition: NicDefinition };
