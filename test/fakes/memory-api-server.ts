@@ -1,8 +1,8 @@
 /**
  * An API server in memory, for allocations and whatever else has a name: a fake of the port KubeApi. It compares
  * preconditions, counts versions and notifies its watches as the real one does, and passes the same suites
- * (test/unit/fakes/api-server-suite.ts, and test/unit/registry/kubernetes-registry.test.ts). What a kind refuses,
- * defaults or prunes, and what policies refuse, is an {@link Admission}'s; without one, all passes as it is.
+ * (test/unit/fakes/api-server-suite.ts, and test/unit/registry/kubernetes-registry.test.ts). An {@link Admission}
+ * refuses, defaults and prunes; without one, all writes pass unchanged.
  * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a
  * watch delivers.
  */
@@ -253,9 +253,8 @@ export class MemoryApiServer {
   }
 
   /**
-   * These collections (default: all) become as in the copy: what was written since never was, and no watch hears of
-   * it. Versions go back, too, and are given again; a watch from one that is not reached yet is silent. Break the open
-   * ones.
+   * These collections (default: all) become as in the copy: later writes are lost, and no watch hears of it. Versions
+   * go back, too, and are given again; a watch from one that is not reached yet is silent. Break the open ones.
    */
   restore(copy: ReturnType<MemoryApiServer["snapshot"]>, paths: Iterable<string> = copy.keys()): void {
     this.compact();
@@ -330,7 +329,7 @@ export class MemoryApiServer {
         return answer(before);
       case "PUT": {
         const body = bodyOf(call);
-        // Its own kinds are replaced by those only who know what they replace.
+        // Some kinds are replaced only by writers that name the version they replace.
         if (body.metadata?.resourceVersion === undefined) refuse(422, "Invalid", call);
         requireFit(before, body.metadata, call);
         return this.#update(collection, before, { wanted: body, part: written, call });
@@ -506,7 +505,7 @@ function leave({ path, names }: FieldIndex, object: StoredObject): void {
   if (own?.size === 0) names.delete(value);
 }
 
-/** By what its selector sees of the change: who leaves the selection is gone. */
+/** By its selector's view of the change: an object that leaves the selection is gone. */
 function send(watch: Watching, { before, after, version }: Collection["history"][number]): void {
   const { fieldSelector } = watch.query;
   const was = before !== undefined && hasFields(before, fieldSelector);

@@ -28,7 +28,7 @@ export interface StoredObject {
   readonly status?: Readonly<Record<string, unknown>>;
 }
 
-/** Some kinds have no specification: who asks for theirs has made a mistake. */
+/** Some kinds have no specification: reading theirs is a mistake of the test. */
 function asStored(object: KubeObject & { readonly metadata: StoredMetadata }): StoredObject {
   return object as KubeObject & StoredObject;
 }
@@ -74,7 +74,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a write is of: the status, all but the status, or both where the kind has no status of its own. */
+/** The written part of an object: the status, all but the status, or both for a kind without a separate one. */
 export type Part = "status" | "rest" | "all";
 
 /** A new object; its version is for the store to give. A status that is written apart cannot be created. */
@@ -117,7 +117,7 @@ function withStatus({ status: _, ...before }: StoredObject, status: StoredObject
   return status === undefined ? before : { ...before, status };
 }
 
-/** All but what is the server's own, and but a status that is written apart. */
+/** All but the server's own fields, and a status that is written apart. */
 function replaced(before: StoredObject, wanted: KubeObject & Sent, part: Part): StoredObject {
   const { uid, resourceVersion, name, generation, creationTimestamp, deletionTimestamp } = before.metadata;
   const {

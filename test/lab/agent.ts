@@ -7,9 +7,9 @@
  *   await agent.kill("SIGKILL"); await agent.start(); // the same state, spool and socket
  *   await agent.delete();                            // stop and remove the place
  *
- * With `kubeconfig` it is an agent of a cluster, and there is no folder to watch. `agent.env` is what the plugins
- * need to find this agent. With `node`, it runs in that namespace. Effects: a child and a folder below the system's
- * temporary folder.
+ * With `kubeconfig` it is an agent of a cluster, and there is no folder to watch. With `agent.env` the plugins find
+ * this agent. With `node`, it runs in that namespace.
+ * Effects: a child and a folder below the system's temporary folder.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
@@ -205,7 +205,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     remove: (fileName) => rm(join(configDir, fileName)),
     delete: async () => {
       await end("SIGTERM");
-      // Its last process may outlive the one that was waited for.
+      // Its last process may outlive the process that was waited for.
       await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
     },
   };
@@ -227,7 +227,7 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
   return spawn(file, args, { env, stdio: ["ignore", "pipe", options.stderr ?? "pipe"] }) as Child;
 }
 
-/** Resolves when the agent answers; throws with what it printed when it ends, or stays silent for `readyMs`. */
+/** Resolves when the agent answers; throws with its output when it ends, or stays silent for `readyMs`. */
 async function answering(agent: Agent, child: Child, answer: FirstAnswer, readyMs: number): Promise<void> {
   const start = performance.now();
   await answer.wait(() => {

@@ -1,11 +1,11 @@
 /**
- * `kubectl apply --server-side -f` for the lab: YAML documents to the API server, each at the path that the server's
- * own list of kinds says.
+ * `kubectl apply --server-side -f` for the lab: YAML documents to the API server, each at the path in the server's own
+ * list of kinds.
  *
  *   const applied = await applyFile(plane.client, "deploy/examples/20-pools.yaml");     // ["IPPool lan-v4", …]
  *   await applyFolder(plane.client, "deploy/crds");
  *
- * What a file before it defines may be served a moment later; it is waited for.
+ * A kind that an earlier file defines may be served a moment later; it is waited for.
  * Effects: reads files; writes objects.
  */
 import { readdir, readFile } from "node:fs/promises";

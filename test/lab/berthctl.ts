@@ -12,7 +12,7 @@ export interface CommandLineEnding {
   readonly error: string;
 }
 
-/** Runs one command line to its end; what it prints has no colours. */
+/** Runs one command line to its end, without colours in the output. */
 export function runBerthctl(...words: readonly string[]): Promise<CommandLineEnding> {
   return runProgram("berthctl", words);
 }

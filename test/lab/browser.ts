@@ -17,7 +17,7 @@ const FLAGS = [
 ];
 
 async function openChromium() {
-  // What needs no browser does not wait for its driver.
+  // Tests without a browser do not wait for its driver.
   const { chromium } = await import("playwright-core");
   const home = mkdtempSync(join(tmpdir(), "berth-chromium-"));
   const remove = (): void => rmSync(home, { recursive: true, force: true });

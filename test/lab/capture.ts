@@ -1,12 +1,11 @@
 /**
- * Which frames passed a link: a packet socket that is opened before and drained after.
+ * The frames that passed a link: a packet socket that is opened before and drained after.
  *
  *   using capture = await openCapture(router, "seg0");
  *   await ask(client, "10.60.0.50", 80);
  *   capture.frames().filter(({ direction, from }) => direction === "in" && from === "10.60.0.50")
  *
- * The kernel queues a frame at the moment it passes, so what has been answered is in the queue: nothing has to be
- * waited for.
+ * The kernel queues a frame at the moment it passes, so an answered one is in the queue: no wait is needed.
  * Effects: a packet socket in the namespace.
  */
 import { getSystemErrorName } from "node:util";
@@ -24,7 +23,7 @@ const SO_RCVBUF = 8;
 const SO_RCVBUFFORCE = 33;
 const ETH_P_ALL = 3;
 const PACKET_OUTGOING = 4;
-/** All headers of a packet; what follows is cut. */
+/** All headers of a packet; the rest is cut. */
 const RECEIVE_BYTES = 256;
 const QUEUE_BYTES = 8 << 20;
 
@@ -61,7 +60,7 @@ export async function openCapture(netns: Netns, link: string): Promise<Capture> 
   const fd = check(withNetns(netns.path, () => native.socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
   try {
     const queue = (option: number): number => native.setsockopt(fd, SOL_SOCKET, option, QUEUE_BYTES);
-    // A user namespace has what net.core.rmem_max allows.
+    // A user namespace is limited by net.core.rmem_max.
     if (queue(SO_RCVBUFFORCE) < 0) check(queue(SO_RCVBUF));
     check(native.bind(fd, linkAddress(found.ifindex)));
   } catch (error) {

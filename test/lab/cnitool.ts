@@ -111,7 +111,7 @@ export async function cnitool(
   return decodeOutcome(await runCommand(options.node?.enter(argv) ?? argv, { env, timeoutMs: 120_000 }));
 }
 
-/** Removes what cnitool remembers of a network whose attachments were never deleted. */
+/** Removes cnitool's records of a network whose attachments were never deleted. */
 export async function forgetNetwork(network: string): Promise<void> {
   const names = await readdir(RESULTS).catch((): string[] => []);
   const ours = names.filter((name) => name.startsWith(`${network}-cnitool-`));

@@ -69,7 +69,7 @@ export function mountOver(mounts: string): string {
   return [...open, mounts, ...show].join("\n");
 }
 
-/** Like {@link runCommand}, but throws unless the exit code is 0, with what the command printed. Gives its stdout. */
+/** Like {@link runCommand}, but throws the output unless the exit code is 0. Returns stdout. */
 export async function requireCommand(argv: readonly string[], options: CommandOptions = {}): Promise<string> {
   const { exitCode, stdout, stderr } = await runCommand(argv, options);
   if (exitCode === 0) return stdout;

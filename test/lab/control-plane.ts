@@ -66,7 +66,7 @@ export interface PlaneServer {
   readonly pid: number;
   /** With the same port and data; resolves when it answers. Nothing happens when it runs. */
   start(): Promise<void>;
-  /** SIGKILL: what was committed stays. Nothing happens when it is stopped. */
+  /** SIGKILL: committed data stay. Does nothing if it is stopped. */
   stop(): Promise<void>;
 }
 
@@ -96,8 +96,7 @@ export interface ControlPlane {
   /** A client with that account's rights, or with a token's; the caller closes it. */
   openClient(account: string | { readonly token: string }): Promise<KubeClient>;
   /**
-   * The API server's certificate with its authority's behind it, and its key, PEM: for who stands in for it on the
-   * same address.
+   * The API server's certificate with its authority's behind it, and its key, PEM: for a stand-in on the same address.
    */
   pair(): Promise<{ readonly cert: string; readonly key: string }>;
   /**
@@ -106,9 +105,9 @@ export interface ControlPlane {
    */
   snapshot(): Promise<string>;
   /**
-   * Both servers end, the data become those of the copy, both start. What was written since never was, and resource
-   * versions are given out again; `raisedBy`: so many later ones, as with `etcdutl snapshot restore --bump-revision`,
-   * `isCompacted`: and `--mark-compacted`. That is not for a borrowed plane.
+   * Both servers end, the data become those of the copy, both start. Later writes are lost, and resource versions are
+   * given out again; `raisedBy`: so many later ones, as with `etcdutl snapshot restore --bump-revision`, `isCompacted`:
+   * and `--mark-compacted`. That is not for a borrowed plane.
    */
   restore(copy: string, raisedBy?: number, isCompacted?: boolean): Promise<void>;
   /** The last member of etcd loses its data, is removed, and joins again. Not for a borrowed plane. */
@@ -232,7 +231,7 @@ export async function attachControlPlane(parts: PlaneParts, owner: PlaneOwner): 
   };
 }
 
-/** The two servers, and who asks them. */
+/** The two servers, and their clients. */
 interface Running {
   readonly parts: PlaneParts;
   readonly etcd: Etcd;
@@ -395,7 +394,7 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
     pair: () => requirePair(parts),
     snapshot: async () => {
       const copy = join(parts.directory, `copy-${++copies}`);
-      // What a stopped process has handed to the kernel is what a killed one leaves behind.
+      // A stopped process leaves the same data in the kernel as a killed one.
       process.kill(etcd.pid, "SIGSTOP");
       try {
         await cp(etcdDirectory(parts), copy, { recursive: true });

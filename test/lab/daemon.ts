@@ -16,11 +16,11 @@ export interface Daemon {
   /** Throws with its output when it has ended. */
   requireRunning(): void;
   /**
-   * Asks until `isReady` says so; throws with the output when the daemon ends or `limitMs` is over. What `isReady`
-   * throws means no, and is named then.
+   * Asks until `isReady` says so; throws with the output when the daemon ends or `limitMs` is over. An error of
+   * `isReady` means no, and is named then.
    */
   until(isReady: () => Promise<boolean>, limitMs: number): Promise<void>;
-  /** SIGKILL, and waits for the end: what it leaves behind is disposable. */
+  /** SIGKILL, and waits for the end: its remains are disposable. */
   kill(): Promise<void>;
   /** SIGTERM, and the exit code. */
   stop(): Promise<number | null>;

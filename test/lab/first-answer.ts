@@ -1,6 +1,6 @@
 /**
- * Waits for the first answer of an agent that starts. Who asks again and again takes a tenth of the time that the
- * agent needs on two processors, so nobody asks before the socket is there.
+ * Waits for the first answer of a starting agent. Polling takes a tenth of the time that the agent needs on two
+ * processors, so it starts only when the socket exists.
  */
 import { watch } from "node:fs";
 import { connect } from "node:net";

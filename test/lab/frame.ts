@@ -1,6 +1,6 @@
 /**
- * Frames as tests see them: sender, receiver, protocol.
- * It knows what the tests ask for and no more: a datagram behind an extension header is "other".
+ * Frames as tests see them: sender, receiver, protocol. It knows only the protocols that tests ask for: a datagram
+ * behind an extension header is "other".
  */
 import { decodeIp } from "../../host/kernel/netlink/ip-bytes.ts";
 import { formatIp } from "../../host/net/ip.ts";
@@ -74,7 +74,7 @@ function formatFlags(bits: number): string {
   return TCP_FLAGS.map(([bit, letter]) => ((bits & bit) === 0 ? "" : letter)).join("");
 }
 
-/** One or two bytes in network byte order; what is missing is 0. */
+/** One or two bytes in network byte order; missing ones are 0. */
 function at(bytes: Uint8Array, start: number, length: 1 | 2): number {
   const first = bytes[start] ?? 0;
   return length === 1 ? first : first * 256 + (bytes[start + 1] ?? 0);

@@ -32,7 +32,7 @@ export function podManifest(namespace: string, name: string, annotations: Record
   return `${JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata })}\n`;
 }
 
-/** CNI_ARGS as kubelet's runtime sets them; what is not given is left out. */
+/** CNI_ARGS as kubelet's runtime sets them; absent ones are left out. */
 export function podArgs(namespace?: string, name?: string, uid?: string): string {
   const words = { K8S_POD_NAMESPACE: namespace, K8S_POD_NAME: name, K8S_POD_UID: uid };
   const given = Object.entries(words).filter(([, value]) => value !== undefined);

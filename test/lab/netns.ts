@@ -23,9 +23,9 @@ export interface Netns {
   enter(argv: readonly string[]): string[];
   /** Runs a command inside, whatever its exit code. */
   exec(argv: readonly string[], options?: CommandOptions): Promise<CommandOutcome>;
-  /** `ip <text>` inside, words split at blanks; throws when it fails, gives what it printed. */
+  /** `ip <text>` inside, words split at blanks; throws when it fails, returns its output. */
   ip(text: string): Promise<string>;
-  /** `ip -json <text>` inside, decoded; `T` is what the caller reads of it. */
+  /** `ip -json <text>` inside, decoded; `T`: the fields that the caller reads. */
   ipJson<T = unknown>(text: string): Promise<T[]>;
   /** Removes the namespace with the links in it; nothing happens when it is gone already. */
   delete(): Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * A real Prometheus, of Debian's package, that scrapes what a test runs.
+ * A real Prometheus, of Debian's package, that scrapes a test's programs.
  *
  *   const targets = [{ job: "agent", url: "http://127.0.0.1:9473" }];
  *   const prometheus = await startPrometheus({ targets, rules: text });

@@ -15,7 +15,7 @@ import { type Daemon, startDaemon } from "./daemon.ts";
 const READY_MS = 30_000;
 
 export interface RegistryOptions {
-  /** What it stores is found there by the next one, too. */
+  /** The next registry there finds its contents, too. */
   readonly directory: string;
   /** Default: a port that is free, on 127.0.0.1. */
   readonly address?: string;

@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
 
-/** Of the OCI's runtime specification, what the profile uses. */
+/** The part of the OCI's runtime specification that the profile uses. */
 interface Rule {
   readonly names: readonly string[];
   readonly action: "SCMP_ACT_ALLOW" | "SCMP_ACT_ERRNO";

@@ -1,13 +1,11 @@
 /**
- * A service of a node, without a cluster: what is sent to one address and port goes to its backends, as kube-proxy
- * would have it.
+ * A service of a node, without a cluster: packets for one address and port go to its backends, as with kube-proxy.
  *
  *   const backends = [{ address: "10.60.0.50", port: 80 }];
  *   const service = await serviceStandIn(node, { address: "10.96.0.10", port: 80, backends });
  *   await service.delete();
  *
- * It rewrites the destination of what enters the node and of what the node sends itself, nothing else: the client's
- * address stays.
+ * It rewrites only the destination of packets that enter the node or that the node sends: the client's address stays.
  * Effects: an nftables table of its own in the node's namespace.
  */
 import { requireCommand } from "./command.ts";

@@ -1,6 +1,4 @@
-/**
- * Measuring: what a daemon costs, samples to figures, figures to tables. Shared by the benchmarks and the scale tests.
- */
+/** Measuring: a daemon's cost, samples to figures, figures to tables. Shared by the benchmarks and the scale tests. */
 import { readdirSync, readFileSync } from "node:fs";
 
 /** The smallest sample that `share` (0 to 1) of all samples do not exceed; NaN of none. */

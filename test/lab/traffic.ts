@@ -1,5 +1,5 @@
 /**
- * Traffic between namespaces: servers that say who they are, clients that ask them, pings.
+ * Traffic between namespaces: servers that name themselves, clients that ask them, pings.
  *
  *   const server = await serve(pod, 80);                     // TCP and UDP, IPv4 and IPv6
  *   const { server: name, seenPeer } = await ask(client, "10.60.0.50", 80);
@@ -52,7 +52,7 @@ export interface ServeOptions {
 
 export interface AskOptions {
   readonly protocol?: Protocol;
-  /** The client's address; default: what routing chooses. */
+  /** The client's address; default: by routing. */
   readonly from?: string;
   readonly timeoutMs?: number;
 }

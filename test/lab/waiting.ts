@@ -1,4 +1,4 @@
-/** Waiting for what something else does: asked again and again, and never for a fixed time. */
+/** Waiting for other programs: asks again and again, never for a fixed time. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 const LEAST_MS = 10;
@@ -8,12 +8,12 @@ const PATIENCE_MS = 30_000;
 
 export const PATIENCE = { timeout: PATIENCE_MS };
 
-/** What users are told to happen within five seconds: the gate runs other tests at the same time. */
+/** Limit of effects that users are promised within five seconds: the gate runs other tests at the same time. */
 export const SOON_MS = process.env.BERTH_LONG === undefined ? PATIENCE_MS : 5_000;
 
 /**
- * The pause between two questions of a loop that began at `startMs`, by performance.now(): a tenth of the time that
- * has passed, so that a long wait does not keep those busy who answer, and ends at most a tenth late.
+ * The pause between two questions of a loop that began at `startMs`, by performance.now(): a tenth of the time that has
+ * passed, so that a long wait does not keep the other program busy, and ends at most a tenth late.
  */
 export async function pauseSince(startMs: number): Promise<void> {
   await sleep(Math.min(MOST_MS, Math.max(LEAST_MS, (performance.now() - startMs) / 10)));
@@ -33,7 +33,7 @@ export async function eventually<T>(
   }
 }
 
-/** Resolves when it is true, to the milliseconds that it took; rejects with `what` after the limit. */
+/** Resolves when it is true, with the milliseconds that it took; rejects with `what` after the limit. */
 export async function until(
   what: string | (() => string),
   isTrue: () => Promise<boolean> | boolean,
@@ -45,7 +45,7 @@ export async function until(
   return performance.now() - startMs;
 }
 
-/** Asks until the answer is defined. Throws what `describe` says after `limitMs`. */
+/** Asks until the answer is defined. Throws the text of `describe` after `limitMs`. */
 export async function untilDefined<T>(
   ask: () => Promise<T | undefined>,
   describe: () => unknown,

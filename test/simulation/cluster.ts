@@ -1,6 +1,6 @@
 /**
  * A simulated cluster: the API server, machines with agents, kubelets and pods, two controller processes of the
- * product, and what Kubernetes does besides: StatefulSets and other workloads, the life of nodes, owner garbage
+ * product, and further parts of Kubernetes: StatefulSets and other workloads, the life of nodes, owner garbage
  * collection.
  */
 
@@ -163,10 +163,7 @@ const COMPARED_MS = 2_500;
  * needs two attempts counts half.
  */
 const SLOW_ADD_MS = 60_000;
-/**
- * Most allocations of which an administrator has a copy after they were deleted; the same of those that were Bound to
- * another pod.
- */
+/** Most copies of deleted allocations that an administrator keeps; and of those that were Bound to another pod. */
 const COPIES_MOST = 20;
 
 export interface ClusterShape {
@@ -408,7 +405,7 @@ export class Cluster {
     return Math.max(...toldMs) + (this.#options.shape.owned === undefined ? CLAIMED_MS : CLAIMED_LATE_MS);
   }
 
-  /** A launcher's machine or IPAMClaim, a Deployment, or the pod; what requests another address has none. */
+  /** A launcher's machine or IPAMClaim, a Deployment, or the pod; none for a pod that requests another address. */
   ownerOf(pod: PodObject, ifName: string): string | undefined {
     if (this.virtualMachines?.isLauncher(pod.name) === true) return this.virtualMachines.ownerOf(pod, ifName);
     const workload = this.workloads.find(({ name }) => pod.name.startsWith(`${name}-`));
@@ -936,7 +933,7 @@ export class Cluster {
     }
   }
 
-  /** Owners have what they are to have, as far as no other one has it. */
+  /** Gives owners their reserved addresses, unless other owners have them. */
   restReservations(): void {
     const { reservations } = this;
     if (reservations === undefined) return;
@@ -1026,7 +1023,7 @@ export class Cluster {
     if (found.length > 0) this.#restore(random.pick(found));
   }
 
-  /** An allocation becomes what a backup has, if no pod has its address: Bound to a pod that is gone. */
+  /** Restores an allocation from a backup, if no pod has its address: Bound to a deleted pod. */
   restoreBackup(random: Seeded): void {
     const isFree = ({ metadata, spec }: StoredObject): boolean =>
       (this.server.objects.get(metadata.name)?.spec.state ?? "Kept") === "Kept" &&
@@ -1069,7 +1066,7 @@ export class Cluster {
     this.server.remove(name, NODES);
   }
 
-  /** The memory of their disks is SQLite's, of which the garbage collector knows nothing. */
+  /** SQLite has the memory of their disks, which the garbage collector does not see. */
   close(): void {
     for (const machine of this.#machines) machine.close();
   }
@@ -1255,7 +1252,7 @@ export class Cluster {
       }
     } else if (collection === LEASES) {
       const holder = String(after?.spec.holderIdentity ?? "");
-      // A process that stood still leads anew under the same name, and knows nothing of what it had to tell.
+      // A process that stood still leads anew under the same name, without its unsent notices.
       const isSame = holder === before?.spec.holderIdentity && after?.spec.acquireTime === before.spec.acquireTime;
       if (holder === "" || isSame) return;
       this.leaders++;

@@ -42,7 +42,7 @@ export interface KubeletApi {
   readonly shown: (pod: PodObject, ifName: string, addresses: readonly string[]) => void;
 }
 
-/** Shares, from 0 to 1, of what kubelets and runtimes do amiss. */
+/** Shares, from 0 to 1, of faults of kubelets and runtimes. */
 export interface KubeletFaults {
   /** The caller of an ADD hangs up. */
   hangUp: number;
@@ -77,7 +77,7 @@ interface Worker {
 
 export class Kubelet {
   readonly process: Process;
-  /** Carries out what the kubelet has asked for, also while that hangs. */
+  /** Carries out the kubelet's calls, also while the kubelet hangs. */
   readonly #runtime: Process;
   readonly #options: KubeletOptions;
   readonly #workers = new Map<string, Worker>();

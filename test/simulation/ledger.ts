@@ -33,9 +33,7 @@ const REST_MS = 2_000;
 const LOST = Number.NEGATIVE_INFINITY;
 /** Time for which no pod is made after a record was deleted by hand, unless it is back: milliseconds. */
 const RECREATED_WITHIN_MS = 5_000;
-/**
- * A pod is not refused while an address has been out of use for so long: milliseconds (cooling-visibility, exhaustion).
- */
+/** The same after a change of the leading controller, which agents notice at their next question. */
 const IDLE_MS = 15_000;
 /**
  * A pod whose new sandbox gets its addresses so soon after their release has the same ones: milliseconds
@@ -84,14 +82,14 @@ interface LedgerOptions {
   readonly addresses: readonly string[];
   /** Nothing but the scarcity of addresses is in the way of an ADD. */
   readonly isStrict: boolean;
-  /** There are always free addresses, so that no pod gets what another one has just released. */
+  /** There are always free addresses, so that no pod gets one that another has just released. */
   readonly keepsOwn: boolean;
   /** A write may be carried out so long after its caller ended: milliseconds. */
   readonly lateMs: number;
   readonly sharing?: Sharing;
   /** When a node's agent knows of a pool or reservation that was written then, and nothing of before is under way. */
   readonly knownMs: (node: string, atMs: number) => number;
-  /** Whether the member's NIC may have the address, or any, in place of one that it had; by {@link memberKey}. */
+  /** Whether the member's NIC may have the address, or any, in place of a former one; by {@link memberKey}. */
   readonly mayChange?: (key: string, address?: string) => boolean;
 }
 
@@ -114,11 +112,11 @@ export class Ledger implements Segment {
   readonly #bootedMs = new Map<string, number>();
   /** Records that were deleted by hand, until the product has made them again. */
   readonly #deletedByHand = new Map<string, Missing>();
-  /** `db-0 eth0 4`: what the member's pods have shown first. */
+  /** `db-0 eth0 4`: the first address that the member's pods have shown. */
   readonly #members = new Map<string, string>();
   /**
-   * By the same: what pods of the member have left on lost nodes, what was in no pool for a time, what somebody has
-   * restored, and what it need not get again.
+   * By the same: addresses that the member's pods left on lost nodes, that were in no pool for a time, that were
+   * restored, and that it need not get again.
    */
   readonly #leftBehind = new Map<string, Set<string>>();
   /**
@@ -146,7 +144,7 @@ export class Ledger implements Segment {
   /** When each address in quarantine was put there. */
   readonly #quarantinedMs = new Map<string, number>();
   /** UIDs of pods whose containers have ended for good: their addresses may be released before their DELs. */
-  /** What each NIC of a pod had last. */
+  /** The last address of each NIC of a pod. */
   readonly #own = new Map<string, string>();
   /** Addresses that each NIC of a pod has ever had. */
   readonly #everHad = new Set<string>();
@@ -156,7 +154,7 @@ export class Ledger implements Segment {
   readonly #withoutJournal = new Set<string>();
   /** By address that was in quarantine for a lost node: until when that may still be in force for an ADD. */
   readonly #backUntilMs = new Map<string, number>();
-  /** By node: what the members' pods had shown when its journal was copied. */
+  /** By node: the addresses of the members' pods when its journal was copied. */
   readonly #copied = new Map<string, ReadonlyMap<string, string>>();
   readonly #finished = new Set<string>();
   /**
@@ -334,7 +332,7 @@ export class Ledger implements Segment {
     }
     for (const [address, missing] of this.#deletedByHand) {
       const nics = this.#live.get(address);
-      // It was restored by hand, too, and says what is so: the product has nothing to write.
+      // It was restored by hand, too, and is correct: the product has nothing to write.
       if (nics !== undefined && [...nics].every((nic) => isRecorded(nic, this.#objects.get(address)))) {
         this.#deletedByHand.delete(address);
         continue;
@@ -392,7 +390,7 @@ export class Ledger implements Segment {
     this.#requireRecord(address);
   }
 
-  /** Whether the registry was lost, and what is written since is not what a NIC has, which comes after it. */
+  /** Whether the registry was lost, and the record since then is not the NIC's, which is written later. */
   #isStillLost(address: string): boolean {
     if (this.#deletedByHand.get(address)?.atMs !== LOST) return false;
     const spec = this.#objects.get(address);
@@ -409,7 +407,7 @@ export class Ledger implements Segment {
   }
 
   /**
-   * All records are gone, or are those of an earlier time: agents have to write anew what their NICs have, and pods
+   * All records are gone, or are those of an earlier time: agents have to write their NICs' addresses anew, and pods
    * are made meanwhile.
    */
   loseRegistry(): void {
@@ -435,8 +433,8 @@ export class Ledger implements Segment {
   }
 
   /**
-   * Only another machine is a reason for the quarantine of an address, and one that answers for all only for few
-   * (conflict); or that its pod is gone, on a node that has not confirmed it (node-lost).
+   * The reasons for an address's quarantine: another machine, though one that answers for all only for few (conflict);
+   * or a pod that is gone, on a node that has not confirmed it (node-lost).
    */
   #requireCause(address: string, { spec }: StoredObject): void {
     const { quarantine: { reason, mac = "", holder } = { reason: "" }, node } = spec as unknown as Spec;
@@ -449,11 +447,11 @@ export class Ledger implements Segment {
     this.#quarantinedMs.set(address, nowMs);
     const foreign = this.#foreign.get(address);
     const isProxy = mac === PROXY_MAC;
-    // A node that was off writes what it heard before.
+    // A node that was off writes an earlier observation.
     const toldMs = Math.max(foreign?.untilMs ?? Number.NEGATIVE_INFINITY, this.#bootedMs.get(node) ?? 0);
     if (!isProxy && (foreign === undefined || nowMs > toldMs + HEARD_MS))
       this.problems.push(`${address} is quarantined because of ${mac}, which is no other machine`);
-    // What was quarantined before the machine was silent may have been found free by a node that cannot write that yet.
+    // Addresses that were quarantined before the machine fell silent may be free on a node that cannot write that yet.
     const isCurrent = (other: string): boolean => (this.#quarantinedMs.get(other) ?? 0) >= this.#answersAllSinceMs;
     const isSame = ([other, each]: readonly [string, Spec]): boolean =>
       each.quarantine?.mac === mac && each.node === node && familyOf(other) === familyOf(address) && isCurrent(other);
@@ -491,7 +489,7 @@ export class Ledger implements Segment {
       const had = this.#members.get(key);
       const undecided = this.#undecided.get(key);
       this.#undecided.delete(key);
-      // What was claimed before the registry was lost is forgotten with it, also if it is answered only now.
+      // Claims from before the loss of the registry are lost with it, also if they are answered only now.
       if (this.#outsideSinceMs.has(address) || this.#deletedByHand.get(address)?.atMs === LOST) {
         this.#members.delete(key);
         continue;
@@ -530,7 +528,7 @@ export class Ledger implements Segment {
     }
   }
 
-  /** Returns what the API server has of the address. */
+  /** Returns the API server's record of the address. */
   recordOf(address: string): Spec | undefined {
     return this.#objects.get(address);
   }
@@ -541,7 +539,7 @@ export class Ledger implements Segment {
     return [...this.#live].flatMap(([address, nics]) => ([...nics].some(isOf) ? [address] : []));
   }
 
-  /** A pod may keep what it had, but gets nothing that is in no pool (pool-changes). */
+  /** A pod may keep its address, but gets none outside all pools (pool-changes). */
   #requirePool({ name, uid, node }: Pick<PodObject, "name" | "uid" | "node">, ifName: string, address: string): void {
     const key = `${uid} ${ifName} ${address}`;
     const sinceMs = this.#outsideSinceMs.get(address);
@@ -587,8 +585,8 @@ export class Ledger implements Segment {
   }
 
   /**
-   * A pod of the member is answered: whatever is recorded for it and left behind now may be the next one's, also what
-   * none of its pods has shown yet.
+   * A pod of the member is answered: records for the member that are left behind now may be the next pod's, also if
+   * none of its pods has shown them yet.
    */
   #noteLeftBehind(key: string): void {
     for (const [address, { workload }] of this.#objects) {
@@ -598,7 +596,7 @@ export class Ledger implements Segment {
     }
   }
 
-  /** What is claimed for a member while its own is left behind is the next one's as long as it is recorded for it. */
+  /** An address claimed for a member while its own is left behind is the next pod's while it is recorded for it. */
   #noteClaim(address: string, former: Spec | undefined, now: Spec | undefined): void {
     if (now?.workload === undefined) return;
     const key = memberKey(now.workload.member, now.workload.interface ?? "", address);
@@ -648,8 +646,8 @@ export class Ledger implements Segment {
   }
 
   /**
-   * Another machine has the node's name: what members have there stays behind with the one that had it, unless the
-   * other one finds it silent.
+   * Another machine has the node's name: members' addresses there stay behind with the former machine, unless the other
+   * one finds them silent.
    */
   replaceMachine(node: string): void {
     for (const [key, address] of [...this.#members])
@@ -702,7 +700,7 @@ export class Ledger implements Segment {
   }
 
   /**
-   * The set no longer has the member, or somebody deleted what it retains. A node whose agent does not act may still
+   * The set no longer has the member, or its retained address was deleted. A node whose agent does not act may still
    * say that the member has it. `uid`: of a pod of it that keeps what it has now.
    */
   forgetMember(name: string, uid?: string): void {
@@ -733,8 +731,8 @@ export class Ledger implements Segment {
       }
     for (const [address, { state, node, holders = [], workload }] of this.#objects) {
       const isOfPod = state === "Bound" && holders.length > 0 && holders.every(({ podUID }) => uids.has(podUID));
-      // A row that was taken in without its journal may be of a NIC, so it stays as long as the pod; so does what its
-      // agent finds only within the hour.
+      // A row that was taken in without its journal may be of a NIC, so it stays as long as the pod; so do records that
+      // its agent finds only within the hour.
       const isUntold = this.#restoredMs.get(address) === Number.NEGATIVE_INFINITY;
       if (isOfPod && (this.#live.has(address) || this.#withoutJournal.has(node) || isUntold)) continue;
       faults.push(`${address} is still ${state} ${JSON.stringify(holders)} ${workload?.member ?? ""}`);

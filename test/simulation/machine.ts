@@ -1,6 +1,6 @@
 /**
- * One machine: its disk, and the agent, which is the product's ClusterBackend, plugin and maintenance. What the shim
- * does when no agent answers (retry, spool) is here in little.
+ * One machine: its disk, and the agent, which is the product's ClusterBackend, plugin and maintenance. A small version
+ * of the shim's behaviour without an agent (retry, spool) is here.
  */
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
@@ -88,7 +88,7 @@ interface Agent {
   beforeAdd: ((call: Call) => Promise<void>) | undefined;
   /** Whether it has compared its journal with the API server once. */
   isCompared: boolean;
-  /** Calls under way: what the shim hears when the agent ends. */
+  /** Calls under way: the shim's errors when the agent ends. */
   readonly calls: Set<(error: Error) => void>;
 }
 
@@ -106,7 +106,7 @@ export class Machine {
   product: Product;
   disk: DatabaseSync;
   #copy: DatabaseSync | undefined;
-  /** What its agents know of the registry's epochs: beside the journal. */
+  /** Its agents' knowledge of the registry's epochs: beside the journal. */
   #epochText: string | undefined;
   /** Of the agent that runs. */
   #store: SimulatedStore | undefined;
@@ -147,7 +147,7 @@ export class Machine {
     return this.#agent?.plugin !== undefined;
   }
 
-  /** Whether its agent serves, and hears of what happens. */
+  /** Whether its agent serves, and receives events. */
   get isActing(): boolean {
     const { time, network } = this.#options;
     const process = this.#agent?.process;
@@ -582,8 +582,8 @@ export class Machine {
   }
 
   /**
-   * Runs the call in the agent's process; what it resolves or rejects with comes over the socket. `signal`: the
-   * caller hangs up; an answer that it no longer takes is given to `onUndelivered`.
+   * Runs the call in the agent's process; its result or error comes over the socket. `signal`: the caller hangs up; an
+   * answer that it no longer takes is given to `onUndelivered`.
    */
   #ask<T>(
     agent: ServingAgent,
@@ -593,7 +593,7 @@ export class Machine {
     const { time } = this.#options;
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const caller = time.current;
-    // One that ends in order answers what has connected.
+    // An agent that ends in order answers connected callers.
     const { plugin } = agent;
     const hangingUp = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<T>();

@@ -1,4 +1,4 @@
-/** The registry is not what it was: its kind is made anew, the API server goes back in time, or writes take long. */
+/** The registry changes: its kind is recreated, the API server goes back in time, or writes take long. */
 import { REGISTRY_KINDS } from "../../host/registry/epoch/kubernetes-epoch.ts";
 import { ALLOCATIONS } from "../fakes/memory-api-server.ts";
 import type { Cluster } from "./cluster.ts";
@@ -54,7 +54,7 @@ export function restoreLater(cluster: Cluster, afterMs: number, time: SimulatedT
       if (is !== undefined) ledger.written(undefined, is, true, "");
       ledger.forgetAddress(addressOf(name));
     }
-    // A set that was created again since is the earlier one again, and one that was scaled has the size that it had.
+    // A set that was recreated since is the earlier one again, and one that was scaled has its former size.
     for (const [index, workload] of cluster.workloads.entries()) Object.assign(workload, sets[index]);
     ledger.loseRegistry();
     network.breakWatches();

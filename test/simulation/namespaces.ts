@@ -44,7 +44,7 @@ export interface Nic {
   isReleased: boolean;
 }
 
-/** All machines share one segment for each address space: who has an address there answers for it. */
+/** All machines share one segment for each address space: the owner of an address there answers for it. */
 export interface Segment {
   /** A NIC has got its addresses. */
   onUp(nic: Nic): void;
@@ -60,7 +60,7 @@ export interface Segment {
   macOf(address: string): Mac | undefined;
   loseJournal(node: string): void;
   copyJournal(node: string): void;
-  /** The journal is again what it was when it was copied. */
+  /** Restores the journal from its copy. */
   restoreJournal(node: string): void;
   /** The node is on again. */
   boot(node: string): void;

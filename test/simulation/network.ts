@@ -1,5 +1,5 @@
 /**
- * The network between the product's clients and the simulated API server: latency, and what faults do to requests and
+ * The network between the product's clients and the simulated API server: latency, and the faults of requests and
  * watches. The product's own client (lanes, deadlines, retries, decoding) stands before it, as bytes before a socket.
  */
 import type { Answer, Exchanges } from "../../host/kubernetes/http/exchange.ts";
@@ -40,7 +40,7 @@ export interface NetworkFaults {
   late: number;
   /** The write is carried out within VERY_LATE_MS, whether its caller is still there or not. */
   veryLate: number;
-  /** A list of a watched collection is answered with what was true up to STALE_MS ago. */
+  /** A list of a watched collection is answered with a state up to STALE_MS ago. */
   staleList: number;
   /** The connection of a watch breaks before the event. */
   brokenWatch: number;
@@ -84,7 +84,7 @@ export interface NetworkOptions {
   readonly time: SimulatedTime;
   readonly server: MemoryApiServer;
   readonly timeline: Timeline;
-  /** Carries what is under way when its sender ends. */
+  /** Carries messages under way when their sender ends. */
   readonly wire: Process;
 }
 
@@ -98,7 +98,7 @@ export class Network {
   readonly unserved = new Set<string>();
   /** Time for which an admission webhook keeps each write of Berth's kinds; undefined without one: milliseconds. */
   webhookMs: number | undefined;
-  /** Whose request the server carries out: "" for what no process sent. */
+  /** The process whose request the server carries out: "" for none. */
   writer = "";
   /** Time that a loaded server needs to send the events of the write that it carries out: milliseconds. */
   deliveryMs = 0;
@@ -151,10 +151,7 @@ export class Network {
     if (lag?.untilMs === Number.POSITIVE_INFINITY) lag.untilMs = this.#options.time.nowMs;
   }
 
-  /**
-   * Returns when the machine's process has been told of what was written at `atMs`: milliseconds, `atMs` if nothing
-   * was late.
-   */
+  /** Returns when the machine's process learned of a write at `atMs`: milliseconds, `atMs` if nothing was late. */
   toldMs(machine: string, path: string, atMs: number): number {
     return this.#endOfLag(machine, path, this.#endOfLag(machine, EVERY_PATH, atMs));
   }
@@ -180,8 +177,8 @@ export class Network {
   }
 
   /**
-   * The process calls the API server. `isReconciling`: it reads or writes an object, or reads the list of its node's or
-   * a pod: what its reconciliation waits for.
+   * The process calls the API server. `isReconciling`: its reconciliation waits for the call, which reads or writes an
+   * object, or reads the list of its node or a pod.
    */
   noteCall(process: Process, answering: Promise<Answer>, isReconciling: boolean): void {
     const { time } = this.#options;
@@ -531,7 +528,7 @@ function isWholeList({ query }: Request): boolean {
   return query?.limit !== undefined && query.fieldSelector === undefined;
 }
 
-/** Not of allocations: the product lists those to know what is there now, which only a consistent list tells. */
+/** Not of allocations: the product lists those for their present state, which only a consistent list has. */
 function isWatchedList(request: Request): boolean {
   return request.method === "GET" && isWholeList(request) && !request.path.startsWith(ALLOCATIONS);
 }

@@ -1,5 +1,5 @@
 /**
- * What befalls NICs besides ADD and DEL: main plugins that are slow, pods that rename their NICs or move addresses,
+ * Events of NICs besides ADD and DEL: main plugins that are slow, pods that rename their NICs or move addresses,
  * numbers of processes and names of namespaces that come again, namespaces of other tools.
  */
 import type { Seeded } from "../world/seeded.ts";

@@ -1,6 +1,6 @@
 /**
- * What machines and controllers of the simulation run: the product of this tree, or that of the last release. Both
- * are loaded in one process, each with its own modules.
+ * The product that machines and controllers of the simulation run: of this tree, or of the last release. Both are
+ * loaded in one process, each with its own modules.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,8 +46,8 @@ const THIS_TREE = {
 type Exports = typeof THIS_TREE;
 
 /**
- * The status of a usage is written apart here, as in the runs that FINDINGS records: its schema would change what
- * happens in each of them.
+ * The status of a usage is written apart here, as in the runs that FINDINGS records: its schema would change each of
+ * them.
  */
 const UNKNOWN_KINDS = ["ippoolusages"];
 

@@ -12,7 +12,7 @@ import { RESTART_CONTAINERS } from "./simulated-spool.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 import { PIN_POOLS, pinsOf, type Workload } from "./workload.ts";
 
-/** Something that happens to the cluster; what it is told, a seed of its own decides. */
+/** A change of the cluster, decided by a seed of its own. */
 export interface Action {
   readonly name: string;
   readonly weight: number;
@@ -28,7 +28,7 @@ interface Profile {
   readonly spare?: number;
   /** See {@link actionsOf}. */
   readonly actions: string;
-  /** What differs from {@link SHAPE}. */
+  /** The differences from {@link SHAPE}. */
   readonly shape?: Partial<ClusterShape>;
   /** With static pods, and pods with NICs that other plugins serve and that never come. */
   readonly isMixed?: boolean;
@@ -50,7 +50,7 @@ function up(cluster: Cluster): Node[] {
   return cluster.nodes.filter(({ machine }) => !machine.isOff);
 }
 
-/** Never beyond what the pools have addresses for. */
+/** At most as many as the pools have addresses for. */
 const sizes = new WeakMap<Workload, number>();
 
 const FAMILIES = ["blue", "six"] as const;
@@ -779,7 +779,7 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
   if (hasOwners) workloads.push(...PINNED, LENDERS, ONE, MOVING);
   if (hasSubnets) workloads.push(...RIVALS);
   if (hasTenant) workloads.push(...VICTIMS);
-  // What all victims need of both families.
+  // The need of all victims for both families.
   const share = 2 * (needed + nicsOf(VICTIMS));
   const poolSize = needed + Math.ceil(needed * spare) + (hasTenant ? share : 0) + (hasOwners ? OWNED + OPEN : 0);
   const total = actions.reduce((sum, { weight }) => sum + weight, 0);

@@ -129,7 +129,7 @@ export class Replacements {
     for (const former of [...this.running]) this.#end(former);
   }
 
-  /** One that is on and has a Node, while another is that was never replaced: else no NIC is left that could probe. */
+  /** A node that is on and registered, while another one was never replaced: else no NIC is left that could probe. */
   #pick(random: Seeded): Node | undefined {
     const { nodes } = this.#options.cluster;
     const able = nodes.filter((node) => !node.machine.isOff && !node.isUnregistered && !this.#busy.has(node));
@@ -156,7 +156,7 @@ export class Replacements {
     if (deletesPods) cluster.forceDeletePodsOf(name);
   }
 
-  /** Another machine registers. Returns the one that had the name. */
+  /** Another machine registers. Returns the former one of the name. */
   #register(node: Node): Former {
     const { cluster, newMachine } = this.#options;
     const { machine, kubelet, left } = node;

@@ -1,7 +1,7 @@
 /**
- * Whatever has addresses of the pools beside pods: ReservedIPs with an owner, templates that name addresses, Services
- * and Nodes. Makes them, and checks what is promised (docs/fixed-addresses.md, docs/services.md). It sees NICs and
- * objects, never the product's memory.
+ * Owners of pools' addresses besides pods: ReservedIPs with an owner, templates that name addresses, Services and
+ * Nodes. Makes them, and checks the promises (docs/fixed-addresses.md, docs/services.md). It sees NICs and objects,
+ * never the product's memory.
  */
 import type { StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
@@ -11,7 +11,7 @@ import type { PodObject } from "./kubelet.ts";
 
 /** While everything acts, an owner has its address within this time from when that is free: milliseconds. */
 const OWNED_MS = 40_000;
-/** While a controller acts, what a Node or a Service says that it has is recorded within: milliseconds. */
+/** Limit for recording a Node's or a Service's address while a controller acts: milliseconds. */
 const RECORDED_MS = 20_000;
 /** The same until a Service of the class has an address of each family. */
 const BALANCED_MS = 40_000;
@@ -64,7 +64,7 @@ export class Reservations {
     this.#addresses = addresses;
   }
 
-  /** An owner gets a reservation, another one, or one that was another owner's. */
+  /** An owner gets a reservation, another one, or another owner's former one. */
   reserve(random: Seeded): void {
     const cluster = this.#cluster;
     const nics = cluster.expected.flatMap((pod) =>
@@ -139,7 +139,7 @@ export class Reservations {
     this.#ofNodes.clear();
   }
 
-  /** What another has is reserved no more. Returns the pods whose addresses are reserved. */
+  /** Ends reservations of addresses that others have. Returns the pods whose addresses are reserved. */
   giveUp(): readonly PodObject[] {
     const owners = this.#cluster.expected.filter((pod) => this.#duesOf(pod).length > 0);
     const isDue = (pod: PodObject, { address }: Due): boolean =>
@@ -149,8 +149,8 @@ export class Reservations {
   }
 
   /**
-   * Whether the member's NIC may give up what it had for the address, or for any: an ADD that is under way does before
-   * it is answered, also when the reservation ends.
+   * Whether the member's NIC may give up its former address for this one, or for any: an ADD that is under way does
+   * before it is answered, also when the reservation ends.
    */
   mayChange(key: string, address?: string): boolean {
     const endedMs = this.#endedMs.get(key) ?? Number.NEGATIVE_INFINITY;
@@ -158,7 +158,7 @@ export class Reservations {
     return isDue || this.#everDue.has(`${key} ${address}`);
   }
 
-  /** What the pod's annotation names, and what is reserved for its NICs. */
+  /** The addresses that the pod's annotation names, and those reserved for its NICs. */
   #duesOf(pod: PodObject): readonly OfNic[] {
     const cluster = this.#cluster;
     const object = cluster.server.collection(PODS).get(pod.name);

@@ -114,7 +114,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
   if (isFine) {
     isOver = true;
     time.inside(fate, () => calm(cluster, timeline, time));
-    // What is under way for so long may still arrive.
+    // Messages under way for so long may still arrive.
     const { lateMs = 0 } = plan.shape;
     const endMs = time.nowMs + lateMs + RECOVERY_MS;
     let faults: readonly string[] = ["nothing was checked"];
@@ -221,7 +221,7 @@ export async function shrink(report: RunReport, mostRuns = 40): Promise<RunRepor
   return best;
 }
 
-/** For people: what was violated, and what led there. */
+/** For people: the violation, and the events that led to it. */
 export function describeReport(report: RunReport, lines = 80): string {
   const { options, problems, steps, elapsedMs, digest, actions, timeline } = report;
   const { seed, profile, nodes, pods, faults } = options;

@@ -1,6 +1,6 @@
 /**
  * The thread of a machine's journal: the product's statements on a disk in memory, which may be full, slow, broken or
- * damaged. SQLite itself finds damage, and what follows is as in the product's session.ts.
+ * damaged. SQLite itself finds damage, and the reaction is that of the product's session.ts.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { describeStorage, isDamage } from "../../host/registry/sqlite/error.ts";

@@ -27,7 +27,7 @@ export class Process {
   readonly parked: Event[] = [];
   /** Amount by which its wall clock is ahead: milliseconds. */
   wallOffsetMs = 0;
-  /** What it does not catch is no matter of this release. */
+  /** Errors that it does not catch are no matter of this release. */
   isOfLastRelease = false;
   readonly random: Seeded;
 
@@ -65,7 +65,7 @@ export class SimulatedTime {
   readonly uncaught: unknown[] = [];
   #uuids = 0;
 
-  /** One that the run has not had. */
+  /** A new UUID for the run. */
   newUuid(): UUID {
     return `00000000-0000-4000-8000-${(++this.#uuids).toString(16).padStart(12, "0")}`;
   }

@@ -12,8 +12,8 @@ import type { PodObject } from "./kubelet.ts";
 import { replacesEnding, uidOf, wantedOf } from "./workload.ts";
 
 /**
- * A user waits no longer than this for addresses that its Subnet has, and keeps what it does not need no longer,
- * while a controller leads: milliseconds.
+ * Longest wait of a user for addresses that its Subnet has, and longest time for which it keeps needless ones, while a
+ * controller leads: milliseconds.
  */
 const BOUND_MS = 30_000;
 /** Time for which a controller must have led and run without a break before that time begins: milliseconds. */
@@ -55,7 +55,7 @@ interface Demand {
 
 export class SubnetLedger {
   readonly #cluster: Cluster;
-  /** Addresses that have a record: since when in {@link #servedMs}, of which pool, and the pods bound to it. */
+  /** Recorded addresses: the time of the record in {@link #servedMs}, its pool, and the pods bound to it. */
   readonly #held = new Map<
     string,
     { readonly sinceMs: number; readonly pool: unknown; readonly pods: readonly string[] }
@@ -64,7 +64,7 @@ export class SubnetLedger {
   #servedMs = 0;
   /** Since when it does without a break; undefined: it does not. */
   #servedSinceMs: number | undefined;
-  /** By what is wrong: for how long, while a controller led: milliseconds. */
+  /** By fault: its duration while a controller led: milliseconds. */
   readonly #wrong = new Map<string, { text: string; forMs: number }>();
   /** By address: the pools that lost it, and when. */
   readonly #lost = new Map<string, { readonly pool: GeneratedPool; readonly atMs: number }[]>();
@@ -112,7 +112,7 @@ export class SubnetLedger {
       if (isThere) continue;
       this.#lost.set(address, [...(this.#lost.get(address) ?? []), { pool: former, atMs: nowMs }]);
       const held = this.#held.get(address);
-      // What a pod of another pool has is no loss.
+      // An address of another pool's pod is no loss.
       const heldForMs = held?.pool === name ? this.#servedMs - held.sinceMs : 0;
       if (pool !== undefined && !pool.isDeleting && offered.has(address) && heldForMs > HELD_MS)
         this.#problem(`${address} was taken out of pool ${name}, and has been in use for ${heldForMs / 1000} s`);
@@ -153,7 +153,7 @@ export class SubnetLedger {
   ): void {
     const isUser = this.#cluster.workloads.some((each) => each.subnets !== undefined && uidOf(each) === owner);
     for (const address of addresses) {
-      // A pod keeps what its pool has lost since, and the member's next one does not get it.
+      // A pod keeps an address that its pool has lost since, and the member's next one does not get it.
       if (isUser && !this.#isGiven(address)) this.#cluster.ledger.forgetAddress(address);
       const key = `${uid} ${ifName} ${address}`;
       const isNew = !this.#had.has(key);
@@ -226,7 +226,7 @@ export class SubnetLedger {
       // The pool may have lost an address that is recorded for it.
       const isNamed = this.#held.values().some((held) => held.pool === pool.name);
       const isUnused = !isNamed && !pool.addresses.some((address) => this.#held.has(address));
-      // Of a workload that no controller follows its pods say what it wants, also while they end.
+      // The wants of a workload that no controller follows are those of its pods, also while they end.
       const isThing =
         pool.owner.startsWith("set-thing-") && this.#cluster.pods.some(({ name }) => /^thing-/.test(name));
       if (pool.namespace !== "shop" || isThing) continue;

@@ -1,6 +1,6 @@
 /**
  * A hostile tenant: it may create any pod and IPAMClaim, and a Deployment, in its own namespace, and tries to get
- * what is others', or more than its share (docs/security.md, "What a tenant can do"). It sees the objects of the API
+ * others' addresses, or more than its share (docs/security.md, "What a tenant can do"). It sees the objects of the API
  * server alone, and so do its invariants.
  */
 import type { StoredObject } from "../fakes/memory-api-server.ts";
@@ -13,7 +13,7 @@ import { controllerOf, networksOf, uidOf, type Workload } from "./workload.ts";
 /** Pools, Subnets and NICs that only others may use have names that begin so. */
 const GUARDED = /^(?:vault|guarded)/;
 /**
- * Agents hear of a full namespace within this time, 6 s (docs/security.md, "What one tenant may hold") and the lag of
+ * Agents learn of a full namespace within this time, 6 s (docs/security.md, "What one tenant may hold") and the lag of
  * a watch: milliseconds.
  */
 const HEARD_MS = 14_500;
@@ -146,7 +146,7 @@ export class Tenant {
       if (random.chance(0.3)) this.#delete(metadata.name);
   }
 
-  /** Nothing new: what does not run goes, and so do claims, which would retain addresses. */
+  /** Creates nothing: deletes pods that do not run, and claims, which would retain addresses. */
   rest(isRunning: (uid: string) => boolean): void {
     const { server } = this.#cluster;
     for (const name of [...server.collection(OWN_CLAIMS).keys()]) server.remove(name, OWN_CLAIMS);
@@ -192,7 +192,7 @@ export class Tenant {
       () => ({ nics: manyNics(3) }),
       // More than a pod may have.
       () => ({ nics: manyNics(8) }),
-      // A member of somebody else's set.
+      // A member of another owner's set.
       () => ({ name: victim?.name ?? "db-0", owner: controllerOf(ownerOf(workloads, victim) ?? workload), nics: TWO }),
       // Pools that are for others, by name, by pattern, and for NICs that it has not.
       () => ({ annotations: { [`${BERTH}/ippool`]: JSON.stringify(random.pick(OTHERS_POOLS)) } }),
@@ -211,7 +211,7 @@ export class Tenant {
       () => ({ annotations: this.#claim(random), nics: TWO }),
       // More than a pod may have.
       () => ({ nics: manyNics(8) }),
-      // The mirror of somebody else's static pod, which never runs itself.
+      // The mirror of another owner's static pod, which never runs itself.
       () => {
         const hash = victim?.isStatic === true ? victim.uid : "0".repeat(32);
         const mirror = { "kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash };
@@ -221,7 +221,7 @@ export class Tenant {
     return random.pick(kinds)();
   }
 
-  /** A claim that names an address of somebody else. */
+  /** A claim that names another owner's address. */
   #claim(random: Seeded): Readonly<Record<string, string>> {
     const { server } = this.#cluster;
     const all = [...server.objects.values()].map(({ spec }) => String(spec.address));
@@ -291,7 +291,7 @@ export class Tenant {
     this.#problem(`${TENANT} has ${this.#own.size} addresses, may have ${most}, and still gets ${address}`);
   }
 
-  /** Called every now and then: without a controller nobody counts a namespace's addresses. */
+  /** Called every now and then: without a controller a namespace's addresses are not counted. */
   check(): void {
     if (!this.#cluster.hasLeader && this.#fullSinceMs !== undefined) this.#fullSinceMs = this.#cluster.nowMs;
   }

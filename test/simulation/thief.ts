@@ -1,7 +1,7 @@
 /**
  * An attacker with the token of one node's agent, who writes allocations of other nodes straight to the API server.
- * Kinds and policies are all that stops it: every one of its writes must be refused. Theft that is no fault, as of what
- * cools, is not tried (docs/develop/security.md).
+ * Only kinds and policies stop it: every one of its writes must be refused. Permitted theft, as of cooling addresses,
+ * is not tried (docs/develop/security.md).
  */
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 import { agentOf } from "../fakes/admission/admission.ts";
@@ -63,8 +63,8 @@ export class Thief {
   }
 
   /**
-   * An address that the thief chooses is to be retained for a member of somebody else's set, which is refused. Pods
-   * that never were have it and another one then, which are collected.
+   * The thief wants to retain a chosen address for a member of another owner's set, which is refused. Pods that never
+   * were have it and another one then, which are collected.
    */
   retainForOthers(): void {
     const [victim] = [...this.#server.objects.values()].flatMap(({ spec: { workload } }) => (workload as Member) ?? []);

@@ -14,7 +14,7 @@ export class Timeline {
     this.#nowMs = nowMs;
   }
 
-  /** For people: what a reader of the history has to know. */
+  /** For people: events that a reader of the history has to know. */
   note(text: string): void {
     const line = `${(this.#nowMs() / 1000).toFixed(3).padStart(9)} ${text}`;
     this.mark(line);

@@ -1,8 +1,8 @@
-/** Workloads of the simulated cluster: what they are, and their objects in the API server. */
+/** Workloads of the simulated cluster, and their objects in the API server. */
 import type { PodObject } from "./kubelet.ts";
 import { IPS } from "./reservations.ts";
 
-/** Subnets of which its pods want generated pools (docs/subnets.md). */
+/** Subnets from which its pods want generated pools (docs/subnets.md). */
 export interface SubnetUse {
   readonly ipv4: readonly string[];
   readonly ipv6: readonly string[];
@@ -13,7 +13,7 @@ export interface SubnetUse {
 
 export interface Workload {
   readonly name: string;
-  /** A Thing is of a kind that nobody follows. The pods of the others but "plain" have a controller. */
+  /** No controller follows a Thing's kind. The pods of the others but "plain" have a controller. */
   readonly kind: "StatefulSet" | "Deployment" | "Thing" | "plain";
   replicas: number;
   readonly nics: PodObject["nics"];
@@ -100,7 +100,7 @@ export function networksOf({
   return others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) };
 }
 
-/** Of an IPAMClaim: nobody else writes its status. */
+/** Of an IPAMClaim: no other writer writes its status. */
 export const STATUS_OF_BERTH = [
   { manager: "berth-controller", subresource: "status", fieldsV1: { "f:status": { "f:ips": {} } } },
 ];
@@ -137,7 +137,7 @@ export function deploymentObject(workload: Workload, pods: PodsByVersion): objec
   };
 }
 
-/** By name: one for each version of which there are pods, and the current one, which has the rest of the replicas. */
+/** By name: one for each version with pods, and the current one, which has the rest of the replicas. */
 export function replicaSetObjects(workload: Workload, pods: PodsByVersion): ReadonlyMap<string, object> {
   const { name, replicas, version: current = 1 } = workload;
   const former = [...pods].reduce((sum, [version, count]) => sum + (version === current ? 0 : count), 0);
@@ -168,7 +168,7 @@ export function wantedOf({ kind, replicas, isAbsent, subnets }: Workload, pods: 
   return (kind === "Thing" ? pods : replicas) + Number(number);
 }
 
-/** Whether its pools grow by what pods have that are ending: others come before these have ended. */
+/** Whether its pools grow by the addresses of ending pods: others come before these have ended. */
 export function replacesEnding({ kind, subnets }: Workload): boolean {
   return kind !== "StatefulSet" && subnets?.number.startsWith("+") === true;
 }

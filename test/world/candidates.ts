@@ -19,7 +19,7 @@ export interface Candidate {
   /** `[from, to]` by the true clock; `to` is undefined while it leads. */
   readonly terms: { readonly fromMs: number; toMs?: number }[];
   readonly leading: () => Leading | undefined;
-  /** Until this is called, what it did as the leader does not end. */
+  /** Until this is called, its work as the leader does not end. */
   finish: () => void;
 }
 
@@ -31,7 +31,7 @@ export interface CandidateOptions extends Partial<ElectionOptions> {
   readonly isSlow?: boolean;
 }
 
-/** A webhook's default time-out, and what a call takes besides: milliseconds. */
+/** A webhook's default time-out, and the rest of a call: milliseconds. */
 const SLOW_MS = 10_200;
 
 function gateOf(faultOf: (call: KubeCall) => Fault, time: TestClock): Gate {

@@ -5,7 +5,7 @@ function cpuTime(): number {
   return user + system;
 }
 
-/** Kernels may count in ticks: microseconds. What takes less cannot be compared. */
+/** Kernels may count in ticks: microseconds. Shorter times cannot be compared. */
 const TICK_US = 4_000;
 
 /** Returns how many times as long `large` takes as `small`: in turns, and the shortest time of each counts. */

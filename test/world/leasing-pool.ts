@@ -14,7 +14,7 @@ interface LeasingOptions {
 /** When the hub has confirmed its blocks. */
 export const LEASED = "2026-11-20T12:00:00.000Z";
 
-/** What an agent of the same time knows of the registry. */
+/** The registry as an agent of the same time sees it. */
 export const seenAt = (epoch?: string, minutesLater = 0) => ({
   epoch,
   sinceMs: Date.parse(LEASED) + minutesLater * 60_000,

@@ -1,4 +1,4 @@
-/** NICs of which nothing is known but what the request says. */
+/** NICs with only the settings of their request. */
 import type { NicSettings } from "../../host/agent/request/nic-definition.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
 

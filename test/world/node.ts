@@ -238,7 +238,7 @@ export class TestNode<R extends Opened = Opened> {
     );
   }
 
-  /** Time goes on, and the maintenance frees what is due. */
+  /** Advances the clock; then the maintenance frees the due addresses. */
   async pass(milliseconds: number): Promise<void> {
     await idle(this.registry);
     await this.clock.advance(milliseconds);
@@ -283,7 +283,7 @@ export function openJournalNode(options: NodeOptions = {}): Promise<TestNode<Jou
 
 export type ClusterNode = TestNode<KubernetesRegistry>;
 
-/** A node of a cluster. What it is not told of pods: none is alive. */
+/** A node of a cluster. By default no pod is alive. */
 export function openClusterNode(options: ClusterNodeOptions = {}): Promise<ClusterNode> {
   const { poolSize, random = () => 0.5, onLost, onOrphan, ...readers } = options;
   const node: ClusterNode = new TestNode(options, async (self, registryOptions, isDead) => {

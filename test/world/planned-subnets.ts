@@ -30,7 +30,7 @@ export class PlannedSubnets {
   /** Addresses in use that left the pool of this name. */
   readonly strays = new Map<string, string>();
   readonly liveness = new Map<string, OwnerState>();
-  /** Workloads that have taken over the pods of one that is gone. */
+  /** Workloads that have taken over the pods of a deleted one. */
   readonly successors = new Map<string, PoolOwner>();
   /** Pools made by hand, and reserved addresses: ranges of the default space. */
   byHand: readonly string[] = [];
@@ -151,7 +151,7 @@ function inPart({ subnets, demands }: SubnetsView): PlanParts {
   return { subnets: new Set(subnets.map(({ object }) => object.name)), demands: new Set(demands) };
 }
 
-/** Returns what a plan contains of the part, in one order. */
+/** Returns the contents of a plan's part, in one order. */
 function contentOf(plan: SubnetsPlan, { subnets, demands }: PlanParts) {
   const targets = plan.networks.flatMap((network) => network.targets);
   const own = targets.filter(({ generated, subnet }) => subnet === undefined || subnets.has(generated.subnet));

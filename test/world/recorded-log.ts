@@ -1,4 +1,4 @@
-/** A log that remembers what it was told: `level message`. */
+/** A log that remembers its lines: `level message`. */
 import pino from "pino";
 import type { Log } from "../../host/lib/log.ts";
 import { until as untilTrue } from "../lab/waiting.ts";

@@ -133,7 +133,7 @@ interface Refusing {
   readonly lateMs?: number;
 }
 
-/** What one controller sends while the server refuses the verbs, and until two minutes later. */
+/** The calls of one controller while the server refuses the verbs, and until two minutes later. */
 export async function play(
   start: StartController,
   { verbs, status, forMs, hasCoordinator, only = "", lateMs = 0 }: Refusing,

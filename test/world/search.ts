@@ -1,4 +1,4 @@
-/** One search for addresses, with pools in a pool cache and a registry that says what it is told to. */
+/** One search for addresses, with pools in a pool cache and a registry with given answers. */
 
 import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 import { type AddressDemand, Assignments, type Search, type Setback } from "../../host/agent/ipam/sources/source.ts";
@@ -57,7 +57,7 @@ export function openSearch(options: SearchOptions) {
   return { search, clock };
 }
 
-/** What the search has assigned: `eth0 10.6.0.9 7 own`, with the version that it replaces and the source. */
+/** The assignments of the search: `eth0 10.6.0.9 7 own`, with the replaced version and the source. */
 export function assignedOf({ assignments }: Search): string[] {
   return assignments.all.map(({ ifName, ip, replaces, source }) => `${ifName} ${formatIp(ip)} ${replaces} ${source}`);
 }

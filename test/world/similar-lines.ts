@@ -1,7 +1,7 @@
-/** Outcomes of vectors, written as what differs from a similar one. */
+/** Outcomes of vectors, written as differences from a similar one. */
 import { expect } from "vitest";
 
-/** What is more or less than in a similar case; the planners do in the same order what both do. */
+/** The lines more or less than in a similar case; the planners do common steps in the same order. */
 export function differenceFrom(similar: readonly string[], lines: readonly string[]): string[] {
   const isIn = (those: readonly string[]) => (line: string) => those.includes(line);
   expect(lines.filter(isIn(similar)), "in the same order").toEqual(similar.filter(isIn(lines)));

@@ -1,4 +1,4 @@
-/** Pools, snapshots, demands and claims, with what a test does not care about filled in. */
+/** Pools, snapshots, demands and claims, with irrelevant fields filled in. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -140,7 +140,7 @@ export function claim(owner: string, proposals: readonly Proposal[], options: Pa
   return { ...claimant, proposals, ...options };
 }
 
-/** Claims, and retains what may be new to the address owner, as the search of an ADD does before its answer. */
+/** Claims, and retains addresses that may be new to their owner, as the search of an ADD does before its answer. */
 export async function claimAndRetain(
   registry: Pick<Registry, "claim"> & Partial<Pick<Journal, "retain">>,
   wanted: Claim,

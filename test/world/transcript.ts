@@ -1,14 +1,14 @@
 /**
  * Histories as text. A transcript consists of paragraphs: lines of commands, with `; ` between those of one line, a
- * line `----`, and what the commands show. A line `== title` begins a scenario, for which everything is new; `#`
- * begins a comment. `npm run transcripts` writes down what all commands show now.
+ * line `----`, and the output of the commands. A line `== title` begins a scenario, for which everything is new; `#`
+ * begins a comment. `npm run transcripts` writes the present output of all commands.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 
-/** Lines, of which none is empty; undefined for none. */
+/** Lines, none of them empty; undefined for none. */
 type Shown = readonly string[] | undefined;
 
 export interface Scenario {
@@ -82,7 +82,7 @@ async function run(text: string, { commands }: Scenario): Promise<readonly strin
   return shown;
 }
 
-/** Returns the text with what its commands show now. Errors begin with `name:line: `. */
+/** Returns the text with the present output of its commands. Errors begin with `name:line: `. */
 export async function replay(name: string, text: string, open: OpenScenario): Promise<string> {
   const written: string[] = [];
   let scenario: Scenario | undefined;

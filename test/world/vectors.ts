@@ -9,7 +9,7 @@ export const MARGIN = "    ";
 
 export const linesOf = (path: string): string[] => readFileSync(path, "utf8").trimEnd().split("\n");
 
-/** `replay` returns the case with its expected lines replaced by what happens. `least`: number of cases. */
+/** `replay` returns the case with its lines replaced by the actual ones. `least`: number of cases. */
 export function describeVectors(
   folder: string,
   least: number,

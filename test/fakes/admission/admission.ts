@@ -1,4 +1,4 @@
-/** The port between an API server in memory and what decides about writes, and the accounts that write. */
+/** The port between an API server in memory and its admission of writes, and the accounts that write. */
 import type { StoredObject } from "../memory-objects.ts";
 
 /** As the API server knows it by its token. */

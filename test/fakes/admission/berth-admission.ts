@@ -1,7 +1,6 @@
 /**
- * What an API server with Berth's kinds and policies makes of a write before it stores it: deploy/crds and
- * deploy/policies.yaml, as they are applied to a cluster. Objects of other kinds have no schema here, and there are no
- * rights by RBAC.
+ * The admission of writes by an API server with Berth's kinds and policies: deploy/crds and deploy/policies.yaml, as
+ * applied to a cluster. Objects of other kinds have no schema here, and there are no rights by RBAC.
  * Effects: reads those files, each when a write first concerns it.
  */
 import { existsSync, readFileSync } from "node:fs";

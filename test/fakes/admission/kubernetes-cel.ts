@@ -19,7 +19,7 @@ interface Optional {
   value(): unknown;
 }
 
-/** Throws where a rule evaluates what is no address; the API server does, too. */
+/** Throws where a rule evaluates a text that is no address; the API server does, too. */
 function required<T>(value: T | undefined, text: string): T {
   if (value === undefined) throw new Error(`"${text}" is no address or network`);
   return value;
@@ -78,7 +78,7 @@ const environment = new Environment({
 
 const compiled = new Map<string, Expression>();
 
-/** Compiles each text once. Throws for one that is no expression, or has an unknown function. */
+/** Compiles each text once. Throws for a text that is no expression, or has an unknown function. */
 export function compile(text: string): Expression {
   return compiled.getOrInsertComputed(text, () => compileAnew(text));
 }

@@ -13,7 +13,7 @@ interface Values {
   readonly self: unknown;
   /** Undefined: there was none, or it is in a list, whose entries have no identity. */
   readonly oldSelf: unknown;
-  /** The value, or what it is part of, is as before. */
+  /** The value, or its parent, is unchanged. */
   readonly isSame: boolean;
 }
 
@@ -51,7 +51,7 @@ export class SchemaRule {
   }
 }
 
-/** Returns what rules of the object say; `old`: the object before an update. */
+/** Returns the findings of the object's rules; `old`: the object before an update. */
 export function ruleFindings(node: SchemaNode, object: unknown, old: unknown): Finding[] {
   const [self, oldSelf] = [celValue(object), celValue(old)];
   return findingsIn(node, { self, oldSelf, isSame: false }, "");

@@ -1,6 +1,6 @@
 /**
- * A structural schema of a CustomResourceDefinition: which fields an object keeps, which defaults it gets, and what is
- * wrong with its form. The rules in CEL: schema-rules.ts. Texts are those of k8s.io/kube-openapi.
+ * A structural schema of a CustomResourceDefinition: the fields that an object keeps, their defaults, and the faults of
+ * its form. The rules in CEL: schema-rules.ts. Texts are those of k8s.io/kube-openapi.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { CelRule } from "../../../host/lib/cel.ts";
@@ -76,7 +76,7 @@ export class SchemaNode {
     return this.#schema.default;
   }
 
-  /** Returns what is wrong with the form; `old`: the value before, whose faults are tolerated. */
+  /** Returns the faults of the form; `old`: the value before, whose faults are tolerated. */
   findings(value: unknown, old: unknown, path: string): Finding[] {
     if (old !== undefined && isDeepStrictEqual(value, old)) return [];
     if (!this.#hasType(value)) {

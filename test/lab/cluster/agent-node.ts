@@ -1,6 +1,6 @@
 /**
- * The agent of one node in this process, on a real API server and with no kernel work: its clock goes ahead when the
- * test says so, and {@link AgentNode.reconcile} does what its timers would.
+ * The agent of one node in this process, on a real API server and with no kernel work: the test advances its clock, and
+ * {@link AgentNode.reconcile} does the work of its timers.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -154,7 +154,7 @@ export class AgentNode implements AsyncDisposable {
       await this.registry.release({ containerId, ifName });
   }
 
-  /** All rounds that timers would start: the objects, the pods, what has cooled. */
+  /** All rounds of its timers: the objects, the pods, the cooling addresses. */
   async reconcile(): Promise<void> {
     const { allocations, collector, registry } = this.cluster;
     await allocations.reconcile();

@@ -1,6 +1,6 @@
 /**
- * Faults by rule for what passes the proxy in front of an API server: which calls, how often, and what happens to
- * them. Pure but for its counting.
+ * Faults by rule in the proxy in front of an API server: the calls, their frequency, and their effects. Pure but for
+ * its counting.
  */
 
 export type Fault =

@@ -1,5 +1,5 @@
 /**
- * A TLS proxy on loopback in front of a control plane, with faults by rule and by order, that counts what passes.
+ * A TLS proxy on loopback in front of a control plane, with faults by rule and by order, which counts the calls.
  *
  *   const proxy = await startApiProxy(plane, { seed: 7 });
  *   proxy.rules.add({ verbs: ["post"], path: /ipallocations/, probability: 0.2, fault: { kind: "reset-after" } });
@@ -113,7 +113,7 @@ class FaultyProxy implements ApiProxy {
     this.#server.on("secureConnection", () => {
       this.handshakes += 1;
     });
-    // A client that hangs up in the middle is what this is for.
+    // Clients that hang up in the middle are a purpose of this proxy.
     this.#server.on("tlsClientError", () => {});
   }
 

@@ -24,7 +24,7 @@ export interface TallyRow {
 export class ApiTally {
   readonly #rows = new Map<string, TallyRow>();
 
-  /** Counts one call; the row is for what becomes known later. */
+  /** Counts one call; the row takes figures that become known later. */
   begin(verb: Verb, resource: string): TallyRow {
     const key = `${verb} ${resource}`;
     const row = this.#rows.get(key) ?? { verb, resource, requests: 0, requestBytes: 0, responseBytes: 0, statuses: {} };

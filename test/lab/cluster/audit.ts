@@ -1,6 +1,6 @@
 /**
  * Faults of a cluster at one moment, as sentences: the two invariants of docs/develop/allocation.md, derived from the
- * API server's objects and from what the runtimes saw.
+ * API server's objects and from the runtimes' answers.
  */
 import type { KubeObject } from "../kube-client.ts";
 import { type Attachment, describe } from "./ledger.ts";

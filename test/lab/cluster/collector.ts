@@ -1,6 +1,4 @@
-/**
- * The controller's collection of addresses, run by the test: its rounds, its clock, and who owns retained addresses.
- */
+/** The controller's collection of addresses, run by the test: rounds, clock, and owners of retained addresses. */
 
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
 import { GarbageCollector } from "../../../host/controller/gc/garbage-collector.ts";
@@ -47,7 +45,7 @@ export class LabCollector {
     return this.#controller;
   }
 
-  /** Time of a clock that only the test moves: the part's own timer then finds nothing due but what was noticed. */
+  /** Time of a clock that only the test moves: the part's own timer then finds only work that was noticed. */
   readonly nowMs = (): number => 1_000_000 + this.#aheadMs;
   advance(milliseconds: number): void {
     this.#aheadMs += milliseconds;

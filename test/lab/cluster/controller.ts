@@ -55,7 +55,7 @@ export interface LabControllerOptions {
 }
 
 export interface LabController {
-  /** With the same account; what it is asked is not noted. */
+  /** With the same account, unrecorded. */
   readonly client: KubeApi;
   readonly api: WatchedApi;
   readonly deps: LeadershipDeps;
@@ -67,11 +67,11 @@ export interface LabController {
   measure(): Measurements;
   /** Ends `leading`. */
   resign(): void;
-  /** Ends `leading`, then the parts, then what they stood on. */
+  /** Ends `leading`, then the parts, then their dependencies. */
   close(): Promise<void>;
 }
 
-/** Resolves when the caches are complete and the parts are started. Rejects with what is missing. */
+/** Resolves when the caches are complete and the parts are started. Rejects with the missing ones. */
 export async function startParts(
   kubeconfig: string,
   parts: Readonly<Record<string, StartController>>,

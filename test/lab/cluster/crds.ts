@@ -20,7 +20,7 @@ const PAUSE_MS = 20;
 
 export type CrdClient = Pick<KubeClient, "get" | "create" | "patch">;
 
-/** Rejects when a kind is not served within 20 seconds, with what the API server says about it. */
+/** Rejects when a kind is not served within 20 seconds, with the API server's reason. */
 export async function applyCrds(client: CrdClient): Promise<void> {
   const crds = readdirSync(DIRECTORY).map((file): KubeObject => parse(readFileSync(join(DIRECTORY, file), "utf8")));
   await Promise.all(crds.map((crd) => applyCrd(client, crd)));

@@ -77,7 +77,7 @@ interface Writer extends AsyncDisposable {
   add(entry: Entry): Promise<void>;
 }
 
-/** Disposing it writes what is left. */
+/** Disposing it writes the rest. */
 export function openWriter(etcdUrl: string): Writer {
   const etcd = openEtcd(etcdUrl);
   let entries: Entry[] = [];

@@ -1,6 +1,6 @@
 /**
- * A world's whole run before the checker of histories (history/follow.ts): every revision of every address, and what
- * its runtimes and agents are answered.
+ * A world's whole run before the checker of histories (history/follow.ts): every revision of every address, and the
+ * answers to its runtimes and agents.
  *
  *   const followed = await followWorld(world);           // from now on; at its end the world throws what was wrong
  *   await followed.check();                              // or earlier: throws what has been wrong until now

@@ -39,7 +39,7 @@ export async function writeControllerKubeconfig(plane: ControlPlane): Promise<st
 
 type Needed = "api" | "node" | "stateDirectory" | "cniConfDirectory";
 
-/** The built core, a boot ID of its own, errors to stderr; what kills the journal is thrown. The folders exist. */
+/** The built core, a boot ID of its own, errors to stderr; throws fatal errors of the journal. The folders exist. */
 export async function openBackend(
   options: Pick<ClusterBackendOptions, Needed> & Partial<ClusterBackendOptions>,
 ): Promise<ClusterBackend> {

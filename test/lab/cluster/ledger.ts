@@ -1,7 +1,6 @@
 /**
- * Which NIC of which pod has which address, as the runtimes saw it: the witness for "no address twice", independent
- * of Berth. An address is live from the answer to its ADD until its DEL is sent. What is wrong is written down as a
- * sentence at that moment.
+ * The addresses of pods' NICs, as the runtimes saw them: the witness for "no address twice", independent of Berth. An
+ * address is live from the answer to its ADD until its DEL is sent. A fault is recorded as a sentence at once.
  * Effects: none but its own record.
  */
 import type { LabPod } from "./objects.ts";

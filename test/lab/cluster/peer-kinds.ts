@@ -67,7 +67,7 @@ export const METALLB: PeerModule = {
   files: ["ipaddresspools", "l2advertisements"].map((kind) => `metallb.io_${kind}.yaml`),
 };
 
-/** Rejects if a module is not what the sum says. */
+/** Rejects if a module does not match its sum. */
 export async function applyPeerKinds(client: KubeClient, modules = MODULES): Promise<void> {
   const definitions = (await Promise.all(modules.map(readDefinitions))).flat();
   await Promise.all(definitions.map((definition) => applyObject(client, definition)));

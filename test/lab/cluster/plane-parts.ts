@@ -111,7 +111,7 @@ const tokenFile = (directory: string): string => join(directory, "tokens.csv");
 export const accountKey = (directory: string): string => join(directory, "accounts.key");
 export const certificateFile = (directory: string): string => join(directory, "certificates", "apiserver.crt");
 
-/** Writes what the API server reads at its start. It makes its own certificate, once. */
+/** Writes the files that the API server reads at its start. It makes its own certificate, once. */
 export async function writeServerFiles({ directory, accounts, tokens }: PlaneParts): Promise<void> {
   const lines = accounts.map(({ name, groups }) => `${tokens[name]},${name},${name},"${groups.join(",")}"\n`);
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -119,7 +119,7 @@ export async function writeServerFiles({ directory, accounts, tokens }: PlanePar
   await writeFile(accountKey(directory), privateKey.export({ type: "sec1", format: "pem" }), { mode: 0o600 });
 }
 
-/** Kubelets may do what they need for their own node and its pods. */
+/** The rights of kubelets for their own node and its pods. */
 const FOR_NODES = ["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"];
 /** Pods need service accounts, and no controller creates them. */
 const FOR_OBJECTS = ["--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"];

@@ -29,7 +29,7 @@ export async function startPlane(options: ControlPlaneOptions = {}): Promise<Con
   }
 }
 
-/** Takes back what was written to a control plane after this object was opened. */
+/** Reverts writes to a control plane since this object was opened. */
 export class PlaneReset {
   readonly #plane: ControlPlane;
   readonly #before: ReadonlyMap<string, number>;
@@ -45,9 +45,8 @@ export class PlaneReset {
   }
 
   /**
-   * Starts what was stopped, and deletes all newer objects below the API server, past finalizers and policies.
-   * Returns the keys of older objects that were changed or deleted; with any of them the plane is no longer as it
-   * was.
+   * Starts stopped servers, and deletes all newer objects below the API server, past finalizers and policies. Returns
+   * the keys of older objects that were changed or deleted; with any of them the plane is no longer as it was.
    */
   async run(): Promise<readonly string[]> {
     await this.#plane.etcd.start();

@@ -1,5 +1,4 @@
-/** What an agent without a kernel probes on a segment that is a table. */
-
+/** The due probes of an agent without a kernel, on a segment that is a table. */
 import { QuarantineProber } from "../../../host/agent/detection/quarantine-prober.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { PoolTable } from "../../../host/resources/pools-by-name.ts";

@@ -1,5 +1,5 @@
 /**
- * Records what the last release leaves behind: the objects of a small cluster, and the journal of a node, for
+ * Records the remains of the last release: the objects of a small cluster, and the journal of a node, for
  * test/unit/resources/recorded.test.ts. Run as root after a release, when scripts/last-release.json names it:
  *
  *   node scripts/setup.mjs product cluster last-release && node test/lab/cluster/record-release.ts

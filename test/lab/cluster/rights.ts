@@ -74,7 +74,7 @@ async function isRefused(call: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** As an administrator does who knows that no pod has the address. */
+/** As an administrator deletes an address that certainly no pod has. */
 export async function forceDelete(client: KubeClient, name: string): Promise<void> {
   const path = `${ALLOCATIONS}/${name}`;
   try {

@@ -88,7 +88,7 @@ export class NodeRuntime {
     await this.del(pod, attachment.containerId, { ifName });
   }
 
-  /** One ADD; what it says is written into the ledger. */
+  /** One ADD; its answer is recorded in the ledger. */
   async add(pod: LabPod, containerId: string, options: AttachOptions = {}): Promise<PluginOutcome> {
     const { ifName = "eth0" } = options;
     const { ledger } = this.#deps;

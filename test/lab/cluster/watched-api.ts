@@ -1,13 +1,13 @@
 /**
- * A way to the API server that notes what it is asked, and where a test can stand between: in this process, beside
- * one agent or controller.
+ * A client of the API server that notes its calls, and lets a test intervene: in this process, beside one agent or
+ * controller.
  */
 import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../../host/kubernetes/kube-api.ts";
 
 export class WatchedApi implements KubeApi {
   /** `POST ipallocations`, `GET ipallocations/10.6.0.1`, in the order in which they were made; without watches. */
   readonly calls: string[] = [];
-  /** Called before a call; what it throws is the answer. */
+  /** Called before a call; its error is the answer. */
   before: (call: KubeCall) => Promise<void> = async () => {};
   readonly #api: KubeApi;
   #heldPath: string | undefined;

@@ -141,7 +141,7 @@ export class Wire {
     if (isLast && this.#open.delete(name)) await run(END_NETNS, this.pathOf(nic));
   }
 
-  /** Throws what the observer has found. */
+  /** Throws the observer's findings. */
   async close(): Promise<void> {
     try {
       await this.observer.stop();

@@ -57,8 +57,8 @@ export interface WorldOptions {
   /** Whether the kind NetworkAttachmentDefinition is installed from the start. Default: true. */
   readonly hasDefinitions?: boolean;
   /**
-   * Pods of built agents have NICs on a wire, and an observer compares those with the records; `stop` throws what it
-   * has found. Default: false.
+   * Pods of built agents have NICs on a wire, and an observer compares those with the records; `stop` throws its
+   * findings. Default: false.
    */
   readonly isObserved?: boolean;
   /** Time for which a NIC may have an address that is not recorded for it: see observer.ts. */
@@ -99,7 +99,7 @@ const DEFAULT_SETTINGS = {
 
 let worlds = 0;
 
-/** A control plane that has what a cluster has before its nodes come, and the nodes of the options. */
+/** A control plane with a cluster's objects before its nodes join, and the nodes of the options. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const world = await openWorld(options.startPlane ?? (() => startReadPlane(options.etcdMembers)), options);
   try {
@@ -403,7 +403,7 @@ export class World {
     return audit({ allocations, pods, live: ledger.live(), breaches: ledger.breaches, cooling });
   }
 
-  /** Waits until no address is in use, when all pods have ended; returns the milliseconds. Throws what is left. */
+  /** Waits until no address is in use, after the end of all pods; returns the milliseconds. Throws the rest. */
   untilEmpty(limitMs: number): Promise<number> {
     return untilNone(limitMs, async () => {
       const left = (await this.allocations()).map(({ spec }) => `${spec.address} is ${spec.state}`);
@@ -417,7 +417,7 @@ export class World {
   }
 
   /**
-   * Waits for {@link states} to be these. Before each check agents in this process do what is due, and so does
+   * Waits for {@link states} to be these. Before each check agents in this process do their due work, and so does
    * `sweep`, the controller's.
    */
   async untilStates(
@@ -466,8 +466,8 @@ async function untilNone(limitMs: number, ask: () => Promise<readonly string[]>)
 }
 
 /**
- * Enters a mount namespace in which no other network namespace has a path: the agent shall not find addresses of what
- * else runs on this machine.
+ * Enters a mount namespace in which no other network namespace has a path, so that the agent does not find addresses of
+ * this machine's other programs.
  */
 const HIDE_OTHERS = `
   set -e

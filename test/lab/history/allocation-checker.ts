@@ -1,7 +1,7 @@
 /**
- * The checker of a registry's history: gets every write to every IPAllocation in order, and from the test which pods
- * have which address and which ADDs were refused, and reports what must not have happened (docs/develop/allocation.md:
- * I1, the table of states, cooling, retention, exhaustion). allocation-rules.ts checks a write alone.
+ * The checker of a registry's history: gets every write to every IPAllocation in order, and from the test the pods'
+ * addresses and refused ADDs, and reports breaches of the rules (docs/develop/allocation.md: I1, the table of states,
+ * cooling, retention, exhaustion). allocation-rules.ts checks a write alone.
  *
  *   const checker = new AllocationChecker({ minReuseMs: 2_000 });
  *   checker.written({ name, revision, object, atMs });  // each revision of each object; undefined: deleted
@@ -72,12 +72,12 @@ export interface CheckerOptions {
 
 /** A conflict that has lasted so long may be given to a pod that probes. */
 const RETRY_CONFLICT_MS = 3_600_000;
-/** A machine that answers for so many addresses is a switch with proxy ARP: what was quarantined is free at once. */
+/** A machine that answers for so many addresses is a switch with proxy ARP: its quarantined ones are free at once. */
 const PROXY_ARP = 3;
 /** Breaches beyond these are counted only: one mistake often makes thousands. */
 const MAX_TEXTS = 50;
 
-/** A NIC of which the test says that it has the address now. */
+/** A NIC that has the address now, by the test's word. */
 interface Live extends Attachment {
   /**
    * `answered`: the history has not come to the place of the answer. `displaced`: the object was deleted by hand, or an
@@ -161,7 +161,7 @@ export class AllocationChecker {
       if (live.state === "displaced" && isBoundTo(object, live)) live.state = "recorded";
   }
 
-  /** An older state of the store is back, and {@link begin} tells what it has. */
+  /** An older state of the store is back, and {@link begin} tells its contents. */
   restored(): void {
     for (const map of [this.#objects, this.#since, this.#departures, this.#owners, this.#answers]) map.clear();
     this.#past = new Set();
@@ -193,7 +193,7 @@ export class AllocationChecker {
     if (!isByHand) this.#check(before, write);
     if (object === undefined) this.#objects.delete(name);
     else this.#objects.set(name, object);
-    // What cools since its record is back may have rested before.
+    // An address that cools since its record is back may have rested before.
     const isUnknown = this.#past?.delete(name) === true || isByHand;
     if (isByHand || !isSameState(before, object)) this.#since.set(name, isUnknown ? undefined : atMs);
     if (isByHand) this.#departures.delete(name);
@@ -217,7 +217,7 @@ export class AllocationChecker {
     this.#breach(`revision ${revision}, ${name}: ${breach} (${describe(before)} → ${describe(object)})`);
   }
 
-  /** A member's only address, or the one that it was answered with, is released while its owner lives. */
+  /** A member's only address, or the one of its last answer, is released while its owner lives. */
   #faultOfRelease(before: Allocation, after: Allocation): string | undefined {
     if (!isRetained(before) || isRetained(after)) return undefined;
     const { name, spec } = before;
@@ -227,7 +227,7 @@ export class AllocationChecker {
       (holders[0] ?? workload)?.namespace === spec.workload.namespace ? [state] : [],
     );
     const kept = ofNamespace.filter((state) => state === "Kept").length;
-    // What it runs does not explain so many.
+    // More than its pods explain.
     if (spec.state === "Kept" && kept > Math.max(RETAINED_FREELY, 2 * (ofNamespace.length - kept))) return undefined;
     const others = [...this.#objects.values()].filter(
       (each) => each.name !== name && isRetained(each) && hasSameNic(each, before),
@@ -238,7 +238,7 @@ export class AllocationChecker {
       each.spec.ip.family !== spec.ip.family &&
       hasSameNic({ ...each, spec: { ...each.spec, ip: spec.ip } }, before);
     if (spec.state === "Kept" && [...this.#objects.values()].some(isOther)) return undefined;
-    // What lies in no selected pool any more is given up for an address of another one.
+    // An address outside all selected pools is given up for an address of another pool.
     const isReplaced = others.some((other) => !this.#answers.has(name) || other.spec.pool !== spec.pool);
     return isReplaced ? undefined : `released while ${spec.workload.kind} ${spec.workload.name} lives`;
   }
@@ -277,7 +277,7 @@ export class AllocationChecker {
     }
     const isClaim = after?.spec.holders.some((holder) => !isBoundTo(before, holder)) ?? false;
     if (after === undefined || !isClaim || hasSameMember(before, after)) return undefined;
-    // What a node writes of its own is behind its journal, from which it counts.
+    // A node's own writes lag behind its journal, whose time counts.
     if (state === "Cooling" && before?.spec.node !== after.spec.node && restMs < minReuseMs)
       return `taken over after a rest of ${Math.round(restMs)} ms`;
     const gone = this.#departures.get(name);
@@ -321,7 +321,7 @@ export class AllocationChecker {
         this.#breach(`${live.name}: given to ${nicOf(live)} while ${nicOf(other)} has it`);
   }
 
-  /** A NIC gets what it, or the one before it of its member, had, for as long as that is retained. */
+  /** A NIC gets its own address, or that of its member's previous NIC, for as long as that is retained. */
   #checkReturn(object: NonNullable<Allocation>, nic: Nic): void {
     for (const other of this.#objects.values()) {
       if (other.name === object.name || other.spec.pool !== object.spec.pool) continue;
@@ -364,7 +364,7 @@ export class AllocationChecker {
     if (call.most < size) this.#breach(`${whose} was refused, but never were more than ${call.most} of ${size} taken`);
   }
 
-  /** For what the caller has found out by itself. */
+  /** For breaches that the caller has found. */
   report(breach: string): void {
     this.#breach(breach);
   }

@@ -101,7 +101,7 @@ export function faultOfWriter(before: Allocation, after: Allocation, writer: Wri
   const { node } = writer;
   if (node === undefined || after === undefined || after.spec.node === node || before?.spec.node === node)
     return undefined;
-  // Of two that share an address, the one that goes leaves the object to the other.
+  // Of two that share an address, the one that leaves keeps the object for the other.
   return before?.spec.holders.some((holder) => holder.node === node) ? undefined : `of ${after.spec.node}, by ${node}`;
 }
 
@@ -116,7 +116,7 @@ export function isRecordOf(object: Allocation, nic: Nic): boolean {
   return isBoundTo(object, nic) || (lost?.podUid === nic.podUid && lost.ifName === nic.ifName);
 }
 
-/** Whether the object is of a member whose address nobody else gets: its pod has it, or it waits for the next one. */
+/** Whether the object is of a member whose address no other pod gets: its pod has it, or it waits for the next one. */
 export function isRetained(object: Allocation): object is IpAllocation & { spec: { workload: Workload } } {
   const { state, quarantine, workload } = object?.spec ?? {};
   if (workload === undefined) return false;

@@ -35,7 +35,7 @@ export interface Etcd {
   close(): void;
 }
 
-/** etcd will not go on: what came from that revision on is compacted, and the like. */
+/** etcd cannot continue: later revisions are compacted, and the like. */
 export class WatchEnded extends Error {
   override readonly name = "WatchEnded";
 }
@@ -86,7 +86,7 @@ export function openEtcd(url: string, netnsPath = "/proc/thread-self/ns/net"): E
     watch: async ({ start, end }, fromRevision, onKey) => {
       const create = { key: encode(start), range_end: encode(end), start_revision: `${fromRevision}` };
       const answer = await post(agent, new URL("/v3/watch", url), { create_request: create });
-      // What breaks the connection ends the lines.
+      // A broken connection ends the lines.
       answer.on("error", () => {});
       for await (const line of createInterface({ input: answer })) {
         const { result, error } = JSON.parse(line) as WatchAnswer;

@@ -8,8 +8,8 @@
  *   await history.caughtUp();                                                 // all writes up to now are checked
  *   history.checker.breaches
  *
- * It reads etcd and not the API server, whose watch may omit what came and went between two reads. "The object was
- * Bound before the ADD was answered" is tested to within the time of one write of etcd (stream.ts).
+ * It reads etcd and not the API server, whose watch may omit objects that came and went between two reads. "The object
+ * was Bound before the ADD was answered" is tested to within the time of one write of etcd (stream.ts).
  * Effects: connections to etcd; a key beside the API server's.
  */
 import { parseIp } from "../../../host/net/ip.ts";
@@ -51,7 +51,7 @@ export interface History {
   leaving(attachment: Attachment): void;
   /** Resolves when everything that was written before the call has been checked. Throws when etcd does not let it. */
   caughtUp(): Promise<void>;
-  /** The work puts an older state of etcd in the place of what it has. */
+  /** The work restores an older state of etcd. */
   restoring(work: () => Promise<void>): Promise<void>;
   close(): void;
 }
@@ -63,7 +63,7 @@ export function attachmentOf(address: string, podUid: string, ifName = "eth0"): 
   return { name: allocationName(ip, ""), podUid, ifName };
 }
 
-/** From now on; what is there already is the checker's starting point. */
+/** From now on; existing objects are the checker's starting point. */
 export async function followHistory(etcdUrl: string, options: HistoryOptions = {}): Promise<History> {
   const etcd = openEtcd(etcdUrl, options.netnsPath);
   const reader = new Reader(options);
@@ -110,7 +110,7 @@ export async function followHistory(etcdUrl: string, options: HistoryOptions = {
   };
 }
 
-/** Pools, and what keeps their addresses from pods. */
+/** Pools, and the objects that keep their addresses from pods. */
 export class KnownPools {
   /** Changes with every write. */
   version = 0;
@@ -136,7 +136,7 @@ export class KnownPools {
   }
 }
 
-/** Tells the checker what a key of etcd means. */
+/** Tells the checker the meaning of a key of etcd. */
 class Reader {
   readonly checker: AllocationChecker;
   readonly pools = new KnownPools();
@@ -180,7 +180,7 @@ class Reader {
   }
 
   #readAllocation(key: EtcdKey, atMs: Period, before?: StoredObject, after?: StoredObject): void {
-    // A deletion does not say who did it, but a person has to announce one of an address in use.
+    // A deletion has no author, but a person has to announce one of an address in use.
     const isForced = after === undefined && before?.metadata.annotations?.[FORCE_DELETE] === "true";
     const writer = isForced ? ({ kind: "hand" } as const) : after && writerOf(before, after);
     this.checker.written({ ...writeOf(key), atMs, writer });

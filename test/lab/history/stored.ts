@@ -1,4 +1,4 @@
-/** Objects as etcd keeps them: who wrote an IPAllocation, and which workloads retain addresses. */
+/** Objects as etcd keeps them: the writers of IPAllocations, and the workloads that retain addresses. */
 import { isDeepStrictEqual } from "node:util";
 import type { Workload } from "../../../host/resources/member.ts";
 import type { Owner } from "./allocation-checker.ts";

@@ -5,8 +5,7 @@
  *   const stream = openStream(etcd, { range, markKey, fromRevision, onKey, onFailure });
  *   await stream.mark();                              // all writes up to now have been passed on
  *
- * A place is marked by writing a key of its own, the last of the range: what was written before the mark comes before
- * it in the watch.
+ * A place is marked by writing a key of its own, the last of the range: earlier writes come before it in the watch.
  * Effects: a watch of etcd; a key beside the API server's.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,7 +21,7 @@ export interface StreamOptions {
   /** With the mark's key in it. */
   readonly range: EtcdRange;
   readonly markKey: string;
-  /** The first one that is passed on. */
+  /** The first revision that is passed on. */
   readonly fromRevision: number;
   /**
    * etcd keeps no times. A write is older than its arrival, and younger than the call of a mark that stands before it.
@@ -37,7 +36,7 @@ export interface StreamOptions {
 export interface Stream {
   /** Resolves when all writes before the call have been passed on. Rejects if etcd fails. */
   mark(): Promise<void>;
-  /** Passes on nothing until the work is done, and then what came after the revision that it returns. */
+  /** Passes on nothing until the work is done, and then changes after the revision that it returns. */
   pause(work: () => Promise<number>): Promise<void>;
   close(): void;
 }
@@ -80,7 +79,7 @@ export function openStream(etcd: Etcd, options: StreamOptions): Stream {
   };
 }
 
-/** Watches for as long as it is wanted; an etcd that has been away is asked for what came after the last write seen. */
+/** Watches for as long as it is wanted; an etcd that is back is asked for changes since the last write seen. */
 async function follow(
   etcd: Etcd,
   { range, fromRevision, onKey }: Pick<StreamOptions, "range" | "fromRevision"> & { onKey(key: EtcdKey): void },
@@ -104,7 +103,7 @@ async function follow(
   }
 }
 
-/** Writes marks, one at a time: those who ask meanwhile share the next one. */
+/** Writes marks, one at a time: later callers share the next one. */
 class Marks {
   readonly #etcd: Etcd;
   readonly #key: string;
@@ -141,7 +140,7 @@ class Marks {
     this.#written.delete(number);
   }
 
-  /** Forgets what was written: etcd has an older state. */
+  /** Drops the written marks: etcd has an older state. */
   again(): void {
     const waiting = this.#takeAll();
     if (waiting.length === 0) return;

@@ -27,10 +27,7 @@ const RANGES = [
   [100, 149],
 ] as const;
 
-/**
- * On both nodes, as kube-proxy has it: what a node would forward without having seen the connection's other half is
- * dropped.
- */
+/** On both nodes, as kube-proxy has it: drops packets of connections whose other half the node has not seen. */
 export const DROP_INVALID =
   "table inet forwarding { chain forward { type filter hook forward priority 0; ct state invalid drop; }; }";
 
@@ -101,7 +98,7 @@ export const macvlanWith = (pool: "one" | "same"): object =>
 
 export type ChainNode = Awaited<ReturnType<typeof makeChainNode>>;
 
-/** One node with an agent, on a wire where no machine talks: what is on the node is what was put there, to the byte. */
+/** One node with an agent, on a wire where no machine talks: the node's state is the test's own, to the byte. */
 export function makeChainNode(prefix: string, options: Partial<AgentOptions> = {}) {
   return NetnsWorld.build(prefix, async (world) => {
     const [netns, wire] = [await world.addNetns("node"), await world.addNetns("wire")];
@@ -224,7 +221,7 @@ export class PreparedPod extends LabPod {
     }
   }
 
-  /** Once it has come to rest, without what a DEL has left for later. */
+  /** The state at rest, without deletions that a DEL has left for later. */
   async state(): Promise<string[]> {
     await withoutRetired(this.node.netns);
     return readStableState(this.node.netns, this.netns);

@@ -20,7 +20,7 @@ export const RIVAL_MAC = "02:11:22:33:44:55";
 export interface SegmentCall extends Partial<PluginCall> {
   /** The pod's; default: the name of the namespace. */
   readonly name?: string;
-  /** The plugin's own keys, and what replaces those of the network. */
+  /** The plugin's own keys, and replacements of the network's. */
   readonly conf?: object;
 }
 
@@ -29,7 +29,7 @@ export interface SegmentOptions {
   /** Options of the resource Coordinator. */
   readonly detectOptions?: object;
   readonly vendor?: Record<string, unknown>;
-  /** Added to the network's definition: what follows the main plugin. */
+  /** Plugins after the main plugin in the network's definition. */
   readonly more?: readonly object[];
 }
 

@@ -114,7 +114,7 @@ export class NetnsWorld implements AsyncDisposable {
     return this.#sandbox ?? fail("The world has no sandbox");
   }
 
-  /** The one that was started first. */
+  /** The agent that was started first. */
   get agent(): Agent {
     return this.#agents[0] ?? fail("The world has no agent");
   }
@@ -136,7 +136,7 @@ export class NetnsWorld implements AsyncDisposable {
   }
 
   /**
-   * From now on each container has NICs on a wire, and `delete` throws what an observer found there. Its records are
+   * From now on each container has NICs on a wire, and `delete` throws an observer's findings there. Its records are
    * the first agent's.
    */
   async observe(): Promise<void> {
@@ -237,11 +237,11 @@ export interface PodOptions {
   readonly mac?: string;
 }
 
-/** A call of one plugin for a pod: what differs from the usual. */
+/** A call of one plugin for a pod: the differences from the usual. */
 export interface PodCall extends Partial<PluginCall> {
-  /** The plugin's own keys, and what replaces the network's. */
+  /** The plugin's own keys, and replacements of the network's. */
   readonly conf?: object | undefined;
-  /** Default: what the NIC's ADD has answered. */
+  /** Default: the answer of the NIC's ADD. */
   readonly prevResult?: object | undefined;
 }
 
@@ -257,7 +257,7 @@ export interface CniAnswer {
   readonly interfaces: readonly { readonly name: string; readonly mac?: string; readonly sandbox?: string }[];
 }
 
-/** A pod, and what its NICs have been given. */
+/** A pod, and the addresses of its NICs. */
 export class LabPod {
   readonly node: LabNode;
   readonly netns: Netns;
@@ -407,7 +407,7 @@ export function openAlone(
   });
 }
 
-/** Runs `test` with what {@link openAlone} opens. */
+/** Runs `test` with the world of {@link openAlone}. */
 export async function withWorld(
   config: AgentOptions["config"],
   test: (world: NetnsWorld) => Promise<void>,

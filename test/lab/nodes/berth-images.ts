@@ -1,7 +1,7 @@
 /**
  * Images of Berth for nodes of the lab, as `npm run release` makes them, for this machine's processor only: the last
- * release, this tree, and what a user of this tree would upgrade to. Effects: compiles shim and addon; writes
- * archives.
+ * release, this tree, and the next release of this tree.
+ * Effects: compiles shim and addon; writes archives.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -75,7 +75,7 @@ async function findHierarchies(): Promise<string[]> {
   return paths.filter((_, index) => isUsed[index]);
 }
 
-/** All below, parents first. What vanishes meanwhile is left out. */
+/** All folders below, parents first, without those that vanish meanwhile. */
 async function listFolders(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
   const own = entries.filter((entry) => entry.isDirectory()).map((entry) => join(path, entry.name));

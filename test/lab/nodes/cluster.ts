@@ -48,7 +48,7 @@ export interface RealClusterOptions {
   readonly network?: NetworkName;
   /** Settings of vendor-conf; added to {@link SETTINGS}. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** Number of Berth's controllers, of which one leads. Default: 1. */
+  /** Number of Berth's controllers, one of which leads. Default: 1. */
   readonly controllers?: number;
   /** Default: `containerd-1`. */
   readonly runtime?: Runtime;
@@ -63,7 +63,7 @@ export interface RealClusterOptions {
   readonly kubernetes?: KubernetesVersion;
   /**
    * An observer compares the wire and the pods' NICs with the records, and every write to those is checked; `stop`
-   * throws what they find. Default: false.
+   * throws their findings. Default: false.
    */
   readonly isObserved?: boolean;
   /** Added to kube-apiserver's command line. */
@@ -89,8 +89,8 @@ export interface RealCluster extends AsyncDisposable {
   /** Throws when there is none. */
   node(name: string): RealNode;
   /**
-   * For all nodes. Pods that live are detached by what they were attached by only if nothing is changed meanwhile:
-   * there should be none.
+   * For all nodes. Living pods should not exist: they are detached by the plugins that attached them only without
+   * changes.
    */
   setNetwork(network: NetworkName): Promise<void>;
   /** Resolves when these nodes are Ready. Default: all. */
@@ -218,7 +218,7 @@ async function observeCluster(
   return observer;
 }
 
-/** What runtimes are answered is not known here. */
+/** The answers to runtimes are unknown here. */
 async function followCluster({ etcdUrl }: ControlPlane, { path }: Netns, stack: AsyncDisposableStack): Promise<void> {
   const history = await followHistory(etcdUrl, { netnsPath: path, minReuseMs: MIN_REST_MS, minLostMs: MIN_REST_MS });
   stack.defer(async () => {

@@ -16,7 +16,7 @@ export interface RuntimeOptions {
   readonly runtime: Runtime;
   /** Folder of the plugins. */
   readonly binDir: string;
-  /** Network definitions; containerd follows what happens there. */
+  /** Network definitions; containerd follows changes there. */
   readonly confDir: string;
   /** Archives that are imported. */
   readonly images: readonly string[];

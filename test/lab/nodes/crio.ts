@@ -39,7 +39,7 @@ async function importImage(machine: Machine, policy: string, archive: string): P
 }
 
 /**
- * With cgroups of version 1, CRI-O sets limits of every controller that the kernel has, and fails for one that is not
+ * With cgroups of version 1, CRI-O sets limits of every controller of the kernel, and fails for one that is not
  * mounted.
  */
 async function hideUnmountedControllers(machine: Machine): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Possible remains of an installation, as lines: files and network of a node, objects of the API server. Left out is
- * what Kubernetes and the runtime write themselves: their folders, events, and neighbours that come and go.
+ * Possible remains of an installation, as lines: files and network of a node, objects of the API server. Without the
+ * writes of Kubernetes and the runtime: their folders, events, and neighbours that come and go.
  */
 import { root } from "../../../scripts/setup/paths.mjs";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
@@ -12,7 +12,7 @@ const FOREIGN = ["/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/lo
 /** Namespace of the kubelets' heartbeats. */
 const NODE_LEASES = "kube-node-lease";
 const FOLDERS = ["/opt", "/etc/cni", "/run", "/var/lib", "/var/log"];
-/** Type, mode, owner, path, target of a link; then the content of what a runtime reads. */
+/** Type, mode, owner, path, target of a link; then the content of files that a runtime reads. */
 const LIST_FILES = `find ${FOLDERS.join(" ")} \\( ${FOREIGN.map((path) => `-path ${path}`).join(" -o ")} \\) -prune -o -printf '%M %U %p %l\\n' | sort
 find /opt/cni /etc/cni -type f -exec sha256sum {} + | sort`;
 

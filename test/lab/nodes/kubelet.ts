@@ -71,7 +71,7 @@ function kubeletConfiguration(machine: Machine, { cgroup }: KubeletOptions): obj
     readOnlyPort: 0,
     healthzPort: 0,
     serializeImagePulls: false,
-    // What is asked of one node here is asked in seconds.
+    // The lab asks one node in seconds.
     nodeStatusUpdateFrequency: "2s",
     nodeLeaseDurationSeconds: 8,
     kubeAPIQPS: 500,

@@ -27,8 +27,8 @@ export interface MachineOptions {
   readonly directory: string;
   readonly netns: Netns;
   /**
-   * Gives it /opt and /etc of its own; /etc begins as this machine's, without networks. What is installed there stays
-   * in its folder.
+   * Gives it /opt and /etc of its own; /etc begins as this machine's, without networks. Installed files stay in its
+   * folder.
    */
   readonly isInstallable?: boolean;
 }
@@ -38,7 +38,7 @@ export interface MachineProcess {
   readonly name: string;
   /** As this process's own namespace numbers it. */
   readonly pid: number;
-  /** The end of what it wrote. */
+  /** The end of its output. */
   output(): Promise<string>;
   /** Asks until `isReady` says so; throws with its output when it ends or `limitMs` is over. */
   until(isReady: () => Promise<boolean>, limitMs: number): Promise<void>;
@@ -64,7 +64,7 @@ export interface Machine {
   powerOff(): Promise<void>;
 }
 
-/** In the new mount namespace; the arguments are the folder and what becomes the first process. */
+/** In the new mount namespace; the arguments are the folder and the command of the first process. */
 const INIT = `set -e
 # As systemd has it: what is mounted later appears in containers that ask for it.
 mount --make-rshared /
@@ -132,7 +132,7 @@ function machineOf(options: MachineOptions, holder: Daemon, init: number): Machi
     run: (argv, commandOptions) => requireCommand(enter(argv), commandOptions),
     start: async (name, argv, env = {}) => {
       const log = join(directory, `${name}.log`);
-      // What it starts itself may outlive it and must not hold a pipe of ours.
+      // Its own children may outlive it and must not hold a pipe of ours.
       const words = Object.entries(env).map(([key, value]) => `${key}=${value}`);
       const logged = ["sh", "-c", 'exec "$@" >> "$0" 2>&1', log, "env", ...words, ...argv];
       const daemon = await startDaemon(name, logged, { ...options.netns, enter });

@@ -4,7 +4,7 @@
  *   const times = await measureReady(cluster, { networks: ["bare", "host-local"], pods: 30, rounds: 2 });
  *   printTimes(times);
  *
- * What it says is of use within one run: all pods share this machine with the control plane and all nodes.
+ * The figures are comparable within one run: all pods share this machine with the control plane and all nodes.
  * Effects: changes the nodes' network; makes and deletes pods; `printTimes` prints.
  */
 import { setTimeout as sleep } from "node:timers/promises";

@@ -6,9 +6,9 @@
  *   multus       the first by way of Multus, so that pods may have more NICs
  *   current      the first in CNI 1.1, in which a runtime may call STATUS and GC
  *   collected    the first in the oldest widespread format, with the service networks that the controller collects
- *   bare         macvlan with Berth and nothing else: what is compared with
+ *   bare         macvlan with Berth and nothing else: the base of comparison
  *   own          a network of each node's own, by ptp and host-local
- *   overlay      the same by way of Multus: what a cluster has to which Berth is added
+ *   overlay      the same by way of Multus: a cluster before Berth is added
  *   host-local   macvlan with a range for each node by the reference plugin
  */
 import type { KubeObject } from "../kube-client.ts";

@@ -37,7 +37,7 @@ export interface Site {
   readonly switch: Netns;
   /** The plugins, as a path of the nodes. */
   readonly binDir: string;
-  /** Nodes without Berth, of which each has /opt and /etc of its own for an installation. */
+  /** Nodes without Berth, each with its own /opt and /etc for an installation. */
   readonly isInstallable: boolean;
   readonly images: readonly string[];
   readonly multusKubeconfig: string;

@@ -40,8 +40,8 @@ export interface Observer {
   /** Resolves when no address is in use, and gives how long that took. */
   untilReturned(): Promise<number>;
   /**
-   * Resolves when every pod's address is an object Bound to it, once, and every Bound object has its pod; throws what
-   * is wrong. An object may outlive its pod for a moment: a DEL is answered before the API server is updated.
+   * Resolves when every pod's address is an object Bound to it, once, and every Bound object has its pod; throws the
+   * faults. An object may outlive its pod for a moment: a DEL is answered before the API server is updated.
    */
   untilConsistent(): Promise<void>;
   /** The same for one moment, as sentences. */

@@ -1,6 +1,6 @@
 /**
- * Traffic that goes on while a test changes things: pings from the network namespace of a pod, ten a second, each of
- * which is awaited.
+ * Traffic that goes on while a test changes things: pings from the network namespace of a pod, ten a second, each one
+ * awaited.
  *
  *   const stream = await startStream(node, ownerOf(pod), other.status.podIP);
  *   // ...

@@ -1,12 +1,11 @@
-/*
- * Reads a segment five times a second: which MACs answer for which addresses, by ARP and NDP, and which addresses the
- * NICs of network namespaces have, by rtnetlink. It decides nothing.
+/* Reads a segment five times a second: the MACs that answer for addresses, by ARP and NDP, and the addresses of NICs
+ * in network namespaces, by rtnetlink. It decides nothing.
  *
  *   nsenter --net=SEGMENT eyes LINK IPV4 IPV6      the questions' senders, and the link that they leave by
  *
  * stdin, one order a line; its end is the end:
  *   range FIRST LAST       addresses to ask in turn, SHARE of all ranges in each round
- *   record ADDRESS         to ask in each round, as what has answered lately is
+ *   record ADDRESS         to ask in each round, like recent answerers
  *   forget ADDRESS
  *   netns LABEL GLOB       namespaces to read, called LABEL/file name; another glob of the label replaces it
  *
@@ -14,8 +13,7 @@
  *   {"atMs":1,"cpuMs":1,"nics":[[NAME,LINK,MAC,ADDRESS,IS_UP]],"asked":[ADDRESS],"answers":[[ADDRESS,MAC]]}
  *   once for each address of a NIC; a NIC without one has an empty ADDRESS
  *
- * Namespaces are left again at once: a socket that stayed open would keep one alive.
- */
+ * Namespaces are left again at once: a socket that stayed open would keep one alive. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /**
- * An observer of a segment, which knows nothing of what the product decides: it asks on the wire by a port of its own,
- * reads the kernel's addresses of all namespaces (eyes.c), and compares both with the records (segment-checker.ts).
+ * An observer of a segment, independent of the product's decisions: it asks on the wire by a port of its own, reads the
+ * kernel's addresses of all namespaces (eyes.c), and compares both with the records (segment-checker.ts).
  *
  *   const observer = await startObserver({
  *     ...{ name: "lab", segment: { path: netns.path, bridge: "br0" }, ranges: ["10.6.0.0/24"] },
@@ -8,7 +8,7 @@
  *   });
  *   observer.read("n1", "/run/netns/n1-*");
  *   await observer.take();                    // findings that a test causes on purpose
- *   await observer.stop();                    // throws all others, and prints what the observer itself has cost
+ *   await observer.stop();                    // throws all others, and prints the observer's own cost
  *
  * It asks from an address and a MAC outside all pools: a question without a sender would be a probe, which is a
  * conflict for Berth.
@@ -27,7 +27,7 @@ import type { RecordSource } from "./records.ts";
 import { type CheckerOptions, type Finding, type Round, SegmentChecker } from "./segment-checker.ts";
 
 export interface ObserverOptions extends Partial<CheckerOptions> {
-  /** For what it prints. */
+  /** For its output. */
   readonly name: string;
   /** The namespace with the segment's bridge. */
   readonly segment: { readonly path: string; readonly bridge: string };
@@ -97,7 +97,7 @@ export class Observer {
     return this.#found.splice(0);
   }
 
-  /** The first such finding, which stays. Throws what else there was after the limit. */
+  /** The first such finding, which stays. Throws the other findings after the limit. */
   async until(isWanted: (finding: Finding) => boolean, limitMs: number): Promise<Finding> {
     const describe = (): string => `no such finding, but ${textOf(this.#found)}`;
     return untilDefined(() => Promise.resolve(this.#found.find(isWanted)), describe, limitMs);
@@ -147,7 +147,7 @@ export class Observer {
 }
 
 interface Eyes extends Pick<ChildProcessByStdio<Writable, Readable, Readable>, "stdin" | "stdout"> {
-  /** Returns what went wrong: it ended before, or wrote to stderr. */
+  /** Returns the failure: it ended before, or wrote to stderr. */
   end(): Promise<string>;
 }
 

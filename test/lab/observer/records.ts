@@ -14,7 +14,7 @@ const POLL_MS = 200;
 
 type OnRecord = (address: string, record: AddressRecord | undefined) => void;
 
-/** Returns what ends it. */
+/** Returns the end of the subscription. */
 export type RecordSource = (onRecord: OnRecord) => Disposable;
 
 /** `netnsPath`: where etcd's loopback is. Only the address space without a name is followed. */
@@ -42,7 +42,7 @@ function followEtcd(etcd: Etcd, onRecord: OnRecord): Disposable {
         for (const each of keys) take(each);
         await etcd.watch(RANGE, revision + 1, take);
       } catch {
-        // It is away, or has compacted what came next: all is read again.
+        // etcd is away, or has compacted the next revision: everything is read again.
       }
       if (!isClosed) await sleep(PAUSE_MS);
     }

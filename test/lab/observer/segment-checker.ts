@@ -42,7 +42,7 @@ export interface Finding {
   readonly kind: "duplicate" | "unrecorded" | "foreign" | "silent" | "lost";
   readonly address: string;
   readonly atMs: number;
-  /** MACs, namespaces and records side by side, with what happened before, in seconds after the first event. */
+  /** MACs, namespaces and records side by side, with earlier events, in seconds after the first one. */
   readonly text: string;
 }
 
@@ -219,7 +219,7 @@ export class SegmentChecker {
   }
 }
 
-/** A quarantine is there because a machine answers; a Kept address is given to nobody else. */
+/** A quarantine exists because a machine answers; no other pod gets a Kept address. */
 function wrongOf(record: AddressRecord | undefined, { owners }: Machine): "unrecorded" | "foreign" | undefined {
   if (record === undefined || record.state === "Cooling") return "unrecorded";
   if (record.state !== "Bound" || owners === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * A child of detect.ts: switches one fault on, or none, runs seeds until a violation or the limit, and prints what it
- * has found as JSON.
+ * A child of detect.ts: switches one fault on, or none, runs seeds until a violation or the limit, and prints the
+ * finding as JSON.
  */
 import { FAULTS } from "./faults.ts";
 import { replaceExports } from "./replace-exports.ts";

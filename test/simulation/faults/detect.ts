@@ -9,7 +9,7 @@ import type { Answer } from "./detect-one.ts";
 import { FAULTS, type Fault } from "./faults.ts";
 import { askSimulation, findFaultBySimulation } from "./find-fault.ts";
 
-/** Returns what is wrong; undefined if the simulation notices the fault, and nothing without it. */
+/** Returns the failure; undefined if the simulation notices the fault, and finds nothing without it. */
 function findFailure({ profile, violation, limit }: Fault, found: Answer): string | undefined {
   if (found.violation === undefined || found.steps > limit) return `not noticed within ${limit} steps`;
   if (!found.violation.includes(violation)) return `noticed by another violation than "${violation}"`;

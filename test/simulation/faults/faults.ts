@@ -1,6 +1,6 @@
 /**
  * The faults that the simulation has to notice, by name. Each gives the product a port, a decision or a limit that
- * does not do what it promises: an export of one of its modules is replaced while it is loaded.
+ * breaks its promise: an export of one of its modules is replaced while it is loaded.
  */
 
 import type * as Ipam from "../../../host/agent/cluster/ipam.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { root } from "../../unit/house/sources.ts";
 
-/** By the name of the export: what takes its place. */
+/** Replacements by the name of the export. */
 type Replacements = Readonly<Record<string, (original: never) => unknown>>;
 
 export interface ReplacedModule {
@@ -14,7 +14,7 @@ export interface ReplacedModule {
   readonly exports: Replacements;
 }
 
-/** `M` is the type of the module. What the module itself uses of its exports is not replaced. */
+/** `M` is the type of the module. Its own uses of its exports are not replaced. */
 export function replace<M>(
   file: string,
   exports: { readonly [K in keyof M]?: (original: M[K]) => M[K] },

@@ -1,4 +1,4 @@
-/** One scale run: start, roll-out, load, a zone outage, a rolling upgrade; what each took and cost. */
+/** One scale run: start, roll-out, load, a zone outage, a rolling upgrade; the time and cost of each. */
 import { percentiles, tableOf } from "../../../benchmarks/harness/table.ts";
 import { formatFigure, formatTable, percentile } from "../../lab/statistics.ts";
 import { installTime, type Process, SimulatedTime } from "../simulated-time.ts";
@@ -265,7 +265,7 @@ class ScaleRun {
   }
 }
 
-/** The table of the phases, the guards of the design, and what was refused. */
+/** The table of the phases, the guards of the design, and the refusals. */
 export function describeScale({ phases, recoveryS, failures }: ScaleReport): string {
   const perSecond = (key: keyof Totals, { from, to, seconds }: Phase): number => (to[key] - from[key]) / seconds;
   const table = tableOf<Phase>(

@@ -101,7 +101,7 @@ class ScaleNetwork extends Network {
   }
 }
 
-/** What a pod of a workload gets its address from. */
+/** The pool from which a workload's pods get their addresses. */
 interface WorkloadPool {
   readonly name: string;
   readonly ips: readonly string[];
@@ -442,7 +442,7 @@ export class ScaleWorld {
     }
   }
 
-  /** The machines boot: no sandbox is left, and the kubelet clears away what was evicted. */
+  /** The machines boot: no sandbox is left, and the kubelet removes evicted pods. */
   restoreNodes(nodes: readonly ScaleNode[]): void {
     for (const node of nodes) {
       node.isDown = false;

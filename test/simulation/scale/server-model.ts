@@ -51,9 +51,7 @@ function costOf({ method, query }: Request, kind: string): Cost {
   return (OWN_KINDS.has(kind) ? COSTS : NATIVE_COSTS)[VERBS[method] ?? "update"];
 }
 
-/**
- * Work that waits for processors, as one amount of processor time: what arrives waits until what came before is done.
- */
+/** Work that waits for processors, as one amount of processor time: new work waits for all earlier work. */
 export class Backlog {
   readonly #processors: number;
   #leftMs = 0;
