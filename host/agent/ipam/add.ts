@@ -219,8 +219,8 @@ function isLastNic({ nics }: Selection, { pod, firstNic, ifName }: Subject, boun
 }
 
 /**
- * Returns whether the addresses claimed ahead are just what the NIC would be served with: all of them lie in candidates,
- * each family has one, and no other address is requested.
+ * Returns whether the NIC would be served with just these addresses: all of them lie in candidates, each family has
+ * one, and no other address is requested.
  */
 function isFit(
   poolCache: PoolCache,

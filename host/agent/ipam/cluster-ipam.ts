@@ -58,7 +58,7 @@ export interface SuppliedPools {
 }
 
 /** Addresses that were claimed for NICs ahead of their ADDs (prefetch). */
-export interface Prefetched {
+interface Prefetched {
   /** Waits for a claim in progress for this NIC; from now on none is begun. Rejects with the signal's reason. */
   waitForClaim(owner: string, ifName: string, signal: AbortSignal): Promise<void>;
   /** Returns what was claimed for the NIC and is not attached. */

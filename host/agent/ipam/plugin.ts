@@ -30,6 +30,7 @@ export interface ReadinessSource extends Readiness {
 const GC_PAGE = 500;
 
 interface RunningAdd {
+  readonly key: string;
   readonly containerId: string;
   readonly ending: AbortController;
 }
@@ -48,9 +49,12 @@ export class IpamPlugin implements Plugin {
   async add(request: AttachRequest, signal: AbortSignal): Promise<Addition> {
     await this.#backend.synced(signal);
     requireReady(this.#backend);
-    return this.#supersede(request, (superseded) =>
-      addAddresses(this.#deps, request, AbortSignal.any([signal, superseded])),
-    );
+    const running = this.#supersede(request);
+    try {
+      return await addAddresses(this.#deps, request, AbortSignal.any([signal, running.ending.signal]));
+    } finally {
+      if (this.#adding.get(running.key) === running) this.#adding.delete(running.key);
+    }
   }
 
   /**
@@ -58,23 +62,16 @@ export class IpamPlugin implements Plugin {
    * given that sandbox up. If the earlier ADD ended last, the DEL of its sandbox would release the address of the
    * later one.
    */
-  async #supersede<T>(
-    { args, ifName, netConf, containerId }: AttachRequest,
-    add: (superseded: AbortSignal) => Promise<T>,
-  ): Promise<T> {
+  #supersede({ args, ifName, netConf, containerId }: AttachRequest): RunningAdd {
     const key = `${decodePodArgs(args).uid ?? containerId} ${ifName} ${netConf.name}`;
-    const running: RunningAdd = { containerId, ending: new AbortController() };
     const earlier = this.#adding.get(key);
     if (earlier !== undefined && earlier.containerId !== containerId)
       earlier.ending.abort(
         new CniError(ErrorCode.TryAgainLater, `Another sandbox of the pod has begun to attach interface "${ifName}"`),
       );
+    const running = { key, containerId, ending: new AbortController() };
     this.#adding.set(key, running);
-    try {
-      return await add(running.ending.signal);
-    } finally {
-      if (this.#adding.get(key) === running) this.#adding.delete(key);
-    }
+    return running;
   }
 
   check(request: AttachRequest): Promise<void> {
