@@ -33,7 +33,7 @@ import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
 import type { Identifier } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import { isUnsaid, untilSaid } from "./said-pools.ts";
-import { type AddressDemand, type ForeseenRows, isSameAddress } from "./sources/source.ts";
+import { type AddressDemand, type ForeseenRows, isSameAddress, isServed } from "./sources/source.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
 /** The dependencies of an ADD. */
@@ -228,11 +228,10 @@ function isFit(
   { requested }: AddressDemand,
   claimed: readonly Allocation[],
 ): boolean {
-  const isServed = nic.families.every(({ family }) => claimed.some(({ ip }) => ip.family === family));
   const isWanted = ({ space, ip }: Allocation): boolean => {
     const found = findPoolOfRequested(poolCache, nic, ip, true);
     return found.kind === "pool" && found.pool.spec.addressSpace === space;
   };
   const isGiven = requested.every((request) => claimed.some(({ ip }) => equalIp(ip, request.ip)));
-  return isServed && isGiven && claimed.every(isWanted);
+  return isServed(nic, claimed) && isGiven && claimed.every(isWanted);
 }

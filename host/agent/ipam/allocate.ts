@@ -24,6 +24,7 @@ import {
   Assignments,
   hasMember,
   isSameAddress,
+  isServed,
   type Search,
   type Setback,
   usablePools,
@@ -63,6 +64,8 @@ function openSources(search: Search, free: FreeAddresses) {
 
 class AddressAllocator {
   readonly #search: Search;
+  /** That of the request. */
+  readonly #nic: NicDemand;
   readonly #free: FreeAddresses;
   #opened: ReturnType<typeof openSources> | undefined;
   /** The NIC has some of the families and lacks others. */
@@ -71,6 +74,9 @@ class AddressAllocator {
   #kept: Required<ClaimedPart> & { readonly picked: readonly Proposal[] } = NOTHING;
 
   constructor(deps: AllocateDeps, demand: AddressDemand) {
+    const nic = demand.nics.find(({ ifName }) => ifName === demand.claimant.ifName);
+    invariant(nic !== undefined, "Selection demands something for the NIC of the request");
+    this.#nic = nic;
     this.#search = { ...deps, demand, assignments: new Assignments() };
     this.#free = new FreeAddresses(this.#search);
   }
@@ -98,7 +104,7 @@ class AddressAllocator {
         `Interface "${claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
       );
     } catch (error) {
-      if (this.#hasKept) await registry.undo(this.#kept.created);
+      if (this.#kept.created.length > 0) await registry.undo(this.#kept.created);
       throw error;
     } finally {
       // What the search has reserved in memory.
@@ -118,28 +124,27 @@ class AddressAllocator {
 
   async #attempt(): Promise<Claimed | undefined> {
     const { demand } = this.#search;
-    const mayHave = demand.nics.length > 1 || demand.ownFirst === true || this.#isPartial || this.#hasKept;
+    const hasKept = this.#kept.created.length > 0;
+    const mayHave = demand.nics.length > 1 || demand.ownFirst === true || this.#isPartial || hasKept;
     const nics = mayHave ? await this.#sources.own.findMissing() : demand.nics;
     const pick = this.#free.pick(nics);
     const picked = pick.kind === "picked" ? pick.picked : [];
-    const outcome = await this.#claim(picked);
+    const outcome = await this.#claim(picked, hasKept);
     this.#free.learn(outcome);
-    if (outcome.kind === "bound" && this.#isComplete(outcome.held)) {
+    if (outcome.kind === "bound" && isServed(this.#nic, outcome.held)) {
       const all = [...this.#kept.picked, ...picked];
-      const bound = this.#hasKept ? { ...outcome, ...this.#withKept(outcome) } : outcome;
+      const bound = hasKept ? { ...outcome, ...this.#withKept(outcome) } : outcome;
       this.#kept = NOTHING;
-      const isOther = hasMember(demand) && (await this.#sources.retained.prefer(bound, all));
-      return isOther ? undefined : this.#accept(bound, all);
+      if (hasMember(demand) && (await this.#sources.retained.prefer(bound, all))) return undefined;
+      const { open = [] } = bound;
+      if (open.length > 0 || demand.limits?.full !== undefined) await this.#accept(bound);
+      return { ...bound, picked: all };
     }
     if (outcome.kind === "taken" && outcome.kept !== undefined)
       this.#kept = { ...this.#withKept(outcome.kept), picked: [...this.#kept.picked, ...picked] };
     const setback = this.#setbackOf(outcome, pick, nics);
     if (setback !== undefined) await this.#overcome(setback);
     return undefined;
-  }
-
-  get #hasKept(): boolean {
-    return this.#kept.created.length > 0;
   }
 
   /** A later claim may report again a row that an earlier claim has kept. */
@@ -156,11 +161,11 @@ class AddressAllocator {
     };
   }
 
-  async #claim(picked: readonly Proposal[]): Promise<ClaimOutcome> {
+  async #claim(picked: readonly Proposal[], hasKept: boolean): Promise<ClaimOutcome> {
     const { registry, demand, metrics } = this.#search;
     await demand.admit?.(picked);
     const proposals = picked.map((each) => this.#withRest(each));
-    const partial = this.#hasKept ? { partial: true } : {};
+    const partial = hasKept ? { partial: true } : {};
     const { own, retained } = this.#opened ?? {};
     const known = { skipOwnCooling: own?.skipCooling === true, number: retained?.nextNumber };
     const claim = { ...demand.claimant, ...partial, ...known, keepsRest: true, proposals };
@@ -227,7 +232,7 @@ class AddressAllocator {
    * Retained addresses are the pod's in any case. One that its owner did not have before is refused while its namespace
    * has its share, and is retained from now on.
    */
-  async #accept(bound: Bound, picked: readonly Proposal[]): Promise<Claimed> {
+  async #accept(bound: Bound): Promise<void> {
     const { demand, registry, cluster } = this.#search;
     const { added = [], open = [] } = bound;
     const { full } = demand.limits ?? {};
@@ -235,7 +240,6 @@ class AddressAllocator {
       const isNew = full !== undefined && (added.length > 0 || open.some(({ workload }) => workload === undefined));
       if (isNew) throw namespaceFull(full);
       if (open.length > 0) await cluster?.records.retain(open.map((row) => this.#retainedRow(row)));
-      return { ...bound, picked };
     } catch (error) {
       await registry.undo(bound.created);
       throw error;
@@ -247,17 +251,5 @@ class AddressAllocator {
     const { workload = workloadOf(this.#search.demand, row.ifName), claim } = row;
     const number = Math.max(numberOf(row), this.#opened?.retained.nextNumber ?? 1);
     return { ...row, workload, ...(claim === undefined ? {} : { claim: { ...claim, number } }) };
-  }
-
-  /** A NIC has an address of each demanded family: an answer with one of two would be the pod's for its life. */
-  #isComplete(held: readonly Allocation[]): boolean {
-    return this.#nic.families.every(({ family }) => held.some(({ ip }) => ip.family === family));
-  }
-
-  get #nic(): NicDemand {
-    const { nics, claimant } = this.#search.demand;
-    const nic = nics.find(({ ifName }) => ifName === claimant.ifName);
-    invariant(nic !== undefined, "Selection demands something for the NIC of the request");
-    return nic;
   }
 }

@@ -50,7 +50,7 @@ export class FreeAddresses implements AddressSource {
       assigned,
       randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
     });
-    if (pick.kind === "picked") this.#reserved.push(...pick.picked.filter((each) => !assigned.includes(each)));
+    if (pick.kind === "picked") for (const each of pick.picked) if (!assigned.includes(each)) this.#reserved.push(each);
     // An explanation keeps no address from an ADD.
     if (view !== undefined) this.cancel();
     return pick;
@@ -68,7 +68,8 @@ export class FreeAddresses implements AddressSource {
           ? [...outcome.by, ...(outcome.kept?.created ?? [])]
           : [];
     const { poolCache, view } = this.#search;
-    for (const each of inUse.filter((row) => view?.foreseen.includes(row) !== true)) {
+    for (const each of inUse) {
+      if (view?.foreseen.includes(each) === true) continue;
       poolCache.mark(each.space, each.ip);
       if (each.version < 0) poolCache.noteRecorded(each);
     }

@@ -152,6 +152,11 @@ export function workloadOf(
   return workloads?.get(ifName) ?? claimant.workload;
 }
 
+/** A NIC has an address of each demanded family: an answer with one of two would be the pod's for its life. */
+export function isServed({ families }: NicDemand, held: readonly Allocation[]): boolean {
+  return families.every(({ family }) => held.some(({ ip }) => ip.family === family));
+}
+
 /** Whether addresses may be retained for the pod, or one of its NICs. */
 export function hasMember({ claimant, workloads }: Pick<AddressDemand, "claimant" | "workloads">): boolean {
   return claimant.workload !== undefined || (workloads?.size ?? 0) > 0;
