@@ -1,6 +1,6 @@
 /** Addresses that workloads name for members: missing records, and why others are refused (docs/decisions/0065). */
 import { CniError } from "../cni/error.ts";
-import { decodeNamespaceAnnotations, decodePodAnnotations, type PodAnnotations } from "../config/annotations.ts";
+import { decodePodAnnotations, type PodAnnotations } from "../config/annotations.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { claimsOf } from "../ipam/retention.ts";
 import { selectPools } from "../ipam/selection.ts";
@@ -43,11 +43,10 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     const claim = claimsOf(annotations, firstNic, nic).get(nic);
     if (claim !== undefined) return `interface "${nic}" refers to IPAMClaim "${claim}"`;
     const home = caches.namespaces.items.get(namespace);
-    const given = kind === "IPAMClaim" ? {} : decodeNamespaceAnnotations(home?.annotations ?? {}, vendorConf);
     const having = index.find("", ip).map((pool) => pool.name as string);
     const pod = { namespace, name, labels, annotations };
     const subject = {
-      ...{ node: undefined, pod, namespace: home && { labels: home.labels, annotations: given } },
+      ...{ node: undefined, pod, namespace: home && kind === "IPAMClaim" ? { ...home, annotations: {} } : home },
       ...{ ifName: nic, network: "", firstNic, vendorConf },
       // So are the pools that the network's configuration names.
       ipamConf: { type: "berth" as const, [`default_ipv${ip.family}_ippool`]: having },
@@ -60,8 +59,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     const around = { reserved: others, occupied: NONE_OCCUPIED, siblings };
     const reasons: string[] = [];
     for (const each of candidates) {
-      const refusal = ("brief" in each && each.brief) || each.refusal;
-      const why = refusal ?? (each.pool && findExclusion(ip, each.pool, around, true));
+      const why = each.brief ?? each.refusal ?? (each.pool && findExclusion(ip, each.pool, around, true));
       if (why === undefined && each.pool !== undefined) return each.pool;
       reasons.push(`pool "${each.name}": ${why}`);
     }

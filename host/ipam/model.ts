@@ -2,12 +2,13 @@
  * The input and the result of pool selection: the pod and NIC, and the candidate pools with the reasons why they were
  * passed over.
  */
-import type { FamilyNames, PodAnnotations } from "../config/annotations.ts";
+import type { PodAnnotations } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { Family, Ip } from "../net/ip.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import type { Namespace } from "../resources/namespace.ts";
 import type { SubnetPoolRequest } from "./subnet-pools.ts";
 
 export type Labels = Readonly<Record<string, string>>;
@@ -30,15 +31,10 @@ export type Belonging =
   | { readonly kind: "application"; readonly application: PoolOwner }
   | { readonly kind: "none"; readonly reason: string };
 
-interface NamespaceSubject {
-  readonly labels: Labels;
-  readonly annotations: FamilyNames;
-}
-
 /** Everything on which the selection of a NIC's pools depends. */
 export interface Subject {
   readonly pod: PodSubject | undefined;
-  readonly namespace: NamespaceSubject | undefined;
+  readonly namespace: Pick<Namespace, "labels" | "annotations"> | undefined;
   /** undefined: no pool is refused for its nodes. */
   readonly node: { readonly name: string; readonly labels: Labels } | undefined;
   /** The NIC of the request, and the name of its network. */
@@ -61,7 +57,7 @@ export type Candidate = {
   /** Found by a pattern: the author of the rule may not know the pool's name. */
   readonly isMatched?: boolean | undefined;
 } & (
-  | { readonly pool: IpPool; readonly refusal?: undefined }
+  | { readonly pool: IpPool; readonly refusal?: undefined; readonly brief?: undefined }
   | {
       readonly pool?: IpPool | undefined;
       readonly refusal: string;

@@ -37,22 +37,18 @@ export function describePassedOver(candidates: readonly Candidate[], reader: Rea
   const named = nameable.slice(0, isOwner ? MAX_NAMED_POOLS : MAX_LOGGED_POOLS);
   const told = named.map((candidate) => {
     const { name, refusal = texts.reasonOf(candidate) } = candidate;
-    return `pool "${name}"${texts.separator}${isOwner ? (briefOf(candidate) ?? refusal) : refusal}${texts.more?.(candidate) ?? ""}`;
+    return `pool "${name}"${texts.separator}${isOwner ? (candidate.brief ?? refusal) : refusal}${texts.more?.(candidate) ?? ""}`;
   });
   const others = candidates.length === named.length ? [] : candidates.filter((each) => !named.includes(each));
   return [...told, ...countReasons(others, texts.shortReasonOf, told.length > 0 ? "more " : "")];
 }
 
 function countReasons(candidates: readonly Candidate[], reasonOf: PassedOverTexts["reasonOf"], more: string): string[] {
-  const groups = Map.groupBy(candidates, (candidate) => briefOf(candidate) ?? reasonOf(candidate));
+  const groups = Map.groupBy(candidates, (each) => each.brief ?? each.refusal ?? reasonOf(each));
   const counts = [...groups].map(([reason, { length }]) => ({ reason, length })).sort((a, b) => b.length - a.length);
   const shown = counts.slice(0, MAX_COUNTED_REASONS).map(({ reason, length }) => `${pools(length, more)}: ${reason}`);
   const rest = counts.slice(MAX_COUNTED_REASONS).reduce((sum, { length }) => sum + length, 0);
   return rest === 0 ? shown : [...shown, `${pools(rest, more)}: other reasons`];
-}
-
-function briefOf({ refusal, ...candidate }: Candidate): string | undefined {
-  return "brief" in candidate ? candidate.brief : refusal;
 }
 
 function pools(count: number, more: string): string {

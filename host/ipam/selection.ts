@@ -3,7 +3,12 @@
  * (docs/selection.md, "Order of precedence").
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
-import { ANNOTATION_PREFIX, type PodAnnotations, requireFamilies } from "../config/annotations.ts";
+import {
+  ANNOTATION_PREFIX,
+  decodeNamespaceAnnotations,
+  type PodAnnotations,
+  requireFamilies,
+} from "../config/annotations.ts";
 import { compilePattern, isPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
@@ -32,6 +37,8 @@ interface Selecting {
   /** By name: why other existing pools cannot be used. */
   readonly refused: ReadonlyMap<string, string>;
   readonly warnings: string[];
+  /** What the namespace names. */
+  readonly ofNamespace: NamedPools;
   /**
    * Results cached during this selection: a tenant may repeat a pattern for many NICs, and each match compares all
    * pools.
@@ -50,20 +57,22 @@ interface Known {
 
 /**
  * Chooses the candidates; `refused` has the reasons of existing pools that cannot be used. Throws CniError 100 if no
- * rule names a pool, 102 if an annotation cannot be followed.
+ * rule names a pool, 102 if an annotation cannot be followed; ConfigError for an annotation of the namespace.
  */
 export function selectPools(
   subject: Subject,
   pools: PoolsByName,
   refused: Selecting["refused"] = new Map(),
 ): Selection {
-  const { subnet, subnets, ippools } = subject.pod?.annotations ?? {};
+  const { pod, namespace, vendorConf } = subject;
+  const { subnet, subnets, ippools } = pod?.annotations ?? {};
+  const ofNamespace = namespace === undefined ? {} : decodeNamespaceAnnotations(namespace.annotations, vendorConf);
   const warnings: string[] = [];
   const known: Known = { matches: new Map(), lists: new Map(), matched: new Map() };
-  const selecting: Selecting = { subject, pools, refused, warnings, known };
+  const selecting: Selecting = { subject, pools, refused, ofNamespace, warnings, known };
   if (subnet !== undefined || subnets !== undefined) {
     const key = subnets === undefined ? SUBNET : SUBNETS;
-    if (subject.vendorConf.enableSubnet) return { nics: selectGenerated(key, selecting), warnings };
+    if (vendorConf.enableSubnet) return { nics: selectGenerated(key, selecting), warnings };
     warnings.push(`annotation "${key}" is ignored because enableSubnet is false`);
   }
   return { nics: ippools === undefined ? [selectForNic(selecting)] : selectByInterfaces(ippools, selecting), warnings };
@@ -150,18 +159,18 @@ function selectForNic(selecting: Selecting): NicDemand {
   return { ifName: selecting.subject.ifName, rule: naming.rule, cleanGateway: false, families };
 }
 
-function findNaming({ subject, pools }: Selecting): Naming {
-  const { pod, namespace, ipamConf, vendorConf } = subject;
+function findNaming({ subject, ofNamespace, pools }: Selecting): Naming {
+  const { pod, ipamConf, vendorConf } = subject;
   const entry = pod?.annotations.ippool;
   if (entry !== undefined) {
     requireFamilies(IPPOOL, "", entry, vendorConf);
     return { rule: `annotation "${IPPOOL}"`, named: entry };
   }
-  const { ipv4, ipv6 } = namespace?.annotations ?? {};
+  const { ipv4, ipv6 } = ofNamespace;
   if (ipv4 !== undefined || ipv6 !== undefined) {
     const families = FAMILIES.filter((family) => (family === 4 ? ipv4 : ipv6) !== undefined);
     const keys = families.map((family) => `"${ANNOTATION_PREFIX}default-ipv${family}-ippool"`);
-    return { rule: `namespace annotation ${keys.join(" and ")}`, named: { ipv4, ipv6 } };
+    return { rule: `namespace annotation ${keys.join(" and ")}`, named: ofNamespace };
   }
   const configured = { ipv4: ipamConf.default_ipv4_ippool, ipv6: ipamConf.default_ipv6_ippool };
   if (configured.ipv4 !== undefined || configured.ipv6 !== undefined)

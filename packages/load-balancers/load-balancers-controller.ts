@@ -4,7 +4,7 @@
  */
 
 import { CniError } from "../../host/cni/error.ts";
-import { decodeNamespaceAnnotations, decodePodAnnotations } from "../../host/config/annotations.ts";
+import { decodePodAnnotations } from "../../host/config/annotations.ts";
 import { ConfigError } from "../../host/config/config-error.ts";
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
 import { firstNicOf, hasEveryRecord, settingsOf } from "../../host/controller/caches.ts";
@@ -235,11 +235,10 @@ function poolsFor(
   try {
     const named = annotations[POOL_ANNOTATION];
     const own = named === undefined ? {} : { [POOL_ANNOTATION]: named };
-    const home = caches.namespaces.items.get(namespace);
     const subject = {
       ...{ node: undefined, ifName: firstNicOf(caches), network: "", firstNic: firstNicOf(caches) },
       pod: { namespace, name, labels: {}, annotations: decodePodAnnotations(own, vendorConf) },
-      namespace: home && { labels: home.labels, annotations: decodeNamespaceAnnotations(home.annotations, vendorConf) },
+      namespace: caches.namespaces.items.get(namespace),
       ...{ ipamConf: { type: "berth" as const }, vendorConf },
     };
     const candidates = selectPools(subject, pools, refused).nics.flatMap(({ families }) =>
@@ -247,7 +246,7 @@ function poolsFor(
     );
     const usable = candidates.flatMap((each) => (each.refusal === undefined ? [each.pool] : []));
     if (usable.length > 0) return usable;
-    const reasons = candidates.map((each) => `pool "${each.name}" ${("brief" in each && each.brief) || each.refusal}`);
+    const reasons = candidates.map((each) => `pool "${each.name}" ${each.brief ?? each.refusal}`);
     return {
       reason: "NoPool",
       message: `No pool gives IPv${family} addresses to this Service: ${reasons.join("; ") || "none is named"}`,

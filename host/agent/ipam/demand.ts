@@ -2,7 +2,6 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { NetConf } from "../../cni/net-conf.ts";
 import type { RequestedIp } from "../../cni/request.ts";
-import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import { claimedWith, faultOfNic } from "../../ipam/announced-nics.ts";
 import type { NicDemand, PodSubject, Selection, Subject } from "../../ipam/model.ts";
@@ -247,11 +246,10 @@ function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selec
   const { identity, ifName, network, ipamConf } = nic;
   const definition = deps.networks.definitionOf({ ifName, network, pod: identity.subject });
   const { vendorConf } = snapshot;
-  const home = snapshot.namespaces.get(identity.namespace) ?? identity.home;
   const subject = {
     ...{ ifName, network, ipamConf, vendorConf, node: deps.node, pod: identity.subject },
     networkNames: definition.networkNames,
-    namespace: home && { labels: home.labels, annotations: decodeNamespaceAnnotations(home.annotations, vendorConf) },
+    namespace: snapshot.namespaces.get(identity.namespace) ?? identity.home,
     firstNic: firstNicOf(snapshot.coordinator),
   };
   const { nics, warnings } = selectPools(subject, snapshot.pools, snapshot.refused);

@@ -3,7 +3,7 @@
  * node, beyond what others are expected to take. What cannot be judged is let through, and its ADD says what is wrong.
  */
 import { CniError } from "../../cni/error.ts";
-import { decodeNamespaceAnnotations, decodePodAnnotations, type PodAnnotations } from "../../config/annotations.ts";
+import { decodePodAnnotations, type PodAnnotations } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import { definitionOf, META_NAMESPACE, nicNameOf } from "../../config/network-selection.ts";
@@ -180,14 +180,10 @@ interface Nic extends Pick<Subject, "ifName" | "network" | "networkNames" | "ipa
 
 function nicDemandsOf(pod: GatedPod, annotations: PodAnnotations, view: GatesView): NicDemand[] {
   const { namespace, name, labels } = pod;
-  const home = view.namespaces.get(namespace);
   const common = {
     node: undefined,
     pod: { namespace, name, labels, annotations },
-    namespace: home && {
-      labels: home.labels,
-      annotations: decodeNamespaceAnnotations(home.annotations, view.settings),
-    },
+    namespace: view.namespaces.get(namespace),
     firstNic: view.firstNic,
     vendorConf: view.settings,
   };

@@ -31,7 +31,7 @@ function withPod(annotations: Annotations, options: Partial<Subject> = {}): Subj
 }
 
 function namespaceDefaults(ipv4: string[]): Partial<Subject> {
-  return { namespace: { labels: {}, annotations: { ipv4 } } };
+  return { namespace: { labels: {}, annotations: { "ipam.vendor.io/default-ipv4-ippool": JSON.stringify(ipv4) } } };
 }
 
 /** `eth0: blue,green | six` */
