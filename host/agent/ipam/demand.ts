@@ -196,13 +196,21 @@ interface Selected {
  * selects once more.
  */
 async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Selected> {
+  const { inventory } = deps;
+  const { poolChanges } = deps.cluster ?? {};
   let timeout: Timeout | undefined;
   for (;;) {
-    const since = deps.cluster?.poolChanges.changeCount ?? 0;
-    const snapshot = await deps.inventory.loaded();
-    const hasOther = (): Promise<boolean> => {
+    let since = poolChanges?.changeCount ?? 0;
+    const snapshot = await inventory.loaded();
+    /** Addresses that become free, as with each DEL, change nothing in selection. */
+    const hasOther = async (): Promise<boolean> => {
       timeout ??= deadline.begin(NEW_POOL_WAIT_MS);
-      return hasOtherSnapshot(deps, { snapshot, since, timeout }, deadline.signal);
+      if (poolChanges === undefined) return false;
+      while (await poolChanges.changed(deadline.signal, { since, withinMs: timeout.leftMs })) {
+        if (inventory.snapshot !== snapshot) return true;
+        since = poolChanges.changeCount;
+      }
+      return false;
     };
     try {
       const selected = selectNow(deps, nic, snapshot);
@@ -214,32 +222,6 @@ async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline):
       if (!(await hasOther())) throw error;
     }
   }
-}
-
-interface SnapshotWait {
-  readonly snapshot: Snapshot;
-  /** `changeCount` before it was taken. */
-  readonly since: number;
-  readonly timeout: Timeout;
-}
-
-/**
- * Resolves when there is another snapshot; with false when the time is over. Addresses that become free, as with each
- * DEL, change nothing in selection.
- */
-async function hasOtherSnapshot(
-  { cluster, inventory }: DemandDeps,
-  { snapshot, since, timeout }: SnapshotWait,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (cluster === undefined) return false;
-  const { poolChanges } = cluster;
-  let seen = since;
-  while (await poolChanges.changed(signal, { since: seen, withinMs: timeout.leftMs })) {
-    if (inventory.snapshot !== snapshot) return true;
-    seen = poolChanges.changeCount;
-  }
-  return false;
 }
 
 function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selected {

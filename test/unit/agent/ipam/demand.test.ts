@@ -20,6 +20,11 @@ const POD = {
   },
 };
 
+function reservedIp(address: string, name: string): object {
+  const spec = { ips: [address], owner: { namespace: "shop", name } };
+  return { apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP", metadata: { name: "one" }, spec };
+}
+
 function claimOf(ifName: string, spec: object, status: object): NicClaim {
   const name = `web.${ifName}`;
   const managedFields = [
@@ -42,12 +47,11 @@ interface Circumstances {
 async function bound(
   ifNames: readonly string[],
   specs: Record<string, object>,
-  { statuses = {}, reservedFor: name = "nobody", isMigrationTarget = false }: Circumstances = {},
+  { statuses = {}, reservedFor: name, isMigrationTarget = false }: Circumstances = {},
 ) {
   const pools = [ipPool("blue", "10.6.0.0/24"), ipPool("green", "10.7.0.0/24")];
-  const spec = { ips: ["10.6.0.1"], owner: { namespace: "shop", name } };
-  const reserved = { apiVersion: "ipam.vendor.io/v1", kind: "ReservedIP", metadata: { name: "one" }, spec };
-  const snapshot = decodedSnapshot(vendorConf("enableIPv6: false"), ...pools, reserved, POD);
+  const reserved = name === undefined ? [] : [reservedIp("10.6.0.1", name)];
+  const snapshot = decodedSnapshot(vendorConf("enableIPv6: false"), ...pools, ...reserved, POD);
   const node = await openNode({ snapshot });
   const claims = new Map(
     ["eth0", "net1"].map((each) => [each, claimOf(each, specs[each] ?? {}, statuses[each] ?? {})]),
@@ -97,8 +101,21 @@ it("what is reserved for a machine, or reported of its claim, parts it from noth
 });
 
 it("what Berth gave to an IPAMClaim, and is reserved for another pod since, is no demand", async () => {
-  const [first] = await bound(["eth0"], {}, { statuses: { eth0: { ips: ["10.6.0.1/24"] } } });
+  const [first] = await bound(["eth0"], {}, { statuses: { eth0: { ips: ["10.6.0.1/24"] } }, reservedFor: "nobody" });
   expect(first).toMatch(/eth0=10\.6\.0\.(?!1\b)/);
+});
+
+it.each([
+  [
+    "an annotation",
+    { ...POD, metadata: { ...POD.metadata, annotations: { "ipam.vendor.io/ips": '[{"ipv4":"10.6.0.9"}]' } } },
+  ],
+  ["a reservation", reservedIp("10.6.0.9", "web-0")],
+])("an address is demanded by %s alone", async (_, manifest) => {
+  const pools = [ipPool("blue", "10.6.0.0/24", { default: true })];
+  const node = await openNode({ snapshot: decodedSnapshot(vendorConf("enableIPv6: false"), ...pools, manifest) });
+  await addAddresses(node.ipam(), addRequest("eth0"), new AbortController().signal);
+  expect((await node.states()).Bound).toEqual(["10.6.0.9"]);
 });
 
 it.each([false, true])(
