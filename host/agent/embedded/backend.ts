@@ -161,15 +161,14 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
   try {
     directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => inventory?.follow(snapshot));
     const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
-    const cooldowns = cooldownsOf(directory.state.snapshot);
     registry = await openSqliteRegistry({
-      ...{ bootId, nowMs, lockWaitMs, onWaiting, onNotice, onDeath, witness, cooldowns, faultPlan, faultCounter },
+      ...{ bootId, nowMs, lockWaitMs, onWaiting, onNotice, onDeath, witness, faultPlan, faultCounter },
+      cooldowns: cooldownsOf(directory.state.snapshot),
       directory: options.stateDirectory,
       onFreed: (space, ip) => poolCache.unmark(space, ip),
     });
     directory.holdRouters(await readRouters(registry));
-    const more = { metrics: options.metrics, cooldowns };
-    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, more);
+    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, { metrics: options.metrics });
     inventory.follow(directory.state.snapshot);
     await inventory.loaded();
     return new EmbeddedBackend(options, directory, inventory, registry);

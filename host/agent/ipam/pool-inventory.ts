@@ -19,8 +19,6 @@ const MAX_REMEMBERED_WARNINGS = 256;
 
 interface InventoryOptions {
   readonly metrics?: ClaimMetrics | undefined;
-  /** The cooldowns that the registry was opened with. Default: it is told with the first snapshot. */
-  readonly cooldowns?: Cooldowns | undefined;
   /** Default: none yet. */
   readonly refused?: RefusedAddresses;
 }
@@ -44,7 +42,7 @@ export class PoolInventory {
    * The cooldowns that the registry has, by pool and by default; undefined before it was told. It may run in another
    * thread.
    */
-  readonly #cooldowns: Map<string, number>;
+  readonly #cooldowns = new Map<string, number>();
   #defaultCooldownMs: number | undefined;
   #isFollowing = false;
   /** Sentences about default pools without an address, by name. */
@@ -55,15 +53,13 @@ export class PoolInventory {
     poolCache: PoolCache,
     registry: Registry,
     snapshot: Snapshot,
-    { metrics, cooldowns, refused = new RefusedAddresses() }: InventoryOptions = {},
+    { metrics, refused = new RefusedAddresses() }: InventoryOptions = {},
   ) {
     this.refused = refused;
     this.poolCache = poolCache;
     this.registry = registry;
     this.#snapshot = snapshot;
     this.metrics = metrics;
-    this.#cooldowns = new Map(cooldowns?.byPool);
-    this.#defaultCooldownMs = cooldowns?.defaultMs;
   }
 
   get snapshot(): Snapshot {

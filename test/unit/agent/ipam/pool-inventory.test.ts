@@ -9,32 +9,19 @@ const blue = (cooldown?: string) => ipPool("blue", "10.0.0.0/24", cooldown === u
 const quick = decodedSnapshot(blue("5s"));
 const usual = decodedSnapshot(blue());
 
-/**
- * An inventory, and what it tells its registry from now on. `cooldowns`: those that the registry has been opened with.
- */
-function openInventory(cooldowns?: Cooldowns) {
+it("a registry is told with the first snapshot, and of other ones only", async () => {
   const told: Cooldowns[] = [];
   const registry: Pick<Registry, "setCooldowns" | "readUsed"> = {
     setCooldowns: (all) => void told.push(all),
     readUsed: async () => new Uint8Array(),
   };
-  return { told, inventory: new PoolInventory(new PoolCache(openCore()), registry as Registry, quick, { cooldowns }) };
-}
-
-it("a registry is told with the first snapshot", () => {
-  const { told, inventory } = openInventory();
+  const inventory = new PoolInventory(new PoolCache(openCore()), registry as Registry, quick);
   inventory.follow(quick);
-  inventory.follow(quick);
-  expect(told).toEqual([cooldownsOf(quick)]);
-});
-
-it("a registry that was opened with the cooldowns of the first snapshot is told of other ones only", async () => {
-  const { told, inventory } = openInventory(cooldownsOf(quick));
   inventory.follow(quick, new Set());
-  expect(told).toEqual([]);
+  expect(told).toEqual([cooldownsOf(quick)]);
   expect(inventory.poolCache.counts("blue")?.total).toBe(254n);
   expect((await inventory.loaded()).pools.size).toBe(1);
   inventory.follow(usual);
-  expect(told).toEqual([cooldownsOf(usual)]);
+  expect(told).toEqual([cooldownsOf(quick), cooldownsOf(usual)]);
   expect(cooldownsOf(usual).byPool.size).toBe(0);
 });
