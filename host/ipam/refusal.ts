@@ -5,7 +5,6 @@
  */
 import { ErrorCode } from "../cni/error.ts";
 import type { Candidate, FamilyDemand, NicDemand } from "./model.ts";
-import { poolsOf } from "./pick.ts";
 import { describeAbsence, describeSupply, PoolShortage } from "./subnet-capacity.ts";
 
 /** Most candidate pools that a refusal names to the pod. */
@@ -41,7 +40,9 @@ export function describeDemand(nic: NicDemand, shortages: Shortages): string {
 
 /** Returns the first demand whose candidates were all passed over. */
 export function findUnservable(nics: readonly NicDemand[]): { nic: NicDemand; demand: FamilyDemand } | undefined {
-  for (const nic of nics) for (const demand of nic.families) if (poolsOf(demand).length === 0) return { nic, demand };
+  for (const nic of nics)
+    for (const demand of nic.families)
+      if (demand.candidates.every(({ refusal }) => refusal !== undefined)) return { nic, demand };
   return undefined;
 }
 

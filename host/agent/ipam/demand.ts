@@ -46,26 +46,32 @@ export interface DemandDeps {
   readonly cluster?: { readonly poolChanges: PoolChanges } | undefined;
 }
 
-export interface Prepared {
+interface Selected {
+  readonly snapshot: Snapshot;
   readonly subject: Subject;
   readonly selection: Selection;
+  readonly definition: NicDefinition;
+}
+
+export interface Prepared extends Selected {
   readonly demand: AddressDemand & { readonly definition: NicDefinition };
 }
 
 /**
- * Throws what selectPools throws, ConfigError for an annotation of the namespace or of the NIC's network, and CniError
- * 108 on a kernel without IPv6.
+ * Throws what selectPools throws, ConfigError for an annotation of the NIC's network, and CniError 108 on a kernel
+ * without IPv6.
  */
 export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
   const { prober } = deps.detection;
-  const { snapshot, subject, selection, definition } = await select(deps, nic, deadline);
+  const selected = await select(deps, nic, deadline);
+  const { snapshot, subject, selection, definition } = selected;
   const { identity, ifName, network, containerId, netns, netnsCookie } = nic;
   const { claims, owner, namespace, name: pod, workload, isMigrationTarget } = identity;
   const ofPod = { owner, namespace, pod, workload, isMigrationTarget };
   const annotations = identity.subject?.annotations ?? {};
   const fault = faultOfNic(annotations, ifName, subject.firstNic);
   if (fault !== undefined) throw fault;
-  const nics = selection.nics.length === 1 ? selection.nics : claimedNow(selection, subject, { snapshot, identity });
+  const nics = selection.nics.length === 1 ? selection.nics : claimedNow(selected, identity);
   if (subject.vendorConf.enableIPv6) requireIpv6(nics);
   const { networks = [] } = annotations;
   // Two families for each NIC that it announces, and what is demanded now.
@@ -74,8 +80,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
     if (deps.log.isLevelEnabled("warn") && deps.inventory.isNewWarning(`${network} ${warning}`))
       deps.log.warn({ namespace, pod, ifName }, warning);
   return {
-    subject,
-    selection,
+    ...selected,
     demand: {
       nics,
       requested: requestedByName(snapshot, identity, ifName, nic.requested),
@@ -92,14 +97,11 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
 }
 
 /** Returns the NICs whose addresses are claimed with those of this one: of others only their ADD has all requests. */
-function claimedNow(
-  { nics }: Selection,
-  { ifName, firstNic }: Subject,
-  { snapshot, identity }: { readonly snapshot: Snapshot; readonly identity: PodIdentity },
-): readonly NicDemand[] {
+function claimedNow({ snapshot, subject, selection }: Selected, identity: PodIdentity): readonly NicDemand[] {
+  const { ifName, firstNic } = subject;
   const isClaimed = claimedWith(ifName, identity.subject?.annotations ?? {}, firstNic);
   const isNow = (nic: string): boolean => nic === ifName || requestedByName(snapshot, identity, nic).length === 0;
-  return nics.filter((nic) => isClaimed(nic.ifName) && isNow(nic.ifName));
+  return selection.nics.filter((nic) => isClaimed(nic.ifName) && isNow(nic.ifName));
 }
 
 /** Throws CniError 108 for an address that no main plugin could put on a NIC of this node. */
@@ -182,13 +184,6 @@ function followClaims(
 function seedOf({ workload, owner, namespace, name }: PodIdentity): string {
   if (workload !== undefined) return memberKey(workload);
   return name === "" ? owner : `${namespace}/${name}`;
-}
-
-interface Selected {
-  readonly snapshot: Snapshot;
-  readonly subject: Subject;
-  readonly selection: Selection;
-  readonly definition: NicDefinition;
 }
 
 /**

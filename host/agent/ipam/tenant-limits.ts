@@ -4,7 +4,6 @@
  * namespace and reports the namespaces that have reached their limit.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { VendorConf } from "../../config/vendor-conf.ts";
 import type { NicDemand } from "../../ipam/model.ts";
 import type { Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -32,7 +31,7 @@ export function limitsFor(
   namespace: string,
   most: number,
 ): TenantLimits | undefined {
-  const { maxAddressesPerPod, maxAddressesPerNamespace: limit }: VendorConf = vendorConf;
+  const { maxAddressesPerPod, maxAddressesPerNamespace: limit } = vendorConf;
   const addresses = coordinator?.fullNamespaces?.get(namespace) ?? 0;
   const perPod = maxAddressesPerPod === 0 || most <= maxAddressesPerPod ? undefined : maxAddressesPerPod;
   const full = limit === 0 || addresses < limit ? undefined : { namespace, addresses, limit };
