@@ -5,6 +5,7 @@
 import { type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { SourceName } from "../records/audit-line.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import { routersOf } from "../resources/ip-pool-shape.ts";
 import type { Workload } from "../resources/member.ts";
 import { countBlockStates, type PoolSource } from "../resources/pool-source.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
@@ -19,7 +20,7 @@ export interface Proposal {
   readonly prefixLength: number;
   /** Name of the pool. */
   readonly pool: string;
-  /** As in {@link IpAllocationSpec.routers}. */
+  /** Those that the pod is told, as in {@link IpAllocationSpec.routers}. Absent until it is picked. */
   readonly routers?: readonly string[] | undefined;
   readonly ifName: string;
   /** Version of the Cooling or Quarantined allocation to take over. Default: the address must be free. */
@@ -52,7 +53,8 @@ export interface Shortage {
 }
 
 export type Picked =
-  | { readonly kind: "picked"; readonly picked: readonly Proposal[] }
+  /** `reserved`: those of `picked` that were free, and are reserved in the cache. */
+  | { readonly kind: "picked"; readonly picked: readonly Proposal[]; readonly reserved: readonly Proposal[] }
   | { readonly kind: "short"; readonly shortage: Shortage };
 
 interface PickOptions {
@@ -72,18 +74,22 @@ interface SearchStart extends Pick<PickOptions, "randomize"> {
 /** An `assigned` address counts as picked for its NIC and family. */
 export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, randomize }: PickOptions): Picked {
   const picked: Proposal[] = [];
+  const reserved: Proposal[] = [];
   for (const nic of nics) {
     for (const demand of nic.families) {
       const given = assigned.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
       const found = given ?? pickOne(poolCache, nic, demand, { seed: seedOf(nic.ifName, demand.family), randomize });
       if (found === undefined) {
-        for (const each of picked) if (!assigned.includes(each)) poolCache.cancel(each.space, each.ip);
+        for (const { space, ip } of reserved) poolCache.cancel(space, ip);
         return { kind: "short", shortage: { nic, demand, reasons: explainShortage(poolCache, nic, demand) } };
       }
-      picked.push(found);
+      if (given === undefined) reserved.push(found);
+      const spec = poolCache.find(found.pool)?.spec;
+      const routers = spec === undefined ? [] : routersOf(nic.cleanGateway ? { ...spec, gateway: undefined } : spec);
+      picked.push({ ...found, routers: [...new Set(routers.map(formatIp))] });
     }
   }
-  return { kind: "picked", picked };
+  return { kind: "picked", picked, reserved };
 }
 
 function pickOne(poolCache: PoolCache, nic: NicDemand, demand: FamilyDemand, start: SearchStart): Proposal | undefined {

@@ -8,10 +8,8 @@ import type { NicDemand } from "../../ipam/model.ts";
 import type { Picked, Proposal } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
-import { formatIp } from "../../net/ip.ts";
 import { numberOf } from "../../registry/claims.ts";
 import type { Allocation, Bound, ClaimedPart, ClaimOutcome } from "../../registry/registry.ts";
-import { routersOf } from "../../resources/ip-pool-shape.ts";
 import { FreeAddresses } from "./sources/free.ts";
 import { OwnAddresses } from "./sources/own.ts";
 import { ReleasedAddresses } from "./sources/released.ts";
@@ -163,8 +161,9 @@ class AddressAllocator {
 
   async #claim(picked: readonly Proposal[], hasKept: boolean): Promise<ClaimOutcome> {
     const { registry, demand, metrics } = this.#search;
+    const { workloads } = demand;
+    const proposals = workloads ? picked.map((each) => ({ ...each, workload: workloads.get(each.ifName) })) : picked;
     await demand.admit?.(picked);
-    const proposals = picked.map((each) => this.#withRest(each));
     const partial = hasKept ? { partial: true } : {};
     const { own, retained } = this.#opened ?? {};
     const known = { skipOwnCooling: own?.skipCooling === true, number: retained?.nextNumber };
@@ -179,16 +178,6 @@ class AddressAllocator {
       metrics?.claims.inc({ outcome });
       metrics?.claimDuration.observe((performance.now() - startedMs) / 1000);
     }
-  }
-
-  /** Returns the same with the routers that the pod is told, and the NIC's own address owner. */
-  #withRest(picked: Proposal): Proposal {
-    const { poolCache, demand } = this.#search;
-    const isClean = demand.nics.find(({ ifName }) => ifName === picked.ifName)?.cleanGateway === true;
-    const spec = poolCache.find(picked.pool)?.spec;
-    const routers = spec === undefined ? [] : routersOf(isClean ? { ...spec, gateway: undefined } : spec);
-    const workload = demand.workloads?.get(picked.ifName);
-    return { ...picked, routers: [...new Set(routers.map(formatIp))], ...(workload === undefined ? {} : { workload }) };
   }
 
   /** Returns undefined if nothing is in the way of the next claim. */

@@ -68,10 +68,14 @@ async function claimAndVerify(
     if (demand.requested.length > 0) compareRequested(demand, claimed.held);
     const shared = cluster === undefined ? [] : await findShared(deps, claimed.held, demand.deadline.signal);
     for (let candidates = 1; ; candidates++) {
-      const alone = claimed.held.filter((each) => !shared.includes(each));
-      const needed = alone.filter((each) => each.quarantine !== undefined || poolCache.blockStateOf(each) === "New");
       const possible = isBlind || cluster?.epoch?.isProbed === true ? claimed.created : [];
-      const wanted = isWanted ? alone : alone.filter((each) => needed.includes(each) || possible.includes(each));
+      const [wanted, needed]: [Allocation[], Allocation[]] = [[], []];
+      for (const each of claimed.held) {
+        if (shared.includes(each)) continue;
+        const isNeeded = each.quarantine !== undefined || poolCache.blockStateOf(each) === "New";
+        if (isNeeded) needed.push(each);
+        if (isNeeded || isWanted || possible.includes(each)) wanted.push(each);
+      }
       if (wanted.length === 0) return claimed;
       const question = { wanted, needed, previous: claimed.previous };
       const detected = await openStage().verify(question, demand.deadline.signal);

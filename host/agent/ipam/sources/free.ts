@@ -50,7 +50,7 @@ export class FreeAddresses implements AddressSource {
       assigned,
       randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
     });
-    if (pick.kind === "picked") for (const each of pick.picked) if (!assigned.includes(each)) this.#reserved.push(each);
+    if (pick.kind === "picked") this.#reserved.push(...pick.reserved);
     // An explanation keeps no address from an ADD.
     if (view !== undefined) this.cancel();
     return pick;

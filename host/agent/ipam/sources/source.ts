@@ -107,29 +107,25 @@ export interface AddressSource {
 
 /** The addresses that the next claim proposes whatever the pools have free: at most one for each NIC and family. */
 export class Assignments {
-  #all: readonly Proposal[] = [];
-
-  get all(): readonly Proposal[] {
-    return this.#all;
-  }
+  all: readonly Proposal[] = [];
 
   /** Replaces what is assigned to the same NICs and families. */
   assign(picked: readonly Proposal[]): void {
     const isReplaced = (old: Proposal): boolean => picked.some((each) => isSameNic(each, old));
-    this.#all = [...this.#all.filter((old) => !isReplaced(old)), ...picked];
+    this.all = [...this.all.filter((old) => !isReplaced(old)), ...picked];
   }
 
   /** Drops what is assigned at the address. */
   drop(address: Address): void {
-    this.#all = this.#all.filter((each) => !isSameAddress(each, address));
+    this.all = this.all.filter((each) => !isSameAddress(each, address));
   }
 
   find(nic: NicAndFamily): Proposal | undefined {
-    return this.#all.find((each) => isSameNic(each, nic));
+    return this.all.find((each) => isSameNic(each, nic));
   }
 
   at(address: Address): Proposal | undefined {
-    return this.#all.find((each) => isSameAddress(each, address));
+    return this.all.find((each) => isSameAddress(each, address));
   }
 }
 
@@ -154,7 +150,8 @@ export function workloadOf(
 
 /** A NIC has an address of each demanded family: an answer with one of two would be the pod's for its life. */
 export function isServed({ families }: NicDemand, held: readonly Allocation[]): boolean {
-  return families.every(({ family }) => held.some(({ ip }) => ip.family === family));
+  for (const { family } of families) if (!held.some(({ ip }) => ip.family === family)) return false;
+  return true;
 }
 
 /** Whether addresses may be retained for the pod, or one of its NICs. */
