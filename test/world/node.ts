@@ -15,7 +15,6 @@ import type { AddDeps } from "../../host/agent/ipam/add.ts";
 import { openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../../host/agent/ipam/pool-inventory.ts";
 import type { AddressDemand } from "../../host/agent/ipam/sources/source.ts";
-import { AddDeadline } from "../../host/agent/request/add-deadline.ts";
 import { type AttachRequest, decodeRequest } from "../../host/cni/request.ts";
 import type { Proposal } from "../../host/ipam/pick.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
@@ -208,7 +207,7 @@ export class TestNode<R extends Opened = Opened> {
         ...{ owner: `uid-${pod}`, namespace: "shop", pod, ifName: nics[0]?.ifName ?? "eth0" },
         ...{ containerId: `c-${pod}`, network: "net", ...claimant },
       },
-      ...{ seedText, deadline: new AddDeadline(this.clock, signal ?? new AbortController().signal) },
+      ...{ seedText, deadline: { clock: this.clock, signal: signal ?? new AbortController().signal } },
       ...(coversPod === undefined ? {} : { coversPod }),
     };
   }

@@ -2,7 +2,6 @@
 
 import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 import { type AddressDemand, Assignments, type Search, type Setback } from "../../host/agent/ipam/sources/source.ts";
-import { AddDeadline } from "../../host/agent/request/add-deadline.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Allocation, Registry } from "../../host/registry/registry.ts";
@@ -49,7 +48,7 @@ export function openSearch(options: SearchOptions) {
     demand: {
       nics: wanted.map((nic) => demandOf(nic, poolsByName(...pools))),
       ...{ requested: [], claimant: CLAIMANT, seedText: "seed" },
-      deadline: new AddDeadline(clock, new AbortController().signal),
+      deadline: { clock, signal: new AbortController().signal },
       ...demand,
     },
     assignments: new Assignments(),

@@ -21,7 +21,7 @@ import { firstNicOf } from "../../resources/coordinator.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Detection } from "../detection/open-detection.ts";
-import { AddDeadline, type Clock } from "../request/add-deadline.ts";
+import type { AddDeadline, Clock } from "../request/add-deadline.ts";
 import type { NicSettings } from "../request/nic-definition.ts";
 import type { Addition } from "../request/plugin.ts";
 import type { Claimed } from "./allocate.ts";
@@ -66,7 +66,7 @@ export function addAddresses(deps: AddDeps, request: AttachRequest, signal: Abor
 async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { ifName, containerId, netns, netnsCookie } = request;
   const { identifier, cluster, clock } = deps;
-  const deadline = new AddDeadline(clock, signal);
+  const deadline = { clock, signal };
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
   const identity = await identifier.identify(request, signal);
   if (cluster !== undefined && identity.foreignAnnotations !== undefined) {

@@ -19,7 +19,7 @@ import { memberKey, type Workload } from "../../resources/member.ts";
 import { ownNames } from "../../resources/reserved-ip.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { QuarantineProber } from "../detection/quarantine-prober.ts";
-import { type AddDeadline, NEW_POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
+import { type AddDeadline, NEW_POOL_WAIT_MS, Timeout } from "../request/add-deadline.ts";
 import { type NicDefinition, type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
 import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
@@ -199,7 +199,7 @@ async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline):
     const snapshot = await inventory.loaded();
     /** Addresses that become free, as with each DEL, change nothing in selection. */
     const hasOther = async (): Promise<boolean> => {
-      timeout ??= deadline.begin(NEW_POOL_WAIT_MS);
+      timeout ??= new Timeout(deadline.clock, NEW_POOL_WAIT_MS);
       if (poolChanges === undefined) return false;
       while (await poolChanges.changed(deadline.signal, { since, withinMs: timeout.leftMs })) {
         if (inventory.snapshot !== snapshot) return true;

@@ -5,7 +5,7 @@
 import { poolsOf } from "../../ipam/pick.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { type AddDeadline, SAID_WAIT_MS } from "../request/add-deadline.ts";
+import { type AddDeadline, SAID_WAIT_MS, Timeout } from "../request/add-deadline.ts";
 import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import type { AddressDemand } from "./sources/source.ts";
@@ -34,7 +34,7 @@ export async function untilSaid(
   demand: AddressDemand,
   deadline: AddDeadline,
 ): Promise<void> {
-  const timeout = deadline.begin(SAID_WAIT_MS);
+  const timeout = new Timeout(deadline.clock, SAID_WAIT_MS);
   if ((await inventory.registry.findOwner(demand.claimant.owner)).length > 0) return;
   while (isUnsaid(inventory.snapshot, demand)) {
     const wait = { since: poolChanges.changeCount, withinMs: timeout.leftMs };

@@ -14,7 +14,7 @@ import {
   refuseUnsupplied,
 } from "../../ipam/subnet-capacity.ts";
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
-import { type AddDeadline, BLOCK_WAIT_MS, POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
+import { type AddDeadline, BLOCK_WAIT_MS, POOL_WAIT_MS, Timeout } from "../request/add-deadline.ts";
 import type { SuppliedPools } from "./cluster-ipam.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 
@@ -36,7 +36,8 @@ export async function waitForPool<T>(
   const first = await tryOnce(deps, attempt, isGrowing);
   if (first.kind === "done") return first.result;
   await Promise.all(leasingPools(first.shortage.demand).map(({ name }) => deps.cluster?.markWanted(name)));
-  const [supplied, leased] = [deadline.begin(POOL_WAIT_MS), deadline.begin(BLOCK_WAIT_MS)];
+  const supplied = new Timeout(deadline.clock, POOL_WAIT_MS);
+  const leased = new Timeout(deadline.clock, BLOCK_WAIT_MS);
   const timeoutFor = (demand: FamilyDemand): Timeout => (awaitsBlock(deps.inventory, demand) ? leased : supplied);
   let latest: Short = first;
   while (await hasRoom(deps, latest, timeoutFor, deadline.signal)) {

@@ -93,26 +93,9 @@ export class Timeout {
   }
 }
 
-export class AddDeadline {
-  readonly #clock: Clock;
+/** The time of an ADD. */
+export interface AddDeadline {
+  readonly clock: Clock;
   /** Aborts when the caller hangs up. */
   readonly signal: AbortSignal;
-
-  constructor(clock: Clock, signal: AbortSignal) {
-    this.#clock = clock;
-    this.signal = signal;
-  }
-
-  nowMs(): number {
-    return this.#clock.nowMs();
-  }
-
-  /** Rejects with the signal's reason. */
-  sleep(milliseconds: number): Promise<void> {
-    return this.#clock.sleep(milliseconds, this.signal);
-  }
-
-  begin(milliseconds: number): Timeout {
-    return new Timeout(this.#clock, milliseconds);
-  }
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { PoolChanges } from "../../../host/agent/ipam/cluster-ipam.ts";
 import { PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
 import { type SkipIfFull, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
-import { AddDeadline, BLOCK_WAIT_MS, POOL_WAIT_MS } from "../../../host/agent/request/add-deadline.ts";
+import { BLOCK_WAIT_MS, POOL_WAIT_MS } from "../../../host/agent/request/add-deadline.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
@@ -99,7 +99,7 @@ class World {
         markWanted: async (name: string) => void this.wanted.push(name),
       },
     };
-    const deadline = new AddDeadline({ nowMs: () => this.nowMs, sleep: async () => {} }, signal);
+    const deadline = { clock: { nowMs: () => this.nowMs, sleep: async () => {} }, signal };
     return waitForPool(deps, (skipIfFull) => this.#attempt(skipIfFull), deadline);
   }
 

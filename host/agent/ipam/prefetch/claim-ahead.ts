@@ -8,7 +8,7 @@ import { isGrowing } from "../../../ipam/subnet-capacity.ts";
 import { invariant } from "../../../lib/invariant.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import type { Pod } from "../../../resources/pod.ts";
-import { AddDeadline, type Clock, PREFETCH_PATIENCE_MS } from "../../request/add-deadline.ts";
+import { type AddDeadline, type Clock, PREFETCH_PATIENCE_MS } from "../../request/add-deadline.ts";
 import { allocateAddresses } from "../allocate.ts";
 import type { ClusterAddresses } from "../cluster-ipam.ts";
 import { type DemandDeps, prepareDemand } from "../demand.ts";
@@ -84,7 +84,7 @@ async function claimMissing(
   if (first === undefined) return { claimed: new Map(), found, attached };
   signal.throwIfAborted();
   const sleep = () => Promise.reject(leftToAdd("All free addresses of the pools were released just now"));
-  const deadline = new AddDeadline({ nowMs: () => clock.nowMs(), sleep }, signal);
+  const deadline = { clock: { nowMs: () => clock.nowMs(), sleep }, signal };
   const demand = await demandAhead(deps, pod, first, deadline);
   // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit. Pods
   // that never run must not be faster than the controller counts.

@@ -8,7 +8,7 @@ import { hashText, type Proposal, proposalOf } from "../../../ipam/pick.ts";
 import { findWithholding } from "../../../ipam/withheld.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
-import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS, type Timeout } from "../../request/add-deadline.ts";
+import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS, Timeout } from "../../request/add-deadline.ts";
 import { type AddressSource, type Search, type Setback, spansOf } from "./source.ts";
 
 /** Among how many of the longest released addresses a take-over chooses. */
@@ -37,8 +37,8 @@ export class ReleasedAddresses implements AddressSource {
     const { cluster, demand } = search;
     const othersMs = cluster === undefined ? 0 : OTHERS_COOLING_WAIT_MS;
     this.#search = search;
-    this.#othersPatience = demand.deadline.begin(othersMs);
-    this.#patience = demand.deadline.begin(othersMs + MIN_COOLING_MS);
+    this.#othersPatience = new Timeout(demand.deadline.clock, othersMs);
+    this.#patience = new Timeout(demand.deadline.clock, othersMs + MIN_COOLING_MS);
   }
 
   async next(setback: Setback): Promise<boolean> {
@@ -47,7 +47,7 @@ export class ReleasedAddresses implements AddressSource {
 
   /** Pool by pool. One for which other nodes may still publish addresses is not passed over for the next. */
   async #takeCooling({ pools, shortage: { nic } }: Short): Promise<boolean> {
-    const { registry, cluster, demand } = this.#search;
+    const { registry, cluster } = this.#search;
     for (const pool of pools) {
       const cooling = await registry.findCooling(spansOf(pool), this.#limit, pool.name);
       if (cooling.length === 0) await cluster?.records.markWanted(pool.name);
@@ -58,7 +58,7 @@ export class ReleasedAddresses implements AddressSource {
       const [oldest] = released;
       // For a generated pool the ADD waits by pool changes instead.
       const mayCome = oldest === undefined && !this.#othersPatience.isOver && pool.spec.generated === undefined;
-      if (mayCome) await demand.deadline.sleep(Math.min(OTHERS_COOLING_POLL_MS, this.#othersPatience.leftMs));
+      if (mayCome) await this.#sleep(Math.min(OTHERS_COOLING_POLL_MS, this.#othersPatience.leftMs));
       else if (oldest === undefined || this.#patience.isOver) continue;
       else await this.waitFor(oldest);
       return true;
@@ -69,7 +69,7 @@ export class ReleasedAddresses implements AddressSource {
   async #takeQuarantined({ pools, shortage: { nic } }: Short): Promise<boolean> {
     const { registry, demand } = this.#search;
     if (nic.ifName !== demand.claimant.ifName || demand.canProbe === undefined) return false;
-    const untilMs = demand.deadline.nowMs() - QUARANTINE_MAX_MS;
+    const untilMs = demand.deadline.clock.nowMs() - QUARANTINE_MAX_MS;
     for (const pool of pools) {
       const found = await registry.findQuarantined({ spans: spansOf(pool), untilMs, limit: this.#limit });
       const usable = this.usable(found, pool, nic);
@@ -86,13 +86,18 @@ export class ReleasedAddresses implements AddressSource {
   }
 
   ageOf({ sinceMs }: Allocation): number {
-    return this.#search.demand.deadline.nowMs() - sinceMs;
+    return this.#search.demand.deadline.clock.nowMs() - sinceMs;
   }
 
   /** Waits until the released address has cooled for MIN_COOLING_MS; not past the search's patience. */
   async waitFor(released: Allocation): Promise<void> {
     const waitMs = Math.min(MIN_COOLING_MS - this.ageOf(released), this.#patience.leftMs);
-    if (waitMs > 0) await this.#search.demand.deadline.sleep(waitMs);
+    if (waitMs > 0) await this.#sleep(waitMs);
+  }
+
+  #sleep(milliseconds: number): Promise<void> {
+    const { clock, signal } = this.#search.demand.deadline;
+    return clock.sleep(milliseconds, signal);
   }
 
   get #limit(): number {

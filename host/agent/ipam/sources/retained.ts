@@ -10,7 +10,7 @@ import { compareRecords, isReservation, numberOf } from "../../../registry/claim
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation, Bound } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
-import { HAND_OVER_WAIT_MS, type Timeout } from "../../request/add-deadline.ts";
+import { HAND_OVER_WAIT_MS, Timeout } from "../../request/add-deadline.ts";
 import { awaitsClaim, awaitsNode, livesOn } from "../predecessor.ts";
 import { findPool, findRetained, isFor, mayHave, type Records, type Retained } from "./find-retained.ts";
 import type { OwnAddresses } from "./own.ts";
@@ -240,7 +240,7 @@ export class RetainedAddresses implements AddressSource {
    */
   async #awaitNode(holder: Allocation): Promise<void> {
     const { demand, cluster } = this.#search;
-    this.#handOver ??= demand.deadline.begin(HAND_OVER_WAIT_MS);
+    this.#handOver ??= new Timeout(demand.deadline.clock, HAND_OVER_WAIT_MS);
     const { leftMs } = this.#handOver;
     if (leftMs <= 0 || !(await cluster?.records.awaitChange(holder, leftMs, demand.deadline.signal)))
       throw awaitsNode(holder);
@@ -253,9 +253,9 @@ export class RetainedAddresses implements AddressSource {
    */
   async #awaitClaim(holder: Allocation): Promise<void> {
     const { deadline } = this.#search.demand;
-    this.#handOver ??= deadline.begin(HAND_OVER_WAIT_MS);
+    this.#handOver ??= new Timeout(deadline.clock, HAND_OVER_WAIT_MS);
     if (this.#handOver.isOver) throw awaitsClaim(holder);
-    await deadline.sleep(CLAIM_POLL_MS);
+    await deadline.clock.sleep(CLAIM_POLL_MS, deadline.signal);
   }
 
   /**
