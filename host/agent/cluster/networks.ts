@@ -18,7 +18,7 @@ import type { CachedDefinition, Network } from "./cached-definition.ts";
 
 interface DefinitionSources {
   /** Networks of the node's CNI directory. */
-  readonly node: Pick<Definitions, "networks" | "settingsOf" | "problems">;
+  readonly node: Pick<Definitions, "networks" | "find" | "problems">;
   /** By `namespace/name`. */
   readonly attachments: () => ReadonlyMap<string, CachedDefinition>;
   readonly snapshot: () => Snapshot;
@@ -56,7 +56,7 @@ export class ClusterDefinitions implements NicSettings {
   /** Returns the network of a NetworkAttachmentDefinition; undefined if there is none or it is invalid. */
   attached(namespace: string, name: string): Network | undefined {
     const definition = this.#sources.attachments().get(`${namespace}/${name}`);
-    if (definition?.kind === "file") return this.#sources.node.networks.find((network) => network.name === name);
+    if (definition?.kind === "file") return this.#sources.node.find(name);
     return definition?.kind === "network" ? definition.network : undefined;
   }
 
@@ -82,7 +82,7 @@ export class ClusterDefinitions implements NicSettings {
     const { node, snapshot } = this.#sources;
     const { network } = nic;
     const { attachment, plugins = [] } = this.#find(nic) ?? {};
-    const own = attachment === undefined ? node.settingsOf(network) : undefined;
+    const own = attachment === undefined ? node.find(network)?.coordinator : undefined;
     const settings = own ?? tryOr(() => findCoordinatorSettings(plugins), undefined);
     return {
       networkNames: attachment === undefined ? [network] : [network, attachment, attachment.replace(/^.*\//, "")],
@@ -102,8 +102,7 @@ export class ClusterDefinitions implements NicSettings {
     return [first, ...networks.map((each, index) => this.#attach(nicNameOf(each, index), each, namespace))];
   };
 
-  readonly pluginsOf: NicSettings["pluginsOf"] = (network) =>
-    this.#sources.node.networks.find(({ name }) => name === network)?.plugins;
+  readonly pluginsOf: NicSettings["pluginsOf"] = (network) => this.#sources.node.find(network)?.plugins;
 
   readonly isAdministratorsLog = (logFile: string): boolean => {
     const { node, attachments, snapshot } = this.#sources;
@@ -127,10 +126,10 @@ export class ClusterDefinitions implements NicSettings {
 
   /** Multus takes a definition's name, a network's name on the node, or a file. */
   #findDelegate(wanted: string): Network | undefined {
-    const { networks } = this.#sources.node;
-    const byFile = networks.find(({ path }) => basename(path) === basename(wanted));
+    const { node } = this.#sources;
+    const byFile = node.networks.find(({ path }) => basename(path) === basename(wanted));
     if (wanted.includes("/")) return byFile;
-    return this.attached(this.metaNamespace, wanted) ?? networks.find(({ name }) => name === wanted) ?? byFile;
+    return this.attached(this.metaNamespace, wanted) ?? node.find(wanted) ?? byFile;
   }
 }
 

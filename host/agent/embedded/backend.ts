@@ -71,11 +71,11 @@ class EmbeddedBackend implements Backend {
       identifier: openManifestIdentifier(snapshot),
       networks: {
         definitionOf: ({ network }) => {
-          const own = definitions.settingsOf(network);
+          const own = definitions.find(network)?.coordinator;
           return { networkNames: undefined, settings: settings.of(own, snapshot()), isCoordinated: own !== undefined };
         },
         nicsOf: (pod) => describeNodeNics(definitions.networks, pod, firstNicOf(snapshot().coordinator)),
-        pluginsOf: (network) => definitions.networks.find(({ name }) => name === network)?.plugins,
+        pluginsOf: (network) => definitions.find(network)?.plugins,
       },
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },
       inventory,

@@ -49,6 +49,8 @@ interface Found {
 export interface NodeNetwork {
   readonly name: string;
   readonly plugins: readonly PlacedEntry[];
+  /** Undefined if it has no coordinator, or the coordinator's entry was never valid. */
+  readonly coordinator: CoordinatorSettings | undefined;
   /** The file that defines it. */
   readonly path: string;
 }
@@ -102,10 +104,9 @@ export class Definitions {
     MAX_DEFINITION_BYTES,
   );
   #last: DirectoryContent = { found: [], problems: [] };
-  /** By network. Undefined settings: it has no coordinator, or the coordinator's entry was never valid. */
-  #settings = new Map<string, CoordinatorSettings | undefined>();
   #problems: readonly string[] = [];
-  #networks: readonly NodeNetwork[] = [];
+  /** By name, in the order of the files. */
+  #networks: ReadonlyMap<string, NodeNetwork> = new Map();
   readonly #later: (forget: () => void) => void;
   #hasLooked = false;
   readonly #notices: DirectoryNotices;
@@ -130,16 +131,15 @@ export class Definitions {
     this.#refresh();
   }
 
-  /** Returns the coordinator's settings of a network; undefined without a definition, or if it has no coordinator. */
-  settingsOf(network: string): CoordinatorSettings | undefined {
+  find(network: string): NodeNetwork | undefined {
     this.#refresh();
-    return this.#settings.get(network);
+    return this.#networks.get(network);
   }
 
   /** In the order of the files: the runtimes attach the first. */
   get networks(): readonly NodeNetwork[] {
     this.#refresh();
-    return this.#networks;
+    return [...this.#networks.values()];
   }
 
   /** Each a sentence that names the file. */
@@ -167,25 +167,22 @@ export class Definitions {
   /** Replaces the networks; returns problems between and inside them. */
   #replaceNetworks(found: readonly Found[]): string[] {
     const problems: string[] = [];
-    const before = this.#settings;
-    const owners = new Map<string, string>();
-    const networks: NodeNetwork[] = [];
-    this.#settings = new Map();
+    const networks = new Map<string, NodeNetwork>();
     for (const { path, network, added } of found) {
-      const { name, plugins } = network;
-      const owner = owners.get(name);
+      const { name } = network;
+      const owner = networks.get(name);
       if (owner !== undefined) {
-        problems.push(`File "${path}" is ignored: "${owner}" defines a network "${name}" too`);
+        problems.push(`File "${path}" is ignored: "${owner.path}" defines a network "${name}" too`);
         continue;
       }
-      owners.set(name, path);
-      networks.push({ name, path, plugins: [...plugins, ...added] });
+      const plugins = [...network.plugins, ...added];
+      let coordinator = this.#networks.get(name)?.coordinator;
       try {
-        this.#settings.set(name, findCoordinatorSettings([...plugins, ...added]));
+        coordinator = findCoordinatorSettings(plugins);
       } catch (error) {
-        this.#settings.set(name, before.get(name));
         problems.push(messageOf(error));
       }
+      networks.set(name, { name, path, plugins, coordinator });
     }
     this.#networks = networks;
     return problems;
@@ -243,8 +240,12 @@ export class JoinedDefinitions {
     this.#parts = parts;
   }
 
-  settingsOf(network: string): CoordinatorSettings | undefined {
-    return this.#parts.find(({ networks }) => networks.some(({ name }) => name === network))?.settingsOf(network);
+  find(network: string): NodeNetwork | undefined {
+    for (const part of this.#parts) {
+      const found = part.find(network);
+      if (found !== undefined) return found;
+    }
+    return undefined;
   }
 
   get networks(): readonly NodeNetwork[] {

@@ -71,11 +71,7 @@ export class ExplainWorld {
   #depsOf(node: AnyNode): AddDeps {
     const snapshot = () => node.snapshot;
     const networks = new ClusterDefinitions({
-      node: {
-        settingsOf: () => undefined,
-        problems: [],
-        networks: [],
-      },
+      node: { find: () => undefined, problems: [], networks: [] },
       attachments: () => new Map(),
       snapshot,
     });

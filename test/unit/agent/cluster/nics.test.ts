@@ -3,7 +3,6 @@ import { type CachedDefinition, decodeCachedDefinition } from "../../../../host/
 import { announce, ClusterDefinitions } from "../../../../host/agent/cluster/networks.ts";
 import type { NodeNetwork } from "../../../../host/agent/request/definitions.ts";
 import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
-import type { CoordinatorSettings } from "../../../../host/config/coordinator-settings.ts";
 import { findCoordinatorSettings } from "../../../../host/config/network-definition.ts";
 import { decodeManifests } from "../../../../host/resources/manifest.ts";
 import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
@@ -16,7 +15,7 @@ const MACVLAN = { type: "macvlan", master: "eth1", ipam: { type: "berth", defaul
 
 function nodeNetwork(name: string, plugins: readonly object[], file = `${name}.conflist`): NodeNetwork {
   const placed = plugins.map((entry) => ({ entry: { type: "", ...entry }, place: `file "${file}"` }));
-  return { name, path: `/etc/cni/net.d/${file}`, plugins: placed };
+  return { name, path: `/etc/cni/net.d/${file}`, plugins: placed, coordinator: findCoordinatorSettings(placed) };
 }
 
 const LAN = nodeNetwork("lan", [MACVLAN, { type: "coordinator", mode: "underlay" }], "10-lan.conflist");
@@ -41,10 +40,8 @@ function definitionsOf({ node = [LAN], attachments = [], coordinator }: Cluster)
   };
   const resources = decodeManifests(JSON.stringify(manifest), "test");
   const snapshot = assembleSnapshot([{ source: "test", resources: coordinator === undefined ? [] : resources }]);
-  const settingsOf = (name: string): CoordinatorSettings | undefined =>
-    findCoordinatorSettings(node.find((network) => network.name === name)?.plugins ?? []);
   return new ClusterDefinitions({
-    node: { networks: node, settingsOf, problems: [] },
+    node: { networks: node, find: (network) => node.find(({ name }) => name === network), problems: [] },
     attachments: () => new Map(attachments),
     snapshot: () => snapshot,
   });

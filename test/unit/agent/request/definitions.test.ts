@@ -47,7 +47,7 @@ afterEach(() => rmSync(path, { recursive: true, force: true }));
 
 const put = (name: string, text: string): void => writeFileSync(join(path, name), text);
 /** The table of the network's coordinator: one key is enough to tell what was read. */
-const table = (network: string): number | undefined => definitions.settingsOf(network)?.hostRuleTable;
+const table = (network: string): number | undefined => definitions.find(network)?.coordinator?.hostRuleTable;
 /** A definition of network lan whose coordinator has that table. */
 const lan = (hostRuleTable: number) => listText("lan", { hostRuleTable });
 
@@ -58,7 +58,7 @@ describe("the definitions of this node", () => {
     const definitions = new Definitions(path, recordLog().log, (call) => {
       forget = call;
     });
-    const table = () => definitions.settingsOf("lan")?.hostRuleTable;
+    const table = () => definitions.find("lan")?.coordinator?.hostRuleTable;
     put("10-lan.conflist", lan(5020));
     expect(table()).toBe(501);
     forget();
@@ -160,8 +160,8 @@ describe("a change made before the question holds for it", () => {
     given({ "a.conflist": listText("lan", undefined) });
     mkdirSync(join(path, "lan"));
     const isReadAgain = (): boolean => {
-      const before = definitions.settingsOf("lan");
-      return definitions.settingsOf("lan") !== before;
+      const before = definitions.find("lan")?.coordinator;
+      return definitions.find("lan")?.coordinator !== before;
     };
     const tries = Array.from({ length: 20 }, (_, index) => {
       put("lan/c.conf", JSON.stringify({ type: "coordinator", hostRuleTable: 501 + index }));
@@ -170,8 +170,8 @@ describe("a change made before the question holds for it", () => {
     expect(tries).toContain(true);
     const { ctimeMs } = statSync(join(path, "lan", "c.conf"));
     while (Date.now() <= ctimeMs + STAMP_GRAIN_MS) statSync(path);
-    definitions.settingsOf("lan");
-    expect([isReadAgain(), definitions.settingsOf("lan")?.hostRuleTable]).toEqual([false, 520]);
+    definitions.find("lan")?.coordinator;
+    expect([isReadAgain(), definitions.find("lan")?.coordinator?.hostRuleTable]).toEqual([false, 520]);
   });
 });
 
