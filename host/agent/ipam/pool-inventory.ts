@@ -3,7 +3,7 @@
  */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
-import { SortedMap } from "../../lib/sorted-map.ts";
+import { byName } from "../../lib/order.ts";
 import type { ClaimMetrics } from "../../metrics/agent-metrics.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
@@ -45,8 +45,6 @@ export class PoolInventory {
   readonly #cooldowns = new Map<string, number>();
   #defaultCooldownMs: number | undefined;
   #isFollowing = false;
-  /** Sentences about default pools without an address, by name. */
-  readonly #emptyDefaults = new SortedMap<string>();
   readonly #warned = new BoundedMap<string, true>(MAX_REMEMBERED_WARNINGS);
 
   constructor(
@@ -78,9 +76,7 @@ export class PoolInventory {
     this.#warned.clear();
     this.#followCooldowns(names);
     const changes = [...names].map((name) => [name, snapshot.pools.get(name)] as const);
-    const reshaped = this.poolCache.apply(changes, snapshot.reserved);
-    for (const pool of reshaped) this.#unread.set(pool.name, pool);
-    for (const name of [...names, ...reshaped.map((pool) => pool.name)]) this.#checkDefault(name);
+    for (const pool of this.poolCache.apply(changes, snapshot.reserved)) this.#unread.set(pool.name, pool);
   }
 
   /** Times for which released addresses cool. The map is the inventory's own. */
@@ -103,12 +99,6 @@ export class PoolInventory {
     if (isOther) this.registry.setCooldowns({ defaultMs, byPool: new Map(this.#cooldowns) });
   }
 
-  #checkDefault(name: string): void {
-    const pool = this.#snapshot.pools.get(name);
-    if (pool !== undefined && this.#isEmptyDefault(pool)) this.#emptyDefaults.set(name, describeEmpty(pool));
-    else this.#emptyDefaults.delete(name);
-  }
-
   /** Returns whether a warning of selection is new: it was not given since pools or settings changed. */
   isNewWarning(text: string): boolean {
     if (this.#warned.has(text)) return false;
@@ -116,13 +106,11 @@ export class PoolInventory {
     return true;
   }
 
-  /** Sentences without a full stop. */
+  /** Sentences without a full stop, about default pools without an address. */
   get problems(): readonly string[] {
-    return [...this.#emptyDefaults.values()];
-  }
-
-  #isEmptyDefault({ name, spec }: IpPool): boolean {
-    return spec.default && !spec.disable && this.poolCache.counts(name)?.total === 0n;
+    const { defaults } = this.#snapshot.pools;
+    const empty = [...defaults].filter(({ name, spec }) => !spec.disable && this.poolCache.counts(name)?.total === 0n);
+    return empty.sort(byName).map(describeEmpty);
   }
 
   /** From now on {@link loaded} passes over what it returns. */
@@ -133,10 +121,7 @@ export class PoolInventory {
   /** Marks are lost where an address becomes one of another machine, and come back from the registry. */
   #occupy(occupied: OccupiedIps): void {
     this.#occupied = occupied;
-    for (const pool of this.poolCache.occupy(occupied)) {
-      this.#unread.set(pool.name, pool);
-      this.#checkDefault(pool.name);
-    }
+    for (const pool of this.poolCache.occupy(occupied)) this.#unread.set(pool.name, pool);
   }
 
   /** The registry has rows that the cache lacks: {@link loaded} waits until they are read. */
@@ -160,14 +145,10 @@ export class PoolInventory {
   async #readAll(): Promise<void> {
     await Promise.all(
       [...this.#unread].map(async ([name, pool]) => {
-        await this.#load(pool);
+        this.poolCache.markUsed(pool, await this.registry.readUsed(spanOf(pool)));
         if (this.#unread.get(name) === pool) this.#unread.delete(name);
       }),
     );
-  }
-
-  async #load(pool: IpPool): Promise<void> {
-    this.poolCache.markUsed(pool, await this.registry.readUsed(spanOf(pool)));
   }
 }
 
