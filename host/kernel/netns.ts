@@ -133,15 +133,11 @@ export function isNetnsGone(path: string): boolean {
  */
 let here: number | undefined;
 
-function openHere(native: Native): number {
-  here ??= openNetns(OWN_NETNS, native).fd;
-  return here;
-}
-
 /** Returns whether it is the namespace of the calling thread, which CNI_NETNS must not be. */
 export function isOwn({ device, inode }: OpenNetns, native: Native = loadNative()): boolean {
+  here ??= openNetns(OWN_NETNS, native).fd;
   const own = new BigUint64Array(2);
-  native.identify(openHere(native), own);
+  native.identify(here, own);
   // Both are there, so that the numbers of two namespaces differ.
   return own[0] === device && own[1] === inode;
 }
@@ -170,7 +166,8 @@ export function withNetns<T>(place: string | NetnsHandle, work: () => T, native:
   }
   const { fd, path } = place;
   if (fd === here) return work();
-  const home = openHere(native);
+  here ??= openNetns(OWN_NETNS, native).fd;
+  const home = here;
   const entered = native.setns(fd, CLONE_NEWNET);
   if (entered < 0) throw new NetnsError("enter", path, -entered);
   here = fd;
