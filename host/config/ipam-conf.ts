@@ -23,16 +23,15 @@ export const ipamConfSchema = z.strictObject({
 
 export type IpamConf = Readonly<z.output<typeof ipamConfSchema>>;
 
-/** By the object, where no family is disabled: the calls of a network share one (cni/net-conf.ts). */
+/** By the object, where no names are ignored: the calls of a network share one (cni/net-conf.ts). */
 const decoded = new WeakMap<object, IpamConf>();
 
 /** Decodes the object. The names of a disabled family are not validated. Throws ConfigError. */
 export function decodeIpamConf(value: unknown, source: string, rules: EnabledFamilies = ALL_ENABLED): IpamConf {
-  const disabled = [
-    ...(rules.enableIPv4 ? [] : ["default_ipv4_ippool"]),
-    ...(rules.enableIPv6 ? [] : ["default_ipv6_ippool"]),
-  ];
-  if (disabled.length > 0 || typeof value !== "object" || value === null)
-    return decodeConfig(ipamConfSchema, ignoreNames(value, disabled), source);
-  return decoded.getOrInsertComputed(value, () => decodeConfig(ipamConfSchema, value, source));
+  const given = Object(value) as Partial<IpamConf>;
+  const ignored: string[] = [];
+  if (!rules.enableIPv4 && given.default_ipv4_ippool !== undefined) ignored.push("default_ipv4_ippool");
+  if (!rules.enableIPv6 && given.default_ipv6_ippool !== undefined) ignored.push("default_ipv6_ippool");
+  if (given !== value || ignored.length > 0) return decodeConfig(ipamConfSchema, ignoreNames(value, ignored), source);
+  return decoded.getOrInsertComputed(given, () => decodeConfig(ipamConfSchema, value, source));
 }
