@@ -132,7 +132,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
       });
     }
     const result = await resultOf(inventory, prepared, { own, held });
-    cluster?.prefetched.used(uid, ifName);
+    if (ahead.length > 0) cluster?.prefetched.used(uid, ifName);
     detection.answered.answer({ containerId, ifName }, held);
     const { podMACPrefix, mode } = demand.definition.settings;
     if (podMACPrefix !== "" && mode !== "disable") rememberMac(detection, nic);

@@ -322,7 +322,7 @@ export class RegistryEpoch {
       },
       end: () => {
         this.#claims.delete(claim);
-        this.#tell();
+        if (isOutdated()) this.#tell();
       },
     };
   }

@@ -15,17 +15,14 @@ export class PrefetchJob {
   /** Claimed together; at least one. */
   readonly nics: readonly AnnouncedNic[];
   readonly #unwanted = new AbortController();
+  /** Aborts when the addresses are not needed any more. */
+  readonly unwanted = this.#unwanted.signal;
   readonly #ended = Promise.withResolvers<void>();
 
   constructor(owner: string, pod: Pod, nics: readonly AnnouncedNic[]) {
     this.owner = owner;
     this.pod = pod;
     this.nics = nics;
-  }
-
-  /** Aborts when the addresses are not needed any more. */
-  get unwanted(): AbortSignal {
-    return this.#unwanted.signal;
   }
 
   includes(ifName: string): boolean {

@@ -144,8 +144,9 @@ export class Prefetcher {
   /** Returns the addresses claimed ahead for the NIC that are neither used nor released. */
   claimedFor(owner: string, ifName: string): readonly Allocation[] {
     const known = this.#pods.find(owner);
-    if (known !== undefined) this.#forgetOld(known);
-    return known?.held.get(ifName) ?? [];
+    if (known === undefined || known.held.size === 0) return [];
+    this.#forgetOld(known);
+    return known.held.get(ifName) ?? [];
   }
 
   /** The ADD attached the addresses claimed ahead. */
