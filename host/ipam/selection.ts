@@ -75,7 +75,10 @@ export function selectPools(
     if (vendorConf.enableSubnet) return { nics: selectGenerated(key, selecting), warnings };
     warnings.push(`annotation "${key}" is ignored because enableSubnet is false`);
   }
-  return { nics: ippools === undefined ? [selectForNic(selecting)] : selectByInterfaces(ippools, selecting), warnings };
+  if (ippools !== undefined) return { nics: selectByInterfaces(ippools, selecting), warnings };
+  const naming = findNaming(selecting);
+  const families = demandPools(naming, selecting);
+  return { nics: [{ ifName: subject.ifName, rule: naming.rule, cleanGateway: false, families }], warnings };
 }
 
 /** Returns the pools that were generated for the pod's workload, and no others. */
@@ -153,12 +156,6 @@ function requireEntry(key: string, nics: readonly NicDemand[], { ifName }: Subje
   );
 }
 
-function selectForNic(selecting: Selecting): NicDemand {
-  const naming = findNaming(selecting);
-  const families = demandPools(naming, selecting);
-  return { ifName: selecting.subject.ifName, rule: naming.rule, cleanGateway: false, families };
-}
-
 function findNaming({ subject, ofNamespace, pools }: Selecting): Naming {
   const { pod, ipamConf, vendorConf } = subject;
   const entry = pod?.annotations.ippool;
@@ -192,9 +189,11 @@ function requireDefaults({ ifName }: Subject, pools: PoolsByName): NamedPools {
 }
 
 function demandPools(naming: Naming, selecting: Selecting): FamilyDemand[] {
+  const { lists } = selecting.known;
   return listsOf(naming, selecting).map(({ family, names }) => {
-    const expand = (): readonly Candidate[] => expandNames({ rule: naming.rule, names, family }, selecting);
-    const candidates = selecting.known.lists.getOrInsertComputed(`${family} ${names.join(" ")}`, expand);
+    const key = `${family} ${names.join(" ")}`;
+    const candidates = lists.get(key) ?? expandNames({ rule: naming.rule, names, family }, selecting);
+    lists.set(key, candidates);
     return { family, candidates };
   });
 }
