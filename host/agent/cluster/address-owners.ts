@@ -25,7 +25,7 @@ import type { ResourcesState } from "../request/resources.ts";
 
 interface AddressOwnerDeps {
   readonly api: KubeApi;
-  readonly snapshot: () => Pick<Snapshot, "coordinator">;
+  readonly resources: { readonly snapshot: Pick<Snapshot, "coordinator"> };
 }
 
 /** Reads the machine that runs in a pod. Rejects with CniError 11 when the API server does not answer in time. */
@@ -47,7 +47,7 @@ export async function readMachine(
  * the pod names none. Rejects as {@link readMachine} does.
  */
 export async function readClaims(
-  { api, snapshot }: AddressOwnerDeps,
+  { api, resources }: AddressOwnerDeps,
   { namespace, annotations }: PodSubject,
   ifName: string | undefined,
   signal: AbortSignal,
@@ -61,7 +61,7 @@ export async function readClaims(
     const claim = object === undefined ? undefined : decodeIpamClaim(object, `IPAMClaim "${namespace}/${name}"`);
     return { namespace, name, claim };
   };
-  const named = claimsOf(annotations, firstNicOf(snapshot().coordinator), ifName);
+  const named = claimsOf(annotations, firstNicOf(resources.snapshot.coordinator), ifName);
   return new Map(await Promise.all([...named].map(async ([nic, name]) => [nic, await read(name)] as const)));
 }
 

@@ -344,10 +344,9 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const snapshot = () => resources.state.snapshot;
   const definitions = new ClusterDefinitions({
     node: new Definitions(options.cniConfDirectory, log, setImmediate),
-    attachments: () => resources.attachments,
-    snapshot,
+    resources,
   });
-  const identifier = openClusterIdentifier({ api, snapshot });
+  const identifier = openClusterIdentifier({ api, resources });
   const detection = openDetection(
     { registry, pools: () => snapshot().pools, nowMs, log, metrics: options.metrics, audit },
     options.links,

@@ -22,7 +22,7 @@ import { PoolOwners } from "./pool-owners.ts";
 interface IdentityDeps {
   readonly api: KubeApi;
   /** The watch's. */
-  readonly snapshot: () => Pick<Snapshot, "pods" | "namespaces" | "vendorConf" | "coordinator">;
+  readonly resources: { readonly snapshot: Pick<Snapshot, "pods" | "namespaces" | "vendorConf" | "coordinator"> };
 }
 
 export interface ClusterIdentifier extends Identifier {
@@ -44,10 +44,10 @@ interface Named {
 }
 
 export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
-  const { snapshot } = deps;
+  const { resources } = deps;
   const poolOwners = new PoolOwners(deps);
   const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
-    const { vendorConf } = snapshot();
+    const { vendorConf } = resources.snapshot;
     const { subject, ...identity } = identityOfPod(pod, vendorConf, options);
     const { annotations } = subject;
     const refusal = annotations.retain && refuseRetention(pod, vendorConf);
@@ -64,30 +64,30 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
     identify: async (request, signal) => {
       const named = requireNamed(request);
       const pod = await findPod(deps, named, signal);
-      if (pod === undefined) return staticPod(named, request, snapshot().vendorConf);
+      if (pod === undefined) return staticPod(named, request, resources.snapshot.vendorConf);
       // The mirror of a static pod says nothing about its next run.
       if (pod.isFinished && (named.uid === undefined || named.uid !== mirroredHashOf(pod))) throw finished(pod);
-      const home = snapshot().namespaces.get(pod.namespace) ?? (await readHome(deps.api, pod, signal));
+      const home = resources.snapshot.namespaces.get(pod.namespace) ?? (await readHome(deps.api, pod, signal));
       return identityOf(pod, { owner: named.uid, home, ifName: request.ifName }, signal);
     },
     recognize: async (request, signal) => {
       const { namespace, name } = decodePodArgs(request.args);
       // Another IPAM serves what has no name, too.
-      if (namespace === undefined || name === undefined) return identifyRequest(request, snapshot());
+      if (namespace === undefined || name === undefined) return identifyRequest(request, resources.snapshot);
       const named = requireNamed(request);
       const pod = await findPod(deps, named, signal);
       return pod === undefined
-        ? staticPod(named, request, snapshot().vendorConf)
-        : identityOfPod(pod, snapshot().vendorConf, { owner: named.uid });
+        ? staticPod(named, request, resources.snapshot.vendorConf)
+        : identityOfPod(pod, resources.snapshot.vendorConf, { owner: named.uid });
     },
     find: async (namespace, name) => {
       // Each read has a limit of its own.
       const { signal } = new AbortController();
-      const cached = snapshot().pods.get(`${namespace}/${name}`);
+      const cached = resources.snapshot.pods.get(`${namespace}/${name}`);
       const isKnown = cached !== undefined && !cached.isReduced;
       const pod = isKnown ? cached : await readPod(deps.api, { namespace, name });
       if (pod === undefined) return { owner: "", namespace, name, subject: undefined };
-      const home = snapshot().namespaces.get(namespace) ?? (await readHome(deps.api, pod, signal));
+      const home = resources.snapshot.namespaces.get(namespace) ?? (await readHome(deps.api, pod, signal));
       return identityOf(pod, { home }, signal);
     },
     ofPod: (pod, ifName, signal) => identityOf(pod, { ifName }, signal),
@@ -140,7 +140,7 @@ function requireNamed({ args }: AttachRequest): Named {
  */
 async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
   const { namespace, name, uid } = named;
-  const cached = deps.snapshot().pods.get(`${namespace}/${name}`);
+  const cached = deps.resources.snapshot.pods.get(`${namespace}/${name}`);
   if (cached !== undefined && !cached.isReduced && isMeant(cached, named)) return cached;
   const live = await readPod(deps.api, named, signal);
   if (live !== undefined && (uid === undefined || isMeant(live, named))) return live;

@@ -11,17 +11,15 @@ import type { PodSubject } from "../../ipam/model.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import { tryOr } from "../../lib/try-or.ts";
 import { firstNicOf } from "../../resources/coordinator.ts";
-import type { Snapshot } from "../../resources/snapshot.ts";
 import { type Definitions, ResolvedSettings } from "../request/definitions.ts";
 import type { NicNetwork, NicReference, NicSettings } from "../request/nic-definition.ts";
-import type { CachedDefinition, Network } from "./cached-definition.ts";
+import type { Network } from "./cached-definition.ts";
+import type { ClusterResources } from "./resources.ts";
 
 interface DefinitionSources {
   /** Networks of the node's CNI directory. */
   readonly node: Pick<Definitions, "networks" | "find" | "problems">;
-  /** By `namespace/name`. */
-  readonly attachments: () => ReadonlyMap<string, CachedDefinition>;
-  readonly snapshot: () => Snapshot;
+  readonly resources: Pick<ClusterResources, "attachments" | "snapshot">;
 }
 
 /** Multus, which calls the plugins of other networks in its place, under the names it is installed by. */
@@ -55,14 +53,14 @@ export class ClusterDefinitions implements NicSettings {
 
   /** Returns the network of a NetworkAttachmentDefinition; undefined if there is none or it is invalid. */
   attached(namespace: string, name: string): Network | undefined {
-    const definition = this.#sources.attachments().get(`${namespace}/${name}`);
+    const definition = this.#sources.resources.attachments.get(`${namespace}/${name}`);
     if (definition?.kind === "file") return this.#sources.node.find(name);
     return definition?.kind === "network" ? definition.network : undefined;
   }
 
   /** Sentences without a full stop. */
   get problems(): readonly string[] {
-    const texts = [...this.#sources.attachments().values()].flatMap((definition) =>
+    const texts = [...this.#sources.resources.attachments.values()].flatMap((definition) =>
       definition.kind === "invalid" ? [definition.reason] : [],
     );
     return [...this.#sources.node.problems, ...texts];
@@ -79,14 +77,14 @@ export class ClusterDefinitions implements NicSettings {
 
   /** An entry that the coordinator will refuse is none. */
   readonly definitionOf: NicSettings["definitionOf"] = (nic) => {
-    const { node, snapshot } = this.#sources;
+    const { node, resources } = this.#sources;
     const { network } = nic;
     const { attachment, plugins = [] } = this.#find(nic) ?? {};
     const own = attachment === undefined ? node.find(network)?.coordinator : undefined;
     const settings = own ?? tryOr(() => findCoordinatorSettings(plugins), undefined);
     return {
       networkNames: attachment === undefined ? [network] : [network, attachment, attachment.replace(/^.*\//, "")],
-      settings: this.#settings.of(settings, snapshot()),
+      settings: this.#settings.of(settings, resources.snapshot),
       isCoordinated: settings !== undefined,
     };
   };
@@ -94,7 +92,7 @@ export class ClusterDefinitions implements NicSettings {
   /** In the order in which they are attached. */
   readonly nicsOf = ({ namespace, annotations }: PodSubject): readonly NicNetwork[] => {
     const { defaultNetwork, networks = [] } = annotations;
-    const ifName = firstNicOf(this.#sources.snapshot().coordinator);
+    const ifName = firstNicOf(this.#sources.resources.snapshot.coordinator);
     const first =
       defaultNetwork === undefined
         ? nicOn(ifName, this.defaultNetwork())
@@ -105,9 +103,9 @@ export class ClusterDefinitions implements NicSettings {
   readonly pluginsOf: NicSettings["pluginsOf"] = (network) => this.#sources.node.find(network)?.plugins;
 
   readonly isAdministratorsLog = (logFile: string): boolean => {
-    const { node, attachments, snapshot } = this.#sources;
-    const { home = "" } = snapshot().vendorConf;
-    const own = [...attachments()].flatMap(([key, each]) =>
+    const { node, resources } = this.#sources;
+    const { home = "" } = resources.snapshot.vendorConf;
+    const own = [...resources.attachments].flatMap(([key, each]) =>
       key.startsWith(`${home}/`) && each.kind === "network" ? [each.network] : [],
     );
     const networks = [...node.networks, ...own];

@@ -23,7 +23,7 @@ export const MAX_KNOWN_OWNERS = 1_024;
 
 interface PoolOwnersDeps {
   readonly api: KubeApi;
-  readonly snapshot: () => Pick<Snapshot, "vendorConf">;
+  readonly resources: { readonly snapshot: Pick<Snapshot, "vendorConf"> };
 }
 
 const schema = z.object({ metadata });
@@ -44,7 +44,7 @@ export class PoolOwners {
   async find(pod: Pod, { subnet, subnets }: PodAnnotations, signal: AbortSignal): Promise<Belonging | undefined> {
     if (subnet === undefined && subnets === undefined) return undefined;
     const { namespace, name: podName, controller: owner } = pod;
-    if (!this.#deps.snapshot().vendorConf.enableSubnet)
+    if (!this.#deps.resources.snapshot.vendorConf.enableSubnet)
       return none("enableSubnet was false when the owner was looked up");
     if (owner === undefined) return none(`pod "${namespace}/${podName}" has no controller`);
     if (owner.kind === "Node") return none(`the controller of pod "${namespace}/${podName}" is Node "${owner.name}"`);

@@ -69,11 +69,14 @@ export class ExplainWorld {
   }
 
   #depsOf(node: AnyNode): AddDeps {
-    const snapshot = () => node.snapshot;
     const networks = new ClusterDefinitions({
       node: { find: () => undefined, problems: [], networks: [] },
-      attachments: () => new Map(),
-      snapshot,
+      resources: {
+        attachments: new Map(),
+        get snapshot() {
+          return node.snapshot;
+        },
+      },
     });
     Object.defineProperty(networks, "pluginsOf", { value: (name: string) => this.#find(name)?.plugins });
     Object.defineProperty(networks, "attached", { value: (_: string, name: string) => this.#find(name) });
@@ -82,7 +85,7 @@ export class ExplainWorld {
     const silent = { ...base.detection, answered: new AnsweredAttachments(), ...SILENT };
     const { registry } = node;
     if (!(registry instanceof KubernetesRegistry)) return { ...base, detection: silent };
-    const identifier = openClusterIdentifier({ api: node.api, snapshot });
+    const identifier = openClusterIdentifier({ api: node.api, resources: node });
     const cluster = clusterIpam({
       records: registry,
       evictPredecessor: (former) => registry.collect(former),

@@ -42,8 +42,7 @@ function definitionsOf({ node = [LAN], attachments = [], coordinator }: Cluster)
   const snapshot = assembleSnapshot([{ source: "test", resources: coordinator === undefined ? [] : resources }]);
   return new ClusterDefinitions({
     node: { networks: node, find: (network) => node.find(({ name }) => name === network), problems: [] },
-    attachments: () => new Map(attachments),
-    snapshot: () => snapshot,
+    resources: { attachments: new Map(attachments), snapshot },
   });
 }
 

@@ -34,7 +34,7 @@ const serves = Object.fromEntries(
 /** Pods ask for what owns their owners. */
 class Lookups {
   readonly requested: string[] = [];
-  enableSubnet = true;
+  snapshot = { vendorConf: DEFAULT_VENDOR_CONF };
   /** In place of the API server. */
   answer: (() => Promise<KubeObject>) | undefined;
   readonly #server = new MemoryApiServer({ serves });
@@ -44,7 +44,7 @@ class Lookups {
       expect([lane, accept]).toEqual(["pod", expect.stringContaining("PartialObjectMetadata")]);
       return this.answer?.() ?? commit();
     }),
-    snapshot: () => ({ vendorConf: { ...DEFAULT_VENDOR_CONF, enableSubnet: this.enableSubnet } }),
+    resources: this,
   });
 
   put(path: string, name: string, object: KubeObject): void {
@@ -109,7 +109,7 @@ describe("nothing is asked", () => {
   });
 
   it("where enableSubnet is false", async () => {
-    lookups.enableSubnet = false;
+    lookups.snapshot = { vendorConf: { ...DEFAULT_VENDOR_CONF, enableSubnet: false } };
     expect(await lookups.of(podOf(set))).toContain("enableSubnet was false");
     expect(lookups.requested).toEqual([]);
   });
