@@ -133,19 +133,13 @@ export function isNetnsGone(path: string): boolean {
  */
 let here: number | undefined;
 
-/** Returns whether it is the namespace of the calling thread, which CNI_NETNS must not be. */
-export function isOwn({ device, inode }: OpenNetns, native: Native = loadNative()): boolean {
-  here ??= openNetns(OWN_NETNS, native).fd;
+/** Returns whether an open namespace is that of the calling thread, which CNI_NETNS must not be. */
+export function isOwnNetns({ device, inode }: Pick<NetnsIdentity, "device" | "inode">): boolean {
+  here ??= openNetns(OWN_NETNS).fd;
   const own = new BigUint64Array(2);
-  native.identify(here, own);
+  loadNative().identify(here, own);
   // Both are there, so that the numbers of two namespaces differ.
   return own[0] === device && own[1] === inode;
-}
-
-/** The same of the namespace at `path`. Throws {@link NetnsError}. */
-export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
-  using netns = openNetns(path, native);
-  return isOwn(netns, native);
 }
 
 /** A thread that stayed in a pod's namespace would serve all other pods there. */

@@ -44,14 +44,6 @@ describe("ADD", () => {
         });
       }
     }));
-
-  it("in the host's own namespace is refused with code 8, unless it is overridden", async () => {
-    const own = "/proc/self/ns/net";
-    for (const netns of [own, "/proc/1/ns/net", "/run/netns/bt-nothing"])
-      expect((await world.refused("ADD", "own", { netns })).code).toBe(8);
-    expect(await world.usage()).toEqual({});
-    await world.add("own", { netns: own, env: { ...world.agent.env, CNI_NETNS_OVERRIDE: "1" } });
-  });
 });
 
 describe("DEL", () => {

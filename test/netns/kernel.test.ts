@@ -4,10 +4,15 @@ import { lstat, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Plugin } from "../../host/agent/request/plugin.ts";
+import { Dispatcher } from "../../host/agent/server/dispatcher.ts";
+import { refuseInterface } from "../../host/cni/error.ts";
 import { loadNative } from "../../host/kernel/native.ts";
 import { isOwnNetns, isSameNetns, NetnsError, readNetnsIdentity, withNetns } from "../../host/kernel/netns.ts";
 import { observeLink } from "../../host/kernel/observe-link.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
+import { NO_AUDIT } from "../world/no-audit.ts";
+import { recordLog } from "../world/recorded-log.ts";
 
 const root = join(import.meta.dirname, "../..");
 const name = `bk${process.pid}`;
@@ -122,7 +127,6 @@ describe("a path that is no network namespace", () => {
     for (const call of [
       () => observeLink(wrong, "eth0"),
       () => readNetnsIdentity(wrong),
-      () => isOwnNetns(wrong),
       () => withNetns(wrong, () => expect.unreachable()),
     ]) {
       expect(call).toThrow(
@@ -155,10 +159,22 @@ describe("identity", () => {
     expect([seen.size, seen.has(undefined)]).toEqual([5, false]);
   });
 
-  it("distinguishes our own namespace from others", () => {
-    expect(isOwnNetns(path)).toBe(false);
-    expect(isOwnNetns("/proc/self/ns/net")).toBe(true);
-    expect(withNetns(path, () => isOwnNetns(path))).toBe(true);
+  it("is told to an ADD, which is refused in our own namespace unless that is overridden", async () => {
+    const own = "/proc/self/ns/net";
+    const refuse: Plugin["add"] = async ({ netnsCookie }) => refuseInterface(`${netnsCookie}`);
+    const plugin = { add: refuse } as Plugin;
+    const plugins = { berth: plugin, coordinator: plugin, ifacer: plugin };
+    const dispatcher = new Dispatcher(plugins, NO_AUDIT, recordLog().log);
+    const add = async (netns: string, override: string) => {
+      const names = { "cni-containerid": "c", "cni-ifname": "eth0", "cni-path": "/", "cni-netns-override": override };
+      const headers = { ...names, "cni-command": "ADD", "cni-netns": netns };
+      const call = { plugin: "berth", headers, body: '{"cniVersion":"1.0.0","name":"lan","type":"berth"}' };
+      return JSON.parse((await dispatcher.dispatch(call, new AbortController().signal)).body).msg;
+    };
+    const [ofPod, ours] = [path, own].map((at) => `${readNetnsIdentity(at).cookie}`);
+    expect([await add(path, ""), await add(own, "1")]).toEqual([ofPod, ours]);
+    expect(await add(own, "0")).toMatch(/is the host's own network namespace/);
+    expect(withNetns(path, () => isOwnNetns(readNetnsIdentity(path)))).toBe(true);
   });
 });
 

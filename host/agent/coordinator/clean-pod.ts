@@ -36,7 +36,10 @@ import { EMPTY_NAMESPACE, type LinkState, type NamespaceState } from "../../plan
 /** Returns undefined if the namespace no longer exists, or is the node's own, which contains nothing of a pod. */
 export function openPod(netns: string | undefined): OpenNamespace | undefined {
   if (netns === undefined) return undefined;
-  return insteadOf(isNetnsError, undefined, () => (isOwnNetns(netns) ? undefined : openPodForCleaning(netns)));
+  return insteadOf(isNetnsError, undefined, () => {
+    using opened = openNetns(netns);
+    return isOwnNetns(opened) ? undefined : openPodForCleaning(netns);
+  });
 }
 
 /**

@@ -13,7 +13,7 @@ import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { IFF_LOOPBACK } from "../../kernel/netlink/link/constants.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
-import { isNetnsError, isOwnNetns } from "../../kernel/netns.ts";
+import { isOwnNetns } from "../../kernel/netns.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
 import { hasIpv6, SysctlError, writeSysctls } from "../../kernel/sysctl.ts";
 import type { KubeEvent } from "../../kubernetes/events.ts";
@@ -46,15 +46,11 @@ interface OrphanNics extends NetnsOfNic {
  */
 function fenceNics({ ips, hasMachine, isOrphan = true, ...place }: OrphanNics): readonly string[] | undefined {
   using namespace = openPodNetns(place);
-  if (namespace === undefined || isNodes(namespace)) return undefined;
+  if (namespace === undefined || isOwnNetns(namespace.identity)) return undefined;
   // The number of a process proves nothing.
   const isProven = place.netnsCookie !== undefined || !isNumber(place.netns);
   if (isProven && isOrphan) mute(namespace);
   return fenceIn(namespace, ips, hasMachine && isProven);
-}
-
-function isNodes({ entrance }: OpenNamespace): boolean {
-  return insteadOf(isNetnsError, true, () => isOwnNetns(entrance));
 }
 
 /**

@@ -104,9 +104,9 @@ function hasPair({ links }: Contents, containers: readonly string[]): boolean {
 /** Returns undefined for a path that leads into no network namespace, or into the node's own. Throws NetlinkError. */
 function readContents(path: string): Contents | undefined {
   return insteadOf(isNetnsError, undefined, () => {
-    if (isOwnNetns(path)) return undefined;
     using namespace = openNamespace(path);
     const { route, identity } = namespace;
+    if (isOwnNetns(identity)) return undefined;
     return {
       ...{ path, cookie: identity.cookie, links: listLinks(route).map(linkOf) },
       ips: addressesIn(listAddresses(route)).map(({ prefix }) => prefix.ip),

@@ -2,11 +2,11 @@
 
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { isNetnsError, isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
+import { isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { openPodNamespace } from "../../kernel/open-namespace.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { insteadOf, tryOr } from "../../lib/try-or.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Prefix } from "../../net/prefix.ts";
 
@@ -54,8 +54,9 @@ export function readNamespaceAddresses(
   seen: Set<string>,
 ): { readonly addresses: readonly LiveAddress[]; readonly macs: readonly Mac[]; readonly problem?: string } {
   try {
-    const netnsId = formatIdentity(readNetnsIdentity(path));
-    if (isOwnNetns(path) || seen.has(netnsId)) return NOTHING;
+    const identity = readNetnsIdentity(path);
+    const netnsId = formatIdentity(identity);
+    if (isOwnNetns(identity) || seen.has(netnsId)) return NOTHING;
     seen.add(netnsId);
     return readAddresses(path, netnsId);
   } catch (error) {
@@ -72,11 +73,6 @@ function formatIdentity({ device, inode, cookie }: NetnsIdentity): string {
 /** Returns undefined if the path leads into no network namespace, or cannot be read. */
 export function netnsIdOf(path: string): string | undefined {
   return tryOr(() => formatIdentity(readNetnsIdentity(path)), undefined);
-}
-
-/** Returns whether the path leads into a network namespace. */
-export function isLiveNetns(path: string): boolean {
-  return insteadOf(isNetnsError, undefined, () => readNetnsIdentity(path)) !== undefined;
 }
 
 /** Returns the paths of all files in the directory; none if it cannot be read. */

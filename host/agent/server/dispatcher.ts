@@ -12,7 +12,7 @@ import {
   type NodeRequest,
 } from "../../cni/request.ts";
 import { formatResult } from "../../cni/result-versions.ts";
-import { cookieOf, isNetnsGone, isOwn, openNetns } from "../../kernel/netns.ts";
+import { cookieOf, isNetnsGone, isOwnNetns, openNetns } from "../../kernel/netns.ts";
 import { describeValue } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AuditName } from "../../records/audit-line.ts";
@@ -180,7 +180,7 @@ function subjectOf({ plugin, headers }: RawRequest) {
  */
 function readForeignCookie({ netns, netnsOverride }: AttachRequest): bigint | undefined {
   using opened = openNetns(netns);
-  if (netnsOverride || !isOwn(opened)) return cookieOf(opened);
+  if (netnsOverride || !isOwnNetns(opened)) return cookieOf(opened);
   const text = `CNI_NETNS "${netns}" is the host's own network namespace; set CNI_NETNS_OVERRIDE if that is meant`;
   throw new CniError(ErrorCode.InvalidNetns, text);
 }

@@ -9,7 +9,7 @@ import type { Allocation, RecoverableRegistry } from "../../../registry/registry
 import type { RecoverOptions } from "../../backend.ts";
 import { SWEEP_PAGE } from "../../gc/collector.ts";
 import type { PoolInventory } from "../../ipam/pool-inventory.ts";
-import { isLiveNetns, readLiveNamespaces } from "../../request/live-namespaces.ts";
+import { netnsIdOf, readLiveNamespaces } from "../../request/live-namespaces.ts";
 import { readRuntimeCache } from "../../request/runtime-cache.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
 
@@ -28,7 +28,7 @@ export async function recover({ registry, inventory, log }: RecoverDeps, options
     live: namespaces.addresses,
     rows: await Array.fromAsync(listRows(registry, SWEEP_PAGE)),
     pools: [...inventory.snapshot.pools.values()],
-    isLive: isLiveNetns,
+    isLive: (path) => netnsIdOf(path) !== undefined,
   });
   const { found, kept, gone, ignored } = recovery;
   if (!options.isDryRun) {
