@@ -302,12 +302,6 @@ function reportUnused(events: Events, node: string, namespace: string): void {
   });
 }
 
-/**
- * Time after an outage in which all agents have connected again, and have looked for what the server may lack:
- * milliseconds. They pause for 1.5 seconds at most.
- */
-const OTHERS_LOOK_MS = 3_000;
-
 async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableStack): Promise<Parts> {
   const { node, log, audit, nowMs, random } = given;
   const knownEpoch = new KnownEpoch(given.epochFile ?? epochFileIn(given.stateDirectory));
@@ -416,17 +410,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const { watches } = resources;
   const epoch = new RegistryEpoch({
     ...{ known: knownEpoch, random, log },
-    line: {
-      isWatching: () => watches.epoch.isWatching && api.confirming === undefined,
-      watching: async (signal) => {
-        await watches.epoch.watching(signal);
-        // The first answer may have raised a suspicion.
-        await api.confirming;
-      },
-      session: () => watches.epoch.stats.watches,
-      silence: () => watches.epoch.silence,
-      othersRestMs: () => watches.epoch.answeredMs + OTHERS_LOOK_MS - performance.now(),
-    },
+    line: { watch: watches.epoch, history: api },
     port: new KubernetesEpoch({
       ...{ api, node },
       configNamespace: options.configNamespace,

@@ -4,6 +4,7 @@
  * open, and first claims are made on probation or wait. The registry itself is behind {@link EpochPort}.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Reflector } from "../../kubernetes/reflector.ts";
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
@@ -24,6 +25,12 @@ const RETRY_MS = 1_000;
  * looked for if it has not been in this session: milliseconds.
  */
 const SAVE_MS = 500;
+
+/**
+ * Time after an outage in which all agents have connected again, and have looked for what the server may lack:
+ * milliseconds. They pause for 1.5 seconds at most.
+ */
+const OTHERS_LOOK_MS = 3_000;
 
 /** The epoch as the registry says it. */
 export type Epoch = Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor" | "probed" | "beats">;
@@ -85,14 +92,11 @@ interface EpochLine {
   up(signal: AbortSignal): Promise<void>;
 }
 
-interface EpochSource extends Pick<EpochLine, "silence"> {
-  isWatching(): boolean;
-  /** Resolves when it is. Rejects with the signal's reason. */
-  watching(signal: AbortSignal): Promise<void>;
-  /** Number of watches so far: another one after each interruption. */
-  session(): number;
-  /** Returns after how many milliseconds the other agents have looked for their records, too; negative if they have. */
-  othersRestMs(): number;
+interface EpochSource {
+  /** There is another watch after each interruption. */
+  readonly watch: Pick<Reflector<unknown>, "isWatching" | "watching" | "silence" | "stats" | "answeredMs">;
+  /** The registry may have gone back while it is being asked. */
+  readonly history: { readonly confirming: Promise<void> | undefined };
 }
 
 /** A claim under way. */
@@ -136,14 +140,19 @@ export class RegistryEpoch {
 
   constructor(deps: RegistryEpochDeps) {
     this.#deps = deps;
-    const { line } = deps;
+    const { watch, history } = deps.line;
     this.line = {
-      isUp: () => line.isWatching() && this.#looked === line.session() && line.othersRestMs() <= 0,
-      silence: () => line.silence(),
+      isUp: () =>
+        performance.now() >= watch.answeredMs + OTHERS_LOOK_MS &&
+        this.#isWatching &&
+        this.#looked === watch.stats.watches,
+      silence: () => watch.silence,
       up: async (signal) => {
-        await line.watching(signal);
+        await watch.watching(signal);
+        // The first answer may have raised a suspicion.
+        await history.confirming;
         await this.look();
-        await sleep(Math.max(0, line.othersRestMs()), undefined, { signal });
+        await sleep(Math.max(0, watch.answeredMs + OTHERS_LOOK_MS - performance.now()), undefined, { signal });
       },
     };
     if (deps.known.state.isBroken) this.#break("history");
@@ -162,7 +171,7 @@ export class RegistryEpoch {
       failure: "Saving the registry's versions failed",
       work: async () => {
         deps.known.save();
-        if (line.isWatching()) void this.look();
+        if (this.#isWatching) void this.look();
         return SAVE_MS;
       },
       retryMs: () => SAVE_MS,
@@ -263,11 +272,11 @@ export class RegistryEpoch {
    * rejects.
    */
   async look(): Promise<void> {
-    const { line } = this.#deps;
+    const { watch } = this.#deps.line;
     // One that is under way may be answered by the registry before.
     await this.#looking;
-    const session = line.session();
-    if (line.isWatching() && this.#looked === session) return;
+    const session = watch.stats.watches;
+    if (this.#isWatching && this.#looked === session) return;
     this.#looking ??= this.#deps.rows.isNewestMissing().then((isMissing) => {
       this.#looking = undefined;
       this.#looked = session;
@@ -333,6 +342,11 @@ export class RegistryEpoch {
     await this.#worker.close();
     await this.#saver.close();
     this.#deps.known.save();
+  }
+
+  get #isWatching(): boolean {
+    const { watch, history } = this.#deps.line;
+    return watch.isWatching && history.confirming === undefined;
   }
 
   get #isRedefined(): boolean {

@@ -48,12 +48,10 @@ class World {
   /** Called when the search has recorded its addresses. */
   onRecorded = (): void => {};
   /** How this node hears of the registry. */
-  readonly line = {
-    isWatching: () => this.isUp,
-    silence: () => SILENCE,
-    watching: (signal: AbortSignal) => this.#up.wait(signal),
+  readonly watch = {
+    ...{ isWatching: true, silence: SILENCE, watching: (signal?: AbortSignal) => this.#up.wait(signal) },
+    ...{ answeredMs: -60_000, stats: { bytes: 0, lists: 0, watches: 0, events: 0, lastEventMs: undefined } },
   };
-  isUp = true;
   readonly #up = new Latch();
   #hangUp = new AbortController();
 
@@ -67,7 +65,7 @@ class World {
       },
       ...{
         known: this.known,
-        line: { ...this.line, session: () => 0, othersRestMs: () => 0 },
+        line: { watch: this.watch, history: { confirming: undefined } },
         random: () => 0.5,
         log: node.log,
         onSettled: () => {},
@@ -80,7 +78,7 @@ class World {
 
   /** The watch is back. */
   reconnect(): void {
-    this.isUp = true;
+    this.watch.isWatching = true;
     this.#up.open();
   }
 
@@ -310,7 +308,7 @@ it("what was claimed ahead in a block that is another cluster's by now makes roo
 
 it.each<[what: string, change: () => unknown, refusal: RegExp | string]>([
   ["the epoch is open, and nothing waits", () => world.epoch.follow(OPEN), WAITS_FOR_N2],
-  ["the watch of the registry is broken", () => (world.isUp = false), NOT_HEARD],
+  ["the watch of the registry is broken", () => (world.watch.isWatching = false), NOT_HEARD],
 ])("ahead of ADDs nothing is claimed while %s", async (_what, change, refusal) => {
   change();
   expect(await world.prefetch()).toEqual(typeof refusal === "string" ? refusal : expect.stringMatching(refusal));
@@ -356,7 +354,7 @@ describe("a claim under way when the registry goes back", () => {
 
 describe("while the watch of the registry is broken", () => {
   beforeEach(() => {
-    world.isUp = false;
+    world.watch.isWatching = false;
   });
 
   it("a claim waits, and is made when that is back", async () => {
@@ -367,9 +365,9 @@ describe("while the watch of the registry is broken", () => {
   });
 
   it("a pod that lacks one of its addresses waits", async () => {
-    world.isUp = true;
+    world.watch.isWatching = true;
     const given = await world.add();
-    world.isUp = false;
+    world.watch.isWatching = false;
     const adding = world.add([DUAL]);
     expect(await waits(adding)).toBe(true);
     giveUp();
@@ -377,11 +375,11 @@ describe("while the watch of the registry is broken", () => {
   });
 
   it("an address of whose object no answer came waits", async () => {
-    world.isUp = true;
+    world.watch.isWatching = true;
     world.node.gate = new HeldCalls(ALLOCATIONS).gate;
     expect(await waits(world.add())).toBe(true);
     await world.node.open();
-    world.isUp = false;
+    world.watch.isWatching = false;
     giveUp();
     expect(await world.add()).toBe(NOT_HEARD);
   });
@@ -397,7 +395,7 @@ describe("while the watch of the registry is broken", () => {
     world.epoch.follow(OPEN);
     giveUp();
     expect(await world.add()).toBe(NOT_HEARD);
-    world.isUp = true;
+    world.watch.isWatching = true;
     world.canProbe = false;
     expect(await world.add()).toMatch(WAITS_FOR_N2);
   });
@@ -426,9 +424,9 @@ describe("while the watch of the registry is broken", () => {
     ["that stays broken", () => giveUp(), NOT_HEARD],
     ["its caller hangs up", () => world.hangUp(), "Error: the caller hung up"],
   ])("a claim that was recorded just before waits, and is undone when %s", async (_what, end, refusal) => {
-    world.isUp = true;
+    world.watch.isWatching = true;
     world.onRecorded = () => {
-      world.isUp = false;
+      world.watch.isWatching = false;
     };
     const adding = world.add();
     expect([await waits(adding), await world.bound()]).toEqual([true, "10.6.0.1"]);

@@ -47,9 +47,10 @@ class Node {
   writing: Promise<void> = Promise.resolve();
   isNewestMissing = false;
   /** Of the watch. */
-  session = 1;
-  isWatching = true;
-  othersRestMs = 0;
+  readonly watch = {
+    ...{ isWatching: true, silence: "", watching: async () => {}, answeredMs: -60_000 },
+    stats: { bytes: 0, lists: 1, watches: 1, events: 0, lastEventMs: undefined },
+  };
   /** Other nodes are in the way of each write. */
   waitsForOthers = false;
   epoch: RegistryEpoch;
@@ -74,10 +75,7 @@ class Node {
         },
       },
       known: new KnownEpoch(this.file),
-      line: {
-        ...{ isWatching: () => this.isWatching, watching: async () => {}, silence: () => "" },
-        ...{ session: () => this.session, othersRestMs: () => this.othersRestMs },
-      },
+      line: { watch: this.watch, history: { confirming: undefined } },
       random: () => 0.5,
       log: recordLog().log,
       onSettled: () => {},
@@ -174,10 +172,10 @@ describe("an epoch of the registry", () => {
     await node.epoch.line.up(new AbortController().signal);
     node.isNewestMissing = true;
     expect(node.epoch.line.isUp()).toBe(true);
-    node.session++;
+    node.watch.stats.watches++;
     expect(node.epoch.line.isUp()).toBe(false);
     // It looks at once, for others wait for that.
-    node.othersRestMs = 60_000;
+    node.watch.answeredMs = performance.now();
     await expect.poll(() => shared.marks).toContain("n1 e2");
   });
 
@@ -186,7 +184,7 @@ describe("an epoch of the registry", () => {
     const node = await filledNode(shared);
     await node.epoch.line.up(new AbortController().signal);
     expect(node.epoch.isOfPast).toBe(false);
-    node.isWatching = false;
+    node.watch.isWatching = false;
     expect(node.epoch.isOfPast).toBe(true);
     await node.epoch.look();
     expect(node.epoch.isOpen).toBe(false);
