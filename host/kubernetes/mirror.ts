@@ -56,9 +56,9 @@ export class Mirror<T> {
   readonly items: ReadonlyMap<string, T> = this.#items;
   /** Resource versions of wanted objects, including those that cannot be decoded; "" if it is forgotten. */
   readonly #versions = new Map<string, string>();
-  readonly #undecodable = new Set<string>();
-  readonly undecodable: ReadonlySet<string> = this.#undecodable;
-  /** The reason for each key of `#undecodable`. */
+  readonly #unknown = new Set<string>();
+  /** Keys of objects that were never valid. */
+  readonly unknown: ReadonlySet<string> = this.#unknown;
   readonly #faults = new Map<string, string>();
   readonly #collection: Collection;
 
@@ -106,7 +106,7 @@ export class Mirror<T> {
         return undefined;
       }
       this.#versions.set(key, version);
-      this.#undecodable.add(key);
+      if (before === undefined) this.#unknown.add(key);
       this.#faults.set(key, `Of ${name}, ${key} cannot be used: ${reason}`);
       return key;
     }
@@ -127,7 +127,7 @@ export class Mirror<T> {
   #keep(key: string, value: T, version: string): void {
     const before = this.#items.get(key);
     this.#versions.set(key, version);
-    this.#undecodable.delete(key);
+    this.#unknown.delete(key);
     this.#faults.delete(key);
     this.#items.set(key, value);
     this.#listeners.tell({ kind: "set", key, value, before });
@@ -236,7 +236,7 @@ export class Mirror<T> {
 
   #forget(key: string): void {
     this.#versions.delete(key);
-    this.#undecodable.delete(key);
+    this.#unknown.delete(key);
     this.#faults.delete(key);
     const before = this.#items.get(key);
     if (before === undefined) return;

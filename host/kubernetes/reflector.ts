@@ -75,8 +75,7 @@ export class Reflector<T> {
   readonly #options: ReflectorOptions<T>;
   readonly #mirror: Mirror<T>;
   readonly items: ReadonlyMap<string, T>;
-  /** Keys of objects that `decode` refused. */
-  readonly undecodable: ReadonlySet<string>;
+  readonly unknown: ReadonlySet<string>;
   readonly #closing = new AbortController();
   readonly #synced = new Latch();
   readonly #onSynced: (() => void)[] = [];
@@ -108,7 +107,7 @@ export class Reflector<T> {
     this.#options = options;
     this.#mirror = new Mirror(options);
     this.items = this.#mirror.items;
-    this.undecodable = this.#mirror.undecodable;
+    this.unknown = this.#mirror.unknown;
   }
 
   /** As {@link Mirror.subscribe}. */

@@ -97,10 +97,8 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
    */
   get complete(): boolean {
     const { reserved, coordinators, vendorConf } = this.watches;
-    const isKnown = ({ undecodable, items }: AnyWatch): boolean => [...undecodable].every((key) => items.has(key));
-    const isCoordinatorKnown =
-      !coordinators.undecodable.has(COORDINATOR_NAME) || coordinators.items.has(COORDINATOR_NAME);
-    const areKnown = isKnown(reserved) && isCoordinatorKnown && (isKnown(vendorConf) || this.#knownConf !== undefined);
+    const isConfKnown = vendorConf.unknown.size === 0 || this.#knownConf !== undefined;
+    const areKnown = reserved.unknown.size === 0 && !coordinators.unknown.has(COORDINATOR_NAME) && isConfKnown;
     return areKnown && this.#all.every(({ isSynced }) => isSynced);
   }
 

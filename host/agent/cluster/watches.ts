@@ -53,7 +53,7 @@ type WatchedPool = (
 /** Any of them, whatever it holds. */
 export type AnyWatch = Pick<
   Reflector<unknown>,
-  "items" | "isSynced" | "problems" | "undecodable" | "stats" | "synced" | "start" | "close"
+  "items" | "isSynced" | "problems" | "unknown" | "stats" | "synced" | "start" | "close"
 >;
 
 export interface Watches {

@@ -38,9 +38,9 @@ it("an object that is not wanted counts as not there, and nothing of it is kept"
 it("an object that could not be used and is wanted no more is no problem any more", () => {
   const { mirror } = open();
   mirror.set(object("a", "1", "!"));
-  expect([mirror.problems, [...mirror.undecodable]]).toEqual([["Of things, a cannot be used: refused"], ["a"]]);
+  expect([mirror.problems, [...mirror.unknown]]).toEqual([["Of things, a cannot be used: refused"], ["a"]]);
   expect(mirror.set(object("a", "2"))).toBeUndefined();
-  expect([mirror.problems, [...mirror.undecodable]]).toEqual([[], []]);
+  expect([mirror.problems, [...mirror.unknown]]).toEqual([[], []]);
 });
 
 it("the decoder gets the object's last state while it existed", () => {
