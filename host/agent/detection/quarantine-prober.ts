@@ -114,7 +114,7 @@ export class QuarantineProber {
    * an address is not quarantined, the next attempt would start with the same one.
    */
   get salt(): string {
-    return this.#known().length === 0 ? "" : `#${this.#salt}`;
+    return this.#suspects.size === 0 || this.#known().length === 0 ? "" : `#${this.#salt}`;
   }
 
   /**

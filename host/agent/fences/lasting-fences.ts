@@ -91,12 +91,8 @@ export class LastingFences {
     for (const [key, each] of [...this.#remembered]) {
       if (each.nextMs > nowMs()) continue;
       each.nextMs = nowMs() + (nowMs() - each.sinceMs < OFTEN_MS ? LOOK_MS : SELDOM_MS);
-      if (await this.#isOver(each)) this.#forget(key, each);
+      if ((await this.#isOver(each)) && this.#remembered.get(key) === each) this.#remembered.delete(key);
     }
-  }
-
-  #forget(key: string, each: Remembered): void {
-    if (this.#remembered.get(key) === each) this.#remembered.delete(key);
   }
 
   /** Returns whether the namespace is gone, or has the address again by right. */

@@ -92,9 +92,9 @@ export class KnownPods {
   }
 
   /** An ADD of the pod came. The watch may never show it, so only MAX_UNSEEN_PODS such pods are remembered. */
-  addAttended(owner: string): KnownPod {
-    const known = this.find(owner) ?? createKnownPod();
-    if (!this.#byOwner.has(owner) && !this.#unseen.has(owner)) this.#unseen.set(owner, known);
+  addUnseen(owner: string): KnownPod {
+    const known = createKnownPod();
+    this.#unseen.set(owner, known);
     return known;
   }
 

@@ -124,7 +124,7 @@ export class Prefetcher {
    */
   async waitForClaim(owner: string, ifName: string, signal: AbortSignal): Promise<void> {
     if (this.#isClosed) return;
-    const known = this.#pods.addAttended(owner);
+    const known = this.#pods.find(owner) ?? this.#pods.addUnseen(owner);
     const isFirst = !known.attended.has(ifName) && !known.isSkipped;
     known.attended.add(ifName);
     if (isFirst) this.#stats.adds++;
