@@ -24,17 +24,19 @@ interface NicAddress extends NicPlace {
   readonly ip: Ip;
 }
 
+interface Answered {
+  /** When: milliseconds. */
+  readonly atMs: number;
+  /** Addresses that were seen on the NIC since. They do not come up any more, and it may lose them (fencing). */
+  readonly arrived: Set<string>;
+}
+
 export class AttachingNics {
   readonly #nowMs: () => number;
   /** ADDs under way, by NIC. */
   readonly #running = new Map<string, number>();
-  /** When the last ADD was answered, the earliest first: milliseconds. */
-  readonly #answeredMs = new Map<string, number>();
-  /**
-   * By NIC: addresses that it has been seen to have since that answer. They do not come up any more, and it may lose
-   * them (fencing).
-   */
-  readonly #arrived = new Map<string, Set<string>>();
+  /** NICs whose last ADD was answered, the earliest first. */
+  readonly #answered = new Map<string, Answered>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -46,8 +48,8 @@ export class AttachingNics {
     this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
     try {
       const answer = await add();
-      this.#forget(key);
-      this.#answeredMs.set(key, this.#nowMs());
+      this.#answered.delete(key);
+      this.#answered.set(key, { atMs: this.#nowMs(), arrived: new Set() });
       return answer;
     } finally {
       const others = (this.#running.get(key) ?? 1) - 1;
@@ -62,8 +64,7 @@ export class AttachingNics {
     if (nic.netns === undefined || nic.netns === "") return false;
     this.#forgetOld();
     const key = keyOf(nic);
-    if (this.#running.has(key)) return true;
-    return this.#answeredMs.has(key) && this.#arrived.get(key)?.has(formatIp(nic.ip)) !== true;
+    return this.#running.has(key) || this.#answered.get(key)?.arrived.has(formatIp(nic.ip)) === false;
   }
 
   /** The same access, to which such a NIC has its address already, unless its network namespace is gone. */
@@ -72,28 +73,17 @@ export class AttachingNics {
       ...nics,
       readNetnsStatus: async (nic) => {
         const status = await nics.readNetnsStatus(nic);
-        if (status === "inUse") this.#noteArrived(nic);
+        if (status === "inUse") this.#answered.get(keyOf(nic))?.arrived.add(formatIp(nic.ip));
         return status !== "gone" && this.has(nic) ? "inUse" : status;
       },
     };
   }
 
-  #noteArrived(nic: NicAddress): void {
-    const key = keyOf(nic);
-    if (!this.#answeredMs.has(key)) return;
-    this.#arrived.getOrInsertComputed(key, () => new Set()).add(formatIp(nic.ip));
-  }
-
   #forgetOld(): void {
-    for (const [key, answeredMs] of this.#answeredMs) {
-      if (this.#nowMs() - answeredMs < NIC_COMING_UP_MS) return;
-      this.#forget(key);
+    for (const [key, { atMs }] of this.#answered) {
+      if (this.#nowMs() - atMs < NIC_COMING_UP_MS) return;
+      this.#answered.delete(key);
     }
-  }
-
-  #forget(key: string): void {
-    this.#answeredMs.delete(key);
-    this.#arrived.delete(key);
   }
 }
 
