@@ -43,18 +43,15 @@ export async function readMachine(
 }
 
 /**
- * Reads the IPAMClaims of the NICs that are claimed with `ifName`, by interface, with one GET for each; undefined if
- * the pod names none. Rejects as {@link readMachine} does.
+ * Reads the IPAMClaims of the NICs that are claimed with `ifName`, by interface, with one GET for each. Rejects as
+ * {@link readMachine} does.
  */
 export async function readClaims(
   { api, resources }: AddressOwnerDeps,
   { namespace, annotations }: PodSubject,
-  ifName: string | undefined,
+  ifName: string,
   signal: AbortSignal,
-): Promise<ReadonlyMap<string, NicClaim> | undefined> {
-  const { defaultNetwork, networks = [] } = annotations;
-  const areNone = defaultNetwork?.claim === undefined && networks.every(({ claim }) => claim === undefined);
-  if (ifName === undefined || areNone) return undefined;
+): Promise<ReadonlyMap<string, NicClaim>> {
   const read = async (name: string): Promise<NicClaim> => {
     const path = `/apis/k8s.cni.cncf.io/v1alpha1/namespaces/${encodeURIComponent(namespace)}/ipamclaims`;
     const object = await readOwner(api, `${path}/${encodeURIComponent(name)}`, signal);

@@ -48,15 +48,18 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
   const poolOwners = new PoolOwners(deps);
   const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
     const { vendorConf } = resources.snapshot;
+    const { ifName } = options;
     const { subject, ...identity } = identityOfPod(pod, vendorConf, options);
-    const { annotations } = subject;
-    const refusal = annotations.retain && refuseRetention(pod, vendorConf);
+    const { retain, subnet, subnets, defaultNetwork, networks = [] } = subject.annotations;
+    const refusal = retain && refuseRetention(pod, vendorConf);
     if (refusal !== undefined) throw refusal;
     const owner = findAddressOwner(pod, vendorConf);
+    const namesSubnets = subnet !== undefined || subnets !== undefined;
+    const namesClaims = defaultNetwork?.claim !== undefined || networks.some(({ claim }) => claim !== undefined);
     const [application, workload, claims] = await Promise.all([
-      poolOwners.find(pod, annotations, signal),
+      namesSubnets ? poolOwners.find(pod, signal) : undefined,
       owner?.kind === "run" ? readMachine(deps.api, pod.namespace, owner.run, signal) : owner?.workload,
-      readClaims(deps, subject, options.ifName, signal),
+      namesClaims && ifName !== undefined ? readClaims(deps, subject, ifName, signal) : undefined,
     ]);
     return { ...identity, subject: { ...subject, application }, workload, claims };
   };

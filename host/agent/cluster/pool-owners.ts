@@ -4,7 +4,6 @@
  */
 import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { PodAnnotations } from "../../config/annotations.ts";
 import { decodeConfig } from "../../config/config-error.ts";
 import type { Belonging } from "../../ipam/model.ts";
 import { aboveOf, type MiddleKind, middleKindOf } from "../../ipam/owner.ts";
@@ -37,12 +36,8 @@ export class PoolOwners {
     this.#deps = deps;
   }
 
-  /**
-   * Returns undefined for a pod that names no Subnets. Rejects with CniError 11 when the API server does not answer
-   * in time.
-   */
-  async find(pod: Pod, { subnet, subnets }: PodAnnotations, signal: AbortSignal): Promise<Belonging | undefined> {
-    if (subnet === undefined && subnets === undefined) return undefined;
+  /** Of a pod that names Subnets. Rejects with CniError 11 when the API server does not answer in time. */
+  async find(pod: Pod, signal: AbortSignal): Promise<Belonging> {
     const { namespace, name: podName, controller: owner } = pod;
     if (!this.#deps.resources.snapshot.vendorConf.enableSubnet)
       return none("enableSubnet was false when the owner was looked up");

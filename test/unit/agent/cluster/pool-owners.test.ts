@@ -1,10 +1,12 @@
 /** The workload that owns a pod. */
 import { beforeEach, describe, expect, it } from "vitest";
+import { openClusterIdentifier } from "../../../../host/agent/cluster/identity.ts";
 import { MAX_KNOWN_OWNERS, PoolOwners } from "../../../../host/agent/cluster/pool-owners.ts";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import { ApiError, ApiUnavailable, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
 import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { EMPTY_SNAPSHOT } from "../../../world/subjects.ts";
 
 interface Owner {
   readonly apiVersion: string;
@@ -13,8 +15,6 @@ interface Owner {
   readonly uid?: string;
   readonly controller?: boolean;
 }
-
-const NAMES = { ipv4: ["blue"] };
 
 function owned(by: readonly Owner[], more: object = {}): KubeObject {
   const ownerReferences = by.map((owner) => ({ uid: `u-${owner.name}`, controller: true, ...owner }));
@@ -34,18 +34,19 @@ const serves = Object.fromEntries(
 /** Pods ask for what owns their owners. */
 class Lookups {
   readonly requested: string[] = [];
-  snapshot = { vendorConf: DEFAULT_VENDOR_CONF };
+  snapshot = EMPTY_SNAPSHOT;
   /** In place of the API server. */
   answer: (() => Promise<KubeObject>) | undefined;
   readonly #server = new MemoryApiServer({ serves });
-  readonly owners = new PoolOwners({
+  readonly deps = {
     api: this.#server.client(async ({ method, path, accept, lane }, commit) => {
       this.requested.push(`${method} ${path}`);
       expect([lane, accept]).toEqual(["pod", expect.stringContaining("PartialObjectMetadata")]);
       return this.answer?.() ?? commit();
     }),
     resources: this,
-  });
+  };
+  readonly owners = new PoolOwners(this.deps);
 
   put(path: string, name: string, object: KubeObject): void {
     this.#server.put(path, name, object);
@@ -53,8 +54,8 @@ class Lookups {
 
   /** `Deployment shop/web u-web`, or why there is none. */
   async of(pod: Pod, signal = new AbortController().signal): Promise<string> {
-    const found = await this.owners.find(pod, { subnet: NAMES }, signal);
-    if (found?.kind !== "application") return found?.reason ?? "not asked for";
+    const found = await this.owners.find(pod, signal);
+    if (found.kind === "none") return found.reason;
     const { apiVersion, kind, namespace, name, uid } = found.application;
     return `${apiVersion} ${kind} ${namespace}/${name} ${uid}`;
   }
@@ -104,12 +105,13 @@ describe("a pod belongs to", () => {
 
 describe("nothing is asked", () => {
   it("for a pod that names no Subnets", async () => {
-    expect(await lookups.owners.find(podOf(set), { ippool: NAMES }, AbortSignal.timeout(1_000))).toBeUndefined();
-    expect(lookups.requested).toEqual([]);
+    const { ofPod } = openClusterIdentifier(lookups.deps);
+    const { subject } = await ofPod(podOf(set), "eth0", AbortSignal.timeout(1_000));
+    expect([subject?.application, lookups.requested]).toEqual([undefined, []]);
   });
 
   it("where enableSubnet is false", async () => {
-    lookups.snapshot = { vendorConf: { ...DEFAULT_VENDOR_CONF, enableSubnet: false } };
+    lookups.snapshot = { ...EMPTY_SNAPSHOT, vendorConf: { ...DEFAULT_VENDOR_CONF, enableSubnet: false } };
     expect(await lookups.of(podOf(set))).toContain("enableSubnet was false");
     expect(lookups.requested).toEqual([]);
   });
