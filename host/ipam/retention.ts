@@ -32,9 +32,6 @@ type AddressOwner =
   /** One run of a machine. The VirtualMachineInstance names the address owner. */
   | { readonly kind: "run"; readonly run: OwnerReference };
 
-/** The label of pods in which machines run. */
-const LAUNCHER = { label: LAUNCHER_LABEL, value: "virt-launcher" };
-
 /** Returns undefined if nothing keeps the pod's addresses. */
 export function findAddressOwner(pod: Pod, settings: RetentionSettings): AddressOwner | undefined {
   const { enableStatefulSet, enableKubevirt, retainByName } = settings;
@@ -87,7 +84,7 @@ export function refuseRetention(pod: Pod, { retainByName }: RetentionSettings): 
 /** Returns the VirtualMachineInstance that runs in the pod; undefined if there is none. */
 function runOf({ controller, labels }: Pod): OwnerReference | undefined {
   const isRun = controller?.kind === "VirtualMachineInstance" && isKubevirt(controller.apiVersion);
-  return isRun && labels[LAUNCHER.label] === LAUNCHER.value ? controller : undefined;
+  return isRun && labels[LAUNCHER_LABEL] === "virt-launcher" ? controller : undefined;
 }
 
 /** Returns whether a virtual machine that runs in another pod migrates, or has migrated, to this one. */

@@ -28,6 +28,8 @@ interface AddressOwnerDeps {
   readonly resources: { readonly snapshot: Pick<Snapshot, "coordinator"> };
 }
 
+const UNREAD = "The owner of the pod's retained addresses cannot be read";
+
 /** Reads the machine that runs in a pod. Rejects with CniError 11 when the API server does not answer in time. */
 export async function readMachine(
   api: KubeApi,
@@ -36,7 +38,7 @@ export async function readMachine(
   signal: AbortSignal,
 ): Promise<Workload | undefined> {
   const path = `/apis/${run.apiVersion}/namespaces/${encodeURIComponent(namespace)}/virtualmachineinstances`;
-  const object = await readOwner(api, `${path}/${encodeURIComponent(run.name)}`, signal);
+  const object = await readForPod(api, `${path}/${encodeURIComponent(run.name)}`, UNREAD, signal);
   if (object === undefined) return undefined;
   const { uid, machine } = decodeMachine(object, `VirtualMachineInstance "${namespace}/${run.name}"`);
   return uid === run.uid ? workloadOfRun(namespace, run, machine) : undefined;
@@ -54,7 +56,7 @@ export async function readClaims(
 ): Promise<ReadonlyMap<string, NicClaim>> {
   const read = async (name: string): Promise<NicClaim> => {
     const path = `/apis/k8s.cni.cncf.io/v1alpha1/namespaces/${encodeURIComponent(namespace)}/ipamclaims`;
-    const object = await readOwner(api, `${path}/${encodeURIComponent(name)}`, signal);
+    const object = await readForPod(api, `${path}/${encodeURIComponent(name)}`, UNREAD, signal);
     const claim = object === undefined ? undefined : decodeIpamClaim(object, `IPAMClaim "${namespace}/${name}"`);
     return { namespace, name, claim };
   };
@@ -62,13 +64,18 @@ export async function readClaims(
   return new Map(await Promise.all([...named].map(async ([nic, name]) => [nic, await read(name)] as const)));
 }
 
-async function readOwner(api: KubeApi, path: string, signal: AbortSignal): Promise<KubeObject | undefined> {
+/** Rejects with CniError 11, which says `failure`, when the API server does not answer in time. */
+export async function readForPod(
+  api: KubeApi,
+  path: string,
+  failure: string,
+  signal: AbortSignal | undefined,
+): Promise<KubeObject | undefined> {
   try {
     return await callIfThere(api, { method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal });
   } catch (error) {
     if (!(error instanceof ApiUnavailable)) throw error;
-    const text = `The owner of the pod's retained addresses cannot be read: ${error.message}`;
-    throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
+    throw new CniError(ErrorCode.TryAgainLater, `${failure}: ${error.message}`, { cause: error });
   }
 }
 

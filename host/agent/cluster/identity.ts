@@ -9,14 +9,13 @@ import { isStaticOwner } from "../../ipam/leak.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { findAddressOwner, isMigrationTarget, refuseRetention } from "../../ipam/retention.ts";
-import { ApiUnavailable, callIfThere, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Identifier, PodIdentity } from "../ipam/pod-identity.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
-import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
-import { readClaims, readMachine } from "./address-owners.ts";
+import { readClaims, readForPod, readMachine } from "./address-owners.ts";
 import { PoolOwners } from "./pool-owners.ts";
 
 interface IdentityDeps {
@@ -167,32 +166,17 @@ function isMeant(pod: Pod, { uid }: Named): boolean {
 export async function readPod(api: KubeApi, of: Omit<Named, "uid">, signal?: AbortSignal): Promise<Pod | undefined> {
   const { namespace, name } = of;
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
-  return read(api, path, signal, (object) => decodePod(object, `Pod "${namespace}/${name}"`));
+  const object = await readForPod(api, path, UNANSWERED, signal);
+  return object && decodePod(object, `Pod "${namespace}/${name}"`);
 }
 
 /** Of a pod that the watch of namespaces is behind. */
-function readHome(api: KubeApi, { namespace }: Pod, signal: AbortSignal): Promise<Namespace | undefined> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
-  return read(api, path, signal, (object) => decodeNamespace(object, `Namespace "${namespace}"`));
+async function readHome(api: KubeApi, { namespace }: Pod, signal: AbortSignal): Promise<Namespace | undefined> {
+  const object = await readForPod(api, `/api/v1/namespaces/${encodeURIComponent(namespace)}`, UNANSWERED, signal);
+  return object && decodeNamespace(object, `Namespace "${namespace}"`);
 }
 
-/** Rejects with CniError 11 when the API server does not answer in time. */
-async function read<T>(
-  api: KubeApi,
-  path: string,
-  signal: AbortSignal | undefined,
-  decode: (object: unknown) => T,
-): Promise<T | undefined> {
-  const call: KubeCall = { method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal };
-  try {
-    const object = await callIfThere(api, call);
-    return object && decode(object);
-  } catch (error) {
-    if (!(error instanceof ApiUnavailable)) throw error;
-    const text = `The watch does not have the pod, and the API server does not answer: ${error.message}`;
-    throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
-  }
-}
+const UNANSWERED = "The watch does not have the pod, and the API server does not answer";
 
 /**
  * A static pod without its mirror (static-pods): only its name is known, so namespace defaults and lower rules of
