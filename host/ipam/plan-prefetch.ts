@@ -29,12 +29,6 @@ type PodDecision =
   /** No ADD will come: claimed addresses are returned. */
   | { readonly kind: "over"; readonly reason: string };
 
-/** NICs whose addresses are claimed together. */
-export interface PrefetchGroup {
-  /** At least one. */
-  readonly nics: readonly AnnouncedNic[];
-}
-
 /**
  * Returns the owner that the pod's ADD will use; undefined if it cannot be known. A static pod's CNI_ARGS contain the
  * kubelet's hash of its file instead of a UID (static-pods).
@@ -67,11 +61,14 @@ export function decidePod(pod: Pod, nodeName: string): PodDecision {
   return { kind: "expected" };
 }
 
-/** Leaves out NICs of other plugins, and those with requested addresses: only their ADD has the complete request. */
-export function planGroups({ annotations }: Pod, nics: readonly AnnouncedNic[]): PrefetchGroup[] {
+/**
+ * Returns which NICs are claimed for together. NICs of other plugins are left out, and those with requested addresses:
+ * only their ADD has the complete request.
+ */
+export function planGroups({ annotations }: Pod, nics: readonly AnnouncedNic[]): (readonly AnnouncedNic[])[] {
   const ours = nics.filter(({ ipamConf, isAsking }) => ipamConf !== undefined && !isAsking);
   // A tenant may write thousands of networks into an annotation.
   if (ours.length === 0 || ours.length > MAX_PREFETCHED_NICS) return [];
   const areTogether = ALL_NICS.some((key) => Object.hasOwn(annotations, key));
-  return areTogether ? [{ nics: ours }] : ours.map((nic) => ({ nics: [nic] }));
+  return areTogether ? [ours] : ours.map((nic) => [nic]);
 }

@@ -89,7 +89,7 @@ it.each<[nics: string, annotations: Record<string, string>, groups: string]>([
 ])("prefetch: only NICs whose configuration names ipam.type berth %s with %o", (nics, annotations, wanted) => {
   const announced = nics.split(" ").filter(Boolean).map(nicOf);
   const groups = planGroups(podOf({ metadata: { annotations } }), announced);
-  const names = groups.map((group) => group.nics.map(({ ifName }) => ifName).join(" "));
+  const names = groups.map((group) => group.map(({ ifName }) => ifName).join(" "));
   expect(names).toEqual(wanted === "" ? [] : wanted.split(" | "));
 });
 

@@ -3,13 +3,7 @@
  * their ADD finds them in the journal (prefetch, docs/develop/prefetch.md). plan-prefetch.ts decides which pods are
  * prefetched. A failed claim never makes a pod fail: its ADD claims.
  */
-import {
-  type AnnouncedNic,
-  decidePod,
-  ownerOfPod,
-  type PrefetchGroup,
-  planGroups,
-} from "../../../ipam/plan-prefetch.ts";
+import { type AnnouncedNic, decidePod, ownerOfPod, planGroups } from "../../../ipam/plan-prefetch.ts";
 import { type Allocation, UNATTACHED_MS } from "../../../registry/registry.ts";
 import type { Pod } from "../../../resources/pod.ts";
 import { type ClaimAheadDeps, claimAhead } from "./claim-ahead.ts";
@@ -208,7 +202,7 @@ export class Prefetcher {
       return;
     }
     known.isPlanned = true;
-    for (const { nics } of this.#groupsOf(pod)) {
+    for (const nics of this.#groupsOf(pod)) {
       if (nics.some(({ ifName }) => known.attended.has(ifName))) continue;
       const job = new PrefetchJob(owner, pod, nics);
       known.jobs.add(job);
@@ -219,7 +213,7 @@ export class Prefetcher {
   }
 
   /** An error of the pod's annotations is reported by its ADD, in the pod's events. */
-  #groupsOf(pod: Pod): readonly PrefetchGroup[] {
+  #groupsOf(pod: Pod): ReturnType<typeof planGroups> {
     try {
       return planGroups(pod, this.#nics(pod));
     } catch (error) {
