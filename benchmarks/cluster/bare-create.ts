@@ -8,7 +8,6 @@ import { randomUUID } from "node:crypto";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { API_PATH } from "../../host/resources/fields/metadata.ts";
 import {
-  allocationLabels,
   allocationName,
   encodeIpAllocation,
   type IpAllocationSpec,
@@ -59,7 +58,7 @@ function bareObject(number: number): object {
     holders: [holder],
     since: new Date().toISOString(),
   };
-  return encodeIpAllocation(spec, { name: allocationName(spec.ip, SPACE), labels: allocationLabels(spec) });
+  return encodeIpAllocation(spec);
 }
 
 /** From 10.0.0.0 on. */

@@ -395,23 +395,13 @@ export function decodeIpAllocation(value: unknown, source: string): IpAllocation
   return { kind, name, uid, resourceVersion, ...created, deleting: isDeleting(metadata), spec };
 }
 
-interface AllocationMetadata {
-  /** {@link allocationName} of the spec. */
-  readonly name: string;
-  /** {@link allocationLabels} of the spec. */
-  readonly labels: Readonly<Record<string, string>>;
-  /** `uid` and `resourceVersion` are preconditions of an update. */
-  readonly uid?: string | undefined;
-  readonly resourceVersion?: string | undefined;
-}
-
-/** Returns the object in the API's form. */
-export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationMetadata) {
+/** Returns the object in the API's form. `more`: of its metadata, such as what an update expects. */
+export function encodeIpAllocation(spec: IpAllocationSpec, more: object = {}) {
   const { ip, holders, lastHolder, workload, number, quarantine, ...rest } = spec;
   return {
     apiVersion: API_VERSION,
     kind: "IPAllocation",
-    metadata,
+    metadata: { name: allocationName(ip, spec.addressSpace), labels: allocationLabels(spec), ...more },
     spec: {
       address: formatIp(ip),
       ...rest,

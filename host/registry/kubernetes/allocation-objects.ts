@@ -12,8 +12,6 @@ import {
 import { LIST_PAGE } from "../../kubernetes/list.ts";
 import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
 import {
-  allocationLabels,
-  allocationName,
   decodeIpAllocation,
   encodeIpAllocation,
   type IpAllocation,
@@ -72,7 +70,7 @@ export async function createAllocation(
   spec: IpAllocationSpec,
   terms: CallTerms & Pick<KubeCall, "onUnanswered">,
 ): Promise<IpAllocation> {
-  const body = encodeIpAllocation(spec, metadataOf(spec));
+  const body = encodeIpAllocation(spec);
   return decodeWritten(await api.call({ ...terms, method: "POST", path: COLLECTION, body }), spec, body);
 }
 
@@ -82,7 +80,7 @@ export async function replaceAllocation(
   { uid, resourceVersion }: Precondition,
   terms: CallTerms,
 ): Promise<IpAllocation> {
-  const body = encodeIpAllocation(spec, { ...metadataOf(spec), uid, resourceVersion });
+  const body = encodeIpAllocation(spec, { uid, resourceVersion });
   const path = `${COLLECTION}/${body.metadata.name}`;
   return decodeWritten(await api.call({ ...terms, method: "PUT", path, body }), spec, body);
 }
@@ -149,10 +147,6 @@ async function readPages<T>(api: Api, call: KubeCall, read: (page: KubeObject) =
     token = String(recordOf(page.metadata).continue ?? "");
   } while (token !== "");
   return found;
-}
-
-function metadataOf(spec: IpAllocationSpec) {
-  return { name: allocationName(spec.ip, spec.addressSpace), labels: allocationLabels(spec) };
 }
 
 /**

@@ -4,8 +4,6 @@
  */
 import { parseIp } from "../../../host/net/ip.ts";
 import {
-  allocationLabels,
-  allocationName,
   encodeIpAllocation,
   type IpAllocationSpec,
 } from "../../../host/resources/ip-allocation.ts";
@@ -206,8 +204,7 @@ export function allocationSpec(address: string, changes: Partial<IpAllocationSpe
 
 /** With the name and the labels that an agent writes. */
 export function allocationObject(spec: IpAllocationSpec, metadata: object = {}): object {
-  const name = allocationName(spec.ip, spec.addressSpace);
-  return encodeIpAllocation(spec, { ...metadata, name, labels: allocationLabels(spec) });
+  return encodeIpAllocation(spec, metadata);
 }
 
 /** Settings of a workload's template beside its label. */

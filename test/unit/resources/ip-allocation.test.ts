@@ -19,11 +19,6 @@ const KEPT: IpAllocationSpec = { ...BOUND, state: "Kept", holders: [] };
 
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 
-function objectOf(spec: IpAllocationSpec, more: object = {}) {
-  const name = allocationName(spec.ip, spec.addressSpace);
-  return encodeIpAllocation(spec, { name, labels: allocationLabels(spec), ...more });
-}
-
 describe("the name of an allocation", () => {
   const rows: [address: string, space: string, name: string][] = [
     ["10.6.0.21", "", "10.6.0.21"],
@@ -76,7 +71,7 @@ describe("the same member of a workload", () => {
 describe("the workload of an object that an older agent wrote without its namespace", () => {
   const { namespace: _, ...workload } = WORKLOAD;
   const read = (spec: object): string | undefined => {
-    const written = Object(objectOf(BOUND));
+    const written = Object(encodeIpAllocation(BOUND));
     const found = decodeIpAllocation({ ...written, spec: { ...written.spec, workload, ...spec } }, "a test");
     return found.spec.workload?.namespace;
   };
@@ -92,18 +87,20 @@ describe("the workload of an object that an older agent wrote without its namesp
 
 describe("an allocation", () => {
   it("is written as the API has it", () =>
-    expect(objectOf({ ...BOUND, since: "2026-11-20T04:00:00Z" }, { uid: "x", resourceVersion: "9" })).toEqual({
-      ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" },
-      metadata: { name: "10.6.0.21", labels: { "ipam.vendor.io/pod-uid": "u1" }, uid: "x", resourceVersion: "9" },
-      spec: {
-        ...{ address: "10.6.0.21", addressSpace: "", prefixLength: 16, pool: "blue", state: "Bound", node: "n1" },
-        holders: [{ namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n1" }],
-        since: "2026-11-20T04:00:00Z",
+    expect(encodeIpAllocation({ ...BOUND, since: "2026-11-20T04:00:00Z" }, { uid: "x", resourceVersion: "9" })).toEqual(
+      {
+        ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" },
+        metadata: { name: "10.6.0.21", labels: { "ipam.vendor.io/pod-uid": "u1" }, uid: "x", resourceVersion: "9" },
+        spec: {
+          ...{ address: "10.6.0.21", addressSpace: "", prefixLength: 16, pool: "blue", state: "Bound", node: "n1" },
+          holders: [{ namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n1" }],
+          since: "2026-11-20T04:00:00Z",
+        },
       },
-    }));
+    ));
 
   it("that is kept says for which NIC, and where its workload is", () => {
-    const { spec } = objectOf({ ...KEPT, workload: { ...WORKLOAD, ifName: "net1" } });
+    const { spec } = encodeIpAllocation({ ...KEPT, workload: { ...WORKLOAD, ifName: "net1" } });
     expect(spec).toMatchObject({ workload: { ...WORKLOAD, interface: "net1" } });
   });
 
@@ -111,14 +108,14 @@ describe("an allocation", () => {
     ["that says nothing is of an older release: it was answered", {}, 1],
     ["is 0 where an older release calls the address new", { fresh: true }, 0],
   ])("a number %s", (_, change, number) => {
-    const { spec } = objectOf({ ...KEPT, workload: WORKLOAD }, { uid: "x", resourceVersion: "9" });
-    const object = { ...objectOf(KEPT), spec: { ...spec, workload: { ...spec.workload, ...change } } };
+    const { spec } = encodeIpAllocation({ ...KEPT, workload: WORKLOAD }, { uid: "x", resourceVersion: "9" });
+    const object = { ...encodeIpAllocation(KEPT), spec: { ...spec, workload: { ...spec.workload, ...change } } };
     expect(decodeIpAllocation(JSON.parse(JSON.stringify(object)), "watch").spec.number).toBe(number);
   });
 
   it("with the number 0 tells an older release that the address is new", () => {
-    expect(objectOf({ ...KEPT, workload: WORKLOAD, number: 0 }).spec.workload).toMatchObject({ fresh: true });
-    expect(objectOf({ ...KEPT, workload: WORKLOAD, number: 1 }).spec.workload).not.toHaveProperty("fresh");
+    expect(encodeIpAllocation({ ...KEPT, workload: WORKLOAD, number: 0 }).spec.workload).toMatchObject({ fresh: true });
+    expect(encodeIpAllocation({ ...KEPT, workload: WORKLOAD, number: 1 }).spec.workload).not.toHaveProperty("fresh");
   });
 
   const conflict = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" } as const;
@@ -133,14 +130,14 @@ describe("an allocation", () => {
     ["Quarantined", { ...BOUND, state: "Quarantined", holders: [], quarantine: conflict }],
   ];
   it.each(specs)("%s is read as it was written", (_title, spec) => {
-    const object = JSON.parse(JSON.stringify(objectOf(spec, { uid: "x", resourceVersion: "9" })));
+    const object = JSON.parse(JSON.stringify(encodeIpAllocation(spec, { uid: "x", resourceVersion: "9" })));
     const name = allocationName(spec.ip, spec.addressSpace);
     const metadata = { kind: "IPAllocation", name, uid: "x", resourceVersion: "9", deleting: false };
     expect(decodeIpAllocation(object, "watch")).toEqual({ ...metadata, spec });
   });
 
   it("with keys of a newer Berth is read", () => {
-    const { metadata, spec, ...rest } = Object(objectOf(BOUND));
+    const { metadata, spec, ...rest } = Object(encodeIpAllocation(BOUND));
     const holders = [{ ...spec.holders[0], later: 1 }];
     const newer = { ...rest, metadata: { ...metadata, later: {} }, spec: { ...spec, holders, later: 1 }, later: 1 };
     expect(decodeIpAllocation(newer, "watch").spec).toEqual(BOUND);

@@ -65,7 +65,7 @@ class Scene {
   /** An object of the pod on this node. */
   addObject(address: string, pod: string, changes: Partial<IpAllocationSpec> = {}): IpAllocation {
     const { name, spec } = ipAllocation(address, { holders: [this.#holder(pod)], ...changes });
-    return decodeStored(this.node.server.put(ALLOCATIONS, name, encodeIpAllocation(spec, { name, labels: {} })));
+    return decodeStored(this.node.server.put(ALLOCATIONS, name, encodeIpAllocation(spec)));
   }
 
   #holder = (pod: string, machine?: string) => {

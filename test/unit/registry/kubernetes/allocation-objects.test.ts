@@ -78,7 +78,7 @@ async function listByOne(failures: number, change: (server: MemoryApiServer) => 
   const server = new MemoryApiServer();
   for (const address of ["10.6.0.1", "10.6.0.2"]) {
     const name = allocationName(ip(address), "blue");
-    server.put(ALLOCATIONS, name, encodeIpAllocation({ ...SPEC, ip: ip(address) }, { name, labels: {} }));
+    server.put(ALLOCATIONS, name, encodeIpAllocation({ ...SPEC, ip: ip(address) }));
   }
   change(server);
   server.maxPage = 1;
