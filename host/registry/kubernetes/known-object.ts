@@ -76,7 +76,7 @@ export function specOf(
   before?: KnownObject,
 ): IpAllocationSpec {
   const { ip, space, prefixLength, pool, routers, ifName, workload, claim, quarantine } = row;
-  const ofMember = isSameMember(workload, before?.workload) ? (before?.number ?? 0) : 0;
+  const ofMember = before !== undefined && isSameMember(workload, before.workload) ? (before.number ?? 0) : 0;
   const number = Math.max(claim?.number ?? 1, ofMember);
   const { mac = "", parent = "" } = quarantine ?? {};
   return {

@@ -365,8 +365,13 @@ export class ObjectSync {
       const { publication, object } = task;
       const isTakenOver = publication !== undefined && action.kind === "replace" && isRetained(object, row);
       const written = isTakenOver ? await this.#takeOver(publication, row, object as KnownObject) : row;
-      const isReadable = await this.#executeIfReadable(action, written, task);
-      if (!isReadable) return { row, action: { kind: "taken", isUnreadable: true } };
+      try {
+        await this.#execute(action, written, task);
+      } catch (error) {
+        // The object in a claim's way cannot be decoded.
+        if (publication === undefined || !(error instanceof ConfigError)) throw error;
+        return { row, action: { kind: "taken", isUnreadable: true } };
+      }
       // Once its object is deleted, the row is deleted only if it has not changed.
       if (decided.kind === "delete" && task.object === "absent") return { row, action: { kind: "forget" } };
     }
@@ -477,17 +482,6 @@ export class ObjectSync {
     if (task.full === undefined) await this.#read(task);
     if (task.full !== undefined) return this.#options.foreign.remember(task.full);
     throw new RegistryError(`IPAllocation ${task.name} was created and deleted by another writer; try again`);
-  }
-
-  /** Returns false if the object in a claim's way cannot be decoded. */
-  async #executeIfReadable(action: Call, row: Allocation, task: SyncTask): Promise<boolean> {
-    try {
-      await this.#execute(action, row, task);
-      return true;
-    } catch (error) {
-      if (task.publication === undefined || !(error instanceof ConfigError)) throw error;
-      return false;
-    }
   }
 
   /** Executes one call. The task has its result. */
@@ -605,12 +599,12 @@ export class ObjectSync {
       row,
       object,
       isPast,
-      isProber: isProber(state, live.node),
+      isProber: row.state === "Quarantined" && isProber(state, live.node),
       isSent: state.isSent,
       node: live.node,
       machine: live.machine?.(),
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
-      isPublic: tight.isTight(row.pool),
+      isPublic: row.state === "Cooling" && tight.isTight(row.pool),
       replaces,
     };
   }
