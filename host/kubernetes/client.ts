@@ -187,7 +187,9 @@ export class KubeClient implements KubeApi {
     try {
       const { status, retryAfter, body } = await this.#exchange.send("calls", call, limit.signal);
       const bytes = Buffer.from(await body.arrayBuffer());
-      this.#noteAnswer(call, performance.now() - startedMs);
+      this.#answers++;
+      if (call.method !== "GET" && performance.now() - startedMs > POD_ATTEMPT_MS)
+        this.#slowUntilMs = performance.now() + SLOW_WRITES_MS;
       this.#requests.add(call.method, status);
       call.onBytes?.(bytes.length);
       if (bytes.length > (call.maxBytes ?? MAX_ANSWER_BYTES)) throw new errors.ResponseExceededMaxSizeError();
@@ -203,11 +205,6 @@ export class KubeClient implements KubeApi {
       limit.end();
       this.#lanes.leave(lane);
     }
-  }
-
-  #noteAnswer({ method }: KubeCall, tookMs: number): void {
-    this.#answers++;
-    if (method !== "GET" && tookMs > POD_ATTEMPT_MS) this.#slowUntilMs = performance.now() + SLOW_WRITES_MS;
   }
 
   async watch(watch: KubeWatch): Promise<void> {

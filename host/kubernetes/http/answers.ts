@@ -1,7 +1,6 @@
 /** Answers of the API server: bytes of a watch to lines, and unknown JSON to objects, ApiError and WatchEvent. */
 
 import * as z from "zod";
-import { tryOr } from "../../lib/try-or.ts";
 import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
 
 /** Longest text of the server that an error repeats: characters. */
@@ -26,7 +25,7 @@ export function isSuccess(status: number): boolean {
 
 /** `body` is the answer's text; a proxy's page or an empty body is possible. */
 export function apiErrorOf(operation: string, status: number, body: string): ApiError {
-  const decoded = statusSchema.safeParse(parseOrNothing(body));
+  const decoded = statusSchema.safeParse(parseObject(body));
   if (!decoded.success) return build(operation, { status, reason: "", text: body, causes: [] });
   const { reason, message, details } = decoded.data;
   return build(operation, { status, reason, text: message, causes: details?.causes ?? [] });
@@ -46,8 +45,14 @@ function build(operation: string, { status, reason, text, causes }: Parts): ApiE
   return new ApiError({ status, reason, operation, message, causes });
 }
 
-function parseOrNothing(text: string): unknown {
-  return tryOr(() => JSON.parse(text), undefined);
+/** Returns undefined for what is no JSON object. */
+function parseObject(text: string): KubeObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** An answer or an event that violates the protocol. */
@@ -57,16 +62,17 @@ export class MalformedError extends Error {
 
 /** Decodes the body of a 2xx. Throws MalformedError. */
 export function decodeObject(text: string): KubeObject {
-  const value = parseOrNothing(text);
-  if (!isObject(value)) throw new MalformedError(`The answer is no JSON object: ${JSON.stringify(text.slice(0, 80))}`);
+  const value = parseObject(text);
+  if (value === undefined)
+    throw new MalformedError(`The answer is no JSON object: ${JSON.stringify(text.slice(0, 80))}`);
   return value;
 }
 
 /** Decodes one line of a watch. Throws ApiError for an event of type ERROR, MalformedError for an invalid event. */
 export function decodeEvent(operation: string, line: string): WatchEvent {
-  const value = parseOrNothing(line);
+  const value = parseObject(line);
   const malformed = (what: string) => new MalformedError(`${what}: ${JSON.stringify(line.slice(0, 80))}`);
-  if (!isObject(value)) throw malformed("The watch sent a line that is no JSON object");
+  if (value === undefined) throw malformed("The watch sent a line that is no JSON object");
   const { type, object } = value;
   if (!isObject(object)) throw malformed("The watch sent an event without an object");
   if (type === "ERROR") {
