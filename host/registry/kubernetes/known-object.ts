@@ -50,7 +50,7 @@ export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation):
   const { state, node, holders, workload, number, quarantine } = spec;
   const { podUid = "", ifName = "", claim = UNNAMED } = holders[0] ?? {};
   const { machine } = [...holders, quarantine?.holder].find((holder) => holder?.node === node) ?? {};
-  const lost = isLost(spec) ? { lost: quarantine?.holder?.node ?? "" } : {};
+  const lost = quarantine && isLost(spec) ? { lost: quarantine.holder?.node ?? "" } : {};
   const sharers = holders.length > 1 ? { sharers: holders } : {};
   const first = { podUid, ifName, claim };
   const rest = { workload, number, deleting, ...sharers, ...lost, ...(quarantine && { mac: quarantine.mac }) };

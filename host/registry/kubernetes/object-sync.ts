@@ -122,13 +122,13 @@ interface SyncTask {
   readonly publication: Publication | undefined;
   /** The resource version of the object to take over. */
   readonly replaces: string | undefined;
-  /** The object as this node remembers it of another one. */
-  offered: KnownObject | undefined;
   object: KnownObject | "absent" | undefined;
   /** The object in full, if this task has read it. */
   full: IpAllocation | undefined;
   isPast: boolean;
   isNew: boolean;
+  /** The API server has created it as the row says. */
+  isStored: boolean;
 }
 
 /** An action that is a call to the API server. */
@@ -139,8 +139,6 @@ interface LoopEnd {
   readonly row: Allocation | undefined;
   readonly action: Exclude<ResolvedAction, Call>;
 }
-
-const WAIT = { kind: "wait" } as const;
 
 export class ObjectSync {
   readonly #options: ObjectSyncOptions;
@@ -169,8 +167,7 @@ export class ObjectSync {
       terms.signal?.throwIfAborted();
       const task = this.#startTask(row, terms, publication);
       const remembered = task.replaces === undefined ? undefined : this.#options.foreign.find(name);
-      if (remembered !== undefined && remembered.resourceVersion === task.replaces)
-        task.object = task.offered = remembered;
+      if (remembered !== undefined && remembered.resourceVersion === task.replaces) task.object = remembered;
       const { action } = await this.#callUntilDecided(task);
       if (action.kind !== "synced") return { kind: "taken", by: await this.#readTaker(action, row, task) };
       this.#finish(task);
@@ -232,7 +229,8 @@ export class ObjectSync {
       if (left.length === dueMs.length) continue;
       if (left.length === 0) this.#looks.delete(name);
       else this.#looks.set(name, { address, dueMs: left });
-      if ((await this.#readRow(address)) === undefined) this.#options.lost.onOrphan?.(name);
+      if ((await this.#options.journal.findAddress(address.space, address.ip)) === undefined)
+        this.#options.lost.onOrphan?.(name);
       else found.push(address);
     }
     return found;
@@ -354,18 +352,20 @@ export class ObjectSync {
   async #callUntilDecided(task: SyncTask): Promise<LoopEnd> {
     for (let step = 0; step < MAX_STEPS; step++) {
       const row = await this.#rowOf(task);
-      if (row === undefined || (task.publication === undefined && isUnconfirmed(row))) return { row, action: WAIT };
-      const decided = decide(this.#inputsOf(row, task));
+      const { publication } = task;
+      if (row === undefined || (publication === undefined && isUnconfirmed(row)))
+        return { row, action: { kind: "wait" } };
+      const isDone = publication !== undefined && task.isStored;
+      const decided: SyncAction = isDone ? { kind: "synced" } : decide(this.#inputsOf(row, task));
       const action: ResolvedAction = mayBeOutdated(decided, row, task)
         ? { kind: "read" }
         : await this.#resolve(decided, row, task);
       // A later row's address is none of an undone claim.
       if (action.kind === "synced" && typeof task.object === "object") this.#undone.delete(task.object.claim);
       if (!isCall(action)) return { row, action };
-      const { publication, object } = task;
-      const isTakenOver = publication !== undefined && action.kind === "replace" && isRetained(object, row);
-      const written = isTakenOver ? await this.#takeOver(publication, row, object as KnownObject) : row;
+      const isTakenOver = publication !== undefined && action.kind === "replace" && isRetained(task.object, row);
       try {
+        const written = isTakenOver ? await this.#takeOver(publication, row, task.object as KnownObject) : row;
         await this.#execute(action, written, task);
       } catch (error) {
         // The object in a claim's way cannot be decoded.
@@ -397,7 +397,7 @@ export class ObjectSync {
       const { row, owner } = publication;
       return owner === undefined || row.workload !== undefined ? row : { ...row, workload: owner };
     }
-    const row = await this.#readRow(address);
+    const row = await this.#options.journal.findAddress(address.space, address.ip);
     if (row === undefined) return undefined;
     const missing = typeof object === "object" ? findMissingOwner(row, object, this.#options.live.node) : undefined;
     const workload = missing ?? findRecreatedOwner(row, object, this.#options.live.findOwnerOf?.(row));
@@ -405,10 +405,6 @@ export class ObjectSync {
     const [recorded] = await this.#options.journal.record([{ ...row, workload }]);
     // Its DEL may have come meanwhile.
     return recorded ?? this.#rowOf(task);
-  }
-
-  #readRow({ space, ip }: AddressKey): Promise<Allocation | undefined> {
-    return this.#options.journal.findAddress(space, ip);
   }
 
   /** Says when the address is looked at again, if that is no event's. */
@@ -535,7 +531,9 @@ export class ObjectSync {
       task.isNew = true;
       const onUnanswered = (): void => this.#noteUnanswered(name, address);
       const spec = this.#specOf(row, row.state === "Cooling" ? "Bound" : row.state);
-      task.object = knownOf(await createAllocation(this.#options.api, spec, { ...terms, onUnanswered }));
+      const created = await createAllocation(this.#options.api, spec, { ...terms, onUnanswered });
+      task.object = knownOf(created);
+      task.isStored = created.spec === spec;
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
@@ -581,7 +579,7 @@ export class ObjectSync {
     const object = this.#states.find(name);
     const { replaces } = publication ?? {};
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
-    const nothing = { offered: undefined, full: undefined, isPast: false, isNew: false };
+    const nothing = { full: undefined, isPast: false, isNew: false, isStored: false };
     return { name, address, terms, publication, replaces: version, object, ...nothing };
   }
 
@@ -631,14 +629,14 @@ function isUnconfirmed({ state, isConfirmed }: Allocation): boolean {
 function mayBeOutdated(
   decided: SyncAction,
   row: Allocation,
-  { publication, replaces, full, object, offered }: SyncTask,
+  { publication, replaces, full, object }: SyncTask,
 ): boolean {
   if (publication === undefined || full !== undefined) return false;
   if (decided.kind === "taken") return true;
-  // No write follows, whose precondition would fail.
-  if (decided.kind === "synced") return offered !== undefined && object === offered;
-  const takesOver = decided.kind === "takeOver" || decided.kind === "replace";
   const isOffered = typeof object === "object" && object.resourceVersion === replaces;
+  // No write follows, whose precondition would fail.
+  if (decided.kind === "synced") return isOffered;
+  const takesOver = decided.kind === "takeOver" || decided.kind === "replace";
   return takesOver && !isOffered && isRetained(object, row);
 }
 
