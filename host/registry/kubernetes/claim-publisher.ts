@@ -55,13 +55,8 @@ interface Parts {
  * A row that is published only when a probe finds the address silent: until then the object stays that of the earlier
  * pod, whose node is lost.
  */
-interface ToProbe {
-  readonly podUid: string;
-  /** The address owner. */
-  readonly owner: Workload | undefined;
-  /** Version of the object that is taken over. */
-  readonly replaces: number;
-  /** The node of the earlier pod. */
+interface ToProbe extends Publication {
+  /** Of the earlier pod. */
   readonly node: string;
 }
 
@@ -105,13 +100,12 @@ export class ClaimPublisher {
   async trust(row: Allocation): Promise<Allocation | undefined> {
     const toProbe = this.#findToProbe(row);
     if (toProbe === undefined) return this.#journal.endQuarantine(row);
-    const { owner, replaces } = toProbe;
-    await this.#journal.record([{ ...row, workload: owner }]);
+    await this.#journal.record([{ ...row, workload: toProbe.owner }]);
     const trusted = await this.#journal.endQuarantine(row);
     if (trusted === undefined) return undefined;
     this.#toProbe.delete(nameOf(row));
     try {
-      return await this.#publishProbed({ row: { ...trusted, quarantine: row.quarantine }, owner, replaces });
+      return await this.#publishProbed({ ...toProbe, row: { ...trusted, quarantine: row.quarantine } });
     } catch (error) {
       await this.undo([trusted]);
       throw failureOf(error);
@@ -160,7 +154,7 @@ export class ClaimPublisher {
     if (bound.kind !== "bound") return bound;
     if (claim.proposals.some(({ requested }) => requested === true)) await this.#syncReplaced(claim);
     const parts = [...new Set([...bound.held, ...bound.created])].map((row) => this.#partOf(claim, bound, row));
-    const wanted = parts.filter((part) => part.toProbe === undefined && this.#isUnpublished(part));
+    const wanted = parts.filter((part) => !part.toProbe && (part.isCreated || this.#isUnpublished(part.row)));
     await Promise.all(wanted.map((part) => this.#publish(part, terms, claim.isMigrationTarget === true)));
     const published = wanted.filter(({ outcome }) => outcome?.kind === "published");
     if (published.length < wanted.length) return this.#conclude(claim, bound, { parts, wanted, published });
@@ -168,14 +162,13 @@ export class ClaimPublisher {
     return this.#conclude(claim, bound, { parts, wanted, published: [] });
   }
 
-  #partOf({ proposals, workload, owner: podUid }: Claim, { held, created }: Bound, row: Allocation): Part {
+  #partOf({ proposals, workload }: Claim, { held, created }: Bound, row: Allocation): Part {
     const { ifName } = row;
     const proposal = proposals.find(({ space, ip }) => space === row.space && equalIp(ip, row.ip));
     const owner = (proposal ?? proposals.find((each) => each.ifName === ifName))?.workload ?? workload;
     const isCreated = created.includes(row);
     const publication = { row, owner, replaces: proposal?.replaces };
-    if (isCreated && row.quarantine !== undefined)
-      this.#noteToProbe(podUid, publication, proposal?.needsProbe === true);
+    if (isCreated && row.quarantine !== undefined) this.#noteToProbe(publication, proposal?.needsProbe === true);
     return {
       ...publication,
       isHeld: held.includes(row),
@@ -187,8 +180,8 @@ export class ClaimPublisher {
     };
   }
 
-  #isUnpublished({ isCreated, row }: Part): boolean {
-    return isCreated || row.isConfirmed !== true || this.#lost.isLost?.(row) === true || this.#objectSync.isSent(row);
+  #isUnpublished(row: Allocation): boolean {
+    return row.isConfirmed !== true || this.#lost.isLost?.(row) === true || this.#objectSync.isSent(row);
   }
 
   async #publish(part: Part, terms: CallTerms, isMigrationTarget: boolean): Promise<void> {
@@ -216,16 +209,16 @@ export class ClaimPublisher {
   }
 
   /** A claim of an address that an earlier pod on a lost node has is not published before the address was probed. */
-  #noteToProbe(podUid: string, { row, owner, replaces = 0 }: Publication, needsProbe: boolean): void {
+  #noteToProbe(publication: Publication, needsProbe: boolean): void {
+    const { row, replaces = 0 } = publication;
     const node = this.#objectSync.findPredecessorNode(row);
-    if (needsProbe && replaces < 0 && node !== undefined)
-      this.#toProbe.set(nameOf(row), { podUid, owner, replaces, node });
+    if (needsProbe && replaces < 0 && node !== undefined) this.#toProbe.set(nameOf(row), { ...publication, node });
     else this.#toProbe.delete(nameOf(row));
   }
 
   #findToProbe(row: Allocation): ToProbe | undefined {
     const found = row.quarantine === undefined ? undefined : this.#toProbe.get(nameOf(row));
-    return found?.podUid === row.owner ? found : undefined;
+    return found?.row.owner === row.owner ? found : undefined;
   }
 
   /** Syncs the addresses that were claimed ahead of the ADD and gave way to requested ones. */
@@ -246,9 +239,11 @@ export class ClaimPublisher {
     );
     await this.undo(parts.filter(({ isCreated, toProbe }) => isCreated && toProbe !== undefined).map(({ row }) => row));
     if (failed?.outcome?.kind === "failed") throw failureOf(failed.outcome.error);
-    // All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered.
-    const created = kept.map(({ row }) => row);
-    if (kept.length > 0) return { kind: "taken", by, kept: { ...boundOf(bound, kept), created } };
+    if (kept.length > 0) {
+      const { previous, added, open } = boundOf(bound, kept);
+      // All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered.
+      return { kind: "taken", by, kept: { created: kept.map(({ row }) => row), previous, added, open } };
+    }
     if (by.length > 0) return { kind: "taken", by };
     throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`);
   }
