@@ -6,7 +6,6 @@ import { randomUUID } from "node:crypto";
 import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { equalIp } from "../../net/ip.ts";
 import type { Workload } from "../../resources/member.ts";
 import { isNewClaim, numberOf, renewClaim } from "../claims.ts";
 import type { Journal } from "../journal.ts";
@@ -164,7 +163,7 @@ export class ClaimPublisher {
 
   #partOf({ proposals, workload }: Claim, { held, created }: Bound, row: Allocation): Part {
     const { ifName } = row;
-    const proposal = proposals.find(({ space, ip }) => space === row.space && equalIp(ip, row.ip));
+    const proposal = proposals.find((each) => each.ifName === ifName && nameOf(each) === nameOf(row));
     const owner = (proposal ?? proposals.find((each) => each.ifName === ifName))?.workload ?? workload;
     const isCreated = created.includes(row);
     const publication = { row, owner, replaces: proposal?.replaces };
