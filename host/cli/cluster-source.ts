@@ -140,7 +140,10 @@ export class ClusterSource implements Source {
 
   waitingPods(): Promise<readonly PodName[]> {
     const pending = { resource: PODS, query: { fieldSelector: "status.phase=Pending" } };
-    return readObjects(this.api, pending, ({ metadata }) => metadata as PodName);
+    return readObjects(this.api, pending, ({ metadata }) => {
+      const { deletionTimestamp, ...name } = metadata as PodName & { readonly deletionTimestamp?: string };
+      return deletionTimestamp === undefined ? name : undefined;
+    });
   }
 
   async hasNamespace(name: string): Promise<boolean | undefined> {

@@ -4,13 +4,12 @@
  */
 import * as z from "zod";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
-import { callIfThere } from "../../kubernetes/kube-api.ts";
 import { AGENT_LABELS } from "../../kubernetes/labels.ts";
-import { LEASES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
+import { LEASES, type Resource } from "../../kubernetes/paths.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
 import { type BerthPod, readBerthPods } from "../berth-pods.ts";
-import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects, orNote } from "../cluster-source.ts";
+import { type ClusterSource, listObjects, orNote } from "../cluster-source.ts";
 import type { VersionRecord } from "../source.ts";
 import { poolsWorstFirst } from "./pool-order.ts";
 
@@ -61,69 +60,52 @@ const CORE_EVENTS: Resource = { apiVersion: "v1", plural: "events" };
 /** A Lease that was not renewed for this many of its durations is no leader's, by the caller's clock. */
 const LEASE_DURATIONS = 4;
 
-/** Most pods of which is asked whether they still wait. */
-const MAX_WAITING = 10;
-
 /** Events of this action are about what an agent restored. */
 const RESTORE = "Restore";
 
 /** Rejects if the API server does not answer. */
 export async function readStatus({ api, source, now }: StatusDeps): Promise<StatusRecord> {
   const problems: string[] = [];
+  const readOr = <T>(what: string, objects: Promise<T>) => orNote(problems, what, objects);
   const pods = await readBerthPods(api);
-  const agents = agentsOf(
-    pods,
-    await orNote(
-      problems,
-      "The agents' DaemonSet",
-      listObjects(api, { resource: DAEMON_SETS, query: { labelSelector: AGENT_LABELS } }),
-    ),
-  );
+  const labels = { labelSelector: AGENT_LABELS };
+  const sets = await readOr("The agents' DaemonSet", listObjects(api, { resource: DAEMON_SETS, query: labels }));
+  const agents = agentsOf(pods, sets);
   const controllerPods = pods.filter(({ component }) => component === "controller");
   const namespaces = [...new Set(controllerPods.map(({ namespace }) => namespace))];
-  const leases = await orNote(
-    problems,
-    "The controllers' Lease",
-    Promise.all(namespaces.map((namespace) => listObjects(api, { resource: LEASES, namespace }))),
-  );
+  const listed = namespaces.map((namespace) => listObjects(api, { resource: LEASES, namespace }));
+  const leases = await readOr("The controllers' Lease", Promise.all(listed));
   const leader = leases && leaderOf(leases.flat(), now);
   const [versions, pools] = [await source.versions(), poolsWorstFirst(await source.pools())];
-  const events = await orNote(
-    problems,
-    "Events",
-    listObjects(api, { resource: CORE_EVENTS, query: { fieldSelector: "source=berth-agent" } }),
-  );
+  const ours = { fieldSelector: "source=berth-agent" };
+  const events = await readOr("Events", listObjects(api, { resource: CORE_EVENTS, query: ours }));
   const incidents = (events ?? []).flatMap((object) => incidentOf(object) ?? []);
   const refused = newestOfEach(incidents.filter(({ kind, type }) => kind === "Pod" && type === "Warning"));
-  const waiting = await orNote(problems, "Pods", stillWaiting(api, refused.slice(0, MAX_WAITING)));
+  const pending = refused.length === 0 ? [] : await readOr("Pods", source.waitingPods());
+  const names = new Set((pending ?? []).map(({ namespace, name }) => `${namespace}/${name}`));
+  const notReady = controllerPods.filter(({ isReady }) => !isReady);
   const controllers = {
-    wanted: controllerPods.length,
-    ready: controllerPods.filter(({ isReady }) => isReady).length,
-    notReady: controllerPods.filter(({ isReady }) => !isReady),
+    ...{ wanted: controllerPods.length, ready: controllerPods.length - notReady.length, notReady },
     ...(leader === undefined ? {} : { leader }),
   };
   const { wanted, ready, updated } = agents;
+  const areReady = wanted > 0 && ready >= wanted && updated >= wanted;
   return {
-    isReady:
-      wanted > 0 &&
-      ready >= wanted &&
-      updated >= wanted &&
-      controllers.ready > 0 &&
-      (leases === undefined || leader !== undefined),
+    isReady: areReady && controllers.ready > 0 && (leases === undefined || leader !== undefined),
     agents,
     controllers,
     versions,
     pools,
     quarantined: pools.reduce((sum, { states }) => sum + (states.Quarantined ?? 0), 0),
     repairs: incidents.filter(({ action }) => action === RESTORE).map(bare),
-    waiting: (waiting ?? []).map(bare),
+    waiting: refused.filter(({ namespace, name }) => names.has(`${namespace}/${name}`)).map(bare),
     problems,
   };
 }
 
 interface StatusDeps {
   readonly api: KubeApi;
-  readonly source: Pick<ClusterSource, "pools" | "versions">;
+  readonly source: Pick<ClusterSource, "pools" | "versions" | "waitingPods">;
   readonly now: Date;
 }
 
@@ -203,21 +185,4 @@ function newestOfEach(incidents: readonly Reported[]): Reported[] {
   return [...Map.groupBy(sorted, ({ namespace, name }) => `${namespace}/${name}`).values()].flatMap((each) =>
     each.slice(0, 1),
   );
-}
-
-const podState = z.object({
-  metadata: z.object({ deletionTimestamp: z.string().optional() }),
-  status: z.object({ phase: z.string().default("") }),
-});
-
-async function stillWaiting(api: KubeApi, refused: readonly Reported[]): Promise<Reported[]> {
-  const pods = await Promise.all(
-    refused.map(({ namespace, name }) =>
-      callIfThere(api, { method: "GET", path: objectPath(PODS, { namespace, name }), patienceMs: CLUSTER_PATIENCE_MS }),
-    ),
-  );
-  return refused.filter((_, at) => {
-    const { data } = podState.safeParse(pods[at]);
-    return data?.status.phase === "Pending" && data.metadata.deletionTimestamp === undefined;
-  });
 }

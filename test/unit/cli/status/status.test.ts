@@ -23,9 +23,9 @@ const event = (kind: string, name: string, more: object = {}) => ({
   ...more,
 });
 
-/** A server with these collections; one without objects is forbidden, an object without a value does not exist. */
+/** A server with these collections; one without objects is forbidden. */
 interface Server {
-  readonly [path: string]: readonly object[] | object | undefined;
+  readonly [path: string]: readonly object[] | undefined;
 }
 
 const WELL: Server = {
@@ -35,13 +35,12 @@ const WELL: Server = {
   "/api/v1/events": [],
 };
 
-function read(changes: Server = {}): Promise<StatusRecord> {
+function read(changes: Server = {}, waiting: readonly string[] = []): Promise<StatusRecord> {
   const objects: Server = { ...WELL, ...changes };
   const call = async ({ path }: { path: string }): Promise<KubeObject> => {
     const found = objects[path];
-    const status = path in objects ? 403 : 404;
-    if (found === undefined) throw new ApiError({ status, reason: "", operation: path, message: "no" });
-    return Array.isArray(found) ? { metadata: { resourceVersion: "1" }, items: found } : (found as KubeObject);
+    if (found === undefined) throw new ApiError({ status: 403, reason: "", operation: path, message: "no" });
+    return { metadata: { resourceVersion: "1" }, items: found };
   };
   const api: KubeApi = { call, watch: async () => {}, close: async () => {} };
   const pools = async () => [
@@ -50,7 +49,8 @@ function read(changes: Server = {}): Promise<StatusRecord> {
     { name: "odd", refused: "is invalid: no", states: { Quarantined: 2 } },
   ];
   const versions = async () => [{ component: "agent", version: "1", count: 2 }];
-  return readStatus({ api, source: { pools, versions }, now: NOW });
+  const waitingPods = async () => waiting.map((name) => ({ namespace: "shop", name }));
+  return readStatus({ api, source: { pools, versions, waitingPods }, now: NOW });
 }
 
 it("is ready when all agents are, of one revision, and a ready controller leads", async () => {
@@ -80,22 +80,15 @@ it.each<[string, Server, boolean]>([
   ["no controller is", { "/api/v1/pods": [berthPod("controller", "c-1", false)] }, false],
 ])("when %s: %s", async (_, changes, isReady) => expect((await read(changes)).isReady).toBe(isReady));
 
-it("waiting are pods that exist and have not started; each once, by its newest event", async () => {
-  const pods = (name: string) => `/api/v1/namespaces/shop/pods/${name}`;
-  const state = (phase: string, more: object = {}) => ({ metadata: { ...more }, status: { phase } });
-  const found = await read({
-    "/api/v1/events": [
-      event("Pod", "waits", { eventTime: ago(90), message: "older" }),
-      event("Pod", "waits", { series: { lastObservedTime: ago(10) }, message: "newest" }),
-      ...["runs", "ends", "gone"].map((name) => event("Pod", name)),
-      event("Pod", "normal", { type: "Normal" }),
-      event("Node", "n1", { reason: "NodeNetworkRestored", action: "Restore", message: "rule 900" }),
-    ],
-    [pods("waits")]: state("Pending"),
-    [pods("normal")]: state("Pending"),
-    [pods("runs")]: state("Running"),
-    [pods("ends")]: state("Pending", { deletionTimestamp: ago(1) }),
-  });
+it("waiting are pods that have not started and were refused; each once, by its newest event", async () => {
+  const events = [
+    event("Pod", "waits", { eventTime: ago(90), message: "older" }),
+    event("Pod", "waits", { series: { lastObservedTime: ago(10) }, message: "newest" }),
+    event("Pod", "runs"),
+    event("Pod", "normal", { type: "Normal" }),
+    event("Node", "n1", { reason: "NodeNetworkRestored", action: "Restore", message: "rule 900" }),
+  ];
+  const found = await read({ "/api/v1/events": events }, ["waits", "normal", "new"]);
   const pod = { time: ago(10), reason: "PoolExhausted", text: "newest", namespace: "shop", name: "waits" };
   const node = { time: ago(60), reason: "NodeNetworkRestored", text: "rule 900", namespace: "", name: "n1" };
   expect([found.waiting, found.repairs]).toEqual([[pod], [node]]);
@@ -113,12 +106,9 @@ it("refused pools come first, then the fullest", async () => {
 });
 
 it("the screen has for everything the command that shows more", async () => {
-  const status = await read({
-    ...set({ numberReady: 1 }),
-    "/api/v1/pods": [berthPod("agent", "a1", false), berthPod("controller", "c-1", true)],
-    "/api/v1/events": [event("Pod", "web-0"), event("Node", "n1", { action: "Restore", message: "rule 900" })],
-    "/api/v1/namespaces/shop/pods/web-0": { metadata: {}, status: { phase: "Pending" } },
-  });
+  const events = [event("Pod", "web-0"), event("Node", "n1", { action: "Restore", message: "rule 900" })];
+  const pods = [berthPod("agent", "a1", false), berthPod("controller", "c-1", true)];
+  const status = await read({ ...set({ numberReady: 1 }), "/api/v1/pods": pods, "/api/v1/events": events }, ["web-0"]);
   const lines = describeStatus(status, "kubectl berth");
   expect(lines.map((line) => (typeof line === "string" ? line : `${line.style}: ${line.text}`))).toEqual([
     "red: agents       1 of 2 ready",
