@@ -337,7 +337,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
 
   const snapshot = () => resources.state.snapshot;
   const definitions = new ClusterDefinitions({
-    node: new Definitions(options.cniConfDirectory, log, setImmediate),
+    node: new Definitions(options.cniConfDirectory, log, { later: setImmediate }),
     resources,
   });
   const identifier = openClusterIdentifier({ api, resources });

@@ -16,7 +16,7 @@ import type { AddDeps } from "../ipam/add.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
-import { Definitions, JoinedDefinitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
+import { Definitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
 import type { Driver } from "../request/driver.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
 import { ManifestDirectory, type RoutersInUse } from "./manifest-directory.ts";
@@ -40,7 +40,7 @@ class EmbeddedBackend implements Backend {
   readonly health: RegistryHealth;
   readonly ipam: AddDeps;
   readonly #registry: RecoverableRegistry;
-  readonly #definitions: JoinedDefinitions;
+  readonly #definitions: Definitions;
   readonly #routers: PeriodicWorker;
 
   constructor(
@@ -50,10 +50,10 @@ class EmbeddedBackend implements Backend {
     registry: RecoverableRegistry,
   ) {
     const { node, nodeLabels, nowMs, log, metrics, audit } = options;
-    const definitions = new JoinedDefinitions([
-      new Definitions(options.cniConfDirectory, log, setImmediate),
-      ...options.drivers.map(({ directory, files }) => new Definitions(directory, log, setImmediate, files)),
-    ]);
+    let next: Definitions | undefined;
+    for (const { directory, files: form } of options.drivers.toReversed())
+      next = new Definitions(directory, log, { later: setImmediate, form, next });
+    const definitions = new Definitions(options.cniConfDirectory, log, { later: setImmediate, next });
     const settings = new ResolvedSettings();
     const snapshot = () => resources.state.snapshot;
     this.resources = resources;

@@ -94,10 +94,19 @@ export class ResolvedSettings {
 
 const NO_SETTINGS: CoordinatorSettings = { warnings: [] };
 
+interface Options {
+  /** Callers share one reading until it calls back; without it each call reads. */
+  readonly later?: (forget: () => void) => void;
+  readonly form?: NetworkFiles;
+  /** Networks of another directory. Of two of one name this directory's counts. */
+  readonly next?: Definitions | undefined;
+}
+
 export class Definitions {
   readonly #directory: string;
   readonly #log: Log;
   readonly #form: NetworkFiles;
+  readonly #next: Definitions | undefined;
   readonly #networkFiles: StampedFiles<NetworkDefinition | undefined>;
   readonly #pluginFiles = new StampedFiles(
     (text, path) => decodePluginFile(text, sourceOf(path)),
@@ -115,15 +124,11 @@ export class Definitions {
    */
   #isNoticeable = false;
 
-  /** The directory may be missing. Callers share one reading until `later` calls back; without it each call reads. */
-  constructor(
-    directory: string,
-    log: Log,
-    later: (forget: () => void) => void = (forget) => forget(),
-    form: NetworkFiles = CNI_FILES,
-  ) {
+  /** The directory may be missing. */
+  constructor(directory: string, log: Log, { later = (forget) => forget(), form = CNI_FILES, next }: Options = {}) {
     this.#directory = directory;
     this.#form = form;
+    this.#next = next;
     this.#networkFiles = new StampedFiles((text, path) => form.decode(text, sourceOf(path)), MAX_DEFINITION_BYTES);
     this.#log = log;
     this.#later = later;
@@ -133,19 +138,19 @@ export class Definitions {
 
   find(network: string): NodeNetwork | undefined {
     this.#refresh();
-    return this.#networks.get(network);
+    return this.#networks.get(network) ?? this.#next?.find(network);
   }
 
   /** In the order of the files: the runtimes attach the first. */
   get networks(): readonly NodeNetwork[] {
     this.#refresh();
-    return [...this.#networks.values()];
+    return [...this.#networks.values(), ...(this.#next?.networks ?? [])];
   }
 
   /** Each a sentence that names the file. */
   get problems(): readonly string[] {
     this.#refresh();
-    return this.#problems;
+    return [...this.#problems, ...(this.#next?.problems ?? [])];
   }
 
   #refresh(): void {
@@ -229,31 +234,6 @@ export class Definitions {
       problems.push(`Network definitions in "${directory}" cannot be read: ${messageOf(error)}`);
       return undefined;
     }
-  }
-}
-
-/** The networks of several directories. Of two of one name the first directory's counts. */
-export class JoinedDefinitions {
-  readonly #parts: readonly Definitions[];
-
-  constructor(parts: readonly Definitions[]) {
-    this.#parts = parts;
-  }
-
-  find(network: string): NodeNetwork | undefined {
-    for (const part of this.#parts) {
-      const found = part.find(network);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
-
-  get networks(): readonly NodeNetwork[] {
-    return this.#parts.flatMap(({ networks }) => networks);
-  }
-
-  get problems(): readonly string[] {
-    return this.#parts.flatMap(({ problems }) => problems);
   }
 }
 

@@ -55,9 +55,10 @@ describe("the definitions of this node", () => {
   it("questions share a look until it is to be forgotten", () => {
     given({ "10-lan.conflist": lan(501) });
     let forget = (): void => {};
-    const definitions = new Definitions(path, recordLog().log, (call) => {
+    const later = (call: () => void): void => {
       forget = call;
-    });
+    };
+    const definitions = new Definitions(path, recordLog().log, { later });
     const table = () => definitions.find("lan")?.coordinator?.hostRuleTable;
     put("10-lan.conflist", lan(5020));
     expect(table()).toBe(501);
