@@ -19,7 +19,6 @@ import { openLog } from "../lib/log.ts";
 import { byName } from "../lib/order.ts";
 import { tryOr } from "../lib/try-or.ts";
 import { compareIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
-import { formatPrefix } from "../net/prefix.ts";
 import type { AddressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../records/allocation-record.ts";
 import type { Finding } from "../records/finding.ts";
@@ -28,9 +27,8 @@ import type { PoolRecord } from "../records/pool-record.ts";
 import type { ReservationRecord } from "../records/reservation-record.ts";
 import { checkPools } from "../resources/check-pools.ts";
 import { IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
+import { describePool } from "../resources/describe-pool.ts";
 import { describeReservations } from "../resources/describe-reservation.ts";
-import { describeSource } from "../resources/describe-source.ts";
-import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import { allocationName, decodeIpAllocation, type IpAllocation } from "../resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
@@ -270,39 +268,14 @@ function poolsOf(
   const { refused } = checkPools(decoded.flatMap(({ pool }) => pool ?? []));
   return decoded
     .map(({ name, pool, refused: invalid }): PoolRecord => {
-      const source = pool && describeSource(pool, reserved);
-      const record = poolRecordOf(name, pool, usageOf.get(name), invalid ?? refused.get(name));
-      return source === undefined ? record : { ...record, source };
+      const usage = usageOf.get(name);
+      const { bound = 0, cooling = 0, kept = 0, quarantined = 0 } = usage ?? {};
+      const states = { Bound: bound, Cooling: cooling, Kept: kept, Quarantined: quarantined };
+      const counts = pool && usage && countsOf(pool, usage);
+      const known = pool && { ...describePool(pool, reserved), ...counts, deleting: pool.deleting || undefined };
+      return { name, ...known, states, refused: invalid ?? refused.get(name) };
     })
     .sort(byName);
-}
-
-function poolRecordOf(
-  name: string,
-  pool: IpPool | undefined,
-  usage: PoolUsage | undefined,
-  refused: string | undefined,
-): PoolRecord {
-  const { bound = 0, cooling = 0, kept = 0, quarantined = 0 } = usage ?? {};
-  const states = { Bound: bound, Cooling: cooling, Kept: kept, Quarantined: quarantined };
-  const problem = refused === undefined ? {} : { refused };
-  if (pool === undefined) return { name, states, ...problem };
-  const { spec, deleting } = pool;
-  return {
-    name,
-    subnet: formatPrefix(spec.subnet),
-    addressSpace: spec.addressSpace,
-    ...(spec.gateway === undefined ? {} : { gateway: formatIp(spec.gateway) }),
-    ...(usage === undefined ? {} : countsOf(pool, usage)),
-    states,
-    default: spec.default,
-    disabled: spec.disable,
-    ...(deleting ? { deleting } : {}),
-    ...(spec.generated === undefined
-      ? {}
-      : { generatedFrom: spec.generated.subnet, generatedFor: describePoolOwner(spec.generated.application) }),
-    ...problem,
-  };
 }
 
 /** Those that cannot be decoded are left out, as agents do. */
@@ -365,49 +338,34 @@ function allocationOf(object: KubeObject): AllocationRecord {
   try {
     allocation = decodeIpAllocation(object, `IPAllocation "${name}"`);
   } catch {
-    return {
-      address: name,
-      addressSpace: "",
-      pool: "",
-      state: "Invalid",
-      namespace: "",
-      pod: "",
-      interface: "",
-      cursor: name,
-    };
+    const nothing = { addressSpace: "", pool: "", namespace: "", pod: "", interface: "" };
+    return { ...nothing, address: name, state: "Invalid", cursor: name };
   }
   const { ip, addressSpace, prefixLength, pool, state, node, holders, workload, quarantine, since } = allocation.spec;
   const [first = quarantine?.holder, second] = holders;
   const address = formatIp(ip);
+  const { namespace = "", pod = "", podUid: owner = "", ifName = "" } = first ?? {};
   return {
     address,
     prefixLength,
     addressSpace,
     pool,
     state,
-    namespace: first?.namespace ?? "",
-    pod: first?.pod ?? "",
-    owner: first?.podUid ?? "",
-    interface: first?.ifName ?? "",
+    namespace,
+    pod,
+    owner,
+    interface: ifName,
     node,
-    ...(second === undefined
-      ? {}
-      : { second: { namespace: second.namespace, pod: second.pod, interface: second.ifName, node: second.node } }),
-    ...(workload === undefined
-      ? {}
-      : {
-          workload: {
-            kind: workload.kind,
-            namespace: workload.namespace,
-            name: workload.name,
-            member: workload.member,
-          },
-        }),
-    ...(since === undefined ? {} : { since }),
+    second: second && { namespace: second.namespace, pod: second.pod, interface: second.ifName, node: second.node },
+    workload: workload && {
+      kind: workload.kind,
+      namespace: workload.namespace,
+      name: workload.name,
+      member: workload.member,
+    },
+    since,
     cursor: formatAddressName(address, addressSpace),
-    ...(quarantine === undefined
-      ? {}
-      : { quarantine: { reason: quarantine.reason, mac: quarantine.mac, parent: quarantine.parent } }),
+    quarantine: quarantine && { reason: quarantine.reason, mac: quarantine.mac, parent: quarantine.parent },
   };
 }
 

@@ -10,16 +10,14 @@ import { SerialQueue } from "../../lib/serial.ts";
 import type { AgentMetricSet } from "../../metrics/agent-metrics.ts";
 import { METRICS_TYPE } from "../../metrics/metric.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
-import { formatPrefix } from "../../net/prefix.ts";
 import type { AddressRecord } from "../../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../../records/allocation-record.ts";
 import type { ExplanationRecord } from "../../records/explanation-record.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import type { Allocation, ListCursor, UsageCount } from "../../registry/registry.ts";
+import { describePool } from "../../resources/describe-pool.ts";
 import { describeReservations } from "../../resources/describe-reservation.ts";
-import { describeSource } from "../../resources/describe-source.ts";
-import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { locateAddress } from "../../resources/locate-address.ts";
 import type { Backend } from "../backend.ts";
 import type { OpenCoordinator } from "../coordinator/plugin.ts";
@@ -219,25 +217,10 @@ async function describePools({ inventory }: AddDeps): Promise<Answer> {
   const usage = Map.groupBy(await inventory.registry.countUsage(), ({ pool }) => pool);
   const { pools, reserved } = await inventory.loaded();
   const known = [...pools.values()].map((pool): PoolRecord => {
-    const { name, spec } = pool;
-    const counts = inventory.poolCache.counts(name);
-    const { total, free } = counts ?? { total: 0n, free: 0n };
-    return {
-      name,
-      subnet: formatPrefix(spec.subnet),
-      addressSpace: spec.addressSpace,
-      gateway: spec.gateway && formatIp(spec.gateway),
-      generatedFrom: spec.generated?.subnet,
-      generatedFor: spec.generated && describePoolOwner(spec.generated.application),
-      default: spec.default,
-      disabled: spec.disable,
-      // Text: an IPv6 pool has more addresses than a JSON number can count.
-      total: String(total),
-      used: String(total - free),
-      free: String(free),
-      states: statesOf(usage.get(name)),
-      source: describeSource(pool, reserved),
-    };
+    const { total, free } = inventory.poolCache.counts(pool.name) ?? { total: 0n, free: 0n };
+    // Text: an IPv6 pool has more addresses than a JSON number can count.
+    const counts = { total: String(total), used: String(total - free), free: String(free) };
+    return { ...describePool(pool, reserved), ...counts, states: statesOf(usage.get(pool.name)) };
   });
   const gone = [...usage].filter(([name]) => !pools.has(name));
   const orphaned = gone.map(([name, counts]): PoolRecord => ({ name, gone: true, states: statesOf(counts) }));

@@ -85,7 +85,9 @@ export async function readStatus({ api, source, now }: StatusDeps): Promise<Stat
   const names = new Set((pending ?? []).map(({ namespace, name }) => `${namespace}/${name}`));
   const notReady = controllerPods.filter(({ isReady }) => !isReady);
   const controllers = {
-    ...{ wanted: controllerPods.length, ready: controllerPods.length - notReady.length, notReady },
+    wanted: controllerPods.length,
+    ready: controllerPods.length - notReady.length,
+    notReady,
     ...(leader === undefined ? {} : { leader }),
   };
   const { wanted, ready, updated } = agents;
