@@ -52,10 +52,11 @@ export interface Shortage {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-export type Picked =
-  /** `reserved`: those of `picked` that were free, and are reserved in the cache. */
-  | { readonly kind: "picked"; readonly picked: readonly Proposal[]; readonly reserved: readonly Proposal[] }
-  | { readonly kind: "short"; readonly shortage: Shortage };
+/** `reserved`: addresses that are reserved in the cache. */
+export type Picked = { readonly reserved: readonly Proposal[] } & (
+  | { readonly kind: "picked"; readonly picked: readonly Proposal[] }
+  | { readonly kind: "short"; readonly shortage: Shortage }
+);
 
 interface PickOptions {
   readonly nics: readonly NicDemand[];
@@ -80,8 +81,9 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
       const given = assigned.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
       const found = given ?? pickOne(poolCache, nic, demand, { seed: seedOf(nic.ifName, demand.family), randomize });
       if (found === undefined) {
-        for (const { space, ip } of reserved) poolCache.cancel(space, ip);
-        return { kind: "short", shortage: { nic, demand, reasons: explainShortage(poolCache, nic, demand) } };
+        poolCache.cancel(reserved);
+        const shortage = { nic, demand, reasons: explainShortage(poolCache, nic, demand) };
+        return { kind: "short", shortage, reserved: [] };
       }
       if (given === undefined) reserved.push(found);
       const spec = poolCache.find(found.pool)?.spec;
@@ -108,17 +110,17 @@ function pickOne(poolCache: PoolCache, nic: NicDemand, demand: FamilyDemand, sta
 function takeFor(poolCache: PoolCache, nic: NicDemand, pool: IpPool, { seed, randomize }: SearchStart): Ip | undefined {
   const { addressSpace: space, selection } = pool.spec;
   const isSpread = selection === "ascending" && randomize?.(pool.name) === true;
-  const passedOver: Ip[] = [];
+  const passedOver: { space: string; ip: Ip }[] = [];
   let last: Ip | undefined;
   let ip = poolCache.take(pool, seed, isSpread);
   for (; ip !== undefined; ip = poolCache.take(pool, seed, isSpread)) {
     const isWithheld = findWithholding(nic, pool, ip) !== undefined;
     if (!isWithheld && (pool.source && poolCache.blockStateOf({ space, ip })) !== "Draining") break;
-    if (isWithheld || last !== undefined) passedOver.push(ip);
+    if (isWithheld || last !== undefined) passedOver.push({ space, ip });
     else last = ip;
   }
-  if (ip !== undefined && last !== undefined) passedOver.push(last);
-  for (const each of passedOver) poolCache.cancel(space, each);
+  if (ip !== undefined && last !== undefined) passedOver.push({ space, ip: last });
+  poolCache.cancel(passedOver);
   return ip ?? last;
 }
 

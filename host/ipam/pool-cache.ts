@@ -337,13 +337,14 @@ export class PoolCache {
     return "claimed";
   }
 
-  /** Cancels a reservation: the address is free again, unless the registry has answered for it since. */
-  cancel(space: string, ip: Ip): void {
-    const key = addressKey(space, ip);
-    for (const entry of this.#reservations.get(key)?.entries ?? []) {
-      if (this.#entries.get(entry.pool.name) === entry) entry.bits.release(ip);
+  /** Cancels reservations: each address is free again, unless the registry has answered for it since. */
+  cancel(reserved: readonly { readonly space: string; readonly ip: Ip }[]): void {
+    for (const { space, ip } of reserved) {
+      const key = addressKey(space, ip);
+      for (const entry of this.#reservations.get(key)?.entries ?? [])
+        if (this.#entries.get(entry.pool.name) === entry) entry.bits.release(ip);
+      this.#reservations.delete(key);
     }
-    this.#reservations.delete(key);
   }
 
   /**

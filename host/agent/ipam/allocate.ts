@@ -10,7 +10,7 @@ import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusa
 import { invariant } from "../../lib/invariant.ts";
 import { numberOf } from "../../registry/claims.ts";
 import type { Allocation, Bound, ClaimedPart, ClaimOutcome } from "../../registry/registry.ts";
-import { FreeAddresses } from "./sources/free.ts";
+import { FreeAddresses, learn, pickFree } from "./sources/free.ts";
 import { OwnAddresses } from "./sources/own.ts";
 import { ReleasedAddresses } from "./sources/released.ts";
 import { RequestedAddresses } from "./sources/requested.ts";
@@ -52,19 +52,19 @@ export function allocateAddresses(deps: AllocateDeps, demand: AddressDemand): Pr
 const NOTHING = { created: [], previous: [], added: [], open: [], picked: [] };
 
 /** What a pod needs that has more than a free address to ask for, or does not get one at once. */
-function openSources(search: Search, free: FreeAddresses) {
+function openSources(search: Search) {
+  const free = new FreeAddresses(search);
   const own = new OwnAddresses(search);
   const retained = new RetainedAddresses(search, own);
   const released = new ReleasedAddresses(search);
   const inOrder: readonly AddressSource[] = [own, retained, free, released];
-  return { own, retained, requested: new RequestedAddresses(search, released), released, inOrder };
+  return { free, own, retained, requested: new RequestedAddresses(search, released), released, inOrder };
 }
 
 class AddressAllocator {
   readonly #search: Search;
   /** That of the request. */
   readonly #nic: NicDemand;
-  readonly #free: FreeAddresses;
   #opened: ReturnType<typeof openSources> | undefined;
   /** The NIC has some of the families and lacks others. */
   #isPartial = false;
@@ -76,11 +76,10 @@ class AddressAllocator {
     invariant(nic !== undefined, "Selection demands something for the NIC of the request");
     this.#nic = nic;
     this.#search = { ...deps, demand, assignments: new Assignments() };
-    this.#free = new FreeAddresses(this.#search);
   }
 
   get #sources(): ReturnType<typeof openSources> {
-    this.#opened ??= openSources(this.#search, this.#free);
+    this.#opened ??= openSources(this.#search);
     return this.#opened;
   }
 
@@ -105,8 +104,6 @@ class AddressAllocator {
       if (this.#kept.created.length > 0) await registry.undo(this.#kept.created);
       throw error;
     } finally {
-      // What the search has reserved in memory.
-      this.#free.cancel();
       this.#opened?.released.end();
     }
   }
@@ -125,10 +122,15 @@ class AddressAllocator {
     const hasKept = this.#kept.created.length > 0;
     const mayHave = demand.nics.length > 1 || demand.ownFirst === true || this.#isPartial || hasKept;
     const nics = mayHave ? await this.#sources.own.findMissing() : demand.nics;
-    const pick = this.#free.pick(nics);
+    const pick = pickFree(this.#search, nics, this.#opened?.free.usage?.misses);
     const picked = pick.kind === "picked" ? pick.picked : [];
-    const outcome = await this.#claim(picked, hasKept);
-    this.#free.learn(outcome);
+    let outcome: ClaimOutcome;
+    try {
+      outcome = await this.#claim(picked, hasKept);
+      learn(this.#search, outcome);
+    } finally {
+      this.#search.poolCache.cancel(pick.reserved);
+    }
     if (outcome.kind === "bound" && isServed(this.#nic, outcome.held)) {
       const all = [...this.#kept.picked, ...picked];
       const bound = hasKept ? { ...outcome, ...this.#withKept(outcome) } : outcome;

@@ -154,7 +154,7 @@ describe("the address book", () => {
     poolCache.update([pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide], []);
     poolCache.update([four, wide], []);
     expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
-    poolCache.cancel("", ip("10.0.0.1"));
+    poolCache.cancel([{ space: "", ip: ip("10.0.0.1") }]);
     expect([wide, four].map((each) => poolCache.takeExactly(each, ip("10.0.0.1")))).toEqual(["taken", "claimed"]);
   });
 });

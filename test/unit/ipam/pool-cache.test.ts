@@ -27,7 +27,7 @@ describe("the pool cache after a survey", () => {
     for (const each of pools) poolCache.replaceUsed(each, packed("10.6.0.3"));
     const state = range(1, 4).map((address) => poolCache.takeExactly(b, ip(address)));
     expect(state).toEqual(["claimed", "taken", "taken", "claimed"]);
-    poolCache.cancel("", ip("10.6.0.2"));
+    poolCache.cancel([{ space: "", ip: ip("10.6.0.2") }]);
     expect(poolCache.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
   });
 
@@ -57,7 +57,7 @@ describe("the pool cache after a survey", () => {
     );
     expect(took).toEqual(["outside,taken,claimed", "outside,taken,taken", "outside,taken,taken"]);
     expect(poolCache.neighboursOf(wide).map(({ name }) => name)).toEqual(["b", "a"]);
-    poolCache.cancel("", ip("10.6.0.2"));
+    poolCache.cancel([{ space: "", ip: ip("10.6.0.2") }]);
     expect(poolCache.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
     expect(poolCache.update([pool("a", "10.7.0.0/24"), wide], []).map(({ name }) => name)).toEqual(["a", "b"]);
     expect(poolCache.takeExactly(wide, ip("10.6.0.1"))).toBe("claimed");
@@ -93,7 +93,7 @@ describe("the pool cache after a survey", () => {
       poolCache.update([blue], []);
       poolCache.takeExactly(blue, ip("10.6.0.2"));
       load(poolCache, blue);
-      poolCache.cancel("", ip("10.6.0.2"));
+      poolCache.cancel([{ space: "", ip: ip("10.6.0.2") }]);
       expect(poolCache.takeExactly(blue, ip("10.6.0.2"))).toBe("taken");
     },
   );

@@ -11,75 +11,62 @@ import { memberKey } from "../../../resources/member.ts";
 import { LIVE_USAGE_MISSES, LiveUsage } from "../live-usage.ts";
 import type { AddressSource, ForeseenRows, Search, Setback } from "./source.ts";
 
+/** Completes the assigned addresses with free ones. The caller cancels what it has reserved when the claim is over. */
+export function pickFree(
+  { poolCache, demand, assignments, view }: Search,
+  nics: readonly NicDemand[],
+  misses = 0,
+): Picked {
+  // Pools may have changed while the search waited.
+  for (const each of assignments.all)
+    if (each.requested !== true && !poolCache.contains(each.pool, each.ip, true)) assignments.drop(each);
+  const assigned = assignments.all;
+  // Nodes that look for free addresses from one place would meet again and again.
+  const isSpread = misses >= LIVE_USAGE_MISSES;
+  const seedText = isSpread ? `${demand.seedText}#${misses}` : demand.seedText;
+  const foreseen =
+    view === undefined ? [] : nics.flatMap(({ families }) => families.flatMap((each) => foreseenIn(each, view)));
+  const reserved = [...foreseen, ...assigned].filter(({ pool: name, ip }) => {
+    const pool = poolCache.find(name);
+    return pool !== undefined && poolCache.takeExactly(pool, ip) === "claimed";
+  });
+  const pick = pickAddresses(poolCache, {
+    nics,
+    // A NIC with an address owner of its own starts at a place of its own (retention).
+    seedOf: (ifName, family) => {
+      const own = demand.workloads?.get(ifName);
+      return hashText(`${own === undefined ? seedText : memberKey(own)}/${ifName}/${family}`);
+    },
+    assigned,
+    randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
+  });
+  reserved.push(...pick.reserved);
+  if (view === undefined) return { ...pick, reserved };
+  // An explanation keeps no address from an ADD.
+  poolCache.cancel(reserved);
+  return { ...pick, reserved: [] };
+}
+
+/** Marks what is in use by the registry's answer in the cache. */
+export function learn({ poolCache, view }: Search, outcome: ClaimOutcome): void {
+  if (outcome.kind === "cooling") return;
+  const inUse = outcome.kind === "bound" ? outcome.created : [...outcome.by, ...(outcome.kept?.created ?? [])];
+  for (const each of inUse) {
+    if (view?.foreseen.includes(each) === true) continue;
+    poolCache.mark(each.space, each.ip);
+    if (each.version < 0) poolCache.noteRecorded(each);
+  }
+}
+
+/** Refreshes the cache when it is wrong, or has no free address. */
 export class FreeAddresses implements AddressSource {
   readonly #search: Search;
-  /** Of pools that are not what the cache says. */
-  #usage: LiveUsage | undefined;
-  /** Reserved in the cache by the claim in progress. */
-  #reserved: Proposal[] = [];
+  /** Of pools that are not what the cache says; undefined if none was met. */
+  usage: LiveUsage | undefined;
   #hasExpired = false;
 
   constructor(search: Search) {
     this.#search = search;
-  }
-
-  /** Completes the assigned addresses with free ones, and reserves all of them in the cache until {@link cancel}. */
-  pick(nics: readonly NicDemand[]): Picked {
-    const { poolCache, demand, assignments, view } = this.#search;
-    // Pools may have changed while the search waited.
-    for (const each of assignments.all)
-      if (each.requested !== true && !poolCache.contains(each.pool, each.ip, true)) assignments.drop(each);
-    const assigned = assignments.all;
-    const misses = this.#usage?.misses ?? 0;
-    // Nodes that look for free addresses from one place would meet again and again.
-    const isSpread = misses >= LIVE_USAGE_MISSES;
-    const seedText = isSpread ? `${demand.seedText}#${misses}` : demand.seedText;
-    const foreseen =
-      view === undefined ? [] : nics.flatMap(({ families }) => families.flatMap((each) => foreseenIn(each, view)));
-    this.#reserved = [...foreseen, ...assigned].filter(({ pool: name, ip }) => {
-      const pool = poolCache.find(name);
-      return pool !== undefined && poolCache.takeExactly(pool, ip) === "claimed";
-    });
-    const pick = pickAddresses(poolCache, {
-      nics,
-      // A NIC with an address owner of its own starts at a place of its own (retention).
-      seedOf: (ifName, family) => {
-        const own = demand.workloads?.get(ifName);
-        return hashText(`${own === undefined ? seedText : memberKey(own)}/${ifName}/${family}`);
-      },
-      assigned,
-      randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
-    });
-    if (pick.kind === "picked") this.#reserved.push(...pick.reserved);
-    // An explanation keeps no address from an ADD.
-    if (view !== undefined) this.cancel();
-    return pick;
-  }
-
-  /**
-   * Records the registry's answer in the cache: addresses in use are marked, reservations that came to nothing are
-   * cancelled.
-   */
-  learn(outcome: ClaimOutcome): void {
-    const inUse =
-      outcome.kind === "bound"
-        ? outcome.created
-        : outcome.kind === "taken"
-          ? [...outcome.by, ...(outcome.kept?.created ?? [])]
-          : [];
-    const { poolCache, view } = this.#search;
-    for (const each of inUse) {
-      if (view?.foreseen.includes(each) === true) continue;
-      poolCache.mark(each.space, each.ip);
-      if (each.version < 0) poolCache.noteRecorded(each);
-    }
-    this.cancel();
-  }
-
-  /** Cancels the reservations that have not become allocations. */
-  cancel(): void {
-    for (const { space, ip } of this.#reserved) this.#search.poolCache.cancel(space, ip);
-    this.#reserved = [];
   }
 
   /** Throws PoolShortage for a pool that is full and will be waited for. */
@@ -104,8 +91,8 @@ export class FreeAddresses implements AddressSource {
 
   get #live(): LiveUsage | undefined {
     const { registry, poolCache, cluster } = this.#search;
-    this.#usage ??= cluster && new LiveUsage({ registry, poolCache, records: cluster.records });
-    return this.#usage;
+    this.usage ??= cluster && new LiveUsage({ registry, poolCache, records: cluster.records });
+    return this.usage;
   }
 }
 

@@ -592,10 +592,10 @@ class Agent {
     try {
       await this.#api.call({ method: "POST", path: ALLOCATIONS, body });
     } catch {
-      this.#cache.cancel("", ip);
+      this.#cache.cancel([{ space: "", ip }]);
       return false;
     }
-    this.#cache.cancel("", ip);
+    this.#cache.cancel([{ space: "", ip }]);
     if (isNew && segment.answering.has(address)) {
       segment.conflicts++;
       segment.world.timeline.note(`${this.#cluster.name}: a machine answers for ${address}`);

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { LIVE_USAGE_MISSES } from "../../../../../host/agent/ipam/live-usage.ts";
-import { FreeAddresses } from "../../../../../host/agent/ipam/sources/free.ts";
+import { FreeAddresses, learn, pickFree } from "../../../../../host/agent/ipam/sources/free.ts";
 import { ReleasedAddresses, TAKE_OVER_CHOICES } from "../../../../../host/agent/ipam/sources/released.ts";
 import type { Setback } from "../../../../../host/agent/ipam/sources/source.ts";
+import type { Picked } from "../../../../../host/ipam/pick.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { RECORDS } from "../../../../world/cluster-ipam.ts";
@@ -18,39 +19,41 @@ function open(options: Partial<Parameters<typeof openSearch>[0]> = {}) {
   let expired = 0;
   const registry = { expire: async () => void expired++ };
   const { search } = openSearch({ pools: [BLUE], registry, ...options });
-  const free = new FreeAddresses(search);
+  let reserved: Picked["reserved"] = [];
   const picked = (): string[] => {
-    const pick = free.pick(search.demand.nics);
+    const pick = pickFree(search, search.demand.nics);
+    reserved = pick.reserved;
     return pick.kind === "picked" ? pick.picked.map((each) => formatIp(each.ip)) : [];
   };
   const isFree = (address: string): boolean => {
     const state = search.poolCache.takeExactly(BLUE, ip(address));
-    if (state === "claimed") search.poolCache.cancel("", ip(address));
+    if (state === "claimed") search.poolCache.cancel([{ space: "", ip: ip(address) }]);
     return state === "claimed";
   };
-  return { search, free, picked, isFree, expired: () => expired };
+  const cancel = (): void => search.poolCache.cancel(reserved);
+  return { search, free: new FreeAddresses(search), picked, cancel, isFree, expired: () => expired };
 }
 
 describe("free addresses", () => {
   it("are reserved with the assigned ones until the claim is over", () => {
-    const { search, free, picked, isFree } = open();
+    const { search, cancel, picked, isFree } = open();
     const [first = ""] = picked();
     expect(isFree(first)).toBe(false);
-    free.cancel();
+    cancel();
     expect(isFree(first)).toBe(true);
     search.assignments.assign([proposal("10.6.0.5")]);
     expect([picked(), isFree("10.6.0.5")]).toEqual([["10.6.0.5"], false]);
-    free.cancel();
-    free.cancel();
+    cancel();
+    cancel();
     expect(isFree("10.6.0.5")).toBe(true);
   });
 
   it("of an explanation pass over what it has foreseen, and nothing is kept from an ADD", () => {
     const foreseen = rowOf("10.6.0.1");
-    const { search, free, picked, isFree } = open({ view: { foreseen: [foreseen] } });
+    const { search, picked, isFree } = open({ view: { foreseen: [foreseen] } });
     expect([picked(), isFree("10.6.0.1"), isFree("10.6.0.2")]).toEqual([["10.6.0.2"], true, true]);
-    free.learn({ kind: "bound", held: [], created: [foreseen], previous: [] });
-    free.learn({ kind: "taken", by: [rowOf("10.6.0.2", { version: -7 })] });
+    learn(search, { kind: "bound", held: [], created: [foreseen], previous: [] });
+    learn(search, { kind: "taken", by: [rowOf("10.6.0.2", { version: -7 })] });
     expect([isFree("10.6.0.1"), isFree("10.6.0.2")]).toEqual([true, false]);
     const source = new ReleasedAddresses(search);
     const released = rowOf("10.6.0.9", { state: "Cooling" });
@@ -70,47 +73,48 @@ describe("free addresses", () => {
   });
 
   it("for what another pool has recorded that pool's name is remembered, not for a row of this node", () => {
-    const { search, free } = open();
+    const { search } = open();
     const names = () => [...search.poolCache.otherNamesOf(BLUE)];
-    free.learn({ kind: "taken", by: [rowOf("10.6.0.5", { pool: "former", version: 0 })] });
+    learn(search, { kind: "taken", by: [rowOf("10.6.0.5", { pool: "former", version: 0 })] });
     expect(names()).toEqual([]);
-    free.learn({ kind: "taken", by: [rowOf("10.6.0.6", { pool: "former", version: -3 })] });
+    learn(search, { kind: "taken", by: [rowOf("10.6.0.6", { pool: "former", version: -3 })] });
     expect(names()).toEqual(["former"]);
   });
 
   it("an assigned one that is in use already is still in use afterwards", () => {
-    const { search, free, picked, isFree } = open();
+    const { search, cancel, picked, isFree } = open();
     search.poolCache.mark("", ip("10.6.0.5"));
     search.assignments.assign([proposal("10.6.0.5", { replaces: 3 })]);
     picked();
-    free.cancel();
+    cancel();
     expect(isFree("10.6.0.5")).toBe(false);
   });
 
   it("an assigned one that another search has reserved stays reserved", () => {
-    const { search, free, picked, isFree } = open();
+    const { search, cancel, picked, isFree } = open();
     expect(search.poolCache.takeExactly(BLUE, ip("10.6.0.5"))).toBe("claimed");
     search.assignments.assign([proposal("10.6.0.5", { requested: true })]);
     expect(picked()).toEqual(["10.6.0.5"]);
-    free.cancel();
+    cancel();
     expect(isFree("10.6.0.5")).toBe(false);
   });
 
   it("are in use when they are bound, or another owner has them", () => {
-    const { free, picked, isFree } = open();
+    const { search, cancel, picked, isFree } = open();
     const [first = ""] = picked();
-    free.learn({ kind: "bound", held: [], created: [rowOf(first)], previous: [] });
+    learn(search, { kind: "bound", held: [], created: [rowOf(first)], previous: [] });
     expect(isFree(first)).toBe(false);
     const [second = ""] = picked();
     expect(second).not.toBe(first);
-    free.learn({ kind: "taken", by: [rowOf(second, { owner: "u9" })] });
+    learn(search, { kind: "taken", by: [rowOf(second, { owner: "u9" })] });
     expect(isFree(second)).toBe(false);
     for (const outcome of [
       { kind: "bound", held: [], created: [], previous: [] },
       { kind: "cooling", own: [rowOf("10.6.0.9")] },
     ] as const) {
       const [third = ""] = picked();
-      free.learn(outcome);
+      learn(search, outcome);
+      cancel();
       expect(isFree(third)).toBe(true);
     }
   });
