@@ -129,7 +129,7 @@ const REQUIRED: Readonly<Record<Command, readonly Variable[]>> = {
   STATUS: ["CNI_PATH"],
 };
 
-const COMMANDS = Object.keys(REQUIRED) as Command[];
+export const COMMANDS = Object.keys(REQUIRED) as Command[];
 
 function refuseVariable(variable: Variable, found: string | undefined, wanted: string): never {
   return refuse(`Environment variable ${variable}: found ${describeValue(found)}, want ${wanted}`);

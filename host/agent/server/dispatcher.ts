@@ -5,6 +5,7 @@ import { MAX_NETWORK_CONFIG_BYTES, requireBounded } from "../../cni/net-conf.ts"
 import {
   type AttachRequest,
   type CniRequest,
+  COMMANDS,
   type DetachRequest,
   decodePodArgs,
   decodeRequest,
@@ -15,7 +16,6 @@ import { formatResult } from "../../cni/result-versions.ts";
 import { cookieOf, isNetnsGone, isOwnNetns, openNetns } from "../../kernel/netns.ts";
 import { describeValue } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import type { AuditName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Audit } from "../log/audit.ts";
 import type { CniPlugins, DriverPlugin, RawRequest } from "../request/driver.ts";
@@ -26,8 +26,6 @@ import { type Answer, answerError, answerJson, isBug, toCniError } from "./answe
 export interface Dispatched extends Answer {
   readonly undo?: () => Promise<void>;
 }
-
-const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS"] as const satisfies AuditName[];
 
 const EMPTY: Answer = { status: 200, body: "" };
 
