@@ -4,13 +4,7 @@
  */
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "../../findings/node/find-damage.ts";
-import {
-  findClosed,
-  findDrift,
-  findLeftovers,
-  type KnownAttachments,
-  keyOfIp,
-} from "../../findings/node/find-drift.ts";
+import { findClosed, findDrift, findLeftovers, keyOfIp } from "../../findings/node/find-drift.ts";
 import { keyOf } from "../../findings/problem.ts";
 import type { PodStatus } from "../../ipam/leak.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
@@ -121,20 +115,12 @@ async function readNode(deps: CheckDeps) {
   };
 }
 
-function knownAttachments(
-  { rows, nics }: NodeFacts,
-  { attachments }: CoordinatorState,
-): Omit<KnownAttachments, "macs"> {
-  const bound = rows.filter(({ row }) => row.state === "Bound").map(({ row }) => row);
-  const ofRequests = attachments.requests.flatMap(({ netConf }) => netConf.prevResult?.ips ?? []);
-  const ips = [
-    ...bound.map(({ ip }) => ip),
-    ...nics.map(({ ip }) => ip),
-    ...ofRequests.map(({ address }) => address.ip),
-  ];
+function knownAttachments({ rows, nics }: NodeFacts, { attachments: { requests } }: CoordinatorState) {
+  const bound = rows.map(({ row }) => row).filter(({ state }) => state === "Bound");
+  const ofRequests = requests.flatMap(({ netConf }) => netConf.prevResult?.ips ?? []).map(({ address }) => address);
   return {
-    containerIds: new Set([...bound, ...attachments.requests].map(({ containerId }) => containerId)),
-    ips: new Set(ips.map(keyOfIp)),
+    containerIds: new Set([...bound, ...requests].map(({ containerId }) => containerId)),
+    ips: new Set([...bound, ...nics, ...ofRequests].map(({ ip }) => keyOfIp(ip))),
     recorded: new Set(bound.map(({ ip }) => keyOfIp(ip))),
   };
 }

@@ -200,7 +200,12 @@ function findInRow(each: RowFacts, facts: NodeFacts): Finding[] {
     if (netns === "inUse") return [ADDRESS_PROBLEMS.leakWithNic({}, subjectOf(row))];
     return [ADDRESS_PROBLEMS.leak({}, { ...subjectOf(row), isReleasable: true })];
   }
-  return [...findMissing(each), ...findObjectOf(row, facts), ...findPoolOf(row, facts)];
+  const { ifName, netns: path = "", pool } = row;
+  return [
+    ...(netns === "there" ? [ADDRESS_PROBLEMS.missing({ ifName, netns: path }, subjectOf(row))] : []),
+    ...findObjectOf(row, facts),
+    ...(facts.pools.has(pool) ? [] : [ADDRESS_PROBLEMS.noPool({ pool }, subjectOf(row))]),
+  ];
 }
 
 function isLeak({ row, pod, netns }: RowFacts, { objects }: NodeFacts): boolean {
@@ -209,11 +214,6 @@ function isLeak({ row, pod, netns }: RowFacts, { objects }: NodeFacts): boolean 
   if (isStaticOwner(row.owner) || row.pod === "") return netns === "gone";
   if (pod.kind !== "present") return pod.kind === "absent";
   return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
-}
-
-function findMissing({ row, netns }: RowFacts): Finding[] {
-  if (netns !== "there") return [];
-  return [ADDRESS_PROBLEMS.missing({ ifName: row.ifName, netns: row.netns ?? "" }, subjectOf(row))];
 }
 
 function findObjectOf(row: Allocation, { objects, node }: NodeFacts): Finding[] {
@@ -226,11 +226,6 @@ function findObjectOf(row: Allocation, { objects, node }: NodeFacts): Finding[] 
   const owner = holder === undefined ? state : `allocated to pod ${holder.namespace}/${holder.pod}`;
   if (row.containerId === UNKNOWN_CONTAINER && object.spec.node !== node) return [];
   return [ADDRESS_PROBLEMS.recordedTwice({ owner, node: object.spec.node }, subjectOf(row))];
-}
-
-function findPoolOf(row: Allocation, { pools }: NodeFacts): Finding[] {
-  const { pool } = row;
-  return pools.has(pool) ? [] : [ADDRESS_PROBLEMS.noPool({ pool }, subjectOf(row))];
 }
 
 /** Objects of this node without a record. */
@@ -279,20 +274,16 @@ interface RivalFacts extends Pick<NodeFacts, "nowMs" | "rows" | "nics" | "object
 export function findRivals(facts: RivalFacts): Finding[] {
   return facts.rows.flatMap((each) => {
     const { row } = each;
-    if (each.netns !== "inUse" || !isSteady(row, facts) || isShared(each, facts)) return [];
+    const object = facts.objects?.get(allocationName(row.ip, row.space));
+    // A virtual machine that migrates has the address on two nodes.
+    const isShared = object !== undefined && object.spec.holders.length > 1;
+    if (each.netns !== "inUse" || !isSteady(row, facts) || isShared) return [];
     const nic = facts.nics.find((other) => isOf(each, other));
     const rival = nic && findRival(nic, facts.nowMs - row.sinceMs, facts);
     if (rival === undefined) return [];
     const link = facts.links.find(({ index }) => index === rival.link)?.name ?? rival.link;
     return [ADDRESS_PROBLEMS.rival({ mac: rival.mac, link }, subjectOf(row))];
   });
-}
-
-/** A virtual machine that migrates has the address on two nodes. */
-function isShared({ row }: RowFacts, { objects }: RivalFacts): boolean {
-  return [...(objects?.values() ?? [])].some(
-    ({ spec }) => spec.addressSpace === row.space && equalIp(spec.ip, row.ip) && spec.holders.length > 1,
-  );
 }
 
 function findRival(nic: NicAddress, sinceMs: number, facts: RivalFacts): ResolvedNeighbour | undefined {

@@ -58,10 +58,7 @@ it.each<[what: string, ...args: Parameters<typeof check>]>([
   ["a record that cools", {}, { state: "Cooling" }],
   ["a NIC without the address", {}, {}, "there"],
   ["another NIC with the address", { nics: [{ ...NIC, ifName: "eth1" }] }],
-  [
-    "a machine that migrates",
-    { objects: new Map([["x", { spec: { addressSpace: "", ip: ip(ADDRESS), holders: [{}, {}] } }]]) as never },
-  ],
+  ["a machine that migrates", { objects: new Map([[ADDRESS, { spec: { holders: [{}, {}] } }]]) as never }],
   ["a router that answers for others", { neighbours: PROXIED }],
   ["the pool's gateway", { neighbours: [ENTRY, { ...ENTRY, ip: ip("10.6.0.1") }] }],
 ])("finds nothing of %s", (_what, ...args) => expect(check(...args)).toEqual([]));
