@@ -140,14 +140,8 @@ function readModules(hostRoot: string): ReadonlySet<string> | undefined {
 
 function readNetworks(directory: string): Pick<HostFacts, "networks" | "unreadable"> {
   const unreadable: string[] = [];
-  let names: string[];
-  try {
-    names = readdirSync(directory)
-      .filter((name) => /\.(conflist|conf|json)$/.test(name))
-      .sort();
-  } catch {
-    return { networks: undefined, unreadable };
-  }
+  if (statusOf(directory) === undefined) return { networks: undefined, unreadable };
+  const names = listNames(directory).filter((name) => /\.(conflist|conf|json)$/.test(name));
   const networks = names.flatMap((name): NetworkFacts[] => {
     try {
       const conf = JSON.parse(readText(join(directory, name)));
@@ -162,22 +156,10 @@ function readNetworks(directory: string): Pick<HostFacts, "networks" | "unreadab
 }
 
 function pluginOf(entry: unknown): NetworkFacts["plugins"][number] {
-  const {
-    type = "",
-    ipam,
-    master = "",
-    mtu = 0,
-    linkInContainer = false,
-  } = Object(entry) as {
-    type?: string;
-    ipam?: { type?: string };
-    master?: string;
-    mtu?: unknown;
-    linkInContainer?: unknown;
-  };
+  const { type = "", ipam, master = "", mtu, linkInContainer }: Readonly<Record<string, unknown>> = Object(entry);
   // The master of a NIC on another of the pod's is none of the node's interfaces.
   const ofNode = linkInContainer === true ? "" : String(master);
-  return { type: String(type), ipam: String(ipam?.type ?? ""), master: ofNode, mtu: Number(mtu) || 0 };
+  return { type: String(type), ipam: String(Object(ipam).type ?? ""), master: ofNode, mtu: Number(mtu) || 0 };
 }
 
 function readRoutes(table: number): readonly string[] {
@@ -216,13 +198,8 @@ export function readFiles(root: string, paths: readonly string[]): HostFiles {
 function expand(root: string, path: string): string[] {
   const [folder = "", ending] = path.split("/*");
   if (ending === undefined) return [path];
-  try {
-    return readdirSync(join(root, folder))
-      .filter((name) => name.endsWith(ending))
-      .map((name) => `${folder}/${name}`);
-  } catch {
-    return [];
-  }
+  const names = listNames(join(root, folder)).filter((name) => name.endsWith(ending));
+  return names.map((name) => `${folder}/${name}`);
 }
 
 /** Returns undefined if there is nothing. An absolute link leads to a file below the root. */

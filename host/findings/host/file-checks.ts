@@ -120,6 +120,13 @@ const inLayers = (path: string): string[] => LAYERS.map((layer) => `${layer}/${p
 const enabled = (service: string): string[] =>
   ["multi-user", "sysinit"].map((target) => `/etc/systemd/system/${target}.target.wants/${service}.service`);
 
+/** Returns the first of these files that exists, and those of the folders. */
+function withDropIns(files: HostFiles, paths: readonly string[], folders: readonly string[]) {
+  const main = paths.find((path) => files.has(path));
+  const own = main === undefined ? [] : [[main, files.get(main) ?? ""] as const];
+  return [...own, ...mergeFolders(files, folders)];
+}
+
 const hasAny = (files: HostFiles, paths: readonly string[]): boolean => paths.some((path) => files.has(path));
 
 /** Returns the last assignment that is valid. */
@@ -141,11 +148,7 @@ const NETWORKD = {
 
 function* findNetworkd(files: HostFiles): Iterable<Finding> {
   if (!hasAny(files, NETWORKD.marks)) return;
-  const main = NETWORKD.main.find((path) => files.has(path));
-  const texts = [
-    ...(main === undefined ? [] : [[main, files.get(main) ?? ""] as const]),
-    ...mergeFolders(files, NETWORKD.dropIns),
-  ];
+  const texts = withDropIns(files, NETWORKD.main, NETWORKD.dropIns);
   const settings = texts.flatMap(parseIni).filter(({ section }) => section === "Network");
   const removes = ["ManageForeignRoutes", "ManageForeignRoutingPolicyRules"].filter((key) => {
     const set = lastOf(settings, key, (value) => TRUE.test(value) || FALSE.test(value));
@@ -244,13 +247,8 @@ const FLUSH = /^[^#\n]*\bflush\s+ruleset\b/m;
 
 /** Returns the directives of the unit that flush. An empty assignment forgets the ones before. */
 function flushingCommands(files: HostFiles): string[] {
-  const unit = NFT_UNITS.find((path) => files.has(path));
-  const texts = [
-    ...(unit === undefined ? [] : [[unit, files.get(unit) ?? ""] as const]),
-    ...mergeFolders(files, NFT_DROP_INS),
-  ];
   const flushing = new Set<string>();
-  for (const { key, value } of texts.flatMap(parseIni)) {
+  for (const { key, value } of withDropIns(files, NFT_UNITS, NFT_DROP_INS).flatMap(parseIni)) {
     if (value === "") flushing.delete(key);
     if (/^Exec/.test(key) && FLUSH.test(value)) flushing.add(key);
   }
