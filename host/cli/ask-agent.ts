@@ -100,5 +100,6 @@ export async function askForList(socketPath: string, path: string): Promise<read
 export function refusalOf(socketPath: string, path: string, answer: unknown, method = "GET"): AgentError {
   const { msg, error } = (answer ?? {}) as { msg?: unknown; error?: unknown };
   const text = [msg, error].find((each) => typeof each === "string") ?? JSON.stringify(answer);
-  return new AgentError(cutText(`The agent on ${socketPath} refuses ${method} ${path}: ${text}`, MAX_REFUSAL), true);
+  const [page] = path.split("?");
+  return new AgentError(cutText(`The agent on ${socketPath} refuses ${method} ${page}: ${text}`, MAX_REFUSAL), true);
 }

@@ -9,7 +9,7 @@ import { type CheckReport, checkReport } from "../../records/check-record.ts";
 import { healthRecord } from "../../records/health-record.ts";
 import { operationRecord } from "../../records/operation-record.ts";
 import { readGiven, STANDARD_INPUT } from "../arguments.ts";
-import { askAgent, askForRecord, refusalOf } from "../ask-agent.ts";
+import { askForRecord } from "../ask-agent.ts";
 import { askAgents, isRunning, listAgents } from "../cluster-agents.ts";
 import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
 import type { CommandLine } from "../command-line.ts";
@@ -49,10 +49,8 @@ export async function releaseOnNode(
     const query = new URLSearchParams({ address, owner, container, node });
     if (report.cluster !== undefined) query.set("cluster", report.cluster);
     if (options.isDryRun) query.set("dryRun", "");
-    const answer = await askAgent(socket, `/v1/release?${query}`, "POST");
-    const decoded = decode(operationRecord, answer);
-    if (!decoded.ok) throw refusalOf(socket, "/v1/release", answer, "POST");
-    const [step] = decoded.value.steps;
+    const { steps } = await askForRecord(operationRecord, socket, `/v1/release?${query}`, "POST");
+    const [step] = steps;
     if (step?.refusal === undefined) {
       out.text(`${address}: ${options.isDryRun ? "would be released" : "released"} (${kind}): ${step?.what ?? ""}`);
     } else if (step.isOver === true) out.text(`${address}: skipped: ${step.refusal}`);

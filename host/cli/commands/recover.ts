@@ -1,7 +1,10 @@
 /** `berthctl recover`: restores lost rows of a node's registry (docs/recovery.md). */
-import { askAgent, refusalOf } from "../ask-agent.ts";
+import * as z from "zod";
+import { askForRecord } from "../ask-agent.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
+
+const recoveryRecord = z.object({ report: z.array(z.string()) });
 
 interface RecoverFlags {
   readonly results: readonly string[];
@@ -23,10 +26,8 @@ export function addRecover(cli: CommandLine): void {
     .option("--dry-run", "print what would be recovered without writing anything")
     .action((flags: RecoverFlags) =>
       cli.runOnAgents({}, async (socket, { out }) => {
-        const answer = await askAgent(socket, `/v1/recover?${queryOf(flags)}`, "POST");
-        if (typeof answer !== "object" || answer === null || !("report" in answer) || !Array.isArray(answer.report))
-          throw refusalOf(socket, "/v1/recover", answer, "POST");
-        out.text(answer.report.join("\n"));
+        const { report } = await askForRecord(recoveryRecord, socket, `/v1/recover?${queryOf(flags)}`, "POST");
+        out.text(report.join("\n"));
         return ExitCode.Success;
       }),
     );

@@ -3,12 +3,11 @@
  * would happen, and ask.
  */
 import { documentation } from "../../lib/documentation.ts";
-import { decode } from "../../lib/schema.ts";
 import { parseIp } from "../../net/ip.ts";
 import { type OperationRecord, operationRecord } from "../../records/operation-record.ts";
 import { describeMember } from "../../resources/member.ts";
 import { parseAddressName, parsePod } from "../arguments.ts";
-import { askAgent, refusalOf } from "../ask-agent.ts";
+import { askForRecord } from "../ask-agent.ts";
 import { type Call, type CommandLine, NAMESPACE_OF_POD } from "../command-line.ts";
 import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
 import type { Output } from "../output.ts";
@@ -188,14 +187,11 @@ async function nodeOf(call: Call, target: string, path: string): Promise<string>
   throw new UsageError(`${target} has no record; choose the node whose agent quarantines and probes it with --node`);
 }
 
-async function send(socket: string, { path, query, flags }: Operation, isDryRun: boolean): Promise<OperationRecord> {
+function send(socket: string, { path, query, flags }: Operation, isDryRun: boolean): Promise<OperationRecord> {
   const words = new URLSearchParams(query);
   if (isDryRun) words.set("dryRun", "");
   if (flags.force === true) words.set("force", "");
-  const answer = await askAgent(socket, `${path}?${words}`, "POST");
-  const decoded = decode(operationRecord, answer);
-  if (decoded.ok) return decoded.value;
-  throw refusalOf(socket, path, answer, "POST");
+  return askForRecord(operationRecord, socket, `${path}?${words}`, "POST");
 }
 
 function showPlan(out: Output, { steps }: OperationRecord): ExitCode {
