@@ -2,7 +2,6 @@
 import { compareText } from "../lib/order.ts";
 import { compareIp, equalIp, isLinkLocal } from "../net/ip.ts";
 import { formatPrefix, prefixContains } from "../net/prefix.ts";
-import { formatRange, type Range } from "../net/range.ts";
 import { describeFaults } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
 
@@ -84,9 +83,8 @@ export function refuseFaulty({ spec }: IpPool): string | undefined {
 }
 
 /**
- * Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. Returns the
- * `accepted` ones in the order given, the reasons of the `refused` ones by name (`is refused: …`), and sentences, which
- * look for shared addresses when they are read.
+ * Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. Returns
+ * the `accepted` ones in the order given, why the others are `refused` by name (`is refused: …`), and sentences.
  */
 export function checkPools(pools: readonly IpPool[]) {
   const fitting = new Set<IpPool>();
@@ -109,35 +107,5 @@ export function checkPools(pools: readonly IpPool[]) {
       names.add(pool.name);
     }
   }
-  const accepted = pools.filter((pool) => fitting.has(pool));
-  return {
-    ...{ accepted, refused },
-    get problems() {
-      return [...problems, ...segmentsOf(accepted).flatMap(sharedInGroup)];
-    },
-  };
-}
-
-/** Returns notices about pools that share addresses. This is allowed: each address is still allocated once. */
-function sharedInGroup(pools: readonly IpPool[]): string[] {
-  const entries = pools
-    .flatMap((pool) => pool.spec.ranges.map((range) => ({ pool, range })))
-    .sort((a, b) => compareIp(a.range.first, b.range.first));
-  const notices = new Map<string, string>();
-  let reach: { pool: IpPool; range: Range } | undefined;
-  for (const entry of entries) {
-    if (reach !== undefined && entry.pool !== reach.pool && compareIp(entry.range.first, reach.range.last) <= 0) {
-      const key = `${reach.pool.name} ${entry.pool.name}`;
-      if (!notices.has(key)) notices.set(key, notice(reach, entry));
-    }
-    if (reach === undefined || compareIp(entry.range.last, reach.range.last) > 0) reach = entry;
-  }
-  return [...notices.values()];
-}
-
-function notice(a: { pool: IpPool; range: Range }, b: { pool: IpPool; range: Range }): string {
-  return (
-    `IPPools "${a.pool.name}" and "${b.pool.name}"${inSpace(a.pool)} share addresses of ` +
-    `${formatRange(a.range)} and ${formatRange(b.range)}; each address is still given out once`
-  );
+  return { accepted: pools.filter((pool) => fitting.has(pool)), refused, problems };
 }

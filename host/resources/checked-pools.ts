@@ -33,7 +33,7 @@ export class CheckedPools {
     return this.#refused;
   }
 
-  /** Sentences about refused pools and about shared addresses. Compares all pools anew. */
+  /** Sentences about pools that are refused, or have wrong values. Compares all pools anew. */
   get problems(): readonly string[] {
     return checkPools([...this.#known.values()]).problems;
   }

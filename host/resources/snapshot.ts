@@ -2,8 +2,10 @@
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
 import { checkPools } from "./check-pools.ts";
 import { COORDINATOR_NAME, type Coordinator, IS_IGNORED } from "./coordinator.ts";
+import type { IpPool } from "./ip-pool.ts";
 import type { Resource } from "./manifest.ts";
 import type { Namespace } from "./namespace.ts";
+import { describeSharing, planOverlap } from "./plan-overlap.ts";
 import type { Pod } from "./pod.ts";
 import { type PoolsByName, tableOfPools } from "./pools-by-name.ts";
 import { hasEnded, type ReservedIp } from "./reserved-ip.ts";
@@ -63,8 +65,13 @@ export function assembleSnapshot(sources: readonly ResourceSource[], nowMs = 0):
     pods: new Map(every("Pod").map((pod) => [nameOf(pod), pod])),
     coordinator: every("Coordinator")[0],
     vendorConf: every("ConfigMap")[0]?.conf ?? DEFAULT_VENDOR_CONF,
-    problems: [...problems, ...poolProblems],
+    problems: [...problems, ...poolProblems, ...sharingOf(accepted)],
   };
+}
+
+/** In a cluster the pools' conditions say it. */
+function sharingOf(pools: readonly IpPool[]): string[] {
+  return [...planOverlap(pools)].map(([name, sharing]) => `IPPool "${name}": ${describeSharing("IPPools", sharing)}`);
 }
 
 function nameOf(resource: Resource): string {

@@ -16,6 +16,7 @@ import type { IpPool, IpPoolSpec } from "../../resources/ip-pool.ts";
 import { heldRoutersOf, poolShape, routersOf } from "../../resources/ip-pool-shape.ts";
 import { placeReservation } from "../../resources/locate-address.ts";
 import { describeWorkload } from "../../resources/member.ts";
+import { describeSharing, planOverlap, type Sharing } from "../../resources/plan-overlap.ts";
 import { describeSource } from "../../resources/pool-source.ts";
 import { isReservedFor, type OwnNames, ownNames, type ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Subnet } from "../../resources/subnet.ts";
@@ -26,7 +27,6 @@ import { SpacesIndex } from "../range-search.ts";
 import type { Claimant } from "../types.ts";
 import { describeShared, type OtherRanges } from "./other-allocators.ts";
 import { type ConditionType, type Decision, formatSecond, READY } from "./plan-conditions.ts";
-import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
 import { planSupplied, type SuppliedDecisions, type SuppliedView } from "./plan-supplied.ts";
 
 export interface DecisionsInput extends Pick<SuppliedView, "settings"> {
@@ -73,7 +73,7 @@ export function planDecisions(world: DecisionsInput): Decisions {
     inUse,
     supply,
     subnets: valuesOf(subnets).sort(byName),
-    sharing: planOverlap(accepted.map(rangeOwnerOf)),
+    sharing: planOverlap(accepted),
     sharedWith: (pool: IpPool) => describeShared(pool, kept, others),
   };
   // Agents take it for looked at when this generation has the condition Ready.
@@ -87,7 +87,7 @@ export function planDecisions(world: DecisionsInput): Decisions {
     const [at] = ranges.map(({ first }) => [addressSpace, first] as const);
     return at && placeReservation(one, segments.find(...at).toSorted(byName), index.find(...at)).why;
   };
-  const sharedSubnets = planOverlap(valuesOf(subnets).map(rangeOwnerOf));
+  const sharedSubnets = planOverlap(valuesOf(subnets));
   return {
     pools: new Map(pools.filter(isDue).map((pool) => [pool.name, [...decidePool(pool, about)]])),
     subnets: new Map(subnets.map((subnet) => [subnet.name, [...decideSubnet(subnet, sharedSubnets, supply)]])),
@@ -110,10 +110,6 @@ function inSpace<T extends IpPool | ReservedIp>(value: T, ranges: readonly Range
 
 function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
   return controlled.flatMap(({ value }) => (value === undefined ? [] : [value]));
-}
-
-function rangeOwnerOf({ name, spec: { addressSpace, family, ranges } }: IpPool | Subnet): RangeOwner {
-  return { name, addressSpace, family, ranges: joinRanges(ranges, family) };
 }
 
 interface About {
@@ -190,13 +186,8 @@ function* decideValues(kind: string, { name, value }: Controlled<IpPool | Subnet
   if (faults !== undefined) yield bad("InvalidValues", "AcceptedBefore", message);
 }
 
-function* decideSharing(kind: string, sharing: Sharing | undefined): Iterable<Decision> {
-  if (sharing === undefined) return;
-  const { count, first, others, hasMore } = sharing;
-  const names = `${others.map((name) => `"${name}"`).join(", ")}${hasMore ? " and others" : ""}`;
-  const end = kind === "IPPools" ? "; each address is still given out once" : "";
-  const message = `${addresses(count)}, from ${first} on, ${count === 1n ? "is" : "are"} also in ${kind} ${names}${end}`;
-  yield bad("Overlap", "SharedAddresses", message);
+function* decideSharing(kind: "IPPools" | "Subnets", sharing: Sharing | undefined): Iterable<Decision> {
+  if (sharing !== undefined) yield bad("Overlap", "SharedAddresses", describeSharing(kind, sharing));
 }
 
 function* decidePlace({ spec }: IpPool, all: readonly Subnet[]): Iterable<Decision> {

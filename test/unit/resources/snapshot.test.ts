@@ -19,6 +19,15 @@ it("gives the pools in the order of their names, and the defaults without a look
   expect([...pools.defaults].map(({ name }) => name)).toEqual(["green"]);
 });
 
+it("says of each pool which others give out its addresses, too", () => {
+  const all = [manifest("a", 0, false), manifest("b", 0, false), manifest("c", 1, false)];
+  const resources = all.flatMap((each) => decodeManifests(JSON.stringify(each), "a"));
+  const { problems } = assembleSnapshot([{ source: "a", resources }]);
+  const says = (name: string, other: string) =>
+    `IPPool "${name}": 8 addresses, from 10.0.0.2 on, are also in IPPools "${other}"; each address is still given out once`;
+  expect(problems).toEqual([says("a", "b"), says("b", "a")]);
+});
+
 it("uses the Coordinator named default, and reports the others", () => {
   const named = (name: string) =>
     `{apiVersion: ipam.vendor.io/v1, kind: Coordinator, metadata: {name: ${name}}, spec: {}}`;

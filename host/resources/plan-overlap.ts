@@ -3,17 +3,15 @@
  * that any do.
  */
 
-import { areContested, spansOf } from "../../core/spans.ts";
-import { type Family, formatIp } from "../../net/ip.ts";
-import type { Range } from "../../net/range.ts";
-import { MAX_EXAMPLES } from "../examples.ts";
+import { areContested, joinRanges, spansOf } from "../core/spans.ts";
+import { formatIp } from "../net/ip.ts";
+import type { AddressSpec } from "./fields/address-spec.ts";
 
-/** The ranges of one owner are disjoint and ascending. */
-export interface RangeOwner {
+/** Most names of others in a sentence. */
+export const MAX_NAMED = 3;
+
+interface RangeOwner extends Pick<AddressSpec, "addressSpace" | "family" | "ranges"> {
   readonly name: string;
-  readonly addressSpace: string;
-  readonly family: Family;
-  readonly ranges: readonly Range[];
 }
 
 export interface Sharing {
@@ -28,7 +26,12 @@ export interface Sharing {
 }
 
 /** Returns only owners that share addresses. */
-export function planOverlap(owners: readonly RangeOwner[]): ReadonlyMap<string, Sharing> {
+export function planOverlap(
+  all: readonly { readonly name: string; readonly spec: Omit<RangeOwner, "name"> }[],
+): ReadonlyMap<string, Sharing> {
+  const owners = all.map(({ name, spec: { addressSpace, family, ranges } }): RangeOwner => {
+    return { name, addressSpace, family, ranges: joinRanges(ranges, family) };
+  });
   const groups = Map.groupBy(owners, ({ addressSpace, family }) => `${family} ${addressSpace}`);
   const contested = [...groups.values()].filter((group) =>
     areContested(group.flatMap(({ ranges }) => spansOf(ranges))),
@@ -37,7 +40,7 @@ export function planOverlap(owners: readonly RangeOwner[]): ReadonlyMap<string, 
 }
 
 /** One more name than is shown, to know that there are more. */
-const NAMES = MAX_EXAMPLES + 1;
+const NAMES = MAX_NAMED + 1;
 
 /** Steps from one end of a range to the next. */
 function sharingIn(owners: readonly RangeOwner[]): (readonly [name: string, sharing: Sharing])[] {
@@ -72,7 +75,14 @@ function sharingIn(owners: readonly RangeOwner[]): (readonly [name: string, shar
   return all.flatMap(({ owner: { name, family }, count, first, others }) => {
     if (first === undefined) return [];
     const names = [...others].sort();
-    const sharing = { count, first: formatIp({ family, value: first }), others: names.slice(0, MAX_EXAMPLES) };
-    return [[name, { ...sharing, hasMore: names.length > MAX_EXAMPLES }] as const];
+    const sharing = { count, first: formatIp({ family, value: first }), others: names.slice(0, MAX_NAMED) };
+    return [[name, { ...sharing, hasMore: names.length > MAX_NAMED }] as const];
   });
+}
+
+/** Returns a sentence without its subject: pools may share addresses, because each is still allocated once. */
+export function describeSharing(kind: "IPPools" | "Subnets", { count, first, others, hasMore }: Sharing): string {
+  const names = `${others.map((name) => `"${name}"`).join(", ")}${hasMore ? " and others" : ""}`;
+  const what = count === 1n ? `1 address, from ${first} on, is` : `${count} addresses, from ${first} on, are`;
+  return `${what} also in ${kind} ${names}${kind === "IPPools" ? "; each address is still given out once" : ""}`;
 }

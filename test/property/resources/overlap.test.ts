@@ -1,16 +1,14 @@
 /** Overlap of pools, found in one walk, compared with a check of each address of each pool against each other pool. */
 
 import { expect, it } from "vitest";
-import { planOverlap, type RangeOwner } from "../../../host/controller/conditions/plan-overlap.ts";
-import { MAX_EXAMPLES } from "../../../host/controller/examples.ts";
-import { joinRanges } from "../../../host/core/spans.ts";
 import { formatIp } from "../../../host/net/ip.ts";
+import { MAX_NAMED, planOverlap } from "../../../host/resources/plan-overlap.ts";
 import { Seeded } from "../../world/seeded.ts";
 
 const SEED = Number(process.env.SEED ?? 1_511);
 const BASE = 10n << 24n;
 
-function owner(chance: Seeded, name: string): RangeOwner & { readonly has: ReadonlySet<number> } {
+function owner(chance: Seeded, name: string) {
   const has = new Set<number>();
   const ranges = Array.from({ length: chance.below(4) }, () => {
     const first = chance.below(120);
@@ -21,7 +19,7 @@ function owner(chance: Seeded, name: string): RangeOwner & { readonly has: Reado
       last: { family: 4, value: BASE + BigInt(last) },
     } as const;
   });
-  return { name, addressSpace: chance.chance(0.2) ? "lab" : "", family: 4, ranges: joinRanges(ranges, 4), has };
+  return { name, spec: { addressSpace: chance.chance(0.2) ? "lab" : "", family: 4, ranges } as const, has };
 }
 
 it(`planOverlap finds what a comparison of all with all finds, seed ${SEED}`, () => {
@@ -30,7 +28,7 @@ it(`planOverlap finds what a comparison of all with all finds, seed ${SEED}`, ()
     const owners = Array.from({ length: chance.below(12) }, (_, index) => owner(chance, `p${index}`));
     const found = planOverlap(owners);
     for (const one of owners) {
-      const near = owners.filter((other) => other !== one && other.addressSpace === one.addressSpace);
+      const near = owners.filter((other) => other !== one && other.spec.addressSpace === one.spec.addressSpace);
       const shared = [...one.has].filter((at) => near.some(({ has }) => has.has(at))).sort((a, b) => a - b);
       const partners = near.filter(({ has }) => shared.some((at) => has.has(at))).map(({ name }) => name);
       const sharing = found.get(one.name);
@@ -38,9 +36,9 @@ it(`planOverlap finds what a comparison of all with all finds, seed ${SEED}`, ()
       expect(sharing?.count ?? 0n).toBe(BigInt(shared.length));
       if (sharing === undefined) continue;
       expect(sharing.first).toBe(formatIp({ family: 4, value: BASE + BigInt(shared[0] ?? -1) }));
-      expect(sharing.others).toHaveLength(Math.min(partners.length, MAX_EXAMPLES));
+      expect(sharing.others).toHaveLength(Math.min(partners.length, MAX_NAMED));
       expect(partners).toEqual(expect.arrayContaining([...sharing.others]));
-      expect(sharing.hasMore).toBe(partners.length > MAX_EXAMPLES);
+      expect(sharing.hasMore).toBe(partners.length > MAX_NAMED);
     }
   }
 });
