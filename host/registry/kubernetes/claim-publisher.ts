@@ -43,13 +43,6 @@ interface Part extends Publication {
   outcome: PublishOutcome | { readonly kind: "failed"; readonly error: unknown } | undefined;
 }
 
-/** Of one claim: all, those that it wants objects of, and those of them that have one. */
-interface Parts {
-  readonly parts: readonly Part[];
-  readonly wanted: readonly Part[];
-  readonly published: readonly Part[];
-}
-
 /**
  * A row that is published only when a probe finds the address silent: until then the object stays that of the earlier
  * pod, whose node is lost.
@@ -155,10 +148,10 @@ export class ClaimPublisher {
     const parts = [...new Set([...bound.held, ...bound.created])].map((row) => this.#partOf(claim, bound, row));
     const wanted = parts.filter((part) => !part.toProbe && (part.isCreated || this.#isUnpublished(part.row)));
     await Promise.all(wanted.map((part) => this.#publish(part, terms, claim.isMigrationTarget === true)));
-    const published = wanted.filter(({ outcome }) => outcome?.kind === "published");
-    if (published.length < wanted.length) return this.#conclude(claim, bound, { parts, wanted, published });
-    if (wanted.length === 0 || (await this.#confirm(published, wanted))) return boundOf(bound, parts);
-    return this.#conclude(claim, bound, { parts, wanted, published: [] });
+    if (!wanted.every(isPublished)) return this.#keepRest(claim, bound, parts);
+    if (wanted.length === 0 || (await this.#confirm(wanted, parts))) return boundOf(bound, parts);
+    await this.#undoAll(parts, true);
+    throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`);
   }
 
   #partOf({ proposals, workload }: Claim, { held, created }: Bound, row: Allocation): Part {
@@ -226,48 +219,46 @@ export class ClaimPublisher {
     for (const row of own.filter(({ state }) => state === "Cooling")) this.#objectSync.syncLater(row);
   }
 
-  /** Keeps of a claim that is not whole what may be kept, and undoes the rest. */
-  async #conclude(claim: Claim, bound: Bound, { parts, wanted, published }: Parts): Promise<ClaimOutcome> {
-    const by = wanted.flatMap(({ outcome }) => (outcome?.kind === "taken" ? [outcome.by] : []));
-    const failed = wanted.find(({ outcome }) => outcome?.kind === "failed");
+  /** Not all addresses are the claim's: keeps those that are if it may, and undoes the rest. */
+  async #keepRest(claim: Claim, bound: Bound, parts: readonly Part[]): Promise<ClaimOutcome> {
+    const by = parts.flatMap(({ outcome }) => (outcome?.kind === "taken" ? [outcome.by] : []));
+    const [failed] = parts.flatMap(({ outcome }) => (outcome?.kind === "failed" ? [outcome] : []));
+    const published = parts.filter(isPublished);
     const mayKeep = claim.keepsRest === true && failed === undefined && published.length > 0;
-    const kept = mayKeep && (await this.#confirm(published, wanted)) ? published : [];
+    const kept = mayKeep && (await this.#confirm(published, parts)) ? published : [];
     await this.#undoAll(
-      wanted.filter((each) => !kept.includes(each)),
+      parts.filter((part) => !kept.includes(part)),
       failed === undefined,
     );
-    await this.undo(parts.filter(({ isCreated, toProbe }) => isCreated && toProbe !== undefined).map(({ row }) => row));
-    if (failed?.outcome?.kind === "failed") throw failureOf(failed.outcome.error);
-    if (kept.length > 0) {
-      const { previous, added, open } = boundOf(bound, kept);
-      // All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered.
-      return { kind: "taken", by, kept: { created: kept.map(({ row }) => row), previous, added, open } };
-    }
-    if (by.length > 0) return { kind: "taken", by };
-    throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`);
+    if (failed !== undefined) throw failureOf(failed.error);
+    if (kept.length === 0) return { kind: "taken", by };
+    const { previous, added, open } = boundOf(bound, kept);
+    // All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered.
+    return { kind: "taken", by, kept: { created: kept.map(({ row }) => row), previous, added, open } };
   }
 
   /**
    * Precedes the answer: a row that is not confirmed was answered to no ADD, and may be undone. Returns false if a row
    * is not as the claim wrote it, because a DEL, a sweep or an undo has come meanwhile.
    */
-  async #confirm(published: readonly Part[], wanted: readonly Part[]): Promise<boolean> {
+  async #confirm(published: readonly Part[], parts: readonly Part[]): Promise<boolean> {
     for (const part of published) if (!part.isOpen) part.row = { ...part.row, isConfirmed: true };
     try {
       const recorded = await this.#journal.record(published.map(({ row }) => row));
       return recorded.length === published.length;
     } catch (error) {
-      await this.#undoAll(wanted, false);
+      await this.#undoAll(parts, false);
       throw error;
     }
   }
 
   /**
-   * Undoes the journal's rows first. With `isAnswered` waits a little for the objects, because the next attempt may
-   * need them.
+   * Undoes what the claim wrote of them, the journal's rows first. With `isAnswered` waits a little for the objects,
+   * because the next attempt may need them.
    */
-  async #undoAll(wanted: readonly Part[], isAnswered: boolean): Promise<void> {
-    const left = await this.#forgetTaken(wanted);
+  async #undoAll(parts: readonly Part[], isAnswered: boolean): Promise<void> {
+    const written = parts.filter(({ isCreated, outcome }) => isCreated || outcome !== undefined);
+    const left = await this.#forgetTaken(written);
     await this.undo(left.map(({ row }) => row));
     for (const { row, outcome } of left) {
       if (outcome?.kind !== "taken") continue;
@@ -282,15 +273,19 @@ export class ClaimPublisher {
    * Forgets rows that were new in this claim and whose objects are taken. Returns the other rows, and those that were
    * written meanwhile.
    */
-  async #forgetTaken(wanted: readonly Part[]): Promise<readonly Part[]> {
+  async #forgetTaken(written: readonly Part[]): Promise<readonly Part[]> {
     const isForgotten = async ({ row, replaces, outcome }: Part): Promise<boolean> =>
       outcome?.kind === "taken" &&
       replaces === undefined &&
       row.quarantine === undefined &&
       (await this.#journal.forget(row, true));
-    const forgotten = await Promise.all(wanted.map(isForgotten));
-    return wanted.filter((_, index) => forgotten[index] !== true);
+    const forgotten = await Promise.all(written.map(isForgotten));
+    return written.filter((_, index) => forgotten[index] !== true);
   }
+}
+
+function isPublished({ outcome }: Part): boolean {
+  return outcome?.kind === "published";
 }
 
 /**
