@@ -13,8 +13,8 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import { findOwnExclusion } from "../resources/locate-address.ts";
 import { describeWorkload, type Workload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
+import { SpacesIndex } from "../resources/range-search.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
-import { SpacesIndex } from "./range-search.ts";
 import type { Caches, Claimant } from "./types.ts";
 
 /** Most addresses of pools that one Node keeps out of them: its kubelet names them itself. */

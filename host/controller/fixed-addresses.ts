@@ -10,6 +10,7 @@ import { findExclusion } from "../resources/locate-address.ts";
 import { isRecreated, isSameMember, type Workload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
 import { tableOfPools } from "../resources/pools-by-name.ts";
+import { SpacesIndex } from "../resources/range-search.ts";
 import { isReservedFor, ownNames } from "../resources/reserved-ip.ts";
 import { hasMember } from "../resources/workloads/stateful-set.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
@@ -17,7 +18,6 @@ import { firstNicOf, settingsOf } from "./caches.ts";
 import { claimedBy, recordFor } from "./claimants.ts";
 import { describe } from "./examples.ts";
 import type { NamespaceShares } from "./namespace-shares.ts";
-import { SpacesIndex } from "./range-search.ts";
 import type { Caches, NamingWorkload } from "./types.ts";
 
 /** `why` is a clause about an address that cannot be given. */

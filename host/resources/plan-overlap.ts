@@ -1,11 +1,9 @@
-/**
- * Finds the pools or Subnets that share addresses: in one pass over the sorted ends of all ranges, if the core says
- * that any do.
- */
+/** Finds the pools or Subnets that share addresses: looks for them if the core says that any do. */
 
 import { areContested, joinRanges, spansOf } from "../core/spans.ts";
 import { formatIp } from "../net/ip.ts";
 import type { AddressSpec } from "./fields/address-spec.ts";
+import { piecesIn } from "./range-search.ts";
 
 /** Most names of others in a sentence. */
 export const MAX_NAMED = 3;
@@ -42,41 +40,21 @@ export function planOverlap(
 /** One more name than is shown, to know that there are more. */
 const NAMES = MAX_NAMED + 1;
 
-/** Steps from one end of a range to the next. */
 function sharingIn(owners: readonly RangeOwner[]): (readonly [name: string, sharing: Sharing])[] {
-  const all = owners.map((owner) => ({
-    owner,
-    count: 0n,
-    first: undefined as bigint | undefined,
-    others: new Set<string>(),
-  }));
-  const ends = all.flatMap((of) =>
-    of.owner.ranges.flatMap(({ first, last }) => [
-      { at: first.value, of, opens: true },
-      { at: last.value + 1n, of, opens: false },
-    ]),
-  );
-  // Ranges that end at a position are closed before others are opened there.
-  ends.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : Number(a.opens) - Number(b.opens)));
-  const open = new Set<(typeof all)[number]>();
-  let before = 0n;
-  for (const { at, of, opens } of ends) {
-    if (open.size > 1 && at > before) for (const each of open) each.count += at - before;
-    before = at;
-    if (!opens) open.delete(of);
-    for (const each of opens ? open : []) {
-      each.first ??= at;
-      of.first ??= at;
-      if (each.others.size < NAMES) each.others.add(of.owner.name);
-      if (of.others.size < NAMES) of.others.add(each.owner.name);
+  const found = new Map<RangeOwner, { count: bigint; readonly first: bigint; readonly others: Set<string> }>();
+  for (const { start, end, values } of piecesIn(owners.map((owner) => ({ ranges: owner.ranges, value: owner })))) {
+    if (values.length < 2) continue;
+    for (const owner of values) {
+      const each = found.getOrInsertComputed(owner, () => ({ count: 0n, first: start, others: new Set<string>() }));
+      each.count += end - start;
+      for (const other of values.slice(0, NAMES + 1))
+        if (other !== owner && each.others.size < NAMES) each.others.add(other.name);
     }
-    if (opens) open.add(of);
   }
-  return all.flatMap(({ owner: { name, family }, count, first, others }) => {
-    if (first === undefined) return [];
+  return [...found].map(([{ name, family }, { count, first, others }]) => {
     const names = [...others].sort();
     const sharing = { count, first: formatIp({ family, value: first }), others: names.slice(0, MAX_NAMED) };
-    return [[name, { ...sharing, hasMore: names.length > MAX_NAMED }] as const];
+    return [name, { ...sharing, hasMore: names.length > MAX_NAMED }] as const;
   });
 }
 

@@ -13,9 +13,9 @@ import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { equalShape, type PoolShape, poolShape, unionOfRouters } from "../../resources/ip-pool-shape.ts";
 import { formatRangesHash, MAX_USAGE_BITMAP_BYTES, type PoolUsage } from "../../resources/ip-pool-usage.ts";
+import { SpacesIndex } from "../../resources/range-search.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import { SpacesIndex } from "../range-search.ts";
 import type { Counts } from "./plan-usage.ts";
 
 /**

@@ -13,29 +13,41 @@ interface SpaceEntry<T> extends RangesEntry<T> {
   readonly space: string;
 }
 
-/** Divides the addresses into segments within which the sets do not change. */
+/** Addresses of the same entries; `end` is not one of them. */
+interface Piece<T> {
+  readonly start: bigint;
+  readonly end: bigint;
+  readonly values: readonly T[];
+}
+
+/** Yields the pieces within which the entries do not change. Costs the sorting, and one list per end of a range. */
+export function* piecesIn<T>(entries: readonly RangesEntry<T>[]): Iterable<Piece<T>> {
+  const ends = entries.flatMap(({ ranges, value }) =>
+    ranges.flatMap(({ first, last }) => [
+      { at: first.value, value, opens: true },
+      { at: last.value + 1n, value, opens: false },
+    ]),
+  );
+  ends.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  // Number of an entry's open ranges: one that ends may touch one that begins.
+  const open = new Map<T, number>();
+  for (const [index, { at, value, opens }] of ends.entries()) {
+    const count = (open.get(value) ?? 0) + (opens ? 1 : -1);
+    if (count === 0) open.delete(value);
+    else open.set(value, count);
+    const end = ends[index + 1]?.at;
+    if (end !== at) yield { start: at, end: end ?? at, values: [...open.keys()] };
+  }
+}
+
 class RangesIndex<T> {
   readonly #starts: bigint[] = [];
   readonly #values: (readonly T[])[] = [];
 
-  /** Costs the sorting, and one list per end of a range. */
   constructor(entries: readonly RangesEntry<T>[]) {
-    const ends = entries.flatMap(({ ranges, value }) =>
-      ranges.flatMap(({ first, last }) => [
-        { at: first.value, value, opens: true },
-        { at: last.value + 1n, value, opens: false },
-      ]),
-    );
-    ends.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
-    // Number of an entry's open ranges: a range may start where another ends.
-    const open = new Map<T, number>();
-    for (const [index, { at, value, opens }] of ends.entries()) {
-      const count = (open.get(value) ?? 0) + (opens ? 1 : -1);
-      if (count === 0) open.delete(value);
-      else open.set(value, count);
-      if (ends[index + 1]?.at === at) continue;
-      this.#starts.push(at);
-      this.#values.push([...open.keys()]);
+    for (const { start, values } of piecesIn(entries)) {
+      this.#starts.push(start);
+      this.#values.push(values);
     }
   }
 
