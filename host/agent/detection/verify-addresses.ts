@@ -42,6 +42,8 @@ interface EarlyStageOptions {
   readonly netns: string;
   readonly ifName: string;
   readonly settings: CoordinatorConf;
+  /** Whether the settings ask for a probe of every address. */
+  readonly isWanted: boolean;
   /** Whether a coordinator follows in the chain; it announces the addresses. */
   readonly isCoordinated: boolean;
 }
@@ -62,11 +64,6 @@ type EarlyDetection =
   | { readonly kind: "conflict"; readonly allocation: Allocation; readonly mac: Mac | undefined };
 
 type Nic = LinkObservation & { readonly mac: Mac };
-
-/** Returns whether every address is probed. */
-export function isProbing({ detectIPConflict, mode }: CoordinatorConf): boolean {
-  return detectIPConflict && mode !== "disable";
-}
 
 export class EarlyStage {
   readonly #deps: EarlyStageDeps;
@@ -107,7 +104,7 @@ export class EarlyStage {
     const addresses = wanted.filter(isNew);
     if (addresses.length === 0) return { kind: "unasked" };
     const ips = addresses.map(({ ip }) => ip);
-    const mustAnswer = isProbing(this.#options.settings) || addresses.some((each) => needed.includes(each));
+    const mustAnswer = this.#options.isWanted || addresses.some((each) => needed.includes(each));
     const conflict = await this.#probe(ips, this.#withdraw(previous), signal).catch((error: unknown) => {
       signal.throwIfAborted();
       if (mustAnswer || !(error instanceof CniError)) throw error;
@@ -128,10 +125,10 @@ export class EarlyStage {
   }
 
   #refuseUnasked(needed: readonly Allocation[]): EarlyDetection {
-    const { netns, ifName, settings, isCoordinated } = this.#options;
+    const { netns, ifName, isWanted, isCoordinated } = this.#options;
     const quarantined = needed.find(({ quarantine }) => quarantine !== undefined);
     // The coordinator probes later where the settings ask for it.
-    const suspect = quarantined ?? (isCoordinated && isProbing(settings) ? undefined : needed[0]);
+    const suspect = quarantined ?? (isWanted && isCoordinated ? undefined : needed[0]);
     if (suspect === undefined) return { kind: "unasked" };
     const what = quarantined === undefined ? "address of a new block" : "quarantined address";
     const why = `interface "${ifName}" in ${netns} is missing, and its ${what} ${formatIp(suspect.ip)} must be probed before it is used`;
@@ -147,7 +144,7 @@ export class EarlyStage {
 
   async #probe(ips: readonly Ip[], ownMacs: ReadonlySet<Mac>, signal: AbortSignal) {
     const { detect, withQuietLink, links, random } = this.#deps;
-    const { netns, ifName, settings, isCoordinated } = this.#options;
+    const { netns, ifName, settings, isWanted, isCoordinated } = this.#options;
     const timing = conflictTiming(settings.detectOptions);
     requireShortDetection(timing);
     const question = { addresses: ips, ownMacs, ...timing, random, signal };
@@ -157,7 +154,7 @@ export class EarlyStage {
     } catch (error) {
       if (!(error instanceof DetectionError)) throw error;
       signal.throwIfAborted();
-      const isInVain = error.reason === "kind" && isProbing(settings);
+      const isInVain = error.reason === "kind" && isWanted;
       const remedy = isInVain ? UNPROBED_KIND_REMEDY : "try again";
       const text = `Conflict detection failed for ${ips.map(formatIp).join(", ")}: ${error.message}; ${remedy}`;
       throw new CniError(isInVain ? ErrorCode.InterfaceRefused : ErrorCode.TryAgainLater, text, { cause: error });

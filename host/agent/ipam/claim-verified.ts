@@ -6,7 +6,7 @@ import { refuseRequested } from "../../ipam/requested-ips.ts";
 import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Detection } from "../detection/open-detection.ts";
-import { EarlyStage, type EarlyStageDeps, isProbing } from "../detection/verify-addresses.ts";
+import { EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
 import type { NicDefinition } from "../request/nic-definition.ts";
 import { allocateAddresses, type Claimed } from "./allocate.ts";
 import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
@@ -36,31 +36,31 @@ export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): 
   const { detection, registry, poolCache, cluster: { epoch } = {} } = deps;
   const { netns = "", ifName } = demand.claimant;
   const { settings, isCoordinated } = demand.definition;
+  const isWanted = settings.detectIPConflict && settings.mode !== "disable";
   let stage: EarlyStage | undefined;
   const openStage = (): EarlyStage => {
-    stage ??= new EarlyStage(detection, { netns, ifName, settings, isCoordinated });
+    stage ??= new EarlyStage(detection, { netns, ifName, settings, isWanted, isCoordinated });
     return stage;
   };
-  if (epoch === undefined) return claimAndVerify(deps, demand, { settings, openStage });
+  const probing = { isWanted, onConflict: settings.detectOptions.onConflict, openStage };
+  if (epoch === undefined) return claimAndVerify(deps, demand, probing);
   const ask: EarlyStage["ask"] = (ips, signal) => openStage().ask(ips, signal);
-  return claimFirst({ epoch, registry, poolCache, ask }, demand, (admitted) =>
-    claimAndVerify(deps, admitted, { settings, openStage }),
-  );
+  return claimFirst({ epoch, registry, poolCache, ask }, demand, (admitted) => claimAndVerify(deps, admitted, probing));
 }
 
 interface Probing {
-  readonly settings: CoordinatorConf;
+  readonly isWanted: boolean;
+  readonly onConflict: CoordinatorConf["detectOptions"]["onConflict"];
   readonly openStage: () => EarlyStage;
 }
 
 async function claimAndVerify(
   deps: ClaimVerifiedDeps,
   demand: AddressDemand,
-  { settings, openStage }: Probing,
+  { isWanted, onConflict, openStage }: Probing,
 ): Promise<Claimed> {
   const { detection, poolCache, cluster, isBlind } = deps;
   const { claimant } = demand;
-  const isWanted = isProbing(settings);
   const mac = isWanted ? openStage().nic?.mac : undefined;
   const first = { ...demand, claimant: { ...claimant, mac }, canProbe: () => openStage().nic !== undefined };
   let claimed = await allocateAddresses(deps, first);
@@ -87,7 +87,7 @@ async function claimAndVerify(
       if (allocation.predecessorNode !== undefined)
         throw awaitsLostNode({ ...allocation, workload: workloadOf(demand, allocation.ifName) }, mac);
       const source = bindingRequests(demand).find(({ ip }) => equalIp(ip, allocation.ip))?.source;
-      const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
+      const isNextWanted = onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
       const parent = detection.links.findParentName(claimant.netns ?? "", claimant.ifName);
