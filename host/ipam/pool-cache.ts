@@ -6,6 +6,7 @@ import type { Pool } from "../core/pool.ts";
 import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
 import type { PoolSpace } from "../core/pool-space.ts";
 import { haveShared, spansOf } from "../core/spans.ts";
+import { isSameList } from "../lib/same-list.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import { prefixesOverlap } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
@@ -61,6 +62,8 @@ export class PoolCache {
 
   /** Versions of the released allocations that an ADD of this node is taking over: other ADDs skip them. */
   readonly takeOvers = new Set<number>();
+  /** Names of the pools that lease blocks. */
+  readonly leasing = new Set<string>();
 
   constructor(core: PoolSpace) {
     this.#core = core;
@@ -80,8 +83,7 @@ export class PoolCache {
     changes: Iterable<readonly [name: string, pool: IpPool | undefined]>,
     reserved: readonly ReservedIp[],
   ): IpPool[] {
-    const isReservedSame =
-      reserved.length === this.#reserved.length && reserved.every((each, index) => each === this.#reserved[index]);
+    const isReservedSame = isSameList(reserved, this.#reserved);
     this.#reserved = reserved;
     // Other reserved addresses concern all pools.
     const others = isReservedSame ? [] : [...this.#entries].map(([name, { pool }]) => [name, pool] as const);
@@ -90,6 +92,8 @@ export class PoolCache {
     const changed = [...pools.values()].filter((pool) => pool !== undefined && !isUnchanged(pool)) as IpPool[];
     const rerouted = this.#followRouters(pools);
     for (const [name, pool] of pools) {
+      if (pool?.source === undefined) this.leasing.delete(name);
+      else this.leasing.add(name);
       const entry = this.#entries.get(name);
       if (entry === undefined || areRelated(entry.pool, pool)) continue;
       entry.bits.drop();
@@ -190,11 +194,6 @@ export class PoolCache {
 
   find(poolName: string): IpPool | undefined {
     return this.#entries.get(poolName)?.pool;
-  }
-
-  /** Whether any pool leases blocks. */
-  get isLeasing(): boolean {
-    return this.#entries.values().some(({ pool }) => pool.source !== undefined);
   }
 
   get occupied(): OccupiedIps {

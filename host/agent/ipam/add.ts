@@ -113,7 +113,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
     ahead = [];
   }
   const claiming = { registry, poolCache, detection, cluster, metrics, view, isBlind };
-  const isLeasing = cluster !== undefined && poolCache.isLeasing && mayBeLeased(demand);
+  const isLeasing = cluster !== undefined && poolCache.leasing.size > 0 && mayBeLeased(demand);
   const attached = isLeasing ? await registry.findAttachment(demand.claimant) : [];
   const claimed = await claimVerified(claiming, { ...demand, skipIfFull });
   const { held, created } = claimed;

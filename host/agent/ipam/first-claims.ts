@@ -22,7 +22,7 @@ const EPOCH_WAIT_MS = 5_000;
 interface ClaimFirstDeps {
   readonly epoch: FirstClaims;
   readonly registry: Pick<Registry, "findOwner" | "undo">;
-  readonly poolCache: Pick<PoolCache, "find" | "findDoubt" | "findDoubtOf" | "isLeasing">;
+  readonly poolCache: Pick<PoolCache, "find" | "findDoubt" | "findDoubtOf" | "leasing">;
   /** Absent ahead of the ADD: nothing is claimed while the epoch is open. */
   readonly ask?: EarlyStage["ask"];
 }
@@ -39,7 +39,7 @@ export async function claimFirst(
   const { epoch } = deps;
   const claiming = epoch.claiming();
   const isSure = (): boolean => epoch.line.isUp() && !claiming.isOutdated();
-  const isPlain = (): boolean => isSure() && !epoch.isOpen && !epoch.hasUnverified && !deps.poolCache.isLeasing;
+  const isPlain = (): boolean => isSure() && !epoch.isOpen && !epoch.hasUnverified && deps.poolCache.leasing.size === 0;
   let probation: Probation | undefined;
   const probe = (): Probation => {
     probation ??= new Probation({ ...deps, demand, claiming });
