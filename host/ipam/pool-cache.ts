@@ -6,7 +6,6 @@ import type { Pool } from "../core/pool.ts";
 import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
 import type { PoolSpace } from "../core/pool-space.ts";
 import { haveShared, spansOf } from "../core/spans.ts";
-import { isSameList } from "../lib/same-list.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import { prefixesOverlap } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
@@ -73,9 +72,8 @@ export class PoolCache {
    * Replaces the set of pools. Returns those that are new or have another shape: the caller marks their used addresses.
    */
   update(pools: readonly IpPool[], reserved: readonly ReservedIp[]): IpPool[] {
-    const wanted = new Map<string, IpPool>(pools.map((pool) => [pool.name, pool]));
-    const gone = [...this.#entries.keys()].filter((name) => !wanted.has(name));
-    return this.apply([...gone.map((name) => [name, undefined] as const), ...wanted], reserved);
+    const gone = [...this.#entries.keys()].map((name) => [name, undefined] as const);
+    return this.apply([...gone, ...pools.map((pool) => [pool.name, pool] as const)], reserved);
   }
 
   /** Like {@link update}, by the pools that are new or changed; undefined for one that is gone. */
@@ -83,7 +81,8 @@ export class PoolCache {
     changes: Iterable<readonly [name: string, pool: IpPool | undefined]>,
     reserved: readonly ReservedIp[],
   ): IpPool[] {
-    const isReservedSame = isSameList(reserved, this.#reserved);
+    const isReservedSame =
+      reserved.length === this.#reserved.length && reserved.every((each, index) => each === this.#reserved[index]);
     this.#reserved = reserved;
     // Other reserved addresses concern all pools.
     const others = isReservedSame ? [] : [...this.#entries].map(([name, { pool }]) => [name, pool] as const);
