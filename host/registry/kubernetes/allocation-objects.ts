@@ -62,7 +62,6 @@ export async function readAllocation(api: Api, name: string, terms: CallTerms): 
 }
 
 /**
- * Returns the object, with `spec` itself if that is what the server has stored.
  * Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. `onUnanswered`: as in
  * {@link KubeCall}; no precondition prevents a late attempt from creating the object once more after it was deleted.
  */

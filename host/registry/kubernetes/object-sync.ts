@@ -127,8 +127,6 @@ interface SyncTask {
   full: IpAllocation | undefined;
   isPast: boolean;
   isNew: boolean;
-  /** The API server has created it as the row says. */
-  isStored: boolean;
 }
 
 /** An action that is a call to the API server. */
@@ -355,8 +353,7 @@ export class ObjectSync {
       const { publication } = task;
       if (row === undefined || (publication === undefined && isUnconfirmed(row)))
         return { row, action: { kind: "wait" } };
-      const isDone = publication !== undefined && task.isStored;
-      const decided: SyncAction = isDone ? { kind: "synced" } : decide(this.#inputsOf(row, task));
+      const decided = decide(this.#inputsOf(row, task));
       const action: ResolvedAction = mayBeOutdated(decided, row, task)
         ? { kind: "read" }
         : await this.#resolve(decided, row, task);
@@ -531,9 +528,7 @@ export class ObjectSync {
       task.isNew = true;
       const onUnanswered = (): void => this.#noteUnanswered(name, address);
       const spec = this.#specOf(row, row.state === "Cooling" ? "Bound" : row.state);
-      const created = await createAllocation(this.#options.api, spec, { ...terms, onUnanswered });
-      task.object = knownOf(created);
-      task.isStored = created.spec === spec;
+      task.object = knownOf(await createAllocation(this.#options.api, spec, { ...terms, onUnanswered }));
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
@@ -579,7 +574,7 @@ export class ObjectSync {
     const object = this.#states.find(name);
     const { replaces } = publication ?? {};
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
-    const nothing = { full: undefined, isPast: false, isNew: false, isStored: false };
+    const nothing = { full: undefined, isPast: false, isNew: false };
     return { name, address, terms, publication, replaces: version, object, ...nothing };
   }
 
