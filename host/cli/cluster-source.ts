@@ -279,7 +279,7 @@ function poolsOf(
 }
 
 /** Those that cannot be decoded are left out, as agents do. */
-function decodedPools(objects: readonly KubeObject[]): readonly IpPool[] {
+export function decodedPools(objects: readonly KubeObject[]): readonly IpPool[] {
   return objects.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
 }
 
@@ -388,7 +388,7 @@ function compareDecoded(
   return one.family - other.family || compareIp(one, other) || (a.addressSpace < b.addressSpace ? -1 : 1);
 }
 
-function nameOf({ metadata }: KubeObject): string {
+export function nameOf({ metadata }: KubeObject): string {
   const name = typeof metadata === "object" && metadata !== null && "name" in metadata ? metadata.name : undefined;
   return typeof name === "string" ? name : "";
 }

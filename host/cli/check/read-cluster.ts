@@ -7,9 +7,17 @@ import { NODES, PODS } from "../../kubernetes/paths.ts";
 import { parseIp } from "../../net/ip.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
-import { decodeIpPool } from "../../resources/ip-pool.ts";
 import { readNetworkStatus } from "../../resources/network-status.ts";
-import { CLUSTER_PATIENCE_MS, findingsIn, orNote, readObjects, tryTo } from "../cluster-source.ts";
+import {
+  CLUSTER_PATIENCE_MS,
+  decodedPools,
+  findingsIn,
+  listObjects,
+  nameOf,
+  orNote,
+  readObjects,
+  tryTo,
+} from "../cluster-source.ts";
 
 /**
  * Pods are read before allocations: what a pod's status shows was recorded before. Rejects if allocations or pools
@@ -21,28 +29,19 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
   const allocations = await readObjects(api, { resource: IP_ALLOCATIONS }, (object) =>
     tryTo(() => decodeIpAllocation(object, "")),
   );
-  const pools = await readObjects(api, { resource: IP_POOLS }, (object) => ({
-    pool: tryTo(() => decodeIpPool(object, "")),
-    stated: findingsIn("IPPool", object),
-  }));
+  const pools = await listObjects(api, { resource: IP_POOLS });
   // Who may not read them is told less.
-  const others = Object.entries({ Subnet: SUBNETS, ReservedIP: RESERVED_IPS, Coordinator: COORDINATORS }).map((each) =>
-    readObjects(api, { resource: each[1] }, (object) => ({ stated: findingsIn(each[0], object) })).catch(() => []),
+  const others = Object.entries({ Subnet: SUBNETS, ReservedIP: RESERVED_IPS, Coordinator: COORDINATORS }).map(
+    ([kind, resource]) => readObjects(api, { resource }, (object) => findingsIn(kind, object)).catch(() => []),
   );
-  const nodes = await orNote(
-    problems,
-    "Nodes",
-    readObjects(api, { resource: NODES }, (object) => meta.safeParse(object).data?.metadata.name),
-  );
+  const nodes = await orNote(problems, "Nodes", readObjects(api, { resource: NODES }, nameOf));
   const cluster = await orNote(problems, "Namespace kube-system", readClusterId(api, CLUSTER_PATIENCE_MS));
   return {
     ...{ cluster, nodes: nodes && new Set(nodes), allocations, pods: pods ?? [], problems },
-    pools: pools.flatMap(({ pool }) => pool ?? []),
-    stated: [...pools, ...(await Promise.all(others)).flat()].flatMap(({ stated }) => stated),
+    pools: decodedPools(pools),
+    stated: [...pools.map((object) => findingsIn("IPPool", object)), ...(await Promise.all(others)).flat()].flat(),
   };
 }
-
-const meta = z.object({ metadata: z.object({ name: z.string() }) });
 
 const podSchema = z.object({
   metadata: z.object({
