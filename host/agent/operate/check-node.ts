@@ -2,7 +2,7 @@
  * Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that what is changing
  * meanwhile is no finding.
  */
-import { setImmediate, setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "../../findings/node/find-damage.ts";
 import { findClosed, findDrift, findLeftovers, keyOfIp } from "../../findings/node/find-drift.ts";
 import { keyOf } from "../../findings/problem.ts";
@@ -10,7 +10,6 @@ import type { PodStatus } from "../../ipam/leak.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
-import type { Mac } from "../../net/mac.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { CheckRecord } from "../../records/check-record.ts";
 import { listRows } from "../../registry/list-rows.ts";
@@ -18,7 +17,7 @@ import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Backend } from "../backend.ts";
 import { readNetnsStatus } from "../netns/pod-netns.ts";
-import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../request/live-namespaces.ts";
+import { netnsIdOf, readLiveNamespaces } from "../request/live-namespaces.ts";
 import { type CoordinatorState, readDrift, repairDrift } from "./read-drift.ts";
 
 /** Between the two readings of a check: milliseconds. */
@@ -71,9 +70,8 @@ export async function repairNode(deps: CheckDeps, options: { withUsed?: boolean 
 
 async function readFacts({ backend, netnsDirectories }: CheckDeps) {
   const { inventory, node, clock } = backend.ipam;
-  const problems: string[] = [];
-  const { nics, macs, unreadable } = await readNics(netnsDirectories);
-  problems.push(...unreadable);
+  const { addresses, macs, problems } = await readLiveNamespaces(netnsDirectories);
+  const nics: NicAddress[] = addresses.map(({ prefix, ...nic }) => ({ ...nic, ip: prefix.ip }));
   const rows = await Array.fromAsync(listRows(inventory.registry, ROWS_AT_ONCE));
   const objects = await readObjects(backend, nics, rows, problems);
   const podOf = async (row: Allocation): Promise<PodStatus> => {
@@ -140,22 +138,6 @@ function usedAddresses({ nics, rows, pools, contains }: NodeFacts): NonNullable<
 /** Returns the identity of the cluster; undefined without a cluster, and when the API server does not answer. */
 export async function findClusterId({ client }: Pick<Backend, "client">): Promise<string | undefined> {
   return client && readClusterId(client, CLUSTER_ID_MS).catch(() => undefined);
-}
-
-/** One namespace in a turn of the event loop, on which probes count milliseconds. */
-async function readNics(directories: readonly string[]) {
-  const nics: NicAddress[] = [];
-  const all = new Set<Mac>();
-  const unreadable: string[] = [];
-  const seen = new Set<string>();
-  for (const path of listNamespacePaths(directories)) {
-    const { addresses, macs, problem } = readNamespaceAddresses(path, seen);
-    nics.push(...addresses.map(({ prefix, ...nic }) => ({ ...nic, ip: prefix.ip, macs })));
-    for (const mac of macs) all.add(mac);
-    if (problem !== undefined) unreadable.push(problem);
-    await setImmediate();
-  }
-  return { nics, macs: all, unreadable };
 }
 
 /** Returns undefined without a cluster, and when the API server does not answer. */

@@ -2,6 +2,7 @@
 
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { openPodNamespace } from "../../kernel/open-namespace.ts";
@@ -26,14 +27,19 @@ export interface LiveAddress {
 }
 
 /**
- * Global addresses in all namespaces below the directories but the node's own; each namespace once. Each problem is a
- * sentence that names the path.
+ * Global addresses and MAC addresses in all namespaces below the directories but the node's own; each namespace once,
+ * one in a turn of the event loop, on which probes count milliseconds. Each problem is a sentence that names the path.
  */
-export function readLiveNamespaces(directories: readonly string[]) {
+export async function readLiveNamespaces(directories: readonly string[]) {
   const seen = new Set<string>();
-  const read = listNamespacePaths(directories).map((path) => readNamespaceAddresses(path, seen));
+  const read: ReturnType<typeof readNamespaceAddresses>[] = [];
+  for (const path of listNamespacePaths(directories)) {
+    read.push(readNamespaceAddresses(path, seen));
+    await setImmediate();
+  }
   return {
-    addresses: read.flatMap(({ addresses }) => addresses),
+    addresses: read.flatMap(({ addresses, macs }) => addresses.map((each) => ({ ...each, macs }))),
+    macs: new Set(read.flatMap(({ macs }) => macs)),
     problems: read.flatMap(({ problem }) => problem ?? []),
   };
 }

@@ -54,7 +54,7 @@ export function openAdoption({ ipam, registry }: Pick<Backend, "ipam" | "registr
 async function adopt(deps: AdoptionDeps, query: URLSearchParams): Promise<AdoptionRecord> {
   const { node, registry, inventory } = deps;
   const cache = readRuntimeCache(query.getAll("results"));
-  const namespaces = readLiveNamespaces(query.getAll("netns"));
+  const namespaces = await readLiveNamespaces(query.getAll("netns"));
   const isDryRun = !query.has("apply");
   const { pools, reserved, pods } = await inventory.loaded();
   const evidence: AdoptionEvidence = {

@@ -22,7 +22,7 @@ interface RecoverDeps {
 /** Returns a report, line by line. Rejects with RegistryError. */
 export async function recover({ registry, inventory, log }: RecoverDeps, options: RecoverOptions): Promise<string[]> {
   const cache = readRuntimeCache(options.results);
-  const namespaces = readLiveNamespaces(options.netns);
+  const namespaces = await readLiveNamespaces(options.netns);
   const recovery = planRecovery({
     cached: cache.attachments,
     live: namespaces.addresses,
