@@ -19,16 +19,16 @@ import { readCluster } from "./read-cluster.ts";
 const CLUSTER_RECHECK_MS = 2_000;
 
 /** The words by which an agent's berthctl prints its record, with the addresses on its NICs. */
-export const RECORD_WORDS = ["check", "--record"];
+const RECORD_WORDS = ["check", "--record"];
 
 type NotCompared = CheckReport["notCompared"][number];
 
 interface CheckOptions {
-  readonly isRepair?: boolean;
+  readonly isRepair: boolean;
   /** More words for the agents' berthctl. */
-  readonly words?: readonly string[];
+  readonly words: readonly string[];
   /** What else is looked for in a whole cluster. */
-  readonly more?: (facts: ClusterFacts) => Promise<readonly Finding[]>;
+  readonly more: (facts: ClusterFacts) => Promise<readonly Finding[]>;
 }
 
 /**
@@ -38,7 +38,7 @@ interface CheckOptions {
 export async function checkCluster(
   api: KubeApi,
   options: ClusterOptions,
-  { isRepair = false, words: given = [], more = async () => [] }: CheckOptions = {},
+  { isRepair, words: given, more }: CheckOptions,
 ): Promise<CheckReport> {
   const agents = await listAgents(options);
   const words = [...RECORD_WORDS, ...given, ...(isRepair ? ["--repair"] : [])];

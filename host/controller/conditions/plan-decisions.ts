@@ -4,7 +4,7 @@
  */
 import { joinRanges, joinSpans, rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
-import { listed } from "../../lib/describe.ts";
+import { listSome } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
@@ -138,7 +138,7 @@ function* decidePool(pool: ControlledPool, about: About): Iterable<Decision> {
   if (value !== undefined) yield* decidePlace(value, subnets);
   const shared = value === undefined ? [] : sharedWith(value);
   if (shared.length > 0) {
-    const message = `${listed(shared.slice(0, MAX_EXAMPLES), shared.length)}; exclude them here or there`;
+    const message = `${listSome(shared, MAX_EXAMPLES)}; exclude them here or there`;
     yield bad("OverlapsOthers", "OtherAllocators", message);
   }
   yield* decideUse(pool, inUse.pools.get(name));
@@ -199,8 +199,8 @@ function* decidePlace({ spec }: IpPool, all: readonly Subnet[]): Iterable<Decisi
   const [lowest] = rangesOf(outside, spec.family);
   if (lowest === undefined) return;
   const [count, total] = [sizeOf(outside), sizeOf(own)];
-  const names = near.slice(0, MAX_EXAMPLES).map(({ name }) => `"${name}"`);
-  const message = `${count} of ${addresses(total)}, from ${formatIp(lowest.first)} on, are not in Subnet ${listed(names, near.length)}, whose network the pool's overlaps`;
+  const names = near.map(({ name }) => `"${name}"`);
+  const message = `${count} of ${addresses(total)}, from ${formatIp(lowest.first)} on, are not in Subnet ${listSome(names, MAX_EXAMPLES)}, whose network the pool's overlaps`;
   yield bad("OutsideSubnet", count === total ? "NotInside" : "PartlyInside", message);
 }
 
@@ -218,10 +218,10 @@ function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undef
     yield bad("InUseOutsideRange", "AddressesOutside", message);
   }
   if (contested.length > 0) {
-    const named = contested
-      .slice(0, MAX_EXAMPLES)
-      .map(({ spec, claimant }) => `${describe(spec)}: ${describeWorkload(claimant)} has it as well`);
-    const message = `Other machines say that they have ${addresses(contested.length)} in use: ${listed(named, contested.length)}; each stays with its pod`;
+    const named = contested.map(
+      ({ spec, claimant }) => `${describe(spec)}: ${describeWorkload(claimant)} has it as well`,
+    );
+    const message = `Other machines say that they have ${addresses(contested.length)} in use: ${listSome(named, MAX_EXAMPLES)}; each stays with its pod`;
     yield bad("InUseElsewhere", "OthersClaimThem", message);
   }
   // Their pods have started before the pool's subnet was widened.

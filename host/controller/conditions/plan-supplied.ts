@@ -4,7 +4,7 @@
  */
 
 import type { VendorConf } from "../../config/vendor-conf.ts";
-import { listed } from "../../lib/describe.ts";
+import { listSome } from "../../lib/describe.ts";
 import { byName } from "../../lib/order.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -161,13 +161,10 @@ function fullness(subnet: ControlledSubnet, use: SubnetUse, waiting: readonly Si
   const numbers = waiting.length === 0 ? undefined : use.numbersOf(subnet);
   if (numbers === undefined) return absent("Full");
   const lacking = waiting.reduce((sum, { generated, has }) => sum + generated.wanted - has, 0);
-  const names = waiting
-    .toSorted(byName)
-    .slice(0, MAX_EXAMPLES)
-    .map(({ name, generated, has }) => {
-      return `"${name}" (${describePoolOwner(generated.application)}, ${has} of ${generated.wanted})`;
-    });
+  const names = waiting.toSorted(byName).map(({ name, generated, has }) => {
+    return `"${name}" (${describePoolOwner(generated.application)}, ${has} of ${generated.wanted})`;
+  });
   const who = `${waiting.length} ${waiting.length === 1 ? "pool waits" : "pools wait"}`;
-  const message = `${describeNumbers(numbers)}; ${who} for ${lacking} more: ${listed(names, waiting.length)}`;
+  const message = `${describeNumbers(numbers)}; ${who} for ${lacking} more: ${listSome(names, MAX_EXAMPLES)}`;
   return { type: "Full", isTrue: true, reason: "PoolsWait", message };
 }
