@@ -16,7 +16,6 @@ import { error } from "./problem.ts";
 export interface AddressedPod {
   readonly namespace: string;
   readonly name: string;
-  readonly uid: string;
   readonly node: string;
   readonly ips: readonly Ip[];
 }
@@ -73,28 +72,30 @@ export const CLUSTER_PROBLEMS = {
 /** Returns what the agents' own findings do not say already. */
 export function findClusterDamage(state: ClusterState): Finding[] {
   const known = new Set(state.records.flatMap(({ findings }) => findings.map(({ address }) => address)));
+  const { allocations, pods } = state.facts;
+  const objects = new Map(allocations.map((allocation) => [nameOf(allocation), allocation]));
   const found = [
-    ...findOnTwoNodes(state),
-    ...state.facts.allocations.flatMap((allocation) => [...findInObject(allocation, state)]),
-    ...findPods(state),
+    ...findOnTwoNodes(state, objects),
+    ...allocations.flatMap((allocation) => [...findInObject(allocation, state)]),
+    ...pods.flatMap((pod) =>
+      state.agents.has(pod.node) ? pod.ips.flatMap((ip) => findPod(pod, ip, state.facts, objects)) : [],
+    ),
   ];
   return found.filter(({ address }) => !known.has(address));
 }
 
-function findOnTwoNodes({ records, facts }: ClusterState): Finding[] {
+type Objects = ReadonlyMap<string, IpAllocation>;
+
+function findOnTwoNodes({ records }: ClusterState, objects: Objects): Finding[] {
   const used = records.flatMap(({ node, used = [] }) => used.map((each) => ({ ...each, node })));
   return [...Map.groupBy(used, ({ address }) => address)].flatMap(([address, places]) => {
-    const nodes = new Set(places.map(({ node }) => node));
-    if (nodes.size < 2) return [];
-    const object = facts.allocations.find((each) => nameOf(each) === address);
+    const { holders = [], pool = "" } = objects.get(address)?.spec ?? {};
     // A virtual machine that migrates has the address on two nodes.
-    if (object !== undefined && object.spec.holders.length > 1) return [];
+    if (new Set(places.map(({ node }) => node)).size < 2 || holders.length > 1) return [];
     const where = places.map(({ node, place }) => `${place} on node ${node}`).join(" and ");
-    const owner = object?.spec.holders[0];
-    const whose =
-      owner === undefined ? "it is allocated to no pod" : `it is allocated to pod ${owner.namespace}/${owner.pod}`;
-    const about = { address, pool: object?.spec.pool ?? "" };
-    return [CLUSTER_PROBLEMS.onTwoNodes({ places: where, owner: whose }, about)];
+    const [owner] = holders;
+    const whose = owner === undefined ? "no pod" : `pod ${owner.namespace}/${owner.pod}`;
+    return [CLUSTER_PROBLEMS.onTwoNodes({ places: where, owner: `it is allocated to ${whose}` }, { address, pool })];
   });
 }
 
@@ -118,19 +119,7 @@ function* findInObject(allocation: IpAllocation, { facts, agents }: ClusterState
   if (!facts.pools.some(({ name }) => name === pool)) yield CLUSTER_PROBLEMS.noPool({ state, pool }, about);
 }
 
-function findPods({ facts, agents }: ClusterState): Finding[] {
-  const byName = new Map(facts.allocations.map((allocation) => [nameOf(allocation), allocation]));
-  return facts.pods.flatMap((pod) =>
-    pod.ips.flatMap((ip) => (agents.has(pod.node) ? findPod(pod, ip, facts, byName) : [])),
-  );
-}
-
-function findPod(
-  pod: AddressedPod,
-  ip: Ip,
-  { pools }: ClusterFacts,
-  byName: ReadonlyMap<string, IpAllocation>,
-): Finding[] {
+function findPod(pod: AddressedPod, ip: Ip, { pools }: ClusterFacts, byName: Objects): Finding[] {
   const places = locateAddress(ip, pools, []).filter(({ excluded }) => excluded === undefined);
   const [place] = places;
   if (place === undefined) return [];

@@ -8,6 +8,7 @@ import { parseIp } from "../../net/ip.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
 import { readNetworkStatus } from "../../resources/network-status.ts";
+import { decodePod } from "../../resources/pod.ts";
 import {
   CLUSTER_PATIENCE_MS,
   decodedPools,
@@ -43,30 +44,18 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
   };
 }
 
-const podSchema = z.object({
-  metadata: z.object({
-    namespace: z.string(),
-    name: z.string(),
-    uid: z.string(),
-    deletionTimestamp: z.string().optional(),
-    annotations: z.record(z.string(), z.string()).optional(),
-  }),
-  spec: z.object({ nodeName: z.string().optional(), hostNetwork: z.boolean().optional() }),
-  status: z.object({
-    phase: z.string().optional(),
-    podIPs: z.array(z.object({ ip: z.string() })).optional(),
-  }),
+const shown = z.object({
+  metadata: z.object({ annotations: z.record(z.string(), z.string()).optional() }),
+  status: z.object({ podIPs: z.array(z.object({ ip: z.string() })).optional() }),
 });
 
 function podOf(object: KubeObject): AddressedPod | undefined {
-  const { data } = podSchema.safeParse(object);
-  if (data === undefined) return undefined;
-  const { metadata, spec, status } = data;
-  const { namespace, name, uid, annotations } = metadata;
-  const isFinished = status.phase === "Succeeded" || status.phase === "Failed";
-  if (spec.hostNetwork === true || metadata.deletionTimestamp !== undefined || isFinished) return undefined;
-  const shown = readNetworkStatus(annotations).flatMap(({ ips }) => ips);
-  const texts = new Set([...(status.podIPs ?? []).map(({ ip }) => ip), ...shown]);
+  const pod = tryTo(() => decodePod(object, "pod"));
+  const { metadata, status } = shown.safeParse(object).data ?? {};
+  if (pod === undefined || pod.hostNetwork || pod.deleting || pod.isFinished) return undefined;
+  const { namespace, name, nodeName: node = "" } = pod;
+  const ofNics = readNetworkStatus(metadata?.annotations).flatMap(({ ips }) => ips);
+  const texts = new Set([...(status?.podIPs ?? []).map(({ ip }) => ip), ...ofNics]);
   const ips = [...texts].flatMap((text) => parseIp(text) ?? []);
-  return ips.length === 0 ? undefined : { namespace, name, uid, node: spec.nodeName ?? "", ips };
+  return ips.length === 0 ? undefined : { namespace, name, node, ips };
 }

@@ -136,16 +136,16 @@ function findInPools({ rows, pools, contains }: NodeFacts): Finding[] {
   return [...pools.values()].flatMap(({ name, spec: { subnet, addressSpace, formerRouters = [] } }) => {
     const own = bound.filter(({ pool }) => pool === name);
     const former = formerRouters.map(formatIp);
-    const say = (problem: typeof outside | typeof otherGateway, found: readonly Allocation[]): Finding[] => {
-      const pods = listSome(found.map(describeRow), MAX_PODS);
-      return found.length === 0 ? [] : [problem({ routers: former.join(", "), pods }, { pool: name })];
-    };
     const rerouted = own.filter(({ routers = [] }) => routers.some((router) => former.includes(router)));
     // The other IPAM allocated an adopted one, from ranges of its own.
     const isInside = (row: Allocation): boolean =>
       row.space === addressSpace && (contains(name, row.ip) || (isAdopted(row) && prefixContains(subnet, row.ip)));
     const left = own.filter((row) => !isInside(row));
-    return [...say(outside, left), ...say(otherGateway, rerouted)];
+    const found = [[outside, left] as const, [otherGateway, rerouted] as const].filter(([, some]) => some.length > 0);
+    return found.map(([problem, some]) => {
+      const pods = listSome(some.map(describeRow), MAX_PODS);
+      return problem({ routers: former.join(", "), pods }, { pool: name });
+    });
   });
 }
 

@@ -18,7 +18,7 @@ function record(node: string, used: CheckRecord["used"] = [], findings: CheckRec
   return { node, time: "", records: 1, nics: 1, attachments: 0, findings, used, problems: [] };
 }
 
-const POD = { namespace: "shop", name: "web-0", uid: "u1", node: "n1", ips: [ip(ADDRESS)] };
+const POD = { namespace: "shop", name: "web-0", node: "n1", ips: [ip(ADDRESS)] };
 const at = (place: string) => [{ address: ADDRESS, place }];
 const NODE_FINDING = { kind: "lost-object", address: ADDRESS } as CheckRecord["findings"][number];
 
@@ -72,7 +72,6 @@ it.each<[what: string, changes: Changes]>([
   ["of an object that is being deleted", { facts: { ...NO_PODS, allocations: [DELETED] } }],
   ["of a retained address without a node", allocated({ ...KEPT, node: "n9" }, NO_PODS)],
   ["of a pod's second holder", allocated({ holders: [{ ...HOLDER, pod: "vm-1" }, HOLDER] })],
-  ["of a static pod, whose object has another UID", { facts: { pods: [{ ...POD, uid: "mirror" }] } }],
   ["of an address of no pool", { facts: { pods: [{ ...POD, ips: [ip("192.0.2.1")] }] } }],
   ["of an address that a pool leaves out", { facts: { ...LOST, pools: [WITHOUT] } }],
   ["of pods on nodes without an agent", { facts: { ...LOST, pods: [{ ...POD, node: "n3" }] } }],
