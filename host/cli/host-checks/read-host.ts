@@ -87,10 +87,15 @@ function fileFacts(paths: readonly string[], isPrivate: boolean): HostFacts["fil
   });
 }
 
+/** Returns the output; "" if there is no such program, or it fails. */
+function runIp(...words: string[]): string {
+  const { status, stdout } = spawnSync("ip", words, { encoding: "utf8" });
+  return status === 0 ? stdout : "";
+}
+
 /** Returns each name and alternative name of an interface, with the interface's own name. */
 function readLinkNames(): [name: string, link: string][] {
-  const { status, stdout } = spawnSync("ip", ["-j", "link", "show"], { encoding: "utf8" });
-  const rows: { ifname: string; altnames?: string[] }[] = status === 0 ? JSON.parse(stdout || "[]") : [];
+  const rows: { ifname: string; altnames?: string[] }[] = JSON.parse(runIp("-j", "link", "show") || "[]");
   const alternative = rows.flatMap(({ ifname, altnames = [] }) =>
     altnames.map((name): [string, string] => [name, ifname]),
   );
@@ -163,11 +168,8 @@ function pluginOf(entry: unknown): NetworkFacts["plugins"][number] {
 }
 
 function readRoutes(table: number): readonly string[] {
-  const families = ["-4", "-6"].map((family) => {
-    const { status, stdout } = spawnSync("ip", [family, "route", "show", "table", String(table)], { encoding: "utf8" });
-    return status === 0 ? stdout.split("\n").filter((line) => line.trim() !== "" && !OWN_ROUTE.test(line)) : [];
-  });
-  return families.flat().map((line) => line.trim());
+  const lines = ["-4", "-6"].flatMap((family) => runIp(family, "route", "show", "table", String(table)).split("\n"));
+  return lines.map((line) => line.trim()).filter((line) => line !== "" && !OWN_ROUTE.test(line));
 }
 
 /** Most bytes of one file that check judges; a larger one counts as empty. */
