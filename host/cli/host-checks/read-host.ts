@@ -94,19 +94,15 @@ function runIp(...words: string[]): string {
 }
 
 /** Returns each name and alternative name of an interface, with the interface's own name. */
-function readLinkNames(): [name: string, link: string][] {
+function readLinkNames(): (readonly [name: string, link: string])[] {
   const rows: { ifname: string; altnames?: string[] }[] = JSON.parse(runIp("-j", "link", "show") || "[]");
-  const alternative = rows.flatMap(({ ifname, altnames = [] }) =>
-    altnames.map((name): [string, string] => [name, ifname]),
-  );
-  return [...listNames("/sys/class/net").map((name): [string, string] => [name, name]), ...alternative];
+  const alternative = rows.flatMap(({ ifname, altnames = [] }) => altnames.map((name) => [name, ifname] as const));
+  return [...listNames("/sys/class/net").map((name) => [name, name] as const), ...alternative];
 }
 
 /** Returns the interfaces below one. */
 function readLowers(name: string): string[] {
-  return listNames(`/sys/class/net/${name}`).flatMap((entry) =>
-    entry.startsWith("lower_") ? [entry.slice("lower_".length)] : [],
-  );
+  return listNames(`/sys/class/net/${name}`).flatMap((entry) => /^lower_(.*)/.exec(entry)?.[1] ?? []);
 }
 
 /** Directory in which host-local keeps a file for each address, by network. */
