@@ -134,6 +134,6 @@ function isSupplied(pool: IpPool): boolean {
 }
 
 /** Returns the number of addresses in the pool's ranges, including those that may not be allocated. */
-function addressCount({ spec: { ranges } }: IpPool): bigint {
+export function addressCount({ spec: { ranges } }: IpPool): bigint {
   return sizeOf(spansOf(ranges));
 }

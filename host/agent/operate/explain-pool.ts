@@ -4,6 +4,7 @@
  */
 
 import { sizeOf, spansOf } from "../../core/spans.ts";
+import { addressCount } from "../../ipam/subnet-capacity.ts";
 import { listSome } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
@@ -47,7 +48,7 @@ function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
     ...(deleting ? ["allocates nothing: it is being deleted; it is removed when its last address is free"] : []),
     ...(spec.disable ? ["allocates nothing: spec.disable is true"] : []),
     ...(generated === undefined ? [] : [`wants: ${addresses(generated.wanted)} (${generated.reason})`]),
-    `has: ${addresses(sizeOfPool(pool))} of IPv${spec.family} network ${formatPrefix(spec.subnet)}${which}`,
+    `has: ${addresses(addressCount(pool))} of IPv${spec.family} network ${formatPrefix(spec.subnet)}${which}`,
     inUse(facts),
     ...neverAllocated(pool, facts),
     ...(generated === undefined ? [] : supply(pool, generated, facts)),
@@ -67,11 +68,6 @@ function blocksOf(source: PoolSource): string[] {
       : [`other clusters: ${some(others.map(({ member, blocks }) => `${member} ${blocks}`))}`]),
     ...(heard === "" ? [] : [`${source.prefix === undefined ? "hub" : "IPAM of record"}: answered last at ${heard}`]),
   ];
-}
-
-/** Ordinals of IPv6 pools are larger than numbers. */
-function sizeOfPool({ spec }: IpPool): bigint {
-  return sizeOf(spansOf(spec.ranges));
 }
 
 function some(names: readonly string[]): string {
@@ -116,7 +112,7 @@ function shortfallOf({ shortfall }: IpPool): string[] {
 }
 
 function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec): string {
-  const missing = BigInt(wanted) - sizeOfPool(pool);
+  const missing = BigInt(wanted) - addressCount(pool);
   const [shortfall] = shortfallOf(pool);
   if (shortfall !== undefined) return shortfall;
   if (missing > 0n) return `in the way: nothing is known; ${missing} more should be added shortly`;
