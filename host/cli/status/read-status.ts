@@ -11,7 +11,6 @@ import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
 import { type BerthPod, readBerthPods } from "../berth-pods.ts";
 import { type ClusterSource, listObjects, orNote } from "../cluster-source.ts";
 import type { VersionRecord } from "../source.ts";
-import { poolsWorstFirst } from "./pool-order.ts";
 
 /** An Event of Berth's. */
 export interface Incident {
@@ -187,4 +186,14 @@ function newestOfEach(incidents: readonly Reported[]): Reported[] {
   return [...Map.groupBy(sorted, ({ namespace, name }) => `${namespace}/${name}`).values()].flatMap((each) =>
     each.slice(0, 1),
   );
+}
+
+/** Returns the pools that allocate nothing although they should, then by how full they are, then by name. */
+export function poolsWorstFirst(pools: readonly PoolRecord[]): PoolRecord[] {
+  const rank = (pool: PoolRecord): number => (pool.refused === undefined ? permilleOf(pool) : 1_001);
+  return pools.toSorted((a, b) => rank(b) - rank(a) || (a.name < b.name ? -1 : 1));
+}
+
+function permilleOf({ used = "0", total = "0" }: PoolRecord): number {
+  return total === "0" ? 0 : Number((BigInt(used) * 1_000n) / BigInt(total));
 }

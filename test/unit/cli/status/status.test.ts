@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { describeStatus } from "../../../../host/cli/status/describe-status.ts";
-import { poolsWorstFirst } from "../../../../host/cli/status/pool-order.ts";
-import { readStatus, type StatusRecord } from "../../../../host/cli/status/read-status.ts";
+import { poolsWorstFirst, readStatus, type StatusRecord } from "../../../../host/cli/status/read-status.ts";
 import { ApiError, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 
 const NOW = new Date("2026-11-26T12:00:00Z");
