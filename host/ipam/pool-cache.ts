@@ -69,14 +69,9 @@ export class PoolCache {
   }
 
   /**
-   * Replaces the set of pools. Returns those that are new or have another shape: the caller marks their used addresses.
+   * Replaces pools, by name: undefined for one that is gone. Returns those that are new or have another shape: the
+   * caller marks their used addresses.
    */
-  update(pools: readonly IpPool[], reserved: readonly ReservedIp[]): IpPool[] {
-    const gone = [...this.#entries.keys()].map((name) => [name, undefined] as const);
-    return this.apply([...gone, ...pools.map((pool) => [pool.name, pool] as const)], reserved);
-  }
-
-  /** Like {@link update}, by the pools that are new or changed; undefined for one that is gone. */
   apply(
     changes: Iterable<readonly [name: string, pool: IpPool | undefined]>,
     reserved: readonly ReservedIp[],

@@ -38,7 +38,7 @@ export function openSearch(options: SearchOptions) {
   const { pools, nics, registry = {}, demand = {}, cluster = {}, isAlone = false, view } = options;
   const clock = new TestClock({ isHasty: true });
   const poolCache = new PoolCache(openCore());
-  poolCache.update(pools, []);
+  poolCache.apply(poolsByName(...pools), []);
   const wanted = nics ?? [{ ifName: "eth0", pools: [[pools[0]?.name ?? ""]] }];
   const search: Search = {
     registry: registry as Registry,

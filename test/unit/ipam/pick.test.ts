@@ -7,12 +7,12 @@ import type { PoolShortage } from "../../../host/ipam/subnet-capacity.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { LEASED, leasingPool, seenAt } from "../../world/leasing-pool.ts";
-import { openCore, pool } from "../../world/subjects.ts";
+import { openCore, pool, poolsByName } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
 function cacheOf(...pools: IpPool[]): PoolCache {
   const poolCache = new PoolCache(openCore());
-  poolCache.update(pools, []);
+  poolCache.apply(poolsByName(...pools), []);
   return poolCache;
 }
 
@@ -151,8 +151,8 @@ describe("the address book", () => {
     const wide = pool("wide", "10.0.0.0/30");
     const poolCache = cacheOf(four, wide);
     poolCache.mark("", ip("10.0.0.1"));
-    poolCache.update([pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide], []);
-    poolCache.update([four, wide], []);
+    poolCache.apply(poolsByName(pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide), []);
+    poolCache.apply(poolsByName(four, wide), []);
     expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
     poolCache.cancel([{ space: "", ip: ip("10.0.0.1") }]);
     expect([wide, four].map((each) => poolCache.takeExactly(each, ip("10.0.0.1")))).toEqual(["taken", "claimed"]);

@@ -3,7 +3,7 @@ import { PoolTally } from "../../../host/controller/usage/usage-counter.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../host/resources/ip-pool-shape.ts";
-import { openCore, pool } from "../../world/subjects.ts";
+import { openCore, pool, poolsByName } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
 const space = openCore();
@@ -18,7 +18,7 @@ describe("the pool cache after a survey", () => {
   it("keeps reservations and frees addresses without an owner, in all pools of the subnet", () => {
     const pools = [pool("a", "10.6.0.0/24"), pool("b", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] })];
     const poolCache = new PoolCache(space);
-    poolCache.update(pools, []);
+    poolCache.apply(poolsByName(...pools), []);
     const [a, b] = pools;
     if (a === undefined || b === undefined) throw new Error("Two pools");
     expect(poolCache.neighboursOf(b).map(({ name }) => name)).toEqual(["a", "b"]);
@@ -38,7 +38,7 @@ describe("the pool cache after a survey", () => {
       return pool(name, "10.6.0.0/24", { ips: [`${first}-${last}`] });
     });
     const poolCache = new PoolCache(space);
-    poolCache.update(pools, []);
+    poolCache.apply(poolsByName(...pools), []);
     const neighbours = pools.map((each) => poolCache.neighboursOf(each).map(({ name }) => name));
     expect(neighbours.map((names) => names.join(""))).toEqual(["abc", "abc", "abc", "d"]);
   });
@@ -47,9 +47,9 @@ describe("the pool cache after a survey", () => {
     const [near, far] = [{ ips: ["10.6.0.1-10.6.0.4"], gatewayIp: "10.6.0.1" }, { ips: ["10.6.0.1-10.6.0.4"] }];
     const [a, b, wide] = [pool("a", "10.6.0.0/24", near), pool("b", "10.6.0.0/24", far), pool("b", "10.6.0.0/23", far)];
     const poolCache = new PoolCache(space);
-    poolCache.update([a, b], []);
+    poolCache.apply(poolsByName(a, b), []);
     expect(poolCache.takeExactly(b, ip("10.6.0.2"))).toBe("claimed");
-    expect(poolCache.update([a, wide], []).map(({ name }) => name)).toEqual(["b"]);
+    expect(poolCache.apply(poolsByName(a, wide), []).map(({ name }) => name)).toEqual(["b"]);
     const took = [a, b, wide].map((pool) =>
       range(1, 3)
         .map((address) => poolCache.takeExactly(pool, ip(address)))
@@ -59,17 +59,20 @@ describe("the pool cache after a survey", () => {
     expect(poolCache.neighboursOf(wide).map(({ name }) => name)).toEqual(["b", "a"]);
     poolCache.cancel([{ space: "", ip: ip("10.6.0.2") }]);
     expect(poolCache.takeExactly(a, ip("10.6.0.2"))).toBe("claimed");
-    expect(poolCache.update([pool("a", "10.7.0.0/24"), wide], []).map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(poolCache.apply(poolsByName(pool("a", "10.7.0.0/24"), wide), []).map(({ name }) => name)).toEqual([
+      "a",
+      "b",
+    ]);
     expect(poolCache.takeExactly(wide, ip("10.6.0.1"))).toBe("claimed");
   });
 
   it("gives no pool of the segment, such as a Subnet's others, what pods of one still route by", () => {
     const [plain, other] = [pool("a", "10.6.0.0/24"), pool("b", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] })];
     const poolCache = new PoolCache(space);
-    poolCache.update([{ ...plain, spec: { ...plain.spec, formerRouters: [ip("10.6.0.1")] } }, other], []);
+    poolCache.apply(poolsByName({ ...plain, spec: { ...plain.spec, formerRouters: [ip("10.6.0.1")] } }, other), []);
     expect(poolCache.findExclusion("b", ip("10.6.0.1"))).toBe('pods of IPPool "a" still route by it');
     expect([poolCache.take(other, 0), poolCache.take(other, 0)]).toEqual([ip("10.6.0.2"), undefined]);
-    expect(poolCache.update([plain, other], []).map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(poolCache.apply(poolsByName(plain, other), []).map(({ name }) => name)).toEqual(["a", "b"]);
     expect(poolCache.take(other, 0)).toEqual(ip("10.6.0.1"));
   });
 
@@ -90,7 +93,7 @@ describe("the pool cache after a survey", () => {
     (_, load) => {
       const blue = pool("blue", "10.6.0.0/24");
       const poolCache = new PoolCache(space);
-      poolCache.update([blue], []);
+      poolCache.apply(poolsByName(blue), []);
       poolCache.takeExactly(blue, ip("10.6.0.2"));
       load(poolCache, blue);
       poolCache.cancel([{ space: "", ip: ip("10.6.0.2") }]);

@@ -31,7 +31,7 @@ function assign(
   generated?: FamilyDemand,
 ) {
   const poolCache = new PoolCache(openCore());
-  poolCache.update(POOLS, []);
+  poolCache.apply(poolsByName(...POOLS), []);
   const demanded = demandOf({ ifName: "eth0", pools }, poolsByName(...POOLS));
   const families = demanded.families.map((each) => (each.family === generated?.family ? generated : each));
   const nic = { ...demanded, families };

@@ -11,7 +11,7 @@ import { memberKey } from "../../../resources/member.ts";
 import { LIVE_USAGE_MISSES, LiveUsage } from "../live-usage.ts";
 import type { AddressSource, ForeseenRows, Search, Setback } from "./source.ts";
 
-/** Completes the assigned addresses with free ones. The caller cancels what it has reserved when the claim is over. */
+/** Completes the assigned addresses with free ones. The caller cancels the reservations after the claim. */
 export function pickFree(
   { poolCache, demand, assignments, view }: Search,
   nics: readonly NicDemand[],
@@ -47,7 +47,7 @@ export function pickFree(
   return { ...pick, reserved: [] };
 }
 
-/** Marks what is in use by the registry's answer in the cache. */
+/** Marks the addresses that are in use by the registry's answer. */
 export function learn({ poolCache, view }: Search, outcome: ClaimOutcome): void {
   if (outcome.kind === "cooling") return;
   const inUse = outcome.kind === "bound" ? outcome.created : [...outcome.by, ...(outcome.kept?.created ?? [])];

@@ -148,7 +148,7 @@ export function workloadOf(
   return workloads?.get(ifName) ?? claimant.workload;
 }
 
-/** A NIC has an address of each demanded family: an answer with one of two would be the pod's for its life. */
+/** Whether each demanded family has an address: an answer with one of two would be the pod's for its life. */
 export function isServed({ families }: NicDemand, held: readonly Allocation[]): boolean {
   for (const { family } of families) if (!held.some(({ ip }) => ip.family === family)) return false;
   return true;

@@ -14,7 +14,7 @@ import { TestClock } from "../../../world/clock.ts";
 import { clusterIpam } from "../../../world/cluster-ipam.ts";
 import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
 import { cases } from "../../../world/rows.ts";
-import { openCore, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
+import { openCore, pool, poolsByName, proposal, snapshotOf } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
 const USAGES = "/apis/ipam.vendor.io/v1/ippoolusages";
@@ -162,7 +162,7 @@ describe("exhaustion: a search in a pool of which the node knows little", () => 
 it("exhaustion: in a search that goes on a small pool is listed again each time the misses have doubled", async () => {
   const cache = new PoolCache(core);
   const blue = pool("blue", "10.6.0.0/24");
-  cache.update([blue], []);
+  cache.apply(poolsByName(blue), []);
   const lists: number[] = [];
   const registry = {
     listUsed: async () => void lists.push(usage.misses),
@@ -193,7 +193,7 @@ describe("exhaustion: a list of a pool and of former ones", () => {
 
   it("names no more than MAX_OTHER_NAMES, those noted last, and none that had no address of the pool", () => {
     const [cache, blue] = [new PoolCache(core), pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] })];
-    cache.update([blue], []);
+    cache.apply(poolsByName(blue), []);
     const note = (name: string, address: string): void =>
       cache.noteRecorded({ space: "", ip: ip(address), pool: name });
     note("blue", "10.6.0.1");

@@ -8,7 +8,7 @@ import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { RECORDS } from "../../../../world/cluster-ipam.ts";
 import { CLAIMANT, openSearch, rowOf, shortOf, WEB } from "../../../../world/search.ts";
-import { pool, proposal } from "../../../../world/subjects.ts";
+import { pool, poolsByName, proposal } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24", { selection: "ascending" });
@@ -66,7 +66,7 @@ describe("free addresses", () => {
     const { search, picked } = open();
     const assign = (rest: object): void => search.assignments.assign([proposal("10.6.0.5", rest)]);
     assign({ source: "retained", replaces: -5 });
-    search.poolCache.update([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.7-10.6.0.9"] })], []);
+    search.poolCache.apply(poolsByName(pool("blue", "10.6.0.0/24", { ips: ["10.6.0.7-10.6.0.9"] })), []);
     expect([picked(), search.assignments.all]).toEqual([["10.6.0.7"], []]);
     assign({ requested: true });
     expect(picked()).toEqual(["10.6.0.5"]);

@@ -41,7 +41,7 @@ it("a search waits for addresses of pools that can hand out some, free or not", 
   const full = pool("full", "10.8.0.0/24", { ips: ["10.8.0.1"] });
   const gone = pool("gone", "10.9.0.0/24");
   const poolCache = new PoolCache(openCore());
-  poolCache.update([BLUE, none, full], []);
+  poolCache.apply(poolsByName(BLUE, none, full), []);
   poolCache.mark("", ip("10.8.0.1"));
   const nic = demandOf(
     { ifName: "eth0", pools: [["none", "gone", "blue", "full"]] },
