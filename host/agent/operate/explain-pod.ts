@@ -113,13 +113,6 @@ interface PodQuestion {
   readonly refusalOf: (error: unknown) => CniError;
 }
 
-/** One NIC in words, before its outcome. */
-interface NicText {
-  readonly lines: readonly string[];
-  readonly notes: readonly string[];
-  readonly record: NicRecord;
-}
-
 /** The state before a NIC's ADD, to say where its addresses come from. */
 interface Before {
   readonly selection: Selection;
@@ -129,6 +122,9 @@ interface Before {
 
 class PodExplainer {
   readonly #given: PodQuestion;
+  /** About the NICs, beside their outcomes. */
+  readonly #lines: string[] = [];
+  readonly #notes: string[] = [];
 
   constructor(given: PodQuestion) {
     this.#given = given;
@@ -137,24 +133,16 @@ class PodExplainer {
   async explain(): Promise<ExplanationRecord> {
     const at = `${new Date().toISOString().slice(0, 19)}Z`;
     const nics = this.#nicsOfQuestion();
-    const texts: NicText[] = [];
-    for (const nic of nics) texts.push(await this.#explainNic(nic, nics.length === 1));
+    this.#notes.push(...this.#notesOfPod());
+    const records: NicRecord[] = [];
+    for (const nic of nics) records.push(await this.#explainNic(nic, nics.length === 1));
     const held = await this.#describeHeld();
     const { epoch } = this.#given.ipam.cluster ?? {};
-    const records = texts.map(({ record }) => record);
+    if (epoch?.isOpen === true) this.#notes.push(`the registry is new, and first addresses wait for ${epoch.waitsFor}`);
+    this.#notes.push(`seen at ${at}; another pod may be faster`);
     return {
       succeeds: records.every(({ outcome }) => outcome === "allocated"),
-      lines: [
-        ...records.map(describeOutcome),
-        ...texts.flatMap(({ lines }) => lines),
-        ...held,
-        ...this.#notes().map((note) => `note: ${note}`),
-        ...texts.flatMap(({ notes }) => notes.map((note) => `note: ${note}`)),
-        ...(epoch?.isOpen === true
-          ? [`note: the registry is new, and first addresses wait for ${epoch.waitsFor}`]
-          : []),
-        `note: seen at ${at}; another pod may be faster`,
-      ],
+      lines: [...records.map(describeOutcome), ...this.#lines, ...held, ...this.#notes.map((note) => `note: ${note}`)],
       nics: records,
     };
   }
@@ -173,7 +161,7 @@ class PodExplainer {
     return [{ ifName: first, network: network ?? "", plugins: (network && networks.pluginsOf(network)) || [] }];
   }
 
-  #notes(): string[] {
+  #notesOfPod(): string[] {
     const { ipam, identity } = this.#given;
     const { namespace, name, node, subject } = identity;
     if (node !== undefined && node !== ipam.node.name)
@@ -190,11 +178,11 @@ class PodExplainer {
     return held.map(({ ip, ifName, pool, state }) => `${ifName} has ${formatIp(ip)} of pool "${pool}" (${state})`);
   }
 
-  async #explainNic(nic: NicNetwork, isOnly: boolean): Promise<NicText> {
+  async #explainNic(nic: NicNetwork, isOnly: boolean): Promise<NicRecord> {
     const { ifName, network, plugins } = nic;
     const place = { interface: ifName, network: network || undefined };
-    const foreign = plugins.length > 0 && findBerth(plugins) === undefined;
-    if (foreign) return { lines: [], notes: [], record: { ...place, outcome: "foreign", addresses: [], pools: [] } };
+    const isForeign = plugins.length > 0 && findBerth(plugins) === undefined;
+    if (isForeign) return { ...place, outcome: "foreign", addresses: [], pools: [] };
     let before: Before | undefined;
     const startMs = this.#given.view.waitedMs;
     let outcome: Pick<NicRecord, "outcome" | "addresses" | "waitedMs" | "code" | "message" | "details">;
@@ -208,8 +196,9 @@ class PodExplainer {
       const { code, message, details } = this.#given.refusalOf(error);
       outcome = { outcome: "refused", code, message, details, addresses: [] };
     }
-    const record = { ...place, ...this.#describeBefore(ifName, before), ...outcome };
-    return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
+    if (before !== undefined) this.#lines.push(...(await this.#linesOf(ifName, before, isOnly)));
+    this.#notes.push(...this.#notesOf(nic));
+    return { ...place, ...this.#describeBefore(ifName, before), ...outcome };
   }
 
   /** Reads the usage of the candidate pools in the cluster. Returns the names of those that were read. */
@@ -230,9 +219,7 @@ class PodExplainer {
     return counted;
   }
 
-  async #linesOf(ifName: string, before: Before | undefined, isOnly: boolean): Promise<string[]> {
-    if (before === undefined) return [];
-    const { selection, counted } = before;
+  async #linesOf(ifName: string, { selection, counted }: Before, isOnly: boolean): Promise<string[]> {
     const { poolCache } = this.#given.ipam.inventory;
     const shown = selection.nics.filter((nic) => isOnly || nic.ifName === ifName);
     const isComplete = this.#given.ipam.cluster === undefined;
@@ -291,8 +278,7 @@ class PodExplainer {
   /** Returns notes on the facts about the NIC that the view lacks. */
   #notesOf({ ifName, network, plugins, isAsking }: NicNetwork): string[] {
     const { ipam, identity } = this.#given;
-    const name = network || UNKNOWN_NETWORK;
-    const nic = { ifName, network: name, pod: identity.subject };
+    const nic = { ifName, network: network || UNKNOWN_NETWORK, pod: identity.subject };
     const { detectIPConflict, mode } = ipam.networks.definitionOf(nic).settings;
     return [
       ...(plugins.length === 0
