@@ -27,50 +27,46 @@ interface WaitForPoolDeps {
 /** Whether a demand whose pools are full is refused at once: addresses are on their way, or will be waited for. */
 export type SkipIfFull = (demand: FamilyDemand) => boolean;
 
+const NEVER: SkipIfFull = () => false;
+
 /** Rejects as the last `attempt` did; for want of addresses in the words of {@link refuseUnsupplied}. */
 export async function waitForPool<T>(
   deps: WaitForPoolDeps,
   attempt: (skipIfFull: SkipIfFull) => Promise<T>,
   deadline: AddDeadline,
 ): Promise<T> {
-  const first = await tryOnce(deps, attempt, isGrowing);
-  if (first.kind === "done") return first.result;
-  await Promise.all(leasingPools(first.shortage.demand).map(({ name }) => deps.cluster?.markWanted(name)));
+  let timeoutFor: Short["timeoutFor"] | undefined;
+  for (let skipIfFull: SkipIfFull = isGrowing; ; ) {
+    const since = deps.cluster?.poolChanges.changeCount ?? 0;
+    try {
+      return await attempt(skipIfFull);
+    } catch (error) {
+      if (!(error instanceof PoolShortage) || !maySupply(error.demand)) throw error;
+      if (skipIfFull === NEVER) throw await refuse(deps, error, deadline.signal);
+      timeoutFor ??= await beginWait(deps, error.demand, deadline);
+      const short = { demand: error.demand, since, timeoutFor };
+      skipIfFull = (await hasRoom(deps, short, deadline.signal)) ? () => true : NEVER;
+    }
+  }
+}
+
+/** Returns the time that the ADD waits, from now on, for the pools of a demand. */
+async function beginWait(
+  { cluster, inventory }: WaitForPoolDeps,
+  demand: FamilyDemand,
+  deadline: AddDeadline,
+): Promise<Short["timeoutFor"]> {
+  await Promise.all(leasingPools(demand).map(({ name }) => cluster?.markWanted(name)));
   const supplied = new Timeout(deadline.clock, POOL_WAIT_MS);
   const leased = new Timeout(deadline.clock, BLOCK_WAIT_MS);
-  const timeoutFor = (demand: FamilyDemand): Timeout => (awaitsBlock(deps.inventory, demand) ? leased : supplied);
-  let latest: Short = first;
-  while (await hasRoom(deps, latest, timeoutFor, deadline.signal)) {
-    const next = await tryOnce(deps, attempt, () => true);
-    if (next.kind === "done") return next.result;
-    latest = next;
-  }
-  const last = await tryOnce(deps, attempt, () => false);
-  if (last.kind === "done") return last.result;
-  throw await refuse(deps, last.shortage, deadline.signal);
+  return (each) => (awaitsBlock(inventory, each) ? leased : supplied);
 }
 
 interface Short {
-  readonly kind: "short";
-  readonly shortage: PoolShortage;
+  readonly demand: FamilyDemand;
   /** {@link PoolChanges.changeCount} when the attempt began. */
   readonly since: number;
-}
-
-type Tried<T> = { readonly kind: "done"; readonly result: T } | Short;
-
-async function tryOnce<T>(
-  { cluster }: WaitForPoolDeps,
-  attempt: (skipIfFull: SkipIfFull) => Promise<T>,
-  skipIfFull: SkipIfFull,
-): Promise<Tried<T>> {
-  const since = cluster?.poolChanges.changeCount ?? 0;
-  try {
-    return { kind: "done", result: await attempt(skipIfFull) };
-  } catch (error) {
-    if (!(error instanceof PoolShortage) || !maySupply(error.demand)) throw error;
-    return { kind: "short", shortage: error, since };
-  }
+  readonly timeoutFor: (demand: FamilyDemand) => Timeout;
 }
 
 /**
@@ -78,14 +74,12 @@ async function tryOnce<T>(
  */
 async function hasRoom(
   { cluster, inventory }: WaitForPoolDeps,
-  short: Short,
-  timeoutFor: (demand: FamilyDemand) => Timeout,
+  { demand, since: start, timeoutFor }: Short,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (cluster === undefined) return false;
   const { poolChanges } = cluster;
-  const { demand } = short.shortage;
-  let { since } = short;
+  let since = start;
   while (await poolChanges.changed(signal, { since, withinMs: timeoutFor(demand).leftMs })) {
     since = poolChanges.changeCount;
     await inventory.loaded();
