@@ -56,11 +56,6 @@ export class Pool implements Disposable {
     return this.#addressOf("pool_find", this.#core.exports.pool_find(this.#handle, seed));
   }
 
-  /** Returns the lowest free address of the window. */
-  findFreeAscending(): Ip | undefined {
-    return this.findFree(0);
-  }
-
   /**
    * Claims and returns the next address in the given order; undefined if none is free. `seed`, any u32, is for
    * "hashed".

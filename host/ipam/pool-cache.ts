@@ -314,9 +314,8 @@ export class PoolCache {
    */
   take(pool: IpPool, seed: number, randomize = false): Ip | undefined {
     if (this.findDoubt(pool) !== undefined) return undefined;
-    const bits = this.#entryOf(pool)?.bits;
     const isAscending = pool.spec.selection === "ascending" && !randomize;
-    const ip = isAscending ? bits?.findFreeAscending() : bits?.findFree(seed);
+    const ip = this.#entryOf(pool)?.bits.findFree(isAscending ? 0 : seed);
     if (ip !== undefined) this.#reserve(pool.spec.addressSpace, ip);
     return ip;
   }
