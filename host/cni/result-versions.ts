@@ -12,10 +12,6 @@ import type { CniVersion } from "./version.ts";
 
 type JsonObject = Record<string, unknown>;
 
-function nonEmpty<T>(list: readonly T[]): readonly T[] | undefined {
-  return list.length > 0 ? list : undefined;
-}
-
 function formatInterface({ pciId, ...rest }: ResultInterface): JsonObject {
   return { ...rest, pciID: pciId };
 }
@@ -30,18 +26,17 @@ function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
  */
 export function formatResult({ interfaces, ips, routes, dns }: CniResult, version: CniVersion): JsonObject {
   const isOld = version.startsWith("0.");
+  const entries = ips.map(({ address, gateway, interface: index }) => ({
+    version: isOld ? String(address.ip.family) : undefined,
+    address: formatPrefix(address),
+    gateway: gateway && formatIp(gateway),
+    interface: index,
+  }));
   return {
     cniVersion: version,
-    interfaces: nonEmpty(interfaces.map(formatInterface)),
-    ips: nonEmpty(
-      ips.map(({ address, gateway, interface: index }) => ({
-        version: isOld ? String(address.ip.family) : undefined,
-        address: formatPrefix(address),
-        gateway: gateway && formatIp(gateway),
-        interface: index,
-      })),
-    ),
-    routes: nonEmpty(routes.map(formatRoute)),
+    interfaces: interfaces.length > 0 ? interfaces.map(formatInterface) : undefined,
+    ips: entries.length > 0 ? entries : undefined,
+    routes: routes.length > 0 ? routes.map(formatRoute) : undefined,
     dns,
   };
 }
