@@ -6,6 +6,7 @@ import * as z from "zod";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { JsonError, parseJson } from "../lib/json.ts";
 import { decode, formatMismatches, orAbsent, parsedText, textMap } from "../lib/schema.ts";
+import { insteadOf } from "../lib/try-or.ts";
 import { type Ip, parseIp } from "../net/ip.ts";
 import { type LinkAddress, type Mac, parseLinkAddress } from "../net/mac.ts";
 import { parsePrefix } from "../net/prefix.ts";
@@ -208,14 +209,7 @@ export function decodeNetConf(text: string, forDelete = false): NetConf {
 }
 
 function decodeNew(text: string, forDelete: boolean): NetConf {
-  const orElse = <T>(otherwise: T, decodeIt: () => T): T => {
-    try {
-      return decodeIt();
-    } catch (error) {
-      if (!forDelete) throw error;
-      return otherwise;
-    }
-  };
+  const orElse = <T>(otherwise: T, decodeIt: () => T): T => insteadOf(() => forDelete, otherwise, decodeIt);
   const raw = orElse({}, () => parseObject(text));
   const cniVersion = orElse(LATEST_VERSION, () => decodeCniVersion(raw.cniVersion));
   const name = (typeof raw.name === "string" ? parseNetworkName(raw.name) : undefined) ?? "";
