@@ -123,14 +123,14 @@ function decideBoundTwice(
   { node, isPast, isHere, isSent }: Pick<SyncInputs, "node" | "isPast" | "isSent"> & { readonly isHere: boolean },
 ): SyncAction {
   const bind: SyncAction = { kind: "replace", state: "Bound" };
-  const others = findOtherHolders(row, object, node);
+  const others = object.sharers && findOtherHolders(row, object.sharers, node);
   if (others !== undefined) {
     const isOwn = (holder: Holder): boolean => !others.includes(holder) && isCurrent(row, holder.claim);
     return !isSent && object.sharers?.some(isOwn) === true ? { kind: "synced" } : { ...bind, sharers: others };
   }
   if (object.podUid === row.owner && object.ifName === row.ifName) {
-    const isOther = !isCurrent(row, object.claim) || isRecreated(object.workload, row.workload);
-    if (isHere && !isSent && !isOther && !isBehind(row, object)) return { kind: "synced" };
+    const isOld = row.workload && (isRecreated(object.workload, row.workload) || isBehind(row, object));
+    if (isHere && !isSent && !isOld && isCurrent(row, object.claim)) return { kind: "synced" };
     // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their file
     // gives them.
     if (isHere || (object.node !== node && row.isConfirmed === true)) return bind;
@@ -148,7 +148,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   // An address collected from a member's pod is the member's, also if the registry went back (registry-epoch).
   if (object === "absent" && isRetained) return { kind: isOwnerSeen === undefined ? "wait" : "create" };
   if (object === "absent") return { kind: isDue ? "forget" : "wait" };
-  const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
+  const others = object.state === "Bound" ? object.sharers && findOtherHolders(row, object.sharers, node) : undefined;
   if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
   // Until it is known whose it is.
   if (inputs.machine === undefined && object.machine !== undefined && object.node === node) return { kind: "wait" };

@@ -119,9 +119,9 @@ export function isCurrent({ claim }: Pick<Allocation, "claim">, of: string = UNN
   return of === UNNAMED || of === (claim?.id ?? UNNAMED);
 }
 
-/** Returns whether the object does not say that the row's claim came after other records of its member. */
-export function isBehind({ claim, workload }: Allocation, { claim: of, number = 0 }: KnownObject): boolean {
-  return workload !== undefined && of !== UNNAMED && claim !== undefined && claim.number > Math.max(number, 1);
+/** Returns whether a member's object does not say that the row's claim came after other records of the member. */
+export function isBehind({ claim }: Allocation, { claim: of, number = 0 }: KnownObject): boolean {
+  return of !== UNNAMED && claim !== undefined && claim.number > Math.max(number, 1);
 }
 
 /** Returns whether the claim is the row's, or one of an earlier row of this node. */
@@ -133,14 +133,13 @@ export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string): bo
  * Returns the holders that share the address with the row's pod; undefined if there are none. Of a row that cools also
  * those that share it with an earlier pod of this node: a later one has to ask the others first.
  */
-export function findOtherHolders(row: Allocation, object: KnownObject, node: string): readonly Holder[] | undefined {
+export function findOtherHolders(row: Allocation, all: readonly Holder[], node: string): readonly Holder[] | undefined {
   const isEarlier = (claim: string | undefined): boolean =>
     row.state === "Cooling" && claim !== undefined && isRecorded(row, claim);
   const isOwn = ({ node: of, podUid, ifName, claim }: Holder): boolean =>
     of === node && ifName === row.ifName && (podUid === row.owner || isEarlier(claim));
-  const { sharers = [] } = object;
-  const others = sharers.filter((holder) => !isOwn(holder));
-  return others.length > 0 && others.length < sharers.length ? others : undefined;
+  const others = all.filter((holder) => !isOwn(holder));
+  return others.length > 0 && others.length < all.length ? others : undefined;
 }
 
 /**

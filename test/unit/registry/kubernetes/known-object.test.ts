@@ -175,20 +175,18 @@ it.each<[id: string | undefined, earlier: string[], of: string, wanted: boolean]
 describe("retention: the other holders of a shared address", () => {
   const others = [{ podUid: "u2" }, { node: "n2" }, { ifName: "net1" }].map((each) => ({ ...HOLDER, ...each }));
   it("are those on another node, of another pod or on another NIC", () =>
-    expect(findOtherHolders(row, { ...known, sharers: [HOLDER, ...others] }, "n1")).toEqual(others));
+    expect(findOtherHolders(row, [HOLDER, ...others], "n1")).toEqual(others));
   it("are those of an earlier pod here as well, if the row cools, and not if another pod has it now", () => {
     const later: Allocation = { ...row, owner: "u9", claim: { id: "c9", number: 1, earlier: ["c1"] } };
-    const object = { ...known, sharers: [{ ...HOLDER, claim: "c1" }, ...others] };
-    expect(findOtherHolders({ ...later, state: "Cooling" }, object, "n1")).toEqual(others);
-    expect(findOtherHolders(later, object, "n1")).toBeUndefined();
+    const all = [{ ...HOLDER, claim: "c1" }, ...others];
+    expect(findOtherHolders({ ...later, state: "Cooling" }, all, "n1")).toEqual(others);
+    expect(findOtherHolders(later, all, "n1")).toBeUndefined();
   });
   it("are not asked for where the row's pod has no share", () => {
-    expect(findOtherHolders(row, { ...known, sharers: others }, "n1")).toBeUndefined();
+    expect(findOtherHolders(row, others, "n1")).toBeUndefined();
     const later: Allocation = { ...row, owner: "u9", state: "Cooling" };
-    expect(findOtherHolders(later, { ...known, sharers: [HOLDER, ...others] }, "n1")).toBeUndefined();
-    const shared = { ...known, sharers: [HOLDER, { ...HOLDER, claim: "c1" }] };
-    expect(findOtherHolders(row, shared, "n1")).toBeUndefined();
-    expect(findOtherHolders(row, known, "n1")).toBeUndefined();
+    expect(findOtherHolders(later, [HOLDER, ...others], "n1")).toBeUndefined();
+    expect(findOtherHolders(row, [HOLDER, { ...HOLDER, claim: "c1" }], "n1")).toBeUndefined();
   });
 });
 
