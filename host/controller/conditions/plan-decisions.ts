@@ -29,10 +29,7 @@ import { describeShared, type OtherRanges } from "./other-allocators.ts";
 import { type ConditionType, type Decision, formatSecond, READY } from "./plan-conditions.ts";
 import { planSupplied, type SuppliedDecisions, type SuppliedView } from "./plan-supplied.ts";
 
-export interface DecisionsInput extends Pick<SuppliedView, "settings"> {
-  readonly pools: readonly ControlledPool[];
-  readonly subnets: readonly ControlledSubnet[];
-  readonly reserved: readonly ControlledReservation[];
+export interface DecisionsInput extends SuppliedView {
   readonly allocations: Iterable<CachedAllocation>;
   /** What pods have or retain, and a Node or a Service says that it has; by the allocation's name. */
   readonly contested: ReadonlyMap<string, Claimant>;

@@ -7,7 +7,6 @@ import type { VendorConf } from "../../config/vendor-conf.ts";
 import { listSome } from "../../lib/describe.ts";
 import { byName } from "../../lib/order.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
 import { describeSource, type PoolSource } from "../../resources/pool-source.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import { addresses, MAX_EXAMPLES } from "../examples.ts";
@@ -20,7 +19,7 @@ import { type SubnetNumbers, SubnetUse, type SubnetUseView } from "./subnet-use.
 export interface SuppliedView extends SubnetUseView {
   readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
   /** Returns what the API server says to a write of the pool that it refuses. */
-  readonly refusalOf?: ((pool: string) => string | undefined) | undefined;
+  readonly refusalOf?: (pool: string) => string | undefined;
 }
 
 export interface SuppliedDecisions {
@@ -33,45 +32,37 @@ export interface SuppliedDecisions {
 /** A generated pool and how many addresses it has. */
 interface SizedPool {
   readonly name: string;
-  readonly deleting: boolean;
   readonly generated: SubnetPoolSpec;
   readonly has: number;
+  readonly deleting: boolean;
 }
 
-export function planSupplied(view: SuppliedView): SuppliedDecisions {
-  const { subnets, settings, refusalOf = () => undefined } = view;
-  const use = new SubnetUse(view);
-  const generated = use.pools.flatMap((pool) => suppliedOf(pool, use));
-  const world: SuppliedContext = { settings, use, refusalOf, byNamespace: sumByNamespace(generated) };
-  const decided = generated.flatMap((pool) => {
-    if (pool.deleting) return [];
-    const decision = pool.has < pool.generated.wanted ? notSupplied(pool, world) : supplied(pool);
-    return decision === undefined ? [] : [{ pool, decision }];
-  });
-  const waiting = Map.groupBy(
-    decided.flatMap(({ pool, decision }) => (decision.reason === "SubnetFull" ? [pool] : [])),
-    (pool) => pool.generated.subnet,
-  );
-  const leasing = use.pools.flatMap(({ name, deleting, source }) =>
-    source === undefined || deleting ? [] : [[name, leased(source)] as const],
-  );
-  const full = subnets.map((subnet) => [subnet.name, fullness(subnet, use, waiting.get(subnet.name))] as const);
-  return {
-    pools: new Map([...decided.map(({ pool, decision }) => [pool.name, decision] as const), ...leasing]),
-    subnets: new Map(full),
-  };
-}
-
-interface SuppliedContext extends Pick<SuppliedView, "settings"> {
+interface Supply extends SuppliedView {
   readonly use: SubnetUse;
-  readonly refusalOf: (pool: string) => string | undefined;
   /** Addresses of generated pools. */
   readonly byNamespace: ReadonlyMap<string, number>;
 }
 
-function suppliedOf(pool: IpPool, use: SubnetUse): SizedPool[] {
-  const { name, deleting, spec } = pool;
-  return spec.generated === undefined ? [] : [{ name, deleting, generated: spec.generated, has: use.sizeOf(pool) }];
+export function planSupplied(view: SuppliedView): SuppliedDecisions {
+  const use = new SubnetUse(view);
+  const all = use.pools.flatMap((pool): SizedPool[] => {
+    const { name, deleting, spec } = pool;
+    return spec.generated === undefined ? [] : [{ name, deleting, generated: spec.generated, has: use.sizeOf(pool) }];
+  });
+  const supply = { ...view, use, byNamespace: sumByNamespace(all) };
+  const generated = all
+    .filter(({ deleting }) => !deleting)
+    .map((pool) => [pool, pool.has < pool.generated.wanted ? notSupplied(pool, supply) : supplied(pool)] as const);
+  const short = generated.filter(([, decision]) => decision?.reason === "SubnetFull").map(([pool]) => pool);
+  const waiting = Map.groupBy(short, (pool) => pool.generated.subnet);
+  const leasing = use.pools.flatMap(({ name, deleting, source }) =>
+    source === undefined || deleting ? [] : [[name, leased(source)] as const],
+  );
+  const decided = generated.flatMap(([{ name }, decision]) => (decision ? [[name, decision] as const] : []));
+  return {
+    pools: new Map([...decided, ...leasing]),
+    subnets: new Map(view.subnets.map((subnet) => [subnet.name, fullness(subnet, use, waiting.get(subnet.name))])),
+  };
 }
 
 function sumByNamespace(pools: readonly SizedPool[]): Map<string, number> {
@@ -99,12 +90,11 @@ function leased(source: PoolSource): Decision {
 }
 
 /** Returns undefined if nothing prevents the pool from getting what it needs. */
-function notSupplied(pool: SizedPool, world: SuppliedContext): Decision | undefined {
-  const found = obstacle(pool, world);
-  if (found === undefined) return undefined;
+function notSupplied(pool: SizedPool, supply: Supply): Decision | undefined {
+  const found = obstacle(pool, supply);
   const { wanted, reason } = pool.generated;
-  const message = `has ${pool.has} of ${addresses(wanted)} wanted (${reason}): ${found.why}`;
-  return { type: "Supplied", isTrue: false, reason: found.reason, message };
+  const message = `has ${pool.has} of ${addresses(wanted)} wanted (${reason}): ${found?.why}`;
+  return found && { type: "Supplied", isTrue: false, reason: found.reason, message };
 }
 
 interface Obstacle {
@@ -113,19 +103,19 @@ interface Obstacle {
   readonly why: string;
 }
 
-function obstacle(pool: SizedPool, world: SuppliedContext): Obstacle | undefined {
-  const refusal = world.refusalOf(pool.name);
+function obstacle(pool: SizedPool, supply: Supply): Obstacle | undefined {
+  const refusal = supply.refusalOf?.(pool.name);
   if (refusal !== undefined) return { reason: REFUSED, why: `the API server refuses to write it: ${refusal}` };
   const name = pool.generated.subnet;
-  const subnet = world.use.subnet(name);
+  const subnet = supply.use.subnet(name);
   if (subnet === undefined) return { reason: "SubnetGone", why: `there is no Subnet "${name}"` };
   if (subnet.deleting) return { reason: "SubnetTerminating", why: `Subnet "${name}" is being deleted` };
-  const fault = subnet.value === undefined ? (subnet.fault ?? "it cannot be read") : world.use.faultOf(subnet);
+  const fault = subnet.value === undefined ? (subnet.fault ?? "it cannot be read") : supply.use.faultOf(subnet);
   if (fault !== undefined) return { reason: "SubnetInvalid", why: `Subnet "${name}" cannot be used: ${fault}` };
-  return limit(pool, world) ?? exhaustion(pool, subnet, world);
+  return limit(pool, supply) ?? exhaustion(pool, subnet, supply.use);
 }
 
-function limit({ has, generated }: SizedPool, { settings, byNamespace }: SuppliedContext): Obstacle | undefined {
+function limit({ has, generated }: SizedPool, { settings, byNamespace }: Supply): Obstacle | undefined {
   const { maxGeneratedPoolSize: most, maxGeneratedAddressesPerNamespace: mostInAll } = settings;
   if (has >= most) return { reason: "PoolTooLarge", why: `maxGeneratedPoolSize of vendor-conf is ${most}` };
   const { namespace } = generated.application;
@@ -136,11 +126,7 @@ function limit({ has, generated }: SizedPool, { settings, byNamespace }: Supplie
 }
 
 /** Returns undefined if the Subnet has room, or the pool's addresses are assigned already. */
-function exhaustion(
-  { name, has }: SizedPool,
-  subnet: ControlledSubnet,
-  { use }: SuppliedContext,
-): Obstacle | undefined {
+function exhaustion({ name, has }: SizedPool, subnet: ControlledSubnet, use: SubnetUse): Obstacle | undefined {
   const assigned = use.assignedTo(name, subnet);
   if ((assigned ?? 0) > has) return undefined;
   const pools = readAssignments(subnet).pools.length;
