@@ -60,18 +60,20 @@ export async function runOnNodes(
   };
 }
 
-const progressSchema = z.object({
+/** On how many nodes its pod should be, and is. */
+export const daemonSetProgress = z.object({
   metadata: z.object({ generation: z.number() }),
   status: z.object({
     observedGeneration: z.number().default(0),
     desiredNumberScheduled: z.number().default(0),
     numberReady: z.number().default(0),
+    updatedNumberScheduled: z.number().default(0),
   }),
 });
 
 /** Returns how many nodes are not done; undefined while that is unknown. */
 function countMissing(daemonSet: unknown): number | undefined {
-  const { data } = progressSchema.safeParse(daemonSet);
+  const { data } = daemonSetProgress.safeParse(daemonSet);
   if (data === undefined || data.status.observedGeneration < data.metadata.generation) return undefined;
   return Math.max(0, data.status.desiredNumberScheduled - data.status.numberReady);
 }

@@ -3,6 +3,7 @@
  * wait. What is wrong is found by `check`.
  */
 import * as z from "zod";
+import { DAEMON_SETS, daemonSetProgress } from "../../install/node-pods.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { AGENT_LABELS } from "../../kubernetes/labels.ts";
 import { LEASES, type Resource } from "../../kubernetes/paths.ts";
@@ -53,7 +54,6 @@ export interface StatusRecord {
   readonly problems: readonly string[];
 }
 
-const DAEMON_SETS: Resource = { apiVersion: "apps/v1", plural: "daemonsets" };
 const CORE_EVENTS: Resource = { apiVersion: "v1", plural: "events" };
 
 /** A Lease that was not renewed for this many of its durations is no leader's, by the caller's clock. */
@@ -110,33 +110,20 @@ interface StatusDeps {
   readonly now: Date;
 }
 
-const daemonSet = z.object({
-  metadata: z.object({ generation: z.number().default(0) }),
-  status: z.object({
-    observedGeneration: z.number().default(0),
-    desiredNumberScheduled: z.number().default(0),
-    numberReady: z.number().default(0),
-    updatedNumberScheduled: z.number().default(0),
-  }),
-});
-
 /** Without DaemonSets, or the right to read them, as many are wanted as there are. */
 function agentsOf(pods: readonly BerthPod[], sets: readonly KubeObject[] | undefined): StatusRecord["agents"] {
   const agents = pods.filter(({ component }) => component === "agent");
   const ready = agents.filter(({ isReady }) => isReady).length;
   const notReady = agents.filter(({ isReady }) => !isReady);
-  const decoded = (sets ?? []).flatMap((object) => daemonSet.safeParse(object).data ?? []);
+  const decoded = (sets ?? []).flatMap((object) => daemonSetProgress.safeParse(object).data ?? []);
   if (decoded.length === 0) return { wanted: agents.length, ready, updated: agents.length, notReady };
-  const sum = (of: (set: z.output<typeof daemonSet>) => number): number =>
-    decoded.reduce((all, set) => all + of(set), 0);
-  const updatedOf = ({ metadata, status }: z.output<typeof daemonSet>): number =>
-    status.observedGeneration < metadata.generation ? 0 : status.updatedNumberScheduled;
-  return {
-    wanted: sum(({ status }) => status.desiredNumberScheduled),
-    ready: sum(({ status }) => status.numberReady),
-    updated: sum(updatedOf),
-    notReady,
-  };
+  const known = { wanted: 0, ready: 0, updated: 0, notReady };
+  for (const { metadata, status } of decoded) {
+    known.wanted += status.desiredNumberScheduled;
+    known.ready += status.numberReady;
+    if (status.observedGeneration >= metadata.generation) known.updated += status.updatedNumberScheduled;
+  }
+  return known;
 }
 
 const lease = z.object({
