@@ -392,11 +392,3 @@ export function nameOf({ metadata }: KubeObject): string {
   const name = typeof metadata === "object" && metadata !== null && "name" in metadata ? metadata.name : undefined;
   return typeof name === "string" ? name : "";
 }
-
-/** Awaits what may fail: then it is undefined, and a sentence says so among the problems. */
-export async function orNote<T>(problems: string[], what: string, read: Promise<T>): Promise<T | undefined> {
-  return read.catch((error: unknown) => {
-    problems.push(`${what} cannot be read: ${messageOf(error)}`);
-    return undefined;
-  });
-}

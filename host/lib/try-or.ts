@@ -1,3 +1,5 @@
+import { messageOf } from "./describe.ts";
+
 /** Returns what `attempt` returns; `otherwise` if it throws, and that is no error. */
 export function tryOr<T, U>(attempt: () => T, otherwise: U): T | U {
   return insteadOf(() => true, otherwise, attempt);
@@ -18,4 +20,12 @@ export function orElse<T>(isExpected: (error: unknown) => boolean, otherwise: T)
     if (isExpected(error)) return otherwise;
     throw error;
   };
+}
+
+/** Returns what is read; undefined if that fails, and a sentence says so among the problems. */
+export async function orNote<T>(problems: string[], what: string, read: Promise<T>): Promise<T | undefined> {
+  return read.catch((error: unknown) => {
+    problems.push(`${what} cannot be read: ${messageOf(error)}`);
+    return undefined;
+  });
 }

@@ -8,7 +8,7 @@ import { findClosed, findDrift, findLeftovers, keyOfIp } from "../../findings/no
 import { keyOf } from "../../findings/problem.ts";
 import type { PodStatus } from "../../ipam/leak.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
-import { messageOf } from "../../lib/describe.ts";
+import { orNote } from "../../lib/try-or.ts";
 import { formatIp } from "../../net/ip.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { CheckRecord } from "../../records/check-record.ts";
@@ -75,11 +75,9 @@ async function readFacts({ backend, netnsDirectories }: CheckDeps) {
   const rows = await Array.fromAsync(listRows(inventory.registry, ROWS_AT_ONCE));
   const objects = await readObjects(backend, nics, rows, problems);
   const podOf = async (row: Allocation): Promise<PodStatus> => {
-    if (backend.readPodOf === undefined || row.state !== "Bound" || row.pod === "") return { kind: "unknown" };
-    return backend.readPodOf(row).catch((error: unknown) => {
-      problems.push(`Pod ${row.namespace}/${row.pod} cannot be read: ${messageOf(error)}`);
-      return { kind: "unknown" };
-    });
+    const reading = row.state === "Bound" && row.pod !== "" ? backend.readPodOf?.(row) : undefined;
+    const found = reading && (await orNote(problems, `Pod ${row.namespace}/${row.pod}`, reading));
+    return found ?? { kind: "unknown" };
   };
   const rowFacts: NodeFacts["rows"][number][] = [];
   for (const row of rows) {
@@ -155,11 +153,7 @@ async function readObjects(
       .map(({ spec }) => allocationName(ip, spec.addressSpace)),
   );
   const ofRows = rows.filter(({ state }) => state === "Bound").map(({ ip, space }) => allocationName(ip, space));
-  try {
-    const objects = await backend.readObjects(new Set([...ofNics, ...ofRows]));
-    return new Map(objects.map((object) => [object.name, object]));
-  } catch (error) {
-    problems.push(`The objects of this node cannot be read: ${messageOf(error)}`);
-    return undefined;
-  }
+  const read = backend.readObjects(new Set([...ofNics, ...ofRows]));
+  const objects = await orNote(problems, "The objects of this node", read);
+  return objects && new Map(objects.map((object) => [object.name, object]));
 }

@@ -4,6 +4,7 @@ import type { AddressedPod, ClusterFacts } from "../../findings/find-cluster-dam
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { NODES, PODS } from "../../kubernetes/paths.ts";
+import { orNote } from "../../lib/try-or.ts";
 import { parseIp } from "../../net/ip.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
@@ -15,7 +16,6 @@ import {
   findingsIn,
   listObjects,
   nameOf,
-  orNote,
   readObjects,
   tryTo,
 } from "../cluster-source.ts";

@@ -7,10 +7,11 @@ import { DAEMON_SETS, daemonSetProgress } from "../../install/node-pods.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { AGENT_LABELS } from "../../kubernetes/labels.ts";
 import { LEASES, type Resource } from "../../kubernetes/paths.ts";
+import { orNote } from "../../lib/try-or.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
 import { type BerthPod, readBerthPods } from "../berth-pods.ts";
-import { type ClusterSource, listObjects, orNote } from "../cluster-source.ts";
+import { type ClusterSource, listObjects } from "../cluster-source.ts";
 import type { VersionRecord } from "../source.ts";
 
 /** An Event of Berth's. */
