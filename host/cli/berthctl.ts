@@ -10,7 +10,7 @@
  *    gets the socket. In a cluster the same words are called in the agents' pods. * `withOutput(command)` adds
  *    `-o` and `--no-headers` for a list (columns are a `Table`, printed by `call.out.list` or `showList`);
  *    `withRecordOutput` adds `-o json|yaml` for `call.out.report(lines, record)`. Print through `call.out` only:
- *    it escapes what comes from outside. * Return an ExitCode. Throw ProblemError, UsageError or AgentError;
+ *    it escapes text from outside. * Return an ExitCode. Throw ProblemError, UsageError or AgentError;
  *    exit-code.ts maps them. * A record that an agent answers with has a schema in host/records, which the agent's
  *    status API imports too.
  * 2. Add it to `COMMANDS` below. Completion and docs/berthctl.md follow from the tree: `npm run generate`.

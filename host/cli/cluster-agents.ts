@@ -145,8 +145,8 @@ interface Calling {
 }
 
 /**
- * Calls `berthctl words` in each agent's pod, and prints what they print, in the order of the nodes. Returns the
- * highest exit code. Rejects if there is no agent that runs.
+ * Calls `berthctl words` in each agent's pod, and prints the outputs, in the order of the nodes. Returns the highest
+ * exit code. Rejects if no agent runs.
  */
 export async function callAgents(
   words: readonly string[],
@@ -185,7 +185,7 @@ const MAX_CONTROLLER_HISTORY = 64 * 1024 * 1024;
 /** Longest time that one log of a controller may take: milliseconds. */
 const CONTROLLER_LOG_MS = 60_000;
 
-/** Returns the logs of the controller's pods, also of containers that have ended; "" for one that cannot be read. */
+/** Returns the logs of the controller's pods, also of containers that have ended; "" for unreadable ones. */
 export async function readControllerLogs(access: Access): Promise<string[]> {
   const name = "{.metadata.namespace}{' '}{.metadata.name}{'\\n'}";
   const stdout = await kubectl(access, [

@@ -1,6 +1,6 @@
 /**
- * The records of a whole cluster, from its API server. Reads what the kubeconfig's user may read, and writes nothing.
- * An object that cannot be decoded is shown as far as it can be read.
+ * The records of a whole cluster, from its API server, within the rights of the kubeconfig's user. Writes nothing.
+ * Shows as much as possible of an object that cannot be decoded.
  */
 
 import * as z from "zod";
@@ -233,7 +233,7 @@ interface Collection {
   readonly query?: KubeCall["query"];
 }
 
-/** Returns what `decode` makes of each object; objects of which it makes nothing are left out. */
+/** Returns the decoded objects; those for which `decode` returns undefined are left out. */
 export async function readObjects<T>(
   api: KubeApi,
   { resource, namespace, query = {} }: Collection,
@@ -305,7 +305,7 @@ function versionsOf(pods: readonly KubeObject[]): VersionRecord[] {
   return [...groups.values()].flatMap((group) => group.slice(0, 1).map((each) => ({ ...each, count: group.length })));
 }
 
-/** What a source of blocks says, the package finds that has it. */
+/** Findings about a source of blocks belong to the package that has it. */
 export function findingsIn(kind: string, object: KubeObject): Finding[] {
   const conditions = conditionsOf(object);
   const own = hasSource(object) ? conditions.filter(({ type }) => type !== "Supplied") : conditions;

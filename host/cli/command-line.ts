@@ -70,7 +70,7 @@ export interface CommandLineOptions {
   readonly more?: readonly ((cli: CommandLine) => void | Promise<void>)[];
 }
 
-/** What else `check` of a cluster looks for. */
+/** A package's search in `check` of a cluster. */
 interface ClusterCheck {
   /** Added to the command; needs a cluster. */
   readonly option: Option;
@@ -81,7 +81,7 @@ interface ClusterCheck {
 /** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */
 const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--selector", "--timeout"];
 
-/** What the option --namespace of a command about one pod says. */
+/** The text of the option --namespace of a command about one pod. */
 export const NAMESPACE_OF_POD = "namespace of the pod; default: of the kubeconfig's context, else default";
 
 export class CommandLine {
@@ -202,10 +202,7 @@ export class CommandLine {
     });
   }
 
-  /**
-   * The words of this command line for an agent's own berthctl, and more; `renamed`: a word, and what the agent gets
-   * in its place.
-   */
+  /** The words of this command line for an agent's own berthctl, and more; `renamed`: a word, and its replacement. */
   forwarded(more: readonly string[] = [], renamed: readonly [string, string] = ["", ""]): string[] {
     const words = forwardedWords(this.#words).map((word) => (word === renamed[0] ? renamed[1] : word));
     return [...words, ...more.filter((word) => !words.includes(word))];
@@ -266,7 +263,7 @@ export class CommandLine {
     return this.openCluster();
   }
 
-  /** Opens the API server of the file, a kubeconfig; default: the one that the global options choose. */
+  /** Opens the API server of the kubeconfig `file`; default: the one that the global options choose. */
   async openCluster(file?: string): Promise<ClusterSource> {
     const { openClusterSource } = await import("./cluster-source.ts");
     const { context } = this.options;

@@ -15,7 +15,7 @@ export const ExitCode = {
 
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
 
-/** Bad news that ends a command: the text says which object, and what to do. */
+/** Bad news that ends a command: the text names the object and the remedy. */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
 }

@@ -1,4 +1,4 @@
-/** What happens to the records of a kind, from one look at the source to the next. */
+/** The changes of the records of a kind, from one read of the source to the next. */
 import type { Source } from "./source.ts";
 
 export interface Followed<T> {
@@ -20,7 +20,7 @@ interface Following<T> {
   readonly onFailure?: (error: unknown) => boolean;
 }
 
-/** Yields the first look, then each one that found something else, until the signal ends. */
+/** Yields the first read, then each one with changes, until the signal ends. */
 export async function* followRecords<T>(
   source: Source,
   { kind, nameOf, read, onFailure }: Following<T>,

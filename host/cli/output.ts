@@ -126,7 +126,7 @@ export class Output {
     this.#options.write(`${this.#styled({ text, style })}\n`);
   }
 
-  /** Prints a document whose writer has escaped what comes from outside, as it is. */
+  /** Prints a document unchanged, whose writer has escaped text from outside. */
   document(text: string): void {
     this.#options.write(text);
   }
@@ -146,7 +146,7 @@ export class Output {
     if (lines.length > 0) this.#options.write(`${lines.join("\n")}\n`);
   }
 
-  /** An empty list that grows may be followed by records that have what is optional. */
+  /** An empty list that grows may be followed by records with optional values. */
   #hideUnused<T>({ columns }: Table<T>, records: readonly T[], canGrow: boolean): void {
     const unused = columns.filter(({ isOptional, cell }) => isOptional && records.every((record) => !cell(record)));
     this.#hidden = new Set(canGrow && records.length === 0 ? [] : unused.map(({ title }) => title));

@@ -1,4 +1,4 @@
-/** What became of each address that is kept without a pod, or for an owner: ReservedIPs beside the records. */
+/** The state of each address that is kept without a pod, or for an owner: ReservedIPs beside the records. */
 import { parseIp } from "../net/ip.ts";
 import { parseRange, rangeContains } from "../net/range.ts";
 import type { AllocationRecord } from "../records/allocation-record.ts";
@@ -54,10 +54,7 @@ export function isHeldFor(record: AllocationRecord, owner: ReservationRecord["ow
   return namespace === owner?.namespace && own.names.includes(owner.name);
 }
 
-/**
- * `state`: `Waiting` for its owner, `Reserved` for no pod, `InUse`, `Taken` by another, `Refused` by all pools, or
- * `Expired`.
- */
+/** `state`: `Waiting` for its owner, `Reserved` for no pod, `InUse`, `Taken`, `Refused` by all pools, or `Expired`. */
 function describeReserved(one: ReservationRecord, records: readonly AllocationRecord[]) {
   const { name, ips, addressSpace, pool, owner, hasEnded, why, since, until } = one;
   const [record, ...more] = records;

@@ -1,7 +1,4 @@
-/**
- * Scripts that teach a shell to ask `berthctl __complete`. Words of the user are passed as arguments and never
- * evaluated.
- */
+/** Scripts that teach a shell to ask `berthctl __complete`. They pass words of the user, and never evaluate them. */
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];

@@ -1,4 +1,4 @@
-/** Prints a list once, or with `--watch` again and again: first all of it, then what has changed. */
+/** Prints a list once, or with `--watch` again and again: first all of it, then the changes. */
 import type { Call, OutputFlags } from "./command-line.ts";
 import { ExitCode, ProblemError } from "./exit-code.ts";
 import { followRecords } from "./follow-records.ts";

@@ -32,7 +32,7 @@ export interface PodName {
 }
 
 export interface Source {
-  /** Returns what tables cover if that is not everything: a line for their reader. */
+  /** Returns a line for readers of tables that do not cover everything. */
   scope(): Promise<string | undefined>;
   /** Returns the pools in the order of their names. */
   pools(): Promise<readonly PoolRecord[]>;
@@ -40,7 +40,7 @@ export interface Source {
   allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]>;
   /** Returns the ReservedIPs in the order of their names. */
   reservations(): Promise<readonly ReservationRecord[]>;
-  /** Returns what is known of an address, which is in its usual form. */
+  /** Returns the known facts about an address in its usual form. */
   address(address: string): Promise<AddressRecord>;
   pod(name: PodName): Promise<PodRecord>;
   /** Returns the pods that do not run yet. Absent: that is not known. */
@@ -49,10 +49,7 @@ export interface Source {
   hasNamespace(name: string): Promise<boolean | undefined>;
   /** Returns the programs that answer, and their versions. */
   versions(): Promise<readonly VersionRecord[]>;
-  /**
-   * Yields at once, and again whenever the records may have changed, until the signal ends. Asks for one kind of
-   * record in between.
-   */
+  /** Yields at once, and after each possible change of the records of one kind, until the signal ends. */
   changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void>;
   close(): Promise<void>;
 }

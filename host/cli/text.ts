@@ -19,10 +19,7 @@ export function formatCount(count: bigint): string {
   return `~${digits[0]}.${digits[1]}e${digits.length - 1}`;
 }
 
-/**
- * Returns the part as whole percents, rounded down: `0%` only for nothing (else `<1%`), `100%` only for all. "-" of
- * nothing.
- */
+/** Returns whole percents, rounded down: `0%` only for none (else `<1%`), `100%` only for all. "-" of nothing. */
 export function formatPercent(part: bigint, whole: bigint): string {
   if (whole <= 0n) return "-";
   const percent = (part * 100n) / whole;

@@ -4,13 +4,13 @@ import { decode } from "../lib/schema.ts";
 import { UsageError } from "./exit-code.ts";
 
 const CLOCK = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/;
-/** RFC 3339 §5.6; what stands behind the day may be absent. */
+/** RFC 3339 §5.6; everything after the day may be absent. */
 const MOMENT = /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2}(?:\.\d{1,9})?))?([Zz]|[+-]\d{2}:\d{2})?)?$/;
 const AGO = /^(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?$/;
 
 /**
- * Returns the milliseconds of a duration such as `10s` or `1h30m`. A number alone is of `unitMs`: what the option took
- * before it took durations. Throws UsageError.
+ * Returns the milliseconds of a duration such as `10s` or `1h30m`. A number alone is in `unitMs`, as options once took.
+ * Throws UsageError.
  */
 export function parseSpan(option: string, text: string, unitMs = 1_000): number {
   const decoded = decode(positiveDuration, /^[\d.]+$/.test(text) ? `${Math.round(Number(text) * unitMs)}ms` : text);
@@ -55,7 +55,7 @@ function parseClock(text: string, now: Date): ParsedTime | undefined {
   return parseMoment(`${day.join("-")}T${hour.padStart(2, "0")}:${minute}:${second}`);
 }
 
-/** Date rolls over what does not exist: the parts of the result are compared with the text. */
+/** Date rolls over invalid parts: the result is compared with the text. */
 function parseMoment(text: string): ParsedTime | undefined {
   const [match, day = "", minutes = "00:00", seconds = "00", zone] = MOMENT.exec(text) ?? [];
   if (match === undefined) return undefined;
@@ -71,10 +71,7 @@ function parseMoment(text: string): ParsedTime | undefined {
   return { time, isLocal: zone === undefined };
 }
 
-/**
- * Takes what {@link parseTime} does; a duration is that of the time from now on. Throws UsageError, also for a time
- * that has passed.
- */
+/** As {@link parseTime}; a duration counts from now on. Throws UsageError, also for a time that has passed. */
 export function parseDeadline(option: string, text: string, now = new Date()): Date {
   const ago = parseAgo(text, now);
   const time = ago === undefined ? parseTime(text, now).time : new Date(2 * now.getTime() - ago.time.getTime());

@@ -27,15 +27,13 @@ export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
 
 interface CniErrorOptions {
   readonly details?: string | undefined;
-  /**
-   * The message with the names of objects in other namespaces, for the node's log. Undefined if it has no such names.
-   */
+  /** The message with names of objects in other namespaces, for the node's log. Undefined without such names. */
   readonly forLog?: string | undefined;
   readonly cause?: unknown;
 }
 
 /**
- * A refusal. `message` says what failed on which object, why, and what to do; `details` is free text. Both appear in
+ * A refusal. `message` names the failure, the object, the reason and the remedy; `details` is free text. Both appear in
  * the pod's events, so they must not name objects of other namespaces.
  */
 export class CniError extends Error {
@@ -52,7 +50,7 @@ export class CniError extends Error {
   }
 }
 
-/** Throws what refuses an interface, code 106. */
+/** Throws the refusal of an interface, code 106. */
 export function refuseInterface(text: string): never {
   throw new CniError(ErrorCode.InterfaceRefused, text);
 }

@@ -1,7 +1,4 @@
-/**
- * Decodes what all plugins read of the network configuration on stdin. The plugin's own keys stay raw; host/config
- * decodes them.
- */
+/** Decodes the common keys of the network configuration on stdin. host/config decodes the plugins' own keys. */
 import * as z from "zod";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { JsonError, parseJson } from "../lib/json.ts";
@@ -59,8 +56,8 @@ export interface NetConf {
 }
 
 /**
- * Largest network configuration: bytes. Every agent caches those in NetworkAttachmentDefinitions; on stdin of an ADD
- * it is counted without what the runtime adds to it (prevResult, runtimeConfig, args).
+ * Largest network configuration: bytes. Every agent caches those in NetworkAttachmentDefinitions; on stdin of an ADD it
+ * is counted without the runtime's additions (prevResult, runtimeConfig, args).
  * @limit
  */
 export const MAX_NETWORK_CONFIG_BYTES = 65_536;
@@ -127,14 +124,12 @@ function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S>
 
 const objectSchema = z.record(z.string(), z.unknown());
 
-/**
- * Returns whether the schema would change nothing: it copies each key, of every request, and leaves `__proto__` out.
- */
+/** Returns whether the schema would change nothing: it copies each key of every request, without `__proto__`. */
 function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !Object.hasOwn(value, "__proto__");
 }
 
-/** {@link parseJson} looks at every token, which takes ten times as long: only to say what is wrong. */
+/** {@link parseJson} looks at every token, which takes ten times as long: only to explain the error. */
 function parseFast(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -156,10 +151,7 @@ function parseObject(text: string): Record<string, unknown> {
   }
 }
 
-/**
- * Decodes prevResult, whose version may be another one than the configuration's. Throws CniError 1 for one that is
- * not supported.
- */
+/** Decodes prevResult, possibly of another version than the configuration. Throws CniError 1 if unsupported. */
 function decodePrevResult(value: unknown): CniResult {
   const named = typeof value === "object" && value !== null && "cniVersion" in value ? value.cniVersion : undefined;
   if (named != null && named !== "") decodeCniVersion(named, "prevResult.cniVersion");
@@ -197,7 +189,7 @@ function isOfNetwork({ raw, validAttachments }: NetConf): boolean {
 
 /**
  * Decodes a configuration. Throws {@link CniError}: code 6 unless it is a JSON object whose version is text, 1 for an
- * unsupported version, else 7. With `forDelete` it never throws, and what is malformed counts as absent; a name that no
+ * unsupported version, else 7. With `forDelete` it never throws, and malformed parts count as absent; a name that no
  * network has is "". A DEL must succeed although the ADD was refused, or the configuration has changed since.
  */
 export function decodeNetConf(text: string, forDelete = false): NetConf {

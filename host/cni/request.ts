@@ -15,10 +15,7 @@ import {
 } from "./names.ts";
 import { decodeNetConf, IP_REQUEST_FORM, type IpRequest, type NetConf, parseIpRequest } from "./net-conf.ts";
 
-/**
- * `type` of the coordinator in network definitions: names of its executable. Another product may own the first one on
- * a host.
- */
+/** `type` of the coordinator in definitions: its executable's names. Another product may own the first. */
 export const COORDINATOR_TYPES = ["coordinator", "berth-coordinator"] as const;
 
 /** The same of the ifacer. */
@@ -213,8 +210,8 @@ export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
 }
 
 /**
- * Returns what the variables of a request say, which may be one that cannot be decoded. Never throws. A text is empty
- * where the request has none.
+ * Returns the variables of a request, which may be one that cannot be decoded. Never throws. A text is empty where the
+ * request has none.
  */
 export function describeRequest(headers: Headers) {
   const { CNI_COMMAND: command = "", CNI_CONTAINERID: containerId = "", CNI_IFNAME, CNI_ARGS } = readVariables(headers);
@@ -254,10 +251,7 @@ export function requestedIps(request: CniRequest): RequestedIp[] {
   return [...requested.values()];
 }
 
-/**
- * Returns the MAC address that the request itself asks for. Throws {@link CniError} code 7 for a malformed one in
- * CNI_ARGS.
- */
+/** Returns the MAC that the request itself asks for. Throws {@link CniError} 7 for a malformed one in CNI_ARGS. */
 export function requestedMac({ netConf: { runtimeConfig, args }, ...request }: CniRequest): Mac | undefined {
   const text = request.args.get("MAC") ?? "";
   const mac = runtimeConfig.mac ?? args.cni.mac ?? parseMac(text);

@@ -112,10 +112,7 @@ const resultSchema = z
     }
   });
 
-/**
- * Decodes a result, of any version; `where` names its place in the error.
- * Throws {@link CniError} code 7 with the field that is wrong.
- */
+/** Decodes a result of any version; `where`: its place in errors. Throws {@link CniError} 7 with the wrong field. */
 export function decodeResult(value: unknown, where = "prevResult"): CniResult {
   const decoded = decode(resultSchema, value);
   if (decoded.ok) return decoded.value;

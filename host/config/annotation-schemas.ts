@@ -17,10 +17,7 @@ export const MAX_POD_NICS = 32;
 /** Most names in one list of an annotation: of pools, of Subnets, or patterns. @limit */
 export const MAX_LISTED_NAMES = 64;
 
-/**
- * Most different patterns in all lists of one annotation. The pod's agent matches each against every pool of the
- * cluster. @limit
- */
+/** Most different patterns in an annotation's lists. The agent matches each against all pools of the cluster. @limit */
 export const MAX_PATTERNS = 64;
 
 /** Most routes that one annotation adds to a pod. @limit */

@@ -119,10 +119,7 @@ export interface AnnotationRules extends EnabledFamilies {
 
 export const ALL_ENABLED: AnnotationRules = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
 
-/**
- * Replaces the names of a disabled family, which are not validated: the family counts as named, and its names are not
- * used.
- */
+/** Replaces a disabled family's names unvalidated: the family counts as named, and its names are unused. */
 const IGNORED = "ignored";
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>

@@ -1,7 +1,4 @@
-/**
- * The error of invalid configuration: source, field, found and wanted value. All decoders of config and resources
- * throw it.
- */
+/** The error of invalid configuration, by all decoders of config and resources: source, field, found, wanted. */
 import type { z } from "zod";
 import { JsonError, parseJson } from "../lib/json.ts";
 import { decode, formatMismatches, type Mismatches } from "../lib/schema.ts";

@@ -36,16 +36,10 @@ const MAX_DETECT_RETRY = 100;
 /** Longest `logOptions.logFile` of the resource Coordinator: characters. */
 const MAX_LOG_FILE_LENGTH = 255;
 
-/**
- * Directory of log files. The agent writes them as root, and tenants write network definitions, so no other place is
- * allowed.
- */
+/** Directory of log files, the only one allowed: the agent writes as root, and tenants write network definitions. */
 export const LOG_DIRECTORY = "/var/log/vendor/";
 
-/**
- * Returns the path with `.` and `..` resolved; undefined if it is outside {@link LOG_DIRECTORY}. The writer refuses
- * symbolic links.
- */
+/** Returns the path, resolved; undefined outside {@link LOG_DIRECTORY}. The writer refuses symbolic links. */
 function parseLogFile(text: string): string | undefined {
   if (!text.startsWith("/") || /\p{Cc}/u.test(text)) return undefined;
   const parts: string[] = [];

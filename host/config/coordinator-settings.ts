@@ -1,6 +1,4 @@
-/**
- * The coordinator's settings: those of one source, their defaults, and the complete ones merged from several sources.
- */
+/** The coordinator's settings: of one source, their defaults, and the complete ones merged from all sources. */
 import type { IfName } from "../cni/names.ts";
 import type { Prefix } from "../net/prefix.ts";
 
@@ -77,9 +75,7 @@ export const DEFAULT_COORDINATOR_CONF: CoordinatorConf = {
   logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },
 };
 
-/**
- * Keys whose networks the controller collects. For these, an empty list in the resource Coordinator means "not set".
- */
+/** Keys with networks that the controller collects: an empty list in the resource Coordinator means "not set". */
 export const COLLECTED_KEYS = ["serviceCIDR", "overlayPodCIDR"] as const satisfies (keyof CoordinatorConf)[];
 
 export type CollectedKey = (typeof COLLECTED_KEYS)[number];
@@ -96,10 +92,7 @@ function layOver<T extends object>(layers: Layers<T>, defaults: T): T {
   return Object.fromEntries(entries) as T;
 }
 
-/**
- * Returns whether conflict detection uses `retry`, `interval` and `timeout`: a source sets one of them, and none sets
- * `window`.
- */
+/** Returns whether conflict detection uses `retry`, `interval` and `timeout`: one is set, and no `window`. */
 function isPaced(layers: Layers<DetectOptions>): boolean {
   const isSet = (key: keyof DetectOptions): boolean => layers.some((layer) => layer?.[key] !== undefined);
   return !isSet("windowMs") && (["retry", "intervalMs", "timeoutMs"] as const).some(isSet);
@@ -110,10 +103,7 @@ function resolveDetectOptions(layers: Layers<DetectOptions>): DetectOptions {
   return isPaced(layers) ? { ...options, windowMs: undefined } : options;
 }
 
-/**
- * Returns the complete settings. For each key, also inside `detectOptions` and `logOptions`, the first layer that has
- * it wins.
- */
+/** Returns the complete settings. For each key, also in `detectOptions` and `logOptions`, the first layer wins. */
 export function resolveCoordinatorConf(...layers: readonly CoordinatorSettings[]): CoordinatorConf {
   const { detectOptions: _, logOptions, ...scalars } = DEFAULT_COORDINATOR_CONF;
   return {

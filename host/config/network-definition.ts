@@ -88,17 +88,14 @@ export function findCoordinatorSettings(plugins: readonly PlacedEntry[]): Coordi
   return found && decodeCoordinatorConf(pluginKeys({ raw: found.entry }), found.place);
 }
 
-/**
- * Decodes the configuration of a NetworkAttachmentDefinition; `name` is its name unless the text has another. Throws
- * ConfigError.
- */
+/** Decodes a NetworkAttachmentDefinition's configuration; `name`: by default the network's. Throws ConfigError. */
 export function decodeAttachedNetwork(text: string, name: string, source: string): NetworkDefinition {
   return networkOf(decodeJsonConfig(attachedNetwork, text, source), name, source);
 }
 
 /**
- * Returns what is read of a network in a configuration, of any form: of the plugins of others their type, the `ipam`
- * object of Berth, and whether they take an address or set a MAC address.
+ * Returns the fields that Berth reads of a network's configuration, of any form: for plugins of others their type, the
+ * `ipam` object of Berth, and whether they take an address or set a MAC address.
  */
 export function trimNetwork(value: unknown): unknown {
   if (!isObject(value) || Array.isArray(value)) return value;
@@ -133,10 +130,7 @@ function networkOf(found: z.output<typeof attachedNetwork>, name: string, source
   return { name: found.name ?? name, plugins: plugins ?? [own], inlinedOnly: true };
 }
 
-/**
- * Returns the `ipam` object of the first plugin whose IPAM plugin is Berth; undefined if there is none. Throws
- * ConfigError.
- */
+/** Returns the `ipam` object of the first plugin with Berth as IPAM; undefined without one. Throws ConfigError. */
 export function findIpamConf(plugins: readonly PlacedEntry[]): IpamConf | undefined {
   const found = plugins.find(({ entry }) => isBerth(entry.ipam));
   return found && decodeIpamConf(found.entry.ipam, `${found.place}, ipam`);

@@ -1,6 +1,6 @@
 /**
  * The plugins of a network from flags: those of `berthctl network`, which are also the options of a network of Podman.
- * What the decoders of the agent refuse is refused here, by the name of the flag.
+ * Values that the agent's decoders refuse are refused here, by the name of the flag.
  */
 import { ConfigError } from "./config-error.ts";
 import { coordinatorKeys, decodeCoordinatorConf } from "./coordinator-conf.ts";
@@ -11,7 +11,7 @@ import { decodeIpamConf } from "./ipam-conf.ts";
 export const NETWORK_TYPES = ["macvlan", "ipvlan", "bridge", "ptp", "sriov"] as const;
 type NetworkType = (typeof NETWORK_TYPES)[number];
 
-/** A combination of flags that makes no usable network. The text names flag, value, and what is wanted. */
+/** A combination of flags that makes no usable network. The text names flag, value, and the wanted one. */
 export class FlagError extends Error {
   override readonly name = "FlagError";
   readonly flag: string;
@@ -160,7 +160,7 @@ function ipamOf({ ipv4Pool, ipv6Pool }: NetworkFlags): object {
   return ipam;
 }
 
-/** From what IPv4 needs (RFC 791 §3.2) to the most that the kernel's virtual links take: 68 to 65535. */
+/** From IPv4's minimum (RFC 791 §3.2) to the kernel's maximum for virtual links: 68 to 65535. */
 function mtuOf({ mtu }: NetworkFlags): { readonly mtu?: number } {
   if (mtu === undefined) return {};
   if (/^\d{2,5}$/.test(mtu) && Number(mtu) >= 68 && Number(mtu) <= 65_535) return { mtu: Number(mtu) };

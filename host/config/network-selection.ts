@@ -43,10 +43,7 @@ export type NetworkSelection = Readonly<z.output<typeof networkSelection>> & {
 /** Namespace in which Multus looks for the first network, unless its configuration says otherwise. */
 export const META_NAMESPACE = "kube-system";
 
-/**
- * Returns the name of the NIC for the entry with this index in the pod's list of networks, which does not contain the
- * first NIC.
- */
+/** Returns the NIC's name for the entry with this index in the pod's list of networks, without the first NIC. */
 export function nicNameOf(selection: Pick<NetworkSelection, "interface"> | undefined, index: number): string {
   return selection?.interface ?? `net${index + 1}`;
 }

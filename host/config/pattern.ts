@@ -10,10 +10,7 @@ type Step = "*" | ((character: string) => boolean);
 
 const CLASS = /^\[(!?)([^[\]]+)\]/;
 
-/**
- * Returns the step for the inside of `[..]`: characters and ranges. A `-` at an end stands for itself. Undefined for
- * a reversed range.
- */
+/** Returns the step for the inside of `[..]`, with `-` at an end as itself. Undefined for a reversed range. */
 function classOf(inside: string, negated: boolean): Step | undefined {
   const ranges: [first: string, last: string][] = [];
   for (let at = 0; at < inside.length; ) {

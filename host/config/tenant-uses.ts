@@ -1,4 +1,4 @@
-/** What an entry of a network definition uses that `tenantDefinitions: closed` of vendor-conf denies to tenants. */
+/** The uses in an entry of a network definition that `tenantDefinitions: closed` of vendor-conf denies to tenants. */
 import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
 
 /** Returns words for an error. `type`: the plugin of the entry. */

@@ -151,7 +151,7 @@ export interface VendorConf extends Readonly<z.output<typeof vendorConfSchema>> 
   readonly home?: string | undefined;
 }
 
-/** Returns the only namespace that may use what `tenantDefinitions: closed` denies to others; undefined if all may. */
+/** Returns the only namespace with the uses that `tenantDefinitions: closed` denies; undefined if all have them. */
 export function closedTo({ tenantDefinitions, home = "" }: VendorConf): string | undefined {
   return tenantDefinitions === "closed" ? home : undefined;
 }

@@ -7,10 +7,7 @@ import { ConfigError } from "./config-error.ts";
 
 const OPTIONS = { stringKeys: true } as const;
 
-/**
- * A text with the positions of its nodes, which take several times as much memory as the values: read once a position
- * is asked for.
- */
+/** A text with its nodes' positions, which take several times the memory of the values: read at the first use. */
 class Positions {
   readonly #text: string;
   #found: { readonly contents: readonly unknown[]; readonly lines: LineCounter } | undefined;
@@ -46,10 +43,7 @@ class YamlDocument {
     this.#index = index;
   }
 
-  /**
-   * Returns the line of a field, whose path is that of a mismatch; of a field that is missing, that of the innermost
-   * one around it.
-   */
+  /** Returns the line of the field of a mismatch; for a missing field that of the innermost one around it. */
   lineOf(path: string): number {
     const { contents, lines } = this.#positions.of(this.#index);
     let node = contents;
@@ -77,10 +71,7 @@ class YamlDocument {
   }
 }
 
-/**
- * The path in the document, of an error whose source continues with `rest`: an item of a list, or a text in a
- * ConfigMap.
- */
+/** The path in the document for an error's source that continues with `rest`: an item, or a text in a ConfigMap. */
 function placeIn(rest: string, path: string): string {
   const item = /^, item (\d+)/.exec(rest)?.[1];
   const key = /, key ("[^"]+")/.exec(rest)?.[1];

@@ -1,6 +1,6 @@
 /**
  * The conditions of pools, Subnets, ReservedIPs and the Coordinator, and the findings in them. The controller writes
- * what it finds as a condition; the finding's id is its reason.
+ * its findings as conditions; the finding's id is its reason.
  */
 import { documentation } from "../lib/documentation.ts";
 import type { Finding } from "../records/finding.ts";

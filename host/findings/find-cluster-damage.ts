@@ -28,7 +28,7 @@ export interface ClusterFacts {
   readonly pools: readonly IpPool[];
   readonly allocations: readonly IpAllocation[];
   readonly pods: readonly AddressedPod[];
-  /** What the conditions of the objects say is wrong. */
+  /** The problems in the conditions of the objects. */
   readonly stated: readonly Finding[];
   /** Objects that could not be read: sentences. */
   readonly problems: readonly string[];
@@ -43,7 +43,7 @@ interface ClusterState {
 
 const RESTART = "Restart this pod, which gets another address";
 
-/** What can be wrong with addresses, and only the whole cluster shows it. */
+/** The problems of addresses that only the whole cluster shows. */
 export const CLUSTER_PROBLEMS = {
   onTwoNodes: error("duplicate", "{places} have the address; {owner}", "Restart the pod to which it is not allocated"),
   ofAnotherPod: error(
@@ -69,7 +69,7 @@ export const CLUSTER_PROBLEMS = {
   ),
 };
 
-/** Returns what the agents' own findings do not say already. */
+/** Returns the problems that the agents' own findings lack. */
 export function findClusterDamage(state: ClusterState): Finding[] {
   const known = new Set(state.records.flatMap(({ findings }) => findings.map(({ address }) => address)));
   const { allocations, pods } = state.facts;

@@ -1,11 +1,11 @@
-/** What can be wrong, as docs/findings.md lists it, and findings of it. */
+/** The problems that docs/findings.md lists, and the findings about them. */
 import { invariant } from "../lib/invariant.ts";
 import type { Finding } from "../records/finding.ts";
 
 /** A kind of finding may have several problems. `{name}` in their texts stands for a value. */
 export type Problem = Pick<Finding, "kind" | "level" | "text" | "remedy">;
 
-/** The subject of a finding, and what is otherwise with it than with most. */
+/** The subject of a finding, and its differences from the defaults. */
 type About = Partial<Omit<Finding, "kind" | "text">>;
 
 /** The names in braces of a text. */
@@ -41,7 +41,7 @@ function fill(text: string, values: ReadonlyMap<string, unknown>): string {
   });
 }
 
-/** Two readings of one finding have the same key: what they name, and for findings about no address their text. */
+/** Two readings of one finding have the same key: its subject, and without an address its text. */
 export function keyOf({ kind, node, address, namespace, pod, interface: ifName, container, text }: Finding): string {
   return [kind, node, address, namespace, pod, ifName, ...(address === "" && container === "" ? [text] : [])].join(" ");
 }

@@ -1,4 +1,4 @@
-/** `berthctl check`: what is wrong with a node or a cluster, and what to do about it. */
+/** `berthctl check`: the problems of a node or a cluster, and their remedies. */
 import { randomBytes } from "node:crypto";
 import { type Command, Option } from "commander";
 import type { ClusterFacts } from "../../findings/find-cluster-damage.ts";

@@ -1,4 +1,4 @@
-/** `berthctl completion`: scripts for shells, and the answers to what they ask. */
+/** `berthctl completion`: scripts for shells, and the answers to them. */
 import { Argument, type Command } from "commander";
 import type { CommandLine } from "../command-line.ts";
 import { complete, completionRows, type NameKind } from "../completion.ts";
@@ -6,10 +6,7 @@ import { ExitCode } from "../exit-code.ts";
 import { SHELL_SCRIPTS, SHELLS, type Shell } from "../shell-scripts.ts";
 import type { Source } from "../source.ts";
 
-/**
- * Time for which a shell waits for names from an agent or a cluster: milliseconds. Without them it completes commands
- * and options.
- */
+/** Longest wait of a shell for names: milliseconds. Without them it completes commands and options. */
 const COMPLETION_PATIENCE_MS = 1_500;
 
 /** Most names that a shell is offered. */
@@ -69,10 +66,7 @@ function takeGlobalOptions(root: Command, words: readonly string[]): void {
   }
 }
 
-/**
- * Returns nothing where the source does not answer in time: a shell shows no errors. Names that no shell can show are
- * left out.
- */
+/** Returns no names if the source is too late: a shell shows no errors. Leaves out names that no shell can show. */
 async function findNames(open: () => Promise<Source>, kind: NameKind): Promise<readonly string[]> {
   const names = open().then((source) => readNames(source, kind));
   const late = new Promise<readonly string[]>((resolve) => setTimeout(resolve, COMPLETION_PATIENCE_MS, []).unref());

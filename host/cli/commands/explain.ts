@@ -1,4 +1,4 @@
-/** `berthctl explain`: what an ADD of a pod would get now and why, and what is known of a pool. */
+/** `berthctl explain`: the answer that an ADD of a pod would get now and why, and the known facts about a pool. */
 import { decodeExplanation, describeOutcome, type ExplanationRecord } from "../../records/explanation-record.ts";
 import { AgentError, askAgent } from "../ask-agent.ts";
 import { type CommandLine, NAMESPACE_OF_POD, type OutputFlags, withRecordOutput } from "../command-line.ts";
@@ -71,7 +71,7 @@ function poolOf(subject: string, name = ""): URLSearchParams {
   throw new UsageError(`expected "pool" or "pod" before "${name}", found "${subject}"`);
 }
 
-/** Rejects with AgentError if the agent could not read what the answer depends on. */
+/** Rejects with AgentError if the agent could not read something that the answer depends on. */
 async function explain(socket: string, question: URLSearchParams): Promise<ExplanationRecord> {
   const answer = await askAgent(socket, `/v1/explain?${question}`);
   const { error } = Object(answer) as { readonly error?: string };

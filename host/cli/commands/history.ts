@@ -1,7 +1,4 @@
-/**
- * `berthctl history`: which pods had an address, or which addresses a pod had, from the audit log of this node, or of
- * each node.
- */
+/** `berthctl history`: the pods of an address, or the addresses of a pod, from the audit log of one node or of each. */
 import { type AuditLine, type HistoryPage, historyPageSchema, parseAuditLine } from "../../records/audit-line.ts";
 import { isAddress, parseAddress, parsePod } from "../arguments.ts";
 import { askForRecord } from "../ask-agent.ts";
@@ -178,14 +175,11 @@ function whyOf({ code, message, sources, rule }: AuditLine): string {
 /** After these a NIC has the addresses of the line. */
 const TAKES: ReadonlySet<string> = new Set(["ADD", "HELD"]);
 
-/**
- * Returns by interface and address the line since when the pod had it, of the pods that had it then; `lines` ends at
- * that time.
- */
+/** Returns, by interface and address, the line since when its pod at the end of `lines` has had it. */
 function findHolders(lines: readonly AuditLine[]): readonly AuditLine[] {
   const holders = new Map<string, AuditLine>();
   for (const line of lines) {
-    // An agent that starts writes what is in use: whatever is not written any more was released shortly before.
+    // A starting agent writes the addresses in use: others were released shortly before.
     if (line.audit === "START") holders.clear();
     if (line.code !== 0) continue;
     for (const address of line.addresses) {

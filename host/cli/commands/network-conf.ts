@@ -1,6 +1,6 @@
 /**
- * Makes the network configuration that `berthctl network` prints. The agent's own decoders validate it, so what it
- * refuses the agent would refuse, too.
+ * Makes the network configuration that `berthctl network` prints. The agent's own decoders validate it, so it refuses
+ * the same as the agent.
  */
 
 import { stringify } from "yaml";
@@ -18,7 +18,7 @@ import { checked, FlagError, type NetworkFlags, pluginsOfFlags, shown } from "..
 import { documentation } from "../../lib/documentation.ts";
 import { ADDRESS_GATE } from "../../resources/address-gate.ts";
 
-/** Decodes the text as the agent does, and throws what the agent would refuse. */
+/** Decodes the text as the agent does, with the same errors. */
 function verify(name: string, text: string, isList: boolean): void {
   const decode = () => (isList ? decodeNetworkList(text, name) : decodeAttachedNetwork(text, name, name));
   const { plugins } = checked({}, decode);
@@ -28,9 +28,7 @@ function verify(name: string, text: string, isList: boolean): void {
     if (entry.type === "ifacer") decodeIfacerConf(pluginKeys({ raw: entry }), place);
 }
 
-/**
- * Returns the text to print: YAML of a NetworkAttachmentDefinition, or JSON of a conflist. Throws {@link FlagError}.
- */
+/** Returns YAML of a NetworkAttachmentDefinition, or JSON of a conflist. Throws {@link FlagError}. */
 export function formatNetwork(name: string, flags: NetworkFlags): string {
   const { cniVersion, conflist = false, namespace, resourceName } = flags;
   if (!isDnsSubdomain(name)) throw new FlagError("NAME", shown(name), 'lower-case letters, digits, "-" and "."');
@@ -50,7 +48,7 @@ export function formatNetwork(name: string, flags: NetworkFlags): string {
   return `${stringify({ ...definition, spec: { config: `${text}\n` } })}${templateOf(network)}`;
 }
 
-/** As comments: what a pod template needs for the network, and to wait without a node while the pools are full. */
+/** As comments: the pod template's part for the network, and the gate to wait without a node while pools are full. */
 function templateOf(network: string): string {
   const template = {
     metadata: { annotations: { "k8s.v1.cni.cncf.io/networks": network } },

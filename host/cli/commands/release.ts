@@ -1,7 +1,4 @@
-/**
- * `berthctl release` and `berthctl quarantine`: what only agents may do with their addresses. Both show first what
- * would happen, and ask.
- */
+/** `berthctl release` and `berthctl quarantine`: agents act on their addresses. Both show a preview first, and ask. */
 import { documentation } from "../../lib/documentation.ts";
 import { parseIp } from "../../net/ip.ts";
 import { type OperationRecord, operationRecord } from "../../records/operation-record.ts";
@@ -104,7 +101,7 @@ async function releaseReported(
   return release(false);
 }
 
-/** Throws UsageError where there is no terminal to ask on, and no flag that says what to do. */
+/** Throws UsageError without a terminal to ask on and a flag that decides. */
 function requireConsent(flags: OperationFlags): void {
   if (flags.dryRun !== true && flags.yes !== true && process.stdin.isTTY !== true)
     throw new UsageError("Give --yes, or --dry-run to see what would happen: there is no terminal to ask on");
@@ -142,7 +139,7 @@ async function tellReserved(call: Call, target: string): Promise<void> {
   const source = await call.source();
   const { places, allocations } = await source.address(address);
   const by = places.find(({ addressSpace }) => addressSpace === space)?.reserved;
-  // Of a whole cluster, who asks a node's agent says it.
+  // For a whole cluster, the question to the node's agent tells it.
   if (by === undefined || (await source.scope()) !== undefined) return;
   const owner = by.owner === undefined ? "" : ` for ${by.owner}`;
   const text = `ReservedIP "${by.name}" keeps ${target}${owner} until it is deleted (kubectl delete reservedips.ipam.vendor.io ${by.name}, or its manifest)`;

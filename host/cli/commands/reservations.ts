@@ -1,4 +1,4 @@
-/** `berthctl reservations`: addresses that are kept without a pod or for an owner, and what became of them. */
+/** `berthctl reservations`: addresses that are kept without a pod or for an owner, and their states. */
 import { type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
 import { listReservations, RESERVATION_TABLE } from "../reservations.ts";

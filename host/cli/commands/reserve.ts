@@ -1,6 +1,6 @@
 /**
  * `berthctl reserve`: prints ReservedIPs with owners, for addresses that are free or theirs already. Writes nothing:
- * what it prints is applied, or kept in a repository.
+ * the output is applied, or kept in a repository.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { inParallel } from "../../lib/in-parallel.ts";

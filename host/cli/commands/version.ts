@@ -1,4 +1,4 @@
-/** `berthctl version`: the versions of berthctl and of what it asks. */
+/** `berthctl version`: the versions of berthctl and of the programs that it asks. */
 import { type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
 import type { Table } from "../output.ts";

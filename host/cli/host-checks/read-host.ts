@@ -1,4 +1,4 @@
-/** Reads what `berthctl check` judges of this host: files, links, routes and settings. Changes nothing. */
+/** Reads the host's state for `berthctl check`: files, links, routes and settings. Changes nothing. */
 
 import { spawnSync } from "node:child_process";
 import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from "node:fs";
@@ -74,7 +74,7 @@ function readMtu(name: string): number | undefined {
   return text === undefined ? undefined : Number(text);
 }
 
-/** Returns undefined for what does not exist, and what this user may not look at. */
+/** Returns undefined for paths that do not exist, or that this user may not see. */
 function statusOf(path: string): Stats | undefined {
   return tryOr(() => statSync(path), undefined);
 }
@@ -178,8 +178,8 @@ const MAX_LINKS = 40;
 const OWN = /^\/(?:proc|sys)\//;
 
 /**
- * Returns what there is of these paths, without the root. The last part of a path may be `*` and an ending: the files
- * of a folder. A folder, a link that leads nowhere and what cannot be read have an empty text.
+ * Returns the existing ones of these paths, without the root. The last part of a path may be `*` and an ending: the
+ * files of a folder. Folders, dangling links and unreadable files have an empty text.
  */
 export function readFiles(root: string, paths: readonly string[]): HostFiles {
   const found = new Map<string, string>();

@@ -36,10 +36,7 @@ export function formatDuration(ms: number): string {
   return text === "" ? "0s" : text;
 }
 
-/**
- * {@link DURATION} with few enough digits for CEL's duration, which has 64 bits of nanoseconds. Longer ones exceed
- * the limit anyway.
- */
+/** {@link DURATION} with few enough digits for CEL's 64 bits of nanoseconds. Longer ones exceed the limit anyway. */
 const COUNTABLE = "^(0*[0-9]{1,3}h)?(0*[0-9]{1,5}m)?(0*[0-9]{1,7}s)?(0*[0-9]{1,10}ms)?$";
 
 function durationRule(message: string, comparison: string): CelRule {

@@ -22,9 +22,7 @@ export function isDnsLabel(text: string): boolean {
   return text.length <= MAX_LABEL_LENGTH && DNS_LABEL.test(text);
 }
 
-/**
- * Returns whether the text is a DNS subdomain as Kubernetes defines it, which limits only the length of the whole name.
- */
+/** Returns whether the text is a DNS subdomain to Kubernetes, which limits only the length of the whole name. */
 export function isDnsSubdomain(text: string): boolean {
   return text.length <= MAX_NAME_LENGTH && DNS_SUBDOMAIN.test(text);
 }

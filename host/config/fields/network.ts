@@ -82,10 +82,7 @@ function canonicalRules({ isForm, wanted, exact = false }: Omit<CanonicalForm, "
   ];
 }
 
-/**
- * Returns the schema of a prefix without host bits; with `exact`, the text must be canonical. The error has the
- * canonical form.
- */
+/** Returns the schema of a prefix without host bits, with `exact` in canonical form, which the error names. */
 function canonical({ parse, wanted, exact = false }: CanonicalForm) {
   const limited = z.string({ error: wanted }).max(MAX_PREFIX_LENGTH, { error: wanted, abort: true });
   return limited.transform((text, context): Prefix => {

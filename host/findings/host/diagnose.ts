@@ -97,7 +97,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
 /** Meta plugins that call the networks of pods, and therefore have to come first. */
 const META = /^multus(?:-shim|-cni)?$/;
 
-/** What can be wrong with a host, but for {@link FILE_CHECKS}. */
+/** The problems of a host, except {@link FILE_CHECKS}. */
 export const HOST_PROBLEMS = {
   notRoot: warning("permissions", "berthctl does not run as root: some checks see nothing", "Run it as root"),
   clock: error(

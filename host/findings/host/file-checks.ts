@@ -47,7 +47,7 @@ const PAIR = nameVeth("").host.name;
 const PAGE = documentation("host.html");
 const FIREWALLD_CONF = "/etc/firewalld/firewalld.conf";
 
-/** What can be wrong with other programs of a host. */
+/** The problems of other programs of a host. */
 export const FILE_PROBLEMS = {
   networkdRemoves: warning(
     "systemd-networkd",
@@ -172,7 +172,7 @@ const MATCHES: Readonly<Record<string, (values: readonly string[]) => boolean>> 
   Driver: (values) => matchesAny(values, "veth"),
 };
 
-/** A list that begins with `!` fits what it does not name. */
+/** A list that begins with `!` fits everything that it does not name. */
 function matchesAny(values: readonly string[], text: string): boolean {
   const isInverted = values[0]?.startsWith("!") === true;
   const patterns = values.map((value, index) => (index === 0 && isInverted ? value.slice(1) : value));
@@ -280,10 +280,7 @@ function* findFirewalld(files: HostFiles): Iterable<Finding> {
 
 const SYSCTL_FOLDERS = [...inLayers("sysctl.d"), "/lib/sysctl.d"];
 
-/**
- * `net.ipv4.conf.eth0/1.rp_filter` is `net/ipv4/conf/eth0.1/rp_filter`; a name whose first separator is a slash stays
- * as it is.
- */
+/** `net.ipv4.conf.eth0/1.rp_filter` is `net/ipv4/conf/eth0.1/rp_filter`; names with a slash first are unchanged. */
 function sysctlPath(name: string): string {
   if (/^[^.]*\//.test(name)) return name;
   return name.replaceAll(/[./]/g, (separator) => (separator === "." ? "/" : "."));
@@ -306,7 +303,7 @@ function sysctlSettings(files: HostFiles): SysctlSetting[] {
   );
 }
 
-/** Returns what the files set; a whole name wins over patterns, then the last one. */
+/** Returns the files' setting; a whole name wins over patterns, then the last one. */
 function findSetting(settings: readonly SysctlSetting[], path: string): SysctlSetting | undefined {
   return (
     settings.findLast((each) => each.path === path) ??

@@ -31,7 +31,7 @@ export interface NicAddress {
   readonly parent?: number | undefined;
 }
 
-/** A record, with what was read about its pod and NIC. */
+/** A record, with the status of its pod and NIC. */
 export interface RowFacts {
   readonly row: Allocation;
   readonly pod: PodStatus;
@@ -57,7 +57,7 @@ const AGENT_HELPS = "if it does not, see its log";
 const UNRECORDED = "interface {ifName} in {netns} has the address, and no record says so";
 const COLLECTED = "Garbage collection releases it; if it does not, see the agent's log, or release it";
 
-/** What can be wrong with the addresses of a node. */
+/** The problems of a node's addresses. */
 export const ADDRESS_PROBLEMS = {
   onTwoNics: error(
     "duplicate",
@@ -129,7 +129,7 @@ export function findDamage(facts: NodeFacts): Finding[] {
   ];
 }
 
-/** What a change of pools leaves until the pods end: one sentence for each pool. */
+/** The remains of a change of pools until the pods end: one sentence for each pool. */
 function findInPools({ rows, pools, contains }: NodeFacts): Finding[] {
   const { outside, otherGateway } = ADDRESS_PROBLEMS;
   const bound = rows.map(({ row }) => row).filter(({ state, containerId }) => state === "Bound" && containerId !== "");
@@ -178,10 +178,7 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): Finding[] {
   return [(facts.objects === undefined ? unrecordedAlone : unrecorded)({ ifName, netns }, located)];
 }
 
-/**
- * Whether the record is of the NIC. Where it does not say which netns the NIC is in, or that cannot be read, its name
- * decides.
- */
+/** Whether the record is of the NIC. If its netns is unknown or unreadable, the NIC's name decides. */
 export function isOf({ row, netns, netnsId }: RowFacts, nic: NicAddress): boolean {
   const { state, ifName, ip } = row;
   if (state !== "Bound" || !equalIp(ip, nic.ip) || ifName !== nic.ifName) return false;
@@ -245,13 +242,13 @@ function findOrphans({ objects, node, rows }: NodeFacts): Finding[] {
 type RowAbout = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" | "ifName"> &
   Partial<Pick<Allocation, "owner" | "containerId">>;
 
-/** Returns the subject of a finding about a record, or about what has none. */
+/** Returns the subject of a finding about a record, or about an address without one. */
 export function subjectOf({ ip, space, pool, namespace, pod, ifName, owner = "", containerId = "" }: RowAbout) {
   const address = formatAddressName(formatIp(ip), space);
   return { address, pool, namespace, pod, interface: ifName, owner, container: containerId };
 }
 
-/** A neighbour on one of the node's links, of which the node knows the MAC address. */
+/** A neighbour on one of the node's links whose MAC address the node knows. */
 export interface ResolvedNeighbour {
   /** Index of the node's link. */
   readonly link: number;
@@ -299,7 +296,7 @@ function findRival(nic: NicAddress, sinceMs: number, facts: RivalFacts): Resolve
   );
 }
 
-/** The link below the NIC, and the bridge of which it is a member. */
+/** The link below the NIC, and the bridge that it is a member of. */
 function linksBelow({ parent }: NicAddress, links: readonly LinkState[]): number[] {
   const below = links.find(({ index }) => index === parent);
   const bridge = below && links.find(({ name }) => name === below.master);

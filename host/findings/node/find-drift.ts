@@ -29,7 +29,7 @@ export const MAX_DIFFERENCES = 5;
 const REPAIR = 'Run "berthctl check --repair"';
 const DELETE = "Delete it:";
 
-/** What can be wrong with the links, routes and rules of a node. */
+/** The problems of a node's links, routes and rules. */
 export const DRIFT_PROBLEMS = {
   ofNode: error("drift", 'the node lacks what its attachments need; restoring it requires "{operation}"', REPAIR),
   ofPod: error("drift", "interface {ifName} in {netns} is not as ADD left it{lacks}", REPAIR),
@@ -81,16 +81,13 @@ export function findDrift(drifts: readonly AttachmentDrift[]): Finding[] {
   return [...ofNode, ...drifts.flatMap(findOwnDrift)];
 }
 
-/**
- * Returns the operation in the words of `ip`. A table of nf_tables is named only: adding it needs its chains and
- * sets, too.
- */
+/** Returns the operation in the words of `ip`. A table of nf_tables is only named: it needs its chains and sets. */
 function describe(operation: Operation): string {
   const isTable = operation.kind === "add-table" || operation.kind === "delete-table";
   return isTable ? `${operation.place}: nf_tables, table inet ${operation.table.name}` : formatOperation(operation);
 }
 
-/** Returns what to do about a difference; without commands if one of the operations has none. */
+/** Returns the remedy of a difference; without commands if one of the operations has none. */
 function repairBy(operations: readonly Operation[], netns: string): Pick<Finding, "remedy" | "commands"> {
   const commands = operations.map((operation) => formatCommand(operation, netns));
   const isComplete = commands.every((command) => command !== undefined);
@@ -139,10 +136,7 @@ export function keyOfIp({ family, value }: Ip): string {
   return `${family} ${value}`;
 }
 
-/**
- * Returns what the node has that carries Berth's mark and belongs to no attachment, and what diverts the traffic of
- * pods.
- */
+/** Returns objects with Berth's mark that belong to no attachment, and those that divert the traffic of pods. */
 export function findLeftovers(host: NamespaceState, known: KnownAttachments): Finding[] {
   return [
     ...findPairs(host, known),
@@ -165,10 +159,7 @@ function ownTables(host: NamespaceState): ReadonlySet<number> {
   return ruleTablesOf(host).difference(KERNEL_TABLES);
 }
 
-/**
- * A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace, the agent retired
- * ones.
- */
+/** A pair whose other end is in no pod's netns. The kernel deletes pairs with either netns, the agent retired ones. */
 function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttachments): Finding[] {
   return links.flatMap(({ name, kind, alias, group }) => {
     const owner = kind === "veth" && !isRetired(group) ? parseAlias(alias) : undefined;
