@@ -28,9 +28,7 @@ export class CoreModule {
     this.exports = openExports(module);
   }
 
-  /**
-   * Instantiates the module, synchronously; compiles it first when given bytes. Throws if it is not a core of this ABI.
-   */
+  /** Instantiates the module, compiled first if given as bytes. Synchronous. Throws for a core of another ABI. */
   static open(wasm: Uint8Array | ArrayBuffer | WebAssembly.Module): CoreModule {
     const bytes = wasm instanceof Uint8Array ? new Uint8Array(wasm) : wasm;
     const core = new CoreModule(bytes instanceof WebAssembly.Module ? bytes : new WebAssembly.Module(bytes));

@@ -71,7 +71,7 @@ export function withSets<T>(
   }
 }
 
-/** Reads what `pool_counts` wrote (docs/develop/wasm-abi.md, Counts). */
+/** Reads the results of `pool_counts` (docs/develop/wasm-abi.md, Counts). */
 export function readCounts(view: DataView): PoolCounts {
   const total = readSize(view, CountOffset.size) - readSize(view, CountOffset.masked);
   const used = view.getUint32(CountOffset.used, true);

@@ -19,10 +19,7 @@ export class PoolSpace {
     return new PoolSpace(CoreModule.open(wasm));
   }
 
-  /**
-   * Returns a pool with nothing used. Throws CoreError on ranges of two families, a range the wrong way round, or a
-   * ceiling.
-   */
+  /** Returns a pool with nothing used. Throws CoreError for mixed families, a reversed range, or a ceiling. */
   createPool(shape: PoolShape): Pool {
     return Pool.create(this.#core, shape);
   }

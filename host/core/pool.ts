@@ -56,10 +56,7 @@ export class Pool implements Disposable {
     return this.#addressOf("pool_find", this.#core.exports.pool_find(this.#handle, seed));
   }
 
-  /**
-   * Claims and returns the next address in the given order; undefined if none is free. `seed`, any u32, is for
-   * "hashed".
-   */
+  /** Claims and returns the next address in the order; undefined if none is free. `seed`, any u32: for "hashed". */
   allocate(order: AllocationOrder, seed = 0): Ip | undefined {
     const result = this.#core.exports.pool_allocate(this.#handle, Policy[order], seed);
     return this.#addressOf("pool_allocate", result, order);
@@ -77,10 +74,7 @@ export class Pool implements Disposable {
     return result === Status.OUTSIDE ? "outside" : result === 1 ? "released" : "free";
   }
 
-  /**
-   * Marks addresses used, given as 4 or 16 big-endian bytes each; ignores those outside. Returns how many are newly
-   * marked.
-   */
+  /** Marks addresses used: 4 or 16 big-endian bytes each. Ignores those outside. Returns how many are newly marked. */
   claimMany(packed: Uint8Array): number {
     const count = this.#core.writeAddresses("pool_claim_many", this.#family, packed);
     return this.#core.check("pool_claim_many", this.#core.exports.pool_claim_many(this.#handle, count));

@@ -1,6 +1,6 @@
 /**
  * Sets of addresses of one family as sorted spans, which are plain values; union, difference and intersection are the
- * core's. None of it lists addresses, so that a /8 costs what a /24 does.
+ * core's. None of it lists addresses, so that a /8 costs no more than a /24.
  * Effects: the memory of the process's instance of the core.
  */
 

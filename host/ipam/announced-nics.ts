@@ -32,10 +32,7 @@ export function claimedWith(ifName: string, announcement: Announcement, firstNic
   return (nic) => nic === ifName || (announced.has(nic) && faultOfNic(announcement, nic, firstNic) === undefined);
 }
 
-/**
- * Returns the names of the NICs whose addresses a request for `ifName` claims according to the annotations: at most
- * MAX_POD_NICS.
- */
+/** Returns the NICs whose addresses a request for `ifName` claims by the annotations: at most MAX_POD_NICS. */
 export function demandedNics(ifName: string, announcement: Announcement, firstNic: string): string[] {
   const listed = [
     ...(announcement.subnets ?? []).map((entry) => entry.interface),

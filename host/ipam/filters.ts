@@ -1,7 +1,4 @@
-/**
- * Why a pool must not serve a NIC: the filters in the order of docs/selection.md. The first that rejects the pool is
- * reported.
- */
+/** Why a pool must not serve a NIC: the filters in the order of docs/selection.md. The first rejection counts. */
 
 import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
 import type { Family } from "../net/ip.ts";
@@ -12,10 +9,7 @@ import type { Labels, Subject } from "./model.ts";
 /** Most nodes, namespaces or networks of a pool that the reason of a refusal lists. */
 const MAX_SHOWN_NAMES = 8;
 
-/**
- * Why a pool may not serve a NIC. `brief`, if set, is the reason without names of nodes, networks, and objects of
- * other namespaces.
- */
+/** Why a pool may not serve a NIC. `brief`: without names of nodes, networks and other namespaces' objects. */
 interface Objection {
   readonly refusal: string;
   readonly brief?: string;

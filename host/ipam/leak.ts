@@ -107,7 +107,7 @@ export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: Po
   return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
 }
 
-/** Decides what a sweep does with a row. */
+/** Decides about a row in a sweep. */
 export function decideLeak(question: LeakQuestion): LeakDecision {
   const { row, pod, netns } = question;
   if (!mayLeak(row)) return KEEP;

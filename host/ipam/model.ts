@@ -23,10 +23,7 @@ export interface PodSubject {
   readonly application?: Belonging | undefined;
 }
 
-/**
- * The workload whose generated pools a pod may use, or a clause that says why there is none: `pod "shop/x" has no
- * controller`.
- */
+/** The workload whose generated pools a pod may use, or why there is none: `pod "shop/x" has no controller`. */
 export type Belonging =
   | { readonly kind: "application"; readonly application: PoolOwner }
   | { readonly kind: "none"; readonly reason: string };
@@ -40,10 +37,7 @@ export interface Subject {
   /** The NIC of the request, and the name of its network. */
   readonly ifName: string;
   readonly network: string;
-  /**
-   * All names that match the network in a pool's `multusName`. undefined: `network`, and its names in the pod's list
-   * of networks.
-   */
+  /** All names that match the network in `multusName`; default: `network`, and its names in the pod's networks. */
   readonly networkNames?: readonly string[] | undefined;
   /** Name of a pod's first NIC. */
   readonly firstNic: string;
@@ -61,10 +55,7 @@ export type Candidate = {
   | {
       readonly pool?: IpPool | undefined;
       readonly refusal: string;
-      /**
-       * The refusal without names of nodes, networks, and objects of other namespaces; undefined if `refusal`
-       * contains none.
-       */
+      /** The refusal without names of nodes, networks and other namespaces' objects; undefined if it has none. */
       readonly brief?: string | undefined;
     }
 );

@@ -1,7 +1,4 @@
-/**
- * Whether an administrator may end the binding of an address. An address whose pod may be alive is refused unless it
- * is forced.
- */
+/** Whether an administrator may end an address's binding: only with force while its pod may be alive. */
 import type { AllocationState } from "../resources/ip-allocation.ts";
 import { isFinished, isOwner, isStaticOwner, type NetnsStatus, type PodStatus } from "./leak.ts";
 
@@ -73,10 +70,7 @@ export function refuseRelease(facts: OperationFacts): OperationRefusal | undefin
   }
 }
 
-/**
- * Returns why the address is not to be put in quarantine; undefined: it is. `facts` are undefined for an address that
- * is free.
- */
+/** Returns why the address must not be quarantined; undefined if it may. `facts`: undefined for a free address. */
 export function refuseQuarantine(facts: OperationFacts | undefined): OperationRefusal | undefined {
   if (facts?.row.state === "Bound") return refuseWhileInUse(facts);
   if (facts?.row.state === "Quarantined") return { why: "it is in quarantine already", isForceable: false };

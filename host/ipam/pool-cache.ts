@@ -99,8 +99,8 @@ export class PoolCache {
   }
 
   /**
-   * Replaces the addresses that machines other than pods have. Returns the pools that have another shape: the caller
-   * marks their used addresses. Costs what has changed.
+   * Replaces the addresses of machines other than pods. Returns the pools with another shape: the caller marks their
+   * used addresses. The cost is that of the changes.
    */
   occupy(occupied: OccupiedIps): IpPool[] {
     const changed = occupied.differenceTo(this.#occupied);
@@ -111,7 +111,7 @@ export class PoolCache {
     return [...affected].filter((pool) => this.#write(pool));
   }
 
-  /** From now on leased blocks are judged by what it returns. Default: none are confirmed. */
+  /** From now on leased blocks are checked against its result. Default: none are confirmed. */
   followRegistry(seen: () => SeenRegistry): void {
     this.#seenRegistry = seen;
   }
@@ -266,9 +266,7 @@ export class PoolCache {
     return this.#entries.get(poolName)?.isEstimate ?? false;
   }
 
-  /**
-   * Returns the pool with those of its subnet and space whose ranges overlap its own, directly or through other pools.
-   */
+  /** Returns the pool and those of its subnet and space with overlapping ranges, directly or through others. */
   neighboursOf(pool: IpPool): readonly IpPool[] {
     const all = this.#poolsBeside(pool.spec);
     const found = new Set(all.filter(({ name }) => name === pool.name));
@@ -288,10 +286,7 @@ export class PoolCache {
     }
   }
 
-  /**
-   * Returns the names of other pools for which addresses of the pool are recorded, as far as {@link noteRecorded} has
-   * told.
-   */
+  /** Returns other pools with records of addresses of the pool, as far as {@link noteRecorded} has told. */
   otherNamesOf(pool: IpPool): ReadonlySet<string> {
     return this.#entryOf(pool)?.otherNames ?? new Set();
   }
@@ -339,9 +334,7 @@ export class PoolCache {
     }
   }
 
-  /**
-   * An entry that has just been edited may lack a used address that other entries have; theirs keep the mark on cancel.
-   */
+  /** A just edited entry may lack a used address that other entries have; theirs keep the mark on cancel. */
   #reserve(space: string, ip: Ip): void {
     const key = addressKey(space, ip);
     const reservation: Reservation = this.#reservations.get(key) ?? { ip, entries: new Set() };
@@ -411,7 +404,7 @@ function addressKey(space: string, { family, value }: Ip): string {
   return `${family} ${value.toString(16)} ${space}`;
 }
 
-/** Returns whether one pool may be the other after it was widened. One that moves elsewhere needs a new bitmap. */
+/** Returns whether one pool may be the other after it was widened. A pool that moves needs a new bitmap. */
 function areRelated({ spec }: IpPool, other: IpPool | undefined): boolean {
   if (other === undefined || spec.addressSpace !== other.spec.addressSpace) return false;
   return prefixesOverlap(spec.subnet, other.spec.subnet);

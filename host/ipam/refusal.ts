@@ -22,10 +22,7 @@ export const MAX_DETAIL_LINES = 40;
 /** Reasons found by the search for an address, by pool name. */
 type Shortages = ReadonlyMap<string, string>;
 
-/**
- * Returns one line per NIC, family and candidate for the node's administrator, in the order in which they were
- * considered.
- */
+/** Returns one line per NIC, family and candidate, in the order considered, for the node's administrator. */
 export function describeDemand(nic: NicDemand, shortages: Shortages): string {
   const lines = nic.families.flatMap(({ family, candidates, generated }) => {
     const what = `${nic.ifName} IPv${family}`;

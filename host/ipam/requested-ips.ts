@@ -24,7 +24,7 @@ interface NamedNic {
   readonly firstNic: string;
 }
 
-/** Returns what the annotation `ips` says of the NIC. */
+/** Returns the annotation `ips`'s entry for the NIC. */
 export function findNamed(ips: PodAnnotations["ips"], { own, ifName, firstNic }: NamedNic) {
   const listed = ips instanceof Map ? own.names.flatMap((name) => ips.get(name) ?? []) : ips;
   return listed?.find((entry) => (entry.interface ?? firstNic) === ifName);
@@ -37,7 +37,7 @@ export function requestedByAnnotation(ips: PodAnnotations["ips"], named: NamedNi
   return [nic?.ipv4, nic?.ipv6].flatMap((ip) => (ip === undefined ? [] : [{ ip, source }]));
 }
 
-/** Returns what is reserved for the NIC. */
+/** Returns the addresses reserved for the NIC. */
 export function requestedByReservation(
   reserved: readonly ReservedIp[],
   { own, ifName, firstNic }: NamedNic,
@@ -50,8 +50,8 @@ export function requestedByReservation(
 }
 
 /**
- * Adds what is reserved to the requests, which come first: a reservation counts where none of them insists on
- * another address of its family.
+ * Adds reserved addresses to the requests, which come first: a reservation counts unless one of them insists on another
+ * address of its family.
  */
 export function withReserved(requests: readonly RequestedIp[], reserved: readonly RequestedIp[]): RequestedIp[] {
   const find = (ip: Ip): RequestedIp | undefined => reserved.find((each) => equalIp(each.ip, ip));
@@ -92,8 +92,8 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
 }
 
 /**
- * Returns all requested addresses with their pools, but preferences that no pool hands out: what is retained is found
- * without. Throws CniError 100 or 7 if no pool can hand one out, PoolShortage if the pool has not been generated yet.
+ * Returns all requested addresses with their pools, without preferences that no pool hands out: retained ones are found
+ * anyway. Throws CniError 100 or 7 if no pool can hand one out, PoolShortage if the pool has not been generated yet.
  */
 export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Proposal[] {
   const byFamily = new Map<Family, Ip>();

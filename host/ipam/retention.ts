@@ -55,7 +55,7 @@ function isListed(owner: OwnerReference, retainByName: RetentionSettings["retain
   return retainByName.some((listed) => listedKind(listed) === listedKind(owner));
 }
 
-/** Controllers that generate the names of their pods, and what to use in place of retention. */
+/** Controllers that generate the names of their pods, and replacements for retention. */
 const GENERATED_NAMES: Readonly<Record<string, string>> = {
   "ReplicaSet.apps": 'for a Deployment, name a Subnet with "ipam.vendor.io/ippool-ip-number": "N"',
   "DaemonSet.apps": "use a pool for the node (nodeName)",
@@ -115,9 +115,8 @@ export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: 
 }
 
 /**
- * Returns of each family the claim's assigned addresses, else the requested ones; empty if any address will do. What
- * the controller reported and its creator did not request is a preference: the ADD that got it may have been undone
- * since.
+ * Returns the claim's assigned addresses of each family, else the requested ones; empty if any address will do. An
+ * address that only the controller reported is a preference: the ADD that got it may have been undone since.
  */
 export function requestedByClaim({ namespace, name, given, requested, isGivenByBerth }: IpamClaim): RequestedIp[] {
   const has = (ips: IpamClaim["given"], family: Family): boolean => ips.some(({ ip }) => ip.family === family);

@@ -37,12 +37,9 @@ interface Selecting {
   /** By name: why other existing pools cannot be used. */
   readonly refused: ReadonlyMap<string, string>;
   readonly warnings: string[];
-  /** What the namespace names. */
+  /** The pools that the namespace names. */
   readonly ofNamespace: NamedPools;
-  /**
-   * Results cached during this selection: a tenant may repeat a pattern for many NICs, and each match compares all
-   * pools.
-   */
+  /** Results cached during this selection: a tenant may repeat a pattern, and each match compares all pools. */
   readonly known: Known;
 }
 

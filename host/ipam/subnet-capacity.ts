@@ -48,7 +48,7 @@ export function describeSupply(pool: IpPool): string | undefined {
   return `has ${addressCount(pool)} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
 }
 
-/** Who has the blocks that a share ends; another reason says it by itself, or is not about blocks. */
+/** The owners of blocks, for a share that is used up; other reasons need none. */
 function othersOf({ blocks, report }: PoolSource): string {
   if (report?.reason !== ("ShareUsedUp" satisfies SourceReason) || report.others.length === 0) return "";
   const counts = report.others.map((other) => `${other.member} ${other.blocks}`).join(", ");
@@ -61,9 +61,7 @@ export function describeAbsence({ application, request: { subnets } }: Generated
   return `no pool has been generated for ${describePoolOwner(application)} out of Subnet ${names} yet`;
 }
 
-/**
- * Returns whether one of the pools has fewer addresses than wanted, and no reason is known why it would not get them.
- */
+/** Returns whether one of the pools has too few addresses, without a known reason why it would not get them. */
 export function isGrowing(demand: FamilyDemand): boolean {
   return poolsOf(demand).some((pool) => pool.shortfall === undefined && !isSupplied(pool));
 }
@@ -110,10 +108,7 @@ export function refuseUnsupplied(shortage: PoolShortage, waitedMs: number, statu
   return new CniError(ErrorCode.TryAgainLater, text, { details, forLog: `${forLog}: ${why}` });
 }
 
-/**
- * Returns why there may be no pool for the demand, from the state of its first Subnet; `status` is undefined if it
- * was not read.
- */
+/** Returns why the demand may have no pool, by its first Subnet; `status`: undefined if it was not read. */
 export function describeObstacle({ family, generated }: FamilyDemand, status: SubnetState | undefined): string {
   const subnet = `Subnet "${generated?.request.subnets[0]}"`;
   if (status === undefined || status.kind === "unseen") return status?.why ?? `${subnet} was not read`;

@@ -35,8 +35,8 @@ const READ_PATIENCE_MS = 15_000;
 const WRITE_PATIENCE_MS = 70_000;
 
 /**
- * Time for which writes are known to be slow after one that took longer than a first attempt may: milliseconds. All
- * attempts may then take as long as they need.
+ * Time for which writes count as slow after one that exceeded a first attempt's time: milliseconds. All attempts may
+ * then take as long as they need.
  */
 const SLOW_WRITES_MS = 60_000;
 
@@ -80,7 +80,7 @@ export function openKubeClient(options: KubeClientOptions): KubeClient {
   return new KubeClient(options);
 }
 
-/** The end of an unsuccessful attempt: what decides about a retry, and the error. */
+/** The end of an unsuccessful attempt: the facts that decide about a retry, and the error. */
 class AttemptFailed extends Error {
   override readonly name = "AttemptFailed";
   readonly failure: Failure;

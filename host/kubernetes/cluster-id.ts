@@ -4,9 +4,7 @@ import { NAMESPACES, objectPath } from "./paths.ts";
 
 const namespace = z.object({ metadata: z.object({ uid: z.string() }) });
 
-/**
- * Returns the UID of the namespace kube-system, by which a cluster is recognised. Rejects as {@link KubeApi.call} does.
- */
+/** Returns the UID of the namespace kube-system, which identifies a cluster. Rejects as {@link KubeApi.call}. */
 export async function readClusterId(api: Pick<KubeApi, "call">, patienceMs: number): Promise<string> {
   const path = objectPath(NAMESPACES, { name: "kube-system" });
   return namespace.parse(await api.call({ method: "GET", path, patienceMs })).metadata.uid;

@@ -18,9 +18,7 @@ import { loadKubeconfig, loadServiceAccount, type Origin } from "./kubeconfig.ts
 /** Time for which credentials are used before their files are checked again: milliseconds. */
 const CREDENTIALS_FRESH_MS = 1_000;
 
-/**
- * Longest time that a kubeconfig's exec plugin may take: milliseconds. A hanging plugin is not started a second time.
- */
+/** Longest time for a kubeconfig's exec plugin: milliseconds. A hanging plugin is not started again. */
 const EXEC_PLUGIN_MS = 20_000;
 
 /** RFC 6750 §2.1, with all visible characters. */
@@ -57,17 +55,14 @@ interface CredentialsOptions {
   readonly patienceMs?: number;
 }
 
-/** Throws ConfigError: the file, its field, what was found and what is wanted. */
+/** Throws ConfigError: the file, its field, the found and the wanted value. */
 export async function loadCredentials(options: CredentialsOptions = {}): Promise<Credentials> {
   const credentials = new Credentials(options);
   await credentials.current();
   return credentials;
 }
 
-/**
- * The credentials in the files; valid until one of them changes. The library remembers a plugin's token until that
- * expires.
- */
+/** The files' credentials, until one changes. The library remembers a plugin's token until that expires. */
 interface Loaded {
   readonly library: KubeConfig;
   readonly origin: Origin;
@@ -141,10 +136,7 @@ export class Credentials {
     return this.#reading;
   }
 
-  /**
-   * One read at a time. The last valid content stays in use while nothing better can be read: a file may be half
-   * written.
-   */
+  /** One read at a time. The last valid content stays meanwhile: a file may be half written. */
   async #read(isForced: boolean): Promise<Access> {
     try {
       const loaded = await this.#load(isForced);

@@ -1,5 +1,5 @@
 /**
- * Events (events.k8s.io/v1): what `kubectl describe` shows below an object. Repeated events are one Event with a
+ * Events (events.k8s.io/v1), which `kubectl describe` shows below an object. Repeated events are one Event with a
  * count, its series.
  * Effects: calls in the background, a few per second at most.
  */
@@ -17,10 +17,7 @@ const MAX_EVENT_NOTE = 1_024;
 /** Shortest interval at which the count of an event that repeats is written: milliseconds. */
 export const EVENT_REPEAT_MS = 300_000;
 
-/**
- * Time for which an event that no longer repeats is remembered: milliseconds. API servers forget events after an
- * hour.
- */
+/** Time for which an event that no longer repeats is remembered: milliseconds. API servers keep them an hour. */
 export const EVENT_MEMORY_MS = 3_600_000;
 
 /** Time between two events: milliseconds. Events are for people, and must not load the server. */
@@ -97,10 +94,7 @@ export class EventSender {
     this.#nowMs = options.nowMs ?? (() => performance.now());
   }
 
-  /**
-   * Returns at once and never throws. The same event is created once and then counted; there are a few per object and
-   * reason.
-   */
+  /** Returns at once and never throws. An event is created once and then counted; few per object and reason. */
   emit(long: KubeEvent): void {
     if (this.#closing.signal.aborted) return;
     const event = { ...long, note: cutBytes(long.note, MAX_EVENT_NOTE) };
@@ -141,7 +135,7 @@ export class EventSender {
     return true;
   }
 
-  /** Returns what is known of the subject, without what has not been emitted for long. */
+  /** Returns the known notes of the subject, without those not emitted for long. */
   #notesOf(subject: string): Map<string, Known> {
     const oldestMs = this.#nowMs() - EVENT_MEMORY_MS;
     const notes = this.#known.get(subject) ?? new Map<string, Known>();

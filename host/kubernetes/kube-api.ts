@@ -7,10 +7,7 @@ export type KubeObject = Readonly<Record<string, unknown>>;
 /** Priority of a call: calls for starting pods go first. */
 export type Lane = "pod" | "background";
 
-/**
- * `accept` for metadata only, of an object or of the events of a watch. A server that does not support it sends
- * everything.
- */
+/** `accept` for metadata only, of an object or of events. A server without support for it sends everything. */
 export const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /** The same of a list. */
@@ -33,10 +30,7 @@ export interface KubeCall {
   readonly onBytes?: ((bytes: number) => void) | undefined;
   /** Default "background". */
   readonly lane?: Lane;
-  /**
-   * Time for which the call is retried: milliseconds. Default `READ_PATIENCE_MS` or `WRITE_PATIENCE_MS`. 0: one
-   * attempt.
-   */
+  /** Time for retries: milliseconds. Default: `READ_PATIENCE_MS` or `WRITE_PATIENCE_MS`. 0: one attempt. */
   readonly patienceMs?: number;
   /**
    * Longest time of the first attempt: milliseconds. After one that had no answer in time, the next may take twice as

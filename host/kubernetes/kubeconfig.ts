@@ -1,7 +1,7 @@
 /**
- * Loads a kubeconfig, or a pod's service account, into the client library. Here is only what the library lacks:
- * errors that name file and field and never show secrets, files that are merged as kubectl merges them, and
- * `tokenFile`.
+ * Loads a kubeconfig, or a pod's service account, into the client library. This file has only the functions that the
+ * library lacks: errors that name file and field and never show secrets, files that are merged as kubectl merges them,
+ * and `tokenFile`.
  */
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -77,9 +77,9 @@ interface Place {
 }
 
 /**
- * Several files are merged as kubectl merges those of the variable KUBECONFIG: the first one that has a name decides,
- * and missing files do not matter. `chosen` is a context in place of the current one. Throws ConfigError for a file
- * that cannot be read, a field that is wrong and a name that is not there.
+ * Several files are merged as kubectl merges those of the variable KUBECONFIG: the first one with a name decides, and
+ * missing files do not matter. `chosen` is a context in place of the current one. Throws ConfigError for an unreadable
+ * file, a wrong field and an unknown name.
  */
 export async function loadKubeconfig(
   library: KubeConfig,
@@ -99,7 +99,7 @@ export async function loadKubeconfig(
   return { source, files: [...paths.map((each) => ({ field: "", path: resolve(each) })), ...files] };
 }
 
-/** Returns what the context names, and its place. Throws ConfigError, as {@link loadKubeconfig} does. */
+/** Returns the parts of the context, and its place. Throws ConfigError, as {@link loadKubeconfig}. */
 export function findContext(paths: readonly string[], chosen: string | undefined) {
   const source = `file ${paths.map(describeValue).join(", ")}`;
   const found = paths.filter((each) => existsSync(each));

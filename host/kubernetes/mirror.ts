@@ -1,6 +1,4 @@
-/**
- * The map of a reflector: decodes objects, reports each change once, and keeps track of objects that cannot be decoded.
- */
+/** The map of a reflector: decodes objects, reports each change once, and notes objects that it cannot decode. */
 import { messageOf } from "../lib/describe.ts";
 import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
@@ -18,7 +16,7 @@ export const valueAfter = <T>(change: Change<T>): T | undefined => (change.kind 
 /** For a collection that tenants write. */
 interface Budgeted<T> {
   readonly budget: ObjectBudget;
-  /** What is kept of an object that is not used; default: nothing, and it counts as absent. */
+  /** The kept part of an unused object; default: nothing, and it counts as absent. */
   readonly reduce?: (value: T) => T;
 }
 
@@ -42,9 +40,9 @@ export interface MirrorOptions<T> {
   /** The first subscriber. Default: none. */
   readonly onChange?: (change: Change<T>) => void;
   readonly log: Log;
-  /** Whether what the object of this key said last stays in force when it is gone (rule known-stays). Default: none. */
+  /** Whether the last value of this key's object stays in force when it is gone (rule known-stays). Default: none. */
   readonly keepsLast?: ((key: string) => boolean) | undefined;
-  /** When an object ends by the wall clock, and what stands for it then; undefined: nothing. Default: none does. */
+  /** The end of an object by the wall clock, and its replacement then; undefined: none. Default: no object ends. */
   readonly ending?: ((value: T) => Ending<T> | undefined) | undefined;
   /** Set for a collection that tenants write. */
   readonly budgeted?: Budgeted<T> | undefined;
@@ -84,10 +82,7 @@ export class Mirror<T> {
     return [...this.#faults.values()];
   }
 
-  /**
-   * Takes an object. Returns its key; undefined for an object that is not wanted. The same version again changes
-   * nothing.
-   */
+  /** Takes an object. Returns its key; undefined for an unwanted one. The same version again changes nothing. */
   set(object: KubeObject): string | undefined {
     const { keyOf, decode, log, name } = this.#options;
     const key = keyOf(object);
@@ -133,7 +128,7 @@ export class Mirror<T> {
     this.#listeners.tell({ kind: "set", key, value, before });
   }
 
-  /** Returns what stands for it now. What is kept of it follows when it ends. */
+  /** Returns the object's value now. Its end schedules the change to the replacement. */
   #current(key: string, value: T): T | undefined {
     const end = this.#options.ending?.(value);
     if (end === undefined) return value;
@@ -148,7 +143,7 @@ export class Mirror<T> {
     return value;
   }
 
-  /** Returns what may be kept of the object; undefined if nothing may. */
+  /** Returns the part of the object that may be kept; undefined if nothing may. */
   #fit(key: string, value: T, object: KubeObject): T | undefined {
     const { budgeted } = this.#options;
     if (budgeted === undefined) return value;
@@ -177,7 +172,7 @@ export class Mirror<T> {
     return bytes;
   }
 
-  /** Gives back what it holds of the budget. */
+  /** Gives back its part of the budget. */
   close(): void {
     this.#options.budgeted?.budget.releaseAll(this.#collection);
   }

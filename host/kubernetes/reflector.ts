@@ -32,10 +32,7 @@ const WATCH_LIFE_S = 300;
 /** A watch that ends sooner counts as a failure, with a pause: milliseconds. */
 const WATCH_SHORT_MS = 2_000;
 
-/**
- * Time without an event after which nothing is known of what happened meanwhile: milliseconds. Bookmarks come every
- * minute.
- */
+/** Silence of a watch after which it may have missed changes: milliseconds. Bookmarks come every minute. */
 const GAP_MS = 480_000;
 
 /** Decoding an object of a list that took longer is followed by a pause, as with a large event: milliseconds. */
@@ -134,7 +131,7 @@ export class Reflector<T> {
     return this.#synced.wait(signal);
   }
 
-  /** Whether a watch is open: what the server does is known, or about to be. */
+  /** Whether a watch is open: changes on the server are known, or will be at once. */
   get isWatching(): boolean {
     return this.#silentSinceMs === undefined;
   }
@@ -196,13 +193,13 @@ export class Reflector<T> {
   }
 
   /**
-   * Whether etcd was restored from a backup. The server then accepts a watch from a version that it does not have
-   * yet, and is silent until it has it; or it has overtaken that version, and never reports what was undone. So the
-   * newest object is read. If it differs from the known one, the watch must report that soon.
+   * Whether etcd was restored from a backup. The server then accepts a watch from a version that it does not have yet,
+   * and is silent until it has it; or it has overtaken that version, and never reports lost changes. So the newest
+   * object is read. If it differs from the known one, the watch must report that soon.
    */
   async #hasGoneBack(): Promise<boolean> {
     const newest = this.#mirror.newest();
-    // One attempt: its failure is what the owner should hear of.
+    // One attempt: the owner should hear of its failure.
     for await (const page of this.#pages(this.#selecting(newest?.key), 0)) {
       if (isEarlier(page.resourceVersion, this.version)) return true;
       const isKnown = page.items.some((item) => this.#mirror.versionOf(item) === newest?.version);
@@ -367,7 +364,7 @@ function isOutdated(error: unknown): boolean {
   return error instanceof MissedChange || (error instanceof ApiError && error.status === 410);
 }
 
-/** What the watch does not report, since it is of another history, and a list does. */
+/** A change that the watch, of another history, does not report, but a list shows. */
 class MissedChange extends Error {
   constructor(key: string) {
     super(`No event told what became of ${key}`);

@@ -1,7 +1,7 @@
 /**
  * Lets writes rest that the API server refuses: the same write of the same object is sent again after a pause that
  * grows to a minute, or as soon as the object has changed. In between it is answered with the refusal, so a loop may
- * repeat it as often as it likes. What had no answer, or a 5xx, is none: the client retries it.
+ * repeat it as often as it likes. A missing answer or a 5xx is no refusal: the client retries it.
  */
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 
@@ -52,7 +52,7 @@ export class RefusedWrite extends ApiError {
 
 /** One write of one object by one part, as it was refused last. */
 interface Rest {
-  /** What it was to make of the object. */
+  /** The wanted content of the object. */
   readonly content: string;
   /** The version that it was for, and those that own writes of other parts have made of that. */
   readonly versions: Set<string>;
@@ -158,7 +158,7 @@ export class RefusedWrites {
   }
 
   /**
-   * An own write is no change of the object for the other parts: what they were refused still rests. It ends their
+   * An own write is no change of the object for the other parts: their refused writes still rest. It ends their
    * conflicts, of which it may be the cause: the answers come in any order.
    */
   #succeed({ path, key, version }: Target, answer: KubeObject): void {
@@ -256,8 +256,8 @@ function partOf(object: object, name: string): Readonly<Record<string, unknown>>
 }
 
 /**
- * What is not there is no refusal: the kind may come back with all of its objects. Nor is a name that is taken. 408 and
- * 429 are the server's load.
+ * An absent object is no refusal: the kind may come back with all of its objects. Nor is a taken name. 408 and 429 are
+ * the server's load.
  */
 function isRefusal(error: unknown, { method }: KubeCall): error is ApiError {
   if (!(error instanceof ApiError) || error instanceof RefusedWrite) return false;
@@ -265,7 +265,7 @@ function isRefusal(error: unknown, { method }: KubeCall): error is ApiError {
   return status >= 400 && status < 500 && ![404, 408, 410, 429, ...(method === "POST" ? [409] : [])].includes(status);
 }
 
-/** Writes that do not wait for each other: what is refused of one object does not stop those of the others. */
+/** Writes that do not wait for each other: a refusal for one object does not stop those of the others. */
 export class RefusalsOf {
   #soonest: RefusedWrite | undefined;
 

@@ -19,10 +19,7 @@ import { readNamed } from "./kubeconfig.ts";
 /** Interval at which the token's file and age are checked: milliseconds. */
 export const TOKEN_CHECK_MS = 30_000;
 
-/**
- * Longest pause after a failed renewal: milliseconds. The first is a second; each is random, up to a limit that
- * doubles.
- */
+/** Longest pause after a failed renewal: milliseconds. From a second on, each is random, up to a doubling limit. */
 const TOKEN_RETRY_MAX_MS = 60_000;
 
 /** Shortest lifetime of a token that the API server issues: seconds. */

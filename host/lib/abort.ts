@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * Returns what `work` returns, or rejects with the signal's reason if that aborts first. The work itself goes on; its
- * failure after the abort is ignored.
+ * Returns the result of `work`, or rejects with the signal's reason if that aborts first. The work itself continues;
+ * its failure after the abort is ignored.
  */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
@@ -16,9 +16,7 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/**
- * Resolves when `work` has ended, whether it succeeded or not, or after so many milliseconds. The work itself goes on.
- */
+/** Resolves when `work` has ended, however it ends, or after this time. The work itself continues. */
 export async function waitAtMost(work: Promise<unknown>, milliseconds: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, milliseconds);

@@ -1,7 +1,4 @@
-/**
- * Rules in the Common Expression Language, which the API server checks. Each is in the metadata of the zod check that
- * it mirrors.
- */
+/** Rules in the Common Expression Language for the API server, each in the metadata of the zod check it mirrors. */
 
 export interface CelRule {
   /** True if the value is valid; `self` is the value, `oldSelf` the one before an update. */
@@ -12,10 +9,7 @@ export interface CelRule {
   readonly messageExpression?: string;
   /** Path of the faulty field inside the value: `.gateway`. Entries of lists cannot be named. */
   readonly fieldPath?: string;
-  /**
-   * `oldSelf` is an optional value, which is absent when the object is created; without it, a rule with `oldSelf` is
-   * for updates only.
-   */
+  /** `oldSelf` is optional: absent when the object is created. Without it, a rule with `oldSelf` is for updates. */
   readonly optionalOldSelf?: boolean;
 }
 
@@ -37,10 +31,7 @@ export function celText(text: string): string {
 /** Longest value that a message shows: characters, as {@link MAX_SHOWN_VALUE}. */
 const SHOWN = 80;
 
-/**
- * Returns the CEL expression for `found "…", want `; `value` is an expression of a text of at most `maxLength`
- * characters.
- */
+/** Returns the CEL expression for `found "…", want `; `value`: an expression of a text of up to `maxLength`. */
 export function foundText(value: string, maxLength = SHOWN): string {
   const shown =
     maxLength <= SHOWN ? value : `(size(${value}) > ${SHOWN} ? ${value}.substring(0, ${SHOWN}) + '…' : ${value})`;

@@ -1,8 +1,5 @@
 /** Suggests the known word for a misspelled one. */
-/**
- * Returns the number of edits (insert, delete, replace, swap neighbours) that count as a misspelling of a word of
- * this length.
- */
+/** Returns the number of edits (insert, delete, replace, swap) that count as a misspelling of so long a word. */
 function toleranceOf(word: string): number {
   return word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3;
 }

@@ -3,10 +3,7 @@
  * happens, and a test can make effect number n fail or kill the process. In production every point is a no-op.
  */
 
-/**
- * Reports that the effect called `point` is about to happen. Throws {@link FaultError} or does not return if the plan
- * chose it.
- */
+/** Reports that the effect `point` is about to happen. Throws {@link FaultError}, or ends, if the plan chose it. */
 export type Faults = (point: string) => void;
 
 export interface FaultPlan {

@@ -1,7 +1,4 @@
-/**
- * Parses JSON that people write. Errors have line and column; a repeated key is an error, while JSON.parse keeps the
- * last value.
- */
+/** Parses JSON of people. Errors have line and column; a repeated key is one, though JSON.parse keeps the last. */
 import { describeValue } from "./describe.ts";
 
 /** Longest part of malformed JSON that an error shows: UTF-16 units. */
@@ -31,7 +28,7 @@ const BLANK = /[ \t\n\r]*/y;
 const TOKEN =
   /[{}[\],:]|"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|[\u007f-\u009f])*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/uy;
 
-/** What is added to a repeated key. */
+/** The suffix of a repeated key. */
 const REPEATED = /\0[0-9]+$/;
 
 type Expected =
@@ -130,10 +127,7 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text);
 }
 
-/**
- * Like {@link parseJson}, and keeps the values of repeated keys: {@link membersOf} returns them in the order of the
- * text.
- */
+/** Like {@link parseJson}, and keeps repeated keys: {@link membersOf} returns them in the order of the text. */
 export function parseJsonWithRepeats(text: string): unknown {
   const parts: string[] = [];
   let start = 0;

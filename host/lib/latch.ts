@@ -27,9 +27,7 @@ export class Latch {
     this.#finish(({ reject }) => reject(reason));
   }
 
-  /**
-   * Resolves when the latch opens. Rejects with the reason of `fail`, or with the signal's reason if it aborts first.
-   */
+  /** Resolves when the latch opens. Rejects with the reason of `fail`, or of the signal if it aborts first. */
   wait(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);

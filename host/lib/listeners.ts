@@ -15,10 +15,7 @@ export class Listeners<T> {
     return () => this.#all.delete(own);
   }
 
-  /**
-   * Calls all listeners. One that is removed meanwhile is not called; one that is added meanwhile is called from the
-   * next event on.
-   */
+  /** Calls all listeners, except for those removed meanwhile; added ones are called from the next event on. */
   tell(event: T): void {
     for (const listener of [...this.#all]) {
       if (!this.#all.has(listener)) continue;

@@ -1,6 +1,6 @@
 /**
- * Bounds what a process keeps of objects that tenants write: the length of each, and what all kinds together take of
- * the heap, as their text tells. What does not fit is not used, of the namespace that holds most first; when there is
+ * Bounds the memory for objects that tenants write: the length of each, and the heap of all kinds together, estimated
+ * by their text. Objects beyond the budget are not used, those of the namespace with the most first; when there is
  * room, all of its kind is listed again after the watch that is open.
  */
 
@@ -19,7 +19,7 @@ const MAX_SENTENCES = 20;
 /** Share of the budget up to which objects are listed again: otherwise each would take the place of the next. */
 const REFILL_SHARE = 0.9;
 
-/** What an object takes of the heap besides its value, for the maps that it is in: bytes. */
+/** Heap of an object besides its value, for the maps that it is in: bytes. */
 const ENTRY_BYTES = 400;
 
 /**
@@ -32,7 +32,7 @@ const PLACE_BYTES = 128;
 export interface Collection {
   /** `NetworkAttachmentDefinitions`; no other of the budget has it. */
   readonly name: string;
-  /** Keeps less of an object than `bytes`, or nothing. Returns what is still kept: bytes. */
+  /** Keeps less of an object than `bytes`, or nothing. Returns the kept rest: bytes. */
   readonly reduce: (key: string, bytes: number) => number;
 }
 
@@ -58,14 +58,14 @@ interface Entry {
   readonly bytes: number;
 }
 
-/** What one namespace holds. */
+/** One namespace's objects. */
 interface Share {
   bytes: number;
   /** By collection and key. */
   readonly entries: Map<string, Entry>;
 }
 
-/** Returns an estimate of what a value of JSON takes of the heap under its key, not below what V8 needs: bytes. */
+/** Returns an estimate of a JSON value's heap under its key, at least V8's need: bytes. */
 export function heapBytesOf(key: string, value: unknown): number {
   const text = JSON.stringify(value) ?? "";
   let places = 0;
@@ -117,8 +117,7 @@ export class ObjectBudget {
 
   /**
    * Returns whether the object may be kept, in place of its former state; others may have given way. Otherwise nothing
-   * of it is held. `bytes`: infinite for one that is too long. `isReduced`: it is what is left of an object that is not
-   * used.
+   * of it is held. `bytes`: infinite for one that is too long. `isReduced`: it is the rest of an unused object.
    */
   hold(collection: Collection, key: string, bytes: number, isReduced = false): boolean {
     this.#take(collection, key);

@@ -1,7 +1,4 @@
-/**
- * Repeats a piece of work in the background: at times that the work itself names, and when it is woken. Runs never
- * overlap.
- */
+/** Repeats a piece of work in the background, at times that it names and when it is woken. Runs never overlap. */
 import { messageOf } from "./describe.ts";
 import type { Log } from "./log.ts";
 
@@ -110,7 +107,7 @@ export class PeriodicWorker {
     const { failure, level = "warn", log, retryMs } = this.#options;
     const problem = `${failure}: ${messageOf(error)}`;
     const restMs = restOf(error);
-    // Who lets a thing rest has said why.
+    // The code that lets work rest has reported the reason.
     if (restMs === undefined && problem !== this.#problem) log[level]({ err: error }, `${failure}; retrying`);
     this.#problem = problem;
     this.#failures = restMs === undefined ? this.#failures + 1 : 0;

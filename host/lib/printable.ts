@@ -5,10 +5,7 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 const codeOf = (character: string): number => character.codePointAt(0) ?? 0;
 
-/**
- * Returns the text on one line, with unprintable characters as `\u{1b}`: names come from users and must not control a
- * terminal.
- */
+/** Returns the text on one line, unprintable characters as `\u{1b}`: users' names must not control a terminal. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${codeOf(character).toString(16)}}`);
 }
@@ -18,10 +15,7 @@ export function printableLines(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }
 
-/**
- * Returns the text of a JSON value, or of quoted YAML, with unprintable characters as `\u001b`; line feeds between
- * tokens stay.
- */
+/** Returns the text of JSON, or of quoted YAML, with unprintable characters as `\u001b`, except for line feeds. */
 export function escapeUnprintable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => {
     if (character === "\n") return character;

@@ -11,7 +11,7 @@ interface RateLimitOptions {
 export class RateLimit {
   readonly #options: RateLimitOptions;
   readonly #nowMs: () => number;
-  /** What was left at a time. */
+  /** The rest of the burst at a time. */
   readonly #left: BoundedMap<string, { readonly count: number; readonly atMs: number }>;
 
   /** `nowMs` is monotonic: milliseconds. */

@@ -20,10 +20,7 @@ export function readText(path: string, maxBytes = MAX_TEXT_BYTES): string {
   return readRegular(path, maxBytes).bytes.toString("utf8");
 }
 
-/**
- * Returns the file's bytes, and its stamp from before they were read. Throws UnreadableFile, or the error of the
- * system call.
- */
+/** Returns the file's bytes, and its stamp from before. Throws UnreadableFile, or the error of the system call. */
 export function readRegular(path: string, maxBytes: number): { bytes: Buffer; stats: BigIntStats } {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {

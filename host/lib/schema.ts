@@ -108,10 +108,7 @@ function isNew(schema: z.ZodType): boolean {
   return true;
 }
 
-/**
- * Returns the decoded value, or the mismatches in the order of the schema. Of many unknown keys only the first are
- * reported.
- */
+/** Returns the decoded value, or the mismatches in the schema's order, only the first ones of many unknown keys. */
 export function decode<S extends z.ZodType>(schema: S, value: unknown): Decoded<z.output<S>> {
   const result = schema.safeParse(value, { error: messageOf, jitless: isNew(schema) });
   if (result.success) return { ok: true, value: result.data };

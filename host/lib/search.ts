@@ -1,9 +1,6 @@
 /** Search in lists that are in order. */
 
-/**
- * Returns how many elements are before the searched place. `isBefore` holds for the first ones, and for none behind
- * them.
- */
+/** Returns the number of elements before the place. `isBefore` holds for the first ones, and for none after. */
 export function countLeading<T>(list: readonly T[], isBefore: (each: T) => boolean): number {
   let low = 0;
   let high = list.length;

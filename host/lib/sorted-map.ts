@@ -1,9 +1,6 @@
 import { countLeading } from "./search.ts";
 
-/**
- * A map in the order of its keys, whatever the order in which they came. A new key, and one that goes, cost a search
- * and a shift.
- */
+/** A map in the order of its keys, of any order of insertion. A new or deleted key costs a search and a shift. */
 export class SortedMap<V> extends Map<string, V> {
   readonly #keys: string[] = [];
   /** Values in the order of the keys: a loop over all values does not search for each. */

@@ -1,11 +1,11 @@
 import { messageOf } from "./describe.ts";
 
-/** Returns what `attempt` returns; `otherwise` if it throws, and that is no error. */
+/** Returns the result of `attempt`; `otherwise` if it throws. */
 export function tryOr<T, U>(attempt: () => T, otherwise: U): T | U {
   return insteadOf(() => true, otherwise, attempt);
 }
 
-/** Returns what `attempt` returns; `otherwise` in place of an error that is expected. Others are thrown. */
+/** Returns the result of `attempt`; `otherwise` in place of an expected error. Throws others. */
 export function insteadOf<T, U>(isExpected: (error: unknown) => boolean, otherwise: U, attempt: () => T): T | U {
   try {
     return attempt();
@@ -14,7 +14,7 @@ export function insteadOf<T, U>(isExpected: (error: unknown) => boolean, otherwi
   }
 }
 
-/** Returns the same for a promise, as what to call when it rejects. */
+/** As insteadOf for a promise: the function to call when it rejects. */
 export function orElse<T>(isExpected: (error: unknown) => boolean, otherwise: T): (error: unknown) => T {
   return (error) => {
     if (isExpected(error)) return otherwise;

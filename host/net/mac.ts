@@ -6,10 +6,7 @@ export type Mac = string & { readonly [macBrand]: true };
 
 const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/;
 
-/**
- * Parses six octets of two hexadecimal digits, separated by colons or dashes. Returns undefined if the text is not a
- * MAC address.
- */
+/** Parses six octets of two hexadecimal digits with colons or dashes. Returns undefined for other text. */
 export function parseMac(text: string): Mac | undefined {
   const canonical = text.toLowerCase().replaceAll("-", ":");
   return MAC.test(canonical) ? (canonical as Mac) : undefined;
@@ -32,8 +29,8 @@ const IN_PAIRS = /^[0-9a-f]{4}(?:[.][0-9a-f]{4})+$/i;
 const LENGTHS: readonly number[] = [6, 8, 20];
 
 /**
- * Parses what Go's net.ParseMAC accepts: 6, 8 or 20 octets with colons or dashes, or in pairs with dots. Returns
- * undefined for other text.
+ * Parses the forms of Go's net.ParseMAC: 6, 8 or 20 octets with colons or dashes, or pairs with dots. Returns undefined
+ * for other text.
  */
 export function parseLinkAddress(text: string): LinkAddress | undefined {
   if (!IN_OCTETS.test(text) && !IN_PAIRS.test(text)) return undefined;

@@ -1,13 +1,11 @@
-/**
- * Addresses that have a meaning of their own, so that no pod can have them and no route can lead to them as a next hop.
- */
+/** Addresses with a meaning of their own: no pod can have them, and no route can lead to them as a next hop. */
 import type { Ip } from "./ip.ts";
 import { parsePrefix, prefixContains } from "./prefix.ts";
 import { type Range, rangeOfPrefix, rangesOverlap } from "./range.ts";
 
 /**
- * This host, loopback, multicast, the limited broadcast address; in IPv6 also what each link has anew (RFC 4291
- * §2.5.6). Linux serves the rest of 240.0.0.0/4 like any other network.
+ * This host, loopback, multicast, the limited broadcast address; in IPv6 also the link-local network (RFC 4291 §2.5.6).
+ * Linux serves the rest of 240.0.0.0/4 like any other network.
  */
 export const SPECIAL_PREFIXES = [
   ...["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "255.255.255.255/32"],
@@ -28,7 +26,7 @@ export function withoutSpecial(ranges: readonly Range[]): readonly Range[] {
   }, ranges);
 }
 
-/** Returns what is left of the range below and above `hole`, which it overlaps. */
+/** Returns the rest of the range below and above `hole`, which it overlaps. */
 function partsAround(hole: Range, { first, last }: Range): Range[] {
   const { family } = first;
   const below = { first, last: { family, value: hole.first.value - 1n } };

@@ -7,7 +7,7 @@ import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
 const MAX_SHOWN_ANSWER = 500;
 
 const cause = z.object({ field: z.string().catch(""), message: z.string().catch("") });
-/** meta/v1 Status, of which every field may be missing. */
+/** meta/v1 Status, any field of which may be missing. */
 const statusSchema = z.object({
   kind: z.literal("Status"),
   message: z.string().catch(""),
@@ -99,10 +99,7 @@ export class Lines {
   #parts: Uint8Array[] = [];
   #lengthBytes = 0;
 
-  /**
-   * Returns the lines that this piece completes, without newlines and blank lines. Throws RangeError for a line that
-   * is too long.
-   */
+  /** Returns the lines that this piece completes, without blank ones. Throws RangeError for a line too long. */
   push(piece: Uint8Array): Buffer[] {
     const lines: Buffer[] = [];
     let start = 0;
@@ -116,7 +113,7 @@ export class Lines {
     return lines;
   }
 
-  /** Returns what came after the last newline. */
+  /** Returns the rest after the last newline. */
   rest(): Buffer {
     return this.#take();
   }

@@ -193,10 +193,10 @@ function connector({ tls }: Endpoint, allowH2: boolean): buildConnector.connecto
 }
 
 /**
- * An aborted call destroys its connection. Then the kernel must forget what it has not sent yet: to a peer that is cut
- * off it would go on sending for minutes, and the write would be carried out when the peer is back. A socket over TLS
- * has no `resetAndDestroy`, so this replaces the method of the TCP handle below, unless the stream has ended: Node.js
- * cannot reset that one, and nothing is under way there.
+ * An aborted call destroys its connection. Then the kernel must drop unsent data: to a peer that is cut off it would
+ * continue to send for minutes, and the write would be carried out when the peer is back. A socket over TLS has no
+ * `resetAndDestroy`, so this replaces the method of the TCP handle below, unless the stream has ended: Node.js cannot
+ * reset that one, and nothing is under way there.
  */
 function resetOnDestroy(socket: Socket): void {
   const handle: unknown = Reflect.get(socket, "_handle");
@@ -212,7 +212,7 @@ interface Handle {
   close(closed: () => void): unknown;
   /** Only of TCP. */
   reset?(closed: () => void): unknown;
-  /** What TLS writes to. */
+  /** The handle below TLS. */
   readonly _parent?: unknown;
 }
 

@@ -15,10 +15,7 @@ export const MAX_POD_CALLS = 7;
 /** Most other calls under way at once. Half of the connections stay free for pods. */
 export const MAX_BACKGROUND_CALLS = 4;
 
-/**
- * Longest time that the first attempt of a call for a starting pod may take: milliseconds. A dead connection costs
- * this much.
- */
+/** Longest first attempt of a call for a starting pod, and so the cost of a dead connection: milliseconds. */
 export const POD_ATTEMPT_MS = 5_000;
 
 /**
@@ -52,9 +49,7 @@ export type Failure =
 const LASTING =
   /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|HPE_|UND_ERR_INVALID_ARG|UND_ERR_RES_EXCEEDED_MAX_SIZE|ERR_INVALID_)/;
 
-/**
- * Returns whether another attempt of the same call may succeed, whatever its method: see `KubeApi.call` about creating.
- */
+/** Returns whether another attempt may succeed, whatever the method: see `KubeApi.call` about creating. */
 export function mayPass(failure: Failure): boolean {
   if (failure.kind === "no answer") return !LASTING.test(failure.code);
   const { status } = failure;
@@ -106,7 +101,7 @@ export const LARGE_EVENT_PAUSE = 2;
 
 /**
  * Returns the pause after failed attempt number `attempt`, counted from 0: a random part (`random` is in [0, 1)) of a
- * limit that doubles ("full jitter"), after what the server requested. Callers that failed together do not retry
+ * limit that doubles ("full jitter"), after the server's requested pause. Callers that failed together do not retry
  * together.
  */
 export function pauseMs(attempt: number, random: number, retryAfterMs = 0): number {
@@ -170,10 +165,7 @@ export class Lanes {
     return this.#waiting.pod.size + this.#waiting.background.size;
   }
 
-  /**
-   * Resolves when the caller may send; it must call {@link leave} afterwards. If it rejects, with the signal's
-   * reason, it must not.
-   */
+  /** Resolves when the caller may send, and must {@link leave} afterwards; rejects with the signal's reason. */
   enter(lane: Lane, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#waiting[lane].size === 0 && this.#hasRoom(lane)) {

@@ -196,10 +196,7 @@ export class Election {
     return this.#observed;
   }
 
-  /**
-   * An older record of ours from a restored backup counts as foreign: another process may have led since, and may not
-   * know yet.
-   */
+  /** An older record of ours from a restored backup counts as foreign: another process may have led since. */
   #isOwn({ spec }: LeaseObject): boolean {
     return spec?.holderIdentity === this.#options.identity && (this.isLeading || spec.renewTime === this.#written);
   }

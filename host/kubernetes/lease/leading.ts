@@ -17,10 +17,7 @@ class LeadingEnded extends Error {
 export interface Leading {
   /** Aborted before another process can lead. */
   readonly signal: AbortSignal;
-  /**
-   * Checks the clock, too: the timers of a suspended process are late. Throws the signal's reason when leading has
-   * ended.
-   */
+  /** Checks the clock, too: a suspended process has late timers. Throws the signal's reason after the end. */
   require(): void;
 }
 

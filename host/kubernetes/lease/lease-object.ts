@@ -28,9 +28,7 @@ export function decodeLease(object: KubeObject): LeaseObject {
   return leaseSchema.parse(object);
 }
 
-/**
- * The mark changes with every renewal, and does not contain the resource version: labelling the Lease is no renewal.
- */
+/** The mark changes with every renewal, and lacks the resource version: labelling the Lease is no renewal. */
 export function recordOf({ metadata, spec }: LeaseObject): LeaseRecord {
   const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = spec ?? {};
   const parts = [metadata.uid, holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions];

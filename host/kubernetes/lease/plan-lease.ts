@@ -74,7 +74,7 @@ export function observeLease(
 
 interface LeasePlanInput {
   readonly observed: ObservedLease;
-  /** Whether the record is the one that this process wrote last, or may have written. */
+  /** Whether the record is this process's last write, or may be. */
   readonly isOwn: boolean;
   readonly isLeading: boolean;
   readonly nowMs: number;
@@ -83,16 +83,14 @@ interface LeasePlanInput {
 type LeasePlan =
   /** There is none, and no process can still rely on one. */
   | { readonly kind: "create" }
-  /**
-   * Write it with its resource version: this process holds it, or none does, or its holder has not renewed it in time.
-   */
+  /** Write it with its resource version: it is this process's, or no holder's, or was not renewed in time. */
   | { readonly kind: "hold" }
   /** Another process may lead until then, by this observer's clock. */
   | { readonly kind: "wait"; readonly untilMs: number };
 
 /**
- * A Lease that has disappeared counts as one that is not renewed: its holder may not know yet. Only a process that
- * has never seen one creates it at once, as in a new cluster.
+ * A missing Lease counts as one that is not renewed: its holder may not know yet. Only a process that has never seen
+ * one creates it at once, as in a new cluster.
  */
 export function planLease({ observed, isOwn, isLeading, nowMs }: LeasePlanInput): LeasePlan {
   const { record, sinceMs, lastDurationMs } = observed;
