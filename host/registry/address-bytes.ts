@@ -43,7 +43,7 @@ export class PackedAddresses {
     this.#length += this.#width;
   }
 
-  /** Returns a copy of what was pushed. */
+  /** Returns a copy of the pushed addresses. */
   take(): Uint8Array {
     return this.#bytes.slice(0, this.#length);
   }

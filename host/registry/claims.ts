@@ -11,23 +11,20 @@ import { type Allocation, type Claim, type ClaimName, UNNAMED } from "./registry
 /** Most earlier claims that are remembered of one address. Of older ones the pods decide. */
 const MAX_EARLIER_CLAIMS = 8;
 
-/**
- * Returns the number of the allocation's claim. An older release has numbered none: what it retains for an address
- * owner was answered.
- */
+/** Returns the number of the allocation's claim. Older releases had none: their retained addresses were answered. */
 export function numberOf({ claim, workload }: Pick<Allocation, "claim" | "workload">): number {
   return claim?.number ?? Number(workload !== undefined);
 }
 
 /**
- * Returns whether the row was claimed ahead for a member that had no address, and was on no NIC: the member retains
- * what another of its pods has claimed meanwhile.
+ * Returns whether the row was claimed ahead for a member without an address, and was on no NIC: the member retains the
+ * address that another of its pods has claimed meanwhile.
  */
 export function isUnused({ containerId, claim }: Pick<Allocation, "claim" | "containerId">): boolean {
   return containerId === "" && claim?.number === 1;
 }
 
-/** Returns whether the object is of a member of which no pod has had the address: its workload names it. */
+/** Returns whether the object is of a member whose pods never had the address: its workload names it. */
 export function isReservation({ claim }: Pick<Allocation, "claim">): boolean {
   return claim?.number === 0 && claim.id === UNNAMED;
 }
@@ -35,8 +32,8 @@ export function isReservation({ claim }: Pick<Allocation, "claim">): boolean {
 type Ordered = Pick<Allocation, "claim" | "workload" | "isInUse" | "createdAt" | "version">;
 
 /**
- * Compares two objects of the API server, as rows: negative if the first comes first. That is the one that a live pod
- * shares; then the one with the highest number; then the one that was created first. Versions of objects are negative.
+ * Compares two objects of the API server, as rows: negative if the first comes first. A live pod's shared one comes
+ * first; then the one with the highest number; then the one created first. Versions of objects are negative.
  */
 export function compareRecords(a: Ordered, b: Ordered): number {
   return (
@@ -81,7 +78,7 @@ export function renewClaim(row: Allocation, id: string): ClaimName {
   return { id, number: numberOf(row), earlier: earlierWith(row.claim, row.claim?.id ?? UNNAMED) };
 }
 
-/** Returns whether the row's claim is one that was never written: the row is new, or its NIC has the address anew. */
+/** Returns whether the row's claim was never written: the row is new, or its NIC has the address anew. */
 export function isNewClaim({ claim, isConfirmed }: Allocation): boolean {
   return claim !== undefined && isConfirmed !== true && !claim.earlier.includes(claim.id);
 }
@@ -91,9 +88,9 @@ function earlierWith(claim: ClaimName | undefined, id: string): readonly string[
 }
 
 /**
- * Decides what a claim writes, or returns its outcome if that is nothing. `own`: all rows of its owner; `find` returns
- * the row at a proposed address. `needed`: the proposals for NICs that lack an address of the family, with the idle
- * rows that they are written over; `wanted`: rows of the claim's NIC that it keeps; `unwanted`: those that give way to
+ * Decides about a claim's writes, or returns its outcome without any. `own`: all rows of its owner; `find` returns the
+ * row at a proposed address. `needed`: the proposals for NICs that lack an address of the family, with the idle rows
+ * that they are written over; `wanted`: rows of the claim's NIC that it keeps; `unwanted`: those that give way to
  * requested addresses.
  */
 export function planClaim(
@@ -130,10 +127,7 @@ function isIdle({ state }: Allocation): boolean {
   return state === "Cooling" || state === "Quarantined";
 }
 
-/**
- * Returns whether the address was claimed with another NIC's ADD, never attached, and the NIC's own ADD now requests
- * another one.
- */
+/** Returns whether another NIC's ADD claimed the address, unattached, and the NIC's ADD requests another one. */
 function isContradicted({ containerId, ifName, ip }: Allocation, { proposals }: Claim): boolean {
   if (containerId !== "") return false;
   return proposals.some(

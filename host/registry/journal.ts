@@ -1,6 +1,6 @@
 /**
- * The record of a cluster's node: its attachments, and what it still has to write to the API server. It is the
- * embedded registry's table, but a row stays, as Cooling, until the API server is known to have no object for it.
+ * The record of a cluster's node: its attachments, and pending writes to the API server. It is the embedded registry's
+ * table, but a row stays, as Cooling, until the API server is known to have no object for it.
  */
 import type { Allocation, FileRegistry } from "./registry.ts";
 
@@ -27,17 +27,17 @@ export type Adoption = Pick<
   | "quarantine"
 >;
 
-/** What is known of an address owner. */
+/** The knowledge of an address owner. */
 export interface SeenOwner {
   readonly key: string;
   readonly isSeen: boolean;
 }
 
 /**
- * A row of a claim names the address owner only if it had the address before, until {@link retain}: what a
- * killed agent has claimed and not answered is not retained. Registry's methods differ in one more respect: a row
- * that they would delete (undo, endQuarantine, claims that were not attached) becomes
- * Cooling and due at once, and no address is reported as free: {@link Journal.forget} alone deletes and reports.
+ * A row of a claim names the address owner only if it had the address before, until {@link retain}: addresses that a
+ * killed agent has claimed and not answered are not retained. Registry's methods differ in one more respect: a row that
+ * they would delete (undo, endQuarantine, claims that were not attached) becomes Cooling and due at once, and no
+ * address is reported as free: {@link Journal.forget} alone deletes and reports.
  */
 export interface Journal extends FileRegistry {
   /**
@@ -62,13 +62,13 @@ export interface Journal extends FileRegistry {
    * undefined if the address has a row, or its NIC another Bound address of the family.
    */
   adopt(adoption: Adoption): Promise<Allocation | undefined>;
-  /** Returns what {@link noteOwner} has recorded, the oldest first. */
+  /** Returns the records of {@link noteOwner}, the oldest first. */
   readOwners(): Promise<readonly SeenOwner[]>;
   /** Records whether the address owner was seen. */
   noteOwner(key: string, isSeen: boolean): Promise<void>;
   /**
-   * Says which machine this is. If the journal was another one's, deletes what that has left: all rows that are not
-   * Bound, as what was Bound in another boot cools. Returns the number of rows, and reports their addresses as free.
+   * Records this machine. If the journal was another machine's, deletes its remains: all rows that are not Bound, as
+   * Bound rows of another boot cool. Returns the number of rows, and reports their addresses as free.
    */
   noteMachine(machine: string): Promise<number>;
 }

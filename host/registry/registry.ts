@@ -73,8 +73,8 @@ export interface Allocation {
    */
   readonly quarantine?: Quarantine | undefined;
   /**
-   * The address owner, which retains the address when the pod goes; undefined if there is none, and until {@link
-   * Journal.retain}.
+   * The address owner, which retains the address after the pod; undefined without one, and until
+   * {@link Journal.retain}.
    */
   readonly workload?: Workload | undefined;
   /**
@@ -83,10 +83,7 @@ export interface Allocation {
    * makes the address this pod's.
    */
   readonly predecessorNode?: string | undefined;
-  /**
-   * Whether a pod of another node has it that has not ended: of several that are found for one NIC of a machine
-   * (`findRetained`).
-   */
+  /** Whether a live pod of another node has it: of several found for one NIC of a machine (`findRetained`). */
   readonly isInUse?: boolean | undefined;
   /** Cluster only; undefined in rows and objects of older releases. */
   readonly claim?: ClaimName | undefined;
@@ -116,9 +113,7 @@ export interface Claim extends NicOfRow, Pick<Allocation, "owner" | "namespace" 
   readonly proposals: readonly Proposal[];
   /** One above the highest number of the addresses of the owner's member, if they were read. Default: they were not. */
   readonly number?: number | undefined;
-  /**
-   * A virtual machine that runs in another pod migrates to this one, and has its addresses there. Default: none does.
-   */
+  /** A virtual machine of another pod migrates to this one, and has its addresses there. Default: none does. */
   readonly isMigrationTarget?: boolean | undefined;
   /**
    * The same ADD claims again because it lost the address of one family. The NIC's other addresses are not written;
@@ -161,14 +156,14 @@ export type ClaimOutcome =
   /** The owner's own addresses are still cooling: propose them, or skip them. Nothing was written. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
   /**
-   * A proposed address has another owner. Nothing was written, except in a cluster for a claim that `keepsRest`:
-   * `kept` is what it has got of the rest. The caller claims what is missing, with `partial`, or undoes it.
+   * A proposed address has another owner. Nothing was written, except in a cluster for a claim that `keepsRest`: `kept`
+   * is its part of the rest. The caller claims the missing ones, with `partial`, or undoes it.
    */
   | { readonly kind: "taken"; readonly by: readonly Allocation[]; readonly kept?: ClaimedPart };
 
 /**
  * `isNew`: the claim created the object, or tried to. `isShared`: another pod has the address, too; default: none.
- * `claim`: by which the row takes over what its member had, where that is foreseen.
+ * `claim`: the claim by which the row takes over its member's address, where that is foreseen.
  */
 export type PublishOutcome =
   | {
@@ -312,10 +307,7 @@ export interface Registry {
 
 /** Whether a registry's file can be written. */
 export interface RegistryHealth {
-  /**
-   * Why nothing can be recorded at present, a sentence that names the file; undefined if no reason is known. Does no
-   * I/O.
-   */
+  /** Why nothing can be recorded now, a sentence that names the file; undefined if unknown. Does no I/O. */
   readonly trouble: string | undefined;
   /** Calls that are not answered yet. */
   readonly pendingCalls: number;

@@ -1,5 +1,5 @@
 /**
- * What an agent knows of the registry's epochs, in one file of its state directory, so that a restart does not forget
+ * An agent's knowledge of the registry's epochs, in one file of its state directory, so that a restart does not lose
  * it. Without fsync: after a power loss no sandbox lives.
  * Effects: one file.
  */
@@ -28,7 +28,7 @@ const epoch = z.object({
 
 const schema = z.object({
   format: z.literal(1),
-  /** What the registry said last of the epoch in force. */
+  /** The registry's last word about the epoch in force. */
   last: epoch.optional(),
   /** The epochs that were in force, the last one at the end. */
   epochs: names.default([]),
@@ -92,7 +92,7 @@ export class KnownEpoch {
     this.save();
   }
 
-  /** Writes what has changed. Never throws: what is not written is learned again from the API server. */
+  /** Writes changes. Never throws: a lost write is learned again from the API server. */
   save(): void {
     const content: Content = { format: 1, ...this.state, version: String(this.version) };
     const text = `${JSON.stringify(content)}\n`;

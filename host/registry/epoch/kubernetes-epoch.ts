@@ -49,7 +49,7 @@ export function readDefinition(object: unknown): string {
   return data === undefined || data.metadata.deletionTimestamp != null ? "" : data.metadata.uid;
 }
 
-/** Returns what an epoch names, of the UIDs in the order of {@link REGISTRY_KINDS}; "" if one is away. */
+/** Returns an epoch's definition out of the UIDs in the order of {@link REGISTRY_KINDS}; "" if one is absent. */
 export function joinDefinitions(uids: readonly string[]): string {
   return uids.includes("") ? "" : uids.join(" ");
 }

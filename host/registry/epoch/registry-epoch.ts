@@ -1,6 +1,6 @@
 /**
- * A registry that has just appeared, or went back in time, is not yet a registry: it lacks what live pods have (rule
- * registry-epoch). Each such registry begins an epoch. Until every node has written what its pods have, the epoch is
+ * A registry that has just appeared, or went back in time, is not yet a registry: it lacks records of live pods (rule
+ * registry-epoch). Each such registry begins an epoch. Until every node has written its pods' addresses, the epoch is
  * open, and first claims are made on probation or wait. The registry itself is behind {@link EpochPort}.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,11 +17,11 @@ import {
 } from "../../resources/registry-epoch.ts";
 import type { KnownEpoch } from "./known-epoch.ts";
 
-/** Interval at which an agent repeats what failed while an epoch is open: milliseconds, less a random half. */
+/** Interval at which an agent repeats failed calls while an epoch is open: milliseconds, less a random half. */
 const RETRY_MS = 1_000;
 
 /**
- * Interval at which what is known of the registry is written to the state directory, and this node's newest record
+ * Interval at which the known state of the registry is written to the state directory, and this node's newest record
  * looked for if it has not been in this session: milliseconds.
  */
 const SAVE_MS = 500;
@@ -45,11 +45,11 @@ export interface EpochPort {
   begin(known: ReadonlySet<string>, cause: EpochCause): Promise<Epoch | undefined>;
   /** Returns the epoch in force; undefined if the registry has no place for it. Rejects when there is no answer. */
   read(): Promise<Epoch | undefined>;
-  /** This node has written for the epoch; `isSettled`: and waits for no other node to take back what is in the way. */
+  /** This node has written for the epoch; `isSettled`: and waits for no other node to take back an obstacle. */
   mark(epoch: string, isSettled: boolean): Promise<void>;
 }
 
-/** What this node's pods have. */
+/** The addresses of this node's pods. */
 export interface EpochRows {
   /** Resolves when all of it is in the registry, or another's for good. Rejects when there is no answer. */
   write(epoch: Epoch, course: WritingCourse): Promise<void>;
@@ -84,7 +84,7 @@ interface RegistryEpochDeps {
 
 /** How this node hears of the registry: another one can only be behind an interruption. */
 interface EpochLine {
-  /** Whether what the registry says of its epoch is known as it is now. */
+  /** Whether the registry's present statement about its epoch is known. */
   isUp(): boolean;
   /** Returns a sentence without a full stop: since when it is not, and why. */
   silence(): string;
@@ -115,18 +115,18 @@ export class RegistryEpoch {
   readonly #worker: PeriodicWorker;
   readonly #saver: PeriodicWorker;
   epoch: Epoch | undefined;
-  /** Whether there is no place for epochs, or nothing in it. What was known stays in force (rule known-stays). */
+  /** Whether there is no place for epochs, or nothing in it. The known one stays in force (rule known-stays). */
   #isAway = false;
   /** The definitions of the registry as they are now; "" if one is away, undefined if it is not known. */
   #definition: string | undefined;
   /** The journal, since it was last compared with a registry that was one. `newer`: this one is seen to be older. */
   #journal: "whole" | "newer" | "as found" | "with losses" = "as found";
-  /** What this node's mark says; undefined if the node has no place for it. */
+  /** This node's mark; undefined if the node has no place for it. */
   #marked: string | undefined;
   /** The epochs in force before the registry was found to be another one. */
   #before: ReadonlySet<string> = new Set();
   #cause: EpochCause = "first";
-  /** The registry says that an earlier epoch is in force: what was said late, or its history is another one. */
+  /** The registry names an earlier epoch: the answer was late, or its history is another one. */
   #isDoubtful = false;
   /** Number of times that the registry was found to be another one. */
   #serial = 0;
@@ -258,7 +258,7 @@ export class RegistryEpoch {
     this.#worker.wake();
   }
 
-  /** The registry has answered with what was before. */
+  /** The registry answered with an earlier state. */
   wentBack(): void {
     this.#deps.log.warn("The registry went back in time; this node writes again what its pods have");
     if (this.#journal === "as found") this.#journal = "newer";
@@ -267,9 +267,8 @@ export class RegistryEpoch {
   }
 
   /**
-   * Looks for this node's newest record, once in each session, and between sessions each time: what was listed then may
-   * be another registry's. What publishes records again waits for it, and would hide that they were missing. Never
-   * rejects.
+   * Looks for this node's newest record, once in each session, and between sessions each time: an earlier list may be
+   * another registry's. Publishing records again waits for it, and would hide that they were missing. Never rejects.
    */
   async look(): Promise<void> {
     const { watch } = this.#deps.line;
@@ -391,7 +390,7 @@ export class RegistryEpoch {
     if (this.epoch === undefined) return false;
     const { epoch } = this.epoch;
     if (epoch === "" || known.state.isBroken || this.#isDoubtful) return true;
-    // Nothing can be written to what is away; it is reported when it is back.
+    // An absent definition can take no writes; it is reported when it is back.
     return this.#definition !== "" && (known.state.written !== epoch || this.#isUnmarked);
   }
 

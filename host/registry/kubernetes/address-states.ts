@@ -4,7 +4,7 @@
  */
 import type { KnownObject } from "./known-object.ts";
 
-/** Most ended objects remembered to recognise late reads. The one that ended longest ago is forgotten first. */
+/** Most ended objects remembered to recognise late reads. The one that ended first is dropped first. */
 export const MAX_ENDED_OBJECTS = 4_096;
 
 /**
@@ -29,7 +29,7 @@ interface AddressState {
   readonly isSent: boolean;
 }
 
-/** The state of an address of which nothing is known. */
+/** The state of an unknown address. */
 const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, isSent: false };
 
 /** Returns whether this node was told to probe the address on behalf of a lost node. */
@@ -85,10 +85,7 @@ export class AddressStates {
     });
   }
 
-  /**
-   * A list or read beside the calls for the address. Returns false if it is late: the answer to a later call may
-   * arrive before it.
-   */
+  /** A list or read beside the calls for the address. Returns false if it is older than a later call's answer. */
   noteSeen(name: string, object: KnownObject): boolean {
     const state = this.get(name);
     const before = versionOf(state.object);

@@ -27,10 +27,10 @@ const NAMES_PAGE = 5_000;
 const COLLECTION = `${API_PATH}/ipallocations`;
 const POOLS = `${API_PATH}/ippools`;
 
-/** A list as a table (meta/v1 Table). Without the objects a row is its cells, the first of which is the name. */
+/** A list as a table (meta/v1 Table). Without the objects a row is its cells, the name first. */
 const TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/** The lane of a call, how long it and its first attempt may take, and what ends it. */
+/** The lane of a call, its time limit and that of its first attempt, and its signal. */
 export interface CallTerms {
   readonly lane: Lane;
   readonly patienceMs?: number;
@@ -150,9 +150,9 @@ async function readPages<T>(api: Api, call: KubeCall, read: (page: KubeObject) =
 }
 
 /**
- * Decodes the answer to a write of `spec`, which was `sent` in the API's form. If the server has stored what was
- * sent, only the metadata is new, and nothing is checked again: that is what most answers are, and checking takes
- * longer than the comparison. A workload or a quarantine is decoded.
+ * Decodes the answer to a write of `spec`, which was `sent` in the API's form. If the server has stored it unchanged,
+ * as mostly, only the metadata is new, and nothing is checked again: checking takes longer than the comparison. A
+ * workload or a quarantine is decoded.
  */
 function decodeWritten(
   answer: KubeObject,

@@ -1,15 +1,10 @@
-/** The addresses whose objects are not yet what their rows say, and when each is tried again. */
+/** The addresses whose objects do not match their rows yet, and the time of each next attempt. */
 import type { AddressKey } from "./known-object.ts";
 
-/**
- * The first pause before a sync that failed is tried again: milliseconds. Each pause is twice the one before, less a
- * random part.
- */
+/** First pause before a failed sync is repeated; each next one is twice as long, less a random part: milliseconds. */
 export const RETRY_FIRST_MS = 1_000;
 
-/**
- * The longest such pause: milliseconds. After an outage a full pool has its released addresses back within this time.
- */
+/** Longest such pause: milliseconds. After an outage a full pool has released addresses back within it. */
 export const RETRY_MAX_MS = 5_000;
 
 interface BacklogEntry {

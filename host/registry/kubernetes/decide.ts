@@ -23,9 +23,7 @@ export type SyncAction =
   | { readonly kind: "leave"; readonly others: readonly Holder[] }
   /** Another pod of the same member has the object: {@link takeOver} decides. */
   | { readonly kind: "takeOver" }
-  /**
-   * The object names another pod of this node than the one that was answered with the address: {@link reclaim} decides.
-   */
+  /** The object names another pod of this node than the answered one: {@link reclaim} decides. */
   | { readonly kind: "reclaim"; readonly otherwise: "taken" | "wait"; readonly isPast: boolean }
   /** This node was taken for lost, and another node is to probe the address: {@link recover} decides. */
   | { readonly kind: "recover" }
@@ -42,7 +40,7 @@ export type SyncAction =
       readonly by?: Holder;
       readonly isUnreadable?: boolean;
     }
-  /** The object is what the row says. */
+  /** The object matches the row. */
   | { readonly kind: "synced" }
   /** The object has nothing of the row, or nothing that may be changed: the row can be deleted. */
   | { readonly kind: "forget" }
@@ -53,7 +51,7 @@ export interface SyncInputs {
   readonly row: Allocation;
   /** As this sync has found it; undefined if nothing is known of it. */
   readonly object: KnownObject | "absent" | undefined;
-  /** Whether the object is older than what was known of it: the registry went back in time. */
+  /** Whether the object is older than its known state: the registry went back in time. */
   readonly isPast: boolean;
   /** Whether this node was told to probe the address on behalf of a lost one. */
   readonly isProber: boolean;
@@ -165,7 +163,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   if (isRetained && (object.state !== "Cooling" || isPast)) {
     if (isOwnerSeen === undefined) return { kind: "wait" };
     if (object.state === "Cooling") return { kind: "reclaim", otherwise: "wait", isPast };
-    // A retained address keeps its workload: the one that was created again is written first.
+    // A retained address keeps its workload: the recreated one is written first.
     const isOutdated = object.state === "Bound" && isRecreated(object.workload, row.workload);
     return { kind: "replace", state: isOutdated ? "Bound" : "Kept" };
   }
@@ -213,11 +211,11 @@ export interface LiveStatus {
   /** Returns the machine that this agent runs on; undefined while it is unknown. Default: it is. */
   readonly machine?: (() => string | undefined) | undefined;
   /**
-   * Resolves when {@link machine} is known as well as it will be, undefined: it is. What an earlier agent has left
-   * waits for it: the journal may be another machine's.
+   * Resolves when {@link machine} is known as well as it will be, undefined: it is. The rows of an earlier agent wait
+   * for it: the journal may be another machine's.
    */
   readonly identified?: (() => Promise<void> | undefined) | undefined;
-  /** Returns whether the pod with this UID is the one that has this name now (retention). */
+  /** Returns whether the pod with this UID is the present one of its name (retention). */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
   /**
    * Reads another pod of the row's member that has the address (retention): whether it is gone, runs the same
@@ -278,10 +276,7 @@ export async function takeOver(
   return { kind: "replace", state: "Bound", ...(readHolderStatus === undefined ? {} : { sharers }) };
 }
 
-/**
- * Returns why a pod that is gone may still have the address on its NIC. The journal answers that for pods of this
- * machine.
- */
+/** Returns why a deleted pod's NIC may still have the address. The journal answers that for this machine's pods. */
 async function findObstacle(
   { readNodeStatus, node, machine }: LiveStatus,
   gone: readonly Holder[],
@@ -314,7 +309,7 @@ export async function reclaim(
     return { kind: "read" };
   for (const { namespace, pod, podUid, node: other } of full.spec.holders)
     if (other !== node || (!isPast && (await isLivePod(namespace, pod, podUid)))) return { kind: otherwise };
-  // No policy lets a node keep for one pod what another had: it is made anew.
+  // No policy lets a node keep another pod's object for its own pod: it is recreated.
   if (row.state !== "Bound") return { kind: "delete" };
   const isLive = await isLivePod(row.namespace, row.pod, row.owner);
   return isLive ? { kind: "replace", state: "Bound" } : { kind: otherwise };

@@ -97,10 +97,7 @@ export class ForeignObjects {
     return own.map((object) => this.remember(object));
   }
 
-  /**
-   * Kept → Cooling, on this node, which adopts it. Returns false if the object has changed since it was read, or is
-   * not Kept.
-   */
+  /** Kept → Cooling, on this node, which adopts it. Returns false if the object has changed, or is not Kept. */
   async coolRetained(retained: Allocation): Promise<boolean> {
     const object = this.find(nameOf(retained));
     if (object?.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;

@@ -1,6 +1,6 @@
 /**
- * An IPAllocation object beside a row of the journal: which of its fields matter, what it should be for a row, and
- * what another node's is as a row.
+ * An IPAllocation object beside a row of the journal: its relevant fields, the wanted object for a row, and another
+ * node's object as a row.
  */
 import {
   type AllocationState,
@@ -26,7 +26,7 @@ export interface KnownObject {
   readonly resourceVersion: string;
   readonly state: AllocationState;
   readonly node: string;
-  /** Machine of the node's holder, or of the one that had the address there; undefined if it names none. */
+  /** Machine of the node's holder, or of the former one there; undefined if it names none. */
   readonly machine?: string | undefined;
   /** Pod UID of the first holder, "" if there is none. */
   readonly podUid: string;
@@ -143,9 +143,8 @@ export function findOtherHolders(row: Allocation, all: readonly Holder[], node: 
 }
 
 /**
- * Returns the address owner of which a row says nothing that is older than its object: the journal was copied between
- * the row of a claim and the take-over of what the owner had before, which records the owner first. Undefined if the
- * row is not older.
+ * Returns the address owner that a row older than its object lacks: the journal was copied between the row of a claim
+ * and the take-over of the owner's former address, which records the owner first. Undefined if the row is not older.
  */
 export function findMissingOwner(row: Allocation, object: KnownObject, node: string): Workload | undefined {
   const { state, podUid, ifName, workload, number = 1, claim } = object;
@@ -178,9 +177,8 @@ export function findRecreatedOwner(
 export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 };
 
 /**
- * Returns another node's object as a row. Its version is what a claim gives as `replaces` to take the address over.
- * An address of a lost node is in {@link PROBE_FIRST}. `isOfOther`: so is one of another machine that had this node's
- * name.
+ * Returns another node's object as a row. A claim gives its version as `replaces` to take the address over. An address
+ * of a lost node is in {@link PROBE_FIRST}. `isOfOther`: so is one of another machine that had this node's name.
  */
 export function foreignOf(
   { resourceVersion, createdAt, spec }: IpAllocation,

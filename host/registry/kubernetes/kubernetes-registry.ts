@@ -91,7 +91,7 @@ export class KubernetesRegistry implements Registry {
     this.#usage = new UsageSummaries({ api, nowMs, log });
   }
 
-  /** Leaves to the next {@link expire} what an earlier agent may not have written to the API server. */
+  /** Leaves to the next {@link expire} rows that an earlier agent may not have written to the API server. */
   async resume(): Promise<void> {
     await this.#owners.open();
     for await (const row of listRows(this.#journal, LIST_PAGE)) {
@@ -99,7 +99,7 @@ export class KubernetesRegistry implements Registry {
     }
   }
 
-  /** Waits while rows may be missing that say what the pod has. The address owners are read beside it. */
+  /** Waits while rows of the pod may be missing. The address owners are read meanwhile. */
   async claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
     for (const { workload = claim.workload } of claim.proposals)
       if (workload !== undefined) void this.#owners.read(workload);
@@ -128,7 +128,7 @@ export class KubernetesRegistry implements Registry {
 
   readonly release: Registry["release"] = async (of) => this.#syncLater(await this.#journal.release(of));
 
-  /** What the journal undoes is due at once. */
+  /** The journal's undone rows are due at once. */
   async expire(): Promise<void> {
     await this.#journal.expire();
     this.#round ??= this.#runRound().finally(() => {
@@ -156,8 +156,8 @@ export class KubernetesRegistry implements Registry {
   readonly list: Registry["list"] = (...of) => this.#journal.list(...of);
   readonly setCooldowns: Registry["setCooldowns"] = (cooldowns) => this.#journal.setCooldowns(cooldowns);
   /**
-   * Says which machine this is. What the journal has of another one, but addresses that are Bound here since, is
-   * forgotten. Returns of how many addresses.
+   * Records this machine. Another machine's part of the journal is dropped, except addresses that are Bound here since.
+   * Returns the number of dropped addresses.
    */
   readonly noteMachine: Journal["noteMachine"] = (machine) => this.#journal.noteMachine(machine);
 
@@ -174,7 +174,7 @@ export class KubernetesRegistry implements Registry {
   readonly quarantine: Registry["quarantine"] = async (allocation, quarantine, created = []) => {
     const found = await this.#journal.quarantine(allocation, quarantine, created);
     const isBound = allocation.state === "Bound";
-    // What asked for a probe reads the MAC in the object.
+    // The code that asked for a probe reads the MAC in the object.
     if (found === undefined || (!isBound && quarantine.mac === allocation.quarantine?.mac)) return found;
     if (isBound) this.#claims.noteUndone([allocation, ...created]);
     this.#syncLater([allocation, ...created]);
@@ -197,7 +197,7 @@ export class KubernetesRegistry implements Registry {
     for (const pool of pools) this.#usage.noteListed(pool);
     const size = pools.reduce((sum, pool) => sum + (this.#tight.sizeOf(pool) ?? Number.POSITIVE_INFINITY), 0);
     if (size > LIST_MAX_ADDRESSES) return undefined;
-    // One that is gone may have been as large as these.
+    // A pool that is gone may have been as large as these.
     const sizeOfAll = others.reduce((sum, pool) => sum + (this.#tight.sizeOf(pool) ?? size), size);
     const read = (listed: readonly string[]): Promise<readonly string[][]> =>
       Promise.all(listed.map(async (pool) => [...(await this.#names.read(pool))]));
@@ -210,8 +210,8 @@ export class KubernetesRegistry implements Registry {
   };
 
   /**
-   * Returns the controller's count of the pool's usage, if it is newer than what is known; otherwise undefined. A
-   * hint, which may be wrong: it says where to search first, and nothing is refused because of it. Never rejects.
+   * Returns the controller's count of the pool's usage, if it is newer than the known one; otherwise undefined. A hint,
+   * which may be wrong: it guides the search, and nothing is refused because of it. Never rejects.
    */
   async readUsageSummary(pool: string): Promise<PoolUsage | undefined> {
     const usage = await this.#usage.readNew(pool);
@@ -331,14 +331,14 @@ export class KubernetesRegistry implements Registry {
     this.#followOwners(await this.#journal.findOwner(owner));
   }
 
-  /** Reads the row's object again, and makes it what the row says; one that cools is shown to the other nodes. */
+  /** Reads the row's object again, and makes it match the row; a cooling one is shown to the other nodes. */
   republish(row: Allocation): Promise<void> {
     if (row.state === "Cooling") this.#tight.note(row.pool);
     this.objects.invalidate(row);
     return this.objects.sync(row);
   }
 
-  /** Takes back what the row's pod has, from another node that shows it as cooling. Returns whether that went well. */
+  /** Takes back the row's address from another node that shows it as cooling. Returns whether that succeeded. */
   async takeBack(row: Allocation, cooling: IpAllocation): Promise<boolean> {
     this.#foreign.remember(cooling);
     const publication = { row, owner: undefined, replaces: -Number(cooling.resourceVersion) };

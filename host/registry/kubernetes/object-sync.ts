@@ -1,7 +1,7 @@
 /**
  * Writes the API server's object of an address until it agrees with the journal's row: one loop over the decision table
  * (decide.ts), through one queue for each address (sandbox-restart). Claims wait for it; everything else runs in the
- * background, and what fails stays in the backlog.
+ * background, and failed syncs stay in the backlog.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { BACKGROUND_ATTEMPT_MS, lengthen } from "../../kubernetes/http/retry.ts";
@@ -65,9 +65,9 @@ const HELD_RETRY_MS = 30_000;
 const OWNER_RETRY_MS = 1_000;
 
 /**
- * When a name is looked at again after a write that had no answer: milliseconds. First soon; then after twice the time
- * within which an API server ends a request (`--request-timeout`, 60 s). What is carried out later still is an object
- * of a claim that no row has: the next comparison finds it.
+ * Times at which a name is looked at again after a write without an answer: milliseconds. First soon; then after twice
+ * the time within which an API server ends a request (`--request-timeout`, 60 s). A write that is carried out later
+ * still leaves an object of a claim that no row has: the next comparison finds it.
  */
 export const LOOK_AGAIN_MS: readonly number[] = [5_000, 120_000];
 
@@ -83,10 +83,7 @@ export interface LostObserver {
    * Default: never.
    */
   readonly isLost?: ((row: Allocation) => boolean) | undefined;
-  /**
-   * A row was deleted, and its object is bound to another pod of this node. Default: the next comparison finds the
-   * object.
-   */
+  /** A row was deleted, and its object is another pod's of this node. Default: the next comparison finds it. */
   readonly onOrphan?: ((name: string) => void) | undefined;
 }
 
@@ -113,7 +110,7 @@ export interface Publication {
   readonly replaces: number | undefined;
 }
 
-/** One sync of one address, with what its calls have found. */
+/** One sync of one address, with the results of its calls. */
 interface SyncTask {
   readonly name: string;
   readonly address: AddressKey;
@@ -132,7 +129,7 @@ interface SyncTask {
 /** An action that is a call to the API server. */
 type Call = Extract<ResolvedAction, { kind: "read" | "create" | "replace" | "leave" | "delete" }>;
 
-/** The row at the end of the loop, and what is left to do. */
+/** The row at the end of the loop, and the remaining action. */
 interface LoopEnd {
   readonly row: Allocation | undefined;
   readonly action: Exclude<ResolvedAction, Call>;
@@ -194,7 +191,7 @@ export class ObjectSync {
     this.#running.add(running);
   }
 
-  /** Makes the object what the row says. Never rejects: a failure stays in the backlog. */
+  /** Makes the object match the row. Never rejects: a failure stays in the backlog. */
   async sync({ space, ip }: AddressKey): Promise<void> {
     const address = { space, ip };
     const name = nameOf(address);
@@ -210,7 +207,7 @@ export class ObjectSync {
     }
   }
 
-  /** Syncs what is due in the backlog, and these. */
+  /** Syncs the due ones of the backlog, and these. */
   async syncDue(addresses: readonly AddressKey[]): Promise<void> {
     const nowMs = this.#options.nowMs();
     const own = addresses.filter((address) => !this.#backlog.isWaiting(nameOf(address), nowMs));
@@ -275,9 +272,8 @@ export class ObjectSync {
 
   /**
    * Reads the object of a row that an ADD was answered with. Resolves with whether there is none, or this node has
-   * written it before the row, or one that was read is older than what was known of it: the API server's history is
-   * another one. `row`: undefined if none is to be read; `isHere`: its sandbox is there, so the journal is not an older
-   * one.
+   * written it before the row, or a read one is older than its known state: the API server's history is another one.
+   * `row`: undefined if none is to be read; `isHere`: its sandbox exists, so the journal is not an older one.
    */
   async isMissing(row: Allocation | undefined, terms: CallTerms, isHere: boolean): Promise<boolean> {
     if (row === undefined) return this.#hasGoneBack;
@@ -291,7 +287,7 @@ export class ObjectSync {
     return object.state === "Bound" ? object.podUid !== row.owner : object.state === "Cooling" && row.state === "Bound";
   }
 
-  /** The object is not what it was known to be: the next sync reads it. */
+  /** The object has left its known state: the next sync reads it. */
   invalidate(address: AddressKey): void {
     this.#states.invalidate(nameOf(address));
   }
@@ -317,10 +313,7 @@ export class ObjectSync {
       this.syncLater({ space: spec.addressSpace, ip: spec.ip });
   }
 
-  /**
-   * Forgets what it knows of retained objects that are not among these, which this node has: other nodes have taken
-   * them over.
-   */
+  /** Drops retained objects that are not among this node's: other nodes have taken them over. */
   forgetRetained(names: Pick<ReadonlySet<string>, "has">): void {
     this.#states.forgetRetained(names);
   }
@@ -334,7 +327,7 @@ export class ObjectSync {
     const attemptMs = lengthen(BACKGROUND_ATTEMPT_MS, this.#backlog.failures(nameOf(address)));
     const terms = { lane: "background" as const, patienceMs: 0, attemptMs, signal: this.#closing.signal };
     const task: SyncTask = this.#startTask(address, terms, undefined);
-    // A row that has changed while its object was deleted is what the next round is about.
+    // The next round handles a row that has changed while its object was deleted.
     for (let round = 0; round < MAX_STEPS; round++) {
       const { row, action } = await this.#callUntilDecided(task);
       if (row === undefined || action.kind === "synced") return this.#finish(task);
@@ -413,7 +406,7 @@ export class ObjectSync {
     else if (this.#awaitOwner(row)) this.#backlog.postpone(name, address, nowMs() + OWNER_RETRY_MS);
     else if (typeof object !== "object" || (isOf(object) && object.deleting !== true)) this.#backlog.done(name);
     else {
-      // Another finalizer holds it, or another pod lives; what becomes of that is not reported.
+      // Another finalizer holds it, or another pod lives; its end is not reported.
       this.#states.invalidate(name);
       this.#backlog.postpone(name, address, nowMs() + HELD_RETRY_MS);
     }
@@ -438,10 +431,7 @@ export class ObjectSync {
     return true;
   }
 
-  /**
-   * A live pod keeps the address that its ADD was answered with, even if another pod has taken the object meanwhile
-   * (retention).
-   */
+  /** A live pod keeps the address of its ADD, even if another pod has taken the object meanwhile (retention). */
   async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
     if (action.kind === "recover") return recover(this.#options.live, row);
     if (action.kind === "reclaim") return reclaim(this.#options.live, row, task, action);
@@ -486,8 +476,8 @@ export class ObjectSync {
       await this.#write(action, row, task, before);
     } catch (error) {
       if (isConflict(error) || (isNotFound(error) && action.kind !== "create")) {
-        // The object in the way may be of this very call, whose answer was lost (undo): what was known of it is
-        // outdated, also if the read has no answer.
+        // The object in the way may be of this very call, whose answer was lost (undo): its known state is outdated,
+        // also if the read has no answer.
         this.#states.invalidate(name);
         return this.#read(task);
       }
@@ -508,8 +498,8 @@ export class ObjectSync {
   }
 
   /**
-   * A create or change may be carried out late, when its row is no more. And what was carried out without an answer is
-   * written once more before it is relied on: another node may have read it, and its write be on the way.
+   * A create or change may be carried out late, after its row is gone. And a write without an answer is repeated before
+   * it is relied on: another node may have read its object, and that node's write be on the way.
    */
   #noteUnanswered(name: string, address: AddressKey): void {
     const nowMs = this.#options.nowMs();
@@ -578,7 +568,7 @@ export class ObjectSync {
     return { name, address, terms, publication, replaces: version, object, ...nothing };
   }
 
-  /** The object is what the row says, or neither exists. */
+  /** The object matches the row, or neither exists. */
   #finish({ name }: SyncTask): void {
     this.#backlog.done(name);
     this.#states.noteSent(name, false);
@@ -618,8 +608,8 @@ function isUnconfirmed({ state, isConfirmed }: Allocation): boolean {
 }
 
 /**
- * Returns whether the decision about a claim needs the object as it is now: what this node remembers may have been
- * freed since, and another address be retained for the row's member.
+ * Returns whether the decision about a claim needs the object's present state: the remembered one may have been freed
+ * since, and another address be retained for the row's member.
  */
 function mayBeOutdated(
   decided: SyncAction,

@@ -60,8 +60,8 @@ export class UsageSummaries {
   }
 
   /**
-   * Returns the pool's usage if it is newer than what was returned before and than the last list; otherwise
-   * undefined. Concurrent calls share one read. Never rejects.
+   * Returns the pool's usage if it is newer than the last returned one and than the last list; otherwise undefined.
+   * Concurrent calls share one read. Never rejects.
    */
   readNew(pool: string): Promise<PoolUsage | undefined> {
     const summary = this.#of(pool);
@@ -75,7 +75,7 @@ export class UsageSummaries {
     return summary.flight;
   }
 
-  /** The names of the pool are being listed: a usage object is superfluous for a while, also one that is being read. */
+  /** The names of the pool are being listed: a usage object is superfluous for a while, also if it is being read. */
   noteListed(pool: string): void {
     this.#of(pool).listedAtMs = this.#options.nowMs();
   }
@@ -133,8 +133,8 @@ export class NameLists {
   }
 
   /**
-   * Returns all names of the pool as of a moment after the call. A list that was requested before may be older than
-   * what the caller knows; calls that come while one is under way share the next one.
+   * Returns all names of the pool as of a moment after the call. A list requested before may be older than the caller's
+   * knowledge; later calls share the next one.
    */
   read(pool: string): Promise<readonly string[]> {
     const flights = this.#flights.get(pool);

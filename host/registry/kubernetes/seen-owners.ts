@@ -1,6 +1,6 @@
 /**
  * Which address owners were seen: read from the API server once, by UID in their namespace, when an address is claimed
- * for one of their members. What anybody else says of an owner, such as a pod's owner reference, is no proof of it.
+ * for one of their members. Other statements about an owner, such as a pod's owner reference, are no proof of it.
  */
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
@@ -26,7 +26,7 @@ export class SeenOwners {
     this.#options = options;
   }
 
-  /** Takes in what the journal has. */
+  /** Takes in the journal's owners. */
   async open(): Promise<void> {
     for (const { key, isSeen } of await this.#options.journal.readOwners()) this.#known.set(key, isSeen);
   }

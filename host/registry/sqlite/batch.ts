@@ -120,9 +120,7 @@ export class SqliteBatch {
     return true;
   }
 
-  /**
-   * For other operations: uses the room of the log, once the reserve is whole again. Returns false if there is none.
-   */
+  /** For other operations: uses the log's room, once the reserve is whole again. Returns false if there is none. */
   #lendReserve(): boolean {
     const logBytes = statSync(`${this.#file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
     if (logBytes === 0) return false;

@@ -1,7 +1,4 @@
-/**
- * Notices that other processes remove, replace or truncate the registry's files while it is open, and sets damaged
- * files aside.
- */
+/** Notices that other processes remove, replace or truncate the registry's open files; sets damaged files aside. */
 
 import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +33,7 @@ export class DatabaseFiles {
     }
   }
 
-  /** Returns what has happened to the files since they were remembered, a sentence; undefined if they are unchanged. */
+  /** Returns the change of the files since they were remembered, a sentence; undefined if they are unchanged. */
   findLoss(): string | undefined {
     for (const [path, before] of this.#remembered) {
       const now = readState(path);
@@ -99,10 +96,7 @@ function openDatabase(file: string): DatabaseSync {
   }
 }
 
-/**
- * Waits up to `lockWaitMs` for another agent. Throws SQLite's own error if the file is damaged, otherwise
- * RegistryError.
- */
+/** Waits up to `lockWaitMs` for another agent. Throws SQLite's error for a damaged file, else RegistryError. */
 export function lockDatabase(file: string, options: LockOptions): DatabaseSync {
   const sleep = new Int32Array(new SharedArrayBuffer(4));
   for (let waitedMs = 0; ; waitedMs += LOCK_RETRY_MS) {
@@ -135,10 +129,7 @@ export function signHolder({ directory, bootId }: LockOptions): void {
   }
 }
 
-/**
- * Returns whether an agent may have used the directory since the machine started. A file that names no boot counts as
- * a yes.
- */
+/** Returns whether an agent may have used the directory since the machine started, also without a named boot. */
 export function wasInUse({ directory, bootId }: LockOptions): boolean {
   const lines = readHolder(directory);
   return lines !== undefined && (lines.length < 2 || lines.includes(`boot ${bootId}`));

@@ -1,10 +1,7 @@
 /** The table `identity`, of one row: the registry's ID, its number of commits, and why it is incomplete. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
-/**
- * Space that must be writable before a registry is used again after a full disk: bytes. More than a claim of many
- * NICs writes.
- */
+/** Space that must be writable before a registry is used again after a full disk: bytes. Enough for many NICs. */
 const PROBE_BYTES = 64 * 1024;
 
 /** A registry at one commit. The witness keeps the latest outside of the database. */

@@ -51,9 +51,7 @@ ALTER TABLE allocation ADD COLUMN probe_at INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX quarantined ON allocation (probe_at) WHERE state = 'Quarantined';
 `;
 
-/*
- * Format 3, for a cluster's journal: whether the API server is known to have an object, and the address owner as JSON.
- */
+/* Format 3, for a cluster's journal: whether the API server is known to have an object; the owner as JSON. */
 const CLUSTER = `
 ALTER TABLE allocation ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 0 CHECK (confirmed IN (0, 1));
 ALTER TABLE allocation ADD COLUMN workload TEXT NOT NULL DEFAULT '';
@@ -81,10 +79,7 @@ const OWNERS = "CREATE TABLE IF NOT EXISTS owner (key TEXT PRIMARY KEY, seen INT
 const MACHINE = `CREATE TABLE IF NOT EXISTS machine
   (only INTEGER PRIMARY KEY CHECK (only = 1), machine TEXT NOT NULL, boot TEXT NOT NULL) STRICT;`;
 
-/**
- * Returns the triggers by which the rows of a table beside the allocations follow theirs while `isSame` holds, and go
- * with them.
- */
+/** Returns triggers that keep a table's rows beside the allocations while `isSame` holds, and delete them after. */
 function followRows(table: string, isSame: string): string {
   return `CREATE TRIGGER IF NOT EXISTS ${table}_follows AFTER UPDATE OF version ON allocation
   WHEN ${isSame}
@@ -102,11 +97,9 @@ END;
 const IS_SAME_ATTACHMENT =
   "old.container = new.container AND old.netns = new.netns AND (old.since = new.since OR new.state <> 'Bound')";
 
-/*
- * Beside a format, which an older Berth shares: the cookie of an attachment's network namespace. It counts only for
- * the row of that version and boot. What an older Berth writes has another version; a row keeps its cookie while its
- * attachment is the same.
- */
+/* Beside a format, which an older Berth shares: the cookie of an attachment's network namespace. It counts only for
+ * the row of that version and boot. Rows of an older Berth have another version; a row keeps its cookie while its
+ * attachment is the same. */
 const NETNS = `
 CREATE TABLE IF NOT EXISTS netns (
   space   TEXT    NOT NULL,
@@ -160,10 +153,7 @@ export function readFormat(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.user_version);
 }
 
-/**
- * Creates the tables, or brings an older format up to date, in one transaction. Throws RegistryError for a newer
- * format.
- */
+/** Creates the tables, or upgrades an older format, in one transaction. Throws RegistryError for a newer format. */
 export function prepareSchema(database: DatabaseSync): void {
   const found = readFormat(database);
   if (found > SCHEMA_VERSION || found < 0) {
@@ -186,7 +176,7 @@ export function prepareSchema(database: DatabaseSync): void {
 /** A row with all its columns, to be copied. */
 export type RawRow = Readonly<Record<string, null | number | bigint | string | Uint8Array>>;
 
-/** Adds rows of another database of this format, but what no row can be: a damaged page may look like one. */
+/** Adds rows of another database of this format, except impossible ones: a damaged page may look like one. */
 export function insertRows(database: DatabaseSync, rows: readonly RawRow[]): void {
   const [first] = rows;
   if (first === undefined) return;

@@ -96,7 +96,7 @@ export class SqliteSession {
     const damage = replies.find((reply) => "error" in reply && reply.error.isDamage);
     if (damage !== undefined && "error" in damage) this.#lose(damage.error.message);
     if (calls.some(({ method }) => method === "expire")) this.#reserve.ensure();
-    // After a mere lookup, what others have done to the files would be taken for this process's own work.
+    // After a mere lookup, other processes' changes of the files would be taken for this process's own.
     if (writes) this.#files.remember();
     return [...refused, ...replies];
   }
@@ -120,9 +120,7 @@ export class SqliteSession {
     };
   }
 
-  /**
-   * Notices what other processes have done to the files since the last group. Returns it, a clause, if rows are lost.
-   */
+  /** Notices other processes' changes of the files since the last group. Returns them, a clause, if rows are lost. */
   #checkFiles(): string | undefined {
     const loss = this.#open.store.identity.loss === undefined ? this.#files.findLoss() : undefined;
     return loss !== undefined && this.#lose(loss, false) ? loss : undefined;

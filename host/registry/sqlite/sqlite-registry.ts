@@ -79,10 +79,7 @@ async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): P
   return new SqliteRegistry(thread, options.nowMs);
 }
 
-/**
- * Interval at which the agent checks that it can write to its registry: milliseconds. After a failure it checks every
- * second.
- */
+/** Interval of the agent's checks that it can write to its registry, each second after a failure: milliseconds. */
 export const PROBE_INTERVAL_MS = 5_000;
 
 export class SqliteRegistry implements Journal, RecoverableRegistry {

@@ -65,7 +65,7 @@ function receive(port: MessagePort, bell: Int32Array): unknown[] {
 }
 
 /**
- * Opens what the first message names; nothing follows that before the answer. Returns undefined if it cannot be opened.
+ * Opens the registry of the first message; later ones wait for the answer. Returns undefined if it cannot be opened.
  */
 function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
   const post = (message: OpenMessage): void => port.postMessage(message);

@@ -30,9 +30,7 @@ import {
 import { type RegistryPoint, SqliteIdentity } from "./identity.ts";
 import { COLUMNS, decodeRow, encodeWorkload, type Row } from "./schema.ts";
 
-/**
- * Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all.
- */
+/** Most addresses of another boot that start to cool in one transaction: the small heap holds them all. */
 export const MAX_AT_ONCE = 4_096;
 
 /** Most addresses that become free in one transaction. A claim may have to wait for that transaction. */
@@ -49,8 +47,8 @@ const INSERT = `INSERT INTO allocation
   VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /**
- * Leaves free_at and what is known of a conflict as they were: an undo lets the address cool for the rest of its
- * time, or puts it back into quarantine.
+ * Leaves free_at and the facts about a conflict unchanged: an undo lets the address cool for the rest of its time, or
+ * puts it back into quarantine.
  */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
   network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, routers = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${UNCHANGED}`;
@@ -74,9 +72,7 @@ const COOLING_TIMES = `SELECT DISTINCT pool, free_at - since AS rest FROM alloca
 const FOLLOW_POOL = `UPDATE allocation SET free_at = since + ?
   WHERE state = 'Cooling' AND pool = ? AND boot = ? AND free_at - since = ?`;
 
-/**
- * A quarantined row says nothing of its last owner. Its free_at lies in the past, so that an undo does not let it cool.
- */
+/** A quarantined row lacks its last owner. Its free_at is in the past, so that an undo does not let it cool. */
 const NO_OWNER = `owner = '', interface = '', container = '', network = '', namespace = '', pod = '', netns = '', mac = '',
   workload = '', free_at = 0`;
 
@@ -111,9 +107,7 @@ export class SqliteStore {
   cooldowns: Cooldowns;
   #freed: Freed[] = [];
   #hasWritten = false;
-  /**
-   * Versions are never reused, even for an address that was freed in between or whose row was lost: undo relies on it.
-   */
+  /** Versions are never reused, even if an address was freed or its row lost in between: undo relies on it. */
   #lastVersion: number;
 
   constructor(database: DatabaseSync, { bootId, faults, cooldowns, lastVersion = 0 }: StoreOptions) {
@@ -346,10 +340,7 @@ export class SqliteStore {
     this.delete(allocation);
   }
 
-  /**
-   * Returns the address owner that the row of a claim names at first. `present`: the row that it takes over; `nic`:
-   * the claim's.
-   */
+  /** Returns the address owner in the row of a claim at first. `present`: the replaced row; `nic`: the claim's. */
   protected firstOwner(
     workload: Workload | undefined,
     _present: Allocation | undefined,
@@ -364,8 +355,7 @@ export class SqliteStore {
   }
 
   /**
-   * Deletes the row if it is unchanged. Returns whether it was. `isTaken`: the address is not free, because another
-   * node has it.
+   * Deletes the row if unchanged. Returns whether it was. `isTaken`: another node has the address, so it is not free.
    */
   protected delete({ space, ip, version }: Allocation, isTaken = false): boolean {
     const changes = this.write(`DELETE FROM allocation WHERE ${UNCHANGED}`, ...keyOf(space, ip), version);
@@ -422,7 +412,7 @@ export class SqliteStore {
     return this.nameClaim({ ...row, state: "Bound", quarantine, isConfirmed: false }, idle, claim.number ?? 0);
   }
 
-  /** Inserts the row, or writes it over the one that is there. */
+  /** Inserts the row, or writes it over the present one. */
   #writeBound(row: BoundRow, present: Allocation | undefined, freeAtMs: number): void {
     const { prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns = "", mac = "" } = row;
     const values = [
@@ -449,9 +439,9 @@ export class SqliteStore {
   }
 
   /**
-   * A new sandbox of the same pod gets the address; a late DEL of the old sandbox then finds nothing (late-del).
-   * Writes even if nothing is new: a repeated ADD relies on the address, so an undo of the first one must not take it
-   * away. What the old sandbox had until now cools when this ADD is undone.
+   * A new sandbox of the same pod gets the address; a late DEL of the old sandbox then finds nothing (late-del). Writes
+   * even if nothing is new: a repeated ADD relies on the address, so an undo of the first one must not take it away.
+   * The old sandbox's address cools when this ADD is undone.
    */
   #attach(allocation: Allocation, claim: Claim, nowMs: number): Allocation {
     const { containerId, network, netns, netnsCookie, mac } = claim;

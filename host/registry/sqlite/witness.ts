@@ -22,7 +22,7 @@ export class Witness {
     this.#bootId = bootId;
   }
 
-  /** Returns what the last agent of this boot wrote; undefined if none did. */
+  /** Returns the content of this boot's last agent; undefined if there was none. */
   read(): RegistryPoint | undefined {
     const text = tryOr(() => readText(this.#path), "");
     // The rest after the first line is left of a longer text.
@@ -60,7 +60,7 @@ export class Witness {
 
   #open(): number {
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o755 });
-    // Not truncated: until the first write it has what the last agent wrote.
+    // Not truncated: until the first write it has the last agent's content.
     return openSync(this.#path, constants.O_RDWR | constants.O_CREAT, 0o600);
   }
 
