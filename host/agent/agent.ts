@@ -1,7 +1,4 @@
-/**
- * One agent, from its start to its end: the socket's lock, the backend of its mode, plugins, spool, socket, in this
- * order; and back.
- */
+/** One agent from start to end: socket lock, backend of its mode, plugins, spool, socket, in this order; and back. */
 import { hostname } from "node:os";
 import { createFaultCounter, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
@@ -68,13 +65,13 @@ interface AgentOptions extends Pick<BackendOptions, OfBackend> {
   readonly onDeath: (error: Error) => void;
 }
 
-/** A server beside the agent or the controller. The log has its URL under `name`, which says what it serves. */
+/** A server beside the agent or the controller. The log has its URL under its `name`. */
 export interface Server<Parts> {
   readonly name: string;
   listen(parts: Parts): Promise<HttpListener>;
 }
 
-/** What a server beside the agent may use. */
+/** The parts that a server beside the agent may use. */
 export interface AgentParts {
   readonly backend: Backend;
   /** Answers GET of the status API. */
@@ -102,7 +99,7 @@ function readBootId(): string {
 
 /**
  * Resolves when the socket answers. Rejects, with everything undone, when a part cannot start. `stop` waits for
- * requests in progress; what is recorded stays.
+ * requests in progress; records stay.
  */
 export async function startAgent(options: AgentOptions) {
   const { log } = options;
@@ -299,9 +296,7 @@ interface MaintenanceDeps {
   readonly log: Log;
 }
 
-/**
- * Frees cooled addresses and those of NICs that were never attached, probes quarantined ones, and replays spooled DELs.
- */
+/** Frees cooled and never attached addresses, probes quarantined ones, and replays spooled DELs. */
 export function startMaintenance({ registry, spool, probeQuarantined, log }: MaintenanceDeps): Maintenance {
   const every = (intervalMs: number, failure: string, work: () => Promise<unknown>): PeriodicWorker =>
     new PeriodicWorker({
@@ -329,10 +324,7 @@ export function startMaintenance({ registry, spool, probeQuarantined, log }: Mai
 /** Interval at which the agent checks whether its registry can record again: milliseconds. */
 const REGISTRY_LOOK_MS = 1_000;
 
-/**
- * Keeps `trouble` of the registry current: STATUS and health report within two seconds that nothing can be recorded,
- * or can be again.
- */
+/** Keeps `trouble` of the registry current: STATUS and health follow within two seconds. */
 export function watchRegistry(registry: Pick<RegistryHealth, "trouble" | "probe">, log: Log) {
   let reported: string | undefined;
   const report = (): void => {

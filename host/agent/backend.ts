@@ -47,7 +47,7 @@ export interface BackendOptions {
   readonly onNotice?: ((text: string) => void) | undefined;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
-  /** Counted by what acts; absent: nothing is counted. */
+  /** Absent: nothing is counted. */
   readonly metrics?: AgentMetrics | undefined;
   readonly log: Log;
   readonly audit: Audit;
@@ -62,8 +62,8 @@ export interface Backend extends ReadinessSource {
   /** For {@link addAddresses}, and all that allocates. */
   readonly ipam: AddDeps;
   /**
-   * Before the first request: how to remove what the coordinator made for an attachment. Default: the agent never does
-   * so by itself.
+   * Before the first request: how to remove the coordinator's objects for an attachment. By default the agent never
+   * does.
    */
   fenceWith?(detach: (row: Allocation) => Promise<void>): void;
   /**
@@ -81,7 +81,7 @@ export interface Backend extends ReadinessSource {
   readonly registry?: KubernetesRegistry;
   /** The agent's own connection to the API server; undefined where there is none. */
   readonly client?: KubeClient | undefined;
-  /** Sets the metrics of this mode to what is known now. */
+  /** Sets the metrics of this mode. */
   collectMetrics(metrics: AgentMetrics): Promise<void>;
   /**
    * Releases a Bound row for an administrator: it cools, and in embedded mode with it the other addresses of its NIC.

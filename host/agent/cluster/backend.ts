@@ -287,7 +287,7 @@ interface Later {
   collector?: Collector;
   allocations?: OwnAllocations;
   epoch?: RegistryEpoch;
-  /** Removes what the coordinator made for an attachment. */
+  /** Removes the coordinator's objects for an attachment. */
   detach?: (row: Allocation) => Promise<void>;
 }
 

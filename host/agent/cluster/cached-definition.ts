@@ -1,6 +1,6 @@
 /**
- * What an agent keeps of a NetworkAttachmentDefinition, which tenants write: its network, decoded when the object
- * arrives, without what nothing in the agent reads.
+ * An agent's part of a NetworkAttachmentDefinition, which tenants write: its network, decoded when the object arrives,
+ * without keys that no part of the agent reads.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import {

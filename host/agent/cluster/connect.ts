@@ -13,10 +13,7 @@ import type { BackendOptions } from "../backend.ts";
 import { type ClusterBackend, openClusterBackend } from "./backend.ts";
 import { readHostMachine } from "./host-machine.ts";
 
-/**
- * Interval at which the files of the credentials are checked: milliseconds. Changed credentials are tried with one
- * call.
- */
+/** Interval of checks of the credentials' files: milliseconds. Changed credentials are tried with one call. */
 const CREDENTIALS_CHECK_MS = 2_000;
 
 /** The means of reaching the API server. */
@@ -83,10 +80,7 @@ class Connection {
   }
 }
 
-/**
- * Watches stay open when a token is refused, so that an agent without calls would not notice wrong credentials for
- * minutes.
- */
+/** Watches stay open when a token is refused: an agent without calls would not notice that for minutes. */
 async function checkCredentials(credentials: Credentials, api: KubeClient, log: Log): Promise<PeriodicWorker> {
   let accepted = await credentials.current();
   return new PeriodicWorker({

@@ -1,8 +1,8 @@
 /**
  * An API server whose history may have gone back, as after a restore of etcd: compares its versions with the highest
- * that it has answered with. A list and a create are consistent: one that is answered with a version below what was
- * known when it was sent comes from another history. A list that may come from a cache only raises the suspicion,
- * which one consistent read confirms. All versions are of one etcd (events may have their own: none is read here).
+ * that it has answered with. A list and a create are consistent: one whose answer has a version below the one known
+ * when it was sent comes from another history. A list that may come from a cache only raises the suspicion, which one
+ * consistent read confirms. All versions are of one etcd (events may have their own: none is read here).
  */
 import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../kubernetes/kube-api.ts";
 import { isVersion } from "../../kubernetes/mirror.ts";
@@ -72,7 +72,7 @@ export class HistoryApi implements KubeApi {
     onWentBack();
   }
 
-  /** Reads what cannot be stale. Without an answer the next list asks again. */
+  /** Reads a state that cannot be stale. Without an answer the next list asks again. */
   #confirm(): void {
     const path = this.#options.trusted;
     this.confirming ??= this.call({ method: "GET", path, query: { limit: 1 }, lane: "pod" })

@@ -105,9 +105,7 @@ interface IdentityOptions {
   readonly ifName?: string | undefined;
 }
 
-/**
- * Without what keeps its addresses, and what it belongs to. Throws ConfigError when an annotation of the pod is wrong.
- */
+/** Without the owners of its addresses and pools. Throws ConfigError for a wrong annotation of the pod. */
 export function identityOfPod(
   pod: Pod,
   rules: AnnotationRules,
@@ -178,10 +176,7 @@ async function readHome(api: KubeApi, { namespace }: Pod, signal: AbortSignal): 
 
 const UNANSWERED = "The watch does not have the pod, and the API server does not answer";
 
-/**
- * A static pod without its mirror (static-pods): only its name is known, so namespace defaults and lower rules of
- * selection apply.
- */
+/** A static pod without its mirror (static-pods): only its name, namespace defaults and lower rules apply. */
 function staticPod(
   { namespace, name, uid }: Named,
   { netConf, containerId }: AttachRequest,

@@ -50,13 +50,13 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   readonly #pools = new CheckedPools();
   /** Why pools cannot be read, by name. */
   readonly #bad = new SortedMap<string>();
-  /** Names of pools of which the watch has told since they were composed. */
+  /** Names of pools that the watch has reported since they were composed. */
   readonly #told = new Set<string>();
   snapshot: Snapshot;
   #pending: NodeJS.Timeout | undefined;
   /** Opens with the next change. */
   #next = new Latch();
-  /** Counts what {@link changed} waits for. */
+  /** Counts the changes for {@link changed}. */
   changeCount = 0;
 
   constructor(options: ClusterResourcesOptions) {
@@ -155,8 +155,8 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 
   /**
-   * The wait of an ADD. Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. `whyNot`: what it
-   * waits for besides the lists, a clause.
+   * The wait of an ADD. Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. `whyNot`: the reason
+   * besides the lists, a clause.
    */
   async within(
     signal: AbortSignal,

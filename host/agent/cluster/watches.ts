@@ -32,7 +32,7 @@ export interface WatchesOptions {
   readonly configNamespace: string;
   readonly log: Log;
   readonly random: () => number;
-  /** Bounds what is kept of pods, namespaces and network definitions. */
+  /** Bounds the memory for pods, namespaces and network definitions. */
   readonly budget: ObjectBudget;
 }
 

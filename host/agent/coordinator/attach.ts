@@ -62,7 +62,7 @@ function announceAddresses(
   });
 }
 
-/** Undoes what an ADD has done; if the pod is gone, only what it has done on the node. */
+/** Undoes an ADD's changes; if the pod is gone, only those on the node. */
 async function undoChanges(
   { deps: { host, remover }, log }: AttachContext,
   pod: OpenNamespace | undefined,

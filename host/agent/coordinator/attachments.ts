@@ -46,7 +46,7 @@ export class CoordinatedAttachments {
     this.#facts.set(keyOf(attachment), facts);
   }
 
-  /** False for one that an earlier agent attached. */
+  /** False for a NIC that an earlier agent attached. */
   isNicDispensable(attachment: Attachment): boolean {
     return this.#facts.get(keyOf(attachment))?.isNicDispensable ?? false;
   }

@@ -48,7 +48,7 @@ export function openPod(netns: string | undefined): OpenNamespace | undefined {
  */
 export const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
 
-/** Observes what a detachment may change in the pod: nothing if the kernel refuses. */
+/** Observes the pod's state that a detachment may change: nothing if the kernel refuses. */
 export function observePod(pod: NamespaceSource | undefined, log: Log): NamespaceState {
   if (pod === undefined) return EMPTY_NAMESPACE;
   try {
@@ -87,9 +87,7 @@ export interface DetachedPod {
   readonly ifName: IfName;
 }
 
-/**
- * Links that the kernel adds to every namespace when their module is loaded (net.core.fb_tunnels_only_for_init_net).
- */
+/** Links that the kernel adds to every namespace with their module (net.core.fb_tunnels_only_for_init_net). */
 const FALLBACK_TUNNELS = "tunl0 gre0 gretap0 erspan0 ip_vti0 sit0 ip6tnl0 ip6gre0 ip6_vti0".split(" ");
 
 /** Returns whether a link of this name in a pod is none of its NICs. */

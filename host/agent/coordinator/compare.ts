@@ -1,6 +1,6 @@
 /**
- * CHECK of `coordinator`, and repairs: what an attachment lacks of what its ADD left, reported or applied. A repair
- * changes nothing in a namespace that may be another pod's by now.
+ * CHECK of `coordinator`, and repairs: reports or restores missing parts of an attachment. A repair changes nothing in
+ * a namespace that may be another pod's by now.
  * Effects: changes both namespaces, or the node's alone.
  */
 
@@ -26,11 +26,11 @@ import { findDetour } from "./find-detour.ts";
 import { addressesOf, requirePrevResult } from "./observe.ts";
 
 /**
- * Restores on the node what the ADD left there, and returns the operations that did it; tells the pod of the node's
- * addresses that came or went since. Nothing is done in mode `disable`; if the NIC is not there with its addresses, or
- * they are no longer allocated: the attachment has ended; if the pair is gone: the node alone cannot restore it.
- * Throws CniError 106 if the attachment conflicts with what exists, the pod cannot be told, or the node's packets do
- * not reach it all the same; ApplyError if the kernel refuses.
+ * Restores the ADD's state on the node, and returns the operations; tells the pod of the node's addresses that came or
+ * went since. Nothing is done in mode `disable`; if the NIC or its addresses are missing, or they are no longer
+ * allocated: the attachment has ended; if the pair is gone: the node alone cannot restore it. Throws CniError 106 if
+ * the attachment conflicts with what exists, the pod cannot be told, or the node's packets do not reach it all the
+ * same; ApplyError if the kernel refuses.
  */
 export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf, deps } = context;
@@ -75,7 +75,7 @@ async function tellPod(
   log.info({ ...about, operations: updates.map(formatOperation) }, "Told of the node's addresses");
 }
 
-/** Returns the operations that restore what ADD left, without later changes, of the node or by a new release. */
+/** Returns the operations that restore the ADD's state, without later changes of the node or by a new release. */
 function differencesOf(
   { networks: { collected } }: AttachContext,
   request: AttachRequest,
@@ -129,7 +129,7 @@ async function decideAnew(
 }
 
 /**
- * Applies what {@link compareAttachment} would return, and returns it. Nothing is changed in a namespace whose
+ * Applies the operations of {@link compareAttachment}, and returns them. Nothing is changed in a namespace whose
  * interface lacks an address of the attachment: another pod may have the path by now. Rejects as it does, with
  * ApplyError if the kernel refuses, and with CniError 106 for such a namespace.
  */

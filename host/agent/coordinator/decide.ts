@@ -1,5 +1,5 @@
 /**
- * Observes the pod and its node, and decides what one of the pod's NICs needs: for ADD, CHECK and repairs.
+ * Observes the pod and its node, and decides about one of the pod's NICs: for ADD, CHECK and repairs.
  * Effects: reads of both namespaces.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -59,9 +59,7 @@ export interface Decision {
   readonly identity: { readonly namespace: string; readonly pod: string };
 }
 
-/**
- * Returns the MAC address that the pod requests for the NIC, and in which words. Throws CniError 7 for a malformed one.
- */
+/** Returns the MAC that the pod requests for the NIC, and the words. Throws CniError 7 for a malformed one. */
 function findRequestedMac(
   { deps }: AttachContext,
   request: AttachRequest,
@@ -187,10 +185,7 @@ export function decide(
   };
 }
 
-/**
- * Returns the name of the pod's link that has this alternative name; the name itself if it is a link's own, or none's
- * yet.
- */
+/** Returns the name of the pod's link with this alternative name; the name itself if it is a link's, or free. */
 function linkNameIn({ route }: OpenNamespace, { links }: NamespaceState, name: string): string {
   const isKnown = name === "" || links.some((link) => link.name === name);
   return isKnown ? name : (findLinkName(route, name) ?? name);
@@ -275,8 +270,8 @@ async function findBound({ registry }: Pick<CoordinatorDeps, "registry">, nic: A
 }
 
 /**
- * Returns the pod, and what Berth allocated to the NIC. CHECK passes no signal: it does not ask the API server, and
- * does not fail for what the watch does not know of the pod.
+ * Returns the pod, and the addresses that Berth allocated to the NIC. CHECK passes no signal: it does not ask the API
+ * server, and does not fail for pods unknown to the watch.
  */
 export function readOwnFacts(
   { deps }: AttachContext,
@@ -292,7 +287,7 @@ export function readOwnFacts(
   ]);
 }
 
-/** Returns what Berth allocated to the NIC, and what the administrator allows besides. */
+/** Returns the addresses that Berth allocated to the NIC, and networks that the administrator allows besides. */
 export function routableOf({ deps }: Pick<AttachContext, "deps">, { rows }: BoundNic): RoutableAddresses {
   return {
     allocated: rows.map(({ ip, prefixLength }) => ({ ip, length: prefixLength })),
@@ -300,7 +295,7 @@ export function routableOf({ deps }: Pick<AttachContext, "deps">, { rows }: Boun
   };
 }
 
-/** Adds what is known of the pod's other NICs; a pod with one NIC costs no question. */
+/** Adds the known facts about the pod's other NICs; a pod with one NIC costs no question. */
 export async function readRegistryFacts(
   { deps, conf }: AttachContext,
   { command, containerId, ifName }: AttachRequest,

@@ -1,6 +1,6 @@
 /**
- * DEL and GC of `coordinator`: deletes what an attachment has left in its pod and on the node, however little is
- * still known of it.
+ * DEL and GC of `coordinator`: deletes the remains of an attachment in its pod and on the node, with however little
+ * knowledge of it.
  * Effects: changes both namespaces.
  */
 import type { DetachRequest, NodeRequest } from "../../cni/request.ts";
@@ -33,10 +33,7 @@ export interface DetachInput extends Attachment, Pick<DetachRequest, "netns"> {
   readonly netConf: Pick<DetachRequest["netConf"], "name" | "prevResult">;
 }
 
-/**
- * Returns the attachment's addresses, from the result and the registry, without those that another attachment has by
- * now.
- */
+/** Returns the attachment's addresses, by result and registry, without those of other attachments by now. */
 async function findAddresses({ registry }: CoordinatorDeps, request: DetachInput): Promise<Ip[]> {
   const { containerId, ifName, netConf } = request;
   const recorded = await registry.findAttachment({ containerId, ifName });
@@ -98,9 +95,9 @@ interface DetachedNics {
 }
 
 /**
- * Retires the pair of a pod's only NIC, on which everything of it on the node lies, and cleans the pod's namespace.
- * With `nics`, what they say is gone from it. Returns the pair's deletion; undefined if there is no pair, or more to
- * do. Throws ApplyError.
+ * Retires the pair of a pod's only NIC, which carries all of its state on the node, and cleans the pod's namespace.
+ * With `nics`, those NICs are gone from it. Returns the pair's deletion; undefined if there is no pair, or more to do.
+ * Throws ApplyError.
  */
 async function retirePair(
   { host, remover, faults }: CoordinatorDeps,
@@ -130,7 +127,7 @@ async function retirePair(
   }
 }
 
-/** Deletes everything that is left of the attachment, and waits until it is gone. Returns what was done for that. */
+/** Deletes everything that is left of the attachment, and waits until it is gone. Returns the operations. */
 async function removeAll(
   deps: CoordinatorDeps,
   conf: CoordinatorConf,
@@ -163,7 +160,7 @@ async function removeAll(
 
 /**
  * Gives the NIC its former MAC back, or the node's links theirs if the NIC has left the pod already. A refusal of the
- * kernel is logged: the record stays on the NIC, for the next DEL or GC. Returns what was done in the pod.
+ * kernel is logged: the record stays on the NIC, for the next DEL or GC. Returns the operations in the pod.
  */
 async function returnMac(
   { host, faults }: CoordinatorDeps,

@@ -17,7 +17,7 @@ import {
 import { addressesOf } from "./observe.ts";
 
 /**
- * Returns what says which NIC that is, in place of the kernel's error, which is returned if it is another one. A NIC
+ * Returns an error that names the other NIC, in place of the kernel's, which is returned for any other error. A NIC
  * that has outlived its pod is the reason where the MAC is made of the pod's address: then another address will do.
  */
 export function explainMacConflict(error: unknown, { netns, ifName, netConf }: AttachRequest): unknown {

@@ -1,8 +1,8 @@
 /**
- * Restores what the node has for its pods when other software removes it: rule, routes, neighbours, the table of
+ * Restores the node's objects for its pods when other software removes them: rule, routes, neighbours, the table of
  * nf_tables, settings of the pairs; and tells pods of the node's addresses that come and go. Changes that the kernel
  * reports start it, and the start of the agent; without changes it does nothing. Against a program that removes the
- * same again and again it backs off, and says whose setting to change.
+ * same again and again it backs off, and names the setting to change.
  * Effects: reads and changes of the node's namespace, the log, an event, metrics.
  */
 
@@ -39,10 +39,7 @@ import { nameProgram, settingOf } from "./network-programs.ts";
 
 /** Time from the start of the agent to the first comparison of the node: milliseconds. Pods that start come first. */
 const FIRST_REPAIR_MS = 1_000;
-/**
- * Time for which further changes are gathered before the node is repaired: milliseconds. A program that flushes makes
- * many.
- */
+/** Time for which further changes are gathered before a repair: milliseconds. A program that flushes makes many. */
 const REPAIR_GATHER_MS = 200;
 /** Shortest time between two repairs: milliseconds. */
 const REPAIR_PAUSE_MS = 1_000;
@@ -50,17 +47,14 @@ const REPAIR_PAUSE_MS = 1_000;
 const SOON_REPAIRS = 8;
 /** Longest pause between two repairs: milliseconds. */
 const MAX_REPAIR_PAUSE_MS = 60_000;
-/**
- * Time for which nothing is removed until the next removal is a new episode, with a log line of its own:
- * milliseconds.
- */
+/** Time without a removal after which the next one is a new episode, with its own log line: milliseconds. */
 const EPISODE_QUIET_MS = 60_000;
 /** Most operations that the log line of an episode shows. */
 const MAX_SHOWN_OPERATIONS = 16;
 
 /** The scope of a comparison. */
 interface Scope {
-  /** Everything: what all pods share is affected, or nothing is known. */
+  /** Everything: a state that all pods share is affected, or nothing is known. */
   isAll: boolean;
   /** The ruleset of nf_tables has changed. */
   isRuleset: boolean;
@@ -85,8 +79,7 @@ interface Failure {
   /** A sentence. */
   readonly text: string;
   /**
-   * By the kernel: something is missing. Otherwise the attachment conflicts with what exists, and may work all the
-   * same.
+   * By the kernel: an object is missing. Otherwise the attachment conflicts with the node, and may work all the same.
    */
   readonly isRefused: boolean;
 }
@@ -100,9 +93,9 @@ interface NodeRepairDeps {
   readonly host: Pick<NodeNamespace, "route" | "netfilter" | "mirror">;
   /** Returns this node's state of its attachments; undefined while the settings of pods are not known. */
   readonly known: () => Promise<NodeSide | undefined>;
-  /** Restores an attachment on the node; returns what was missing. */
+  /** Restores an attachment on the node; returns the operations. */
   readonly restore: (request: AttachRequest) => Promise<readonly Operation[]>;
-  /** Restores the devices of an entry of the ifacer; returns what was missing. */
+  /** Restores the devices of an entry of the ifacer; returns the operations. */
   readonly restoreDevices: (entry: PlacedEntry["entry"]) => Promise<readonly Operation[]>;
   /** Tells people that an episode has begun. */
   readonly report: (sentence: string) => void;
@@ -137,11 +130,11 @@ export class NodeRepair {
     });
   }
 
-  /** Takes note of a change, by whoever made it: what Berth itself removes is not missed. */
+  /** Takes note of a change by any program: Berth's own removals are not missed. */
   note(change: NodeChange): void {
     switch (change.kind) {
       case "rule":
-        // A rule of others may come to stand before Berth's, and what it took from pods is theirs when it goes.
+        // A rule of others may come before Berth's, and the objects that it took from pods are theirs when it goes.
         if (change.isNew === (change.protocol === BERTH_PROTOCOL) && this.#failures.length === 0) return;
         if (change.isNew && change.preference > HOST_RULE_PREFERENCE) return;
         this.#scope.isAll = true;
@@ -198,7 +191,7 @@ export class NodeRepair {
     return episode === undefined ? REPAIR_GATHER_MS : retryMs(episode.repairs - SOON_REPAIRS);
   }
 
-  /** The episode, unless it is over: what came before its quiet may wait for the longest pause. */
+  /** The episode, unless it is over: changes before its quiet may wait for the longest pause. */
   #current(quietMs = EPISODE_QUIET_MS + MAX_REPAIR_PAUSE_MS): Episode | undefined {
     const episode = this.#episode;
     return episode && this.#deps.nowMs() - episode.lastMs < quietMs ? episode : undefined;
@@ -239,7 +232,7 @@ export class NodeRepair {
     }
   }
 
-  /** Returns what could not be restored. One that fails does not hold up the others. */
+  /** Returns the failures. One does not delay the others. */
   async #repair({ devices, requests }: NodeSide, programs: ReadonlySet<string>): Promise<Failure[]> {
     const { restore, restoreDevices } = this.#deps;
     const tasks = [
@@ -267,7 +260,7 @@ export class NodeRepair {
     return failures;
   }
 
-  /** Returns what the changes may have affected; undefined while that is not known. */
+  /** Returns the objects that the changes may have affected; undefined while they are unknown. */
   async #select(scope: Scope): Promise<NodeSide | undefined> {
     const { isAll, isRuleset, areAddresses, areDevices, links, ways } = scope;
     const { known } = this.#deps;

@@ -1,4 +1,4 @@
-/** Reads what the node has for all of its pods, for `berthctl check`. */
+/** Reads the node's state for all of its pods, for `berthctl check`. */
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { PAIR_START } from "../../coordinator/plan/names.ts";
 import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
@@ -14,10 +14,10 @@ import type { NamespaceSource } from "../../kernel/open-namespace.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 
 export interface NodeState {
-  /** Links, rules, the tables that Berth's rules look up and the one that they should, and permanent neighbours. */
+  /** Links, rules, the tables that Berth's rules do and should look up, and permanent neighbours. */
   readonly state: NamespaceState;
   readonly neighbours: readonly ResolvedNeighbour[];
-  /** Chains of others that drop what pods send to other nodes, as `ip filter FORWARD`. */
+  /** Chains of others that drop pods' packets to other nodes, as `ip filter FORWARD`. */
   readonly closedChains: readonly string[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reads what the planners need: the addresses of the result, and the state of the pod and the node.
+ * Reads the planners' input: the addresses of the result, and the state of the pod and the node.
  * Effects: reads of both namespaces.
  */
 

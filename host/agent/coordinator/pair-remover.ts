@@ -1,7 +1,7 @@
 /**
  * Removes pairs of detached pods without making their DELs wait: a DEL sets the pair down, which deletes the routes
  * over it, and marks it by its group. Marked pairs are deleted several at a time, or have gone with their pods'
- * namespaces by then. The mark is in the kernel, so the next agent finds and finishes what this one leaves.
+ * namespaces by then. The mark is in the kernel, so the next agent finds and deletes the rest.
  * Effects: changes links of the host's namespace; a timer.
  */
 import { parseAlias } from "../../coordinator/plan/alias.ts";
@@ -114,7 +114,7 @@ export class PairRemover {
     return this.#queue.run(() => this.#deleteRetired(Number.POSITIVE_INFINITY));
   }
 
-  /** Deletes what is retired. A failure is logged; the next agent deletes the rest. */
+  /** Deletes the retired pairs. A failure is logged; the next agent deletes the rest. */
   async close(): Promise<void> {
     await this.flush().catch(() => {});
     clearTimeout(this.#timer);

@@ -13,7 +13,7 @@ import { LogWriter } from "../log/log-writer.ts";
 import { LogPathError } from "../log/open-log-file.ts";
 
 /**
- * Most log files that tenants' network definitions name during an agent's life. What is for more goes to the default.
+ * Most log files that tenants' network definitions name during an agent's life. Lines for more go to the default.
  * @limit
  */
 export const MAX_LOG_FILES = 16;

@@ -59,17 +59,11 @@ interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDe
 type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" | "network">;
 
 interface CoordinatorPlugin extends Plugin, Disposable {
-  /**
-   * Does what a DEL does, and waits until the pair is gone: the pod may still run. A DEL that still comes finds
-   * nothing to do.
-   */
+  /** Like a DEL, and waits until the pair is gone: the pod may still run. A later DEL finds nothing to do. */
   withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
   /** Rejects as CHECK does. */
   compare(request: AttachRequest): Promise<Comparison>;
-  /**
-   * Restores on the node what the ADD left there, and returns what was missing. Rejects as CHECK does, and with
-   * ApplyError.
-   */
+  /** Restores the ADD's state on the node, and returns the operations. Rejects as CHECK does, and with ApplyError. */
   restoreNodeSide(request: AttachRequest): Promise<readonly Operation[]>;
   /**
    * Applies these operations and returns them; none if a DEL of the served attachment has come meanwhile. Rejects as
@@ -98,9 +92,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
   const announcer = new Announcer();
   /** ADDs that may be probing. A DEL of the same attachment aborts them, so that nothing is created after it. */
   const running = new Map<string, AbortController>();
-  /**
-   * An ADD waits until a DEL of the same container has retired the pair, which it would otherwise mistake for its own.
-   */
+  /** An ADD waits until a DEL of its container has retired the pair, which it would mistake for its own. */
   const queue = new KeyedSerialQueue();
   /** Serves a call of the runtime, which announcements give way to. */
   const serve = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -231,14 +223,11 @@ export interface OpenCoordinator {
   readonly compare: CoordinatorPlugin["compare"];
   readonly repair: CoordinatorPlugin["repair"];
   observeNode(): NodeState;
-  /**
-   * Returns the node's own addresses and the next hops of its routes; the same value while they are the same. Throws
-   * NetlinkError.
-   */
+  /** Returns the node's addresses and its routes' next hops; the same value while unchanged. Throws NetlinkError. */
   readonly readOccupied: () => readonly OccupiedIp[];
   /** Restores the node's state when other programs remove it. */
   readonly nodeRepair: Pick<NodeRepair, "problems" | "isCutOff">;
-  /** Removes what was created for the attachment, as its DEL would. */
+  /** Removes the attachment's objects, as its DEL would. */
   withdraw(attachment: WithdrawnAttachment): Promise<void>;
   close(): Promise<void>;
 }
@@ -248,7 +237,7 @@ interface OpenCoordinatorOptions
     Omit<LateDetectionDeps, "registry"> {
   /** Whether pools, pods and settings are known. */
   readonly isReady: () => boolean;
-  /** Restores the devices of an entry of the ifacer; returns what was missing. */
+  /** Restores the devices of an entry of the ifacer; returns the operations. */
   readonly restoreDevices: (entry: PlacedEntry["entry"]) => Promise<readonly Operation[]>;
   /** Tells people about the node: a sentence. */
   readonly reportNode: (reason: string, sentence: string) => void;
@@ -271,7 +260,7 @@ const MIRROR_COMPARISON_INTERVAL_MS = 60_000;
 /** Shortest time between two listings of the node's gateways: milliseconds. */
 const LISTING_REST_MS = 1_000;
 
-/** The same as a multiple of what the last one took: listings take at most one percent of the time. */
+/** The same as a multiple of the last one's duration: listings take at most one percent of the time. */
 const LISTING_REST = 100;
 
 /**
@@ -356,7 +345,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const rpFilter = (): number =>
     options.snapshot().coordinator?.spec.hostRPFilter ?? DEFAULT_COORDINATOR_CONF.hostRPFilter;
   const watch = watchNodeChanges(host, { gatherMs: MIRROR_GATHER_MS }, (change) => {
-    // Mostly what an ADD has written.
+    // Mostly the writes of an ADD.
     if (change.kind !== "setting" || (change.rpFilter !== rpFilter() && change.forwarding !== 1))
       repairing.note(change);
   });

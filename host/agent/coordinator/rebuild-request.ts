@@ -1,7 +1,4 @@
-/**
- * The request of a CHECK of an attachment that an earlier agent served: from the rows of its NIC and the definition
- * of its network.
- */
+/** The request of a CHECK for an attachment of an earlier agent: from its NIC's rows and its network's definition. */
 import { parseContainerId, parseIfName } from "../../cni/names.ts";
 import { type AttachRequest, COORDINATOR_TYPES } from "../../cni/request.ts";
 import type { PlacedEntry } from "../../config/network-definition.ts";
@@ -24,10 +21,7 @@ export async function pluginsOfRow(
   return pluginsOfNic(networks, { ifName, network, pod: found?.subject });
 }
 
-/**
- * Returns the request of a CHECK of the NIC that has these rows; undefined if no definition of its network has a
- * coordinator.
- */
+/** Returns the request of a CHECK of the NIC with these rows; undefined if its network has no coordinator. */
 export async function rebuildRequest(
   deps: RebuildDeps,
   rows: readonly Allocation[],

@@ -48,7 +48,7 @@ export class AnsweredAttachments {
     this.#answered.set(keyOf(attachment), { allocations, untilMs: this.#nowMs() + ANSWER_VALID_MS });
   }
 
-  /** Returns, once, what was answered a moment ago; undefined if the registry has to be asked. */
+  /** Returns, once, the addresses answered a moment ago; undefined if the registry has to be asked. */
   takeAnswer(attachment: Attachment): readonly Allocation[] | undefined {
     const found = this.#answered.get(keyOf(attachment));
     this.#answered.delete(keyOf(attachment));

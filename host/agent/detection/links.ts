@@ -106,10 +106,7 @@ export function withdrawAddress(
   }
 }
 
-/**
- * Returns whether the MAC is that of its ADD, or one that the coordinator has derived from one of its addresses since
- * (podMACPrefix).
- */
+/** Returns whether the MAC is its ADD's, or derived from one of its addresses by the coordinator (podMACPrefix). */
 function mayHaveMac({ mac: found }: Link, recorded: Mac | undefined, ips: readonly Ip[]): boolean {
   if (recorded === undefined || found === recorded) return true;
   return found !== undefined && ips.some((ip) => macOfAddress(found.slice(0, "0a:1b".length), ip) === found);

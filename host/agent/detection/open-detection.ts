@@ -16,7 +16,7 @@ export interface Detection extends EarlyStageDeps {
   readonly probeQuarantined: () => Promise<void>;
 }
 
-/** The links and what is probed on them, as a port. */
+/** The links, and the probes on them, as a port. */
 export interface DetectionLinks extends EarlyStageDeps {
   /** Returns a link of the node by name; undefined if it cannot probe. */
   readonly findNodeLink: (name: string) => ProbeLink | undefined;

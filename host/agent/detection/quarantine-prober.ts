@@ -21,15 +21,10 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Audit } from "../log/audit.ts";
 
-/**
- * Time for which a quarantined address must stay silent before it is released: milliseconds. No request waits for it.
- */
+/** Silence after which a quarantined address is released: milliseconds. No request waits for it. */
 const QUARANTINE_WINDOW_MS = 1_000;
 
-/**
- * Time until a quarantined address is first probed; then each time after as long as it has been quarantined:
- * milliseconds.
- */
+/** Time until the first probe of a quarantined address; each next pause equals its age: milliseconds. */
 export const QUARANTINE_FIRST_PROBE_MS = 5_000;
 
 /** Longest time between two probes of a quarantined address: milliseconds. */
@@ -39,8 +34,8 @@ export const QUARANTINE_PROBE_MAX_MS = 300_000;
 export const PROBES_AT_ONCE = 32;
 
 /**
- * Most machines suspected of proxy ARP at a time. The one that answered longest ago is forgotten first. Any machine
- * on the segment can make up MACs.
+ * Most machines suspected of proxy ARP at a time. The one that answered longest ago is dropped first. Any machine on
+ * the segment can make up MACs.
  */
 export const MAX_PROXY_ARP_SUSPECTS = 32;
 
@@ -61,8 +56,8 @@ export interface QuarantineProberDeps {
   readonly nowMs: () => number;
   readonly random: () => number;
   /**
-   * Resolves when the ADD that met a conflict has been answered, as a rule: what follows from the conflict otherwise
-   * does not delay the answer.
+   * Resolves, as a rule, when the ADD that met a conflict has been answered: other consequences of the conflict do not
+   * delay the answer.
    */
   readonly letAnswer: () => Promise<unknown>;
   readonly log: Log;
@@ -90,10 +85,7 @@ interface Suspect extends ProxyArp {
 export class QuarantineProber {
   readonly #deps: QuarantineProberDeps;
   readonly #suspects = new BoundedMap<string, Suspect>(MAX_PROXY_ARP_SUSPECTS);
-  /**
-   * By pool and MAC: of addresses that a machine answers for at once, the first make it a suspect before the others
-   * are quarantined.
-   */
+  /** By pool and MAC: the first addresses that a machine answers for make it a suspect before more are quarantined. */
   readonly #conflicts = new KeyedSerialQueue();
   readonly #closed = new AbortController();
   /** Probes of gateways in the background; never rejects. */
@@ -257,10 +249,7 @@ export class QuarantineProber {
     }
   }
 
-  /**
-   * An answer with the gateway's MAC for an address that is not the gateway's is proxy ARP, too. A failed probe
-   * changes nothing.
-   */
+  /** An answer with the gateway's MAC for another address is proxy ARP, too. A failed probe changes nothing. */
   async #probeGateway(poolName: string, mac: Mac, parent: string): Promise<void> {
     const { pools, findNodeLink, detect, random, letAnswer, log } = this.#deps;
     try {

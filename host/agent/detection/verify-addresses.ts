@@ -115,8 +115,8 @@ export class EarlyStage {
   }
 
   /**
-   * Probes addresses that the NIC may get, whatever the settings say; not those that it has. Returns who answers.
-   * Rejects as {@link verify} does.
+   * Probes addresses that the NIC may get, whatever the settings, without those that it has. Returns the machine that
+   * answers. Rejects as {@link verify} does.
    */
   async ask(ips: readonly Ip[], signal: AbortSignal) {
     const own = this.nic?.addresses ?? [];

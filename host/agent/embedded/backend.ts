@@ -145,7 +145,7 @@ async function readRouters(registry: Pick<RecoverableRegistry, "list">): Promise
   return inUse;
 }
 
-/** Ends what pools hold back without need. Returns when to look again: milliseconds. */
+/** Releases former routers that pools no longer need. Returns the time until the next look: milliseconds. */
 async function releaseRouters(directory: ManifestDirectory, registry: RecoverableRegistry): Promise<number> {
   const pools = [...directory.state.snapshot.pools.values()];
   if (pools.some(({ spec }) => spec.formerRouters !== undefined)) directory.holdRouters(await readRouters(registry));

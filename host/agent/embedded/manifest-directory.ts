@@ -78,8 +78,8 @@ export class ManifestDirectory implements Resources {
   }
 
   /**
-   * Reads at once what has changed so far: the event loop may answer a caller before it gives the watcher the notice
-   * of an earlier change.
+   * Reads pending changes at once: the event loop may answer a caller before it gives the watcher the notice of an
+   * earlier change.
    */
   flush(): void {
     if (this.#pending === undefined && !this.#notices.mayHaveChanged()) return;
@@ -181,9 +181,7 @@ export class ManifestDirectory implements Resources {
     }
   }
 
-  /**
-   * Rewriting a file in place empties it first, which is not taken for a change at once. Undefined if the text applies.
-   */
+  /** Rewriting a file in place empties it first, which does not count at once. Undefined if the text applies. */
   #retainEmptied(text: string, known: ManifestFile | undefined): ManifestFile | undefined {
     if (text !== "" || known?.resources === undefined || known.resources.length === 0) return undefined;
     const { resources, emptySinceMs = performance.now() } = known;
@@ -197,8 +195,8 @@ export class ManifestDirectory implements Resources {
   }
 
   /**
-   * An upgrade must not make a file invalid: what the last release accepted, and a later version of the file still
-   * has, is reported by the pool itself.
+   * An upgrade must not make a file invalid: the pool itself reports faults that the last release accepted, and that a
+   * later version of the file still has.
    */
   #decode(name: string, text: string, known: ManifestFile | undefined): ManifestFile {
     const had = new Set(faultsIn(known?.resources ?? []));

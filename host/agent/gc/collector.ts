@@ -77,10 +77,7 @@ interface CollectorDeps {
   readonly nics?: Pick<NicAccess, "readNetnsStatus" | "findNetns"> | undefined;
   /** Returns the paths of the network namespaces of all attachments in the journal. Default: none. */
   readonly knownNetns?: (() => Promise<readonly string[]>) | undefined;
-  /**
-   * Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. If undefined, nothing is
-   * fenced.
-   */
+  /** Takes an orphan's address off its NIC; resolves with whether it is gone. If undefined, nothing is fenced. */
   readonly fence?: ((row: Allocation) => Promise<boolean>) | undefined;
   /** Returns whether the NIC's ADD is under way or was answered a moment ago. Default: never. */
   readonly isAttaching?: ((nic: Pick<Allocation, "netns" | "ifName" | "ip">) => boolean) | undefined;
@@ -208,10 +205,7 @@ export class Collector {
     this.#checkLater(owner, { owners: new Set([owner]), status: undefined });
   }
 
-  /**
-   * Goes through the journal now. Returns undefined while the watch is not synced; rejects when the API server does
-   * not answer.
-   */
+  /** Goes through the journal. Returns undefined while the watch is not synced; rejects without the API server. */
   sweep(): Promise<SweepReport | undefined> {
     return this.#queue.run(() => this.#sweep());
   }

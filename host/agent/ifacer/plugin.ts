@@ -54,10 +54,7 @@ interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permiss
   readonly bootId: string;
 }
 
-/**
- * Opens the ifacer after undoing the unfinished move of an agent that was killed. Throws NetlinkError if the kernel
- * refuses a socket.
- */
+/** Opens the ifacer, after undoing a killed agent's unfinished move. Throws NetlinkError without a socket. */
 export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacerOptions) {
   const host = openNamespace(OWN_NETNS);
   const deps = { host, moves: new MoveRecord(stateDirectory, bootId), ...rest };
@@ -108,10 +105,7 @@ async function apply(operations: readonly Operation[], { host, faults }: IfacerD
 
 const isMove = ({ kind }: Operation): boolean => kind === "delete-address" || kind === "delete-route";
 
-/**
- * Applies the operations. Moves of the node's addresses and routes are recorded on disk until they have ended, either
- * way.
- */
+/** Applies the operations. Moves of the node's addresses and routes are recorded on disk until they have ended. */
 async function applyRecorded(operations: readonly Operation[], deps: IfacerDeps): Promise<void> {
   if (!operations.some(isMove)) return apply(operations, deps);
   try {

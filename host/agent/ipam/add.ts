@@ -196,10 +196,7 @@ function findPoolOf({ space, ip, pool }: Allocation, pools: PoolsByName): IpPool
   return own !== undefined && isAround(own) ? own : [...pools.values()].find(isAround);
 }
 
-/**
- * Throws CniError 11 if the pool is invalid: without it the address has no gateway and no routes. A pool that is gone
- * has none.
- */
+/** Throws CniError 11 if the pool is invalid: its gateway and routes are unknown. A pool that is gone has none. */
 function refuseUnusable({ ip, pool, ifName }: Allocation, refused: ReadonlyMap<string, string>): undefined {
   const reason = refused.get(pool);
   if (reason === undefined) return undefined;

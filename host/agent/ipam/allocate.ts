@@ -109,8 +109,8 @@ class AddressAllocator {
   }
 
   /**
-   * In a full namespace a pod gets what is retained for it. Throws CniError 101 if it lacks anything else: a claim
-   * would be recorded before it is refused.
+   * In a full namespace a pod gets its retained addresses. Throws CniError 101 if it lacks others: a claim would be
+   * recorded before it is refused.
    */
   async #requireRetained(full: FullNamespace): Promise<void> {
     const missing = (await this.#sources.own.findMissing()).filter(({ families }) => families.length > 0);
@@ -196,9 +196,7 @@ class AddressAllocator {
     return { kind: "short", nics, shortage, pools: usablePools(this.#search.poolCache, shortage.demand) };
   }
 
-  /**
-   * The loop over the sources: the first that has something else to offer ends it. Throws PoolShortage when none has.
-   */
+  /** The loop over the sources: the first with another offer ends it. Throws PoolShortage when none has. */
   async #overcome(setback: Setback): Promise<void> {
     const { nics } = this.#search.demand;
     if (setback.kind === "taken") await this.#replaceTaken(setback.by, setback.picked);
@@ -220,8 +218,8 @@ class AddressAllocator {
   }
 
   /**
-   * Retained addresses are the pod's in any case. One that its owner did not have before is refused while its namespace
-   * has its share, and is retained from now on.
+   * Retained addresses are the pod's in any case. A new one of its owner is refused while its namespace has its share,
+   * and is retained from now on.
    */
   async #accept(bound: Bound): Promise<void> {
     const { demand, registry, cluster } = this.#search;

@@ -29,7 +29,7 @@ interface VerifiedDemand extends AddressDemand {
 }
 
 /**
- * Throws what allocateAddresses throws, CniError 101 when a repeated ADD requests another address, 104 on a conflict,
+ * Throws the errors of allocateAddresses, CniError 101 when a repeated ADD requests another address, 104 on a conflict,
  * 11 when the NIC cannot probe; then nothing of it is kept.
  */
 export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
@@ -122,10 +122,7 @@ function compareRequested(demand: AddressDemand, held: readonly Allocation[]): v
   throw refuseRequested(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
 }
 
-/**
- * A migrating machine answers for its address on the other node: that is no conflict, and the address is not
- * announced here.
- */
+/** A migrating machine answers for its address on the other node: no conflict, and no announcement here. */
 async function findShared(
   deps: ClaimVerifiedDeps,
   held: readonly Allocation[],
@@ -144,8 +141,8 @@ async function findShared(
 }
 
 /**
- * Remembers what was found silent, and trusts what came out of quarantine. Throws CniError 11 when a DEL or GC of the
- * attachment came during the probe, so that no address is answered that is no longer held.
+ * Remembers silent addresses, and trusts those from quarantine. Throws CniError 11 when a DEL or GC of the attachment
+ * came during the probe, so that no lost address is answered.
  */
 async function accept(
   { registry, detection }: ClaimVerifiedDeps,

@@ -1,6 +1,4 @@
-/**
- * The cluster's part of the ADD. In the embedded mode there is none of it; the implementation is ../cluster/ipam.ts.
- */
+/** The cluster's part of the ADD, which the embedded mode lacks; the implementation is ../cluster/ipam.ts. */
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
@@ -8,7 +6,7 @@ import type { Allocation, Attachment, Claim } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 
-/** What the API server has of all nodes. */
+/** The API server's records of all nodes. */
 export type SharedRecords = Pick<
   KubernetesRegistry,
   | "awaitChange"
@@ -31,7 +29,7 @@ export interface ClusterAddresses {
    * cooling allocation; undefined if it has changed meanwhile. Rejects with CniError 11 if that pod is alive.
    */
   evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined>;
-  /** Returns what {@link evictPredecessor} would, and rejects like it; the pod keeps the address. */
+  /** Returns the result of {@link evictPredecessor}, and rejects like it; the pod keeps the address. */
   foreseeEviction(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined>;
 }
 
@@ -39,10 +37,7 @@ export interface ClusterAddresses {
 export interface PoolChanges {
   /** Number of changes. */
   readonly changeCount: number;
-  /**
-   * Resolves when there were more than `since`; false when none came within so many milliseconds. Rejects with the
-   * signal's reason.
-   */
+  /** Resolves when there were more than `since`; false after so many milliseconds. Rejects with the signal's reason. */
   changed(signal: AbortSignal, wait: { readonly since: number; readonly withinMs: number }): Promise<boolean>;
 }
 
@@ -53,7 +48,7 @@ export interface SuppliedPools {
   markWanted(pool: string): Promise<void>;
   /** The state of a Subnet for a workload of the namespace. Never rejects. */
   readSubnet(of: { readonly name: string; readonly namespace: string }, signal: AbortSignal): Promise<SubnetState>;
-  /** The pods of a workload found no pool: what controls pods is looked up anew. */
+  /** The pods of a workload found no pool: their controllers are looked up anew. */
   forgetPoolOwners(): void;
 }
 
@@ -61,7 +56,7 @@ export interface SuppliedPools {
 interface Prefetched {
   /** Waits for a claim in progress for this NIC; from now on none is begun. Rejects with the signal's reason. */
   waitForClaim(owner: string, ifName: string, signal: AbortSignal): Promise<void>;
-  /** Returns what was claimed for the NIC and is not attached. */
+  /** Returns unattached claims for the NIC. */
   claimedFor(owner: string, ifName: string): readonly Allocation[];
   /** The ADD has attached it. */
   used(owner: string, ifName: string): void;
@@ -77,7 +72,7 @@ export interface ClusterIpam extends ClusterAddresses, SuppliedPools {
   readPool?(name: string, signal: AbortSignal): Promise<IpPool | undefined>;
   /** Reports the refused ADD of a known pod. */
   reportRefusal(pod: PodIdentity, error: unknown): void;
-  /** Reports what Berth ignores of a known pod that it serves. */
+  /** Reports annotations that Berth ignores of a known pod that it serves. */
   reportIgnored(pod: PodIdentity, text: string): void;
   /** Returns whether the row's pod is gone or finished, so that no NIC of it has the address (late-del). */
   isGone(row: Allocation): Promise<boolean>;

@@ -130,8 +130,8 @@ function findNetwork({ nicsOf }: NicSettings, pod: PodSubject | undefined, ifNam
 }
 
 /**
- * Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. A machine
- * that migrates has what it had when it started, whatever is reserved or reported for it meanwhile.
+ * Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. A migrating
+ * machine keeps the addresses of its start, whatever is reserved or reported for it meanwhile.
  */
 function requestedByName(
   snapshot: Snapshot,

@@ -1,7 +1,7 @@
 /**
- * Claims while the registry may lack what running pods have (registry-epoch): what the journal does not have as this
- * pod's is probed before it is recorded, whatever the settings say, or refused until all nodes have written. Of blocks
- * that the hub has not confirmed nothing is given.
+ * Claims while the registry may lack running pods' addresses (registry-epoch): an address that is not this pod's in the
+ * journal is probed before it is recorded, whatever the settings, or refused until all nodes have written. Blocks that
+ * the hub has not confirmed give none.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Proposal } from "../../ipam/pick.ts";
@@ -28,8 +28,8 @@ interface ClaimFirstDeps {
 }
 
 /**
- * Runs a claim; `admit` is to end before each attempt to record addresses. What was recorded while the registry was
- * found to be another one is undone. Throws CniError 11.
+ * Runs a claim; `admit` must end before each attempt to record addresses. Undoes records of a registry that turned out
+ * to be another one. Throws CniError 11.
  */
 export async function claimFirst(
   deps: ClaimFirstDeps,
@@ -96,8 +96,8 @@ class Probation {
   }
 
   /**
-   * What was taken in from the registry's past and cannot be shown to be the pod's makes room for another address, once
-   * all nodes have written. Returns the refusal of this attempt.
+   * Addresses taken in from the registry's past that cannot be shown to be the pod's make room for others, once all
+   * nodes have written. Returns the refusal of this attempt.
    */
   async #giveUp(first: readonly FirstAddress[], refused: CniError): Promise<CniError> {
     const { epoch, registry } = this.#deps;
@@ -114,7 +114,7 @@ class Probation {
     return new CniError(ErrorCode.TryAgainLater, `Address ${ip && formatIp(ip)} is not given: ${doubt}; try again`);
   }
 
-  /** Undoes what was recorded, unless the registry is still known to be the one in which the claim began. */
+  /** Undoes the records, unless the registry is still known to be the one in which the claim began. */
   async confirm(created: readonly Allocation[]): Promise<void> {
     try {
       await this.#hear();
@@ -169,7 +169,7 @@ class Probation {
     });
   }
 
-  /** Also of one that cools here as the pod's: nothing has kept others from it since its sandbox ended. */
+  /** Also an address that cools here as the pod's: since its sandbox ended, others could get it. */
   #firstOf(picked: Proposal, isOpen: boolean): readonly FirstAddress[] {
     const { ip, ifName, pool } = picked;
     const { poolCache } = this.#deps;

@@ -1,8 +1,8 @@
 /**
- * The last look before an ADD gives a pod an address of a leased block. This agent may have chosen the address by what
- * it knew of the pool long ago, and its create may have been late: another cluster may have the block by now. A pool
- * that is read after the address was recorded, and gives addresses of the block, is proof of the opposite: whoever
- * returns the block later finds the record (docs/decisions/0055).
+ * The last look before an ADD gives a pod an address of a leased block. This agent may have chosen the address by
+ * outdated knowledge of the pool, and its create may have been late: another cluster may have the block by now. A pool
+ * that is read after the address was recorded, and gives addresses of the block, is proof of the opposite: a later
+ * return of the block finds the record (docs/decisions/0055).
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { poolsOf } from "../../ipam/pick.ts";
@@ -21,7 +21,7 @@ export function mayBeLeased({ nics }: AddressDemand): boolean {
 
 interface Given {
   readonly held: readonly Allocation[];
-  /** Addresses that the NIC, or its pod's workload, had before: nobody returns a block that has one. */
+  /** Former addresses of the NIC or its pod's workload: a block with one is not returned. */
   readonly isKnown: (row: Allocation) => boolean;
   readonly poolOf: (row: Allocation) => IpPool | undefined;
   readonly signal: AbortSignal;

@@ -11,14 +11,10 @@ import { type AddressSpan, type Registry, RegistryError } from "../../registry/r
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { SharedRecords } from "./cluster-ipam.ts";
 
-/**
- * Misses in a row (picked addresses that were others') after which a small pool's live usage is listed (exhaustion).
- */
+/** Misses in a row (picks that were others') after which a small pool's live usage is listed (exhaustion). */
 export const LIVE_USAGE_MISSES = 2;
 
-/**
- * Pools of up to so many addresses are small in that sense. For larger ones the list is long, and a miss says little.
- */
+/** Largest small pool in that sense: addresses. For larger ones the list is long, and a miss says little. */
 const SMALL_POOL_ADDRESSES = 4_096;
 
 /**
@@ -31,7 +27,7 @@ interface LiveUsageDeps {
   readonly registry: Pick<Registry, "readUsed">;
   readonly records: Pick<SharedRecords, "listUsed" | "readUsageSummary">;
   readonly poolCache: PoolCache;
-  /** Only to show what is known: an estimate is better than nothing. Default: no search is to rely on it. */
+  /** Only to show the known usage: an estimate is better than nothing. Default: no search is to rely on it. */
   readonly keepsEstimates?: true;
 }
 
@@ -99,10 +95,7 @@ export class LiveUsage {
     return true;
   }
 
-  /**
-   * Not if the pool has changed since: an address of it has turned out to be recorded for another one, or the misses
-   * have doubled.
-   */
+  /** Not if the pool has changed since: one of its addresses is recorded for another pool, or misses have doubled. */
   #isListed(pool: IpPool): boolean {
     return [pool.name, ...this.#otherNamesOf(pool)].every((name) => {
       const misses = this.#listed.get(name);
@@ -132,8 +125,8 @@ export class LiveUsage {
   }
 
   /**
-   * The usage cannot be listed, and an estimate is no reason to refuse: the cache is reset to what this node knows,
-   * and the search goes on by trying.
+   * The usage cannot be listed, and an estimate is no reason to refuse: the cache is reset to this node's knowledge,
+   * and the search continues by trying.
    */
   async #dropEstimates(pools: readonly IpPool[]): Promise<boolean> {
     const { registry, poolCache } = this.#deps;

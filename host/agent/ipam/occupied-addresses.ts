@@ -11,7 +11,7 @@ export class OccupiedAddresses {
   #node: readonly OccupiedIp[] = [];
   #all = NONE_OCCUPIED;
 
-  /** `readNode`: returns the same list while nothing has changed; on a NetlinkError what it returned before counts. */
+  /** `readNode`: returns the same list until a change; on a NetlinkError its last result counts. */
   constructor(readNode: () => readonly OccupiedIp[], log: Log) {
     this.#readNode = readNode;
     this.#log = log;
@@ -43,10 +43,7 @@ export class NodeAddresses {
     this.#mirror = mirror;
   }
 
-  /**
-   * Returns the same list while nothing has changed, which costs one look into the queue of notifications. Throws
-   * NetlinkError.
-   */
+  /** Returns the same list until a change, at the cost of a look into the notifications. Throws NetlinkError. */
   read(): readonly OccupiedIp[] {
     const { addresses, gateways } = this.#mirror.read();
     if (addresses !== this.#from?.addresses || gateways !== this.#from.gateways) {

@@ -1,5 +1,5 @@
 /**
- * The pod of a request: the owner of its addresses, and what is known of it. The port of both modes, and the embedded
+ * The pod of a request: the owner of its addresses, and its known facts. The port of both modes, and the embedded
  * mode's implementation, which trusts the runtime and the manifests; the cluster's is ../cluster/identity.ts.
  */
 
@@ -40,10 +40,7 @@ export interface NicClaim {
   readonly claim: IpamClaim | undefined;
 }
 
-/**
- * Its methods reject with CniError 103 when there is no such pod, and with ConfigError when one of its annotations is
- * invalid.
- */
+/** Its methods reject with CniError 103 without such a pod, and with ConfigError for an invalid annotation. */
 export interface Identifier {
   /** Returns the pod of an ADD. `signal` ends the wait for an API server. */
   identify(request: AttachRequest, signal: AbortSignal): Promise<PodIdentity>;

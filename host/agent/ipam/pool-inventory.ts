@@ -1,6 +1,4 @@
-/**
- * The agent's pools: the snapshot of the resources, the pool cache that belongs to it, and the registry that it caches.
- */
+/** The agent's pools: the resources' snapshot, the pool cache that belongs to it, and the registry behind it. */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { byName } from "../../lib/order.ts";
@@ -113,7 +111,7 @@ export class PoolInventory {
     return empty.sort(byName).map(describeEmpty);
   }
 
-  /** From now on {@link loaded} passes over what it returns. */
+  /** From now on {@link loaded} passes over its addresses. */
   followOccupied(read: ReadOccupied): void {
     this.#readOccupied = read;
   }

@@ -12,7 +12,7 @@ import type { AddressDemand } from "./sources/source.ts";
 
 type Known = Pick<Snapshot, "coordinator" | "pools">;
 
-/** Returns the first such pool. What the controller has generated itself is looked at. */
+/** Returns the first such pool. Pools that the controller generated count as checked. */
 export function findUnsaid({ coordinator, pools }: Known, among: Iterable<IpPool> = pools.values()) {
   if (coordinator === undefined) return undefined;
   for (const { name } of among) {
@@ -28,7 +28,7 @@ export function isUnsaid(known: Known, { nics }: Pick<AddressDemand, "nics">): b
   return findUnsaid(known, among) !== undefined;
 }
 
-/** For a pod without an address, and not for ever: where no controller runs, what the NIC can have probed is served. */
+/** For a pod without an address, and for a bounded time: without a controller, NICs that can probe are served. */
 export async function untilSaid(
   { inventory, poolChanges }: { readonly inventory: PoolInventory; readonly poolChanges: PoolChanges },
   demand: AddressDemand,

@@ -45,8 +45,8 @@ interface LimitedDemand {
 }
 
 /**
- * Throws CniError 101 when the pod would exceed a limit. It does not lose what it has; `mayHaveRetained`: an address
- * may be retained for it, which its namespace's count includes already.
+ * Throws CniError 101 when the pod would exceed a limit. It keeps its addresses; `mayHaveRetained`: an address may be
+ * retained for it, which its namespace's count includes already.
  */
 export async function requireWithinLimits(
   registry: Pick<Registry, "findOwner">,

@@ -69,9 +69,7 @@ interface Short {
   readonly timeoutFor: (demand: FamilyDemand) => Timeout;
 }
 
-/**
- * Resolves when one of the pools has a free address again as far as this node knows; with false when the time is over.
- */
+/** Resolves when one of the pools has a free address by this node's knowledge; with false at the end of the time. */
 async function hasRoom(
   { cluster, inventory }: WaitForPoolDeps,
   { demand, since: start, timeoutFor }: Short,

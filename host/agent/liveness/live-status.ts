@@ -11,10 +11,7 @@ import { decodeNode, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
 
-/**
- * Time for which a sweep retries one call of the API server: milliseconds. No request waits for it, and the next
- * sweep asks again.
- */
+/** Time for which a sweep retries one call of the API server: milliseconds. The next sweep asks again. */
 export const SWEEP_PATIENCE_MS = 3_000;
 
 /** Most pods that a sweep reads one by one; more are read in one LIST. */
@@ -46,10 +43,7 @@ export function podKey({ namespace, pod }: PodName): string {
   return `${namespace}/${pod}`;
 }
 
-/**
- * Reads one pod. "unknown" when the API server refuses the call or the object cannot be decoded; rejects when it does
- * not answer.
- */
+/** Reads one pod. "unknown" for a refused call or an undecodable object; rejects without an answer. */
 export async function readPodStatus(
   { api, signal, log, lane = "background" }: PodReaderDeps,
   name: PodName,

@@ -1,6 +1,6 @@
 /**
- * Which machine this agent runs on (docs/decisions/0053): what its Node object says, if that object is of this boot;
- * else what the host says. Once known it stays.
+ * The machine that this agent runs on (docs/decisions/0053): by its Node object, if that is of this boot; else by the
+ * host. Once known it stays.
  */
 
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
@@ -62,8 +62,8 @@ export class OwnMachine {
   }
 
   /**
-   * Returns the machine that this is, for a decision about a record that names a machine; undefined if it is unknown,
-   * or the one that is named and also another node's. Rejects when the API server does not answer.
+   * Returns this machine, for a decision about a record that names one; undefined if it is unknown, or equals the named
+   * one and is also another node's. Rejects when the API server does not answer.
    */
   async prove(named: string, signal?: AbortSignal): Promise<string | undefined> {
     await this.identified(signal);

@@ -95,7 +95,7 @@ export class AuditLog implements Audit {
     this.#refusals.forget(request);
   }
 
-  /** The agent has started: writes what is in use, for a file that may lack the last moments of the agent before. */
+  /** The agent has started: writes the addresses in use, for a file that may lack the previous agent's last moments. */
   async started(rows: AsyncIterable<Allocation>): Promise<void> {
     this.#queue({ audit: "START" }, true);
     for await (const row of rows) {
@@ -201,9 +201,7 @@ class RefusalMemory {
     this.#nowMs = nowMs;
   }
 
-  /**
-   * Returns how many repetitions had no line if this refusal is to be logged; undefined if it is itself a repetition.
-   */
+  /** Returns the number of unlogged repetitions if this refusal is to be logged; undefined for a repetition. */
   note(refusal: Refusal): number | undefined {
     const key = keyOf(refusal);
     const known = this.#refused.get(key) ?? { loggedMs: new Map<string, number>(), repeats: 0 };
@@ -231,7 +229,7 @@ class RefusalMemory {
   }
 }
 
-/** A retry has another container; what names no pod has nothing else. */
+/** A retry has another container; lines without a pod have nothing else. */
 function keyOf({ audit, plugin, namespace = "", pod = "", ifName = "", containerId = "" }: Served): string {
   return JSON.stringify([audit, plugin, namespace, pod, ifName, pod === "" ? containerId : ""]);
 }

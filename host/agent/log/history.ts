@@ -198,7 +198,7 @@ class Search {
     this.lines.push(line);
   }
 
-  /** A start of the agent concerns what is known to be in use before. */
+  /** A start of the agent concerns addresses that are known to be in use before. */
   get #isNews(): boolean {
     if (this.#query.isNewest === true) return false;
     const last = this.lines.at(-1);

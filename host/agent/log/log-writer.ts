@@ -158,9 +158,7 @@ export class LogWriter {
     return sizeBytes > 0 && sizeBytes + lengthBytes > fileBytes;
   }
 
-  /**
-   * Opens the file that has the name now, if the last check was a while ago. If the disk fails, the open file is kept.
-   */
+  /** Opens the present file of the name, if the last check was a while ago. If the disk fails, the open one stays. */
   #reopen(now = false): void {
     const nowMs = this.#options.nowMs();
     if (!now && nowMs - this.#checkedMs < LOG_RECHECK_MS) return;

@@ -1,7 +1,7 @@
 /**
  * Opens a file that a tenant has named, below a directory of the node, without following links. Each step opens one
- * name inside an open directory (`/proc/self/fd/N/name`, since Node.js lacks openat(2)) and checks what it has
- * opened: nothing can be exchanged between check and use, and only a regular file is opened for writing.
+ * name inside an open directory (`/proc/self/fd/N/name`, since Node.js lacks openat(2)) and checks the opened file:
+ * nothing can be exchanged between check and use, and only a regular file is opened for writing.
  * Effects: opens, creates, renames and truncates files; creates the log directory itself, but no folder in it.
  */
 

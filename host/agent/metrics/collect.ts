@@ -1,4 +1,4 @@
-/** Sets the metrics of addresses and prefetches to what the agent knows when it is scraped. */
+/** Sets the metrics of addresses and prefetches at a scrape. */
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { setGauge, setTotal, setTotals } from "../../metrics/metric.ts";
 import { collectPools, NO_STATES, STATE_LABELS } from "../../metrics/pool-metrics.ts";

@@ -28,14 +28,14 @@ export class RequestMeter {
   #ended: Ended[] = [];
   #underWay = 0;
 
-  /** `drivers`: names of what is called beside the plugins. */
+  /** `drivers`: names of the callees beside the plugins. */
   constructor(set: Pick<AgentMetricSet, "metrics" | "onScrape">, drivers: Iterable<string> = []) {
     this.#plugins = new Set([...PLUGINS, ...drivers]);
     this.#metrics = set.metrics;
     set.onScrape(() => this.#count());
   }
 
-  /** A call has come. Returns what to call at its end. */
+  /** A call has come. Returns the function to call at its end. */
   begin(calledPlugin: string, calledCommand: unknown): (end: CallEnd) => void {
     const plugin = foldLabel(calledPlugin, this.#plugins);
     const command = foldLabel(String(calledCommand), COMMANDS);

@@ -1,7 +1,7 @@
 /**
- * Finds the network namespace of an attachment whose row does not say it: one that was taken in from the API server,
- * or written by an older Berth. Only what the runtime recorded of the attachment, or the coordinator's pair, proves
- * that a namespace is the attachment's: an address in a namespace proves nothing.
+ * Finds the network namespace of an attachment whose row lacks it: a row taken in from the API server, or written by an
+ * older Berth. Only the runtime's record of the attachment, or the coordinator's pair, proves that a namespace is the
+ * attachment's: an address in a namespace proves nothing.
  */
 
 import { existsSync, realpathSync } from "node:fs";

@@ -62,7 +62,7 @@ function openIf(path: string, isWanted: (namespace: OpenNamespace) => boolean): 
   return undefined;
 }
 
-/** Returns the paths at which runtimes keep namespaces, and those of all processes: one keeps what was unmounted. */
+/** Returns the paths of runtimes' namespaces, and those of all processes: a process keeps an unmounted one. */
 function otherPaths(netns: string): readonly string[] {
   const own = isNumber(netns) ? [] : [dirname(netns)];
   return [...[...new Set([...own, ...NETNS_FOLDERS])].flatMap(listPaths), ...processPaths()];

@@ -1,7 +1,4 @@
-/**
- * The ADD on a view: its own code, which reads what an ADD reads, writes nothing, passes over waits, and finds every
- * address silent.
- */
+/** The ADD on a view: its own code, with the reads of an ADD, no writes, no waits, and silent addresses. */
 import type { AttachRequest } from "../../cni/request.ts";
 import type { Selection } from "../../ipam/model.ts";
 import { invariant } from "../../lib/invariant.ts";
@@ -48,7 +45,7 @@ export class AddView {
   }
 
   /**
-   * Returns what the ADD after those before would assign, and rejects as it would be refused. `onSelected` ends before
+   * Returns the assignments of the ADD after the earlier ones, and rejects with its refusal. `onSelected` ends before
    * the candidate pools are searched.
    */
   async add(request: AttachRequest, onSelected: (selection: Selection) => Promise<void>): Promise<Assigned> {

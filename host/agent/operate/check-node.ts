@@ -1,6 +1,6 @@
 /**
- * Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that what is changing
- * meanwhile is no finding.
+ * Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that changes meanwhile
+ * are no findings.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "../../findings/node/find-damage.ts";
@@ -60,7 +60,7 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
   };
 }
 
-/** Restores what the coordinator's attachments lack, then checks. Rejects as {@link checkNode}. */
+/** Restores missing objects of the coordinator's attachments, then checks. Rejects as {@link checkNode}. */
 export async function repairNode(deps: CheckDeps, options: { withUsed?: boolean } = {}): Promise<CheckRecord> {
   const { facts } = await readFacts(deps);
   const { networks, identifier } = deps.backend.ipam;

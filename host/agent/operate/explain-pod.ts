@@ -32,10 +32,7 @@ import type { NicNetwork } from "../request/nic-definition.ts";
 import type { Assigned } from "../request/plugin.ts";
 import { AddView } from "./add-view.ts";
 
-/**
- * Most candidate pools of a NIC whose free addresses are counted in the cluster; of others this node's knowledge is
- * shown.
- */
+/** Most candidate pools of a NIC that are counted in the cluster; others are shown by this node's knowledge. */
 const MAX_COUNTED_POOLS = 16;
 
 /** Longest time an explanation of a pod takes: milliseconds. */
@@ -53,10 +50,7 @@ export interface Question {
   readonly pod: string;
   /** If undefined, every NIC that the pod announces. */
   readonly ifName?: string | undefined;
-  /**
-   * Name of the network's configuration, or of its NetworkAttachmentDefinition; undefined: as the pod's annotations
-   * say.
-   */
+  /** Name of the network's configuration, or of its NetworkAttachmentDefinition; by default the annotations'. */
   readonly network?: string | undefined;
 }
 
@@ -67,9 +61,7 @@ interface ExplainDeps {
   readonly toCniError: (error: unknown) => CniError;
 }
 
-/**
- * Something that the answer depends on could not be read: what an ADD would get is unknown. The text says what and why.
- */
+/** An input of the answer could not be read: the ADD's answer is unknown. The text names the input and the reason. */
 export class UnreadError extends Error {
   override readonly name = "UnreadError";
 }
@@ -147,7 +139,7 @@ class PodExplainer {
     };
   }
 
-  /** Returns the NICs of the question. One that the pod does not announce has an unknown network. */
+  /** Returns the NICs of the question. A NIC that the pod does not announce has an unknown network. */
   #nicsOfQuestion(): readonly NicNetwork[] {
     const { networks, inventory } = this.#given.ipam;
     const { ifName, network } = this.#given.question;
@@ -241,7 +233,7 @@ class PodExplainer {
     ];
   }
 
-  /** For NICs with generated pools: for whom, out of which Subnet, and why there may be none. */
+  /** For NICs with generated pools: the workload, the Subnet, and why there may be none. */
   async #describeGenerated(nics: readonly NicDemand[]): Promise<string[]> {
     const { cluster } = this.#given.ipam;
     const demands = nics.flatMap(({ ifName, families }) => families.map((demand) => ({ ifName, demand })));
@@ -302,8 +294,8 @@ function findBerth(plugins: NicNetwork["plugins"]): NicNetwork["plugins"][number
 }
 
 /**
- * Returns the request as a runtime would make it, which reads the network's definition. Throws what a malformed
- * definition is refused with.
+ * Returns the request as a runtime would make it, from the network's definition. Throws the refusal of a malformed
+ * definition.
  */
 function requestOf(
   { namespace, name, owner, subject }: PodIdentity,

@@ -1,7 +1,4 @@
-/**
- * One pool in words: whose it is, why it has that size, how much of it is in use, what is in the way, and what
- * becomes of it.
- */
+/** One pool in words: its owner, the reason for its size, its usage, its obstacles, and its future. */
 
 import { sizeOf, spansOf } from "../../core/spans.ts";
 import { addressCount } from "../../ipam/subnet-capacity.ts";

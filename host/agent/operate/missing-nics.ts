@@ -45,7 +45,7 @@ interface MissingNicsDeps {
 export class MissingNics {
   readonly #deps: MissingNicsDeps;
   readonly #worker: PeriodicWorker;
-  /** When a row's namespace or NIC was first missed; by address, version of the row, and what is missing. */
+  /** When a row's namespace or NIC was first missed; by address, version of the row, and the missing part. */
   #missed: ReadonlyMap<string, number> = new Map();
   /** NICs in words. */
   #lost: ReadonlySet<string> = new Set();

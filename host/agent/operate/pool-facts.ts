@@ -1,6 +1,6 @@
 /**
- * The facts behind `berthctl explain pool`: what this node knows of a pool and, in a cluster, what the API server has
- * of it and of its Subnet.
+ * The facts behind `berthctl explain pool`: this node's about a pool and, in a cluster, the API server's about it and
+ * its Subnet.
  */
 
 import * as z from "zod";

@@ -1,6 +1,6 @@
 /**
- * The registry as an explanation sees it: what is read comes from the registry itself, and what the explanation's ADDs
- * would write is known here alone.
+ * The registry as an explanation sees it: reads go to the registry itself, and the writes of the explanation's ADDs
+ * stay here.
  */
 import type { Proposal } from "../../ipam/pick.ts";
 import { claimOver, numberOf, planClaim } from "../../registry/claims.ts";
@@ -89,7 +89,7 @@ export class RegistryView implements Registry, ForeseenRows {
   /** The registry does this by itself, each second. */
   async expire(): Promise<void> {}
 
-  /** What the ADDs hold. */
+  /** The rows of the ADDs. */
   async findAttachment(): Promise<readonly Allocation[]> {
     return this.foreseen;
   }
@@ -119,7 +119,7 @@ export class RegistryView implements Registry, ForeseenRows {
     return (await rows).filter((row) => !this.#changed.has(nameOf(row)));
   }
 
-  /** Returns the row that the proposal would become, and what the API server would say to it. */
+  /** Returns the row that the proposal would become, and the API server's answer to it. */
   async #foresee(proposal: Proposal, idle: Allocation | undefined, claim: Claim) {
     const { space, ip, prefixLength, pool, ifName, needsProbe, replaces, workload = claim.workload } = proposal;
     const { owner, namespace, pod, number = 0 } = claim;

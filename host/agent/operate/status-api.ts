@@ -1,6 +1,6 @@
 /**
  * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/reservations, /v1/address, /v1/check,
- * /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows: its own
+ * /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show this node's knowledge: its own
  * allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs
  * embedded/recovery/recover.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair read-drift.ts;
  * packages add more.

@@ -1,7 +1,7 @@
 /**
- * Writes what this node's pods have to a registry that has just appeared or went back in time (registry-epoch). The
- * journal is the truth about this node: what it lacks is not this node's any more, and makes room for the pod that has
- * it elsewhere. Waits for other nodes to do the same where they are in the way.
+ * Writes this node's pods' addresses to a registry that has just appeared or went back in time (registry-epoch). The
+ * journal is the truth about this node: an address that it lacks is not this node's any more, and makes room for the
+ * pod that has it elsewhere. Waits for other nodes to do the same where their records are in the way.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError } from "../../config/config-error.ts";
@@ -88,7 +88,7 @@ export class OwnEpochRows implements EpochRows {
         // Another sandbox than it knows would show that the journal went back.
         const isHere = newest !== undefined && ["there", "inUse"].includes(await nics.readNetnsStatus(newest));
         const isMissing = await registry.objects.isMissing(newest, { ...TERMS, signal }, isHere);
-        // Another row is the newest if it has changed meanwhile. No node deletes what a member retains.
+        // Another row is the newest if it has changed meanwhile. No node deletes a member's retained address.
         if (newest === undefined || (isMissing && newest.workload !== undefined)) return isMissing;
         if ((await registry.findAddress(newest.space, newest.ip))?.version === newest.version) return isMissing;
       } catch (error) {
@@ -103,7 +103,7 @@ export class OwnEpochRows implements EpochRows {
   async #findNewest(): Promise<Allocation | undefined> {
     let newest: Allocation | undefined;
     for await (const row of listRows(this.#deps.registry, SWEEP_PAGE)) {
-      // Its pod may have gone with the same past. What cools has its row for as long as its record.
+      // Its pod may have gone with the same past. A cooling address has its row for as long as its record.
       const isPublished = row.isConfirmed && row.state !== "Quarantined" && row.containerId !== UNKNOWN_CONTAINER;
       if (isPublished && row.version > (newest?.version ?? 0)) newest = row;
     }
@@ -162,14 +162,11 @@ export class OwnEpochRows implements EpochRows {
     return rows.filter((row) => row.state === "Bound" && row.containerId === UNKNOWN_CONTAINER).map(nameOf);
   }
 
-  /**
-   * Publishes what its pods have, and what its members retain. Returns the names of addresses whose objects are in the
-   * way for now.
-   */
+  /** Publishes its pods' addresses, and its members' retained ones. Returns those whose objects are in the way now. */
   async #publish(epoch: string): Promise<readonly string[]> {
     const { registry } = this.#deps;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
-    // For what was collected from members' pods no NIC answers.
+    // No NIC answers for addresses collected from members' pods.
     const collected = rows.filter(({ state, workload }) => state === "Cooling" && workload !== undefined);
     await inParallel(collected, ROWS_AT_ONCE, (row) => registry.objects.sync(row));
     const bound = rows.filter(({ state, isConfirmed }) => state === "Bound" && isConfirmed !== false);
@@ -205,7 +202,7 @@ export class OwnEpochRows implements EpochRows {
     return spec.state === "Bound" && (await this.#isFinal(found, epoch));
   }
 
-  /** Whether the object's node has ended what is not its own any more, or never will. */
+  /** Whether the object's node has ended records that are no longer its own, or never will. */
   async #isFinal({ spec }: IpAllocation, epoch: string): Promise<boolean> {
     const { api, node, signal } = this.#deps;
     if (spec.node === node) return true;

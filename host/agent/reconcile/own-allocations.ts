@@ -9,7 +9,7 @@ import type { LostAddresses } from "../gc/lost-addresses.ts";
 import { Reconciler, type ReconcilerDeps, type ReconcilerOptions } from "./reconciler.ts";
 
 interface OwnAllocationsDeps extends Omit<ReconcilerDeps, "lost"> {
-  /** The one that the registry's `onLost` reports to. */
+  /** The receiver of the registry's `onLost` reports. */
   readonly lost: LostAddresses;
 }
 

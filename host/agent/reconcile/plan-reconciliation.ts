@@ -1,5 +1,5 @@
 /**
- * Decides what to do where this node's journal and the API server's objects disagree (node-lost, undo, recreate).
+ * Decides where this node's journal and the API server's objects disagree (node-lost, undo, recreate).
  *
  *   object that names this node, without a row in the journal (an orphan)
  *     Bound, its NIC has no address of the family    adopt it
@@ -171,9 +171,7 @@ export function needsPublishing(row: Allocation, object: IpAllocation | undefine
   return object === undefined || !isObjectOf(row, object, node);
 }
 
-/**
- * Returns whether the object says of the row's address owner what the row, of a restored journal, does not (retention).
- */
+/** Returns whether the object names an address owner that the row, of a restored journal, lacks (retention). */
 export function isOlderThan(row: Allocation, object: IpAllocation | undefined, node: string): boolean {
   return object !== undefined && findMissingOwner(row, knownOf(object), node) !== undefined;
 }

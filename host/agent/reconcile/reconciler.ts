@@ -40,13 +40,10 @@ import {
  */
 export const RECONCILE_INTERVAL_MS = 180_000;
 
-/**
- * Interval at which an agent reconciles with all objects of its node in any case: milliseconds, give or take a
- * quarter.
- */
+/** Interval, ± a quarter, at which an agent reconciles with all objects of its node in any case: milliseconds. */
 export const RECONCILE_ALL_MS = 3_600_000;
 
-/** Interval at which the reconciler checks what is due: milliseconds. */
+/** Interval at which the reconciler checks for due work: milliseconds. */
 export const RECONCILE_TICK_MS = 1_000;
 
 /** Time for which a reconciliation tries one read of objects: milliseconds. The next one reads again. */
@@ -198,7 +195,7 @@ export class Reconciler {
     return this.#worker.problems;
   }
 
-  /** Checks now, not with the next tick, what is due. */
+  /** Checks for due work now, not with the next tick. */
   wake(): void {
     this.#worker.wake();
   }
@@ -216,7 +213,7 @@ export class Reconciler {
     return this.#queue.run(() => this.#reconcileAll());
   }
 
-  /** Reconciles with what is due; undefined if nothing is. */
+  /** Reconciles the due ones; undefined if none are. */
   reconcileDue(): Promise<ReconcileReport | undefined> {
     return this.#queue.run(async () => ((await this.#areAllDue()) ? this.#reconcileAll() : this.#reconcileSome()));
   }
@@ -304,7 +301,7 @@ export class Reconciler {
     return this.#compare(rows, objects);
   }
 
-  /** Returns undefined if there is none, or one that cannot be decoded: that stays as it is. */
+  /** Returns undefined if there is none, or for an undecodable one, which stays unchanged. */
   async #read(name: string): Promise<IpAllocation | undefined> {
     try {
       return await readAllocation(this.#deps.api, name, this.#termsOf(RECONCILE_READ_MS));
@@ -328,7 +325,7 @@ export class Reconciler {
   async #compare(rows: readonly Allocation[], objects: ReadonlyMap<string, IpAllocation>): Promise<ReconcileReport> {
     const { registry, lost, node } = this.#deps;
     await this.#deps.look?.();
-    // A row that is older than its object says of the address owner what that says.
+    // A row that is older than its object gets the address owner from it.
     const isOlder = (row: Allocation): boolean => isOlderThan(row, objects.get(nameOf(row)), node);
     await Promise.all(rows.filter(isOlder).map((row) => registry.objects.sync(row)));
     const known = new Set(rows.map(nameOf));
@@ -395,7 +392,7 @@ export class Reconciler {
           if (!(error instanceof ConfigError || error instanceof ApiError)) throw error;
           const about = { err: error, address: object.name };
           this.#deps.log.warn(about, "Reading an allocation of this node failed; it stays as it is");
-          // One that cannot be decoded is not worth another try soon.
+          // An object that cannot be decoded is not worth another try soon.
           if (error instanceof ApiError) refused.push(object.name);
         }
       }

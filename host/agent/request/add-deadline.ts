@@ -33,7 +33,7 @@ export const POD_READ_PATIENCE_MS = 10_000;
 /** Longest time that a prefetch may take: milliseconds. An ADD waits for it no longer. */
 export const PREFETCH_PATIENCE_MS = 10_000;
 
-/** Time for which an ADD waits for the controller to look at a pool: milliseconds. Then it probes what it can. */
+/** Time for which an ADD waits for the controller to check a pool: milliseconds. Then it probes where it can. */
 export const SAID_WAIT_MS = 5_000;
 
 /** Time for which an ADD that no pool can serve waits for a new pool: milliseconds. */

@@ -119,9 +119,7 @@ export class Definitions {
   readonly #later: (forget: () => void) => void;
   #hasLooked = false;
   readonly #notices: DirectoryNotices;
-  /**
-   * Whether a change of any file of the last look is noticed: none is a symbolic link or lies in a network's folder.
-   */
+  /** Whether a change of each file of the last look is noticed: none is a symbolic link or in a network's folder. */
   #isNoticeable = false;
 
   /** The directory may be missing. */

@@ -6,7 +6,7 @@ import type { AuditEntry } from "../log/audit.ts";
 /** A result that takes effect only when it has reached the caller. */
 export interface Addition {
   readonly result: CniResult;
-  /** Undoes what the ADD recorded when the answer cannot be delivered (undo). */
+  /** Undoes the ADD's records when the answer cannot be delivered (undo). */
   readonly undo: () => Promise<void>;
   /** Default: the plugin assigns no addresses. */
   readonly assigned?: Assigned;

@@ -1,7 +1,7 @@
 /**
- * `tenantDefinitions: closed` of vendor-conf: what only the administrator's network definitions may use, which are
- * those of the node's directory and of the namespace of vendor-conf. Only ADD asks: what was attached before stays,
- * and a DEL is never refused.
+ * `tenantDefinitions: closed` of vendor-conf: uses that only the administrator's network definitions may have, those of
+ * the node's directory and of vendor-conf's namespace. Only ADD asks: existing attachments stay, and a DEL is never
+ * refused.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
@@ -46,7 +46,7 @@ async function requireAdministrators(
   const home = closedTo(vendorConf());
   if (home === undefined) return;
   const { subject } = await identifier.recognize(request, signal);
-  // Without a pod it is root of the node who calls.
+  // Without a pod the caller is root of the node.
   if (subject === undefined) return;
   const nic = nicsOf(subject).find(({ ifName }) => ifName === request.ifName);
   if (nic !== undefined && (nic.attachment === undefined || nic.attachment.startsWith(`${home}/`))) return;

@@ -118,7 +118,7 @@ export function isBug(error: unknown): boolean {
   return !known.some((kind) => error instanceof kind) && findShortage(error) === undefined;
 }
 
-/** By errno: which limit of open files is reached, and what to do. */
+/** By errno: the limit of open files that is reached, and the remedy. */
 const SHORTAGES: Readonly<Record<number, string>> = {
   [constants.errno.EMFILE]:
     "The agent has reached its limit of open files and sockets (RLIMIT_NOFILE); raise LimitNOFILE of its service",

@@ -1,7 +1,4 @@
-/**
- * Logs once for each change that the agent cannot serve, and why, and that it can again, whether or not a pod has
- * come meanwhile.
- */
+/** Logs each change of the agent's readiness once, with the reason, even if no pod has come meanwhile. */
 import type { Log } from "../../lib/log.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 

@@ -1,7 +1,4 @@
-/**
- * One agent per socket (single-agent): a lock beside the socket, held from before it is bound until everything is
- * closed.
- */
+/** One agent per socket (single-agent): a lock beside it, from before its binding until everything is closed. */
 import { mkdirSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
@@ -28,10 +25,7 @@ export interface SocketLock {
   release(): void;
 }
 
-/**
- * Resolves when the lock is this process's and nothing answers on the socket. Rejects, naming the holder, after
- * `lockWaitMs`.
- */
+/** Resolves with this process's lock and a silent socket. Rejects, naming the holder, after `lockWaitMs`. */
 export async function lockSocket({ path, lockWaitMs, log }: SocketLockOptions): Promise<SocketLock> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   const startMs = performance.now();

@@ -41,7 +41,7 @@ interface SocketServerOptions {
 }
 
 export interface SocketServer {
-  /** Returns what happened to the socket if its path leads elsewhere; undefined while callers reach this agent. */
+  /** Returns the loss of the socket if its path leads elsewhere; undefined while callers reach this agent. */
   findLoss(): "removed" | "replaced" | undefined;
   /** Binds a new socket at the path, in place of the present one. */
   restore(): Promise<void>;
@@ -141,7 +141,7 @@ function leadsTo(path: string, { dev, ino }: Listener): boolean {
   return there !== undefined && there.dev === dev && there.ino === ino;
 }
 
-/** Turns of the event loop without a connection after which none waits: each accepts at least one that does. */
+/** Turns of the event loop without a connection after which none waits: each turn accepts a waiting one. */
 const QUIET_TURNS = 3;
 
 /** Resolves when the connections that wait now are accepted. */

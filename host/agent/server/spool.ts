@@ -145,9 +145,7 @@ export class Spool {
   }
 }
 
-/**
- * Returns the bytes, or why the file is not one of the shim, which writes only regular files: no link, pipe or device.
- */
+/** Returns the bytes, or why the file is not the shim's, which writes only regular files: no link, pipe or device. */
 function readShimFile(path: string): Buffer | string {
   if (!lstatSync(path).isFile()) return "it is not a regular file";
   try {
@@ -185,7 +183,7 @@ const SHIM_HEADERS: ReadonlyMap<string, string> = new Map(
   ].map((name) => [name, name.toLowerCase()]),
 );
 
-/** Returns the request; a sentence if the bytes are not exactly one that the shim sends. */
+/** Returns the request; a sentence if the bytes are not exactly one of the shim's requests. */
 export function parseShimRequest(bytes: Buffer): RawRequest | string {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return "The head of the request has no end";

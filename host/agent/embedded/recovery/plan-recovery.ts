@@ -1,7 +1,4 @@
-/**
- * Decides which rows a registry that lost some should have, from the caches of runtimes, the kernel, and the rows
- * that are left.
- */
+/** Decides which rows a registry that lost some should have: by runtimes' caches, the kernel, and the rest. */
 import { decodePodArgs } from "../../../cni/request.ts";
 import { formatIp } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
@@ -32,7 +29,7 @@ export interface Recovery {
   readonly kept: readonly Allocation[];
   /** Bound rows whose pod's namespace is gone. */
   readonly gone: readonly Allocation[];
-  /** Sentences: what was found and skipped, and why. */
+  /** Sentences about skipped findings, with the reasons. */
   readonly ignored: readonly string[];
 }
 
@@ -88,10 +85,7 @@ function findsOfNic({ netns, ifName, mac, prefix }: LiveAddress, pools: readonly
   return inPools(prefix, pools).map((place) => ({ ...place, ...about, source: netns }));
 }
 
-/**
- * Returns one entry for each address space in which a pool has the address: it is unknown in which of them it was
- * allocated.
- */
+/** Returns one entry for each address space with the address in a pool: the right one is unknown. */
 function inPools(
   { ip }: Prefix,
   pools: readonly IpPool[],

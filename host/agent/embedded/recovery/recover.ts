@@ -1,7 +1,4 @@
-/**
- * `berthctl recover`: restores lost rows of the registry from the cached results of runtimes and the NICs of pods
- * (docs/recovery.md).
- */
+/** `berthctl recover`: restores the registry's lost rows from runtimes' cached results and NICs (docs/recovery.md). */
 import type { Log } from "../../../lib/log.ts";
 import { formatIp } from "../../../net/ip.ts";
 import { listRows } from "../../../registry/list-rows.ts";

@@ -1,7 +1,4 @@
-/**
- * Claims what the ADD of an announced NIC will ask for, without a container: the same pools, and the same address to
- * begin with.
- */
+/** Claims the addresses of an announced NIC's future ADD, without a container: same pools, same first address. */
 import { CniError, ErrorCode } from "../../../cni/error.ts";
 import type { AnnouncedNic } from "../../../ipam/plan-prefetch.ts";
 import { isGrowing } from "../../../ipam/subnet-capacity.ts";
@@ -101,10 +98,7 @@ async function claimMissing(
   return { claimed: groupByNic(created), found, attached };
 }
 
-/**
- * Waits until the pool cache knows the pools, but not for pools that are still being generated. Rejects with what
- * selection throws.
- */
+/** Waits until the pool cache knows the pools, without those still being generated. Rejects as the selection. */
 async function demandAhead(
   deps: ClaimAheadDeps,
   pod: Pod,

@@ -1,4 +1,4 @@
-/** The state that the prefetcher holds of each pod: what was claimed for it, and which of its ADDs have come. */
+/** The state that the prefetcher holds of each pod: the claims for it, and its ADDs so far. */
 import type { AnnouncedNic } from "../../../ipam/plan-prefetch.ts";
 import { untilAborted } from "../../../lib/abort.ts";
 import { BoundedMap } from "../../../lib/bounded-map.ts";
@@ -46,9 +46,9 @@ export class PrefetchJob {
 export interface KnownPod {
   /** `namespace/name`; undefined while an ADD has come and the watch has not shown the pod. */
   key?: string;
-  /** An ADD is expected; what to claim is decided when the prefetcher is ready. */
+  /** An ADD is expected; its claims are decided when the prefetcher is ready. */
   pending?: Pod | undefined;
-  /** Whether it was decided what to claim ahead: a pod has one try. */
+  /** Whether claims ahead were decided: a pod has one try. */
   isPlanned: boolean;
   /** Whether its ADDs are none that a claim ahead could have served. */
   isSkipped: boolean;

@@ -1,6 +1,6 @@
 /**
- * Looks up what is retained for the members of a demand, or what earlier pods of them have, and says which of several
- * comes first (retention).
+ * Finds addresses that are retained for the members of a demand, or bound to earlier pods of them, and their order
+ * (retention).
  */
 import { CniError, ErrorCode } from "../../../cni/error.ts";
 import type { NicDemand } from "../../../ipam/model.ts";
@@ -13,13 +13,13 @@ import type { Allocation } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import { type AddressDemand, isSameNic, type Search, workloadOf } from "./source.ts";
 
-/** A retained address, or one that an earlier pod of the member has, and the NICs of the demand that may have it. */
+/** A retained address, or one of an earlier pod of the member, and the NICs of the demand that may have it. */
 export interface Retained {
   readonly kept: Allocation;
   readonly picks: readonly Proposal[];
 }
 
-/** What the API server has for the members of a demand. */
+/** The API server's records for the members of a demand. */
 export interface Records {
   /** The first in order is the best. */
   readonly retained: readonly Retained[];
@@ -53,18 +53,18 @@ export async function findRetained({ registry, poolCache, demand, cluster }: Sea
       else (isHere && isUnused(row) ? last : found).push({ kept, picks: picksOf(poolCache, ofMember, kept) });
     }
   }
-  // An address that the pod shares with the one that migrates to it is the member's: nothing is better.
+  // An address that the pod shares with its migration's target is the member's: nothing is better.
   const shared = own.filter(({ isInUse }) => isInUse === true);
   const others = found.filter(({ kept }) => !shared.some((each) => isSameNic(each, kept)));
   return { retained: [...others.toSorted((a, b) => compareRecords(a.kept, b.kept)), ...last], own, next: highest + 1 };
 }
 
-/** Returns whether what is retained for this interface, or for any, may be the NIC's. */
+/** Returns whether an address retained for this interface, or for any, may be the NIC's. */
 export function isFor(nic: NicDemand, ifName: string): boolean {
   return ifName === "" || ifName === nic.ifName;
 }
 
-/** The NICs that may have it: an object that was retained by an older agent does not say of which NIC it was. */
+/** The NICs that may have it: objects of older agents do not name their NIC. */
 function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocation): Proposal[] {
   return nics
     .filter((nic) => isFor(nic, kept.ifName))

@@ -1,6 +1,4 @@
-/**
- * The pod's own addresses: those that are bound to its NICs need no claim, and those that still cool are its own again.
- */
+/** The pod's own addresses: those bound to its NICs need no claim, and cooling ones are its own again. */
 import type { NicDemand } from "../../../ipam/model.ts";
 import { proposalOf } from "../../../ipam/pick.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
@@ -37,7 +35,7 @@ export class OwnAddresses implements AddressSource {
     return true;
   }
 
-  /** Returns the demand without what the pod has already: the full pool of another NIC is no obstacle to this one. */
+  /** Returns the demand without the pod's present addresses: another NIC's full pool is no obstacle to this one. */
   async findMissing(): Promise<readonly NicDemand[]> {
     const { registry, demand } = this.#search;
     const { nics, claimant } = demand;

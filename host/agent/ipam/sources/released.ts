@@ -104,10 +104,7 @@ export class ReleasedAddresses implements AddressSource {
     return this.#search.poolCache.takeOvers.size + TAKE_OVER_CHOICES * 8;
   }
 
-  /**
-   * Returns the addresses that the pool can hand out to the NIC, and that neither this search nor another ADD has
-   * chosen.
-   */
+  /** Returns the addresses that the pool can give the NIC and that neither this search nor another ADD has chosen. */
   usable(found: readonly Allocation[], pool: IpPool, nic: NicDemand): Allocation[] {
     const { poolCache, assignments } = this.#search;
     const isChosen = (each: Allocation): boolean =>

@@ -53,9 +53,7 @@ export class RequestedAddresses {
   }
 }
 
-/**
- * Which owner has an address that a pod of `namespace` requests; a holder in another namespace is not named in `text`.
- */
+/** The owner of an address that a pod of `namespace` requests; `text` does not name one in another namespace. */
 function describeHolder(holder: Allocation, namespace: string): { readonly text: string; readonly forLog: string } {
   const { state, pod, containerId, ifName, quarantine, workload } = holder;
   if (state === "Quarantined") {

@@ -44,7 +44,7 @@ export class RetainedAddresses implements AddressSource {
     this.#own = own;
   }
 
-  /** As in {@link Claim.number}: undefined while what was read does not count any more. */
+  /** As in {@link Claim.number}: undefined while the read records do not count any more. */
   get nextNumber(): number | undefined {
     return this.#found?.next;
   }
@@ -57,8 +57,8 @@ export class RetainedAddresses implements AddressSource {
   }
 
   /**
-   * Looks them up before anything is claimed, because the pod gets nothing else. Returns whether they and what is its
-   * own are all that the NICs lack.
+   * Looks them up before anything is claimed, because the pod gets nothing else. Returns whether they and its own
+   * addresses are all that the NICs lack.
    */
   async cover(nics: readonly NicDemand[]): Promise<boolean> {
     const { assignments } = this.#search;
@@ -79,7 +79,7 @@ export class RetainedAddresses implements AddressSource {
     return this.#found?.retained.some(isWanted) === true;
   }
 
-  /** Returns whether something was found for what the NICs lack. */
+  /** Returns whether addresses were found that the NICs lack. */
   async #assignFound(nics: readonly NicDemand[]): Promise<boolean> {
     const { assignments } = this.#search;
     const { own } = await this.#look();
@@ -139,8 +139,8 @@ export class RetainedAddresses implements AddressSource {
   }
 
   /**
-   * Whether the claimed addresses are undone in favour of retained ones. If not, the surplus of what is retained is
-   * released. Rejects, with the claim undone, when the lookup fails.
+   * Whether the claimed addresses are undone in favour of retained ones. If not, surplus retained ones are released.
+   * Rejects, with the claim undone, when the lookup fails.
    */
   async prefer(bound: Bound, picked: readonly Proposal[]): Promise<boolean> {
     const { registry, assignments, demand } = this.#search;
@@ -156,7 +156,7 @@ export class RetainedAddresses implements AddressSource {
         wanted.some((row) => isSameNic(row, pick) && compareRecords(kept, this.#recordOf(row)) < 0);
       const chosen = this.#choose((pick, each) => isOther(each) && isBetter(pick, each));
       if (chosen.length > 0) {
-        // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained
+        // A claim is undone as a whole; the rest of it is claimed again, and the member's addresses in it are retained
         // again.
         const rest = created.flatMap(({ workload, ...row }) => {
           const found = picked.filter((each) => isSameAddress(each, row)).map(({ replaces: _, ...each }) => each);
@@ -202,20 +202,14 @@ export class RetainedAddresses implements AddressSource {
     return choosePicks(usable, (pick, each) => isWanted(pick, each) && isThere(pick));
   }
 
-  /**
-   * The retained addresses cannot be claimed; look them up again. The pod may have given up its own for it, which
-   * cools.
-   */
+  /** The retained addresses cannot be claimed; looks them up again. The pod may have given up its own for it. */
   #forget({ replaces }: Pick<Proposal, "replaces">): void {
     this.#found = undefined;
     this.#refused.add(replaces);
     this.#own.skipCooling = false;
   }
 
-  /**
-   * Releases the retained addresses that the pod does not use, now that its NICs have these and those of earlier
-   * ADDs.
-   */
+  /** Releases retained addresses that the pod does not use, now that its NICs have these and earlier ones. */
   async #releaseSurplus(claimed: readonly Allocation[]): Promise<void> {
     const { demand, registry, cluster, poolCache } = this.#search;
     // An address that another writer has changed meanwhile may be the member's again.
@@ -258,10 +252,7 @@ export class RetainedAddresses implements AddressSource {
     await deadline.clock.sleep(CLAIM_POLL_MS, deadline.signal);
   }
 
-  /**
-   * An earlier pod of the same member has the picked address on this node, or had it until just now; or on a node
-   * that is lost.
-   */
+  /** An earlier pod of the member has the picked address on this node, or just had it; or on a lost node. */
   async #succeed(former: Allocation, { space, ip, prefixLength, pool, ifName }: Proposal): Promise<void> {
     const { demand, assignments, cluster } = this.#search;
     const pick = { space, ip, prefixLength, pool, ifName, source: "retained" } as const;
@@ -277,7 +268,7 @@ export class RetainedAddresses implements AddressSource {
 }
 
 /**
- * Returns the rows that give way to what was chosen, and with them the rest of the claim. One that was claimed before
+ * Returns the rows that give way to the chosen ones, and with them the rest of the claim. A row that was claimed before
  * the member's others were read is not retained.
  */
 function givenBack(
@@ -303,12 +294,12 @@ function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonl
 }
 
 /**
- * Returns the retained addresses that are of no use to the member now that it has `rows`: retained for a NIC and
- * family that has one of them; or in no selected pool, unless the NIC still lacks an address of the family: the pool
- * that has it may only be renamed, or generated, of which this agent has not been told. Then it is released only to
- * another NIC of the demand, and where the namespace may have no other address beside it. A NIC that is not part of
- * the demand may want the address that is retained for it. One that another machine claims stays retained; and so does
- * one that was on no NIC: the workload names it.
+ * Returns the retained addresses that are of no use to the member now that it has `rows`: retained for a NIC and family
+ * that has one of them; or in no selected pool, unless the NIC still lacks an address of the family: the pool that has
+ * it may only be renamed, or generated, of which this agent has not been told. Then it is released only to another NIC
+ * of the demand, and where the namespace may have no other address beside it. A NIC outside the demand may want its
+ * retained address. An address that another machine claims stays retained, and so does one that was on no NIC: the
+ * workload names it.
  */
 function surplusOf(
   retained: readonly Retained[],
@@ -337,10 +328,7 @@ function isOfOtherPod(demand: AddressDemand, { owner, ifName, workload, quaranti
   return isOther && isSameMember(workloadOf(demand, ifName), workload);
 }
 
-/**
- * Returns whether the holder is on this node or on one that is lost: the live pod of its member has more right to the
- * address.
- */
+/** Returns whether the holder is on this node or a lost one: the member's live pod has more right to the address. */
 function isReplaceable({ version, quarantine }: Allocation): boolean {
   return version >= 0 || quarantine !== undefined;
 }

@@ -1,7 +1,4 @@
-/**
- * The parts of one search for addresses: the demand, the addresses assigned so far, and the sources that may assign
- * more.
- */
+/** The parts of one search for addresses: demand, assigned addresses, and sources that may assign more. */
 
 import type { RequestedIp } from "../../../cni/request.ts";
 import type { FamilyDemand, NicDemand } from "../../../ipam/model.ts";
@@ -31,10 +28,7 @@ export interface AddressDemand {
   readonly limits?: TenantLimits | undefined;
   /** Pods of the same name start their search at the same place. */
   readonly seedText: string;
-  /**
-   * Whether the pool's order does not matter now, by name: one machine answers for its first addresses. Default: it
-   * does.
-   */
+  /** By name, whether the pool's order is suspended: a machine answers for its first addresses. Default: no. */
   readonly randomize?: (pool: string) => boolean;
   /**
    * Whether a demand whose pools are supplied by a Subnet or a hub, and full according to the cache, is refused at
@@ -48,10 +42,7 @@ export interface AddressDemand {
    * the registry says that there is one.
    */
   readonly ownFirst?: boolean;
-  /**
-   * Ends before each attempt to record these addresses; rejects if none may be recorded now (registry-epoch). Default:
-   * any may.
-   */
+  /** Ends before each attempt to record these addresses; rejects if none may be (registry-epoch). Default: any may. */
   readonly admit?: ((picked: readonly Proposal[]) => Promise<void>) | undefined;
   readonly deadline: AddDeadline;
 }
@@ -67,7 +58,7 @@ export interface AllocateDeps {
   readonly view?: ForeseenRows | undefined;
 }
 
-/** What the ADDs of an explanation would have recorded. */
+/** The records of an explanation's ADDs. */
 export interface ForeseenRows {
   readonly foreseen: readonly Allocation[];
 }
@@ -109,13 +100,13 @@ export interface AddressSource {
 export class Assignments {
   all: readonly Proposal[] = [];
 
-  /** Replaces what is assigned to the same NICs and families. */
+  /** Replaces the assignments of the same NICs and families. */
   assign(picked: readonly Proposal[]): void {
     const isReplaced = (old: Proposal): boolean => picked.some((each) => isSameNic(each, old));
     this.all = [...this.all.filter((old) => !isReplaced(old)), ...picked];
   }
 
-  /** Drops what is assigned at the address. */
+  /** Drops the assignment of the address. */
   drop(address: Address): void {
     this.all = this.all.filter((each) => !isSameAddress(each, address));
   }
