@@ -1,5 +1,5 @@
 /**
- * The system calls that Node.js lacks, from the addon (native/addon), of which this file is the only importer.
+ * The system calls that Node.js lacks, from the addon (native/addon), which only this file imports.
  * Effects: loads a shared object; the functions are system calls of the calling thread.
  */
 import { createRequire } from "node:module";
@@ -13,7 +13,7 @@ export interface Watch {
 }
 
 /**
- * Each function returns a number ≥ 0, or -errno. A TypeError is thrown only for arguments of a wrong type or number.
+ * Each function returns a number ≥ 0, or -errno. It throws a TypeError only for arguments of a wrong type or number.
  */
 export interface Native {
   socket(domain: number, type: number, protocol: number): number;
@@ -24,9 +24,9 @@ export interface Native {
   /** Returns the number of bytes received. Blocks the thread unless `flags` or the socket say otherwise. */
   recv(fd: number, into: Uint8Array, flags: number): number;
   /**
-   * Sends the request to the kernel over a netlink socket and receives, without waiting, all datagrams that have
-   * come: one behind the other into `into`, each from a multiple of 4, as long as there is room for one of 32,768
-   * bytes. Returns the number of bytes received; -errno if sending failed, -4096 - errno if receiving did.
+   * Sends the request to the kernel over a netlink socket and receives, without waiting, all queued datagrams: one
+   * behind the other into `into`, each from a multiple of 4, as long as there is room for one of 32,768 bytes. Returns
+   * the number of bytes received; -errno if sending failed, -4096 - errno if receiving did.
    */
   exchange(fd: number, request: Uint8Array, into: Uint8Array): number;
   /** Sends to an address (struct sockaddr_*). */
@@ -52,7 +52,7 @@ export interface Native {
   read(fd: number, into: Uint8Array): number;
   /** Returns the descriptor of a new inotify instance (IN_NONBLOCK, IN_CLOEXEC). */
   inotifyInit(flags: number): number;
-  /** Returns the number of the watch, the same as before if the instance watches what is at the path. */
+  /** Returns the number of the watch, the same as before if the instance already watches the path. */
   inotifyAddWatch(fd: number, path: string, mask: number): number;
   /** Locks the open file (LOCK_*). Blocks the thread unless LOCK_NB is in `operation`. */
   flock(fd: number, operation: number): number;

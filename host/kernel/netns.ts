@@ -23,19 +23,13 @@ const SOL_SOCKET = 1;
 /** asm-generic/socket.h, since Linux 5.14 */
 const SO_NETNS_COOKIE = 71;
 
-/**
- * The namespace of the calling thread, which is the node's unless the thread has entered another; /proc/self is that
- * of the main thread.
- */
+/** The calling thread's namespace, the node's unless it has entered another; /proc/self is the main thread's. */
 export const OWN_NETNS = "/proc/thread-self/ns/net";
 
 /** libuv starts its pool with the first task. A thread started while inside a namespace would stay there for ever. */
 access("/", () => {});
 
-/**
- * The identity of a namespace: paths and inode numbers are used again at once, a cookie is not as long as the kernel
- * runs.
- */
+/** The identity of a namespace: paths and inode numbers are reused at once, a cookie never while the kernel runs. */
 export interface NetnsIdentity {
   readonly device: bigint;
   readonly inode: bigint;
@@ -114,8 +108,8 @@ export function readNetnsIdentity(path: string, native: Native = loadNative()): 
 }
 
 /**
- * Returns whether there is no network namespace at `path` any more. One that cannot be opened for another reason,
- * such as too many open files, is there.
+ * Returns whether there is no network namespace at `path` any more. One that cannot be opened for another reason, such
+ * as too many open files, still exists.
  */
 export function isNetnsGone(path: string): boolean {
   try {

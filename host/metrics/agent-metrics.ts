@@ -71,7 +71,7 @@ export const AGENT_METRICS = {
   ),
   nodeRepairs: counter(
     "berth_node_repairs_total",
-    "What other software had removed or changed of the node's network and the agent restored: `rule`, `route`, `neighbour`, `nftables`, `sysctl`, `link`.",
+    "Parts of the node's network that other software removed or changed and the agent restored: `rule`, `route`, `neighbour`, `nftables`, `sysctl`, `link`.",
     ["what"],
   ),
   cutOff: gauge(

@@ -23,7 +23,7 @@ export const CONTROLLER_METRICS = {
     ["state"],
   ),
   gcCandidates: gauge("berth_gc_candidates", "Allocations that were found without a pod, node or owner once."),
-  gcActions: counter("berth_gc_actions_total", "What the controller did with allocations that no agent releases.", [
+  gcActions: counter("berth_gc_actions_total", "Actions of the controller on allocations that no agent releases.", [
     "action",
   ]),
 } as const;

@@ -175,7 +175,7 @@ export function answerJson(status: number, value: object): HttpAnswer {
 function openTls({ certFile, keyFile }: TlsFiles, log: Log | undefined) {
   const read = () => ({ cert: readText(certFile), key: readText(keyFile) });
   let current = insteadOf(isMissing, undefined, read);
-  if (current === undefined) log?.warn({ certFile, keyFile }, "There is no certificate yet; nobody can connect");
+  if (current === undefined) log?.warn({ certFile, keyFile }, "There is no certificate yet; no client can connect");
   // Most processes do without it, and its import takes time.
   const { createServer: createTlsServer } = process.getBuiltinModule("node:https");
   const server = createTlsServer({ ...current, minVersion: "TLSv1.2" });

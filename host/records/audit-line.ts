@@ -51,7 +51,7 @@ const names = <T extends string>(texts: Readonly<Record<T, string>>) => Object.k
 export const auditLineSchema = z.object({
   time: z.string().meta({ description: "End of the request, or of the change: RFC 3339, UTC" }),
   level: z.string().meta({ description: "`info`; `warn` for a refusal and a quarantine" }),
-  audit: z.enum(names(AUDIT_EVENTS)).meta({ title: "text", description: "What happened" }),
+  audit: z.enum(names(AUDIT_EVENTS)).meta({ title: "text", description: "The event" }),
   plugin: z.string().meta({ description: "`berth`, `coordinator`, `ifacer`; `controller` for its releases" }),
   node: z.string().meta({ description: "Node of the NIC" }),
   namespace: z.string().meta({ description: "Namespace of the pod" }),

@@ -1,4 +1,4 @@
-/** Which addresses of a pool may be allocated: its ranges without the masked addresses. The result feeds the core. */
+/** The addresses of a pool that may be allocated: its ranges without the masked ones. The result feeds the core. */
 
 import { joinRanges } from "../core/spans.ts";
 import { isSameList } from "../lib/same-list.ts";
@@ -9,10 +9,7 @@ import { edgesOf } from "./fields/address-spec.ts";
 import type { IpPool, IpPoolSpec } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
-/**
- * Both lists are ascending and inside the subnet; no two ranges of a list overlap or touch. Masked addresses may lie
- * outside `ranges`.
- */
+/** Both lists are ascending and inside the subnet, without overlaps or touches. Masks may lie outside `ranges`. */
 export interface PoolShape {
   readonly ranges: readonly Range[];
   readonly masked: readonly Range[];
@@ -27,7 +24,7 @@ export function routersOf({ subnet, gateway, routes }: Pick<IpPoolSpec, "subnet"
   return named.filter((ip): ip is Ip => ip !== undefined && prefixContains(subnet, ip));
 }
 
-/** Returns these, and what pods of the pool still route by: none of the pools of the segment hands them out. */
+/** Returns these, and routers that pods of the pool still use: no pool of the segment hands them out. */
 export function heldRoutersOf(spec: IpPoolSpec): Ip[] {
   return [...routersOf(spec), ...(spec.formerRouters ?? [])];
 }
@@ -64,7 +61,7 @@ export function poolShape(
     }));
   const masked = [...single.map((ip) => ({ first: ip, last: ip })), ...spec.excluded, ...reservedHere];
   const ranges = joinRanges(spec.ranges, spec.family);
-  // Mostly they are joined already: what keeps both holds them once.
+  // Mostly they are joined already: shared lists are stored once.
   return {
     ranges: isSameList(ranges, spec.ranges, equalRange) ? spec.ranges : ranges,
     masked: joinRanges(masked, spec.family),

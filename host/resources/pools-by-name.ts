@@ -1,7 +1,4 @@
-/**
- * Pools by name, in the order of their names, by the workload for which they were generated, and those that are
- * defaults.
- */
+/** Pools by name, in the order of their names, by the workload that they were generated for, and the defaults. */
 import { SortedMap } from "../lib/sorted-map.ts";
 import { type PoolOwner, poolOwnerKey } from "./fields/subnet-pool.ts";
 import type { IpPool } from "./ip-pool.ts";
@@ -15,7 +12,7 @@ export interface PoolsByName extends ReadonlyMap<string, IpPool> {
   readonly defaults: ReadonlySet<IpPool>;
 }
 
-/** For ten thousand pools, of which each ADD needs one or two. */
+/** For ten thousand pools, one or two of which each ADD needs. */
 export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
   /** By {@link poolOwnerKey}. */
   readonly #byOwner = new Map<string, Set<IpPool>>();

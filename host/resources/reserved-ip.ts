@@ -1,4 +1,4 @@
-/** The kind ReservedIP: addresses that no pool of an address space allocates, but to their owner if they have one. */
+/** The kind ReservedIP: addresses that no pool of an address space allocates, except to their owner, if any. */
 import * as z from "zod";
 import { namespaceName, objectName } from "../config/fields/names.ts";
 import { ifName } from "../config/fields/network.ts";
@@ -31,7 +31,7 @@ interface ReservedIpSpec {
   readonly addressSpace: string;
   /** With one address only. */
   readonly owner?: z.output<typeof owner> | undefined;
-  /** By the wall clock: milliseconds. Absent: until it is deleted. */
+  /** By the wall clock: milliseconds. Absent: until its deletion. */
   readonly until?: number | undefined;
 }
 
@@ -101,7 +101,7 @@ export function decodeReservedIp(value: unknown, source: string): ReservedIp {
   return { kind, name: metadata.name, created: metadata.creationTimestamp, spec };
 }
 
-/** Returns whether it keeps nothing any more. `nowMs`: by the wall clock. */
+/** Returns whether its time is over. `nowMs`: by the wall clock. */
 export function hasEnded({ spec: { until } }: ReservedIp, nowMs: number): boolean {
   return until !== undefined && until <= nowMs;
 }
@@ -130,7 +130,7 @@ export function isReservedFor({ spec: { owner } }: ReservedIp, { namespace, name
   return owner !== undefined && owner.namespace === namespace && names.includes(owner.name);
 }
 
-/** Returns what reserves the address: one with an owner before others, and the same one everywhere. */
+/** Returns the ReservedIP of the address: one with an owner before others, and the same one everywhere. */
 export function findReserved(
   reserved: readonly ReservedIp[],
   { space, ip }: { readonly space: string; readonly ip: Ip },

@@ -61,7 +61,7 @@ const leaseScene: Scene<Place> = {
 
 const podsScene: Scene<Place> = {
   title: "Pods start in both",
-  text: "Each agent gives addresses of its own cluster's blocks, and asks nobody else.",
+  text: "Each agent gives addresses of its own cluster's blocks, and asks no other one.",
   act: async ({ east, west }, narrator) => {
     const web = await startPod(narrator, east, "web-0");
     const shop = await startPod(narrator, west, "shop-0");
