@@ -35,8 +35,8 @@ const LOCK_IS_HELD = 75;
 const PROGRESS_STEP = 250;
 
 /**
- * What each target needs beside its Debian packages (debian.mjs): tools in Go (paths.mjs), steps in the order of their
- * work, and the last ones, which call tools.
+ * The needs of each target besides its Debian packages (debian.mjs): tools in Go (paths.mjs), steps in the order of
+ * their work, and the last ones, which call tools.
  */
 const targets = {
   product: { steps: productSteps },

@@ -9,8 +9,8 @@
  *
  * Everything runs even when something before it has failed. The last line is `N passed, N failed, N unsteady`: the
  * tests, and one each for the linter and the compiler. When a few tests of a kind failed, or hooks of files, their
- * files run once more at the end, when nothing else runs; what passes then is unsteady, and named. A kind without a
- * test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
+ * files run once more at the end, when nothing else runs; tests that pass then are unsteady, and named. A kind without
+ * a test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
  */
 import { spawn } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -49,7 +49,7 @@ const TESTS = "{test,packages/*/test}";
 const FOREGROUND = ["unit", "cluster", "e2e"];
 /**
  * These mostly wait, or use one processor. Each row runs beside the others, its kinds one after the other; their output
- * is printed at the end. What computes comes first, beside tests that compute as well; e2e tests measure milliseconds.
+ * is printed at the end. Computing kinds come first, beside other computing tests; e2e tests measure milliseconds.
  */
 const BACKGROUND = [
   ["nodes"],

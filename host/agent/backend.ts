@@ -61,10 +61,7 @@ export interface Backend extends ReadinessSource {
   readonly health: RegistryHealth;
   /** For {@link addAddresses}, and all that allocates. */
   readonly ipam: AddDeps;
-  /**
-   * Before the first request: how to remove the coordinator's objects for an attachment. By default the agent never
-   * does.
-   */
+  /** Before the first request: how to remove the coordinator's objects for an attachment. By default it never does. */
   fenceWith?(detach: (row: Allocation) => Promise<void>): void;
   /**
    * Returns whether the addresses of the attachment were released while its sandbox is still there. Absent where the

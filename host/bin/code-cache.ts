@@ -38,7 +38,7 @@ function findObstacle(directory: string): string | undefined {
 /** Returns the first path that another user may have written: above the directory, itself, or below. */
 function findForeign(directory: string): string | undefined {
   for (let above = dirname(directory); ; above = dirname(above)) {
-    // In a sticky directory others cannot replace what is ours.
+    // In a sticky directory others cannot replace our files.
     if (!isOwn(above, [0, process.geteuid?.()]) && !isSticky(above)) return above;
     if (above === dirname(above)) break;
   }

@@ -11,7 +11,7 @@ export function fail(error: unknown): never {
   throw error;
 }
 
-/** A bundle never looks for what it lacks: the path would lead out of the installation. */
+/** A bundle never looks for missing packages: the path would lead out of the installation. */
 function isThere(name: string): boolean {
   if (typeof BERTH_PACKAGES !== "undefined") return BERTH_PACKAGES.split(" ").includes(name);
   return existsSync(new URL(`../../packages/${name}/`, import.meta.url));

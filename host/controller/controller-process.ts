@@ -1,6 +1,4 @@
-/**
- * The controller without its command line: watches at once, stands for election, runs the controllers while it leads.
- */
+/** The controller without its command line: watches, stands for election, runs the controllers while it leads. */
 import { once } from "node:events";
 import { EventSender, type Events } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";

@@ -67,7 +67,7 @@ interface Outcome<T> extends Disposable {
   fail(reason: DetectionReason, what: string, cause?: unknown): void;
   /** Fails with an error that a system call threw. */
   crash(error: unknown): void;
-  /** Calls `work` and fails with what it throws. */
+  /** Calls `work` and fails with its error. */
   guard(work: () => void): void;
 }
 

@@ -103,7 +103,7 @@ export interface QuietLinkOptions {
 }
 
 /**
- * Calls `work` with the link `ifName`, up and with a carrier, and returns its result. Throws what it throws;
+ * Calls `work` with the link `ifName`, up and with a carrier, and returns its result. Throws its errors;
  * DetectionError if there is no such link, it gets no carrier within CARRIER_WAIT_MS, the kernel refuses, or the
  * signal aborts before `work`.
  */

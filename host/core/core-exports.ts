@@ -79,7 +79,7 @@ export const Status = {
   BAD_FAMILY: -2,
   /** A range whose first address is above its last. */
   BAD_RANGE: -3,
-  /** A count, length, policy or alignment outside what the operation allows. */
+  /** A count, length, policy or alignment out of the operation's range. */
   BAD_ARGUMENT: -4,
   /** The exchange buffer is shorter than the input that the arguments promise, or than the output. */
   SHORT_EXCHANGE: -5,

@@ -1,7 +1,4 @@
-/**
- * The input and the result of pool selection: the pod and NIC, and the candidate pools with the reasons why they were
- * passed over.
- */
+/** The input and the result of pool selection: pod and NIC; candidate pools, with the reasons of passed over ones. */
 import type { PodAnnotations } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";

@@ -87,10 +87,7 @@ function prefixOf({ ip, prefixLength }: HeldIp): Prefix {
   return { ip, length: prefixLength };
 }
 
-/**
- * Returns whether a router on the link can have the address: it is inside the subnet, and not its network or
- * broadcast address.
- */
+/** Returns whether a router on the link can have the address: inside the subnet, no network or broadcast address. */
 function isNeighbour(gw: Ip, prefix: Prefix): boolean {
   return prefixContains(prefix, gw) && !edgesOf(prefix, rangeOfPrefix(prefix)).some((edge) => equalIp(edge, gw));
 }

@@ -12,9 +12,7 @@ export interface Watch {
   readonly [watchBrand]: true;
 }
 
-/**
- * Each function returns a number ≥ 0, or -errno. It throws a TypeError only for arguments of a wrong type or number.
- */
+/** Each function returns a number ≥ 0, or -errno. It throws a TypeError for arguments of a wrong type or number. */
 export interface Native {
   socket(domain: number, type: number, protocol: number): number;
   bind(fd: number, address: Uint8Array): number;

@@ -87,10 +87,7 @@ export class RouteMirror {
     if (!this.#isSimple) this.isStale = true;
   }
 
-  /**
-   * Returns the routes to exactly these addresses, and all of protocols other than `own`. Costs the same with any
-   * number of routes.
-   */
+  /** Returns the routes to these addresses, and all of protocols other than `own`, at the same cost for any table. */
   select(ips: readonly Ip[], own: number): Route[] {
     if (this.#foreignOf(own) > 0) {
       const isWanted = (ip: Ip): boolean => ips.some((each) => equalIp(each, ip));

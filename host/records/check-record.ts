@@ -29,7 +29,7 @@ const node = z.object({
   objects: z.int().optional(),
   /** Number of the coordinator's attachments compared with the kernel. */
   attachments: z.int(),
-  /** Only with `check --repair`: restored state, and as sentences what could not be restored. */
+  /** Only with `check --repair`: restored state, and sentences about failures. */
   repaired: z.array(repair).optional(),
   unrepaired: z.array(z.string()).optional(),
   /** State that could not be read, as sentences. A check says nothing else about it. */

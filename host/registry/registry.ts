@@ -73,8 +73,7 @@ export interface Allocation {
    */
   readonly quarantine?: Quarantine | undefined;
   /**
-   * The address owner, which retains the address after the pod; undefined without one, and until
-   * {@link Journal.retain}.
+   * The address owner, which retains the address after the pod; undefined if none, and until {@link Journal.retain}.
    */
   readonly workload?: Workload | undefined;
   /**

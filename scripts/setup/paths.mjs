@@ -1,6 +1,6 @@
 /**
  * The folders of set-up: the repository's own `dist/`, and the user's cache for tools that are not part of Berth.
- * Effects: reads what scripts/reference has.
+ * Effects: reads scripts/reference.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -31,8 +31,8 @@ const K8S_1_34 = { module: "k8s.io/kubernetes", version: "1.34.4" };
 
 /**
  * The tools by the names of their folders in the cache: the module in a copy of which a tool is built, by the go.mod
- * and the go.sum that this has, and its packages there, or what `scripts/reference` has in place of these, a program
- * in <tool>.go; `requires`: further modules of that program; `tags` and `env` are those of a build. The go.sum of
+ * and the go.sum that this has, and its packages there, or in place of these a program in `scripts/reference`,
+ * <tool>.go; `requires`: further modules of that program; `tags` and `env` are those of a build. The go.sum of
  * `scripts/reference` has the modules' own hashes, and those of modules that are folders of their repositories.
  */
 const tools = {
@@ -171,7 +171,7 @@ export function kubernetesSchemasDir(version) {
   return join(cacheDir(), `kubernetes-schemas-${version}`);
 }
 
-/** Nautobot's own code is in requirements.txt, with what it needs. A folder is for one list of packages. */
+/** requirements.txt has Nautobot's own code with its requirements. A folder is for one list of packages. */
 export const nautobotSource = join(root, "scripts", "reference", "nautobot");
 
 export function nautobotDir() {

@@ -701,7 +701,7 @@ export class Ledger implements Segment {
 
   /**
    * The set no longer has the member, or its retained address was deleted. A node whose agent does not act may still
-   * say that the member has it. `uid`: of a pod of it that keeps what it has now.
+   * say that the member has it. `uid`: of a pod of it that keeps its present one.
    */
   forgetMember(name: string, uid?: string): void {
     for (const [key, had] of [...this.#members].filter(([each]) => each.startsWith(`${name} `)))

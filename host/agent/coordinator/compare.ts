@@ -29,8 +29,8 @@ import { addressesOf, requirePrevResult } from "./observe.ts";
  * Restores the ADD's state on the node, and returns the operations; tells the pod of the node's addresses that came or
  * went since. Nothing is done in mode `disable`; if the NIC or its addresses are missing, or they are no longer
  * allocated: the attachment has ended; if the pair is gone: the node alone cannot restore it. Throws CniError 106 if
- * the attachment conflicts with what exists, the pod cannot be told, or the node's packets do not reach it all the
- * same; ApplyError if the kernel refuses.
+ * the attachment conflicts with the present state, the pod cannot be told, or the node's packets do not reach it all
+ * the same; ApplyError if the kernel refuses.
  */
 export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf, deps } = context;
@@ -101,7 +101,7 @@ function findMissing(
 
 /**
  * Returns no difference in mode `disable`. `reportedMac` is the NIC's MAC in the result of the whole chain, if that is
- * known. Throws CniError 106 if the attachment conflicts with what exists.
+ * known. Throws CniError 106 if the attachment conflicts with the present state.
  */
 export async function compareAttachment(
   context: AttachContext,

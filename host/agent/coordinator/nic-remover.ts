@@ -19,10 +19,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { DetachedPod } from "./clean-pod.ts";
 
-/**
- * Most NICs that are deleted at once or wait for a thread of libuv's pool, which has eight. Further ones are left to
- * their plugins.
- */
+/** Most NICs that are deleted at once or wait for a thread of libuv's pool; plugins delete further ones. */
 const MAX_NIC_DELETIONS = 16;
 
 /** They have no other end, and no existence outside of the namespace. */

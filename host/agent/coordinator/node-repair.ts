@@ -78,9 +78,7 @@ interface Episode {
 interface Failure {
   /** A sentence. */
   readonly text: string;
-  /**
-   * By the kernel: an object is missing. Otherwise the attachment conflicts with the node, and may work all the same.
-   */
+  /** By the kernel: an object is missing. Otherwise the attachment conflicts with the node, and may still work. */
   readonly isRefused: boolean;
 }
 

@@ -1,7 +1,4 @@
-/**
- * The registry as an explanation sees it: reads go to the registry itself, and the writes of the explanation's ADDs
- * stay here.
- */
+/** The registry as an explanation sees it: reads go to the registry, the writes of its ADDs stay here. */
 import type { Proposal } from "../../ipam/pick.ts";
 import { claimOver, numberOf, planClaim } from "../../registry/claims.ts";
 import { nameOf, PROBE_FIRST } from "../../registry/kubernetes/known-object.ts";

@@ -2,7 +2,7 @@
  * Decides which agents must read an allocation again because another writer may have changed it (recreate,
  * docs/decisions/0035).
  *
- *   what happened to it                                        told
+ *   change of the object                                       told
  *   absent → Bound, for a member                               its holders' nodes, unless the pod exists there:
  *                                                              restored from an old backup (retention)
  *   absent → Quarantined, of no pod                            its node: it is to probe it (conflict)

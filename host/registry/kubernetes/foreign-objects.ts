@@ -1,7 +1,4 @@
-/**
- * Objects of other nodes that this node has read: which addresses may be taken over, and since when each is known in
- * that state.
- */
+/** Objects of other nodes that this node has read: addresses to take over, and the age of each one's state. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";

@@ -64,9 +64,7 @@ function receive(port: MessagePort, bell: Int32Array): unknown[] {
   }
 }
 
-/**
- * Opens the registry of the first message; later ones wait for the answer. Returns undefined if it cannot be opened.
- */
+/** Opens the registry of the first message; later ones wait for the answer. Returns undefined if that fails. */
 function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
   const post = (message: OpenMessage): void => port.postMessage(message);
   const [options] = receive(port, bell);

@@ -354,9 +354,7 @@ export class SqliteStore {
     return row;
   }
 
-  /**
-   * Deletes the row if unchanged. Returns whether it was. `isTaken`: another node has the address, so it is not free.
-   */
+  /** Deletes the row if unchanged. Returns whether it was. `isTaken`: another node has the address: it is not free. */
   protected delete({ space, ip, version }: Allocation, isTaken = false): boolean {
     const changes = this.write(`DELETE FROM allocation WHERE ${UNCHANGED}`, ...keyOf(space, ip), version);
     if (changes > 0 && !isTaken) this.#freed.push({ space, ip });

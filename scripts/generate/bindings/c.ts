@@ -44,7 +44,7 @@ ${members("COUNTS_AT_", counts)}};
 const char *berth_strerror(int status);
 const char *berth_status_name(int status);
 
-/* An instance, with room for what calls write; NULL without memory. Closing one ends all that is in it. */
+/* An instance, with room for the output of calls; NULL without memory. Closing one ends its objects. */
 struct berth_core;
 struct berth_core *berth_core_open(void);
 void berth_core_close(struct berth_core *core);
@@ -55,7 +55,7 @@ uint8_t *berth_core_memory(struct berth_core *core, uint32_t address);
 /* Writes the input of the next call to the exchange buffer: 0, or a status. */
 int berth_raw_write(struct berth_core *core, const void *input, size_t length);
 
-/* The exchange buffer: what the last call has written. */
+/* The exchange buffer: the output of the last call. */
 const uint8_t *berth_raw_output(struct berth_core *core);
 
 /* An address of AF_INET or AF_INET6, in the first 4 bytes or all of them. An IPv4-mapped address is an IPv6 one. */

@@ -50,7 +50,7 @@ const (
 	ABIMinor = ${version.minor}
 )
 
-// Status is what an export answers below 0; as an error it is what [errors.Is] finds in an [*Error].
+// Status is the result of an export below 0; as an error [errors.Is] finds it in an [*Error].
 type Status int32
 
 ${constants(statuses, " Status", (name) => (name === "OK" ? "StatusOK" : `Err${pascalCase(name)}`))}
@@ -76,7 +76,7 @@ type Policy int32
 ${constants(policies, " Policy", pascalCase)}
 // Ceilings of one [Core].
 ${constants(ceilings, "", pascalCase)}
-// Where [Raw.PoolCounts] writes what.
+// Places of the counts of [Raw.PoolCounts].
 ${constants(counts, "", (name) => `CountsAt${pascalCase(name)}`)}
 // Raw is the ABI itself, a method for each export, on handles and ordinals.
 type Raw struct {
@@ -118,7 +118,7 @@ func (r *Raw) Write(input []byte) error {
 	return err
 }
 
-// Output is the memory from the exchange buffer on: what the last call has written.
+// Output is the memory from the exchange buffer on: the output of the last call.
 func (r *Raw) Output() []byte {
 	at, _ := r.Exchange(0)
 	return r.Memory()[at:]
@@ -145,7 +145,7 @@ func family(width int) int32 { return 4 + int32(width/16)*2 }
 
 func number(bytes []byte) *big.Int { return new(big.Int).SetBytes(bytes[:17]) }
 
-// address is what an operation has written: the zero Addr when there is none.
+// address is the output of an operation: the zero Addr when there is none.
 func (r *Raw) address(width int, result int32, err error) (netip.Addr, error) {
 	if status := Status(result); status == ErrNone || status == ErrOutside {
 		return netip.Addr{}, nil

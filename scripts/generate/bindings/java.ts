@@ -34,7 +34,7 @@ import java.util.Optional;
 
 /** The exports of the core. A result below 0 is a CoreException, but for call(). All 32 bits of "u32" count. */
 public abstract class Raw {
-  /** What an export answers below 0. */
+  /** Results of an export below 0. */
   public enum Status {
 ${statuses.map(member).join(",\n")};
 
@@ -64,7 +64,7 @@ ${policies.map(member).join(",\n")};
       this.text = text;
     }
   }
-${constants("Ceiling", "The limits of one core.", ceilings)}${constants("CountsAt", "Where pool_counts writes what.", counts)}
+${constants("Ceiling", "The limits of one core.", ceilings)}${constants("CountsAt", "Places of the counts of pool_counts.", counts)}
   /** A refusal: the export of the core that refused, and its status. */
   public static final class CoreException extends RuntimeException {
     private static final long serialVersionUID = 1;

@@ -30,9 +30,9 @@ MOST_PARAMETERS = ${Math.max(1, ...calls.map(({ params }) => params.length))}
 
 # Ceilings of one core.
 ${ceilings.map(assignment).join("")}
-${enumeration("Status", "What an export answers below 0.", statuses)}
+${enumeration("Status", "Results of an export below 0.", statuses)}
 ${enumeration("Policy", "Which free address of the window is next.", policies)}
-${enumeration("CountsAt", "Where pool_counts writes what.", counts)}
+${enumeration("CountsAt", "Places of the counts of pool_counts.", counts)}
 STATUS_TEXTS = {
 ${statuses.map(({ name, doc }) => `    Status.${name}: ${JSON.stringify(doc)},\n`).join("")}}
 

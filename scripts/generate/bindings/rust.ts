@@ -192,7 +192,7 @@ impl Raw {
         self.write(&input)
     }
 
-    /// The memory from the exchange buffer on: what the last call has written.
+    /// The memory from the exchange buffer on: the output of the last call.
     pub fn output(&mut self) -> &[u8] {
         let at = self.exchange(0).expect("the buffer's address") as usize;
         &self.memory()[at..]

@@ -2,7 +2,7 @@
  * A world's whole run before the checker of histories (history/follow.ts): every revision of every address, and the
  * answers to its runtimes and agents.
  *
- *   const followed = await followWorld(world);           // from now on; at its end the world throws what was wrong
+ *   const followed = await followWorld(world);           // from now on; at its end the world throws the faults
  *   await followed.check();                              // or earlier: throws what has been wrong until now
  *   await followed.restore(copy);                        // in place of world.plane.restore
  */

@@ -1,7 +1,4 @@
-/**
- * Finds addresses that are retained for the members of a demand, or bound to earlier pods of them, and their order
- * (retention).
- */
+/** Finds addresses retained for members of a demand, or bound to earlier pods of them, in order (retention). */
 import { CniError, ErrorCode } from "../../../cni/error.ts";
 import type { NicDemand } from "../../../ipam/model.ts";
 import { type Proposal, proposalOf } from "../../../ipam/pick.ts";
