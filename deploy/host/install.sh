@@ -20,7 +20,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= purge= force= kubeconfig= renew_token= left=
 UNIT=berth-agent.service
-# What users call.
+# The commands of users.
 PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
 COMPLETIONS="bash-completion/completions/berthctl zsh/site-functions/_berthctl fish/vendor_completions.d/berthctl.fish"
 # Where Podman 5 looks for drivers of networks.
@@ -163,7 +163,7 @@ list_addresses() {
     done
 }
 
-# A mount point is emptied and stays. What else cannot be removed does not stop the rest, and is named at the end.
+# A mount point is emptied and stays. Other files that cannot be removed do not stop the rest, and are named at the end.
 remove() {
     if [ -e "$root$1" ] || [ -L "$root$1" ]; then
         run rm -rf "$root$1" || [ -z "$(find "$root$1" ! -type d)" ] || left="$left $root$1"

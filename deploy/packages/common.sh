@@ -1,9 +1,9 @@
-# What the scripts of both formats do. The build puts it into each of them.
+# The common part of both formats' scripts. The build puts it into each of them.
 
 UNIT=berth-agent.service
 AGENT=/usr/lib/berth/bin/berth-agent
 
-# Not beside what install.sh has installed: its unit would hide the package's.
+# Not beside an installation of install.sh: its unit would hide the package's.
 refuse_other_installation() {
     [ ! -e /opt/berth/current ] && return
     echo "berth: install.sh of a tarball has installed Berth here. Remove that first; addresses and settings stay:" >&2
@@ -19,7 +19,7 @@ install_plugins() {
     echo "berth: installed berth, berth-coordinator and berth-ifacer only, beside the other product's plugins" >&2
 }
 
-# What V8 has compiled of the version before.
+# V8's compiled code of the previous version.
 drop_cache() { rm -rf /var/cache/berth; }
 
 # True if pods may have addresses: then their network and the plugins must stay.
@@ -32,7 +32,7 @@ has_addresses() {
     return 1
 }
 
-# Before the agent's files go; the service has ended. $1: what has_addresses said.
+# Before the agent's files go; the service has ended. $1: the result of has_addresses.
 remove_from_host() {
     drop_cache
     if [ "$1" = yes ]; then
@@ -43,7 +43,7 @@ remove_from_host() {
     fi
 }
 
-# All that is left but what an administrator has written.
+# All that is left, except an administrator's files.
 purge() {
     for plugin in berth berth-coordinator berth-ifacer coordinator ifacer; do
         if grep -qs "CNI plugins berth, coordinator and ifacer" "/opt/cni/bin/$plugin"; then rm -f "/opt/cni/bin/$plugin"; fi

@@ -42,7 +42,7 @@ spec:
         {{- . | nindent 8 }}
       {{- end }}
       {{- include "berth.hookResources" $root | nindent 6 }}
-      # What a failed pod says remains readable in its status.
+      # A failed pod's last words stay in its status.
       terminationMessagePolicy: FallbackToLogsOnError
       securityContext:
         allowPrivilegeEscalation: false
