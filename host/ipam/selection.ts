@@ -37,7 +37,7 @@ interface Selecting {
   /** By name: why other existing pools cannot be used. */
   readonly refused: ReadonlyMap<string, string>;
   readonly warnings: string[];
-  /** The pools that the namespace names. */
+  /** The pools that the namespace's annotations name. */
   readonly ofNamespace: NamedPools;
   /** Results cached during this selection: a tenant may repeat a pattern, and each match compares all pools. */
   readonly known: Known;

@@ -4,7 +4,7 @@ import type { NetConf } from "../../cni/net-conf.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import { claimedWith, faultOfNic } from "../../ipam/announced-nics.ts";
-import type { NicDemand, PodSubject, Selection, Subject } from "../../ipam/model.ts";
+import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
 import { requestedByAnnotation, requestedByReservation, withReserved } from "../../ipam/requested-ips.ts";
 import { refuseClaim, requestedByClaim, workloadOfClaim } from "../../ipam/retention.ts";
@@ -119,14 +119,10 @@ function requireIpv6(nics: readonly NicDemand[]): void {
 function takesFirst(networks: NicSettings, { identity, main, ...nic }: WantingNic, ifName: string): boolean {
   if (main !== undefined && ifName === nic.ifName) return takesFirstAddress(main);
   const pod = identity.subject;
-  const network = ifName === nic.ifName ? nic.network : findNetwork(networks, pod, ifName);
-  if (network === undefined) return false;
-  const plugins = pluginsOfNic(networks, { ifName, network, pod });
+  const announced = ifName === nic.ifName ? nic : pod && networks.nicsOf(pod).find((each) => each.ifName === ifName);
+  if (announced === undefined) return false;
+  const plugins = pluginsOfNic(networks, { ifName, network: announced.network, pod });
   return plugins.some(({ entry }) => takesFirstAddress({ type: String(entry.type), raw: entry }));
-}
-
-function findNetwork({ nicsOf }: NicSettings, pod: PodSubject | undefined, ifName: string): string | undefined {
-  return pod && nicsOf(pod).find((nic) => nic.ifName === ifName)?.network;
 }
 
 /**
@@ -197,7 +193,7 @@ async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline):
   for (;;) {
     let since = poolChanges?.changeCount ?? 0;
     const snapshot = await inventory.loaded();
-    /** Addresses that become free, as with each DEL, change nothing in selection. */
+    /** Waits for another snapshot. Addresses that become free, as with each DEL, change nothing in selection. */
     const hasOther = async (): Promise<boolean> => {
       timeout ??= new Timeout(deadline.clock, NEW_POOL_WAIT_MS);
       if (poolChanges === undefined) return false;
