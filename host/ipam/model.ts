@@ -62,14 +62,8 @@ export interface FamilyDemand {
   readonly family: Family;
   /** Empty if no pool has been generated yet. */
   readonly candidates: readonly Candidate[];
-  /** Set if the pod names Subnets. */
-  readonly generated?: GeneratedDemand | undefined;
-}
-
-/** The candidates are the pools that were generated for this workload, out of these Subnets. */
-export interface GeneratedDemand {
-  readonly application: PoolOwner;
-  readonly request: SubnetPoolRequest;
+  /** Set if the pod names Subnets: the candidates are the pools that were generated for its workload out of them. */
+  readonly generated?: SubnetPoolRequest | undefined;
 }
 
 /** The demand of one NIC: one address of each family, all or nothing. */

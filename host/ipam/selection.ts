@@ -89,8 +89,8 @@ function selectGenerated(key: string, selecting: Selecting): NicDemand[] {
     requireFamilies(key, path, entry, subject.vendorConf);
     const rule = `annotation "${key}"${path}`;
     const families = listsOf({ rule, what: "Subnet", named: entry }, selecting).map(({ family, names }) => {
-      const request = { application, ifName: entry.interface, family, subnets: names };
-      return { family, candidates: candidatesOf(request, subject, pools), generated: { application, request } };
+      const generated = { application, ifName: entry.interface, family, subnets: names };
+      return { family, candidates: candidatesOf(generated, subject, pools), generated };
     });
     return { ifName: entry.interface, rule, cleanGateway: false, families };
   });

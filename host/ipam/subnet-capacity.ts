@@ -8,8 +8,9 @@ import type { Family } from "../net/ip.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { describeSource, type PoolSource, type SourceReason } from "../resources/pool-source.ts";
-import type { FamilyDemand, GeneratedDemand } from "./model.ts";
+import type { FamilyDemand } from "./model.ts";
 import { poolsOf } from "./pick.ts";
+import type { SubnetPoolRequest } from "./subnet-pools.ts";
 
 /** No pool has an address for one demand. With generated pools this may be temporary. */
 export class PoolShortage extends CniError {
@@ -56,7 +57,7 @@ function othersOf({ blocks, report }: PoolSource): string {
 }
 
 /** Returns `no pool has been generated for Deployment shop/web out of Subnet "blue" yet` */
-export function describeAbsence({ application, request: { subnets } }: GeneratedDemand): string {
+export function describeAbsence({ application, subnets }: SubnetPoolRequest): string {
   const names = subnets.map((name) => `"${name}"`).join(" or ");
   return `no pool has been generated for ${describePoolOwner(application)} out of Subnet ${names} yet`;
 }
@@ -110,7 +111,7 @@ export function refuseUnsupplied(shortage: PoolShortage, waitedMs: number, statu
 
 /** Returns why the demand may have no pool, by its first Subnet; `status`: undefined if it was not read. */
 export function describeObstacle({ family, generated }: FamilyDemand, status: SubnetState | undefined): string {
-  const subnet = `Subnet "${generated?.request.subnets[0]}"`;
+  const subnet = `Subnet "${generated?.subnets[0]}"`;
   if (status === undefined || status.kind === "unseen") return status?.why ?? `${subnet} was not read`;
   if (status.kind === "absent") return `${subnet} does not exist`;
   if (status.isDeleting) return `${subnet} is being deleted`;

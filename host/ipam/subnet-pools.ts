@@ -33,7 +33,7 @@ export interface Turnover {
 
 export interface SubnetPoolRequest {
   /** The pod's pool owner. */
-  readonly application: Pick<PoolOwner, "namespace" | "uid">;
+  readonly application: PoolOwner;
   readonly ifName: string;
   readonly family: Family;
   readonly subnets: readonly string[];

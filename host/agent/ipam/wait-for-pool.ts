@@ -88,7 +88,7 @@ async function hasRoom(
 
 function hasFreeAddress({ snapshot, poolCache }: PoolInventory, demand: FamilyDemand): boolean {
   const { generated } = demand;
-  const pools = generated === undefined ? poolsOf(demand) : findSubnetPool(snapshot.pools, generated.request);
+  const pools = generated === undefined ? poolsOf(demand) : findSubnetPool(snapshot.pools, generated);
   return pools.some(({ name }) => (poolCache.counts(name)?.free ?? 0n) > 0n);
 }
 
@@ -104,7 +104,7 @@ async function refuse({ cluster }: WaitForPoolDeps, shortage: PoolShortage, sign
   const { candidates, generated } = shortage.demand;
   if (candidates.length > 0 || generated === undefined) return refuseUnsupplied(shortage, POOL_WAIT_MS, undefined);
   cluster?.forgetPoolOwners();
-  const [name = ""] = generated.request.subnets;
+  const [name = ""] = generated.subnets;
   const { namespace } = generated.application;
   return refuseUnsupplied(shortage, POOL_WAIT_MS, await cluster?.readSubnet({ name, namespace }, signal));
 }

@@ -240,13 +240,13 @@ class PodExplainer {
     const lines = demands.map(async ({ ifName, demand }) => {
       const { family, candidates, generated } = demand;
       if (generated === undefined) return [];
-      const { application, request } = generated;
-      const subnets = request.subnets.map((name) => `"${name}"`).join(" or ");
+      const { application } = generated;
+      const subnets = generated.subnets.map((name) => `"${name}"`).join(" or ");
       const what = `${ifName} IPv${family}`;
       const whose = `${what}: out of Subnet ${subnets}, for ${describePoolOwner(application)}, UID ${application.uid}`;
       if (candidates.length > 0 || cluster === undefined) return [whose];
       const state = await cluster.readSubnet(
-        { name: request.subnets[0] ?? "", namespace: application.namespace },
+        { name: generated.subnets[0] ?? "", namespace: application.namespace },
         AbortSignal.timeout(SUBNET_READ_MS),
       );
       return [whose, `${what}: ${describeObstacle(demand, state)}`];

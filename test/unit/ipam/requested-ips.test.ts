@@ -61,8 +61,8 @@ describe("a requested address", () => {
   });
 
   const WEB = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
-  const request = { application: WEB, ifName: "eth0", family: 4 as const, subnets: ["blue"] };
-  const generated: FamilyDemand = { family: 4, candidates: [], generated: { application: WEB, request } };
+  const wanted = { application: WEB, ifName: "eth0", family: 4 as const, subnets: ["blue"] };
+  const generated: FamilyDemand = { family: 4, candidates: [], generated: wanted };
 
   it("of a pool that has yet to be generated is a shortage of its NIC", () => {
     expect(() => assign([{ address: "10.6.0.1" }], undefined, generated)).toThrow(

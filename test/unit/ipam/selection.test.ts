@@ -361,7 +361,7 @@ describe("of pods that name Subnets", () => {
         'eth0: by annotation "ipam.vendor.io/subnet"\n' +
           'eth0 IPv4: no pool has been generated for Deployment shop/web out of Subnet "red" or "grey" yet',
       ]);
-      expect(findUnservable(nics)?.demand.generated?.request.subnets).toEqual(["red", "grey"]);
+      expect(findUnservable(nics)?.demand.generated?.subnets).toEqual(["red", "grey"]);
     });
 
     it("a pool says what is wanted of it, and what is in the way", () => {

@@ -26,8 +26,8 @@ const leasing = (reason: string): IpPool => {
   return { ...given, source: given.source && { ...given.source, report: { ...NO_REPORT, reason, others } } };
 };
 const demandOf = (...candidates: readonly Candidate[]): FamilyDemand => {
-  const request = { application: WEB, ifName: "eth0", family: 4 as const, subnets: ["blue", "red"] };
-  return { family: 4, rule: "IPv4", candidates, generated: { application: WEB, request } } as unknown as FamilyDemand;
+  const generated = { application: WEB, ifName: "eth0", family: 4 as const, subnets: ["blue", "red"] };
+  return { family: 4, rule: "IPv4", candidates, generated } as unknown as FamilyDemand;
 };
 
 it.each(cases<IpPool>`

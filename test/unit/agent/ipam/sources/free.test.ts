@@ -172,16 +172,15 @@ describe("a search for free addresses", () => {
   });
 
   const REQUEST = { application: APPLICATION, ifName: "eth0", family: 4, subnets: ["s"] };
-  it.each<[what: string, request: object | undefined, skips: boolean | undefined, isEnded: boolean]>([
+  it.each<[what: string, generated: object | undefined, skips: boolean | undefined, isEnded: boolean]>([
     ["at once where the ADD waits for a generated pool", REQUEST, true, true],
     ["not where the ADD does not wait", REQUEST, false, false],
     ["not where the ADD does not say whether it waits", REQUEST, undefined, false],
     ["not in a pool made by hand", undefined, true, false],
-  ])("ends %s", async (_, request, skips, isEnded) => {
+  ])("ends %s", async (_, generated, skips, isEnded) => {
     const { search, free } = open({ demand: skips === undefined ? {} : { skipIfFull: () => skips } });
     const short = shortOf(search, [BLUE]) as Extract<Setback, { kind: "short" }>;
-    const generated = request && { generated: { application: APPLICATION, request } };
-    const demand = { ...short.shortage.demand, ...generated } as never;
+    const demand = { ...short.shortage.demand, ...(generated && { generated }) } as never;
     const answer = free.next({ ...short, shortage: { ...short.shortage, demand } });
     if (isEnded) await expect(answer).rejects.toMatchObject({ code: 101 });
     else expect(await answer).toBe(true);

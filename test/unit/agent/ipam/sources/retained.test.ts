@@ -233,11 +233,11 @@ describe("retention: a search that is short takes what is retained", () => {
     const ofOther = kept("10.9.0.7", { ifName: "net1" });
     const { nics } = open().search.demand;
     const application = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", apiVersion: "apps/v1" };
-    const request: SubnetPoolRequest = { application, ifName: "eth0", family: 4, subnets: ["lan"] };
+    const wanted: SubnetPoolRequest = { application, ifName: "eth0", family: 4, subnets: ["lan"] };
     const generated = nics.map((nic) => ({
       ...nic,
       families: nic.families.map((each) =>
-        each.family === 4 && nic.ifName === "eth0" ? { ...each, generated: { application, request } } : each,
+        each.family === 4 && nic.ifName === "eth0" ? { ...each, generated: wanted } : each,
       ),
     }));
     for (const coversPod of [false, true]) {
