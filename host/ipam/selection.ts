@@ -39,11 +39,7 @@ interface Selecting {
   readonly warnings: string[];
   /** The pools that the namespace's annotations name. */
   readonly ofNamespace: NamedPools;
-  /** Results cached during this selection: a tenant may repeat a pattern, and each match compares all pools. */
-  readonly known: Known;
-}
-
-interface Known {
+  // Cached during this selection: a tenant may repeat a pattern for many NICs, and each match compares all pools.
   /** By family and pattern. */
   readonly matches: Map<string, readonly Candidate[]>;
   /** By family and list of names. */
@@ -65,8 +61,8 @@ export function selectPools(
   const { subnet, subnets, ippools } = pod?.annotations ?? {};
   const ofNamespace = namespace === undefined ? {} : decodeNamespaceAnnotations(namespace.annotations, vendorConf);
   const warnings: string[] = [];
-  const known: Known = { matches: new Map(), lists: new Map(), matched: new Map() };
-  const selecting: Selecting = { subject, pools, refused, ofNamespace, warnings, known };
+  const caches = { matches: new Map(), lists: new Map(), matched: new Map() };
+  const selecting: Selecting = { subject, pools, refused, ofNamespace, warnings, ...caches };
   if (subnet !== undefined || subnets !== undefined) {
     const key = subnets === undefined ? SUBNET : SUBNETS;
     if (vendorConf.enableSubnet) return { nics: selectGenerated(key, selecting), warnings };
@@ -186,7 +182,7 @@ function requireDefaults({ ifName }: Subject, pools: PoolsByName): NamedPools {
 }
 
 function demandPools(naming: Naming, selecting: Selecting): FamilyDemand[] {
-  const { lists } = selecting.known;
+  const { lists } = selecting;
   return listsOf(naming, selecting).map(({ family, names }) => {
     const key = `${family} ${names.join(" ")}`;
     const candidates = lists.get(key) ?? expandNames({ rule: naming.rule, names, family }, selecting);
@@ -252,15 +248,15 @@ function expandNames({ rule, names, family }: NameList, selecting: Selecting): r
 }
 
 function matchPools(pattern: string, family: Family, selecting: Selecting): readonly Candidate[] {
-  const { pools, known } = selecting;
+  const { pools, matches, matched } = selecting;
   const evaluate = ({ name }: IpPool): Candidate =>
-    known.matched.getOrInsertComputed(`${family} ${name}`, () => ({
+    matched.getOrInsertComputed(`${family} ${name}`, () => ({
       ...evaluatePool(name, family, selecting),
       isMatched: true,
     }));
-  return known.matches.getOrInsertComputed(`${family} ${pattern}`, () => {
-    const matches = compilePattern(pattern);
-    return [...pools.values()].filter(({ name, spec }) => spec.family === family && matches(name)).map(evaluate);
+  return matches.getOrInsertComputed(`${family} ${pattern}`, () => {
+    const isMatch = compilePattern(pattern);
+    return [...pools.values()].filter(({ name, spec }) => spec.family === family && isMatch(name)).map(evaluate);
   });
 }
 
