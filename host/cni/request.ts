@@ -56,14 +56,6 @@ export interface NodeRequest extends Call {
 
 export type CniRequest = AttachRequest | DetachRequest | NodeRequest;
 
-/** The pod's identity, which Kubernetes runtimes pass in CNI_ARGS. */
-interface PodArgs {
-  readonly namespace?: string | undefined;
-  readonly name?: string | undefined;
-  readonly uid?: string | undefined;
-  readonly infraContainerId?: string | undefined;
-}
-
 export interface RequestedIp {
   readonly ip: Ip;
   readonly length?: number | undefined;
@@ -126,6 +118,7 @@ const REQUIRED: Readonly<Record<Command, readonly Variable[]>> = {
   STATUS: ["CNI_PATH"],
 };
 
+/** The commands of CNI that a runtime sends to the agent. */
 export const COMMANDS = Object.keys(REQUIRED) as Command[];
 
 function refuseVariable(variable: Variable, found: string | undefined, wanted: string): never {
@@ -199,8 +192,8 @@ export function decodeRequest(plugin: string, headers: Headers, body: string): C
   return { ...attachment, command, netns: netns ?? "" };
 }
 
-/** Returns the pod's identity in CNI_ARGS (`K8S_POD_*`). Empty values count as unset. */
-export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
+/** Returns the pod in CNI_ARGS (`K8S_POD_*`), which Kubernetes runtimes pass. Empty values count as unset. */
+export function decodePodArgs(args: ReadonlyMap<string, string>) {
   return {
     namespace: args.get("K8S_POD_NAMESPACE") || undefined,
     name: args.get("K8S_POD_NAME") || undefined,

@@ -97,6 +97,7 @@ export function cookieOf(netns: NetnsHandle, native: Native = loadNative()): big
   return length === cookie.byteLength ? cookie[0] : undefined;
 }
 
+/** Returns the numbers and the cookie of an open namespace. */
 export function identityOf(netns: OpenNetns, native: Native = loadNative()): NetnsIdentity {
   return { device: netns.device, inode: netns.inode, cookie: cookieOf(netns, native) };
 }
