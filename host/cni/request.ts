@@ -26,7 +26,6 @@ interface Call {
   readonly plugin: string;
   readonly netConf: NetConf;
   readonly args: ReadonlyMap<string, string>;
-  readonly path: string;
 }
 
 /** ADD and CHECK. */
@@ -177,12 +176,12 @@ const TRUE = /^(?:1|true)$/i;
  */
 export function decodeRequest(plugin: string, headers: Headers, body: string): CniRequest | undefined {
   const variables = readVariables(headers);
-  const { CNI_CONTAINERID: givenId = "", CNI_IFNAME: givenName, CNI_NETNS: netns, CNI_PATH: path = "" } = variables;
+  const { CNI_CONTAINERID: givenId = "", CNI_IFNAME: givenName, CNI_NETNS: netns } = variables;
   const command = requireCommand(variables);
   const containerId = parseContainerId(givenId);
   const ifName = parseIfName(decodeIfName(givenName));
   if (command === "DEL" && (containerId === undefined || ifName === undefined)) return undefined;
-  const call = { plugin, path, args: decodeArgs(variables.CNI_ARGS, command === "DEL") };
+  const call = { plugin, args: decodeArgs(variables.CNI_ARGS, command === "DEL") };
   if (command === "GC" || command === "STATUS") return { ...call, command, netConf: decodeNetConf(body) };
   if (containerId === undefined) return refuseVariable("CNI_CONTAINERID", givenId, IDENTIFIER_FORM);
   if (ifName === undefined) return refuseVariable("CNI_IFNAME", givenName, IF_NAME_FORM);
@@ -198,7 +197,6 @@ export function decodePodArgs(args: ReadonlyMap<string, string>) {
     namespace: args.get("K8S_POD_NAMESPACE") || undefined,
     name: args.get("K8S_POD_NAME") || undefined,
     uid: args.get("K8S_POD_UID") || undefined,
-    infraContainerId: args.get("K8S_POD_INFRA_CONTAINER_ID") || undefined,
   };
 }
 

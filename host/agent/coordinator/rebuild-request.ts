@@ -42,7 +42,6 @@ export async function rebuildRequest(
     ifName,
     netns,
     netnsOverride: false,
-    path: "",
     args: new Map(names),
     netConf: {
       cniVersion: "1.0.0",

@@ -28,7 +28,7 @@ describe("decodeRequest accepts", () => {
     const args = new Map(Object.entries({ IgnoreUnknown: "1", K: "a=b" }));
     expect(decodeWith({ "cni-command": command, "cni-args": "IgnoreUnknown=1;K=a=b" })).toMatchObject({
       ...{ plugin: "berth", command, containerId: "c1", ifName: "eth0", netns: "/run/netns/a", netnsOverride: false },
-      ...{ path: "/opt/cni/bin", args, netConf: { name: "net", type: "macvlan" } },
+      ...{ args, netConf: { name: "net", type: "macvlan" } },
     });
   });
 
@@ -41,7 +41,7 @@ describe("decodeRequest accepts", () => {
   it.each(["GC", "STATUS"])("%s with the path only", (command) => {
     const headers = { "cni-command": command, "cni-path": "/bin" };
     const request = decodeRequest("ifacer", headers, JSON.stringify(CONF));
-    expect(request).toMatchObject({ plugin: "ifacer", command, path: "/bin", args: new Map() });
+    expect(request).toMatchObject({ plugin: "ifacer", command, args: new Map() });
   });
 
   it("no DEL of what no ADD can have made", () => {
@@ -87,12 +87,12 @@ describe("decodeRequest refuses with code 4", () => {
 });
 
 describe("decodePodArgs", () => {
-  const pod = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=c9;K8S_POD_UID=u1";
+  const pod = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=u1";
   it.each([
     ["Kubernetes runtimes set", `IgnoreUnknown=1;${pod}`],
     ["Multus makes of it", `IgnoreUnknown=true;${pod};IgnoreUnknown=1;${pod}`],
   ])("reads what %s", (_, args) => {
-    const wanted = { namespace: "shop", name: "web-0", uid: "u1", infraContainerId: "c9" };
+    const wanted = { namespace: "shop", name: "web-0", uid: "u1" };
     expect(decodePodArgs(decodeWith({ "cni-args": args }).args)).toEqual(wanted);
   });
 
