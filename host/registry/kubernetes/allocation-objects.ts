@@ -1,14 +1,7 @@
 /** The calls to the API server on IPAllocation objects. */
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../../config/config-error.ts";
-import {
-  ApiError,
-  callIfThere,
-  type KubeApi,
-  type KubeCall,
-  type KubeObject,
-  type Lane,
-} from "../../kubernetes/kube-api.ts";
+import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
 import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
 import {
@@ -31,22 +24,14 @@ const POOLS = `${API_PATH}/ippools`;
 const TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
 /** The lane of a call, its time limit and that of its first attempt, and its signal. */
-export interface CallTerms {
-  readonly lane: Lane;
-  readonly patienceMs?: number;
-  readonly attemptMs?: number;
-  readonly isAsked?: boolean;
-  readonly signal?: AbortSignal | undefined;
-}
+export type CallTerms = Required<Pick<KubeCall, "lane">> &
+  Pick<KubeCall, "patienceMs" | "attemptMs" | "isAsked" | "signal">;
 
 /** The terms of a call that an ADD waits for. */
 export const FOR_POD: CallTerms = { lane: "pod" };
 
 /** The object that a write expects; the API server compares both. */
-interface Precondition {
-  readonly uid: string;
-  readonly resourceVersion: string;
-}
+type Precondition = Pick<IpAllocation, "uid" | "resourceVersion">;
 
 type Api = Pick<KubeApi, "call">;
 

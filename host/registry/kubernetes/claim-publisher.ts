@@ -56,7 +56,7 @@ export class ClaimPublisher {
   readonly #journal: Journal;
   readonly #objectSync: ObjectSync;
   readonly #lost: Pick<LostObserver, "isLost">;
-  /** Those of one owner run one by one, until each has ended: an ADD waits for the prefetch of its addresses. */
+  /** The end of the claim under way, by owner: one at a time, so that an ADD waits for its prefetch. */
   readonly #claims = new Map<string, Promise<void>>();
   readonly #toProbe = new Map<string, ToProbe>();
 
@@ -219,7 +219,7 @@ export class ClaimPublisher {
     for (const row of own.filter(({ state }) => state === "Cooling")) this.#objectSync.syncLater(row);
   }
 
-  /** Not all addresses are the claim's: keeps those that are if it may, and undoes the rest. */
+  /** Some addresses are taken, or failed: keeps the others if the claim may, and undoes the rest. */
   async #keepRest(claim: Claim, bound: Bound, parts: readonly Part[]): Promise<ClaimOutcome> {
     const by = parts.flatMap(({ outcome }) => (outcome?.kind === "taken" ? [outcome.by] : []));
     const [failed] = parts.flatMap(({ outcome }) => (outcome?.kind === "failed" ? [outcome] : []));
