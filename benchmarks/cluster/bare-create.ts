@@ -7,11 +7,7 @@
 import { randomUUID } from "node:crypto";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { API_PATH } from "../../host/resources/fields/metadata.ts";
-import {
-  allocationName,
-  encodeIpAllocation,
-  type IpAllocationSpec,
-} from "../../host/resources/ip-allocation.ts";
+import { allocationName, encodeIpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import { connectClient } from "../../test/lab/cluster/in-process.ts";
 import type { ControlPlane } from "../../test/lab/control-plane.ts";
 import { inParallel } from "../../test/lab/parallel.ts";

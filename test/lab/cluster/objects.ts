@@ -3,10 +3,7 @@
  * and kubelet.
  */
 import { parseIp } from "../../../host/net/ip.ts";
-import {
-  encodeIpAllocation,
-  type IpAllocationSpec,
-} from "../../../host/resources/ip-allocation.ts";
+import { encodeIpAllocation, type IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 
 export const NODES = "/api/v1/nodes";
