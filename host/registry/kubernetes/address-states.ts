@@ -140,19 +140,17 @@ export class AddressStates {
 
   #put(name: string, state: AddressState): void {
     const before = this.get(name);
-    if (isInitial(state)) this.#states.delete(name);
+    const { object, isSent } = state;
+    const isInitial = object.kind === "unknown" && object.last === undefined && !object.isProber && !isSent;
+    if (isInitial) this.#states.delete(name);
     else this.#states.set(name, state);
-    if (state.object === before.object) return;
+    if (object === before.object) return;
     this.#ended.delete(name);
-    if (state.object.kind !== "ended") return;
+    if (object.kind !== "ended") return;
     this.#ended.add(name);
     const [oldest = name] = this.#ended;
     if (this.#ended.size > MAX_ENDED_OBJECTS) this.#forgetObject(oldest);
   }
-}
-
-function isInitial({ object, isSent }: AddressState): boolean {
-  return object.kind === "unknown" && object.last === undefined && !object.isProber && !isSent;
 }
 
 function versionOf(object: ObjectState): Version | undefined {
