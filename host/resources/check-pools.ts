@@ -4,6 +4,7 @@ import { compareIp, equalIp, isLinkLocal } from "../net/ip.ts";
 import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import { describeFaults } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
+import type { Subnet } from "./subnet.ts";
 
 function inSpace(pool: IpPool): string {
   return pool.spec.addressSpace === "" ? "" : ` of address space "${pool.spec.addressSpace}"`;
@@ -83,29 +84,30 @@ export function refuseFaulty({ spec }: IpPool): string | undefined {
 }
 
 /**
- * Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. Returns
- * the `accepted` ones in the order given, why the others are `refused` by name (`is refused: …`), and sentences.
+ * Accepts the older of two pools with partly overlapping subnets, else the first one. Returns the `accepted` ones in
+ * the order given, and why the others are `refused`, by name: `is refused: …`.
  */
 export function checkPools(pools: readonly IpPool[]) {
   const fitting = new Set<IpPool>();
-  const problems: string[] = [];
   const refused = new Map<string, string>();
-  const names = new Set<string>();
   const rivals = rivalsOf(pools);
   for (const pool of pools.toSorted(byAge)) {
     const other = rivals.get(pool)?.find((each) => fitting.has(each));
     const reason = refuseFaulty(pool) ?? (other && refusal(pool, other));
-    if (names.has(pool.name)) problems.push(`IPPool "${pool.name}" is refused: another pool has this name`);
-    else if (reason !== undefined) {
-      refused.set(pool.name, reason);
-      problems.push(`IPPool "${pool.name}" ${reason}`);
-    } else {
-      const faults = describeFaults(pool.spec);
-      if (faults !== undefined)
-        problems.push(`IPPool "${pool.name}" has values that new IPPools cannot have: ${faults}`);
-      fitting.add(pool);
-      names.add(pool.name);
-    }
+    if (reason === undefined) fitting.add(pool);
+    else refused.set(pool.name, reason);
   }
-  return { accepted: pools.filter((pool) => fitting.has(pool)), refused, problems };
+  return { accepted: pools.filter((pool) => fitting.has(pool)), refused };
+}
+
+/** Returns sentences about the pools that are refused, and those that have values that new pools cannot have. */
+export function problemsOf(accepted: Iterable<IpPool>, refused: ReadonlyMap<string, string>): string[] {
+  const faulty = [...accepted].flatMap((pool) => describeOldValues(pool) ?? []);
+  return [...[...refused].map(([name, reason]) => `IPPool "${name}" ${reason}`), ...faulty];
+}
+
+/** Returns a sentence about values that the object has had since an earlier release; undefined if it has none. */
+export function describeOldValues({ kind, name, spec }: IpPool | Subnet): string | undefined {
+  const faults = describeFaults(spec);
+  return faults && `${kind} "${name}" has values that new ${kind}s cannot have: ${faults}`;
 }

@@ -33,11 +33,6 @@ export class CheckedPools {
     return this.#refused;
   }
 
-  /** Sentences about pools that are refused, or have wrong values. Compares all pools anew. */
-  get problems(): readonly string[] {
-    return checkPools([...this.#known.values()]).problems;
-  }
-
   /**
    * Takes new and changed pools; undefined for a deleted one. Returns the names of pools that became usable or
    * unusable, or have changed.

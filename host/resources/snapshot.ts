@@ -1,6 +1,6 @@
 /** All resources at one moment, by name, and the problems between them. */
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
-import { checkPools } from "./check-pools.ts";
+import { checkPools, problemsOf } from "./check-pools.ts";
 import { COORDINATOR_NAME, type Coordinator, IS_IGNORED } from "./coordinator.ts";
 import type { IpPool } from "./ip-pool.ts";
 import type { Resource } from "./manifest.ts";
@@ -24,7 +24,7 @@ export interface Snapshot {
   /** The one named `default`. */
   readonly coordinator: Coordinator | undefined;
   readonly vendorConf: VendorConf;
-  /** One sentence each. In a cluster they cost a comparison of all pools. */
+  /** One sentence each. In a cluster they cost a look at all pools. */
   readonly problems: readonly string[];
 }
 
@@ -55,7 +55,7 @@ export function assembleSnapshot(sources: readonly ResourceSource[], nowMs = 0):
   const every = <K extends Resource["kind"]>(kind: K): Extract<Resource, { kind: K }>[] =>
     resources.filter((resource): resource is Extract<Resource, { kind: K }> => resource.kind === kind);
   const all = every("ReservedIP");
-  const { accepted, refused, problems: poolProblems } = checkPools(every("IPPool"));
+  const { accepted, refused } = checkPools(every("IPPool"));
   return {
     pools: tableOfPools(accepted),
     refused,
@@ -65,7 +65,7 @@ export function assembleSnapshot(sources: readonly ResourceSource[], nowMs = 0):
     pods: new Map(every("Pod").map((pod) => [nameOf(pod), pod])),
     coordinator: every("Coordinator")[0],
     vendorConf: every("ConfigMap")[0]?.conf ?? DEFAULT_VENDOR_CONF,
-    problems: [...problems, ...poolProblems, ...sharingOf(accepted)],
+    problems: [...problems, ...problemsOf(accepted, refused), ...sharingOf(accepted)],
   };
 }
 

@@ -13,6 +13,7 @@ import { Latch } from "../../lib/latch.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import { ObjectBudget, type ObjectBudgetOptions, type UnusedObject } from "../../lib/object-budget.ts";
 import { SortedMap } from "../../lib/sorted-map.ts";
+import { problemsOf } from "../../resources/check-pools.ts";
 import { CheckedPools } from "../../resources/checked-pools.ts";
 import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
@@ -242,11 +243,12 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   /** The pools are those that {@link #takePools} has taken. */
   #compose(): Snapshot {
     const { reserved, coordinators, vendorConf, pods, namespaces } = this.watches;
-    const [pools, bad] = [this.#pools, this.#bad];
+    const { accepted, refused: unfit } = this.#pools;
+    const refused = new Map([...unfit, ...this.#bad]);
     let problems: readonly string[] | undefined;
     return {
-      pools: pools.accepted,
-      refused: new Map([...pools.refused, ...bad]),
+      pools: accepted,
+      refused,
       reserved: [...reserved.items.values()],
       ended: [],
       namespaces: namespaces.items,
@@ -254,7 +256,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       coordinator: coordinators.items.get(COORDINATOR_NAME),
       vendorConf: settingsInForce([...vendorConf.items.values()][0], this.#knownConf),
       get problems() {
-        problems ??= [...[...bad].map(([name, reason]) => `IPPool "${name}" ${reason}`), ...pools.problems];
+        problems ??= problemsOf(accepted.values(), refused);
         return problems;
       },
     };

@@ -9,8 +9,8 @@ import { byName, compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
 import { type Range, rangeOfPrefix } from "../../net/range.ts";
-import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
-import { describeFaults, MAX_ROUTERS } from "../../resources/fields/address-spec.ts";
+import { checkPools, describeOldValues, refuseFaulty } from "../../resources/check-pools.ts";
+import { MAX_ROUTERS } from "../../resources/fields/address-spec.ts";
 import { NO_NODE } from "../../resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec } from "../../resources/ip-pool.ts";
 import { heldRoutersOf, poolShape, routersOf } from "../../resources/ip-pool-shape.ts";
@@ -128,7 +128,7 @@ function* decidePool(pool: ControlledPool, about: About): Iterable<Decision> {
   const refusal = refused.get(name);
   if (supplied !== undefined) yield supplied;
   yield readyPool(pool, refusal);
-  yield* decideValues("IPPool", pool);
+  yield* decideValues(pool);
   const isClash = refusal !== undefined && value !== undefined && refuseFaulty(value) === undefined;
   if (isClash) yield bad("Overlap", "SubnetsOverlap", `IPPool "${name}" ${refusal}`);
   else yield* decideSharing("IPPools", sharing.get(name));
@@ -177,10 +177,9 @@ function ready({ value, fault, deleting }: Controlled<unknown>): Decision {
 }
 
 /** Not invalid as a whole: what the values leave is served. */
-function* decideValues(kind: string, { name, value }: Controlled<IpPool | Subnet>): Iterable<Decision> {
-  const faults = value && describeFaults(value.spec);
-  const message = `${kind} "${name}" has values that new ${kind}s cannot have: ${faults}`;
-  if (faults !== undefined) yield bad("InvalidValues", "AcceptedBefore", message);
+function* decideValues({ value }: Controlled<IpPool | Subnet>): Iterable<Decision> {
+  const message = value && describeOldValues(value);
+  if (message !== undefined) yield bad("InvalidValues", "AcceptedBefore", message);
 }
 
 function* decideSharing(kind: "IPPools" | "Subnets", sharing: Sharing | undefined): Iterable<Decision> {
@@ -242,7 +241,7 @@ function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undef
 function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sharing>, supply: SuppliedDecisions) {
   const full = supply.subnets.get(subnet.name);
   yield ready(subnet);
-  yield* decideValues("Subnet", subnet);
+  yield* decideValues(subnet);
   yield* decideSharing("Subnets", sharing.get(subnet.name));
   if (full !== undefined) yield full;
 }
