@@ -3,6 +3,7 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import type { NicAddress } from "../../findings/node/find-damage.ts";
 import { isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { openPodNamespace } from "../../kernel/open-namespace.ts";
@@ -14,16 +15,11 @@ import type { Prefix } from "../../net/prefix.ts";
 /** The directories of containerd and CRI-O, and of Docker. */
 export const NETNS_FOLDERS: readonly string[] = ["/run/netns", "/run/docker/netns"];
 
-export interface LiveAddress {
-  /** Path of the network namespace. */
-  readonly netns: string;
+export interface LiveAddress extends Omit<NicAddress, "ip" | "macs"> {
   /** The same namespace has the same, whatever its path: {@link netnsIdOf}. */
   readonly netnsId: string;
-  readonly ifName: string;
   readonly mac: Mac | undefined;
   readonly prefix: Prefix;
-  /** Index of the node's link below the NIC, or at the other end of a veth; undefined for a device of its own. */
-  readonly parent?: number | undefined;
 }
 
 /**

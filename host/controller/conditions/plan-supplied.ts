@@ -92,9 +92,10 @@ function leased(source: PoolSource): Decision {
 /** Returns undefined if nothing prevents the pool from getting what it needs. */
 function notSupplied(pool: SizedPool, supply: Supply): Decision | undefined {
   const found = obstacle(pool, supply);
+  if (found === undefined) return undefined;
   const { wanted, reason } = pool.generated;
-  const message = `has ${pool.has} of ${addresses(wanted)} wanted (${reason}): ${found?.why}`;
-  return found && { type: "Supplied", isTrue: false, reason: found.reason, message };
+  const message = `has ${pool.has} of ${addresses(wanted)} wanted (${reason}): ${found.why}`;
+  return { type: "Supplied", isTrue: false, reason: found.reason, message };
 }
 
 interface Obstacle {
