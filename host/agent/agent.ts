@@ -82,9 +82,6 @@ export interface AgentParts {
   readonly log: Log;
 }
 
-/** Rows on one page of the list that the audit log begins with. */
-const AUDIT_PAGE = 256;
-
 /** Closed in reverse order. */
 type Closers = (() => Promise<void> | void)[];
 
@@ -205,7 +202,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const dispatcher = new Dispatcher(plugins, audit, log, drivers);
   const spool = new Spool(options.spoolDirectory, dispatcher, faults, log);
   await audit
-    .started(listRows(registry, AUDIT_PAGE))
+    .started(listRows(registry))
     .catch((error: unknown) => log.warn({ err: error }, "Writing the addresses in use to the audit log failed"));
   await spool.drain();
   const maintenance = startMaintenance({ registry, spool, probeQuarantined, log });

@@ -9,9 +9,6 @@ import type { NicSettings } from "../request/nic-definition.ts";
 import type { CoordinatedAttachments } from "./attachments.ts";
 import { findCoordinator, pluginsOfRow, type RebuildDeps, rebuildRequest } from "./rebuild-request.ts";
 
-/** Rows of the registry on one page. */
-const ROWS_AT_ONCE = 256;
-
 /** The node's side of its pods. */
 export interface NodeSide {
   /** The attachments of the coordinator, as requests of a CHECK. */
@@ -44,7 +41,7 @@ export class KnownAttachments {
     const devices = new Map<string, PlacedEntry["entry"]>();
     // Nothing is kept of other rows: a registry may have a million of them.
     const coordinated: Allocation[] = [];
-    for await (const row of listRows(registry, ROWS_AT_ONCE)) {
+    for await (const row of listRows(registry)) {
       if (row.state !== "Bound") continue;
       const plugins = await pluginsOfRow(rebuilding, row);
       for (const { entry } of plugins) if (isOfIfacer(entry)) devices.set(JSON.stringify(entry), entry);

@@ -26,9 +26,6 @@ const RECHECK_MS = 2_000;
 /** Time for which a check waits for the identity of its cluster: milliseconds. */
 const CLUSTER_ID_MS = 5_000;
 
-/** Rows of the registry that are read at once. */
-const ROWS_AT_ONCE = 500;
-
 interface CheckDeps {
   readonly backend: Pick<Backend, "ipam" | "readPodOf" | "readObjects" | "client">;
   readonly coordinator: CoordinatorState;
@@ -72,7 +69,7 @@ async function readFacts({ backend, netnsDirectories }: CheckDeps) {
   const { inventory, node, clock } = backend.ipam;
   const { addresses, macs, problems } = await readLiveNamespaces(netnsDirectories);
   const nics: NicAddress[] = addresses.map(({ prefix, ...nic }) => ({ ...nic, ip: prefix.ip }));
-  const rows = await Array.fromAsync(listRows(inventory.registry, ROWS_AT_ONCE));
+  const rows = await Array.fromAsync(listRows(inventory.registry));
   const objects = await readObjects(backend, nics, rows, problems);
   const podOf = async (row: Allocation): Promise<PodStatus> => {
     const reading = row.state === "Bound" && row.pod !== "" ? backend.readPodOf?.(row) : undefined;

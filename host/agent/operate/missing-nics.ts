@@ -26,8 +26,6 @@ const RECHECK_MS = 5_000;
 /** Shortest time between two searches: milliseconds. */
 const REST_MS = 1_000;
 
-const ROWS_AT_ONCE = 256;
-
 /** Most NICs that a sentence names. */
 const MAX_NAMED = 8;
 
@@ -92,7 +90,7 @@ export class MissingNics {
     // In a cluster the pods decide.
     const mayCollect = backend.mode === "embedded";
     let nextMs = mayCollect ? graceMs : undefined;
-    for await (const row of listRows(registry, ROWS_AT_ONCE)) {
+    for await (const row of listRows(registry)) {
       const what = row.state === "Bound" && row.containerId !== "" ? await findMissing(row, backend.ipam) : undefined;
       if (what === undefined) continue;
       const key = `${formatIp(row.ip)}/${row.space} ${row.version} ${what}`;

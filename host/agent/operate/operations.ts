@@ -19,9 +19,6 @@ import type { Backend } from "../backend.ts";
 import type { Audit } from "../log/audit.ts";
 import { readNetnsStatus } from "../netns/pod-netns.ts";
 
-/** Rows of the registry that are read at once to find those of a pod. */
-const ROWS_AT_ONCE = 500;
-
 /**
  * Owner and NIC of an address between its claim and its quarantine. No pod has them; the claim ends after two minutes
  * if the agent does.
@@ -134,7 +131,7 @@ export class Operations {
   /** Returns the rows that are not released yet. */
   async #rowsOf({ namespace, pod }: { namespace: string; pod: string }): Promise<Allocation[]> {
     const rows: Allocation[] = [];
-    for await (const row of listRows(this.#deps.backend.ipam.inventory.registry, ROWS_AT_ONCE))
+    for await (const row of listRows(this.#deps.backend.ipam.inventory.registry))
       if (row.namespace === namespace && row.pod === pod && row.state === "Bound") rows.push(row);
     return rows;
   }

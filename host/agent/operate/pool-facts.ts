@@ -5,6 +5,7 @@
 
 import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { isDnsSubdomain } from "../../config/fields/names.ts";
 import { wrongIn } from "../../findings/conditions.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { tryOr } from "../../lib/try-or.ts";
@@ -25,15 +26,12 @@ export interface PoolFactsDeps {
   readonly live: LiveObjects | undefined;
 }
 
-/** Names of objects; other names are not read. */
-const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
-
 /** Rejects with CniError 100 when there is no such pool. */
 export async function gatherPoolFacts({ inventory, live }: PoolFactsDeps, name: string) {
   const { pools, refused, reserved } = await inventory.loaded();
   const watched = pools.get(name);
   const refusal = refused.get(name);
-  const object = live === undefined || !OBJECT_NAME.test(name) ? undefined : await live.read("ippools", name);
+  const object = live === undefined || !isDnsSubdomain(name) ? undefined : await live.read("ippools", name);
   const read = object?.kind === "there" ? tryOr(() => decodeIpPool(object.value, "API server"), undefined) : undefined;
   const pool = read ?? watched;
   const isKnown = watched !== undefined || refusal !== undefined;
