@@ -38,7 +38,7 @@ import { type Backend, type BackendOptions, problemsOf } from "../backend.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { LastingFences } from "../fences/lasting-fences.ts";
 import { type FenceDeps, fenceOrphan, KERNEL_NICS, type NicAccess } from "../fences/orphan-nics.ts";
-import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
+import { Collector } from "../gc/collector.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
@@ -354,10 +354,10 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   stack.defer(() => fences.close());
   const knownNetns = async (): Promise<readonly string[]> => {
     const known = new Set<string>();
-    for await (const { netns = "" } of listRows(registry, SWEEP_PAGE)) if (netns !== "") known.add(netns);
+    for await (const { netns = "" } of listRows(registry)) if (netns !== "") known.add(netns);
     return [...known];
   };
-  for await (const row of listRows(registry, SWEEP_PAGE)) if (row.state === "Cooling") fences.released(row);
+  for await (const row of listRows(registry)) if (row.state === "Cooling") fences.released(row);
   const fencing: FenceDeps = {
     node,
     nics,

@@ -24,7 +24,6 @@ import type { Mac } from "../../net/mac.ts";
 import { firstIp } from "../../net/prefix.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
-import { SWEEP_PAGE } from "../gc/collector.ts";
 
 /** Returns the node's link of that name; undefined if it cannot probe: it is missing, down, or not Ethernet. */
 export function findNodeLink(name: string): ProbeLink | undefined {
@@ -142,7 +141,7 @@ interface PoolLinkDeps {
  */
 export async function findPoolLink(deps: PoolLinkDeps, wanted: Place): Promise<ProbeLink | undefined> {
   const near: Allocation[] = [];
-  for await (const row of listRows(deps.registry, SWEEP_PAGE)) {
+  for await (const row of listRows(deps.registry)) {
     if (row.state !== "Bound" || row.netns === undefined || !isOnSegment(row, wanted)) continue;
     if (row.pool === wanted.pool) near.unshift(row);
     else near.push(row);

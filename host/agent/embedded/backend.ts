@@ -25,9 +25,6 @@ import { recover } from "./recovery/recover.ts";
 /** Interval at which routers that pools hold back are compared with those of pods: milliseconds. */
 const ROUTERS_LOOK_MS = 2_000;
 
-/** Rows of the registry that are read at once. */
-const ROWS_AT_ONCE = 500;
-
 interface EmbeddedBackendOptions extends BackendOptions {
   readonly configDirectory: string;
   readonly drivers: readonly Driver[];
@@ -137,7 +134,7 @@ function describeNodeNics(
 /** Returns which routers the pods of each pool have. */
 async function readRouters(registry: Pick<RecoverableRegistry, "list">): Promise<RoutersInUse> {
   const inUse = new Map<string, Set<string>>();
-  for await (const { state, pool, routers = [] } of listRows(registry, ROWS_AT_ONCE)) {
+  for await (const { state, pool, routers = [] } of listRows(registry)) {
     if (state !== "Bound") continue;
     const found = inUse.getOrInsertComputed(pool, () => new Set());
     for (const router of routers) found.add(router);

@@ -42,9 +42,6 @@ export const SWEEP_FAILURES = 3;
 /** Most network namespaces that a problem names. */
 const MAX_NAMED_NETNS = 8;
 
-/** Rows of the journal that a sweep reads at once. */
-export const SWEEP_PAGE = 500;
-
 /**
  * Interval at which the collector checks whether a sweep is due: milliseconds. Changed settings of
  * `garbageCollection` apply from the next check on.
@@ -311,7 +308,7 @@ export class Collector {
     this.#hasSwept = false;
     this.#jitter = 0.9 + 0.2 * random();
     const suspects: Allocation[] = [];
-    for await (const row of listRows(registry, SWEEP_PAGE)) {
+    for await (const row of listRows(registry)) {
       if (mayLeak(row) && !this.#isWatchedAlive(row)) suspects.push(row);
     }
     this.#forgetOthers(suspects);

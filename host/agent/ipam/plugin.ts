@@ -26,9 +26,6 @@ export interface ReadinessSource extends Readiness {
   synced(signal: AbortSignal): Promise<void>;
 }
 
-/** Rows that a GC reads at once. */
-const GC_PAGE = 500;
-
 interface RunningAdd {
   readonly key: string;
   readonly containerId: string;
@@ -96,7 +93,7 @@ export class IpamPlugin implements Plugin {
     const alive = new Set(netConf.validAttachments.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
     const beforeMs = clock.nowMs();
     const released: Allocation[] = [];
-    for await (const row of listRows(registry, GC_PAGE)) {
+    for await (const row of listRows(registry)) {
       const { state, containerId, ifName, network, sinceMs } = row;
       if (state !== "Bound" || network !== netConf.name || sinceMs >= beforeMs) continue;
       if (containerId === "" || containerId === UNKNOWN_CONTAINER || alive.has(`${containerId}/${ifName}`)) continue;

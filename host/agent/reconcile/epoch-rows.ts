@@ -30,7 +30,6 @@ import { isSameMember } from "../../resources/member.ts";
 import { decodeNode } from "../../resources/node.ts";
 import { markOf } from "../../resources/registry-epoch.ts";
 import type { NicAccess } from "../fences/orphan-nics.ts";
-import { SWEEP_PAGE } from "../gc/collector.ts";
 import type { OwnAllocations } from "./own-allocations.ts";
 
 /** Interval at which an object that is in the way is read again: milliseconds. */
@@ -102,7 +101,7 @@ export class OwnEpochRows implements EpochRows {
 
   async #findNewest(): Promise<Allocation | undefined> {
     let newest: Allocation | undefined;
-    for await (const row of listRows(this.#deps.registry, SWEEP_PAGE)) {
+    for await (const row of listRows(this.#deps.registry)) {
       // Its pod may have gone with the same past. A cooling address has its row for as long as its record.
       const isPublished = row.isConfirmed && row.state !== "Quarantined" && row.containerId !== UNKNOWN_CONTAINER;
       if (isPublished && row.version > (newest?.version ?? 0)) newest = row;
@@ -158,14 +157,14 @@ export class OwnEpochRows implements EpochRows {
   }
 
   async #takenIn(): Promise<string[]> {
-    const rows = await Array.fromAsync(listRows(this.#deps.registry, SWEEP_PAGE));
+    const rows = await Array.fromAsync(listRows(this.#deps.registry));
     return rows.filter((row) => row.state === "Bound" && row.containerId === UNKNOWN_CONTAINER).map(nameOf);
   }
 
   /** Publishes its pods' addresses, and its members' retained ones. Returns those whose objects are in the way now. */
   async #publish(epoch: string): Promise<readonly string[]> {
     const { registry } = this.#deps;
-    const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
+    const rows = await Array.fromAsync(listRows(registry));
     // No NIC answers for addresses collected from members' pods.
     const collected = rows.filter(({ state, workload }) => state === "Cooling" && workload !== undefined);
     await inParallel(collected, ROWS_AT_ONCE, (row) => registry.objects.sync(row));

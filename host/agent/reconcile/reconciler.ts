@@ -21,7 +21,7 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { NoticedAllocations } from "../../resources/allocation-notice.ts";
 import { type IpAllocation, parseAllocationName } from "../../resources/ip-allocation.ts";
-import { type Collector, type PodRow, SWEEP_PAGE, SWEEP_RETRY_MS } from "../gc/collector.ts";
+import { type Collector, type PodRow, SWEEP_RETRY_MS } from "../gc/collector.ts";
 import type { LostAddresses } from "../gc/lost-addresses.ts";
 import type { OwnMachine } from "../liveness/own-machine.ts";
 import {
@@ -253,7 +253,7 @@ export class Reconciler {
     // Records the current leader for later comparison: before the first list, and not again with each attempt.
     if (!this.hasListed) await isTold();
     this.hasListed = true;
-    const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
+    const rows = await Array.fromAsync(listRows(registry));
     const listed = await listNodeAllocations(this.#deps.api, node, this.#termsOf(RECONCILE_LIST_MS));
     const objects = new Map(listed.map((object) => [object.name, object]));
     for (const object of listed) registry.objects.observe(object);

@@ -94,7 +94,7 @@ export class KubernetesRegistry implements Registry {
   /** Leaves to the next {@link expire} rows that an earlier agent may not have written to the API server. */
   async resume(): Promise<void> {
     await this.#owners.open();
-    for await (const row of listRows(this.#journal, LIST_PAGE)) {
+    for await (const row of listRows(this.#journal)) {
       if (row.state !== "Bound" || row.isConfirmed !== true) this.objects.resume(row);
     }
   }
@@ -359,7 +359,7 @@ export class KubernetesRegistry implements Registry {
   /** The pool is marked as wanted: shows its addresses that cool here to the other nodes. */
   async publishCooling(pool: string): Promise<void> {
     this.#tight.note(pool);
-    for await (const row of listRows(this.#journal, LIST_PAGE)) {
+    for await (const row of listRows(this.#journal)) {
       if (row.state === "Cooling" && row.pool === pool) this.objects.syncLater(row);
     }
   }

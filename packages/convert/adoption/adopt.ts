@@ -60,7 +60,7 @@ async function adopt(deps: AdoptionDeps, query: URLSearchParams): Promise<Adopti
   const evidence: AdoptionEvidence = {
     cached: cache.attachments,
     live: namespaces.addresses,
-    rows: await Array.fromAsync(listRows(registry, ROWS_AT_ONCE)),
+    rows: await Array.fromAsync(listRows(registry)),
     pools: [...pools.values()],
     reserved,
     findPod: (namespace, name) => pods.get(`${namespace}/${name}`),

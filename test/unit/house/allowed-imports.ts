@@ -39,7 +39,7 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/liveness": "agent/request",
   "agent/gc": "agent/log agent/liveness agent/fences",
   "agent/reconcile": "agent/liveness agent/fences agent/gc",
-  "agent/detection": "agent/log agent/gc",
+  "agent/detection": "agent/log",
   "agent/ipam": "agent/request agent/detection",
   "agent/metrics": "agent/ipam",
   "agent/coordinator": "agent/log agent/request agent/detection agent/ipam",
@@ -48,7 +48,7 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/server": "agent/log agent/request agent/ipam agent/metrics",
   "agent/operate":
     "agent/log agent/request agent/backend.ts agent/coordinator agent/ipam agent/server agent/detection agent/netns",
-  "agent/embedded": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
+  "agent/embedded": "agent/request agent/backend.ts agent/detection agent/ipam agent/metrics",
   "agent/cluster":
     "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server agent/reconcile agent/fences agent/liveness",
   "agent/agent.ts":

@@ -4,7 +4,6 @@ import { formatIp } from "../../../net/ip.ts";
 import { listRows } from "../../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry } from "../../../registry/registry.ts";
 import type { RecoverOptions } from "../../backend.ts";
-import { SWEEP_PAGE } from "../../gc/collector.ts";
 import type { PoolInventory } from "../../ipam/pool-inventory.ts";
 import { netnsIdOf, readLiveNamespaces } from "../../request/live-namespaces.ts";
 import { readRuntimeCache } from "../../request/runtime-cache.ts";
@@ -23,7 +22,7 @@ export async function recover({ registry, inventory, log }: RecoverDeps, options
   const recovery = planRecovery({
     cached: cache.attachments,
     live: namespaces.addresses,
-    rows: await Array.fromAsync(listRows(registry, SWEEP_PAGE)),
+    rows: await Array.fromAsync(listRows(registry)),
     pools: [...inventory.snapshot.pools.values()],
     isLive: (path) => netnsIdOf(path) !== undefined,
   });
