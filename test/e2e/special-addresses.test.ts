@@ -48,10 +48,10 @@ it("a file of the last release serves what it can after an upgrade, and its pool
   expect([status, problems]).toEqual([
     "ready",
     [
+      expect.stringMatching(/^IPPool "loop" is refused: field "spec.subnet": found "127.10.0.0\/24"/),
       expect.stringMatching(
         /^IPPool "mixed" has values that new IPPools cannot have: field "spec.ips\[0\]": found "223.255.255.255-224.0.0.9"/,
       ),
-      expect.stringMatching(/^IPPool "loop" is refused: field "spec.subnet": found "127.10.0.0\/24"/),
       expect.stringMatching(
         /^IPPool "edge" has values that new IPPools cannot have: field "spec.gateway": found "10.77.0.255"/,
       ),
