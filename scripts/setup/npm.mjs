@@ -8,13 +8,8 @@ import { join } from "node:path";
 import { run, SetupError } from "./command.mjs";
 import { root } from "./paths.mjs";
 
-/** Without Berth's own packages whose folders are not there. */
 function packagesOf(path) {
-  const { packages } = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : { packages: {} };
-  const isAway = (folder) => folder.startsWith("packages/") && !existsSync(join(root, folder));
-  return Object.fromEntries(
-    Object.entries(packages).filter(([name, { resolved = "" }]) => !isAway(name) && !isAway(resolved)),
-  );
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).packages : {};
 }
 
 /**
