@@ -34,8 +34,8 @@ export interface ControllerParts extends Omit<AgentParts, "backend" | "answer"> 
 export interface MoreControllers {
   readonly controllers: Controllers;
   /** Why a connection may not last: a sentence without a full stop. */
-  readonly problem: string | undefined;
-  close(): Promise<void>;
+  readonly problem?: string | undefined;
+  close?(): Promise<void>;
 }
 
 /**

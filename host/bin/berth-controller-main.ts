@@ -104,7 +104,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
         await questions.close();
         await scrapes.close();
         await Promise.all(served.map(([, listener]) => listener.close()));
-        await Promise.all(more.map((each) => each.close()));
+        await Promise.all(more.map((each) => each.close?.()));
         await api.close();
       },
     };

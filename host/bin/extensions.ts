@@ -6,6 +6,7 @@ export const readExtensions = (): Promise<readonly Extension[]> =>
   readAll<Extension>({
     convert: () => import("../../packages/convert/extension.ts" as string).catch(fail),
     diagnostics: () => import("../../packages/diagnostics/extension.ts" as string).catch(fail),
+    gates: () => import("../../packages/gates/extension.ts" as string).catch(fail),
     "load-balancers": () => import("../../packages/load-balancers/extension.ts" as string).catch(fail),
     map: () => import("../../packages/map/extension.ts" as string).catch(fail),
     segments: () => import("../../packages/segments/extension.ts" as string).catch(fail),

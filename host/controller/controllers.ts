@@ -4,7 +4,6 @@ import { startConditions } from "./conditions/conditions-controller.ts";
 import { startEpoch } from "./epoch/epoch-controller.ts";
 import { startFinalizers } from "./finalizers/finalizer-controller.ts";
 import { startLettingGo } from "./finalizers/let-go-controller.ts";
-import { startGates } from "./gates/gates-controller.ts";
 import { startGarbage } from "./gc/garbage-collector.ts";
 import type { Controllers } from "./leadership.ts";
 import { startMachines } from "./networks/machines-controller.ts";
@@ -34,7 +33,6 @@ export const CONTROLLERS: Controllers = {
   garbage: startGarbage,
   notices: startNotices,
   services: startServices,
-  gates: startGates,
   policies: startPolicies,
   settings: startSettings,
   waiting: startWaitingPods,

@@ -10,7 +10,6 @@ export default {
   },
   openControllers: async ({ metallbNamespace }: { readonly metallbNamespace?: string }) => {
     const { startLoadBalancers } = await import("./load-balancers-controller.ts");
-    const controllers = { loadBalancers: startLoadBalancers(metallbNamespace) };
-    return { controllers, problem: undefined, close: async () => {} };
+    return { controllers: { loadBalancers: startLoadBalancers(metallbNamespace) } };
   },
 } satisfies Extension;

@@ -331,12 +331,6 @@ export const valuesSchema = z.strictObject({
       .default(true)
       .meta({ description: "Give the agents' claims a share of the API server of their own." }),
   }),
-  schedulingGate: section({
-    enabled: flag.default(false).meta({
-      description:
-        "Set the [scheduling gate](scheduling-gate.md) of new pods in namespaces with the label `ipam.vendor.io/scheduling-gate: enabled`, by a MutatingAdmissionPolicy. Kubernetes 1.34 has those as v1beta1, switched off.",
-    }),
-  }),
   metrics: section({
     enabled: flag.default(false).meta({
       description:

@@ -36,9 +36,6 @@ interface AdoptionDeps extends Pick<AddDeps, "node" | "inventory" | "identifier"
 /** Longest time that the API server may take for one NIC: milliseconds. */
 const ADOPTION_PATIENCE_MS = 60_000;
 
-/** Rows of the journal that are read at once. */
-const ROWS_AT_ONCE = 256;
-
 /** POST /v1/adopt of the agent. One after another: each reads the whole registry. */
 export function openAdoption({ ipam, registry }: Pick<Backend, "ipam" | "registry">, audit: Audit): Routes {
   const adoptions = new SerialQueue();

@@ -30,7 +30,6 @@ const WRITES: Readonly<Record<string, string>> = {
   garbage: "PUT ipallocations",
   notices: "PATCH nodes",
   services: "POST endpointslices",
-  gates: "PATCH pods",
 };
 
 it.each(Object.entries(CONTROLLERS))(

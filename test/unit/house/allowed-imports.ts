@@ -65,13 +65,12 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/services": "controller",
   "controller/gc": "controller",
   "controller/notices": "controller controller/gc",
-  "controller/gates": "controller controller/usage",
   "controller/epoch": "controller controller/gc",
   "controller/subnets": "controller controller/finalizers",
   "controller/conditions": "controller controller/subnets",
   "controller/networks": "controller controller/conditions",
   "controller/controllers.ts":
-    "controller controller/conditions controller/epoch controller/finalizers controller/gates controller/gc controller/networks controller/notices controller/owners controller/services controller/subnets controller/usage",
+    "controller controller/conditions controller/epoch controller/finalizers controller/gc controller/networks controller/notices controller/owners controller/services controller/subnets controller/usage",
   "controller/controller-process.ts": "controller controller/owners",
   "controller/status-server.ts": "controller/controller-process.ts",
 };

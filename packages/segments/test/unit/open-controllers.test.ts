@@ -33,7 +33,7 @@ it.each([
 ])("%j opens the controllers %j, and asks nothing", async (line, wanted) => {
   const opened = open(...line.split(" ").filter(Boolean));
   expect([Object.keys(opened.controllers), opened.problem]).toEqual([wanted, undefined]);
-  await opened.close();
+  await opened.close?.();
 });
 
 it("a hub is asked only for a cluster: 2", async () =>

@@ -2,7 +2,7 @@
  * The addresses that pods are expected to take: of those that were let through and may still come, for a bounded time.
  * In memory; the pod's condition tells the next controller.
  */
-import { type CachedAllocation, hashUid } from "../cached-allocation.ts";
+import { type CachedAllocation, hashUid } from "../../host/controller/cached-allocation.ts";
 import { type GatedPod, isComing } from "./gated-pod.ts";
 
 /** Time for which a pod counts that gets no address: milliseconds. @limit */

@@ -1,15 +1,15 @@
 import { describe, expect, it, vi } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import { hashUid } from "../../../../host/controller/cached-allocation.ts";
-import { decodeGatedPod, type GatedPod, reduceGatedPod } from "../../../../host/controller/gates/gated-pod.ts";
-import { type GatesView, inTurn, KnownDemands, openPass } from "../../../../host/controller/gates/plan-gates.ts";
-import { Promises } from "../../../../host/controller/gates/promises.ts";
 import { ADDRESS_GATE } from "../../../../host/resources/address-gate.ts";
 import { decodeNamespace } from "../../../../host/resources/namespace.ts";
-import { allocationSpec } from "../../../lab/cluster/objects.ts";
-import { cases } from "../../../world/rows.ts";
-import { pool, poolsByName } from "../../../world/subjects.ts";
-import { annotationsOf } from "../owners/workload-objects.ts";
+import { allocationSpec } from "../../../../test/lab/cluster/objects.ts";
+import { annotationsOf } from "../../../../test/unit/controller/owners/workload-objects.ts";
+import { cases } from "../../../../test/world/rows.ts";
+import { pool, poolsByName } from "../../../../test/world/subjects.ts";
+import { decodeGatedPod, type GatedPod, reduceGatedPod } from "../../gated-pod.ts";
+import { type GatesView, inTurn, KnownDemands, openPass } from "../../plan-gates.ts";
+import { Promises } from "../../promises.ts";
 
 const BLUE = pool("blue", "10.1.0.0/24", { default: true });
 const GREEN = pool("green", "10.2.0.0/24");

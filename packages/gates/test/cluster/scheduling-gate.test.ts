@@ -3,9 +3,15 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
-import { applyObject } from "../lab/apply.ts";
-import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { copyChart, PLAIN_RELEASE, renderChart } from "../../../../scripts/chart/helm.ts";
+import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
+import { outcomeOf } from "../../../../test/cluster/rights-objects.ts";
+import { applyObject } from "../../../../test/lab/apply.ts";
+import {
+  type ControllerProcess,
+  QUICK_LEASE,
+  startControllerProcess,
+} from "../../../../test/lab/cluster/controller-process.ts";
 import {
   deletePod,
   finishPod,
@@ -14,11 +20,9 @@ import {
   namespaceObject,
   podObject,
   podPath,
-} from "../lab/cluster/objects.ts";
-import { startWorld, type World } from "../lab/cluster/world.ts";
-import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
-import { borrowPlane } from "./borrow-plane.ts";
-import { outcomeOf } from "./rights-objects.ts";
+} from "../../../../test/lab/cluster/objects.ts";
+import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
 
 const PODS = `${NAMESPACES}/shop/pods`;
 const GATE = { name: "ipam.vendor.io/address" };

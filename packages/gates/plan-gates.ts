@@ -2,21 +2,21 @@
  * Which gated pods are let through: those for which every NIC of Berth's has room in the pools that may serve it on any
  * node, beyond what others are expected to take. What cannot be judged is let through, and its ADD says what is wrong.
  */
-import { CniError } from "../../cni/error.ts";
-import { decodePodAnnotations, type PodAnnotations } from "../../config/annotations.ts";
-import { ConfigError } from "../../config/config-error.ts";
-import type { IpamConf } from "../../config/ipam-conf.ts";
-import { definitionOf, META_NAMESPACE, nicNameOf } from "../../config/network-selection.ts";
-import type { VendorConf } from "../../config/vendor-conf.ts";
-import { claimedWith } from "../../ipam/announced-nics.ts";
-import type { FamilyDemand, NicDemand, Subject } from "../../ipam/model.ts";
-import { noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
-import { findAddressOwner } from "../../ipam/retention.ts";
-import { selectPools } from "../../ipam/selection.ts";
-import { byName, compareText } from "../../lib/order.ts";
-import type { Workload } from "../../resources/member.ts";
-import type { Namespace } from "../../resources/namespace.ts";
-import type { PoolsByName } from "../../resources/pools-by-name.ts";
+import { CniError } from "../../host/cni/error.ts";
+import { decodePodAnnotations, type PodAnnotations } from "../../host/config/annotations.ts";
+import { ConfigError } from "../../host/config/config-error.ts";
+import type { IpamConf } from "../../host/config/ipam-conf.ts";
+import { definitionOf, META_NAMESPACE, nicNameOf } from "../../host/config/network-selection.ts";
+import type { VendorConf } from "../../host/config/vendor-conf.ts";
+import { claimedWith } from "../../host/ipam/announced-nics.ts";
+import type { FamilyDemand, NicDemand, Subject } from "../../host/ipam/model.ts";
+import { noPoolMatches, poolsExhausted } from "../../host/ipam/refusal.ts";
+import { findAddressOwner } from "../../host/ipam/retention.ts";
+import { selectPools } from "../../host/ipam/selection.ts";
+import { byName, compareText } from "../../host/lib/order.ts";
+import type { Workload } from "../../host/resources/member.ts";
+import type { Namespace } from "../../host/resources/namespace.ts";
+import type { PoolsByName } from "../../host/resources/pools-by-name.ts";
 import { type GatedPod, isComing } from "./gated-pod.ts";
 import type { Promises } from "./promises.ts";
 
@@ -90,9 +90,7 @@ export function openPass(view: GatesView, promises: Promises, expected: readonly
   /** By pool. */
   const left = new Map<string, number>();
   const held = new Map<readonly Demand[], Hold>();
-  const leftIn = (pool: string): number => {
-    return left.getOrInsertComputed(pool, () => view.freeIn(pool));
-  };
+  const leftIn = (pool: string): number => left.getOrInsertComputed(pool, () => view.freeIn(pool));
   const take = (pools: readonly string[]): void => {
     for (const each of pools) left.set(each, leftIn(each) - 1);
   };
@@ -128,18 +126,16 @@ function findPools(demands: readonly Demand[], leftIn: (pool: string) => number)
  */
 export function inTurn(pods: Iterable<GatedPod>, served: ReadonlyMap<string, number>): GatedPod[] {
   const counts = new Map<string, number>();
+  const turnOf = ({ namespace }: GatedPod): number => {
+    counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
+    return counts.get(namespace) ?? 0;
+  };
   // The API server tells the second in which a pod was made.
-  const byAge = [...pods]
+  return [...pods]
     .filter(({ deleting }) => !deleting)
-    .sort((a, b) => compareText(a.created, b.created) || byName(a, b));
-  const turns = byAge.map((pod) => {
-    const turn = counts.get(pod.namespace) ?? 0;
-    counts.set(pod.namespace, turn + 1);
-    return { pod, turn, served: served.get(pod.namespace) ?? 0 };
-  });
-  const isWaiting = ({ pod }: { readonly pod: GatedPod }): number => Number(pod.hasGate);
-  return turns
-    .sort((a, b) => isWaiting(a) - isWaiting(b) || a.turn - b.turn || a.served - b.served)
+    .sort((a, b) => compareText(a.created, b.created) || byName(a, b))
+    .map((pod) => ({ pod, turn: turnOf(pod), served: served.get(pod.namespace) ?? 0 }))
+    .sort((a, b) => Number(a.pod.hasGate) - Number(b.pod.hasGate) || a.turn - b.turn || a.served - b.served)
     .map(({ pod }) => pod);
 }
 
@@ -187,13 +183,11 @@ function nicDemandsOf(pod: GatedPod, annotations: PodAnnotations, view: GatesVie
     firstNic: view.firstNic,
     vendorConf: view.settings,
   };
-  const demands = new Map<string, NicDemand>();
-  for (const nic of nicsOf(pod, annotations, view)) {
+  const found = nicsOf(pod, annotations, view).flatMap((nic) => {
     const isClaimed = claimedWith(nic.ifName, annotations, view.firstNic);
-    for (const demand of selectPools({ ...common, ...nic }, view.pools, view.refused).nics)
-      if (isClaimed(demand.ifName) && !demands.has(demand.ifName)) demands.set(demand.ifName, demand);
-  }
-  return [...demands.values()];
+    return selectPools({ ...common, ...nic }, view.pools, view.refused).nics.filter(({ ifName }) => isClaimed(ifName));
+  });
+  return found.filter((nic, at) => found.findIndex(({ ifName }) => ifName === nic.ifName) === at);
 }
 
 /**

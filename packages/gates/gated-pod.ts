@@ -1,9 +1,12 @@
 /** A pod that has the gate, or had it until this controller, or the one before, let it through. */
 import * as z from "zod";
-import type { KubeObject } from "../../kubernetes/kube-api.ts";
-import { describeObject } from "../../kubernetes/object-key.ts";
-import { ADDRESS_CONDITION, ADDRESS_GATE } from "../../resources/address-gate.ts";
-import { decodePod, type Pod, reducePod } from "../../resources/pod.ts";
+import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
+import { describeObject } from "../../host/kubernetes/object-key.ts";
+import { ADDRESS_GATE } from "../../host/resources/address-gate.ts";
+import { decodePod, type Pod, reducePod } from "../../host/resources/pod.ts";
+
+/** Type of the pod's condition that says whether the pools have room. */
+export const ADDRESS_CONDITION = "ipam.vendor.io/AddressAvailable";
 
 export interface GatedPod extends Pod {
   readonly uid: string;

@@ -4,31 +4,30 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import { keysOfSelector } from "../../config/label-selector.ts";
-import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
-import type { KubeObject } from "../../kubernetes/kube-api.ts";
-import type { Change } from "../../kubernetes/mirror.ts";
-import { describeObject } from "../../kubernetes/object-key.ts";
-import { collectionPath, NETWORK_DEFINITIONS, objectPath, PODS, statusPath } from "../../kubernetes/paths.ts";
-import type { Reflector } from "../../kubernetes/reflector.ts";
-import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
-import { inParallel } from "../../lib/in-parallel.ts";
-import type { PeriodicWorker } from "../../lib/periodic.ts";
-import { ADDRESS_CONDITION } from "../../resources/address-gate.ts";
-import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
-import { memberKey } from "../../resources/member.ts";
-import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
-import { PoolTable } from "../../resources/pools-by-name.ts";
-import type { CachedAllocation } from "../cached-allocation.ts";
-import { firstNicOf, settingsOf } from "../caches.ts";
-import { followObjects } from "../follow-objects.ts";
-import { ifDecodable } from "../if-decodable.ts";
-import { patchIfSame } from "../patch.ts";
-import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
-import { isReshaped } from "../usage/usage-controller.ts";
-import { UsageCounter } from "../usage/usage-counter.ts";
-import { decodeGatedPod, type GatedPod, reduceGatedPod } from "./gated-pod.ts";
+import { keysOfSelector } from "../../host/config/label-selector.ts";
+import { decodeAttachedNetwork, findIpamConf } from "../../host/config/network-definition.ts";
+import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
+import { firstNicOf, settingsOf } from "../../host/controller/caches.ts";
+import { followObjects } from "../../host/controller/follow-objects.ts";
+import { ifDecodable } from "../../host/controller/if-decodable.ts";
+import { patchIfSame } from "../../host/controller/patch.ts";
+import { startReconciling } from "../../host/controller/reconcile-loop.ts";
+import type { Controller, ControllerDeps, StartController } from "../../host/controller/types.ts";
+import { isReshaped } from "../../host/controller/usage/usage-controller.ts";
+import { UsageCounter } from "../../host/controller/usage/usage-counter.ts";
+import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
+import type { Change } from "../../host/kubernetes/mirror.ts";
+import { describeObject } from "../../host/kubernetes/object-key.ts";
+import { collectionPath, NETWORK_DEFINITIONS, objectPath, PODS, statusPath } from "../../host/kubernetes/paths.ts";
+import type { Reflector } from "../../host/kubernetes/reflector.ts";
+import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
+import { inParallel } from "../../host/lib/in-parallel.ts";
+import type { PeriodicWorker } from "../../host/lib/periodic.ts";
+import { COORDINATOR_NAME } from "../../host/resources/coordinator.ts";
+import { memberKey } from "../../host/resources/member.ts";
+import { decodeNetworkDefinition } from "../../host/resources/network-attachment-definition.ts";
+import { PoolTable } from "../../host/resources/pools-by-name.ts";
+import { ADDRESS_CONDITION, decodeGatedPod, type GatedPod, reduceGatedPod } from "./gated-pod.ts";
 import { type GateDecision, type GatesView, inTurn, KnownDemands, openPass } from "./plan-gates.ts";
 import { Promises } from "./promises.ts";
 
@@ -232,8 +231,8 @@ class GatesController implements Controller {
 function decodeNetwork(object: KubeObject): Network | undefined {
   const source = describeObject(object);
   return ifDecodable(() => {
-    const { name, config, oversizeBytes } = decodeNetworkDefinition(object, source);
-    if (oversizeBytes !== undefined || config.trim() === "") return undefined;
+    const { name, config } = decodeNetworkDefinition(object, source);
+    if (config.trim() === "") return undefined;
     const network = decodeAttachedNetwork(config, name, source);
     const ipamConf = findIpamConf(network.plugins);
     return ipamConf && { name: network.name, ipamConf };
