@@ -9,6 +9,7 @@ export const readExtensions = (): Promise<readonly Extension[]> =>
     gates: () => import("../../packages/gates/extension.ts" as string).catch(fail),
     "load-balancers": () => import("../../packages/load-balancers/extension.ts" as string).catch(fail),
     map: () => import("../../packages/map/extension.ts" as string).catch(fail),
+    "network-services": () => import("../../packages/network-services/extension.ts" as string).catch(fail),
     segments: () => import("../../packages/segments/extension.ts" as string).catch(fail),
   });
 

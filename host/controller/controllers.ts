@@ -12,7 +12,6 @@ import { startNotices } from "./notices/notice-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
 import { startFixed } from "./owners/fixed-controller.ts";
 import { startPolicies } from "./policies-controller.ts";
-import { startServices } from "./services/services-controller.ts";
 import { startSettings } from "./settings-controller.ts";
 import { startSubnets } from "./subnets/subnets-controller.ts";
 import { startShares } from "./usage/full-namespaces.ts";
@@ -32,7 +31,6 @@ export const CONTROLLERS: Controllers = {
   claims: startClaimStatus,
   garbage: startGarbage,
   notices: startNotices,
-  services: startServices,
   policies: startPolicies,
   settings: startSettings,
   waiting: startWaitingPods,

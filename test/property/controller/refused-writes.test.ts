@@ -29,7 +29,6 @@ const WRITES: Readonly<Record<string, string>> = {
   claims: "PATCH ipamclaims",
   garbage: "PUT ipallocations",
   notices: "PATCH nodes",
-  services: "POST endpointslices",
 };
 
 it.each(Object.entries(CONTROLLERS))(

@@ -62,7 +62,6 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/usage": "controller",
   "controller/certificates": "controller",
   "controller/finalizers": "controller",
-  "controller/services": "controller",
   "controller/gc": "controller",
   "controller/notices": "controller controller/gc",
   "controller/epoch": "controller controller/gc",
@@ -70,7 +69,7 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/conditions": "controller controller/subnets",
   "controller/networks": "controller controller/conditions",
   "controller/controllers.ts":
-    "controller controller/conditions controller/epoch controller/finalizers controller/gc controller/networks controller/notices controller/owners controller/services controller/subnets controller/usage",
+    "controller controller/conditions controller/epoch controller/finalizers controller/gc controller/networks controller/notices controller/owners controller/subnets controller/usage",
   "controller/controller-process.ts": "controller controller/owners",
   "controller/status-server.ts": "controller/controller-process.ts",
 };

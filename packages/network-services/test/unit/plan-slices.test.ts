@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { decodeBackendPod } from "../../../../host/controller/services/backend-pod.ts";
-import { decodeSlice, encodeSlice, type KnownSlice } from "../../../../host/controller/services/endpoint-slice.ts";
-import { decodeNetworkService, type NetworkService } from "../../../../host/controller/services/network-service.ts";
-import { MAX_SLICE_ENDPOINTS, planSlices } from "../../../../host/controller/services/plan-slices.ts";
 import { parseIp } from "../../../../host/net/ip.ts";
+import { decodeBackendPod } from "../../backend-pod.ts";
+import { decodeSlice, encodeSlice, type KnownSlice } from "../../endpoint-slice.ts";
+import { decodeNetworkService, type NetworkService } from "../../network-service.ts";
+import { MAX_SLICE_ENDPOINTS, planSlices } from "../../plan-slices.ts";
 
 const TARGET = { "ipam.vendor.io/service-network": "net/blue", "ipam.vendor.io/service-selector": "app=web" };
 

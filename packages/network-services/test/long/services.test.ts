@@ -5,11 +5,11 @@
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FAMILIES } from "../../host/net/ip.ts";
-import { referenceTool, root } from "../../scripts/setup/paths.mjs";
-import { POD_NETWORK, segmentAddress } from "../lab/addressing.ts";
-import { applyCrds } from "../lab/cluster/crds.ts";
-import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
+import { FAMILIES } from "../../../../host/net/ip.ts";
+import { referenceTool, root } from "../../../../scripts/setup/paths.mjs";
+import { POD_NETWORK, segmentAddress } from "../../../../test/lab/addressing.ts";
+import { applyCrds } from "../../../../test/lab/cluster/crds.ts";
+import { writeControllerKubeconfig } from "../../../../test/lab/cluster/in-process.ts";
 import {
   ALLOCATIONS,
   allocationObject,
@@ -18,11 +18,11 @@ import {
   definitionsCrd,
   type LabPod,
   podPath,
-} from "../lab/cluster/objects.ts";
-import { applyRights } from "../lab/cluster/rights.ts";
-import { startDaemon } from "../lab/daemon.ts";
-import { makeServiceWorld, type ServiceWorld } from "../lab/netns/coordinator.ts";
-import { ask } from "../lab/traffic.ts";
+} from "../../../../test/lab/cluster/objects.ts";
+import { applyRights } from "../../../../test/lab/cluster/rights.ts";
+import { startDaemon } from "../../../../test/lab/daemon.ts";
+import { makeServiceWorld, type ServiceWorld } from "../../../../test/lab/netns/coordinator.ts";
+import { ask } from "../../../../test/lab/traffic.ts";
 
 const SERVICES = "/api/v1/namespaces/default/services";
 const TARGET = { "ipam.vendor.io/service-network": "default/dock", "ipam.vendor.io/service-selector": "app=web" };

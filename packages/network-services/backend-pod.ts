@@ -1,16 +1,20 @@
 /** What is kept of a pod in a namespace with a Service for its network. */
 import * as z from "zod";
-import { DEFAULT_NETWORK_ANNOTATION, MAX_ANNOTATION_LENGTH, NETWORKS_ANNOTATION } from "../../config/annotations.ts";
-import type { Labels } from "../../config/label-selector.ts";
+import {
+  DEFAULT_NETWORK_ANNOTATION,
+  MAX_ANNOTATION_LENGTH,
+  NETWORKS_ANNOTATION,
+} from "../../host/config/annotations.ts";
+import type { Labels } from "../../host/config/label-selector.ts";
 import {
   decodeNetworkSelections,
   definitionOf,
   META_NAMESPACE,
   type NetworkSelection,
   nicNameOf,
-} from "../../config/network-selection.ts";
-import type { KubeObject } from "../../kubernetes/kube-api.ts";
-import { ifDecodable } from "../if-decodable.ts";
+} from "../../host/config/network-selection.ts";
+import { ifDecodable } from "../../host/controller/if-decodable.ts";
+import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 
 export interface BackendPod {
   readonly name: string;

@@ -1,16 +1,16 @@
 /** A Service without a selector whose annotations name a network and the pods on it. */
 import * as z from "zod";
-import { decodeServiceAnnotations, type ServiceTarget } from "../../config/annotations.ts";
-import { ConfigError } from "../../config/config-error.ts";
-import type { KubeObject } from "../../kubernetes/kube-api.ts";
-import { FAMILIES, type Family } from "../../net/ip.ts";
+import { decodeServiceAnnotations, type ServiceTarget } from "../../host/config/annotations.ts";
+import { ConfigError } from "../../host/config/config-error.ts";
+import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
+import { FAMILIES, type Family } from "../../host/net/ip.ts";
 
 interface ServicePort {
   readonly name: string;
   readonly protocol: string;
   /** A number, or the name of a port of the pod's containers. */
   readonly target: number | string;
-  readonly appProtocol: string | undefined;
+  readonly appProtocol?: string | undefined;
 }
 
 interface ServiceName {
@@ -76,7 +76,7 @@ export function decodeNetworkService(object: KubeObject): NetworkService | Fault
       ...target,
       families: families.length === 0 ? FAMILIES : families,
       ports: spec.ports.map(({ port, targetPort, ...rest }) => ({
-        ...{ name: rest.name, protocol: rest.protocol, appProtocol: rest.appProtocol },
+        ...rest,
         // 0 is Go's zero value: not set.
         target: targetPort === undefined || targetPort === 0 ? port : targetPort,
       })),

@@ -1,11 +1,15 @@
 /** EndpointSlices of Services for a second network (docs/services.md), written by the built controller. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
-import { type LabPod, NAMESPACES, podPath } from "../lab/cluster/objects.ts";
-import { startWorld, type World } from "../lab/cluster/world.ts";
-import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
-import { borrowPlane } from "./borrow-plane.ts";
-import { outcomeOf } from "./rights-objects.ts";
+import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
+import { outcomeOf } from "../../../../test/cluster/rights-objects.ts";
+import {
+  type ControllerProcess,
+  QUICK_LEASE,
+  startControllerProcess,
+} from "../../../../test/lab/cluster/controller-process.ts";
+import { type LabPod, NAMESPACES, podPath } from "../../../../test/lab/cluster/objects.ts";
+import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
 
 const SERVICES = `${NAMESPACES}/shop/services`;
 const SLICES = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";

@@ -1,8 +1,8 @@
 /** The EndpointSlices that Berth writes, and what is kept of them. */
 import { hash } from "node:crypto";
 import * as z from "zod";
-import type { KubeObject } from "../../kubernetes/kube-api.ts";
-import type { Family } from "../../net/ip.ts";
+import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
+import type { Family } from "../../host/net/ip.ts";
 
 export const MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by";
 export const MANAGER = "berth";

@@ -1,6 +1,7 @@
 /** Which EndpointSlices a Service should have, and how those it has are to change. */
-import { matchLabels } from "../../config/label-selector.ts";
-import { type Family, formatIp, type Ip } from "../../net/ip.ts";
+import { matchLabels } from "../../host/config/label-selector.ts";
+import { byName } from "../../host/lib/order.ts";
+import { type Family, formatIp, type Ip } from "../../host/net/ip.ts";
 import type { BackendPod } from "./backend-pod.ts";
 import {
   type Endpoint,
@@ -22,8 +23,6 @@ export interface SlicePlan {
   readonly remove: readonly KnownSlice[];
 }
 
-type Writable<T> = { readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : never };
-
 /** The pods of a namespace; `addressesOf` returns those that the records of a pod have for a NIC. */
 interface Backends {
   readonly pods: Iterable<BackendPod>;
@@ -37,6 +36,12 @@ interface Group {
   readonly endpoints: Map<string, Endpoint>;
 }
 
+interface FilledSlice extends SliceContent {
+  readonly family: Family;
+  /** Undefined: a new one. */
+  readonly slice: KnownSlice | undefined;
+}
+
 /**
  * `slices`: those that name the Service. Endpoints stay in their slice; one with room takes new ones. Without a
  * Service, or with one that is faulty, all go.
@@ -46,58 +51,53 @@ export function planSlices(
   backends: Backends,
   slices: readonly KnownSlice[],
 ): SlicePlan {
-  const plan: Writable<SlicePlan> = { create: [], change: [], remove: [] };
-  const free = new Set(slices.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
-  if (service !== undefined)
-    for (const family of service.families) planFamily({ service, family, free, slices, plan }, backends);
-  plan.remove.push(...free);
-  return plan;
-}
-
-interface FamilyPlan {
-  readonly service: NetworkService;
-  readonly family: Family;
-  /** Those that are not assigned yet. */
-  readonly free: Set<KnownSlice>;
-  readonly slices: readonly KnownSlice[];
-  readonly plan: Writable<SlicePlan>;
-}
-
-function planFamily({ service, family, free, slices, plan }: FamilyPlan, backends: Backends): void {
-  const take = (fits: (slice: KnownSlice) => boolean): KnownSlice | undefined => {
-    const slice = [...free].find((each) => each.addressType === `IPv${family}` && fits(each));
-    if (slice !== undefined) free.delete(slice);
-    return slice;
-  };
-  const groups = [...groupsOf(service, family, backends)].map(([key, { ports, endpoints }]) => {
-    const filled: { slice: KnownSlice | undefined; content: Endpoint[] }[] = [];
-    for (
-      let slice = take((each) => each.ports === key);
-      slice !== undefined;
-      slice = take((each) => each.ports === key)
-    )
-      filled.push({ slice, content: takeKnown(endpoints, slice) });
-    return { ports, endpoints, filled };
-  });
+  if (service === undefined) return { create: [], change: [], remove: slices };
+  const inOrder = slices.toSorted(byName);
+  const filled = service.families.flatMap((family) => fillSlices(service, family, inOrder, backends));
+  const kept = new Set(filled.map(({ slice }) => slice));
   const names = new Set(slices.map(({ name }) => name));
-  const nextName = (): string => {
-    let nth = 0;
-    while (names.has(sliceName(service.name, family, nth))) nth++;
-    const name = sliceName(service.name, family, nth);
-    names.add(name);
-    return name;
+  return {
+    create: filled.flatMap(({ slice, ...wanted }) =>
+      slice === undefined ? [{ ...wanted, name: nextName(service, wanted.family, names) }] : [],
+    ),
+    change: filled.flatMap(({ slice, family: _, ...wanted }) =>
+      slice === undefined || isAs(slice, wanted) ? [] : [{ ...wanted, slice }],
+    ),
+    remove: slices.filter((slice) => !kept.has(slice)),
   };
-  for (const { ports, endpoints, filled } of groups) {
-    for (const { content } of filled) content.push(...takeFirst(endpoints, MAX_SLICE_ENDPOINTS - content.length));
-    while (endpoints.size > 0)
-      filled.push({ slice: take(() => true), content: takeFirst(endpoints, MAX_SLICE_ENDPOINTS) });
-    for (const { slice, content } of filled) {
-      const wanted = { service, ports, endpoints: content };
-      if (slice === undefined) plan.create.push({ ...wanted, name: nextName(), family });
-      else if (content.length === 0) plan.remove.push(slice);
-      else if (!isAs(slice, wanted)) plan.change.push({ ...wanted, slice });
-    }
-  }
+}
+
+function nextName(service: NetworkService, family: Family, names: Set<string>): string {
+  let nth = 0;
+  while (names.has(sliceName(service.name, family, nth))) nth++;
+  const name = sliceName(service.name, family, nth);
+  names.add(name);
+  return name;
+}
+
+/** First all slices keep what they have, then those with room take more, then what is left takes the free ones. */
+function fillSlices(
+  service: NetworkService,
+  family: Family,
+  slices: readonly KnownSlice[],
+  backends: Backends,
+): FilledSlice[] {
+  const usable = slices.filter(({ addressType }) => addressType === `IPv${family}`);
+  const groups = groupsOf(service, family, backends);
+  const filled = [...groups].flatMap(([key, { ports, endpoints: left }]): FilledSlice[] => {
+    const own = usable.filter((slice) => slice.ports === key);
+    const known = own.map((slice) => ({ service, family, ports, slice, endpoints: takeKnown(left, slice) }));
+    for (const { endpoints } of known) endpoints.push(...takeFirst(left, MAX_SLICE_ENDPOINTS - endpoints.length));
+    const more: FilledSlice[] = [];
+    while (left.size > 0)
+      more.push({ service, family, ports, slice: undefined, endpoints: takeFirst(left, MAX_SLICE_ENDPOINTS) });
+    return [...known, ...more];
+  });
+  const kept = new Set(filled.map(({ slice }) => slice));
+  const unused = usable.filter((slice) => !kept.has(slice)).values();
+  return filled
+    .filter(({ endpoints }) => endpoints.length > 0)
+    .map((each) => ({ ...each, slice: each.slice ?? unused.next().value }));
 }
 
 function groupsOf(service: NetworkService, family: Family, { pods, addressesOf, firstNic }: Backends) {

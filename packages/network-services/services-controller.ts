@@ -2,21 +2,22 @@
  * Writes the EndpointSlices of Services that name a network and pods on it (docs/services.md). Readiness and labels
  * come from the pods of namespaces that have such a Service, addresses from IPAllocations; plan-slices.ts decides.
  */
-import { callIfThere, isConflict, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
-import type { Change } from "../../kubernetes/mirror.ts";
-import { collectionPath, ENDPOINT_SLICES, objectPath, PODS, SERVICES } from "../../kubernetes/paths.ts";
-import type { Reflector } from "../../kubernetes/reflector.ts";
-import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
-import { inParallel } from "../../lib/in-parallel.ts";
-import type { PeriodicWorker } from "../../lib/periodic.ts";
-import { orElse } from "../../lib/try-or.ts";
-import type { Ip } from "../../net/ip.ts";
-import { type CachedAllocation, hashUid } from "../cached-allocation.ts";
-import { firstNicOf } from "../caches.ts";
-import { followObjects } from "../follow-objects.ts";
-import { patchIfSame } from "../patch.ts";
-import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
+
+import { type CachedAllocation, hashUid } from "../../host/controller/cached-allocation.ts";
+import { firstNicOf } from "../../host/controller/caches.ts";
+import { followObjects } from "../../host/controller/follow-objects.ts";
+import { patchIfSame } from "../../host/controller/patch.ts";
+import { startReconciling } from "../../host/controller/reconcile-loop.ts";
+import type { Controller, ControllerDeps, StartController } from "../../host/controller/types.ts";
+import { callIfThere, isConflict, type KubeApi, type KubeCall } from "../../host/kubernetes/kube-api.ts";
+import type { Change } from "../../host/kubernetes/mirror.ts";
+import { collectionPath, ENDPOINT_SLICES, objectPath, PODS, SERVICES } from "../../host/kubernetes/paths.ts";
+import type { Reflector } from "../../host/kubernetes/reflector.ts";
+import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
+import { inParallel } from "../../host/lib/in-parallel.ts";
+import type { PeriodicWorker } from "../../host/lib/periodic.ts";
+import { orElse } from "../../host/lib/try-or.ts";
+import type { Ip } from "../../host/net/ip.ts";
 import { type BackendPod, decodeBackendPod } from "./backend-pod.ts";
 import { decodeSlice, encodeSlice, type KnownSlice, MANAGED_BY_LABEL, MANAGER, reduceSlice } from "./endpoint-slice.ts";
 import { decodeNetworkService, type FaultyService, type NetworkService } from "./network-service.ts";
@@ -37,6 +38,7 @@ export const startServices: StartController = (deps) => new ServicesController(d
 
 /** A namespace with Services that have no fault. */
 interface Home {
+  readonly namespace: string;
   readonly pods: Reflector<BackendPod>;
   /** By the pod's name, then by the allocation's. */
   readonly allocations: Map<string, Map<string, CachedAllocation>>;
@@ -138,23 +140,17 @@ class ServicesController implements Controller {
     const services = Map.groupBy(this.#services.items.values(), ({ namespace }) => namespace);
     const slices = Map.groupBy(this.#slices.items.values(), ({ namespace }) => namespace);
     const refusals = new RefusalsOf();
-    let isAll = true;
     await inParallel(due, NAMESPACES_AT_ONCE, async (namespace) => {
       this.#due.delete(namespace);
+      const serve = () => this.#serve(namespace, services.get(namespace) ?? [], slices.get(namespace) ?? []);
+      let isDone: boolean | undefined;
       try {
-        const isDone = await refusals.attempt(
-          () => this.#serve(namespace, services.get(namespace) ?? [], slices.get(namespace) ?? []),
-          false,
-        );
-        if (isDone) return;
-      } catch (error) {
-        this.#due.add(namespace);
-        throw error;
+        isDone = await refusals.attempt(serve);
+      } finally {
+        if (isDone !== true) this.#due.add(namespace);
       }
-      isAll = false;
-      this.#due.add(namespace);
     });
-    return refusals.require(isAll ? undefined : TAKEN_RETRY_MS);
+    return refusals.require(due.some((namespace) => this.#due.has(namespace)) ? TAKEN_RETRY_MS : undefined);
   }
 
   /** Returns whether all that was to be written is. */
@@ -169,7 +165,7 @@ class ServicesController implements Controller {
     if (home?.pods.isSynced === false) return true;
     const backends = {
       pods: home?.pods.items.values().toArray() ?? [],
-      addressesOf: (pod: BackendPod, ifName: string) => addressesOf(home, { namespace, pod, ifName }),
+      addressesOf: (pod: BackendPod, ifName: string) => addressesOf(home, pod, ifName),
       firstNic: firstNicOf(this.#deps.caches),
     };
     const byName = new Map(services.map((service) => [service.name, service]));
@@ -179,8 +175,7 @@ class ServicesController implements Controller {
     for (const name of names) {
       const own = slices.filter((slice) => slice.service === name);
       const plan = planSlices(byName.get(name), backends, own);
-      const isWritten = await refusals.attempt(() => this.#write(namespace, plan), false);
-      isDone &&= isWritten === true;
+      if ((await refusals.attempt(() => this.#write(namespace, plan))) !== true) isDone = false;
     }
     refusals.require();
     return isDone;
@@ -197,7 +192,7 @@ class ServicesController implements Controller {
       decode: decodeBackendPod,
       budgeted: { budget: caches.budget },
     });
-    const home = { pods, allocations: new Map() };
+    const home = { namespace, pods, allocations: new Map() };
     this.#homes.set(namespace, home);
     for (const [key, allocation] of caches.allocations.items) this.#note(key, allocation);
     return home;
@@ -244,17 +239,14 @@ function namespaceOf(key: string): string {
   return key.slice(0, key.indexOf("/"));
 }
 
-interface Nic {
-  readonly namespace: string;
-  readonly pod: BackendPod;
-  readonly ifName: string;
-}
-
 /** Returns the addresses that the records of this very pod have, not those of one of its name before. */
-function addressesOf(home: Home | undefined, { namespace, pod, ifName }: Nic): Ip[] {
+function addressesOf(home: Home | undefined, pod: BackendPod, ifName: string): Ip[] {
   const uidHash = hashUid(pod.uid);
   const isOwn = (holder: CachedAllocation["spec"]["holders"][number]): boolean =>
-    holder.namespace === namespace && holder.pod === pod.name && holder.ifName === ifName && holder.uidHash === uidHash;
+    holder.namespace === home?.namespace &&
+    holder.pod === pod.name &&
+    holder.ifName === ifName &&
+    holder.uidHash === uidHash;
   const own = [...(home?.allocations.get(pod.name)?.values() ?? [])];
   return own.flatMap(({ spec }) => (spec.holders.some(isOwn) ? [spec.ip] : []));
 }
