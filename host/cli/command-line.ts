@@ -289,13 +289,6 @@ export class CommandLine {
   }
 }
 
-/** Returns the value of an option, from above 0 to 3600. Throws UsageError. */
-export function parseNumber(option: string, text: string): number {
-  const value = Number(text);
-  if (text.trim() !== "" && value > 0 && value <= 3_600) return value;
-  throw new UsageError(`Option ${option}: found ${JSON.stringify(text)}, want a number above 0 and at most 3600`);
-}
-
 /** Adds the options of a command that prints a table. */
 export function withOutput(command: Command, { canWatch = false } = {}): Command {
   command

@@ -142,12 +142,6 @@ function requirementHolds(requirement: LabelRequirement, labels: Labels): boolea
   }
 }
 
-/** Returns the labels that it looks at. */
-export const keysOfSelector = ({ matchLabels, matchExpressions }: LabelSelector): string[] => [
-  ...Object.keys(matchLabels),
-  ...matchExpressions.map(({ key }) => key),
-];
-
 /** Returns whether the selector matches. `NotIn` matches an absent label, as in Kubernetes. */
 export function matchLabels(selector: LabelSelector, labels: Labels): boolean {
   return (

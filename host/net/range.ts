@@ -39,11 +39,3 @@ export function equalRange(a: Range, b: Range): boolean {
 export function rangesOverlap(a: Range, b: Range): boolean {
   return rangeContains(a, b.first) || rangeContains(b, a.first);
 }
-
-/** Returns the addresses of the range in ascending order, at most `limit`. */
-export function addressesOf({ first: { family, value }, last }: Range, limit: number): Ip[] {
-  const count = last.value - value + 1n;
-  return Array.from({ length: count < BigInt(limit) ? Number(count) : limit }, (_, at) => {
-    return { family, value: value + BigInt(at) };
-  });
-}

@@ -1,7 +1,7 @@
 /** `berthctl support-bundle`: one file with what a maintainer needs to know of this host, or of a cluster. */
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { type Call, type CommandLine, parseNumber } from "../../host/cli/command-line.ts";
+import type { Call, CommandLine } from "../../host/cli/command-line.ts";
 import { ExitCode, UsageError } from "../../host/cli/exit-code.ts";
 import { type HostPathFlags, hostPaths, withHostPaths } from "../../host/cli/host-checks/host-paths.ts";
 import { LOG_DIRECTORY } from "../../host/config/coordinator-conf.ts";
@@ -37,7 +37,7 @@ export function addSupportBundle(cli: CommandLine): void {
 async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Promise<ExitCode> {
   const { packBundle, MAX_BUNDLE, MAX_CLUSTER_BUNDLE } = await import("./bundle/archive.ts");
   const most = cli.isCluster ? MAX_CLUSTER_BUNDLE : MAX_BUNDLE;
-  const maxBytes = Math.min(most, parseNumber("--max-size", flags.maxSize ?? String(most / 2 ** 20)) * 2 ** 20);
+  const maxBytes = Math.min(most, flags.maxSize === undefined ? most : parseSize(flags.maxSize) * 2 ** 20);
   const now = new Date();
   const subject = cli.isCluster ? "cluster" : hostname();
   const folder = `berth-${subject}-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
@@ -54,6 +54,12 @@ async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Pr
     `Wrote ${path}: ${files.length} files${missing}. Read it before you send it: names and addresses are in it`,
   );
   return ExitCode.Success;
+}
+
+function parseSize(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && value > 0 && value <= 3_600) return value;
+  throw new UsageError(`Option --max-size: found ${JSON.stringify(text)}, want a number above 0 and at most 3600`);
 }
 
 /** An existing file would keep its owner and mode, and a link would lead elsewhere: UsageError. */

@@ -4,7 +4,7 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import { keysOfSelector } from "../../host/config/label-selector.ts";
+import type { LabelSelector } from "../../host/config/label-selector.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../host/config/network-definition.ts";
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../../host/controller/caches.ts";
@@ -226,6 +226,12 @@ class GatesController implements Controller {
     return answer && String(Object(answer.metadata).resourceVersion);
   }
 }
+
+/** Returns the labels that the selector looks at. */
+const keysOfSelector = ({ matchLabels, matchExpressions }: LabelSelector): string[] => [
+  ...Object.keys(matchLabels),
+  ...matchExpressions.map(({ key }) => key),
+];
 
 /** Returns undefined for a network whose addresses are not Berth's, as far as the definition says. */
 function decodeNetwork(object: KubeObject): Network | undefined {

@@ -3,8 +3,8 @@
 import { parseIp } from "../../../../host/net/ip.ts";
 import { formatPrefix, maskPrefix } from "../../../../host/net/prefix.ts";
 import type { AllocationRecord } from "../../../../host/records/allocation-record.ts";
-import { podDnsName } from "../../../../host/resources/dns-name.ts";
 import { describeWorkload } from "../../../../host/resources/member.ts";
+import { podDnsName } from "./dns-name.ts";
 
 /** Columns of CSV and keys of JSON, in this order. More may be added at the end within {@link FORM_VERSION}. */
 export const FIELDS = [

@@ -3,8 +3,8 @@
 import { parseIp } from "../../../../host/net/ip.ts";
 import { type Prefix, prefixContains } from "../../../../host/net/prefix.ts";
 import type { AllocationRecord } from "../../../../host/records/allocation-record.ts";
-import { reverseDnsName } from "../../../../host/resources/dns-name.ts";
 import { boundName } from "./address-row.ts";
+import { reverseDnsName } from "./dns-name.ts";
 
 interface ZoneOptions {
   /** The domain of the pods' names, without a dot at the end. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { podDnsName, reverseDnsName } from "../../../host/resources/dns-name.ts";
-import { ip } from "../../world/values.ts";
+import { ip } from "../../../../../test/world/values.ts";
+import { podDnsName, reverseDnsName } from "../../../cli/export/dns-name.ts";
 
 const LONG = "a".repeat(63);
 

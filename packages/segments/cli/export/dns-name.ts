@@ -1,6 +1,6 @@
 /** Names of pods and of addresses in the DNS (RFC 1035 §2.3.1 and §3.5, RFC 3596 §2.5), without a dot at the end. */
 import { hash } from "node:crypto";
-import type { Ip } from "../net/ip.ts";
+import type { Ip } from "../../../../host/net/ip.ts";
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
@@ -31,17 +31,16 @@ export function podDnsName(pod: string, namespace: string): string | undefined {
   return name.length <= MAX_NAME_LENGTH ? name : `${dnsLabel(pod)}${end}`;
 }
 
-/** Returns the labels under which the address is looked up, the last part of its text first: `21`, `0`, `6`, `10`. */
-function reverseLabels({ family, value }: Ip): string[] {
-  const [digits, bits, base] = family === 4 ? [4, 8n, 10] : [32, 4n, 16];
-  return Array.from({ length: digits }, (_, at) =>
-    ((value >> (BigInt(at) * bits)) & ((1n << bits) - 1n)).toString(base),
-  );
-}
+/** A zone, the labels of an address in it, the bits of each, and how a label is written. */
+const IPV4_ZONE = ["in-addr.arpa", 4, 8, 10] as const;
+const IPV6_ZONE = ["ip6.arpa", 32, 4, 16] as const;
 
 /** Returns `21.0.6.10.in-addr.arpa` or the like under `ip6.arpa`; of a network's `length` bits only, if given. */
-export function reverseDnsName(ip: Ip, length?: number): string {
-  const labels = reverseLabels(ip);
-  const kept = length === undefined ? labels.length : length / (ip.family === 4 ? 8 : 4);
-  return [...labels.slice(labels.length - kept), ip.family === 4 ? "in-addr.arpa" : "ip6.arpa"].join(".");
+export function reverseDnsName({ family, value }: Ip, length?: number): string {
+  const [zone, digits, bits, base] = family === 4 ? IPV4_ZONE : IPV6_ZONE;
+  const kept = length === undefined ? digits : length / bits;
+  const labels = Array.from({ length: digits }, (_, at) =>
+    ((value >> BigInt(at * bits)) & ((1n << BigInt(bits)) - 1n)).toString(base),
+  );
+  return [...labels.slice(digits - kept), zone].join(".");
 }
