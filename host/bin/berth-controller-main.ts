@@ -37,13 +37,9 @@ function controllersOf(flags: ControllerFlags): Controllers {
     refuseUsage("--authority-secret and --certificate-secret belong together, found one of them");
   const controllers = finalizers ? CONTROLLERS : LETTING_GO;
   if (authority === undefined) return controllers;
-  const settings = {
-    namespace: leaseNamespace,
-    authority,
-    servers,
-    lifetimeMs: flags.certificateLifetime * 86_400_000,
-  };
-  return { ...controllers, certificates: startCertificates(settings) };
+  const lifetimeMs = flags.certificateLifetime * 86_400_000;
+  const certificates = startCertificates({ namespace: leaseNamespace, authority, servers, lifetimeMs });
+  return { ...controllers, certificates };
 }
 
 async function serve(flags: ControllerFlags): Promise<void> {

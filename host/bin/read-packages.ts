@@ -7,9 +7,7 @@ declare const BERTH_PACKAGES: string | undefined;
 type Packages<T> = Readonly<Record<string, () => Promise<{ readonly default: T }>>>;
 
 /** To the compiler a path is any text, and to esbuild a caught import may find nothing: the folder may be missing. */
-export function fail(error: unknown): never {
-  throw error;
-}
+export const fail = (error: unknown): Promise<never> => Promise.reject(error);
 
 /** A bundle never looks for missing packages: the path would lead out of the installation. */
 function isThere(name: string): boolean {
