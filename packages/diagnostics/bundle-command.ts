@@ -17,9 +17,6 @@ interface BundleFlags extends HostPathFlags {
 /** Longest time that one pod may take by default: milliseconds. */
 const BUNDLE_AGENT_MS = 60_000;
 
-/** `--file -`: stdout. */
-const STDOUT = "-";
-
 export function addSupportBundle(cli: CommandLine): void {
   withHostPaths(
     cli.command(
@@ -44,7 +41,7 @@ async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Pr
   const files = cli.isCluster ? await collectCluster(cli) : await collectHost(cli, flags);
   const { archive, notes } = await packBundle(files, { folder, timeS: now.getTime() / 1_000, maxBytes });
   const path = flags.file ?? `${folder}.tar.gz`;
-  if (path === STDOUT) {
+  if (path === "-") {
     await writeStdout(archive);
     return ExitCode.Success;
   }

@@ -1,4 +1,4 @@
-/** Services of networks that kube-proxy's pods are not on. */
+/** Endpoints of Services that name a second network. */
 import type { Extension } from "../../host/extension.ts";
 
 export default {
