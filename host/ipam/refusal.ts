@@ -119,9 +119,7 @@ interface PassedOverTexts {
   readonly more?: (candidate: Candidate) => string;
 }
 
-/**
- * Returns `pool "blue" is disabled (spec.disable)`, and for pools that are not named `600 pools: has no free address`.
- */
+/** Returns `pool "blue" is disabled (spec.disable)`, and for unnamed pools `600 pools: has no free address`. */
 export function describePassedOver(candidates: readonly Candidate[], reader: Reader, texts: PassedOverTexts): string[] {
   const isOwner = reader === "owner";
   const nameable = isOwner ? candidates.filter(({ isMatched }) => isMatched !== true) : candidates;

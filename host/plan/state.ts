@@ -167,7 +167,6 @@ export interface NamespaceState {
   /** Routes of the requested tables, without local ones. */
   readonly routes: readonly RouteState[];
   readonly rules: readonly RuleState[];
-  /** Only those that were requested. */
   readonly neighbours: readonly NeighbourState[];
   readonly dynamicNeighbours: readonly DynamicNeighbourState[];
   /** Settings of absent links are absent. */

@@ -29,7 +29,7 @@ export function* piecesIn<T>(entries: readonly RangesEntry<T>[]): Iterable<Piece
     ]),
   );
   ends.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
-  // Number of an entry's open ranges: one that ends may touch one that begins.
+  // Number of an entry's open ranges: a range may start where another ends.
   const open = new Map<T, number>();
   for (const [index, { at, value, opens }] of ends.entries()) {
     const count = (open.get(value) ?? 0) + (opens ? 1 : -1);

@@ -74,7 +74,7 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
     },
     recognize: async (request, signal) => {
       const { namespace, name } = decodePodArgs(request.args);
-      // Another IPAM serves what has no name, too.
+      // Another IPAM serves requests without a name, too.
       if (namespace === undefined || name === undefined) return identifyRequest(request, resources.snapshot);
       const named = requireNamed(request);
       const pod = await findPod(deps, named, signal);

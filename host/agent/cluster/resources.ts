@@ -40,7 +40,7 @@ const AGENT_BUDGET_BYTES = 14 * 1024 * 1024;
 
 export class ClusterResources implements Resources, ResourcesState, PoolChanges {
   readonly watches: Watches;
-  /** Itself, with what it knows now: an ADD reads the snapshot a dozen times, and the rest only if it is refused. */
+  /** Itself, with its present state: an ADD reads the snapshot a dozen times, and the rest only if it is refused. */
   readonly state: ResourcesState = this;
   /** Tells of new snapshots, not of pods and namespaces, whose maps change by themselves. */
   readonly changes = new Listeners<SnapshotChange>((error) => {
@@ -92,10 +92,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     return this.#budget.unused;
   }
 
-  /**
-   * A reserved address or a setting that was never decoded might forbid an allocation. Invalid pools are left out
-   * instead.
-   */
+  /** A reserved address or a setting never decoded might forbid an allocation. Invalid pools are left out instead. */
   get complete(): boolean {
     const { reserved, coordinators, vendorConf } = this.watches;
     const isConfKnown = vendorConf.unknown.size === 0 || this.#knownConf !== undefined;
@@ -202,7 +199,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     await Promise.all(this.#all.map((reflector) => reflector.close()));
   }
 
-  /** What the controller has kept of the settings. */
+  /** The settings that the controller has kept. */
   get #knownConf(): VendorConf | undefined {
     return this.watches.epoch.items.values().next().value?.conf;
   }

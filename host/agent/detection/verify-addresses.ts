@@ -75,10 +75,7 @@ export class EarlyStage {
     this.#options = options;
   }
 
-  /**
-   * The NIC as it was before its addresses; undefined if it does not exist or cannot probe. Read once, on the first
-   * use.
-   */
+  /** The NIC before its addresses; undefined if it does not exist or cannot probe. Read once, at the first use. */
   get nic(): Nic | undefined {
     if (this.#nic === "unseen") {
       const { netns, ifName } = this.#options;

@@ -320,7 +320,7 @@ export class Collector {
         const cooling = await this.#check(row, statuses.get(podKey(row)) ?? { kind: "absent" });
         if (cooling !== undefined) collected.push(cooling);
       } catch (error) {
-        // One question without an answer does not hold up the others.
+        // One question without an answer does not delay the others.
         if (failures.push(error) === SWEEP_FAILURES) break;
       }
     }

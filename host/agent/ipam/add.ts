@@ -86,7 +86,7 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   }
 }
 
-/** A coordinator with podMACPrefix does not see what the runtime hands to other plugins of the chain alone. */
+/** A coordinator with podMACPrefix does not see a MAC that the runtime hands only to other plugins of the chain. */
 function rememberMac({ answered, links }: Detection, { ifName, containerId, netns = "", main }: WantingNic): void {
   const requested = main?.runtimeConfig.mac ?? main?.args.cni.mac;
   answered.setMac({ containerId, ifName }, { requested, found: links.observe(netns, ifName)?.mac });

@@ -51,7 +51,7 @@ export function allocateAddresses(deps: AllocateDeps, demand: AddressDemand): Pr
 
 const NOTHING = { created: [], previous: [], added: [], open: [], picked: [] };
 
-/** What a pod needs that has more than a free address to ask for, or does not get one at once. */
+/** The sources for a pod that has more than a free address to ask for, or does not get one at once. */
 function openSources(search: Search) {
   const free = new FreeAddresses(search);
   const own = new OwnAddresses(search);

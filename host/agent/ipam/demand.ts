@@ -74,7 +74,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const nics = selection.nics.length === 1 ? selection.nics : claimedNow(selected, identity);
   if (subject.vendorConf.enableIPv6) requireIpv6(nics);
   const { networks = [] } = annotations;
-  // Two families for each NIC that it announces, and what is demanded now.
+  // Two families for each NIC that it announces, and the present demand.
   const most = 2 * (1 + networks.length) + nics.flatMap(({ families }) => families).length;
   for (const warning of selection.warnings)
     if (deps.log.isLevelEnabled("warn") && deps.inventory.isNewWarning(`${network} ${warning}`))
@@ -182,10 +182,7 @@ function seedOf({ workload, owner, namespace, name }: PodIdentity): string {
   return name === "" ? owner : `${namespace}/${name}`;
 }
 
-/**
- * The watch reports a pool a moment after its creator has been told that it exists: a NIC that no pool can serve
- * selects once more.
- */
+/** The watch reports a pool a moment after its creation: a NIC that no pool can serve selects once more. */
 async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Selected> {
   const { inventory } = deps;
   const { poolChanges } = deps.cluster ?? {};

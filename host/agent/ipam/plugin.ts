@@ -22,7 +22,7 @@ export interface Readiness {
 /** The backend's readiness, for which an ADD waits first. */
 export interface ReadinessSource extends Readiness {
   readonly health: Pick<RegistryHealth, "trouble">;
-  /** Waits, for a bounded time, until the resources are known. Rejects with CniError 50 that says what is missing. */
+  /** Waits, for a bounded time, until the resources are known. Rejects with CniError 50 that names the missing ones. */
   synced(signal: AbortSignal): Promise<void>;
 }
 

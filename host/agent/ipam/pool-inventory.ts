@@ -36,10 +36,7 @@ export class PoolInventory {
   /** Pools whose used addresses are still to be read into the cache. */
   readonly #unread = new Map<string, IpPool>();
   #reading: Promise<void> | undefined;
-  /**
-   * The cooldowns that the registry has, by pool and by default; undefined before it was told. It may run in another
-   * thread.
-   */
+  /** The registry's cooldowns, by pool and by default; undefined before it has them: it may be another thread. */
   readonly #cooldowns = new Map<string, number>();
   #defaultCooldownMs: number | undefined;
   #isFollowing = false;

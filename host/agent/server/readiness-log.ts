@@ -5,10 +5,7 @@ import type { Readiness } from "../ipam/plugin.ts";
 /** Interval at which the agent checks whether it is ready, to log a change: milliseconds. */
 export const READINESS_LOOK_MS = 1_000;
 
-/**
- * The first check comes after an interval: a start without problems logs nothing. Returns a function that stops the
- * checks.
- */
+/** The first check comes after an interval: a good start logs nothing. Returns a function that stops the checks. */
 export function logReadiness(backend: Readiness, log: Log): () => void {
   let logged: string | undefined;
   const check = (): void => {

@@ -27,7 +27,7 @@ const RETRY_MS = 1_000;
 const SAVE_MS = 500;
 
 /**
- * Time after an outage in which all agents have connected again, and have looked for what the server may lack:
+ * Time after an outage in which all agents have connected again, and have looked for records that the server may lack:
  * milliseconds. They pause for 1.5 seconds at most.
  */
 const OTHERS_LOOK_MS = 3_000;
@@ -272,7 +272,7 @@ export class RegistryEpoch {
    */
   async look(): Promise<void> {
     const { watch } = this.#deps.line;
-    // One that is under way may be answered by the registry before.
+    // A look under way may be answered by the former registry.
     await this.#looking;
     const session = watch.stats.watches;
     if (this.#isWatching && this.#looked === session) return;

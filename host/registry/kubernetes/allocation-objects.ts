@@ -70,9 +70,7 @@ export async function replaceAllocation(
   return decodeWritten(await api.call({ ...terms, method: "PUT", path, body }), spec, body);
 }
 
-/**
- * Returns the object if a finalizer holds it, otherwise undefined. Rejects with a conflict if the object has changed.
- */
+/** Returns the object if a finalizer holds it, else undefined. Rejects with a conflict if it has changed. */
 export async function deleteAllocation(
   api: Api,
   name: string,

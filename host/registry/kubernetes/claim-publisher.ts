@@ -66,10 +66,7 @@ export class ClaimPublisher {
     this.#lost = lost;
   }
 
-  /**
-   * Rejects with RegistryError, or with the signal's reason. In that case, and if an address is taken, the whole
-   * claim is undone.
-   */
+  /** Rejects with RegistryError, or the signal's reason. Then, and if one is taken, the whole claim is undone. */
   async claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
     const { owner } = claim;
     for (let other = this.#claims.get(owner); other !== undefined; other = this.#claims.get(owner))
@@ -233,7 +230,7 @@ export class ClaimPublisher {
     if (failed !== undefined) throw failureOf(failed.error);
     if (kept.length === 0) return { kind: "taken", by };
     const { previous, added, open } = boundOf(bound, kept);
-    // All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered.
+    // All published rows are undone if the ADD fails, also those that an earlier agent claimed and never answered.
     return { kind: "taken", by, kept: { created: kept.map(({ row }) => row), previous, added, open } };
   }
 

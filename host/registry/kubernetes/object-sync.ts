@@ -380,7 +380,7 @@ export class ObjectSync {
     return publication.row;
   }
 
-  /** Returns the row, which says of its address owner what is known of that. */
+  /** Returns the row, with the known address owner. */
   async #rowOf(task: SyncTask): Promise<Allocation | undefined> {
     const { publication, address, object } = task;
     if (publication !== undefined) {

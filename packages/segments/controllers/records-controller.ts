@@ -160,7 +160,7 @@ class Records implements Controller {
     await this.#worker.close();
   }
 
-  /** Returns after how many milliseconds to look again. */
+  /** Returns the time until the next check: milliseconds. */
   async #reconcile(): Promise<number> {
     const { intervalMs, checkMs = RECORDS_CHECK_MS } = this.#settings;
     const { nowMs } = this.#deps.clock;
