@@ -7,7 +7,7 @@
  * Effects: the instance's memory; to open it, one request, or in Node.js one file read.
  */
 import { type CoreExports, Status } from "../../host/core/core-exports.ts";
-import { readIp, readSize, widthOf, writeIp } from "../../host/core/ip-codec.ts";
+import { readAddress, readSize, widthOf, writeAddress } from "../../host/core/ip-codec.ts";
 import { CoreModule, openExports } from "../../host/core/module.ts";
 import { type AllocationOrder, Pool as PoolOfValues } from "../../host/core/pool.ts";
 import { createSetHandle, type PoolCounts, type PoolShape } from "../../host/core/pool-shape.ts";
@@ -320,4 +320,12 @@ function requireRange(text: string): Range {
 
 function shapeOf(ranges: readonly string[], masked: readonly string[]): PoolShape {
   return { ranges: ranges.map(requireRange), masked: masked.map(requireRange) };
+}
+
+function writeIp(view: DataView, offset: number, { family, value }: Ip): void {
+  writeAddress(view, offset, family, value);
+}
+
+function readIp(view: DataView, offset: number, family: Family): Ip {
+  return { family, value: readAddress(view, offset, family) };
 }
