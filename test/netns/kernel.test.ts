@@ -172,7 +172,8 @@ describe("identity", () => {
       return JSON.parse((await dispatcher.dispatch(call, new AbortController().signal)).body).msg;
     };
     const [ofPod, ours] = [path, own].map((at) => `${readNetnsIdentity(at).cookie}`);
-    expect([await add(path, ""), await add(own, "1")]).toEqual([ofPod, ours]);
+    expect([await add(path, ""), await add(own, "1"), await add("/", "1")]).toEqual([ofPod, ours, "undefined"]);
+    expect(await add("/", "0")).toMatch(/Cannot open network namespace "\/"/);
     expect(await add(own, "0")).toMatch(/is the host's own network namespace/);
     expect(withNetns(path, () => isOwnNetns(readNetnsIdentity(path)))).toBe(true);
   });

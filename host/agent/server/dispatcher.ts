@@ -13,9 +13,10 @@ import {
   type NodeRequest,
 } from "../../cni/request.ts";
 import { formatResult } from "../../cni/result-versions.ts";
-import { cookieOf, isNetnsGone, isOwnNetns, openNetns } from "../../kernel/netns.ts";
+import { cookieOf, isNetnsGone, isOwnNetns, openNetns, readNetnsIdentity } from "../../kernel/netns.ts";
 import { describeValue } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Audit } from "../log/audit.ts";
 import type { CniPlugins, DriverPlugin, RawRequest } from "../request/driver.ts";
@@ -174,11 +175,12 @@ function subjectOf({ plugin, headers }: RawRequest) {
 
 /**
  * Returns the cookie of the pod's namespace. CNI 1.1 §"Parameters": a plugin must not be pointed at the namespace in
- * which it runs itself.
+ * which it runs itself. With the override the path need not be a namespace.
  */
 function readForeignCookie({ netns, netnsOverride }: AttachRequest): bigint | undefined {
+  if (netnsOverride) return tryOr(() => readNetnsIdentity(netns).cookie, undefined);
   using opened = openNetns(netns);
-  if (netnsOverride || !isOwnNetns(opened)) return cookieOf(opened);
+  if (!isOwnNetns(opened)) return cookieOf(opened);
   const text = `CNI_NETNS "${netns}" is the host's own network namespace; set CNI_NETNS_OVERRIDE if that is meant`;
   throw new CniError(ErrorCode.InvalidNetns, text);
 }
