@@ -76,9 +76,10 @@ export async function explainPod(
   const { namespace, pod } = question;
   const refusalOf = (error: unknown): CniError => {
     signal.throwIfAborted();
+    if (error instanceof UnreadError) throw error;
     // The API server did not answer, or refused to: it may be the agent's question that is wrong.
     for (let cause = error; cause instanceof Error; cause = cause.cause)
-      if (cause instanceof ApiError || cause instanceof ApiUnavailable || cause instanceof UnreadError)
+      if (cause instanceof ApiError || cause instanceof ApiUnavailable)
         throw new UnreadError(
           `What pod ${namespace}/${pod} would get is unknown; this agent could not read it: ${cause.message}`,
         );

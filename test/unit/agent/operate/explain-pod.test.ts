@@ -33,14 +33,14 @@ it.each([
   expect(acts).toEqual([]);
 });
 
-it("says what it could not read, and passes no verdict", async () => {
+it.each(["find", "identify"])("says once what %s could not read, and passes no verdict", async (step) => {
   const node = await openClusterNode({ snapshot: snapshotOf(ONE) });
   const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "GET /pods", message: "no right" });
   const ipam = node.ipam({ cluster: clusterIpam() });
-  const identifier = { ...ipam.identifier, find: () => Promise.reject(new Error("x", { cause: forbidden })) };
+  const identifier = { ...ipam.identifier, [step]: () => Promise.reject(new Error("x", { cause: forbidden })) };
   const deps = { ipam: { ...ipam, identifier }, backend: READY, toCniError };
-  const unknown = "What pod shop/web-0 would get is unknown; this agent could not read it: no right";
-  await expect(explainPod(deps, { namespace: "shop", pod: "web-0" })).rejects.toThrow(unknown);
+  const message = "What pod shop/web-0 would get is unknown; this agent could not read it: no right";
+  await expect(explainPod(deps, { namespace: "shop", pod: "web-0" })).rejects.toMatchObject({ message });
 });
 
 it("registry-epoch: says for which nodes first addresses wait", async () => {
