@@ -3,6 +3,7 @@
  * selection and the addresses that are free in the cluster.
  */
 import type { CniError } from "../../cni/error.ts";
+import { requireBounded } from "../../cni/net-conf.ts";
 import { type AttachRequest, decodeRequest } from "../../cni/request.ts";
 import type { NicDemand, Selection } from "../../ipam/model.ts";
 import { poolsOf } from "../../ipam/pick.ts";
@@ -313,7 +314,9 @@ function requestOf(
   };
   const { entry = { type: "", ipam: { type: "berth" } } } = findBerth(plugins) ?? {};
   const conf = { cniVersion: "1.0.0", ...entry, name: network || UNKNOWN_NETWORK };
-  return decodeRequest("berth", headers, JSON.stringify(conf)) as AttachRequest;
+  const request = decodeRequest("berth", headers, JSON.stringify(conf)) as AttachRequest;
+  requireBounded(request.netConf);
+  return request;
 }
 
 function describeAddresses({ allocations, sources, rule }: Assigned, before: Before | undefined): AddressRecord[] {

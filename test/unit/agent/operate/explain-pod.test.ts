@@ -47,3 +47,12 @@ it("registry-epoch: says for which nodes first addresses wait", async () => {
   const { lines } = await explain({ epoch: { isOpen: true, waitsFor: "node n2" } as FirstClaims });
   expect(lines).toContain("note: the registry is new, and first addresses wait for node n2");
 });
+
+it("a network definition that is too long is refused, as in the ADD", async () => {
+  const ipam = (await openClusterNode({ snapshot: snapshotOf(ONE) })).ipam({ cluster: clusterIpam() });
+  const entry = { type: "macvlan", ipam: { type: "berth" }, padding: "x".repeat(65_536) };
+  const nicsOf = () => [{ ifName: "eth0", network: "lan", plugins: [{ entry, place: "plugins[0]" }] }];
+  const deps = { ipam: { ...ipam, networks: { ...ipam.networks, nicsOf } }, backend: READY, toCniError };
+  const { lines } = await explainPod(deps, { namespace: "shop", pod: "web-0" });
+  expect(lines[0]).toContain("would be refused with code 7: Invalid network configuration: found 6");
+});
