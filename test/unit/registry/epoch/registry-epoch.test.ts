@@ -108,13 +108,14 @@ afterEach(async () => {
 });
 
 /** A node that has written for the first epoch. */
-async function filledNode(shared: Shared): Promise<Node> {
+async function openFilled(): Promise<{ readonly shared: Shared; readonly node: Node }> {
+  const shared = new Shared();
   const node = open(shared);
   node.hear();
   await expect.poll(() => shared.marks).toEqual(["n1 e1"]);
   node.epoch.compared();
   node.hear("e1");
-  return node;
+  return { shared, node };
 }
 
 describe("an epoch of the registry", () => {
@@ -125,8 +126,7 @@ describe("an epoch of the registry", () => {
   });
 
   it.each([undefined, EMPTY])("stays in force while its place is %j, also after a restart", async (away) => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     const { record } = shared;
     await node.restart();
     for (const hear of [() => {}, () => node.epoch.followDefinition(shared.definition)]) {
@@ -141,8 +141,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("begins when the definition became another one while its place was away, whatever is made there", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     node.epoch.follow(undefined);
     shared.definition = "kind-2";
     node.epoch.followDefinition(shared.definition);
@@ -154,8 +153,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("begins when the registry lacks some of what the leader added, and not when it has more", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     for (const beats of [["a"], ["a", "b"], ["b", "c"], ["x", "y"]]) {
       shared.record = { ...shared.record, beats };
       node.hear("e1");
@@ -167,8 +165,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("begins when the newest record of this node is missing after an interruption", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     await node.epoch.line.up(new AbortController().signal);
     node.isNewestMissing = true;
     expect(node.epoch.line.isUp()).toBe(true);
@@ -180,8 +177,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("begins when that is found missing before the watch is back", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { node } = await openFilled();
     await node.epoch.line.up(new AbortController().signal);
     expect(node.epoch.isOfPast).toBe(false);
     node.watch.isWatching = false;
@@ -194,8 +190,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("is announced on a Node that the copy did not have before it is written for", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     node.waitsForOthers = true;
     shared.begin("history");
     node.hear("");
@@ -205,8 +200,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("begins when an earlier epoch is in force again", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     const copy = shared.record;
     shared.begin("kind");
     node.hear("e1");
@@ -218,8 +212,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("is not forgotten by a restart", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     node.epoch.wentBack();
     await node.restart();
     expect(node.epoch.isOpen).toBe(true);
@@ -229,8 +222,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("of another node is written for, and this node's mark is repeated when it is lost", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     shared.begin("history");
     node.hear("e1");
     await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e2"]);
@@ -240,8 +232,7 @@ describe("an epoch of the registry", () => {
   });
 
   it("waits for other nodes only until the registry is found to be another one", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { shared, node } = await openFilled();
     node.waitsForOthers = true;
     node.epoch.wentBack();
     await expect.poll(() => shared.record.epoch).toBe("e2");
@@ -251,9 +242,18 @@ describe("an epoch of the registry", () => {
     await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e3"]);
   });
 
+  it("is written for when claims from before it have ended", async () => {
+    const { shared, node } = await openFilled();
+    const claim = node.epoch.claiming();
+    node.epoch.wentBack();
+    await expect.poll(() => shared.record.epoch).toBe("e2");
+    expect(node.written).toEqual(["e1 unsure"]);
+    claim.end();
+    await expect.poll(() => node.written).toEqual(["e1 unsure", "e2 whole"]);
+  });
+
   it("leaves a journal that has lost rows in doubt about what it lacks", async () => {
-    const shared = new Shared();
-    const node = await filledNode(shared);
+    const { node } = await openFilled();
     node.epoch.rowsLost();
     node.epoch.wentBack();
     expect(node.epoch.isOfPast).toBe(false);
