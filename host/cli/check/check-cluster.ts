@@ -1,6 +1,6 @@
 /**
- * One report about a whole cluster: what its agents find on their nodes, and what only all of them together and the
- * API server show.
+ * One report about a whole cluster: its agents' findings about their nodes, and the findings that take all agents and
+ * the API server.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ClusterFacts, findClusterDamage } from "../../findings/find-cluster-damage.ts";
@@ -27,13 +27,13 @@ interface CheckOptions {
   readonly isRepair: boolean;
   /** More words for the agents' berthctl. */
   readonly words: readonly string[];
-  /** What else is looked for in a whole cluster. */
+  /** Finds more problems of a whole cluster. */
   readonly more: (facts: ClusterFacts) => Promise<readonly Finding[]>;
 }
 
 /**
  * Rejects if there is no agent, or the API server's allocations cannot be read. With `options.node` only that node's
- * agent is asked. `isRepair`: the agents first restore what they find as drift.
+ * agent is asked. `isRepair`: the agents repair drift first.
  */
 export async function checkCluster(
   api: KubeApi,
@@ -53,7 +53,7 @@ export async function checkCluster(
           ...(await findOpen(api, agents[0]?.namespace ?? "")),
         ]
       : [];
-  // Each agent says of a pool that it refuses the same as the pool's condition.
+  // An agent's text about a pool that it refuses is that of the pool's condition.
   const texts = new Set(ofCluster.map(({ text }) => text));
   return {
     time: new Date().toISOString(),

@@ -16,7 +16,7 @@ export interface NodeCheck {
   readonly paths: HostPaths;
   /** berthctl's version. */
   readonly version: string;
-  /** The agent first restores what it finds as drift. */
+  /** The agent repairs drift first. */
   readonly isRepair?: boolean;
   /** The record has the addresses on NICs. */
   readonly withUsed?: boolean;
@@ -72,7 +72,7 @@ export function reportOfNode({ host, record, failure }: NodeAnswer): CheckReport
   };
 }
 
-/** Returns what a report says of a node beside its findings. */
+/** Returns a report's facts about a node, without its findings. */
 export function nodeOf({ findings: _, used: __, ...node }: CheckRecord): CheckReport["nodes"][number] {
   return node;
 }

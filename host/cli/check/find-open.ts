@@ -1,4 +1,4 @@
-/** Names what is open to tenants: what `tenantDefinitions: closed` of vendor-conf would deny to their objects. */
+/** Names the uses of tenants' objects that `tenantDefinitions: closed` of vendor-conf would deny. */
 import { decodeAttachedNetwork, type PlacedEntry } from "../../config/network-definition.ts";
 import { usesOf } from "../../config/tenant-uses.ts";
 import { warning } from "../../findings/problem.ts";

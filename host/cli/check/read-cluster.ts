@@ -21,7 +21,7 @@ import {
 } from "../cluster-source.ts";
 
 /**
- * Pods are read before allocations: what a pod's status shows was recorded before. Rejects if allocations or pools
+ * Pods are read before allocations: an address in a pod's status was recorded before. Rejects if allocations or pools
  * cannot be read.
  */
 export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
@@ -31,7 +31,7 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
     tryTo(() => decodeIpAllocation(object, "")),
   );
   const pools = await listObjects(api, { resource: IP_POOLS });
-  // Who may not read them is told less.
+  // Users without the right to read them see fewer findings.
   const others = Object.entries({ Subnet: SUBNETS, ReservedIP: RESERVED_IPS, Coordinator: COORDINATORS }).map(
     ([kind, resource]) => readObjects(api, { resource }, (object) => findingsIn(kind, object)).catch(() => []),
   );

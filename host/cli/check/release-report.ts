@@ -1,6 +1,6 @@
 /**
  * `release --from-report`: on this node through the agent, which judges each address again, or in a cluster through
- * berthctl in the pods of the nodes' agents. Releasing what is released already changes nothing and is no failure.
+ * berthctl in the pods of the nodes' agents. Releasing an address again changes nothing and is no failure.
  */
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -36,7 +36,7 @@ export function readReport(path: string): CheckReport {
   throw new UsageError(`Option --from-report: ${path} is no report of "check --report"`);
 }
 
-/** Returns whether something is left to release, as an exit code; prints each address with what happened. */
+/** Returns whether something is left to release, as an exit code; prints each address with its outcome. */
 export async function releaseOnNode(
   report: CheckReport,
   { socket, out }: { readonly socket: string; readonly out: Output },

@@ -1,7 +1,4 @@
-/**
- * How a cluster's Berth is, from the API server alone: what runs, what is full, what was restored, and which pods
- * wait. What is wrong is found by `check`.
- */
+/** Berth's state in a cluster, from the API server alone: its programs, full pools, repairs, and pods that wait. */
 import * as z from "zod";
 import { DAEMON_SETS, daemonSetProgress } from "../../install/node-pods.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
@@ -47,11 +44,11 @@ export interface StatusRecord {
   /** The fullest first. */
   readonly pools: readonly PoolRecord[];
   readonly quarantined: number;
-  /** What agents restored on their nodes in the last hour, the newest first. */
+  /** Repairs of agents on their nodes in the last hour, the newest first. */
   readonly repairs: readonly Incident[];
   /** Pods that exist, have not started, and were refused in the last hour. */
   readonly waiting: readonly Incident[];
-  /** What could not be read: sentences. */
+  /** Sentences about objects that could not be read. */
   readonly problems: readonly string[];
 }
 
@@ -60,7 +57,7 @@ const CORE_EVENTS: Resource = { apiVersion: "v1", plural: "events" };
 /** A Lease that was not renewed for this many of its durations is no leader's, by the caller's clock. */
 const LEASE_DURATIONS = 4;
 
-/** Events of this action are about what an agent restored. */
+/** Action of the events about agents' repairs. */
 const RESTORE = "Restore";
 
 /** Rejects if the API server does not answer. */
@@ -111,7 +108,7 @@ interface StatusDeps {
   readonly now: Date;
 }
 
-/** Without DaemonSets, or the right to read them, as many are wanted as there are. */
+/** Without DaemonSets, or the right to read them, the present agents are the wanted ones. */
 function agentsOf(pods: readonly BerthPod[], sets: readonly KubeObject[] | undefined): StatusRecord["agents"] {
   const agents = pods.filter(({ component }) => component === "agent");
   const ready = agents.filter(({ isReady }) => isReady).length;

@@ -1,7 +1,4 @@
-/**
- * Writes into the status of pools, Subnets and ReservedIPs what is wrong with them, and sends an event when something
- * turns bad.
- */
+/** Writes the problems of pools, Subnets and ReservedIPs into their status, and sends an event for each new one. */
 import { objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
@@ -226,7 +223,7 @@ class ConditionsController implements Controller {
     return true;
   }
 
-  /** Whose pod it is, the pool's condition tells: Services are tenants'. */
+  /** The event does not name the pod, as the pool's condition does: Services are tenants'. */
   #tellClaimants(contested: readonly Contested[]): void {
     for (const { spec, claimant } of contested.slice(0, MAX_TOLD)) {
       const { kind, namespace, name, uid } = claimant;

@@ -1,6 +1,6 @@
 /**
  * The ranges that other allocators of the cluster give to Services, as far as their kinds are installed: MetalLB's and
- * Cilium's. They know nothing of Berth's pools, nor Berth of what they gave until a Service shows it.
+ * Cilium's. They do not know Berth's pools, and Berth does not know their addresses until a Service shows them.
  */
 import * as z from "zod";
 import { rangesOf, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";

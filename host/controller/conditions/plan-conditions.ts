@@ -1,4 +1,4 @@
-/** Compares the decisions about an object with its conditions: which conditions to write, and what has turned bad. */
+/** Compares the decisions about an object with its conditions: finds the conditions to write, and the new problems. */
 import { GOOD, WELL } from "../../findings/conditions.ts";
 import type { Condition } from "../../resources/status.ts";
 import type { ControlledMetadata } from "../objects.ts";

@@ -1,6 +1,6 @@
 /**
- * The decisions about every pool, Subnet and ReservedIP: allocations that are where they should not be, pools outside
- * their Subnets, and what the planners beside this file say.
+ * Decides about every pool, Subnet and ReservedIP: allocations in the wrong place, pools outside their Subnets, and the
+ * results of the planners beside this file.
  */
 import { joinRanges, joinSpans, rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
@@ -31,11 +31,11 @@ import { planSupplied, type SuppliedDecisions, type SuppliedView } from "./plan-
 
 export interface DecisionsInput extends SuppliedView {
   readonly allocations: Iterable<CachedAllocation>;
-  /** What pods have or retain, and a Node or a Service says that it has; by the allocation's name. */
+  /** Nodes and Services that claim addresses which pods have or retain, by the allocation's name. */
   readonly contested: ReadonlyMap<string, Claimant>;
-  /** Pools that a machine has addresses of without a record yet. */
+  /** Pools with an address of a machine that has no record yet. */
   readonly unrecorded: ReadonlySet<string>;
-  /** What other allocators give to Services. */
+  /** Ranges that other allocators give to Services. */
   readonly others: readonly OtherRanges[];
   /** Records of live pods may be missing: an epoch of the registry is open. */
   readonly isIncomplete: boolean;
@@ -176,7 +176,7 @@ function ready({ value, fault, deleting }: Controlled<unknown>): Decision {
   return deleting ? notReady("Terminating", "", true) : READY;
 }
 
-/** Not invalid as a whole: what the values leave is served. */
+/** The object is not invalid as a whole: the addresses that the values leave are served. */
 function* decideValues({ value }: Controlled<IpPool | Subnet>): Iterable<Decision> {
   const message = value && describeOldValues(value);
   if (message !== undefined) yield bad("InvalidValues", "AcceptedBefore", message);
@@ -273,7 +273,7 @@ class PoolInUse {
   readonly contested: Contested[] = [];
   /** Bound allocations with another prefix length than the pool's. */
   readonly otherMask = new Examples();
-  /** What Bound allocations have been given as routers; of older objects, which do not say it, all that are held. */
+  /** Routers of Bound allocations; of older objects, which do not name theirs, all former routers. */
   readonly routers = new Set<string>();
   /** Those with a router that the pool does not name any more. */
   readonly otherGateway = new Examples();
@@ -309,7 +309,7 @@ function planInUse(view: InUseView, pools: readonly IpPool[], index: SpacesIndex
     const claimant = view.contested.get(name);
     if (claimant !== undefined) found.contested.push({ spec, claimant });
     const reservations = index.find(spec.addressSpace, spec.ip);
-    // Nodes and Services may have what is reserved for no pod.
+    // Nodes and Services may have addresses that are reserved for no pod.
     const isRight = (each: ReservedIp): boolean =>
       (spec.node === NO_NODE && each.spec.owner === undefined) || isReservedFor(each, namesOfHolder(spec));
     if (!reservations.some(isRight)) for (const { name } of reservations) noteIn(inReserved, name, spec);

@@ -1,6 +1,6 @@
 /**
- * Whether generated pools have the addresses that their workloads need, and if not, why: a full or missing Subnet, or
- * a limit.
+ * Decides whether generated pools have the addresses that their workloads need, and names the obstacle if not: a full
+ * or missing Subnet, or a limit.
  */
 
 import type { VendorConf } from "../../config/vendor-conf.ts";
@@ -18,12 +18,12 @@ import { type SubnetNumbers, SubnetUse, type SubnetUseView } from "./subnet-use.
 
 export interface SuppliedView extends SubnetUseView {
   readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
-  /** Returns what the API server says to a write of the pool that it refuses. */
+  /** Returns the API server's words if it refuses to write the pool. */
   readonly refusalOf?: (pool: string) => string | undefined;
 }
 
 export interface SuppliedDecisions {
-  /** By name. Without pools made by hand, and those that are about to get what they need. */
+  /** By name. Without pools made by hand, and those that are about to get their addresses. */
   readonly pools: ReadonlyMap<string, Decision>;
   /** All Subnets by name. */
   readonly subnets: ReadonlyMap<string, Decision>;
@@ -89,7 +89,7 @@ function leased(source: PoolSource): Decision {
   return { type: "Supplied", isTrue: true, reason: "Supplied", message };
 }
 
-/** Returns undefined if nothing prevents the pool from getting what it needs. */
+/** Returns undefined if nothing prevents the pool from getting its addresses. */
 function notSupplied(pool: SizedPool, supply: Supply): Decision | undefined {
   const found = obstacle(pool, supply);
   if (found === undefined) return undefined;

@@ -90,7 +90,7 @@ export class SubnetUse {
     };
   }
 
-  /** Returns what pools have, or are promised, of all Subnets that share addresses with this one. */
+  /** Returns the addresses that pools have, or are promised, in all Subnets of the network. */
   #takenIn({ addressSpace, family, capacities }: SubnetCapacity["network"]): Spans {
     const promised = capacities.flatMap(({ subnet }) => assignmentsOr(subnet.object, () => NOTHING).pools);
     const held = this.pools.filter(
@@ -100,7 +100,7 @@ export class SubnetUse {
   }
 }
 
-/** Returns what `otherwise` makes of the error if the status of the Subnet is invalid. */
+/** Returns the result of `otherwise` if the status of the Subnet is invalid. */
 function assignmentsOr<T>(subnet: ControlledSubnet, otherwise: (error: unknown) => T): Assignments | T {
   try {
     return readAssignments(subnet);
