@@ -1,5 +1,5 @@
 /**
- * `berthctl adopt`: makes addresses that another IPAM gave running pods Berth's allocations (docs/migration.md).
+ * `berthctl adopt`: turns addresses of running pods from another IPAM into Berth's allocations (docs/migration.md).
  * Writes nothing without --apply.
  */
 

@@ -1,4 +1,4 @@
-/** What agents do for `berthctl adopt`. */
+/** The agents' part of `berthctl adopt`. */
 import type { AgentExtension } from "../../host/extension.ts";
 import { openAdoption } from "./adoption/adopt.ts";
 

@@ -1,4 +1,4 @@
-/** `berthctl support-bundle`: one file with what a maintainer needs to know of this host, or of a cluster. */
+/** `berthctl support-bundle`: one file for maintainers, about this host or a cluster. */
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Call, CommandLine } from "../../host/cli/command-line.ts";

@@ -52,7 +52,7 @@ export function decodeGatedPod(object: KubeObject): GatedPod | undefined {
   };
 }
 
-/** Returns what is kept of a pod for which there is no room: it is let through unseen. */
+/** Returns the kept part of a pod for which there is no room: it is let through unseen. */
 export function reduceGatedPod(pod: GatedPod): GatedPod {
   const { labels, annotations } = reducePod(pod);
   return { ...pod, labels, annotations, conditions: [], asks: "", isReduced: true };

@@ -56,7 +56,7 @@ class GatesController implements Controller {
   readonly #counter = new UsageCounter();
   /** Number of retained addresses by member. */
   readonly #kept = new Map<string, number>();
-  /** Undefined if what it was made of has changed. */
+  /** Undefined after a change of its sources. */
   #view: GatesView | undefined;
   /** By namespace, when a pod of it was last let through: a number that grows. */
   readonly #served = new Map<string, number>();

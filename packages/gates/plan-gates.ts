@@ -1,6 +1,7 @@
 /**
- * Which gated pods are let through: those for which every NIC of Berth's has room in the pools that may serve it on any
- * node, beyond what others are expected to take. What cannot be judged is let through, and its ADD says what is wrong.
+ * Decides which gated pods are let through: those for which every NIC of Berth's has room in the pools that may serve
+ * it on any node, beyond the addresses that others are expected to take. A pod that cannot be judged is let through,
+ * and its ADD names the problem.
  */
 import { CniError } from "../../host/cni/error.ts";
 import { decodePodAnnotations, type PodAnnotations } from "../../host/config/annotations.ts";
@@ -20,7 +21,7 @@ import type { PoolsByName } from "../../host/resources/pools-by-name.ts";
 import { type GatedPod, isComing } from "./gated-pod.ts";
 import type { Promises } from "./promises.ts";
 
-/** What is known of the cluster, as long as no pool, setting, namespace or network changes. */
+/** The facts about the cluster, as long as no pool, setting, namespace or network changes. */
 export interface GatesView {
   readonly pools: PoolsByName;
   /** By name, why other existing pools cannot be used. */
@@ -28,7 +29,7 @@ export interface GatesView {
   readonly namespaces: ReadonlyMap<string, Namespace>;
   readonly settings: VendorConf;
   readonly firstNic: string;
-  /** Mode of the coordinator: who provides the first NIC. */
+  /** Mode of the coordinator: it tells whose NIC is the first. */
   readonly mode: string;
   /** Returns undefined for a definition that is not Berth's, or not known. */
   readonly network: (name: string) => { readonly name: string; readonly ipamConf: IpamConf } | undefined;
@@ -56,14 +57,14 @@ const UNJUDGED: GateDecision = { kind: "open", pools: [] };
 interface Demand {
   /** Names of the pools that may serve it. */
   readonly pools: readonly string[];
-  /** What the pod is told while none of them has room. */
+  /** The answer to the pod while none of them has room. */
   readonly hold: Hold;
 }
 
 /** Largest memory of pods' wishes: characters, or pools by four. */
 const MAX_KEPT_LENGTH = 8 * 1024 * 1024;
 
-/** What pods with the same annotations want, in one view: selecting pools costs a hundred times the rest of a pass. */
+/** Demands of pods with the same annotations, in one view: selecting pools costs a hundred times the rest of a pass. */
 export class KnownDemands {
   readonly #byText = new Map<string, readonly Demand[]>();
   #length = 0;
@@ -83,7 +84,7 @@ export class KnownDemands {
 }
 
 /**
- * Returns the function that decides about each pod in a pass: what one will take is not there for those after it,
+ * Returns the function that decides about each pod in a pass: an address that one will take is gone for those after it,
  * unless others hold the pod. `expected`: pools of the addresses that pods will take that were let through before.
  */
 export function openPass(view: GatesView, promises: Promises, expected: readonly string[]) {

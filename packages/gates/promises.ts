@@ -41,7 +41,7 @@ export class Promises {
     return [...this.#byUid.values()].flatMap(({ pools, endMs }) => (endMs > nowMs ? pools : []));
   }
 
-  /** Takes an allocation that has got a holder: what its pod has it does not wait for. `pods`: by `namespace/name`. */
+  /** Takes an allocation with a new holder: its pod does not wait for that address. `pods`: by `namespace/name`. */
   gave({ holders, pool }: CachedAllocation["spec"], pods: ReadonlyMap<string, GatedPod>): void {
     for (const { namespace, pod: name, uidHash } of holders) {
       const pod = pods.get(`${namespace}/${name}`);

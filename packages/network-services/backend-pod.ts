@@ -1,4 +1,4 @@
-/** What is kept of a pod in a namespace with a Service for its network. */
+/** The kept part of a pod in a namespace with a Service for its network. */
 import * as z from "zod";
 import {
   DEFAULT_NETWORK_ANNOTATION,

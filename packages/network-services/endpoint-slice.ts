@@ -1,4 +1,4 @@
-/** The EndpointSlices that Berth writes, and what is kept of them. */
+/** The EndpointSlices that Berth writes, and the parts of them that it keeps. */
 import { hash } from "node:crypto";
 import * as z from "zod";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
@@ -26,7 +26,7 @@ export interface EndpointPort {
   readonly appProtocol?: string | undefined;
 }
 
-/** What is kept of a slice that Berth manages: enough to see whether it is as it should be. */
+/** The kept part of a slice that Berth manages: enough to see whether it is up to date. */
 export interface KnownSlice {
   readonly namespace: string;
   readonly name: string;
@@ -93,7 +93,7 @@ export function decodeSlice(object: KubeObject): KnownSlice {
   };
 }
 
-/** Returns what is kept of a slice for which there is no room: it is written again. */
+/** Returns the kept part of a slice for which there is no room: it is written again. */
 export function reduceSlice(slice: KnownSlice): KnownSlice {
   return { ...slice, ports: "", endpoints: [] };
 }
@@ -108,7 +108,7 @@ export function portsKey(ports: readonly EndpointPort[]): string {
   return JSON.stringify(ports.map(({ name, protocol, port, appProtocol = "" }) => [name, protocol, port, appProtocol]));
 }
 
-/** What a slice should say. */
+/** The wanted content of a slice. */
 export interface SliceContent {
   readonly service: { readonly namespace: string; readonly name: string; readonly uid: string };
   readonly ports: readonly EndpointPort[];

@@ -1,4 +1,4 @@
-/** Which EndpointSlices a Service should have, and how those it has are to change. */
+/** Plans the EndpointSlices of a Service, and the changes of those that exist. */
 import { matchLabels } from "../../host/config/label-selector.ts";
 import { byName } from "../../host/lib/order.ts";
 import { type Family, formatIp, type Ip } from "../../host/net/ip.ts";
@@ -75,7 +75,7 @@ function nextName(service: NetworkService, family: Family, names: Set<string>): 
   return name;
 }
 
-/** First all slices keep what they have, then those with room take more, then what is left takes the free ones. */
+/** First all slices keep their endpoints, then those with room take more, then the rest takes the free slices. */
 function fillSlices(
   service: NetworkService,
   family: Family,

@@ -153,7 +153,7 @@ class ServicesController implements Controller {
     return refusals.require(due.some((namespace) => this.#due.has(namespace)) ? TAKEN_RETRY_MS : undefined);
   }
 
-  /** Returns whether all that was to be written is. */
+  /** Returns whether all changes are written. */
   async #serve(
     namespace: string,
     all: readonly (NetworkService | FaultyService)[],
@@ -161,7 +161,7 @@ class ServicesController implements Controller {
   ): Promise<boolean> {
     const services = all.filter((service) => service.fault === undefined);
     const home = services.length === 0 ? await this.#leave(namespace) : this.#enter(namespace);
-    // It wakes the loop when it is.
+    // The reflector wakes the loop when it is.
     if (home?.pods.isSynced === false) return true;
     const backends = {
       pods: home?.pods.items.values().toArray() ?? [],
@@ -207,7 +207,7 @@ class ServicesController implements Controller {
   async #write(namespace: string, { create, change, remove }: SlicePlan): Promise<boolean> {
     const { api, leading: signal } = this.#deps;
     let isDone = true;
-    // First what is new: a Service is not without endpoints in between.
+    // New slices first: a Service is not without endpoints in between.
     for (const { name, family, ...content } of create) {
       const { metadata, ...own } = encodeSlice(content);
       const kind = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: `IPv${family}` };

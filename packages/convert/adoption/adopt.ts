@@ -1,5 +1,5 @@
 /**
- * Makes addresses of running pods that another IPAM gave them Berth's allocations, and ends that again
+ * Turns addresses that another IPAM gave to running pods into Berth's allocations, and undoes that
  * (docs/migration.md). Nothing in a pod is changed, and no record of the other IPAM. An adoption is a claim of
  * exactly these addresses: one that another pod has is refused.
  */
@@ -47,7 +47,7 @@ export function openAdoption({ ipam, registry }: Pick<Backend, "ipam" | "registr
   return { "/v1/adopt": (query) => adoptions.run(() => answer(query)) };
 }
 
-/** Rejects with RegistryError when the API server does not answer; what was adopted until then stays. */
+/** Rejects with RegistryError when the API server does not answer; addresses that were adopted until then stay. */
 async function adopt(deps: AdoptionDeps, query: URLSearchParams): Promise<AdoptionRecord> {
   const { node, registry, inventory } = deps;
   const cache = readRuntimeCache(query.getAll("results"));

@@ -1,7 +1,7 @@
 /**
  * Decides which addresses of running pods, which another IPAM gave them, become Berth's allocations
  * (docs/migration.md). The kernel says which NIC has which address; the runtimes' cached results say which pod and
- * container the NIC's namespace belongs to, and what the NIC's ADD was answered with.
+ * container the NIC's namespace belongs to, and the answer to the NIC's ADD.
  */
 
 import type { LiveAddress } from "../../../host/agent/request/live-namespaces.ts";
@@ -188,7 +188,7 @@ interface NicAddresses {
   readonly answered: readonly CachedAttachment[];
 }
 
-/** Returns why the address is not known to be what an IPAM gave the NIC: a clause. */
+/** Returns why the address may be none that an IPAM gave the NIC: a clause. */
 function addressObstacle(
   ip: Ip,
   { nic, foreign, answered }: NicAddresses,

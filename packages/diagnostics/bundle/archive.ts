@@ -12,10 +12,10 @@ export const MAX_BUNDLE = 24 * 1024 * 1024;
 /** The same of a cluster. */
 export const MAX_CLUSTER_BUNDLE = 64 * 1024 * 1024;
 
-/** The list of what is missing, in the bundle itself. */
+/** The list of missing parts, in the bundle itself. */
 export const LEFT_OUT = "LEFT-OUT";
 
-/** Longest list of what is missing: lines. */
+/** Longest list of missing parts: lines. */
 const MAX_LEFT_OUT = 10_000;
 
 export interface BundleFile {
@@ -40,7 +40,7 @@ export interface Bundle {
   readonly notes: readonly string[];
 }
 
-/** Returns the archive, in which every text is redacted. The last file lists what was cut and left out. */
+/** Returns the archive, in which every text is redacted. The last file lists the parts that were cut or left out. */
 export async function packBundle(
   files: readonly BundleFile[],
   { folder, timeS, maxBytes = MAX_BUNDLE }: BundleOptions,

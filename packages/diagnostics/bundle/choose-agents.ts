@@ -1,4 +1,4 @@
-/** Which agents of a cluster a support bundle asks, of thousands. */
+/** Chooses the few of a cluster's agents that a support bundle asks. */
 import type { BerthPod } from "../../../host/cli/berth-pods.ts";
 import { compareText } from "../../../host/lib/order.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The files of a cluster's support bundle: what its API server has, its controllers, and the agents that say most
- * about a fault.
- */
+/** The files of a cluster's support bundle: from its API server, its controllers, and the most telling agents. */
 import { AgentError } from "../../../host/cli/ask-agent.ts";
 import { type BerthPod, readBerthPods } from "../../../host/cli/berth-pods.ts";
 import { type Access, kubectlWords } from "../../../host/cli/cluster-agents.ts";
@@ -84,7 +81,7 @@ async function collectAgent(agent: BerthPod, share: number, options: AskOptions)
   return [...files, ...(await askForBundle(folder, agent, own, options))];
 }
 
-/** The agent's own berthctl packs and redacts; what it has left out is in its list. */
+/** The agent's own berthctl packs and redacts; its list names the parts that it left out. */
 async function askForBundle(
   folder: string,
   { namespace, name }: BerthPod,

@@ -88,7 +88,7 @@ async function readVersion(api: KubeApi): Promise<object> {
   return { apiServer: gitVersion, platform };
 }
 
-/** A pod, and what may have made it: `berth-agent-x2x7k`, `berth-agent`. */
+/** Returns the names of a pod and of its possible owners: `berth-agent-x2x7k`, `berth-agent`. */
 function namesOf(pod: string): string[] {
   const parts = pod.split("-");
   return [pod, parts.slice(0, -1).join("-"), parts.slice(0, -2).join("-")].filter((name) => name !== "");
@@ -138,7 +138,7 @@ function linesOf(values: readonly object[]): string {
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** Without what kubectl and the API server keep for themselves: old values may be in it. */
+/** Without the fields that kubectl and the API server keep for themselves: old values may be in them. */
 function withoutHistory(object: object): object {
   const { metadata } = object as { readonly metadata?: unknown };
   if (typeof metadata !== "object" || metadata === null) return object;

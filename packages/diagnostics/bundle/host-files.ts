@@ -100,7 +100,7 @@ function readDefinitions(directory: string): BundleFile[] {
     );
 }
 
-/** Returns the names, in their order; a reason if there are none to be had. */
+/** Returns the sorted names; the reason if they cannot be read. */
 function listFiles(directory: string): string[] | string {
   try {
     return readdirSync(directory, { withFileTypes: true })
@@ -137,7 +137,7 @@ function pathWithin(directory: string, name: string): string {
   throw new Error(`${join(directory, name)} is a link to ${path}, which is left out`);
 }
 
-/** Returns what a command prints, as a file; its end if it is long. */
+/** Returns a command's output as a file; its end if it is long. */
 export async function outputOf(
   path: string,
   argv: readonly string[],

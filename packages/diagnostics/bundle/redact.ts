@@ -1,7 +1,7 @@
 /**
- * Texts of a support bundle without secrets. JSON is redacted by its keys; every text, also one inside JSON, by what
- * secrets look like. Rather too much is redacted than too little. Texts of tenants are among them: what a pattern may
- * repeat is bounded, so that the time grows with the length only.
+ * Texts of a support bundle without secrets. JSON is redacted by its keys; every text, also one inside JSON, by the
+ * form of secrets. Rather too much is redacted than too little. Texts of tenants are among them: repetitions
+ * in patterns are bounded, so that the time grows with the length only.
  */
 
 import { tryOr } from "../../../host/lib/try-or.ts";

@@ -1,4 +1,4 @@
-/** Who probes whom: each node's pod and each node itself, in a ring, so that all directions are tried in 2 n pairs. */
+/** Pairs of prober and target: each node's pod and each node, in a ring, so that 2 n pairs try all directions. */
 import type { ProbeTarget } from "./probe-script.ts";
 
 /** One node with its pods, when they run. */
@@ -12,7 +12,7 @@ export interface TestNode {
 
 export type From = "pod" | "node";
 
-/** A target and what it means to a person. */
+/** A target, and its name for a person. */
 export interface Probe extends ProbeTarget {
   readonly node: string;
   readonly from: From;
@@ -56,7 +56,7 @@ export function planProbes({ nodes, serviceIps, serverPort, servicePort }: Plan)
   return probes.map((probe, id) => ({ ...probe, id }));
 }
 
-/** The next and the previous node of the ring: what one sends the other answers, and begins itself. */
+/** Returns the next and the previous node of the ring: of two neighbours each probes the other. */
 function neighboursOf(nodes: readonly TestNode[], at: number): TestNode[] {
   const around = [nodes[(at + 1) % nodes.length], nodes[(at + nodes.length - 1) % nodes.length]];
   return [...new Set(around)].filter((each) => each !== undefined && each !== nodes[at]) as TestNode[];

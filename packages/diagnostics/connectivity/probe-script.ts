@@ -6,7 +6,7 @@
 /** Port of the pods' servers. */
 export const SERVER_PORT = 8080;
 
-/** What a probe is told: as a list in JSON, the first argument. The second one is {@link PROBE_MS}. */
+/** A target of the program, whose first argument is a list of these as JSON; the second is {@link PROBE_MS}. */
 export interface ProbeTarget {
   readonly id: number;
   readonly family: 4 | 6;
@@ -21,10 +21,10 @@ export interface ProbeTarget {
   readonly port: number;
 }
 
-/** On which a kube-proxy, or what stands in for it, such as Cilium, tells of its health. */
+/** Port on which a kube-proxy, or a substitute such as Cilium, tells of its health. */
 const PROXY_PORT = 10256;
 
-/** What it answers with: a list of these as JSON. */
+/** The program prints a list of these as JSON. */
 export interface ProbeAnswer {
   readonly id: number;
   /** Absent if there is nothing to probe, such as no gateway. */

@@ -36,7 +36,7 @@ export interface TestResult {
   readonly family: 0 | 4 | 6;
   /** `none`: there was nothing to probe. */
   readonly outcome: "ok" | "failed" | "none";
-  /** What was probed, and what came of it. */
+  /** The probed address; the problem of a failed probe. */
   readonly text: string;
 }
 
@@ -46,7 +46,7 @@ export interface TestOptions {
   /** By node. */
   readonly images: ReadonlyMap<string, string>;
   readonly signal: AbortSignal;
-  /** Tells what is being done. */
+  /** Shows the current step; "" when all is done. */
   readonly progress: (text: string) => void;
   /** Longest time until all pods run: milliseconds. */
   readonly startMs: number;
@@ -177,7 +177,7 @@ interface RunningPod {
   readonly problem: string;
 }
 
-/** Returns all pods when each of them runs or has ended, or the time is over. */
+/** Returns the pods by name when each of them runs, or the time is over. */
 async function untilRunning(
   namespace: string,
   { api, signal, startMs, progress }: TestOptions,
