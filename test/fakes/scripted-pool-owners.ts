@@ -1,6 +1,6 @@
 /**
  * Workloads that a test makes up: the port Applications of the controller, whose real implementation is
- * host/controller/applications.
+ * host/controller/owners.
  */
 import type { Demands, Liveness, PoolOwners, Succession } from "../../host/controller/types.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
