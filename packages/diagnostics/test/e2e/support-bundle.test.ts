@@ -1,4 +1,4 @@
-/** `berthctl support-bundle` of a host with the built agent: what is in it, what never is, and its size. */
+/** `berthctl support-bundle` of a host with the built agent: its contents, secrets that it lacks, and its size. */
 import {
   existsSync,
   lstatSync,
@@ -174,7 +174,7 @@ it("is created anew: neither a link nor a file of somebody else takes it", async
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Option --file: EEXIST")]);
   }
   expect([readFileSync(path("victim"), "utf8"), statSync(path("victim")).mode & 0o777]).toEqual(["kept", 0o644]);
-  // A report replaces what has its name.
+  // A report replaces a file of its name.
   const check = [process.execPath, join(root, "dist/berthctl.mjs"), "check", "--report", path("link.tar.gz")];
   await runCommand(check, { env: { ...agent.env, PATH: process.env.PATH } });
   expect([lstatSync(path("link.tar.gz")).isFile(), statSync(path("link.tar.gz")).mode & 0o777]).toEqual([true, 0o600]);

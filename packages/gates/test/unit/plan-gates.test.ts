@@ -123,7 +123,7 @@ describe("a pod that was let through", () => {
   const before = letThrough("a");
   const next = gatedPod({ metadata: { name: "b", uid: "b" } });
 
-  /** What the next pod is told, of a pool with one address, in passes at these times. */
+  /** Returns the answers to the next pod, of a pool with one address, in passes at these times. */
   function passes(promises: Promises, pod: GatedPod, ...times: readonly number[]): string[] {
     return times.map((nowMs) => {
       const decide = openPass(view({ blue: 1 }), promises, promises.renew([pod], nowMs));
