@@ -7,15 +7,11 @@
 import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../kubernetes/kube-api.ts";
 import { isVersion } from "../../kubernetes/mirror.ts";
 
-/** The highest version as last known. */
-interface KnownVersion {
-  version: bigint;
-}
-
 interface HistoryOptions {
   /** Path of the collection whose lists and creates are consistent. */
   readonly trusted: string;
-  readonly known: KnownVersion;
+  /** The highest version as last known. */
+  readonly known: { version: bigint };
   /** Called before the answer is passed on. */
   readonly onWentBack: () => void;
 }

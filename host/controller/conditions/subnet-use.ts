@@ -32,6 +32,8 @@ export class SubnetUse {
   readonly pools: readonly IpPool[];
   readonly #objects: ReadonlyMap<string, ControlledSubnet>;
   readonly #supplies: ReadonlyMap<string, SubnetCapacity>;
+  /** One for all Subnets that overlap: each has all generated pools of the family. */
+  readonly #taken = new Map<SubnetCapacity["network"], Spans>();
   readonly #numbers = new Map<ControlledSubnet, SubnetNumbers | undefined>();
 
   constructor({ pools, subnets, reserved }: SubnetUseView) {
@@ -81,9 +83,10 @@ export class SubnetUse {
     const supply = this.#supplies.get(subnet.name);
     if (supply === undefined) return undefined;
     const { pools } = readAssignments(subnet);
+    const taken = this.#taken.getOrInsertComputed(supply.network, (network) => this.#takenIn(network));
     return {
       total: Number(supply.total),
-      free: Number(sizeOf(withoutSpans(supply.offered, this.#takenIn(supply.network)))),
+      free: Number(sizeOf(withoutSpans(supply.offered, taken))),
       assigned: sizeOfRanges(pools.flatMap(({ ips }) => ips)),
       pools: pools.length,
       withheld: Number(supply.total - sizeOf(supply.offered)),
