@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { Workload } from "../../resources/member.ts";
 import { isNewClaim, numberOf, renewClaim } from "../claims.ts";
 import type { Journal } from "../journal.ts";
@@ -56,8 +57,8 @@ export class ClaimPublisher {
   readonly #journal: Journal;
   readonly #objectSync: ObjectSync;
   readonly #lost: Pick<LostObserver, "isLost">;
-  /** The end of the claim under way, by owner: one at a time, so that an ADD waits for its prefetch. */
-  readonly #claims = new Map<string, Promise<void>>();
+  /** The claims of one owner run one by one: an ADD waits for the prefetch of its addresses. */
+  readonly #owners = new KeyedSerialQueue();
   readonly #toProbe = new Map<string, ToProbe>();
 
   constructor(journal: Journal, objectSync: ObjectSync, lost: Pick<LostObserver, "isLost">) {
@@ -67,18 +68,14 @@ export class ClaimPublisher {
   }
 
   /** Rejects with RegistryError, or the signal's reason. Then, and if one is taken, the whole claim is undone. */
-  async claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
-    const { owner } = claim;
-    for (let other = this.#claims.get(owner); other !== undefined; other = this.#claims.get(owner))
-      await (signal === undefined ? other : untilAborted(other, signal));
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#claims.set(owner, promise);
-    try {
-      return await this.#claim(claim, signal);
-    } finally {
-      this.#claims.delete(owner);
-      resolve();
-    }
+  claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
+    const begun = Promise.withResolvers<void>();
+    const claimed = this.#owners.run(claim.owner, () => {
+      begun.resolve();
+      return this.#claim(claim, signal);
+    });
+    // A claim that has begun handles the signal itself, and undoes what it wrote.
+    return signal === undefined ? claimed : untilAborted(begun.promise, signal).then(() => claimed);
   }
 
   /**
