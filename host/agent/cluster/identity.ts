@@ -69,7 +69,7 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
       if (pod === undefined) return staticPod(named, request, resources.snapshot.vendorConf);
       // The mirror of a static pod says nothing about its next run.
       if (pod.isFinished && (named.uid === undefined || named.uid !== mirroredHashOf(pod))) throw finished(pod);
-      const home = resources.snapshot.namespaces.get(pod.namespace) ?? (await readHome(deps.api, pod, signal));
+      const home = await findHome(deps, pod, signal);
       return identityOf(pod, { owner: named.uid, home, ifName: request.ifName }, signal);
     },
     recognize: async (request, signal) => {
@@ -85,11 +85,9 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
     find: async (namespace, name) => {
       // Each read has a limit of its own.
       const { signal } = new AbortController();
-      const cached = resources.snapshot.pods.get(`${namespace}/${name}`);
-      const isKnown = cached !== undefined && !cached.isReduced;
-      const pod = isKnown ? cached : await readPod(deps.api, { namespace, name });
+      const pod = findCached(deps, { namespace, name }) ?? (await readPod(deps.api, { namespace, name }));
       if (pod === undefined) return { owner: "", namespace, name, subject: undefined };
-      const home = resources.snapshot.namespaces.get(namespace) ?? (await readHome(deps.api, pod, signal));
+      const home = await findHome(deps, pod, signal);
       return identityOf(pod, { home }, signal);
     },
     ofPod: (pod, ifName, signal) => identityOf(pod, { ifName }, signal),
@@ -135,13 +133,13 @@ function requireNamed({ args }: AttachRequest): Named {
 }
 
 /**
- * Undefined for a static pod without its mirror. Of a reduced pod the watch has only the identity. Throws CniError 103
- * when the API server has no such pod, or another one of its name.
+ * Undefined for a static pod without its mirror. Throws CniError 103 when the API server has no such pod, or another
+ * one of its name.
  */
 async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
   const { namespace, name, uid } = named;
-  const cached = deps.resources.snapshot.pods.get(`${namespace}/${name}`);
-  if (cached !== undefined && !cached.isReduced && isMeant(cached, named)) return cached;
+  const cached = findCached(deps, named);
+  if (cached !== undefined && isMeant(cached, named)) return cached;
   const live = await readPod(deps.api, named, signal);
   if (live !== undefined && (uid === undefined || isMeant(live, named))) return live;
   if (uid !== undefined && isStaticOwner(uid)) return undefined;
@@ -150,6 +148,12 @@ async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): P
     ErrorCode.PodUnknown,
     `Pod ${namespace}/${name} with UID ${uid ?? "(not given)"} is unknown: the API server ${found}`,
   );
+}
+
+/** Undefined also for a reduced pod, of which the watch has only the identity. */
+function findCached({ resources }: IdentityDeps, { namespace, name }: Omit<Named, "uid">): Pod | undefined {
+  const cached = resources.snapshot.pods.get(`${namespace}/${name}`);
+  return cached?.isReduced ? undefined : cached;
 }
 
 /** Without a UID an old pod cannot be told from a new one of its name: then the API server is asked. */
@@ -168,9 +172,12 @@ export async function readPod(api: KubeApi, of: Omit<Named, "uid">, signal?: Abo
   return object && decodePod(object, `Pod "${namespace}/${name}"`);
 }
 
-/** Of a pod that the watch of namespaces is behind. */
-async function readHome(api: KubeApi, { namespace }: Pod, signal: AbortSignal): Promise<Namespace | undefined> {
-  const object = await readForPod(api, `/api/v1/namespaces/${encodeURIComponent(namespace)}`, UNANSWERED, signal);
+/** The watch of namespaces may be behind the pod. */
+async function findHome(deps: IdentityDeps, { namespace }: Pod, signal: AbortSignal): Promise<Namespace | undefined> {
+  const known = deps.resources.snapshot.namespaces.get(namespace);
+  if (known !== undefined) return known;
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const object = await readForPod(deps.api, path, UNANSWERED, signal);
   return object && decodeNamespace(object, `Namespace "${namespace}"`);
 }
 
