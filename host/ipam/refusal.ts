@@ -35,14 +35,6 @@ export function describeDemand(nic: NicDemand, shortages: Shortages): string {
   return [`${nic.ifName}: by ${nic.rule}`, ...lines].join("\n");
 }
 
-/** Returns the first demand whose candidates were all passed over. */
-export function findUnservable(nics: readonly NicDemand[]): { nic: NicDemand; demand: FamilyDemand } | undefined {
-  for (const nic of nics)
-    for (const demand of nic.families)
-      if (demand.candidates.every(({ refusal }) => refusal !== undefined)) return { nic, demand };
-  return undefined;
-}
-
 /** Returns `, has 3 of 10 addresses wanted (…)` for a generated pool that was not refused, else "". */
 function supplyOf({ pool, refusal }: Candidate): string {
   const supply = refusal === undefined ? describeSupply(pool) : undefined;

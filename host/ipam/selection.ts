@@ -267,3 +267,9 @@ function evaluatePool(name: string, family: Family, { subject, pools, refused }:
   // The reason may name another pool.
   return refusal === undefined ? { name, refusal: "does not exist" } : { name, refusal, brief: "cannot be used" };
 }
+
+/** Returns the first demand whose candidates were all passed over. */
+export function findUnservable(nics: readonly NicDemand[]): { nic: NicDemand; demand: FamilyDemand } | undefined {
+  const demands = nics.flatMap((nic) => nic.families.map((demand) => ({ nic, demand })));
+  return demands.find(({ demand }) => demand.candidates.every(({ refusal }) => refusal !== undefined));
+}

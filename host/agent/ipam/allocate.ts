@@ -6,7 +6,8 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { NicDemand } from "../../ipam/model.ts";
 import type { Picked, Proposal } from "../../ipam/pick.ts";
-import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
+import { noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
+import { findUnservable } from "../../ipam/selection.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { numberOf } from "../../registry/claims.ts";
 import type { Allocation, Bound, ClaimedPart, ClaimOutcome } from "../../registry/registry.ts";

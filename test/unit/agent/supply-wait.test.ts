@@ -8,8 +8,8 @@ import { BLOCK_WAIT_MS, POOL_WAIT_MS } from "../../../host/agent/request/add-dea
 import { CniError } from "../../../host/cni/error.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
-import { findUnservable, noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
-import { selectPools } from "../../../host/ipam/selection.ts";
+import { noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
+import { findUnservable, selectPools } from "../../../host/ipam/selection.ts";
 import type { SubnetState } from "../../../host/ipam/subnet-capacity.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
 import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
