@@ -73,7 +73,7 @@ export interface NicDemand {
   readonly rule: string;
   readonly cleanGateway: boolean;
   readonly families: readonly FamilyDemand[];
-  /** The main plugin takes an address itself where it is told no gateway (withheld.ts). Default: it does not. */
+  /** The main plugin takes an address itself where it is told no gateway (pick.ts). Default: it does not. */
   readonly takesFirst?: boolean;
   /** Refused for this pod by a later plugin. Default: none. */
   readonly refused?: readonly RefusedIp[] | undefined;

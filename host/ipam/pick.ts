@@ -1,16 +1,19 @@
 /**
- * Picks an address for each family of each demanded NIC from the pool cache, all or nothing, and reserves it there. A
- * guess: only the registry decides whether the addresses are free.
+ * Picks an address for each family of each demanded NIC from the pool cache, all or nothing, and reserves it there: one
+ * that the NIC may have. A guess: only the registry decides whether the addresses are free.
  */
-import { type Family, formatIp, type Ip } from "../net/ip.ts";
+import type { NetConf } from "../cni/net-conf.ts";
+import { equalIp, type Family, formatIp, type Ip } from "../net/ip.ts";
+import { firstIp } from "../net/prefix.ts";
+import { rangeContains } from "../net/range.ts";
 import type { SourceName } from "../records/audit-line.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { routersOf } from "../resources/ip-pool-shape.ts";
 import type { Workload } from "../resources/member.ts";
+import type { OccupiedIp } from "../resources/occupied-ips.ts";
 import { countBlockStates, type PoolSource } from "../resources/pool-source.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
 import type { PoolCache } from "./pool-cache.ts";
-import { findWithholding, withheldFrom } from "./withheld.ts";
 
 /** An address of a pool to claim for a NIC. */
 export interface Proposal {
@@ -122,6 +125,35 @@ function takeFor(poolCache: PoolCache, nic: NicDemand, pool: IpPool, { seed, ran
   if (ip !== undefined && last !== undefined) passedOver.push({ space, ip: last });
   poolCache.cancel(passedOver);
   return ip ?? last;
+}
+
+/**
+ * Returns whether the main plugin gives itself an address where the result names no gateway: `bridge` as gateway
+ * takes the first one after the network's (`calcGatewayIP` of the reference plugin).
+ */
+export function takesFirstAddress({ type, raw }: Pick<NetConf, "type" | "raw">): boolean {
+  return type === "bridge" && (raw.isGateway === true || raw.isDefaultGateway === true);
+}
+
+/** Returns the addresses of the pool's ranges that the NIC may not have, although others may, with the reasons. */
+export function withheldFrom(
+  { takesFirst = false, cleanGateway, refused = [] }: NicDemand,
+  { spec: { subnet, gateway, addressSpace, ranges } }: IpPool,
+): readonly OccupiedIp[] {
+  const isTaking = takesFirst && (cleanGateway || gateway === undefined);
+  const first = { family: subnet.ip.family, value: firstIp(subnet).value + 1n };
+  const all = [
+    ...(isTaking ? [{ ip: first, why: "the main plugin bridge takes it, because it is told no gateway" }] : []),
+    ...refused
+      .filter(({ space }) => space === addressSpace)
+      .map(({ ip, why }) => ({ ip, why: `the coordinator refused it for this pod: ${why}` })),
+  ];
+  return all.filter(({ ip }) => ranges.some((range) => rangeContains(range, ip)));
+}
+
+/** Returns why the NIC may not have the pool's address, a clause; undefined if it may. */
+export function findWithholding(nic: NicDemand, pool: IpPool, ip: Ip): string | undefined {
+  return withheldFrom(nic, pool).find((each) => equalIp(each.ip, ip))?.why;
 }
 
 /** Returns the pools that were not passed over, in order. */

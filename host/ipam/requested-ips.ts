@@ -7,10 +7,9 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import { NOT_IN_RANGES } from "../resources/locate-address.ts";
 import { isReservedFor, type OwnNames, type ReservedIp } from "../resources/reserved-ip.ts";
 import type { Candidate, NicDemand } from "./model.ts";
-import { type Proposal, poolsOf, proposalOf } from "./pick.ts";
+import { findWithholding, type Proposal, poolsOf, proposalOf } from "./pick.ts";
 import type { PoolCache } from "./pool-cache.ts";
 import { describePassedOver, noPoolMatches, type Reader } from "./refusal.ts";
-import { findWithholding } from "./withheld.ts";
 
 type RequestedPool =
   | { readonly kind: "pool"; readonly pool: IpPool }

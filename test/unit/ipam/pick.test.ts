@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Candidate, NicDemand } from "../../../host/ipam/model.ts";
-import { type Picked, pickAddresses, proposalOf } from "../../../host/ipam/pick.ts";
+import {
+  findWithholding,
+  type Picked,
+  pickAddresses,
+  proposalOf,
+  takesFirstAddress,
+  withheldFrom,
+} from "../../../host/ipam/pick.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { MAX_DETAIL_LINES, noPoolMatches } from "../../../host/ipam/refusal.ts";
 import { findUnservable } from "../../../host/ipam/selection.ts";
@@ -233,4 +240,38 @@ describe("a refusal", () => {
     expect(details).toMatch(/\nand 344 more lines$/);
     expect(message.length + details.length + forLog.length).toBeLessThan(8_000);
   });
+});
+
+describe("a main plugin", () => {
+  it.each<[type: string, raw: Record<string, unknown>, takes: boolean]>([
+    ["bridge", { isGateway: true }, true],
+    ["bridge", { isDefaultGateway: true }, true],
+    ["bridge", { isGateway: false }, false],
+    ["bridge", {}, false],
+    ["macvlan", { isGateway: true }, false],
+  ])("%s with %j takes an address itself: %j", (type, raw, takes) =>
+    expect(takesFirstAddress({ type, raw })).toBe(takes),
+  );
+
+  const taking = { ...nic("eth0"), takesFirst: true };
+  it.each<[what: string, subnet: string, spec: object, cleanGateway: boolean, wanted: string[]]>([
+    ["of a pool without gateway", "10.6.0.0/24", {}, false, ["10.6.0.1"]],
+    ["of IPv6 as well", "fd00:6::/64", {}, false, ["fd00:6::1"]],
+    ["not of a pool with one", "10.6.0.0/24", { gateway: "10.6.0.254" }, false, []],
+    ["of a pool whose gateway the result leaves out", "10.6.0.0/24", { gateway: "10.6.0.254" }, true, ["10.6.0.1"]],
+    ["not where the ranges lack it", "10.6.0.0/24", { ips: ["10.6.0.5"] }, false, []],
+  ])("takes the first one %s", (_what, subnet, spec, cleanGateway, wanted) => {
+    const found = withheldFrom({ ...taking, cleanGateway }, pool("blue", subnet, spec));
+    expect(found.map((each) => formatIp(each.ip))).toEqual(wanted);
+  });
+});
+
+it("what was refused is withheld in its address space, with the reason", () => {
+  const refusing = { ...nic("eth0"), refused: [{ space: "lab", ip: ip("10.6.0.7"), why: "it is another pod's" }] };
+  const [blue, lab] = [pool("blue", "10.6.0.0/24"), pool("lab", "10.6.0.0/24", { addressSpace: "lab" })];
+  expect(findWithholding(refusing, blue, ip("10.6.0.7"))).toBeUndefined();
+  expect(findWithholding(refusing, lab, ip("10.6.0.8"))).toBeUndefined();
+  expect(findWithholding(refusing, lab, ip("10.6.0.7"))).toBe(
+    "the coordinator refused it for this pod: it is another pod's",
+  );
 });

@@ -4,8 +4,7 @@
  * for a NIC on which they can be probed, those that have been in quarantine for long (conflict).
  */
 import type { NicDemand } from "../../../ipam/model.ts";
-import { hashText, type Proposal, proposalOf } from "../../../ipam/pick.ts";
-import { findWithholding } from "../../../ipam/withheld.ts";
+import { findWithholding, hashText, type Proposal, proposalOf } from "../../../ipam/pick.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS, Timeout } from "../../request/add-deadline.ts";
