@@ -1,7 +1,7 @@
 /**
  * Pools of Subnets from the workload to the pod on a real API server: agents, the controller's parts, and workloads
  * that are plain objects. The test is the controllers of Kubernetes. The rules are in test/unit/controller/subnets and
- * test/unit/agent/supply-wait.test.ts.
+ * test/unit/agent/ipam/wait-for-pool.test.ts.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";

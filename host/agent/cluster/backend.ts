@@ -44,7 +44,7 @@ import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
-import { findUnsaid } from "../ipam/said-pools.ts";
+import { findUnsaid } from "../ipam/wait-for-pool.ts";
 import { readNodeStatus } from "../liveness/live-status.ts";
 import { openNoticeTerm } from "../liveness/notice-term.ts";
 import { OwnMachine } from "../liveness/own-machine.ts";

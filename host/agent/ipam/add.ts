@@ -32,9 +32,8 @@ import { type Prepared, prepareDemand, type WantingNic } from "./demand.ts";
 import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
 import type { Identifier } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
-import { isUnsaid, untilSaid } from "./said-pools.ts";
 import { type AddressDemand, type ForeseenRows, isSameAddress, isServed } from "./sources/source.ts";
-import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
+import { isUnsaid, type SkipIfFull, untilSaid, waitForPool } from "./wait-for-pool.ts";
 
 /** The dependencies of an ADD. */
 export interface AddDeps {

@@ -1,7 +1,9 @@
 /**
- * The wait of an ADD whose generated pool does not exist yet, or has no free address (docs/subnets.md), or whose pool
- * leases blocks and has none with a free address (docs/clusters.md): until pools change, by the event, and then once
- * more from selection. Meanwhile nothing is read and nothing is claimed.
+ * The waits of an ADD for its pools. One whose generated pool does not exist yet, or has no free address
+ * (docs/subnets.md), or whose pool leases blocks and has none with a free address (docs/clusters.md), waits until
+ * pools change, by the event, and then goes on once more from selection. Meanwhile nothing is read and nothing is
+ * claimed. Before its claim a new pod waits for pools that no controller has looked at as they are now: of their
+ * addresses, those of Nodes and Services may lack a record (rule known-stays).
  */
 import type { FamilyDemand } from "../../ipam/model.ts";
 import { poolsOf } from "../../ipam/pick.ts";
@@ -14,9 +16,12 @@ import {
   refuseUnsupplied,
 } from "../../ipam/subnet-capacity.ts";
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
-import { type AddDeadline, BLOCK_WAIT_MS, POOL_WAIT_MS, Timeout } from "../request/add-deadline.ts";
-import type { SuppliedPools } from "./cluster-ipam.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import type { Snapshot } from "../../resources/snapshot.ts";
+import { type AddDeadline, BLOCK_WAIT_MS, POOL_WAIT_MS, SAID_WAIT_MS, Timeout } from "../request/add-deadline.ts";
+import type { PoolChanges, SuppliedPools } from "./cluster-ipam.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
+import type { AddressDemand } from "./sources/source.ts";
 
 interface WaitForPoolDeps {
   readonly inventory: PoolInventory;
@@ -107,4 +112,39 @@ async function refuse({ cluster }: WaitForPoolDeps, shortage: PoolShortage, sign
   const [name = ""] = generated.subnets;
   const { namespace } = generated.application;
   return refuseUnsupplied(shortage, POOL_WAIT_MS, await cluster?.readSubnet({ name, namespace }, signal));
+}
+
+type Known = Pick<Snapshot, "coordinator" | "pools">;
+
+/**
+ * Returns the first pool that no controller has looked at. Those that it generated count as checked; without a
+ * Coordinator no controller is expected.
+ */
+export function findUnsaid({ coordinator, pools }: Known, among: Iterable<IpPool> = pools.values()) {
+  if (coordinator === undefined) return undefined;
+  for (const { name } of among) {
+    const { spec, isSaid } = pools.get(name) ?? {};
+    if (spec !== undefined && spec.generated === undefined && isSaid !== true) return name;
+  }
+  return undefined;
+}
+
+/** Whether the demand's candidates have such a pool. */
+export function isUnsaid(known: Known, { nics }: Pick<AddressDemand, "nics">): boolean {
+  const among = nics.flatMap(({ families }) => families.flatMap(poolsOf));
+  return findUnsaid(known, among) !== undefined;
+}
+
+/** For a pod without an address, and for a bounded time: without a controller, NICs that can probe are served. */
+export async function untilSaid(
+  { inventory, poolChanges }: { readonly inventory: PoolInventory; readonly poolChanges: PoolChanges },
+  demand: AddressDemand,
+  deadline: AddDeadline,
+): Promise<void> {
+  const timeout = new Timeout(deadline.clock, SAID_WAIT_MS);
+  if ((await inventory.registry.findOwner(demand.claimant.owner)).length > 0) return;
+  while (isUnsaid(inventory.snapshot, demand)) {
+    const wait = { since: poolChanges.changeCount, withinMs: timeout.leftMs };
+    if (!(await poolChanges.changed(deadline.signal, wait))) return;
+  }
 }

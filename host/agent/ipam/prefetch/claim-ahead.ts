@@ -11,8 +11,8 @@ import type { ClusterAddresses } from "../cluster-ipam.ts";
 import { type DemandDeps, prepareDemand } from "../demand.ts";
 import { claimFirst } from "../first-claims.ts";
 import type { PodIdentity } from "../pod-identity.ts";
-import { isUnsaid } from "../said-pools.ts";
 import type { AddressDemand } from "../sources/source.ts";
+import { isUnsaid } from "../wait-for-pool.ts";
 
 export interface ClaimAheadDeps extends Omit<DemandDeps, "cluster"> {
   readonly cluster?: ClusterAddresses | undefined;

@@ -1,22 +1,29 @@
-/** The wait of an ADD for a generated pool: what wakes it, what it asks, and what it says when it gives up. */
-
 import { describe, expect, it } from "vitest";
-import type { PoolChanges } from "../../../host/agent/ipam/cluster-ipam.ts";
-import { PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
-import { type SkipIfFull, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
-import { BLOCK_WAIT_MS, POOL_WAIT_MS } from "../../../host/agent/request/add-deadline.ts";
-import { CniError } from "../../../host/cni/error.ts";
-import type { NicDemand } from "../../../host/ipam/model.ts";
-import { PoolCache } from "../../../host/ipam/pool-cache.ts";
-import { noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
-import { findUnservable, selectPools } from "../../../host/ipam/selection.ts";
-import type { SubnetState } from "../../../host/ipam/subnet-capacity.ts";
-import type { Registry } from "../../../host/registry/registry.ts";
-import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
-import type { IpPool } from "../../../host/resources/ip-pool.ts";
-import { leasingPool, seenAt } from "../../world/leasing-pool.ts";
-import { EMPTY_SNAPSHOT, openCore, pool, poolsByName, subject } from "../../world/subjects.ts";
-import { ip } from "../../world/values.ts";
+import type { PoolChanges } from "../../../../host/agent/ipam/cluster-ipam.ts";
+import { PoolInventory } from "../../../../host/agent/ipam/pool-inventory.ts";
+import { findUnsaid, isUnsaid, type SkipIfFull, waitForPool } from "../../../../host/agent/ipam/wait-for-pool.ts";
+import { BLOCK_WAIT_MS, POOL_WAIT_MS } from "../../../../host/agent/request/add-deadline.ts";
+import { CniError } from "../../../../host/cni/error.ts";
+import type { NicDemand } from "../../../../host/ipam/model.ts";
+import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
+import { noPoolMatches, poolsExhausted } from "../../../../host/ipam/refusal.ts";
+import { findUnservable, selectPools } from "../../../../host/ipam/selection.ts";
+import type { SubnetState } from "../../../../host/ipam/subnet-capacity.ts";
+import type { Registry } from "../../../../host/registry/registry.ts";
+import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
+import { decodeIpPool, type IpPool } from "../../../../host/resources/ip-pool.ts";
+import { leasingPool, seenAt } from "../../../world/leasing-pool.ts";
+import {
+  decodedSnapshot,
+  demandOf,
+  EMPTY_SNAPSHOT,
+  ipPool,
+  openCore,
+  pool,
+  poolsByName,
+  subject,
+} from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
 
 const WEB: PoolOwner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
 const WANTED = { interface: "eth0", reclaim: true, wanted: 2, reason: "1 replica and 1 more" };
@@ -290,3 +297,32 @@ describe("no ADD waits", () => {
     await expect(world.add(giveUp.signal)).rejects.toThrow("the caller hung up");
   });
 });
+
+const COORDINATOR = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} };
+const ready = (observedGeneration: number) => ({
+  status: { conditions: [{ type: "Ready", status: "True", message: "", observedGeneration }] },
+});
+/** Of generation 2. */
+const blueOf = (status: object, spec: object = {}) => ({
+  ...ipPool("blue", "10.6.0.0/24", spec),
+  metadata: { name: "blue", resourceVersion: "1", generation: 2 },
+  ...status,
+});
+const generated = { ...WANTED, subnet: "s", application: WEB };
+
+it.each<[string, object[], boolean]>([
+  ["is looked at when its generation is Ready", [COORDINATOR, blueOf(ready(2))], false],
+  ["is not, after its specification was changed", [COORDINATOR, blueOf(ready(1))], true],
+  ["is not, without a status", [COORDINATOR, blueOf({})], true],
+  ["is looked at by whoever generates it", [COORDINATOR, blueOf({}, { generated, ips: [] })], false],
+  ["is not waited for where no controller is expected", [blueOf({})], false],
+])("a pool %s", (_, manifests, wanted) => {
+  const snapshot = decodedSnapshot(...manifests);
+  expect(findUnsaid(snapshot)).toBe(wanted ? "blue" : undefined);
+  const other = demandOf({ ifName: "eth0", pools: [] }, snapshot.pools);
+  const demand = { nics: [demandOf({ ifName: "eth0", pools: [["blue"]] }, snapshot.pools)] };
+  expect([isUnsaid(snapshot, demand), isUnsaid(snapshot, { nics: [other] })]).toEqual([wanted, false]);
+});
+
+it("a pool of a file has no generation, and is not looked at", () =>
+  expect(decodeIpPool(ipPool("blue", "10.6.0.0/24"), "the test").isSaid).toBeUndefined());
