@@ -7,8 +7,7 @@
  * Effects: the instance's memory; to open it, one request, or in Node.js one file read.
  */
 import { type CoreExports, Status } from "../../host/core/core-exports.ts";
-import { readAddress, readSize, widthOf, writeAddress } from "../../host/core/ip-codec.ts";
-import { CoreModule, openExports } from "../../host/core/module.ts";
+import { CoreModule, openExports, readAddress, readSize, widthOf, writeAddress } from "../../host/core/module.ts";
 import { type AllocationOrder, Pool as PoolOfValues } from "../../host/core/pool.ts";
 import { createSetHandle, type PoolCounts, type PoolShape } from "../../host/core/pool-shape.ts";
 import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";

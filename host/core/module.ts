@@ -1,12 +1,12 @@
 /**
- * One instance of the Wasm core: its exports, and the exchange buffer through which bytes pass.
- * Used by pool.ts and pool-space.ts; nothing else sees handles or memory.
+ * One instance of the Wasm core: its exports, and the exchange buffer through which bytes pass; addresses and ranges
+ * there are 4 or 16 bytes each, big-endian.
  * Effects: none outside the instance.
  */
-import type { Family } from "../net/ip.ts";
+import { bitsOf, type Family } from "../net/ip.ts";
+import type { Range } from "../net/range.ts";
 import { CoreError } from "./core-error.ts";
 import { ABI_VERSION, type CoreExports, Status } from "./core-exports.ts";
-import { widthOf } from "./ip-codec.ts";
 
 const FIRST_EXCHANGE_BYTES = 4096;
 
@@ -103,4 +103,38 @@ export class CoreModule {
     if (this.exports.exchange_size() > 0) this.#derive();
     throw new CoreError(operation, result, got);
   }
+}
+
+/** Bytes of an address of the family. */
+export function widthOf(family: Family): 4 | 16 {
+  return family === 4 ? 4 : 16;
+}
+
+export function writeAddress(view: DataView, offset: number, family: Family, value: bigint): void {
+  if (family === 4) {
+    view.setUint32(offset, Number(value));
+  } else {
+    view.setBigUint64(offset, value >> 64n);
+    view.setBigUint64(offset + 8, value); // the view keeps the low 64 bits
+  }
+}
+
+export function readAddress(view: DataView, offset: number, family: Family): bigint {
+  if (family === 4) return BigInt(view.getUint32(offset));
+  return (view.getBigUint64(offset) << 64n) | view.getBigUint64(offset + 8);
+}
+
+/** Writes pairs (first, last) one after another from the start of the view. */
+export function writeRanges(view: DataView, family: Family, ranges: readonly Range[]): void {
+  const width = widthOf(family);
+  for (const [index, range] of ranges.entries()) {
+    writeAddress(view, 2 * index * width, family, range.first.value);
+    writeAddress(view, (2 * index + 1) * width, family, range.last.value);
+  }
+}
+
+/** Reads a 17-byte address count. */
+export function readSize(view: DataView, offset: number): bigint {
+  const high = BigInt(view.getUint8(offset)) << BigInt(bitsOf(6));
+  return high | readAddress(view, offset + 1, 6);
 }

@@ -3,8 +3,7 @@ import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 import { CoreError } from "./core-error.ts";
 import { CountOffset, Status } from "./core-exports.ts";
-import { readSize, widthOf, writeRanges } from "./ip-codec.ts";
-import type { CoreModule } from "./module.ts";
+import { type CoreModule, readSize, widthOf, writeRanges } from "./module.ts";
 
 /**
  * The ranges and masks of a pool. All ranges are of one family; they may overlap, in any order. `masked` addresses

@@ -6,8 +6,7 @@
 import type { Family, Ip } from "../net/ip.ts";
 import { CoreError } from "./core-error.ts";
 import { Policy, Status } from "./core-exports.ts";
-import { readAddress, writeAddress } from "./ip-codec.ts";
-import type { CoreModule } from "./module.ts";
+import { type CoreModule, readAddress, writeAddress } from "./module.ts";
 import { familyOfShape, type PoolCounts, type PoolShape, readCounts, withSets } from "./pool-shape.ts";
 
 /** In which order free addresses of the window are taken (docs/develop/wasm-abi.md, Policies). */

@@ -10,7 +10,7 @@ import type { Family, Ip } from "../net/ip.ts";
 import { type Range, rangeContains } from "../net/range.ts";
 import { type CoreExports, MAX_RANGES } from "./core-exports.ts";
 import { coreInstance } from "./instance.ts";
-import { readAddress, readSize, widthOf, writeAddress } from "./ip-codec.ts";
+import { readAddress, readSize, widthOf, writeAddress } from "./module.ts";
 
 /** Both ends belong to the span; `first` ≤ `last`. */
 export interface Span {

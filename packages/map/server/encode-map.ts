@@ -5,7 +5,7 @@
  *   0  "BRTM" │ 4  version u8, 0 u24 │ 8  length of the head u32, little-endian │ 12  head, UTF-8 │
  *   planes, as the head says
  */
-import { widthOf, writeAddress } from "../../../host/core/ip-codec.ts";
+import { widthOf, writeAddress } from "../../../host/core/module.ts";
 import type { PoolSpace } from "../../../host/core/pool-space.ts";
 import { rangesOf, spansOf, withoutSpans } from "../../../host/core/spans.ts";
 import { formatIp } from "../../../host/net/ip.ts";
