@@ -7,8 +7,8 @@ import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
 import { SqliteJournal } from "../../host/registry/sqlite/journal.ts";
 import { type CallMessage, operationOf } from "../../host/registry/sqlite/operation.ts";
 import { prepareSchema } from "../../host/registry/sqlite/schema.ts";
+import type { StoreAccess } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { SqliteStore } from "../../host/registry/sqlite/store.ts";
-import type { StoreAccess } from "../../host/registry/sqlite/store-access.ts";
 
 interface MemoryStoreOptions {
   readonly isJournal: boolean;

@@ -7,7 +7,7 @@ import { describeStorage, isDamage } from "../../host/registry/sqlite/error.ts";
 import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
 import { insertRows } from "../../host/registry/sqlite/schema.ts";
 import { readRows } from "../../host/registry/sqlite/session.ts";
-import type { StoreAccess } from "../../host/registry/sqlite/store-access.ts";
+import type { StoreAccess } from "../../host/registry/sqlite/sqlite-registry.ts";
 import type { MemoryStore } from "../fakes/memory-store.ts";
 import type { Product } from "./product.ts";
 import type { SimulatedTime } from "./simulated-time.ts";

@@ -3,8 +3,11 @@
  * cannot.
  */
 import { afterEach, expect, it, vi } from "vitest";
-import { PROBE_INTERVAL_MS, SqliteRegistry } from "../../../../host/registry/sqlite/sqlite-registry.ts";
-import type { StoreAccess } from "../../../../host/registry/sqlite/store-access.ts";
+import {
+  PROBE_INTERVAL_MS,
+  SqliteRegistry,
+  type StoreAccess,
+} from "../../../../host/registry/sqlite/sqlite-registry.ts";
 
 afterEach(() => {
   vi.useRealTimers();
