@@ -1,7 +1,7 @@
 /** All resources at one moment, by name, and the problems between them. */
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
 import { checkPools, problemsOf } from "./check-pools.ts";
-import { COORDINATOR_NAME, type Coordinator, IS_IGNORED } from "./coordinator.ts";
+import { COORDINATOR_NAME, type Coordinator, firstNicOf, IS_IGNORED } from "./coordinator.ts";
 import type { IpPool } from "./ip-pool.ts";
 import type { Resource } from "./manifest.ts";
 import type { Namespace } from "./namespace.ts";
@@ -23,6 +23,8 @@ export interface Snapshot {
   readonly pods: ReadonlyMap<string, Pod>;
   /** The one named `default`. */
   readonly coordinator: Coordinator | undefined;
+  /** The name of a pod's first NIC. */
+  readonly firstNic: string;
   readonly vendorConf: VendorConf;
   /** One sentence each. In a cluster they cost a look at all pools. */
   readonly problems: readonly string[];
@@ -54,6 +56,7 @@ export function assembleSnapshot(sources: readonly ResourceSource[], nowMs = 0):
   const resources = [...first.values()].map(({ resource }) => resource);
   const every = <K extends Resource["kind"]>(kind: K): Extract<Resource, { kind: K }>[] =>
     resources.filter((resource): resource is Extract<Resource, { kind: K }> => resource.kind === kind);
+  const [coordinator] = every("Coordinator");
   const all = every("ReservedIP");
   const { accepted, refused } = checkPools(every("IPPool"));
   return {
@@ -63,7 +66,8 @@ export function assembleSnapshot(sources: readonly ResourceSource[], nowMs = 0):
     ended: all.filter((each) => hasEnded(each, nowMs)),
     namespaces: new Map(every("Namespace").map((namespace) => [namespace.name, namespace])),
     pods: new Map(every("Pod").map((pod) => [nameOf(pod), pod])),
-    coordinator: every("Coordinator")[0],
+    coordinator,
+    firstNic: firstNicOf(coordinator),
     vendorConf: every("ConfigMap")[0]?.conf ?? DEFAULT_VENDOR_CONF,
     problems: [...problems, ...problemsOf(accepted, refused), ...sharingOf(accepted)],
   };

@@ -10,7 +10,6 @@ import { claimsOf, decideHolder, type HolderStatus, workloadOfRun } from "../../
 import { ApiUnavailable, callIfThere, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import { firstNicOf } from "../../resources/coordinator.ts";
 import type { OwnerReference } from "../../resources/fields/metadata.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import { listedKind, type Workload } from "../../resources/member.ts";
@@ -25,7 +24,7 @@ import type { ResourcesState } from "../request/resources.ts";
 
 interface AddressOwnerDeps {
   readonly api: KubeApi;
-  readonly resources: { readonly snapshot: Pick<Snapshot, "coordinator"> };
+  readonly resources: { readonly snapshot: Pick<Snapshot, "firstNic"> };
 }
 
 const UNREAD = "The owner of the pod's retained addresses cannot be read";
@@ -60,7 +59,7 @@ export async function readClaims(
     const claim = object === undefined ? undefined : decodeIpamClaim(object, `IPAMClaim "${namespace}/${name}"`);
     return { namespace, name, claim };
   };
-  const named = claimsOf(annotations, firstNicOf(resources.snapshot.coordinator), ifName);
+  const named = claimsOf(annotations, resources.snapshot.firstNic, ifName);
   return new Map(await Promise.all([...named].map(async ([nic, name]) => [nic, await read(name)] as const)));
 }
 

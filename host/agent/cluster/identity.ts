@@ -21,7 +21,7 @@ import { PoolOwners } from "./pool-owners.ts";
 interface IdentityDeps {
   readonly api: KubeApi;
   /** The watch's. */
-  readonly resources: { readonly snapshot: Pick<Snapshot, "pods" | "namespaces" | "vendorConf" | "coordinator"> };
+  readonly resources: { readonly snapshot: Pick<Snapshot, "pods" | "namespaces" | "vendorConf" | "firstNic"> };
 }
 
 export interface ClusterIdentifier extends Identifier {

@@ -10,7 +10,6 @@ import { definitionOf, META_NAMESPACE, type NetworkSelection, nicNameOf } from "
 import type { PodSubject } from "../../ipam/model.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import { tryOr } from "../../lib/try-or.ts";
-import { firstNicOf } from "../../resources/coordinator.ts";
 import { type Definitions, ResolvedSettings } from "../request/definitions.ts";
 import type { NicNetwork, NicReference, NicSettings } from "../request/nic-definition.ts";
 import type { Network } from "./cached-definition.ts";
@@ -92,7 +91,7 @@ export class ClusterDefinitions implements NicSettings {
   /** In the order in which they are attached. */
   readonly nicsOf = ({ namespace, annotations }: PodSubject): readonly NicNetwork[] => {
     const { defaultNetwork, networks = [] } = annotations;
-    const ifName = firstNicOf(this.#sources.resources.snapshot.coordinator);
+    const ifName = this.#sources.resources.snapshot.firstNic;
     const first =
       defaultNetwork === undefined
         ? nicOn(ifName, this.defaultNetwork())

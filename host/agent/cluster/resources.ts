@@ -15,7 +15,7 @@ import { ObjectBudget, type ObjectBudgetOptions, type UnusedObject } from "../..
 import { SortedMap } from "../../lib/sorted-map.ts";
 import { problemsOf } from "../../resources/check-pools.ts";
 import { CheckedPools } from "../../resources/checked-pools.ts";
-import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
+import { COORDINATOR_NAME, firstNicOf } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import type { Node } from "../../resources/node.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -240,6 +240,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   /** The pools are those that {@link #takePools} has taken. */
   #compose(): Snapshot {
     const { reserved, coordinators, vendorConf, pods, namespaces } = this.watches;
+    const coordinator = coordinators.items.get(COORDINATOR_NAME);
     const { accepted, refused: unfit } = this.#pools;
     const refused = new Map([...unfit, ...this.#bad]);
     let problems: readonly string[] | undefined;
@@ -250,7 +251,8 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       ended: [],
       namespaces: namespaces.items,
       pods: pods.items,
-      coordinator: coordinators.items.get(COORDINATOR_NAME),
+      coordinator,
+      firstNic: firstNicOf(coordinator),
       vendorConf: settingsInForce([...vendorConf.items.values()][0], this.#knownConf),
       get problems() {
         problems ??= problemsOf(accepted.values(), refused);

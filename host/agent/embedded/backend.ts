@@ -9,7 +9,6 @@ import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry, RegistryHealth } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
-import { firstNicOf } from "../../resources/coordinator.ts";
 import { type Backend, type BackendOptions, problemsOf, type RecoverOptions } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
@@ -71,7 +70,7 @@ class EmbeddedBackend implements Backend {
           const own = definitions.find(network)?.coordinator;
           return { networkNames: undefined, settings: settings.of(own, snapshot()), isCoordinated: own !== undefined };
         },
-        nicsOf: (pod) => describeNodeNics(definitions.networks, pod, firstNicOf(snapshot().coordinator)),
+        nicsOf: (pod) => describeNodeNics(definitions.networks, pod, snapshot().firstNic),
         pluginsOf: (network) => definitions.find(network)?.plugins,
       },
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },

@@ -17,7 +17,6 @@ import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { SourceName } from "../../records/audit-line.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
-import { firstNicOf } from "../../resources/coordinator.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Detection } from "../detection/open-detection.ts";
@@ -69,7 +68,7 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
   const identity = await identifier.identify(request, signal);
   if (cluster !== undefined && identity.foreignAnnotations !== undefined) {
-    const isFirst = ifName === firstNicOf(deps.inventory.snapshot.coordinator);
+    const isFirst = ifName === deps.inventory.snapshot.firstNic;
     const text = describeForeign(identity.foreignAnnotations, isFirst);
     if (text !== undefined) cluster.reportIgnored(identity, text);
   }

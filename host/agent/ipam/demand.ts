@@ -13,7 +13,6 @@ import { hasIpv6 } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { NicOfRow } from "../../registry/registry.ts";
-import { firstNicOf } from "../../resources/coordinator.ts";
 import { memberKey, type Workload } from "../../resources/member.ts";
 import { ownNames } from "../../resources/reserved-ip.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -139,7 +138,7 @@ function requestedByName(
   // Most pods request none.
   if (requests.length + snapshot.reserved.length === 0 && ips === undefined && named === undefined) return [];
   const own = ownNames(namespace, pod, named?.name ?? workload?.member);
-  const nic = { own, ifName, firstNic: firstNicOf(snapshot.coordinator) };
+  const nic = { own, ifName, firstNic: snapshot.firstNic };
   const byAnnotation = requestedByAnnotation(ips, nic);
   const byClaim = named?.claim === undefined ? [] : requestedByClaim(named.claim);
   const all: RequestedIp[] = [];
@@ -219,7 +218,7 @@ function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selec
     ...{ ifName, network, ipamConf, vendorConf, node: deps.node, pod: identity.subject },
     networkNames: definition.networkNames,
     namespace: snapshot.namespaces.get(identity.namespace) ?? identity.home,
-    firstNic: firstNicOf(snapshot.coordinator),
+    firstNic: snapshot.firstNic,
   };
   const { nics, warnings } = selectPools(subject, snapshot.pools, snapshot.refused);
   const refused = deps.inventory.refused.get(identity.owner);

@@ -20,7 +20,6 @@ import {
   type NicRecord,
 } from "../../records/explanation-record.ts";
 import { type Allocation, RegistryError } from "../../registry/registry.ts";
-import { firstNicOf } from "../../resources/coordinator.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { AddDeps } from "../ipam/add.ts";
@@ -150,7 +149,7 @@ class PodExplainer {
       (ifName === undefined || nic.ifName === ifName) && (network === undefined || isNamed(nic, network));
     const found = announced.filter(isMeant);
     if (found.length > 0) return found;
-    const first = ifName ?? firstNicOf(inventory.snapshot.coordinator);
+    const first = ifName ?? inventory.snapshot.firstNic;
     return [{ ifName: first, network: network ?? "", plugins: (network && networks.pluginsOf(network)) || [] }];
   }
 
