@@ -4,14 +4,16 @@
  * something else.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { NicDemand } from "../../ipam/model.ts";
-import type { Picked, Proposal } from "../../ipam/pick.ts";
+import type { FamilyDemand, NicDemand } from "../../ipam/model.ts";
+import { hashText, type Picked, type Proposal, pickAddresses, poolsOf, proposalOf } from "../../ipam/pick.ts";
 import { noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { findUnservable } from "../../ipam/selection.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { numberOf } from "../../registry/claims.ts";
 import type { Allocation, Bound, ClaimedPart, ClaimOutcome } from "../../registry/registry.ts";
-import { FreeAddresses, learn, pickFree } from "./sources/free.ts";
+import { memberKey } from "../../resources/member.ts";
+import { LIVE_USAGE_MISSES } from "./live-usage.ts";
+import { FreeAddresses } from "./sources/free.ts";
 import { OwnAddresses } from "./sources/own.ts";
 import { ReleasedAddresses } from "./sources/released.ts";
 import { RequestedAddresses } from "./sources/requested.ts";
@@ -21,6 +23,7 @@ import {
   type AddressSource,
   type AllocateDeps,
   Assignments,
+  type ForeseenRows,
   hasMember,
   isSameAddress,
   isServed,
@@ -242,4 +245,56 @@ class AddressAllocator {
     const number = Math.max(numberOf(row), this.#opened?.retained.nextNumber ?? 1);
     return { ...row, workload, ...(claim === undefined ? {} : { claim: { ...claim, number } }) };
   }
+}
+
+/** Completes the assigned addresses with free ones. The caller cancels the reservations after the claim. */
+export function pickFree(
+  { poolCache, demand, assignments, view }: Search,
+  nics: readonly NicDemand[],
+  misses = 0,
+): Picked {
+  // Pools may have changed while the search waited.
+  for (const each of assignments.all)
+    if (each.requested !== true && !poolCache.contains(each.pool, each.ip, true)) assignments.drop(each);
+  const assigned = assignments.all;
+  // Nodes that look for free addresses from one place would meet again and again.
+  const isSpread = misses >= LIVE_USAGE_MISSES;
+  const seedText = isSpread ? `${demand.seedText}#${misses}` : demand.seedText;
+  const foreseen =
+    view === undefined ? [] : nics.flatMap(({ families }) => families.flatMap((each) => foreseenIn(each, view)));
+  const reserved = [...foreseen, ...assigned].filter(({ pool: name, ip }) => {
+    const pool = poolCache.find(name);
+    return pool !== undefined && poolCache.takeExactly(pool, ip) === "claimed";
+  });
+  const pick = pickAddresses(poolCache, {
+    nics,
+    // A NIC with an address owner of its own starts at a place of its own (retention).
+    seedOf: (ifName, family) => {
+      const own = demand.workloads?.get(ifName);
+      return hashText(`${own === undefined ? seedText : memberKey(own)}/${ifName}/${family}`);
+    },
+    assigned,
+    randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
+  });
+  reserved.push(...pick.reserved);
+  if (view === undefined) return { ...pick, reserved };
+  // An explanation keeps no address from an ADD.
+  poolCache.cancel(reserved);
+  return { ...pick, reserved: [] };
+}
+
+/** Marks the addresses that are in use by the registry's answer. */
+export function learn({ poolCache, view }: Search, outcome: ClaimOutcome): void {
+  if (outcome.kind === "cooling") return;
+  const inUse = outcome.kind === "bound" ? outcome.created : [...outcome.by, ...(outcome.kept?.created ?? [])];
+  for (const each of inUse) {
+    if (view?.foreseen.includes(each) === true) continue;
+    poolCache.mark(each.space, each.ip);
+    if (each.version < 0) poolCache.noteRecorded(each);
+  }
+}
+
+/** Returns the foreseen addresses of the demand's pools, as if they were picked. */
+function foreseenIn(demand: FamilyDemand, view: ForeseenRows): Proposal[] {
+  return poolsOf(demand).flatMap((pool) => view.foreseen.map(({ ip }) => proposalOf(pool, { ifName: "", ip })));
 }

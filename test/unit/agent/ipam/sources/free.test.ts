@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { learn, pickFree } from "../../../../../host/agent/ipam/allocate.ts";
 import { LIVE_USAGE_MISSES } from "../../../../../host/agent/ipam/live-usage.ts";
-import { FreeAddresses, learn, pickFree } from "../../../../../host/agent/ipam/sources/free.ts";
+import { FreeAddresses } from "../../../../../host/agent/ipam/sources/free.ts";
 import { ReleasedAddresses, TAKE_OVER_CHOICES } from "../../../../../host/agent/ipam/sources/released.ts";
 import type { Setback } from "../../../../../host/agent/ipam/sources/source.ts";
 import type { Picked } from "../../../../../host/ipam/pick.ts";
