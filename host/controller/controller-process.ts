@@ -16,7 +16,13 @@ import { collectPools } from "../metrics/pool-metrics.ts";
 import { collectSubnets } from "../metrics/subnet-metrics.ts";
 import { NOTIFIER_ANNOTATION } from "../resources/allocation-notice.ts";
 import { type OpenCaches, openCaches } from "./caches.ts";
-import { type Controllers, type Leadership, openLeaderApi, startLeadership } from "./leadership.ts";
+import {
+  type Controllers,
+  type Leadership,
+  type LeadershipDeps,
+  openLeaderApi,
+  startLeadership,
+} from "./leadership.ts";
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
@@ -226,7 +232,7 @@ export class ControllerProcess {
     return { ...common, api: this.#refused.apiFor(openLeaderApi(api, leading), { part: "events" }) };
   }
 
-  #deps(leading: Leading, events: ControllerDeps["events"]): ControllerDeps {
+  #deps(leading: Leading, events: ControllerDeps["events"]): LeadershipDeps {
     const { api, clock, now, random, log, poolEventsPerSecond: eventsPerSecond } = this.#options;
     const { nowMs } = clock;
     return {

@@ -4,6 +4,7 @@ import type { ApiError, KubeApi, KubeCall } from "../kubernetes/kube-api.ts";
 import type { Leading } from "../kubernetes/lease/leading.ts";
 import { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import { messageOf } from "../lib/describe.ts";
+import { Division } from "./division.ts";
 import { sendRefusal } from "./send-refusal.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "./types.ts";
 
@@ -22,13 +23,13 @@ export interface Leadership {
 }
 
 /** `refused`: default: new for this leadership. */
-export type LeadershipDeps = Omit<ControllerDeps, "refused"> & Partial<Pick<ControllerDeps, "refused">>;
+export type LeadershipDeps = Omit<ControllerDeps, "refused" | "division"> & Partial<Pick<ControllerDeps, "refused">>;
 
 /** A controller that fails to start or to stop does not affect the others. */
 export function startLeadership(parts: Controllers, given: LeadershipDeps): Leadership {
   const { log } = given;
   const refused = given.refused ?? new RefusedWrites({ nowMs: () => given.clock.nowMs(), random: given.random });
-  const deps = { ...given, refused };
+  const deps = { ...given, refused, division: new Division() };
   const running: { readonly name: string; readonly part: Controller }[] = [];
   const failed: Record<string, readonly string[]> = {};
   for (const [name, start] of Object.entries(parts)) {

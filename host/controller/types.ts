@@ -18,6 +18,7 @@ import type { Node } from "../resources/node.ts";
 import type { EpochRecord } from "../resources/registry-epoch.ts";
 import type { VendorConfMap } from "../resources/vendor-conf-map.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
+import type { Division } from "./division.ts";
 import type { ControlledCoordinator, ControlledPool, ControlledReservation, ControlledSubnet } from "./objects.ts";
 import type { PoolWrites } from "./pool-writes.ts";
 
@@ -153,6 +154,7 @@ export interface ControllerDeps {
   readonly api: KubeApi;
   /** The refused writes of all controllers. */
   readonly refused: RefusedWrites;
+  readonly division: Division;
   readonly caches: Caches;
   readonly owners: Owners;
   readonly events: Events;

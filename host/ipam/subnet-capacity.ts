@@ -5,7 +5,7 @@
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { sizeOf, spansOf } from "../core/spans.ts";
 import type { Family } from "../net/ip.ts";
-import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
+import { describePoolOwner, type SubnetPoolSpec } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { describeSource, type PoolSource, type SourceReason } from "../resources/pool-source.ts";
 import type { FamilyDemand } from "./model.ts";
@@ -45,8 +45,15 @@ export function describeSupply(pool: IpPool): string | undefined {
   }
   if (generated === undefined) return undefined;
   if (pool.shortfall !== undefined && !isSupplied(pool)) return pool.shortfall;
-  const { wanted, reason } = generated;
-  return `has ${addressCount(pool)} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
+  return describeWanted(addressCount(pool), generated);
+}
+
+/** Returns `has 3 of 10 addresses wanted (9 replicas and 1 more)` */
+export function describeWanted(
+  has: number | bigint,
+  { wanted, reason }: Pick<SubnetPoolSpec, "wanted" | "reason">,
+): string {
+  return `has ${has} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
 }
 
 /** The owners of blocks, for a share that is used up; other reasons need none. */

@@ -7,7 +7,7 @@ import type { CurrentPool, OwnerState, SubnetsPlan, SubnetsView } from "../../ho
 import { changedPart } from "../../host/controller/subnets/plan/changed-part.ts";
 import { planSubnets } from "../../host/controller/subnets/plan/plan-subnets.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../host/controller/subnets/pool-object.ts";
-import { readSubnet } from "../../host/controller/subnets/view.ts";
+import { faultOf, readSubnet } from "../../host/controller/subnets/view.ts";
 import { spansOf } from "../../host/core/spans.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { byName } from "../../host/lib/order.ts";
@@ -21,6 +21,9 @@ interface Stored {
   readonly spec: Record<string, unknown>;
   status?: object;
 }
+
+const controlled = (stored: Stored) =>
+  decodeControlledSubnet({ apiVersion: "ipam.vendor.io/v1", kind: "Subnet", ...stored });
 
 export class PlannedSubnets {
   readonly applications = new ScriptedPoolOwners();
@@ -57,10 +60,7 @@ export class PlannedSubnets {
     );
     return {
       demands: this.applications.demands().demands as readonly PoolDemand[],
-      subnets: [...this.subnets.values()].flatMap(
-        (stored) =>
-          readSubnet(decodeControlledSubnet({ apiVersion: "ipam.vendor.io/v1", kind: "Subnet", ...stored })) ?? [],
-      ),
+      subnets: [...this.subnets.values()].flatMap((stored) => readSubnet(controlled(stored)) ?? []),
       pools: pools.flatMap((object): CurrentPool[] => {
         const { spec } = object.value ?? {};
         if (spec?.generated === undefined) throw new Error(`Pool "${object.name}": ${object.fault}`);
@@ -89,6 +89,10 @@ export class PlannedSubnets {
       closedTo: this.closedTo,
       maxPoolSize: this.maxPoolSize,
       maxPerNamespace: this.maxPerNamespace,
+      faultOf: (name) => {
+        const stored = this.subnets.get(name);
+        return stored && faultOf(controlled(stored));
+      },
     };
   }
 

@@ -3,11 +3,10 @@ import { objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { isSameList } from "../../lib/same-list.ts";
-import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import { formatIp } from "../../net/ip.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
-import { isEpochOpen, settingsOf } from "../caches.ts";
+import { isEpochOpen } from "../caches.ts";
 import { haveOtherAddresses, planRecords } from "../claimants.ts";
 import type { Controlled } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
@@ -18,7 +17,6 @@ import { openOtherAllocators } from "./other-allocators.ts";
 import { type ConditionType, type Decision, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Contested, type Decisions, planDecisions } from "./plan-decisions.ts";
 import { planSupplied } from "./plan-supplied.ts";
-import { SubnetUse } from "./subnet-use.ts";
 
 /** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. */
 const CONDITIONS_REST_MS = 1_000;
@@ -61,7 +59,7 @@ class ConditionsController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches, refused } = deps;
+    const { caches, refused, division } = deps;
     this.#others = openOtherAllocators(deps, () => this.#loop.wake());
     const changed = [caches.pools, caches.subnets, caches.reserved];
     this.#loop = startReconciling(deps, {
@@ -78,7 +76,7 @@ class ConditionsController implements Controller {
       failure: "Writing the condition Supplied of generated pools failed",
       work: () => this.#reconcileSupplied(),
       restMs: () => Math.max(SUPPLIED_REST_MS, CONDITIONS_REST_FACTOR * this.#suppliedTookMs),
-      follow: (wake) => [...changed, caches.vendorConf, refused].map((each) => each.subscribe(wake)),
+      follow: (wake) => [...changed, division, refused].map((each) => each.subscribe(wake)),
     });
   }
 
@@ -87,7 +85,7 @@ class ConditionsController implements Controller {
   }
 
   get measurements(): Measurements {
-    return { subnets: () => this.#measureSubnets(), reservations: () => this.#countReservations() };
+    return { reservations: () => this.#countReservations() };
   }
 
   async close(): Promise<void> {
@@ -114,28 +112,13 @@ class ConditionsController implements Controller {
   }
 
   #supplyView() {
-    const { pools, subnets, reserved } = this.#deps.caches;
+    const { caches, refused, division } = this.#deps;
     return {
-      pools: [...pools.items.values()],
-      subnets: [...subnets.items.values()],
-      reserved: [...reserved.items.values()],
-      settings: settingsOf(this.#deps.caches),
-      refusalOf: (pool: string) => this.#deps.refused.find("subnets", objectPath(IP_POOLS, { name: pool }))?.message,
+      pools: [...caches.pools.items.values()],
+      subnets: [...caches.subnets.items.values()],
+      shortfalls: division.shortfalls,
+      refusalOf: (pool: string) => refused.find("subnets", objectPath(IP_POOLS, { name: pool }))?.message,
     };
-  }
-
-  /** Measures the valid Subnets. */
-  *#measureSubnets(): Generator<MeasuredSubnet> {
-    const view = this.#supplyView();
-    if (view.subnets.length === 0) return;
-    const use = new SubnetUse(view);
-    for (const subnet of view.subnets) {
-      const numbers = use.faultOf(subnet) === undefined ? use.numbersOf(subnet) : undefined;
-      if (numbers === undefined || subnet.value === undefined) continue;
-      const { total, free, assigned, withheld } = numbers;
-      const { family } = subnet.value.spec;
-      yield { name: subnet.name, family, size: total, states: { free, assigned, withheld } };
-    }
   }
 
   #countReservations() {
@@ -176,6 +159,7 @@ class ConditionsController implements Controller {
     const unrecorded = new Set(missing.map(({ spec }) => spec.pool));
     const decisions = planDecisions({
       ...this.#supplyView(),
+      reserved: [...caches.reserved.items.values()],
       ...{ contested, unrecorded, others: this.#others.ranges, isIncomplete: isEpochOpen(caches) },
       allocations: caches.allocations.items.values(),
     });

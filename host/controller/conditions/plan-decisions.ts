@@ -30,6 +30,7 @@ import { type ConditionType, type Decision, formatSecond, READY } from "./plan-c
 import { planSupplied, type SuppliedDecisions, type SuppliedView } from "./plan-supplied.ts";
 
 export interface DecisionsInput extends SuppliedView {
+  readonly reserved: readonly ControlledReservation[];
   readonly allocations: Iterable<CachedAllocation>;
   /** Nodes and Services that claim addresses which pods have or retain, by the allocation's name. */
   readonly contested: ReadonlyMap<string, Claimant>;
@@ -240,10 +241,12 @@ function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undef
 
 function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sharing>, supply: SuppliedDecisions) {
   const full = supply.subnets.get(subnet.name);
+  // Before the first division a full Subnet would seem to have room.
+  if (full === undefined) return;
   yield ready(subnet);
   yield* decideValues(subnet);
   yield* decideSharing("Subnets", sharing.get(subnet.name));
-  if (full !== undefined) yield full;
+  yield full;
 }
 
 function* decideReservation(

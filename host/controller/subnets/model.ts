@@ -2,10 +2,12 @@
 import type { Labels } from "../../config/label-selector.ts";
 import type { Spans } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
+import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import type { Family } from "../../net/ip.ts";
 import type { AddressRoute, AddressSpec } from "../../resources/fields/address-spec.ts";
 import type { PoolOwner, SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { Assignments, SubnetSpec } from "../../resources/subnet.ts";
+import type { Shortfall } from "../division.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import type { Liveness } from "../types.ts";
 
@@ -29,6 +31,8 @@ export type OwnerState = Liveness | "orphaned";
 export interface SubnetsView {
   readonly demands: readonly PoolDemand[];
   readonly subnets: readonly CurrentSubnet[];
+  /** Returns the fault of a Subnet that cannot be used; undefined if there is no such Subnet. */
+  readonly faultOf: (subnet: string) => string | undefined;
   readonly pools: readonly CurrentPool[];
   /**
    * Addresses that generated pools must not use: of other pools and of their routers, of ReservedIPs, of machines of
@@ -54,21 +58,6 @@ export interface SubnetsView {
   readonly maxPerNamespace: number;
 }
 
-/** A demand that is not met, and the reason. */
-export interface Shortfall {
-  readonly demand: PoolDemand;
-  readonly has: number;
-  /** Sentences, the last one without a full stop. */
-  readonly message: string;
-  readonly reason:
-    | "SubnetFull"
-    | "PoolTooLarge"
-    | "TooScattered"
-    | "NamespaceLimit"
-    | "SubnetMissing"
-    | "SubnetRefused";
-}
-
 export interface PoolTarget {
   readonly name: string;
   /** undefined for a pool that must be created first, without addresses. */
@@ -88,7 +77,11 @@ export interface PoolTarget {
 /** Subnets whose networks overlap: written together, so that an address is given only once. */
 export interface NetworkPlan {
   /** With the number of addresses that each specification offers. */
-  readonly subnets: readonly { readonly subnet: CurrentSubnet; readonly total: bigint }[];
+  readonly subnets: readonly {
+    readonly subnet: CurrentSubnet;
+    readonly total: bigint;
+    readonly measured: MeasuredSubnet;
+  }[];
   readonly targets: readonly PoolTarget[];
   /** Whether a pool gets new addresses, which must be reserved first. */
   readonly grows: boolean;

@@ -9,6 +9,7 @@ import { objectPath } from "../../kubernetes/paths.ts";
 import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import { rangeContains } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
@@ -18,7 +19,7 @@ import { settingsOf } from "../caches.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import { RECONCILE_RETRY_MS, startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
-import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
+import type { Controller, ControllerDeps, Demands, Measurements, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE, type Written } from "./apply-plan.ts";
 import { EndingPods } from "./ending-pods.ts";
 import { LivenessCache } from "./liveness-cache.ts";
@@ -26,7 +27,7 @@ import type { CurrentPool, OwnerState, PoolTarget, SubnetsPlan, SubnetsView } fr
 import { changedPart } from "./plan/changed-part.ts";
 import { planSubnets, SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
 import { releaseUnreadable } from "./release-unreadable.ts";
-import { boundOf, demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
+import { boundOf, demandSettings, faultOf, readSubnet, viewOf } from "./view.ts";
 import { admitWrites } from "./write-turns.ts";
 
 /** Shortest time between two passes that divide the Subnets, plus the time that planning took: milliseconds. */
@@ -61,6 +62,8 @@ class SubnetsController implements Controller {
   readonly #reserved: ApplyDeps["reserved"] = new Map();
   readonly #liveness: LivenessCache;
   readonly #ending: EndingPods;
+  /** Each Subnet as of its last plan, by name. */
+  readonly #measured = new Map<string, MeasuredSubnet>();
   /** Start of each pool's surplus, by UID. */
   readonly #excessSinceMs = new Map<string, number>();
   /** Names of pools that wait until an address is released. */
@@ -80,7 +83,8 @@ class SubnetsController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches, owners, clock } = deps;
+    const { caches, owners, clock, division } = deps;
+    division.tell(undefined);
     this.#liveness = new LivenessCache(clock.nowMs);
     this.#ending = new EndingPods(() => owners.pools.ending, caches.allocations);
     this.#changeAll();
@@ -118,6 +122,10 @@ class SubnetsController implements Controller {
 
   get problems(): readonly string[] {
     return [...this.#loop.problems, ...this.#problems];
+  }
+
+  get measurements(): Measurements {
+    return { subnets: () => this.#measured.values() };
   }
 
   close(): Promise<void> {
@@ -188,6 +196,10 @@ class SubnetsController implements Controller {
       await this.#liveness.read(plan.ask, this.#reads, leading);
       plan = this.#plan(demands);
     }
+    this.#deps.division.tell(plan.shortfalls);
+    for (const name of this.#changed) this.#measured.delete(name);
+    for (const { measured } of plan.networks.flatMap(({ subnets }) => subnets))
+      this.#measured.set(measured.name, measured);
     this.#changed = new Set(plan.open);
     this.#refusals = [];
     this.#restMs = Number.POSITIVE_INFINITY;
@@ -354,12 +366,11 @@ class SubnetsController implements Controller {
     this.#reported = new Set(reports.map(({ key }) => key));
     this.#problems = [
       ...this.#refusals,
-      ...this.#unreadable.flatMap((object) => {
-        const fault = faultOfStatus(object);
-        return fault === undefined
-          ? []
-          : [`Subnet "${object.name}" assigns no addresses, because its status is invalid: ${fault}`];
-      }),
+      ...this.#unreadable
+        .filter(({ value }) => value !== undefined)
+        .map(
+          (object) => `Subnet "${object.name}" assigns no addresses, because its status is invalid: ${faultOf(object)}`,
+        ),
     ];
   }
 

@@ -11,14 +11,13 @@ import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import { allocationName, NO_NODE } from "../../resources/ip-allocation.ts";
 import { routersOf } from "../../resources/ip-pool-shape.ts";
-import type { Assignments } from "../../resources/subnet.ts";
+import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import { claimantsOf } from "../claimants.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import type { Caches, DemandSettings } from "../types.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "./model.ts";
-import { readAssignments } from "./read-assignments.ts";
 
 /** With an overlay, another network plugin provides the first NIC. */
 export function demandSettings(caches: Caches): DemandSettings {
@@ -35,14 +34,19 @@ export function readSubnet(object: ControlledSubnet): CurrentSubnet | undefined 
   return value === undefined || assignments === undefined ? undefined : { object, spec: value.spec, assignments };
 }
 
-/** Returns the fault in the status of a Subnet with a valid specification; undefined if it is valid. */
-export function faultOfStatus(object: ControlledSubnet): string | undefined {
-  return object.value === undefined ? undefined : readStatus(object).fault;
+/** Returns why a Subnet cannot be used; undefined if it can. */
+export function faultOf(object: ControlledSubnet): string | undefined {
+  return object.value === undefined ? (object.fault ?? "it cannot be decoded") : readStatus(object).fault;
 }
+
+/** The assignments in the status of Subnets, which may list thousands of pools: decoded once for each version. */
+const decoded = new WeakMap<ControlledSubnet, Assignments>();
 
 function readStatus(object: ControlledSubnet): { assignments?: Assignments; fault?: string } {
   try {
-    return { assignments: readAssignments(object) };
+    const assignments = decoded.get(object) ?? decodeAssignments(object.status, `Subnet "${object.name}", status`);
+    decoded.set(object, assignments);
+    return { assignments };
   } catch (error) {
     return { fault: messageOf(error) };
   }
@@ -122,6 +126,10 @@ export function viewOf({ caches, demands, pools, subnets, livenessOf, successorO
     livenessOf,
     successorOf,
     excessMs,
+    faultOf: (name) => {
+      const object = caches.subnets.items.get(name);
+      return object && faultOf(object);
+    },
     pools: pools.flatMap((object) => readPool(object) ?? []),
     others: [...[...byHand, ...reserved].map(readOther), ...readMachines(caches, spaces)],
     poolNames: new Set(pools.map(({ name }) => name)),

@@ -66,7 +66,7 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/notices": "controller controller/gc",
   "controller/epoch": "controller controller/gc",
   "controller/subnets": "controller controller/finalizers",
-  "controller/conditions": "controller controller/subnets",
+  "controller/conditions": "controller",
   "controller/networks": "controller controller/conditions",
   "controller/controllers.ts":
     "controller controller/conditions controller/epoch controller/finalizers controller/gc controller/networks controller/notices controller/owners controller/subnets controller/usage",

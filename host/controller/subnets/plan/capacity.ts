@@ -1,6 +1,7 @@
 /** The capacity of each Subnet: its network, the addresses that it offers, and those without a pool. */
 
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
+import type { MeasuredSubnet } from "../../../metrics/subnet-metrics.ts";
 import type { Family } from "../../../net/ip.ts";
 import { type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
 import { rangeOfPrefix } from "../../../net/range.ts";
@@ -70,6 +71,21 @@ export class SubnetCapacity {
   get free(): FreeSpans {
     this.#free ??= new FreeSpans(this.isOpen ? withoutSpans(this.offered, this.network.taken) : []);
     return this.#free;
+  }
+
+  get measured(): MeasuredSubnet {
+    const { object, spec } = this.subnet;
+    const states = {
+      free: Number(sizeOf(this.free.spans)),
+      assigned: Number(sizeOf(joinSpans([...this.entries.values()].flat()))),
+      withheld: this.withheld,
+    };
+    return { name: object.name, family: spec.family, size: Number(this.total), states };
+  }
+
+  /** Number of addresses that the specification offers, and that others have: pools made by hand, or reservations. */
+  get withheld(): number {
+    return Number(this.total - sizeOf(this.offered));
   }
 
   take(own: Spans, count: number, isBusy: IsBusy): Spans {

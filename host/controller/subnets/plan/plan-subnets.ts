@@ -15,7 +15,8 @@ import { byName } from "../../../lib/order.ts";
 import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
-import type { CurrentPool, NetworkPlan, PoolTarget, Shortfall, SubnetsPlan, SubnetsView } from "../model.ts";
+import type { Limit, Shortfall } from "../../division.ts";
+import type { CurrentPool, NetworkPlan, PoolTarget, SubnetsPlan, SubnetsView } from "../model.ts";
 import { poolNameOf } from "../pool-object.ts";
 import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
 import { subnetOf } from "./changed-part.ts";
@@ -275,26 +276,26 @@ function grow(request: PoolRequest, draft: Draft, orphans: Set<PlannedPool>): Sh
   const { demand, capacities, pools } = request;
   const { maxPoolSize } = draft.view;
   const { namespace } = demand.application;
-  const reasons = new Set<Shortfall["reason"]>();
+  const limits = new Set<Limit>();
   const missing = (): number => demand.count - sizeOfAll(pools);
   for (const capacity of capacities) {
     if (missing() <= 0 && pools.length > 0) break;
     const pool = poolIn(capacity, request, draft, orphans);
     if (pool === undefined) continue;
     const most = Math.min(missing(), maxPoolSize - pool.size, draft.budgetOf(namespace));
-    if (maxPoolSize - pool.size < missing()) reasons.add("PoolTooLarge");
-    if (draft.budgetOf(namespace) < missing()) reasons.add("NamespaceLimit");
+    if (maxPoolSize - pool.size < missing()) limits.add("PoolTooLarge");
+    if (draft.budgetOf(namespace) < missing()) limits.add("NamespaceLimit");
     if (most <= 0) continue;
     const before = pool.size;
     // Addresses that are already reserved for the pool come first: no other pool may have them.
     pool.add(capacity.takePromised(withoutSpans(pool.promised, pool.target), most));
     const rest = most - (pool.size - before);
     const taken = rest > 0 ? capacity.take(pool.target, rest, draft.isHeldIn(pool)) : [];
-    if (!pool.add(taken)) reasons.add("TooScattered");
+    if (!pool.add(taken)) limits.add("TooScattered");
     draft.spend(namespace, pool.size - before);
   }
   if (missing() <= 0 || capacities.some(({ network }) => network.isClosed)) return undefined;
-  return explainShortfall(draft.view, { demand, capacities, has: sizeOfAll(pools), reasons });
+  return explainShortfall(draft.view, { demand, capacities, pools, limits });
 }
 
 /**

@@ -1,4 +1,6 @@
 /** Objects as the controller has them, for the tests of what it says about them. */
+
+import type { Shortfall } from "../../../../host/controller/division.ts";
 import {
   type ControlledPool,
   type ControlledReservation,
@@ -63,4 +65,16 @@ export function allocation(
 ): IpAllocation {
   const holder = { ...HOLDER, pod: `web-${ip(address).value & 255n}`, podUid: "u" };
   return ipAllocation(address, { pool, state, holders: state === "Bound" ? [holder] : [], ...more });
+}
+
+/** Of a Deployment in namespace shop, which has one address of `wanted`. */
+export function shortfall(name: string, reason: Shortfall["reason"] = "SubnetFull", wanted = 4): Shortfall {
+  const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid: `uid-${name}` };
+  const message = `has 1 of ${wanted}: no room`;
+  const room = "has 0 free of 20 addresses, and 2 pools";
+  return {
+    ...{ reason, message: "" },
+    demand: { ...{ application, ifName: "eth0", family: 4, subnets: ["blue"], count: wanted }, reason: "", reclaim: true, isCurrent: true }, // biome-ignore format: a row
+    pool: { name, subnet: "blue", has: 1, wanted, message, room },
+  };
 }

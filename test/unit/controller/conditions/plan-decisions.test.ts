@@ -1,18 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import type { ConditionType, Decision } from "../../../../host/controller/conditions/plan-conditions.ts";
 import { type DecisionsInput, planDecisions } from "../../../../host/controller/conditions/plan-decisions.ts";
 import { endingOf } from "../../../../host/controller/objects.ts";
 import type { AllocationState } from "../../../../host/resources/ip-allocation.ts";
 import { cases } from "../../../world/rows.ts";
-import { allocation, DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
+import { allocation, DELETED, generatedPool, pool, reserved, shortfall, subnet } from "./judged.ts";
 
 type Decisions = readonly Decision[] | undefined;
 
 function look(world: Partial<DecisionsInput>): ReturnType<typeof planDecisions> {
-  const settings = DEFAULT_VENDOR_CONF;
   const none = { pools: [], subnets: [], reserved: [], allocations: [], others: [], isIncomplete: false };
-  return planDecisions({ ...none, contested: new Map(), unrecorded: new Set(), settings, ...world });
+  return planDecisions({ ...none, contested: new Map(), unrecorded: new Set(), shortfalls: [], ...world });
 }
 
 const find = (decisions: Decisions, type: ConditionType) =>
@@ -172,13 +170,12 @@ describe("OutsideSubnet", () => {
 
 it("a generated pool in the making is judged when something is in the way, nothing is wanted of it, or it goes", () => {
   const making = (has: string[], wanted: number, extra = {}) => generatedPool("web", { ips: has, wanted }, extra);
-  const findings = (one: typeof blue, extra = {}) =>
-    look({ pools: [one], subnets: [subnet("blue", { subnet: NET }, extra)] }).pools.get("web");
+  const findings = (one: typeof blue, extra = {}) => look({ pools: [one], ...extra }).pools.get("web");
   const reasonOf = (found: Decisions, type: ConditionType) => find(found, type).reason;
   expect(findings(making([], 10))).toEqual([]);
   expect(of(findings(making(["10.6.0.1"], 10)), "Ready")).toBe("+Ready");
-  const lacking = findings(making([], 10), DELETED);
-  expect([reasonOf(lacking, "Ready"), reasonOf(lacking, "Supplied")]).toEqual(["Empty", "SubnetTerminating"]);
+  const lacking = findings(making([], 10), { shortfalls: [shortfall("web")] });
+  expect([reasonOf(lacking, "Ready"), reasonOf(lacking, "Supplied")]).toEqual(["Empty", "SubnetFull"]);
   expect(reasonOf(findings(making([], 0)), "Ready")).toBe("Empty");
   expect(reasonOf(findings(making([], 10, DELETED)), "Ready")).toBe("Terminating");
   expect(reasonOf(findings(ips("web")), "Ready")).toBe("Empty");
