@@ -135,7 +135,7 @@ function clientOf(server: MemoryApiServer): KubeApi {
       close: async () => {},
     },
   });
-  return { call: (call) => client.call(call), watch: (watch) => direct.watch(watch), close: () => client.close() };
+  return { call: (call) => client.call(call), watch: (watch) => direct.watch(watch) };
 }
 
 function openServer(): MemoryApiServer {

@@ -6,7 +6,7 @@
 import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { findInConditions } from "../findings/conditions.ts";
-import { openKubeClient } from "../kubernetes/client.ts";
+import { type KubeClient, openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
 import { BERTH_LABELS } from "../kubernetes/labels.ts";
@@ -70,13 +70,13 @@ export async function openClusterSource({
 }
 
 export class ClusterSource implements Source {
-  readonly api: KubeApi;
+  readonly api: KubeClient;
   /** While changes are followed: the objects of a collection by name. */
   readonly #followed = new Map<Resource, Reflector<KubeObject>>();
   /** While they are followed, most objects are the same ones as at the look before. */
   readonly #decoded = new WeakMap<KubeObject, DecodedAllocation>();
 
-  constructor(api: KubeApi) {
+  constructor(api: KubeClient) {
     this.api = api;
   }
 

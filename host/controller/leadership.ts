@@ -77,7 +77,5 @@ export function openLeaderApi(api: KubeApi, leading: Leading): KubeApi {
       return api.call({ ...call, signal: both });
     },
     watch: (watch) => api.watch(watch),
-    // The client belongs to the process.
-    close: async () => {},
   };
 }

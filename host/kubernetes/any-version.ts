@@ -29,6 +29,5 @@ export function inAnyVersion(api: KubeApi, { apiVersion, plural }: Resource): Ku
       return api.call(at(call));
     },
     watch: (watch) => api.watch(at(watch)),
-    close: () => api.close(),
   };
 }

@@ -61,7 +61,6 @@ export interface KubeApi {
    * with the signal's reason.
    */
   watch(watch: KubeWatch): Promise<void>;
-  close(): Promise<void>;
 }
 
 export interface KubeWatch {

@@ -94,11 +94,10 @@ export class RefusedWrites {
   }
 
   /** Returns the client for one part. Reads, watches, and writes that were asked for pass unchanged. */
-  apiFor(api: Pick<KubeApi, "call" | "watch" | "close">, terms: RestTerms): KubeApi {
+  apiFor(api: KubeApi, terms: RestTerms): KubeApi {
     return {
       call: (call) => (call.method === "GET" || call.isAsked === true ? api.call(call) : this.#write(api, call, terms)),
       watch: (watch) => api.watch(watch),
-      close: () => api.close(),
     };
   }
 

@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openAddressOwners } from "../../host/controller/owners/address-owners.ts";
-import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
+import type { KubeClient } from "../../host/kubernetes/client.ts";
+import { type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
 import { ObjectBudget } from "../../host/lib/object-budget.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
@@ -27,7 +28,7 @@ import { borrowPlane } from "./borrow-plane.ts";
 const SOON = { timeout: 30_000 };
 
 let plane: ControlPlane;
-let api: KubeApi;
+let api: KubeClient;
 
 const soon = () => AbortSignal.timeout(SOON.timeout);
 const deps = () => ({

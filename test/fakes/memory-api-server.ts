@@ -185,7 +185,6 @@ export class MemoryApiServer {
     return {
       call: (call) => gate(call, () => this.#commit(call, writer)),
       watch: (watch) => this.#watch({ ...watch, delivery }),
-      close: async () => {},
     };
   }
 

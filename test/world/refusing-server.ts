@@ -160,7 +160,7 @@ export async function play(
   });
   const late: KubeApi["watch"] = (watch) =>
     client.watch({ ...watch, onEvent: (event) => void setTimeout(() => watch.onEvent(event), lateMs) });
-  const api: KubeApi = { call: (call) => client.call(call), watch: late, close: () => client.close() };
+  const api: KubeApi = { call: (call) => client.call(call), watch: late };
   const log = openLog("test", "silent");
   const random = () => 0.5;
   const caches = openCaches({ api, configNamespace: "kube-system", log, random });

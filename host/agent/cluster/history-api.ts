@@ -20,7 +20,7 @@ export class HistoryApi implements KubeApi {
   readonly #api: KubeApi;
   readonly #options: HistoryOptions;
   /** Whether the server may have gone back, and is being asked. */
-  confirming: Promise<void> | undefined;
+  confirming: Promise<unknown> | undefined;
 
   constructor(api: KubeApi, options: HistoryOptions) {
     this.#api = api;
@@ -51,10 +51,6 @@ export class HistoryApi implements KubeApi {
     return this.#api.watch({ ...watch, onEvent });
   }
 
-  close(): Promise<void> {
-    return this.#api.close();
-  }
-
   #note(version: bigint): void {
     const { known } = this.#options;
     if (version > known.version) known.version = version;
@@ -72,10 +68,7 @@ export class HistoryApi implements KubeApi {
   #confirm(): void {
     const path = this.#options.trusted;
     this.confirming ??= this.call({ method: "GET", path, query: { limit: 1 }, lane: "pod" })
-      .then(
-        () => {},
-        () => {},
-      )
+      .catch(() => {})
       .finally(() => {
         this.confirming = undefined;
       });

@@ -74,17 +74,17 @@ export class ClusterDefinitions implements NicSettings {
     return others.every(({ attachment }) => attachment === first?.attachment) ? first : undefined;
   }
 
-  /** An entry that the coordinator will refuse is none. */
+  /** An entry that the coordinator will refuse is none. Those of the node's networks are read with its files. */
   readonly definitionOf: NicSettings["definitionOf"] = (nic) => {
-    const { node, resources } = this.#sources;
     const { network } = nic;
     const { attachment, plugins = [] } = this.#find(nic) ?? {};
-    const own = attachment === undefined ? node.find(network)?.coordinator : undefined;
-    const settings = own ?? tryOr(() => findCoordinatorSettings(plugins), undefined);
+    const own = attachment === undefined ? this.#sources.node.find(network) : undefined;
+    const isRead = plugins.length === 0 || plugins === own?.plugins;
+    const found = own?.coordinator ?? (isRead ? undefined : tryOr(() => findCoordinatorSettings(plugins), undefined));
     return {
       networkNames: attachment === undefined ? [network] : [network, attachment, attachment.replace(/^.*\//, "")],
-      settings: this.#settings.of(settings, resources.snapshot),
-      isCoordinated: settings !== undefined,
+      settings: this.#settings.of(found, this.#sources.resources.snapshot),
+      isCoordinated: found !== undefined,
     };
   };
 

@@ -96,7 +96,7 @@ interface EpochSource {
   /** There is another watch after each interruption. */
   readonly watch: Pick<Reflector<unknown>, "isWatching" | "watching" | "silence" | "stats" | "answeredMs">;
   /** The registry may have gone back while it is being asked. */
-  readonly history: { readonly confirming: Promise<void> | undefined };
+  readonly history: { readonly confirming: Promise<unknown> | undefined };
 }
 
 /** A claim under way. */

@@ -1,8 +1,9 @@
 /** The calls to the API server on IPAllocation objects. */
 import { isDeepStrictEqual } from "node:util";
-import { ConfigError } from "../../config/config-error.ts";
+import { isConfigError } from "../../config/config-error.ts";
 import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
+import { insteadOf } from "../../lib/try-or.ts";
 import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
 import {
   decodeIpAllocation,
@@ -156,12 +157,7 @@ function decode(object: unknown): IpAllocation {
 }
 
 function decodeIfKnown(object: unknown): readonly IpAllocation[] {
-  try {
-    return [decode(object)];
-  } catch (error) {
-    if (error instanceof ConfigError) return [];
-    throw error;
-  }
+  return insteadOf(isConfigError, [], () => [decode(object)]);
 }
 
 function join(selector: Readonly<Record<string, string>> | undefined): string | undefined {

@@ -1,7 +1,8 @@
 /** Objects of other nodes that this node has read: addresses to take over, and the age of each one's state. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { isOutdated, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
+import { orElse } from "../../lib/try-or.ts";
 import { type IpAllocation, OWNER_LABEL, ownerLabelOf } from "../../resources/ip-allocation.ts";
 import { isOfMachine } from "../../resources/machine.ts";
 import { isSameMember, type Workload } from "../../resources/member.ts";
@@ -99,15 +100,10 @@ export class ForeignObjects {
     const object = this.find(nameOf(retained));
     if (object?.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;
     const place = { node: this.#options.live.node, since: new Date().toISOString() };
-    try {
-      // The workload stays in it: only an object of the same member may move to another node.
-      const spec = { ...specOf(retained, "Cooling", place), workload: retained.workload };
-      await replaceAllocation(this.#options.api, spec, object, FOR_POD);
-      return true;
-    } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return false;
-      throw error;
-    }
+    // The workload stays in it: only an object of the same member may move to another node.
+    const spec = { ...specOf(retained, "Cooling", place), workload: retained.workload };
+    const writing = replaceAllocation(this.#options.api, spec, object, FOR_POD);
+    return (await writing.catch(orElse(isOutdated, undefined))) !== undefined;
   }
 
   /** Returns whether several pods have the address. */

@@ -82,14 +82,8 @@ export class UsageSummaries {
 
   #of(pool: string): Summary {
     const never = Number.NEGATIVE_INFINITY;
-    const summary = this.#summaries.get(pool) ?? {
-      readAtMs: never,
-      listedAtMs: never,
-      version: "",
-      flight: undefined,
-    };
-    this.#summaries.set(pool, summary);
-    return summary;
+    const unread = (): Summary => ({ readAtMs: never, listedAtMs: never, version: "", flight: undefined });
+    return this.#summaries.getOrInsertComputed(pool, unread);
   }
 
   async #readNew(pool: string, summary: Summary): Promise<PoolUsage | undefined> {

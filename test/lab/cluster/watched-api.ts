@@ -2,6 +2,7 @@
  * A client of the API server that notes its calls, and lets a test intervene: in this process, beside one agent or
  * controller.
  */
+import type { KubeClient } from "../../../host/kubernetes/client.ts";
 import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../../host/kubernetes/kube-api.ts";
 
 export class WatchedApi implements KubeApi {
@@ -9,11 +10,11 @@ export class WatchedApi implements KubeApi {
   readonly calls: string[] = [];
   /** Called before a call; its error is the answer. */
   before: (call: KubeCall) => Promise<void> = async () => {};
-  readonly #api: KubeApi;
+  readonly #api: KubeClient;
   #heldPath: string | undefined;
   readonly #held: (() => void)[] = [];
 
-  constructor(api: KubeApi) {
+  constructor(api: KubeClient) {
     this.#api = api;
   }
 

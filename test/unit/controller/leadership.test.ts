@@ -59,7 +59,6 @@ describe("the API server as the leader's parts have it", () => {
         return new Promise((_, reject) => call.signal?.addEventListener("abort", () => reject(call.signal?.reason)));
       },
       watch: async () => {},
-      close: () => Promise.reject(new Error("It is not the leader's to close")),
     };
     return { time, leading, calls, api: openLeaderApi(api, leading) };
   };
@@ -90,6 +89,4 @@ describe("the API server as the leader's parts have it", () => {
     await expect(api.call(call)).rejects.toThrow("The lease could not be renewed in time");
     expect(calls).toEqual([]);
   });
-
-  it("cannot be closed by a part", () => expect(open().api.close()).resolves.toBeUndefined());
 });

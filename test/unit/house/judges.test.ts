@@ -60,7 +60,7 @@ const CLASS = /^(?:export )?class (\w+)[^\n]*\{\n([\s\S]*?)^\}/gm;
 const ANSWERS = /^ {2}(?:\w+ )*#?(?:api: KubeApi =|call\([^)]*KubeCall\)|call: KubeApi\["call"\] =|\): KubeApi \{)/m;
 
 /** One that hands the calls on to another is none. */
-const HANDS_ON = /^ {2}readonly #api: KubeApi;/m;
+const HANDS_ON = /^ {2}readonly #api: Kube(?:Api|Client);/m;
 
 function apiServersIn({ path, text }: Source): string[] {
   const classes = [...text.matchAll(CLASS)].filter(([, , body = ""]) => ANSWERS.test(body) && !HANDS_ON.test(body));

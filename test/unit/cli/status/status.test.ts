@@ -41,7 +41,7 @@ function read(changes: Server = {}, waiting: readonly string[] = []): Promise<St
     if (found === undefined) throw new ApiError({ status: 403, reason: "", operation: path, message: "no" });
     return { metadata: { resourceVersion: "1" }, items: found };
   };
-  const api: KubeApi = { call, watch: async () => {}, close: async () => {} };
+  const api: KubeApi = { call, watch: async () => {} };
   const pools = async () => [
     { name: "blue", total: "10", used: "9", states: { Quarantined: 1 } },
     { name: "full", total: "4", used: "4", states: {} },

@@ -31,7 +31,6 @@ function open(answer: () => Promise<KubeObject>) {
       return answer();
     },
     watch: () => Promise.reject(new Error("Nothing is watched")),
-    close: async () => {},
   };
   return {
     calls,
