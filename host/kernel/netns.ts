@@ -70,7 +70,7 @@ export interface NetnsHandle {
   readonly path: string;
 }
 
-interface OpenNetns extends NetnsHandle, Pick<NetnsIdentity, "device" | "inode">, Disposable {}
+export interface OpenNetns extends NetnsHandle, Pick<NetnsIdentity, "device" | "inode">, Disposable {}
 
 /** Throws {@link NetnsError} when `path` is no network namespace. */
 export function openNetns(path: string, native: Native = loadNative()): OpenNetns {

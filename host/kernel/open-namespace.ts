@@ -9,7 +9,7 @@ import { loadNative, type Native } from "./native.ts";
 import { type Conversation, createConversation } from "./netlink/conversation.ts";
 import { unlessRefused } from "./netlink/error.ts";
 import { type Datagrams, openNetfilterSocket, openRouteSocket } from "./netlink/socket.ts";
-import { identityOf, type NetnsIdentity, openNetns, withNetns } from "./netns.ts";
+import { type OpenNetns, openNetns, withNetns } from "./netns.ts";
 import { type MirrorOptions, NodeMirror } from "./node-mirror.ts";
 
 /**
@@ -36,9 +36,7 @@ export interface NodeNamespace extends OpenNamespace {
   readonly mirror: NodeMirror;
 }
 
-export interface OpenNamespace extends NamespaceSource, Disposable {
-  readonly identity: NetnsIdentity;
-}
+export interface OpenNamespace extends NamespaceSource, OpenNetns {}
 
 /**
  * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read. One
@@ -63,19 +61,8 @@ export function openNode(path: string, options: MirrorOptions = {}): NodeNamespa
   using opened = new DisposableStack();
   const namespace = opened.use(openNamespace(path, options.native));
   const mirror = opened.use(new NodeMirror(namespace, options));
-  const held = opened.move();
-  return {
-    path,
-    entrance: namespace.entrance,
-    fd: namespace.fd,
-    identity: namespace.identity,
-    route: namespace.route,
-    get netfilter() {
-      return namespace.netfilter;
-    },
-    mirror,
-    [Symbol.dispose]: () => held.dispose(),
-  };
+  const held = opened.move(); // it ends the namespace, whose end is replaced here
+  return Object.assign(namespace, { mirror, [Symbol.dispose]: () => held.dispose() });
 }
 
 interface OpenOptions {
@@ -88,12 +75,11 @@ interface OpenOptions {
 function open(path: string, native: Native, { most, withNetfilter, closesAside }: OpenOptions): OpenNamespace {
   using opened = new DisposableStack();
   const netns = opened.use(openNetns(path, native));
-  const { fd } = netns;
+  const { fd, device, inode } = netns;
   const converse = (datagrams: Datagrams): Conversation => createConversation(opened.use(datagrams), most);
   const sockets = withNetns(
     netns,
     () => ({
-      identity: identityOf(netns, native),
       route: converse(openRouteSocket(netns, native)),
       // a kernel without nf_tables is reported at their first use
       netfilter: withNetfilter
@@ -108,7 +94,8 @@ function open(path: string, native: Native, { most, withNetfilter, closesAside }
     path,
     entrance: `/proc/thread-self/fd/${fd}`,
     fd,
-    identity: sockets.identity,
+    device,
+    inode,
     route: sockets.route,
     get netfilter() {
       netfilter ??= createConversation(held.use(openNetfilterSocket(netns, native, closesAside)), most);

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
-import { withNetns } from "../../host/kernel/netns.ts";
+import { identityOf, withNetns } from "../../host/kernel/netns.ts";
 import { type NamespaceQuery, observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
@@ -250,7 +250,7 @@ it("a way in stays with its namespace, whatever becomes of the path, and leaves 
   for (let round = 0; round < 50; round++) {
     using namespace = openNamespace(scene.pod.path);
     observeNamespace(namespace, everything);
-    expect(namespace.identity).toEqual(scene.pod.identity);
+    expect(identityOf(namespace)).toEqual(identityOf(scene.pod));
   }
   expect(() => openNamespace("/run/netns/absent")).toThrow(/^Cannot open network namespace/);
   expect(() => openNamespace("/proc/self/ns/mnt")).toThrow(/not a network namespace/);
@@ -267,7 +267,7 @@ it("a way in stays with its namespace, whatever becomes of the path, and leaves 
   expect(links.map(({ name: one }) => one)).toEqual(["lo"]);
   expect([...sysctls.values()]).toEqual(["1"]);
   using fresh = openNamespace(`/run/netns/${name}`);
-  expect(fresh.identity.inode).not.toBe(held.identity.inode);
+  expect(fresh.inode).not.toBe(held.inode);
   expect(readSysctl(fresh.entrance, "ipv4/conf/all/arp_notify")).toBe("0");
   execFileSync("ip", ["netns", "del", name]);
 });

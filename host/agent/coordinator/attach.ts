@@ -8,7 +8,7 @@ import { isNicDispensable } from "../../config/network-definition.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
-import { isSameNetns, NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
+import { identityOf, isSameNetns, NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -77,7 +77,7 @@ async function undoChanges(
 function reopen(path: string, identity: NetnsIdentity): OpenNamespace | undefined {
   try {
     const pod = openPodNamespace(path);
-    if (isSameNetns(pod.identity, identity)) return pod;
+    if (isSameNetns(identityOf(pod), identity)) return pod;
     pod[Symbol.dispose]();
   } catch (error) {
     if (!(error instanceof NetnsError)) throw error;
@@ -175,7 +175,8 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
     for (const warning of warnings) log.warn(about, warning);
     log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
   });
-  const { identity } = pod;
+  const { device, inode } = pod;
+  const identity = { device, inode, cookie: request.netnsCookie };
   const undo = (): Promise<void> => undoLater(context, request.netns, identity, operations);
   return { result: withMac(prevResult, ifName, input.mac), undo };
 }

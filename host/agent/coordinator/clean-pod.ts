@@ -36,10 +36,10 @@ import { EMPTY_NAMESPACE, type LinkState, type NamespaceState } from "../../plan
 /** Returns undefined if the namespace no longer exists, or is the node's own, which contains nothing of a pod. */
 export function openPod(netns: string | undefined): OpenNamespace | undefined {
   if (netns === undefined) return undefined;
-  return insteadOf(isNetnsError, undefined, () => {
-    using opened = openNetns(netns);
-    return isOwnNetns(opened) ? undefined : openPodForCleaning(netns);
-  });
+  const pod = insteadOf(isNetnsError, undefined, () => openPodForCleaning(netns));
+  if (pod === undefined || !isOwnNetns(pod)) return pod;
+  pod[Symbol.dispose]();
+  return undefined;
 }
 
 /**
@@ -124,7 +124,7 @@ export async function cleanPod(
   const pair = nameVeth(containerId);
   try {
     const end = findHostEnd(host, pair);
-    if (end === undefined || !isSameNetns(pod.identity, identity) || !hasPodEnd(pod, pair)) return pod;
+    if (end === undefined || !isSameNetns(identityOf(pod), identity) || !hasPodEnd(pod, pair)) return pod;
     const observed = { pod: observePod(pod, log), host: { ...EMPTY_NAMESPACE, links: [end] } };
     // Other settings concern the node, where everything lies on the pair.
     const conf = { ...DEFAULT_COORDINATOR_CONF, podDefaultCniNic: ifName };

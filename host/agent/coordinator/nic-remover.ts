@@ -12,7 +12,7 @@ import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { deleteGroupAside, findLinks, setLink } from "../../kernel/netlink/link/requests.ts";
-import { isSameNetns, NetnsError } from "../../kernel/netns.ts";
+import { identityOf, isSameNetns, NetnsError } from "../../kernel/netns.ts";
 import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
@@ -48,7 +48,7 @@ export class NicRemover {
     using opened = new DisposableStack();
     try {
       const pod = opened.use(openNamespace(path));
-      const indexes = isSameNetns(pod.identity, identity)
+      const indexes = isSameNetns(identityOf(pod), identity)
         ? findLinksOf(pod.route, withNic ? ifName : undefined, end)
         : [];
       if (indexes.length === 0) return;

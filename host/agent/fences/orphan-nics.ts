@@ -46,7 +46,7 @@ interface OrphanNics extends NetnsOfNic {
  */
 function fenceNics({ ips, hasMachine, isOrphan = true, ...place }: OrphanNics): readonly string[] | undefined {
   using namespace = openPodNetns(place);
-  if (namespace === undefined || isOwnNetns(namespace.identity)) return undefined;
+  if (namespace === undefined || isOwnNetns(namespace)) return undefined;
   // The number of a process proves nothing.
   const isProven = place.netnsCookie !== undefined || !isNumber(place.netns);
   if (isProven && isOrphan) mute(namespace);

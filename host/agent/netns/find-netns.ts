@@ -14,7 +14,7 @@ import { createConversation } from "../../kernel/netlink/conversation.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
 import { listLinks } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
-import { isNetnsError, isOwnNetns, OWN_NETNS } from "../../kernel/netns.ts";
+import { cookieOf, isNetnsError, isOwnNetns, OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
 import { insteadOf, tryOr } from "../../lib/try-or.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
@@ -105,10 +105,10 @@ function hasPair({ links }: Contents, containers: readonly string[]): boolean {
 function readContents(path: string): Contents | undefined {
   return insteadOf(isNetnsError, undefined, () => {
     using namespace = openNamespace(path);
-    const { route, identity } = namespace;
-    if (isOwnNetns(identity)) return undefined;
+    if (isOwnNetns(namespace)) return undefined;
+    const { route } = namespace;
     return {
-      ...{ path, cookie: identity.cookie, links: listLinks(route).map(linkOf) },
+      ...{ path, cookie: cookieOf(namespace), links: listLinks(route).map(linkOf) },
       ips: addressesIn(listAddresses(route)).map(({ prefix }) => prefix.ip),
     };
   });

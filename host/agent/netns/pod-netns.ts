@@ -10,7 +10,7 @@ import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
 import { addressesIn } from "../../kernel/netlink/address/address.ts";
 import { listAddresses } from "../../kernel/netlink/address/requests.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
-import { isNetnsError, NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
+import { cookieOf, isNetnsError, NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
 import { isMissing } from "../../lib/describe.ts";
 import { insteadOf } from "../../lib/try-or.ts";
@@ -41,7 +41,7 @@ export function isNumber(netns: string): boolean {
 export function openPodNetns({ netns, netnsCookie }: NetnsOfNic): OpenNamespace | undefined {
   if (netns === undefined || netns === "") return undefined;
   if (netnsCookie === undefined) return openIf(netns, () => true);
-  const isOwn = ({ identity }: OpenNamespace): boolean => identity.cookie === netnsCookie;
+  const isOwn = (namespace: OpenNamespace): boolean => cookieOf(namespace) === netnsCookie;
   const found = openIf(netns, isOwn);
   if (found !== undefined) return found;
   for (const path of otherPaths(netns)) {
