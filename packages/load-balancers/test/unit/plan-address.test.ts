@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { MAX_SERVICE_ADDRESSES } from "../../../../host/controller/claimants.ts";
 import { equalIp, formatIp } from "../../../../host/net/ip.ts";
 import { allocationName } from "../../../../host/resources/ip-allocation.ts";
+import { cases } from "../../../../test/world/rows.ts";
 import { pool } from "../../../../test/world/subjects.ts";
 import { ip } from "../../../../test/world/values.ts";
 import { planAddress } from "../../plan-address.ts";
@@ -56,146 +57,57 @@ function worldOf(
 }
 
 const SHARED = { annotations: { "ipam.vendor.io/sharing-key": "web" } };
-const LOCAL = { externalTrafficPolicy: "Local" };
-const DUAL = { ipFamilies: ["IPv6", "IPv4"] };
-const FIXED = { annotations: { "ipam.vendor.io/ips": "10.6.0.6" } };
-const many = Array.from({ length: MAX_SERVICE_ADDRESSES }, (_, at) => record(`10.7.0.${at}`, `s${at}`));
+const DUAL = { spec: { ipFamilies: ["IPv6", "IPv4"] } };
+const LOCAL = { spec: { externalTrafficPolicy: "Local" } };
+const LOCAL_A = { spec: { ...LOCAL.spec, selector: { app: "a" } } };
+const asking = (ips: string): Given => ({ annotations: { "ipam.vendor.io/ips": ips } });
+const FIXED = asking("10.6.0.6");
+const MANY = Array.from({ length: MAX_SERVICE_ADDRESSES }, (_, at) => record(`10.7.0.${at}`, `s${at}`));
+const ALL = ["10.6.0.5", "10.6.0.6", "10.6.0.7"];
+const FIVE = record("10.6.0.5", "a");
+const own = (address: string) => record(address, "me");
+const TOLD = { ingress: ["10.6.0.5"], ports: [443] };
+const EVIL = record("10.6.0.5", "a", "evil");
 
-it.each<[string, BalancedService, Parameters<typeof worldOf>[0], string]>([
-  ["gets the last free address", service("a"), {}, "claim 10.6.0.7"],
-  [
-    "passes over what has a record, and what another says",
-    service("a"),
-    { taken: ["10.6.0.7"], claimed: ["10.6.0.6"] },
-    "claim 10.6.0.5",
-  ],
-  ["keeps the one that it has a record of", service("a"), { records: [record("10.6.0.5", "a")] }, "held 10.6.0.5"],
-  [
-    "of two records keeps the one that its status has",
-    service("a", { ingress: ["10.6.0.6"] }),
-    { records: [record("10.6.0.5", "a"), record("10.6.0.6", "a")] },
-    "held 10.6.0.6",
-  ],
-  ["records what its status has", service("a", { ingress: ["10.6.0.5"] }), {}, "claim 10.6.0.5"],
-  [
-    "gets another one if a pod has it",
-    service("a", { ingress: ["10.6.0.7"] }),
-    { taken: ["10.6.0.7"] },
-    "claim 10.6.0.6",
-  ],
-  [
-    "gets another one if no pool gives it",
-    service("a", { ingress: ["10.6.0.9"] }),
-    { records: [record("10.6.0.9", "a")] },
-    "claim 10.6.0.7",
-  ],
-  ["gets the address that it asks for", service("a", FIXED), { records: [record("10.6.0.5", "a")] }, "claim 10.6.0.6"],
-  [
-    "is refused one that is in use",
-    service("a", FIXED),
-    { taken: ["10.6.0.6"] },
-    'InUse annotation "ipam.vendor.io/ips": 10.6.0.6 is in use',
-  ],
-  [
-    "is refused one for which a machine answers",
-    service("a", FIXED),
-    { taken: ["10.6.0.6"], mac: "10.6.0.6" },
-    'InUse annotation "ipam.vendor.io/ips": 10.6.0.6 is in use, aa:bb:cc:00:00:01 answers for it; "kubectl',
-  ],
-  [
-    "is refused one that no pool gives",
-    service("a", { annotations: { "ipam.vendor.io/ips": "10.6.0.9" } }),
-    {},
-    'NotOfPool annotation "ipam.vendor.io/ips": 10.6.0.9: pool "blue" may not give it: it is outside',
-  ],
-  [
-    "is refused where none is free",
-    service("a"),
-    { taken: ["10.6.0.5", "10.6.0.6", "10.6.0.7"] },
-    'NoRoom No address is free in pool "blue"',
-  ],
-  [
-    "is refused beyond what a namespace has",
-    service("a"),
-    { records: many },
-    `TooMany Services of namespace shop have ${MAX_SERVICE_ADDRESSES} addresses`,
-  ],
-  [
-    "shares by the key, also before the other's status says it",
-    service("b", { ...SHARED, ports: [443] }),
-    { services: [service("a", SHARED)], records: [record("10.6.0.5", "a")] },
-    "held 10.6.0.5",
-  ],
-  [
-    "shares no port",
-    service("b", SHARED),
-    { services: [service("a", SHARED)], records: [record("10.6.0.5", "a")] },
-    "claim 10.6.0.7",
-  ],
-  [
-    "whose traffic stays on the node shares with those of the same pods",
-    service("b", { ...SHARED, ports: [443], spec: { ...LOCAL, selector: { app: "a" } } }),
-    {
-      services: [service("a", { ...SHARED, spec: { ...LOCAL, selector: { app: "a" } } })],
-      records: [record("10.6.0.5", "a")],
-    },
-    "held 10.6.0.5",
-  ],
-  [
-    "whose traffic stays on the node shares with no others",
-    service("b", { ...SHARED, ports: [443], spec: LOCAL }),
-    { services: [service("a", SHARED)], records: [record("10.6.0.5", "a")] },
-    "claim 10.6.0.7",
-  ],
-  [
-    "shares with none whose first address is of another family",
-    service("b", { ...SHARED, ports: [443] }),
-    { services: [service("a", { ...SHARED, spec: DUAL })], records: [record("10.6.0.5", "a")] },
-    "claim 10.6.0.7",
-  ],
-  [
-    "shares the second address with none that has another first one",
-    service("b", { ...SHARED, ports: [443], spec: DUAL }),
-    {
-      services: [service("a", { ...SHARED, spec: DUAL })],
-      records: [record("10.6.0.5", "a"), record("fd06::5", "a")],
-      first: ip("fd06::6"),
-    },
-    "claim 10.6.0.7",
-  ],
-  [
-    "shares the second address with one that it shares the first with",
-    service("b", { ...SHARED, ports: [443], spec: DUAL }),
-    {
-      services: [service("a", { ...SHARED, spec: DUAL })],
-      records: [record("10.6.0.5", "a"), record("fd06::5", "a")],
-      first: ip("fd06::5"),
-    },
-    "held 10.6.0.5",
-  ],
-  [
-    "shares with all that have it, or not",
-    service("c", { ...SHARED, ports: [443] }),
-    {
-      services: [service("a", SHARED), service("b", { ports: [1], ingress: ["10.6.0.5"] })],
-      records: [record("10.6.0.5", "a")],
-    },
-    "claim 10.6.0.7",
-  ],
-  [
-    "keeps what it shared with one that is gone",
-    service("b", { ...SHARED, ingress: ["10.6.0.5"] }),
-    { services: [service("b", SHARED)], records: [record("10.6.0.5", "a")] },
-    "held 10.6.0.5",
-  ],
-  [
-    "of another namespace has no part in it",
-    service("b", { ...SHARED, ports: [443], ingress: ["10.6.0.5"] }),
-    { records: [record("10.6.0.5", "a", "evil")] },
-    "claim 10.6.0.7",
-  ],
-])("a Service %s", (_, given, world, wanted) => {
-  const found = planAddress(given, 4, [BLUE], worldOf(world));
+/** Its port is not that of service "a" with the key, which has 10.6.0.5. */
+const sharing = (given: Given = {}, other: Given = given) => ({
+  ...{ ...SHARED, ports: [443], records: [FIVE], services: [service("a", { ...SHARED, ...other })], ...given },
+});
+
+const second = (first: string) => ({ ...sharing(DUAL), records: [FIVE, record("fd06::5", "a")], first: ip(first) });
+
+it.each(cases<Given & Parameters<typeof worldOf>[0]>`
+  gets the last free address ${{}} => claim 10.6.0.7
+  passes over what has a record, and what another says ${{ taken: ["10.6.0.7"], claimed: ["10.6.0.6"] }}
+    => claim 10.6.0.5
+  keeps the one that it has a record of ${{ records: [own("10.6.0.5")] }} => held 10.6.0.5
+  of two records keeps the one that its status has ${{ ...TOLD, records: [own("10.6.0.7"), own("10.6.0.5")] }}
+    => held 10.6.0.5
+  records what its status has ${{ ingress: ["10.6.0.5"] }} => claim 10.6.0.5
+  gets another one if a pod has it ${{ ingress: ["10.6.0.7"], taken: ["10.6.0.7"] }} => claim 10.6.0.6
+  gets another one if no pool gives it ${{ ingress: ["10.6.0.9"], records: [own("10.6.0.9")] }} => claim 10.6.0.7
+  gets the address that it asks for ${{ ...FIXED, records: [own("10.6.0.5")] }} => claim 10.6.0.6
+  is refused one that is in use ${{ ...FIXED, taken: ["10.6.0.6"] }}
+    => InUse annotation "ipam.vendor.io/ips": 10.6.0.6 is in use
+  is refused one for which a machine answers ${{ ...FIXED, taken: ["10.6.0.6"], mac: "10.6.0.6" }}
+    => InUse annotation "ipam.vendor.io/ips": 10.6.0.6 is in use, aa:bb:cc:00:00:01 answers for it;
+  is refused one that no pool gives ${asking("10.6.0.9")}
+    => NotOfPool annotation "ipam.vendor.io/ips": 10.6.0.9: pool "blue" may not give it: it is outside
+  is refused where none is free ${{ taken: ALL }} => NoRoom No address is free in pool "blue"
+  is refused beyond what a namespace has ${{ records: MANY }} => TooMany Services of namespace shop have 32 addresses
+  shares by the key, also before the other's status says it ${sharing()} => held 10.6.0.5
+  shares no port ${sharing({ ports: [80] }, {})} => claim 10.6.0.7
+  whose traffic stays on the node shares with those of the same pods ${sharing(LOCAL_A)} => held 10.6.0.5
+  whose traffic stays on the node shares with no others ${sharing(LOCAL, {})} => claim 10.6.0.7
+  shares with none whose first address is of another family ${sharing({}, DUAL)} => claim 10.6.0.7
+  shares the second address with none that has another first one ${second("fd06::6")} => claim 10.6.0.7
+  shares the second address with one that it shares the first with ${second("fd06::5")} => held 10.6.0.5
+  shares with all that have it, or not ${{ ...sharing(), services: [service("a", SHARED), service("b", TOLD)] }}
+    => claim 10.6.0.7
+  keeps what it shared with one that is gone ${{ ...SHARED, ...TOLD, records: [FIVE], services: [] }} => held 10.6.0.5
+  of another namespace has no part in it ${{ ...SHARED, ...TOLD, records: [EVIL] }} => claim 10.6.0.7
+`)("a Service %s", (_, given, wanted) => {
+  const found = planAddress(service("me", given), 4, [BLUE], worldOf(given));
   const text = found.kind === "refused" ? `${found.reason} ${found.message}` : `${found.kind} ${formatIp(found.ip)}`;
   expect(text.slice(0, wanted.length)).toBe(wanted);
 });
