@@ -65,8 +65,8 @@ export interface RequestedIp {
     | `annotation ${string}`
     | `IPAMClaim ${string}`
     | `ReservedIP ${string}`;
-  /** A ReservedIP has it for the pod, which keeps it from all others. */
-  readonly isReserved?: boolean;
+  /** The address space in which a ReservedIP has it for the pod, which keeps it from all others. */
+  readonly reservedIn?: string;
   /** Another address will do if another owner has this one: it was not requested. */
   readonly isPreference?: boolean;
 }

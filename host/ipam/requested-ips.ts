@@ -43,8 +43,8 @@ export function requestedByReservation(
 ): RequestedIp[] {
   const ofPod = reserved.filter((each) => isReservedFor(each, own));
   const ofNic = ofPod.filter(({ spec: { owner } }) => (owner?.interface ?? firstNic) === ifName);
-  return ofNic.flatMap(({ name, spec: { ranges } }) =>
-    ranges.map(({ first: ip }) => ({ ip, source: `ReservedIP "${name}"`, isReserved: true }) as const),
+  return ofNic.flatMap(({ name, spec: { ranges, addressSpace: reservedIn } }) =>
+    ranges.map(({ first: ip }) => ({ ip, source: `ReservedIP "${name}"`, reservedIn }) as const),
   );
 }
 
@@ -53,30 +53,36 @@ export function requestedByReservation(
  * address of its family.
  */
 export function withReserved(requests: readonly RequestedIp[], reserved: readonly RequestedIp[]): RequestedIp[] {
-  const find = (ip: Ip): RequestedIp | undefined => reserved.find((each) => equalIp(each.ip, ip));
   const has = (all: readonly RequestedIp[], { family }: Ip): boolean => all.some(({ ip }) => ip.family === family);
   const kept = requests.flatMap((request) => {
-    if (find(request.ip) !== undefined) return [{ ...request, isReserved: true, isPreference: false }];
+    const { reservedIn } = reserved.find(({ ip }) => equalIp(ip, request.ip)) ?? {};
+    if (reservedIn !== undefined) return [{ ...request, reservedIn, isPreference: false }];
     return request.isPreference === true && has(reserved, request.ip) ? [] : [request];
   });
   return [...kept, ...reserved.filter(({ ip }) => !has(kept, ip))];
 }
 
-/** Returns the candidate pool that can hand out a requested address. `isHeld` as in {@link PoolCache.contains}. */
-export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip, isHeld = false): RequestedPool {
+/**
+ * Returns the candidate pool that can hand out a requested address. `heldIn`: the address space in which the pod had it
+ * before, or a ReservedIP has it for the pod.
+ */
+export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip, heldIn?: string): RequestedPool {
+  const isHeld = heldIn !== undefined;
   const demand = nic.families.find(({ family }) => family === ip.family);
   if (demand === undefined) {
     const reason = `${nic.rule} names no IPv${ip.family} pool`;
     return { kind: "none", reason, forLog: reason };
   }
+  const isElsewhere = (pool?: IpPool): boolean => isHeld && pool !== undefined && pool.spec.addressSpace !== heldIn;
   const mayHave = (pool: IpPool): boolean =>
-    poolCache.contains(pool.name, ip, isHeld) && findWithholding(nic, pool, ip) === undefined;
+    !isElsewhere(pool) && poolCache.contains(pool.name, ip, isHeld) && findWithholding(nic, pool, ip) === undefined;
   const pool = poolsOf(demand).find(mayHave);
   if (pool !== undefined) return { kind: "pool", pool };
   const shortReasonOf = (): string => `may not hand out ${formatIp(ip)}`;
   const reasonFor =
     (reader: Reader) =>
     (candidate: Candidate): string => {
+      if (isElsewhere(candidate.pool)) return `${shortReasonOf()}: it is reserved in address space "${heldIn}"`;
       const excluded = poolCache.findExclusion(candidate.name, ip, { isBrief: reader === "owner", isHeld });
       const why = excluded ?? (candidate.pool && findWithholding(nic, candidate.pool, ip));
       return why === undefined || why === NOT_IN_RANGES ? shortReasonOf() : `${shortReasonOf()}: ${why}`;
@@ -96,7 +102,7 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
  */
 export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Proposal[] {
   const byFamily = new Map<Family, Ip>();
-  return requested.flatMap(({ ip, length, source, isReserved, isPreference }) => {
+  return requested.flatMap(({ ip, length, source, reservedIn, isPreference }) => {
     const first = byFamily.get(ip.family);
     if (first !== undefined) {
       const text = `${formatIp(first)} and ${formatIp(ip)}: a NIC gets one IPv${ip.family} address`;
@@ -107,7 +113,7 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested:
     if (demand?.generated !== undefined && demand.candidates.length === 0)
       throw noPoolMatches({ nics: [nic], nic, demand });
     // The coordinator may accept now an address that it refused before, and there is no other address to try.
-    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, isReserved);
+    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip, reservedIn);
     if (found.kind === "none") {
       if (isPreference === true) return [];
       const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);

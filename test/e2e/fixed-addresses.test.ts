@@ -16,6 +16,7 @@ const CONFIG = {
     manifest("ReservedIP", "second", { ips: ["10.2.0.6"], ...owner("db-1", { interface: "net1" }) }),
     manifest("ReservedIP", "outside", { ips: ["10.9.0.6"], ...owner("lost") }),
     manifest("ReservedIP", "edge", { ips: ["10.2.0.15"], ...owner("edge") }),
+    manifest("ReservedIP", "spaced", { ips: ["10.2.0.12"], addressSpace: "lab", ...owner("spaced") }),
   ].join("---\n"),
   "pods.yaml": [
     podManifest("shop", "db-1", {
@@ -64,6 +65,7 @@ it("a pod gets the address that is named for it, before any other pod and after 
         100,
         'ReservedIP "edge" is refused: 10.2.0.15: pool "lan" may not hand out 10.2.0.15: it is the broadcast',
       ],
+      ["spaced", 100, 'pool "lan" may not hand out 10.2.0.12: it is reserved in address space "lab"'],
       ["thief", 100, 'pool "lan" may not hand out 10.2.0.2: ReservedIP "db-0" has it'],
       ["stray", 100, 'requested by annotation "ipam.vendor.io/ips" is refused: 10.9.0.1: pool "lan" may not'],
       ["empty", 102, 'field "[0]": found an object, want ipv4, ipv6, or both'],
@@ -149,6 +151,7 @@ it("a reservation keeps its address until its time has passed, and berthctl says
         "machines Reserved",
         "outside Refused no pool has it in its subnet",
         "second Waiting",
+        "spaced Refused no pool has it in its subnet",
         "taken Taken shop/named",
         "web Waiting",
       ]);

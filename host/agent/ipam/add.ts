@@ -223,10 +223,8 @@ function isFit(
   { requested }: AddressDemand,
   claimed: readonly Allocation[],
 ): boolean {
-  const isWanted = ({ space, ip }: Allocation): boolean => {
-    const found = findPoolOfRequested(poolCache, nic, ip, true);
-    return found.kind === "pool" && found.pool.spec.addressSpace === space;
-  };
+  const isWanted = ({ space, ip }: Allocation): boolean =>
+    findPoolOfRequested(poolCache, nic, ip, space).kind === "pool";
   const isGiven = requested.every((request) => claimed.some(({ ip }) => equalIp(ip, request.ip)));
   return isServed(nic, claimed) && isGiven && claimed.every(isWanted);
 }

@@ -126,11 +126,11 @@ describe("an address is named for a NIC", () => {
 
   it("and a reservation counts in each family that nobody insists on", () => {
     const named = (address: string, more: object = {}): RequestedIp => ({ ip: ip(address), source: SOURCE, ...more });
-    const reserved = [named("10.6.0.5", { isReserved: true }), named("fd00::5", { isReserved: true })];
+    const reserved = [named("10.6.0.5", { reservedIn: "" }), named("fd00::5", { reservedIn: "" })];
     expect(texts(withReserved([named("10.6.0.9")], reserved))).toBe("10.6.0.9 fd00::5");
     expect(texts(withReserved([named("10.6.0.9", { isPreference: true })], reserved))).toBe("10.6.0.5 fd00::5");
     expect(withReserved([named("10.6.0.5", { isPreference: true })], reserved)[0]).toMatchObject({
-      ...{ isReserved: true, isPreference: false },
+      ...{ reservedIn: "", isPreference: false },
     });
   });
 });

@@ -76,8 +76,8 @@ function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocat
 
 /** Returns the selected pool of the NIC that has the address. */
 export function findPool(poolCache: PoolCache, nic: NicDemand, { space, ip }: Allocation): IpPool | undefined {
-  const found = findPoolOfRequested(poolCache, nic, ip, true);
-  return found.kind === "pool" && found.pool.spec.addressSpace === space ? found.pool : undefined;
+  const found = findPoolOfRequested(poolCache, nic, ip, space);
+  return found.kind === "pool" ? found.pool : undefined;
 }
 
 /**

@@ -67,8 +67,8 @@ export class OwnAddresses implements AddressSource {
     this.skipCooling = true;
     for (const { space, ip, ifName, version } of sorted) {
       const nic = demand.nics.find((each) => each.ifName === ifName);
-      const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, ip, true);
-      if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;
+      const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, ip, space);
+      if (found?.kind !== "pool") continue;
       const assigned = assignments.find({ ifName, ip });
       if (assigned !== undefined && !isSameAddress(assigned, { space, ip })) continue;
       if (assignments.all.some((other) => other.ifName !== ifName && isSameAddress(other, { space, ip }))) continue;
