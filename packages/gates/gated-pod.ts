@@ -1,5 +1,6 @@
 /** A pod that has the gate, or had it until this controller, or the one before, let it through. */
 import * as z from "zod";
+import { IPS_ANNOTATION } from "../../host/config/annotations.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 import { describeObject } from "../../host/kubernetes/object-key.ts";
 import { ADDRESS_GATE } from "../../host/resources/address-gate.ts";
@@ -18,7 +19,7 @@ export interface GatedPod extends Pod {
   readonly otherGates: readonly string[];
   /** All of them, as received: a write replaces the list. */
   readonly conditions: readonly z.output<typeof condition>[];
-  /** Namespace and annotations: pods with the same text want the same. */
+  /** Namespace, annotations, and the name if these name addresses by it: pods with the same text want the same. */
   readonly asks: string;
 }
 
@@ -47,7 +48,7 @@ export function decodeGatedPod(object: KubeObject): GatedPod | undefined {
   return {
     ...pod,
     ...{ uid, resourceVersion, created, hasGate, conditions: status.conditions },
-    asks: JSON.stringify([pod.namespace, pod.annotations]),
+    asks: JSON.stringify([pod.namespace, pod.annotations, IPS_ANNOTATION in pod.annotations && pod.name]),
     otherGates: gates.filter((name) => name !== ADDRESS_GATE),
   };
 }

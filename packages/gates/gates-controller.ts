@@ -171,16 +171,15 @@ class GatesController implements Controller {
     const { caches } = this.#deps;
     const pools = new PoolTable();
     const refused = new Map<string, string>();
-    for (const [name, { value, deleting }] of caches.pools.items) {
-      if (value !== undefined && !deleting) pools.set(name, value);
-      else refused.set(name, deleting ? "is being deleted" : "is invalid");
-    }
+    for (const [name, { value }] of caches.pools.items)
+      if (value === undefined) refused.set(name, "is invalid");
+      else pools.set(name, value);
     const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
     const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
     const named = [...pools.values()].filter(({ spec }) => spec.generated === undefined);
     this.#counter.follow(named, reserved, caches.allocations.items.values());
     return {
-      ...{ pools, refused },
+      ...{ pools, refused, reserved },
       namespaces: caches.namespaces.items,
       settings: settingsOf(caches),
       firstNic: firstNicOf(caches),

@@ -18,6 +18,7 @@ import { byName, compareText } from "../../host/lib/order.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import type { Namespace } from "../../host/resources/namespace.ts";
 import type { PoolsByName } from "../../host/resources/pools-by-name.ts";
+import { isReservedFor, ownNames, type ReservedIp } from "../../host/resources/reserved-ip.ts";
 import { type GatedPod, isComing } from "./gated-pod.ts";
 import type { Promises } from "./promises.ts";
 
@@ -26,6 +27,7 @@ export interface GatesView {
   readonly pools: PoolsByName;
   /** By name, why other existing pools cannot be used. */
   readonly refused: ReadonlyMap<string, string>;
+  readonly reserved: readonly ReservedIp[];
   readonly namespaces: ReadonlyMap<string, Namespace>;
   readonly settings: VendorConf;
   readonly firstNic: string;
@@ -142,10 +144,12 @@ export function inTurn(pods: Iterable<GatedPod>, served: ReadonlyMap<string, num
 
 /**
  * A pod of the node's network needs no address; a virtual machine's are those of another pod at times, and a member
- * may have an address. Of a pod that did not fit, nothing is known.
+ * may have an address, or a ReservedIP one for the pod. Of a pod that did not fit, nothing is known.
  */
-function isUnjudged(pod: GatedPod, { settings, isKept }: GatesView): boolean {
+function isUnjudged(pod: GatedPod, { settings, isKept, reserved }: GatesView): boolean {
   if (pod.isReduced === true || pod.hostNetwork) return true;
+  const own = ownNames(pod.namespace, pod.name);
+  if (reserved.some((each) => isReservedFor(each, own))) return true;
   const owner = findAddressOwner(pod, settings);
   return owner?.kind === "run" || (owner !== undefined && isKept(owner.workload));
 }
@@ -156,7 +160,7 @@ function demandsOf(pod: GatedPod, view: GatesView): readonly Demand[] {
   return view.known.of(pod.asks + JSON.stringify(labels), () => {
     try {
       const annotations = decodePodAnnotations(pod.annotations, view.settings);
-      const nics = isAsking(annotations, view.settings) ? [] : nicDemandsOf(pod, annotations, view);
+      const nics = isAsking(pod, annotations, view.settings) ? [] : nicDemandsOf(pod, annotations, view);
       return nics.flatMap((nic) => nic.families.map((demand) => demandOf(nics, nic, demand)));
     } catch (error) {
       const reason = error instanceof ConfigError ? "InvalidAnnotation" : "NoPool";
@@ -168,8 +172,10 @@ function demandsOf(pod: GatedPod, view: GatesView): readonly Demand[] {
 }
 
 /** Whether it is a pod of Subnets, whose pool follows its workload, or asks for addresses by name or by a claim. */
-function isAsking({ subnet, subnets, networks }: PodAnnotations, { enableSubnet }: VendorConf): boolean {
+function isAsking({ name }: GatedPod, annotations: PodAnnotations, { enableSubnet }: VendorConf): boolean {
+  const { subnet, subnets, networks, ips } = annotations;
   if (enableSubnet && (subnet !== undefined || subnets !== undefined)) return true;
+  if (ips instanceof Map ? ips.has(name) : ips !== undefined) return true;
   return networks?.some(({ isAsking, claim }) => isAsking === true || claim !== undefined) === true;
 }
 

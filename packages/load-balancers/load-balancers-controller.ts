@@ -177,9 +177,10 @@ function viewOf(caches: Caches, made: Made): View {
   const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
   const pools = new PoolTable();
   const refused = new Map<string, string>();
-  for (const [pool, { value, deleting }] of caches.pools.items)
-    if (value !== undefined && !deleting && value.source === undefined) pools.set(pool, value);
-    else refused.set(pool, deleting ? "is being deleted" : value === undefined ? "is invalid" : "leases its addresses");
+  for (const [pool, { value }] of caches.pools.items)
+    if (value === undefined) refused.set(pool, "is invalid");
+    else if (value.source === undefined) pools.set(pool, value);
+    else refused.set(pool, "leases its addresses");
   const around = { reserved, occupied: NONE_OCCUPIED, siblings };
   return { around, pools, refused, claimed: claimedBy(caches), records: recordsIn(caches, made) };
 }

@@ -81,6 +81,15 @@ describe("pods with the gate", () => {
     expect(status.conditions).toMatchObject([{ reason: "SchedulingGated" }, { type: CONDITION, message }]);
   });
 
+  it("are let through to an address that is reserved for them, though others find none", async () => {
+    await makePool("reserved");
+    await world.create("ReservedIP", "own", { ips: [`10.${pools}.0.1`], owner: { namespace: "shop", name: "own" } });
+    await makePod("other", "reserved");
+    await expectState("other", "waits NoRoom");
+    await makePod("own", "reserved");
+    await expectState("own", "open");
+  });
+
   it("keep other gates, and count as soon as those are gone", async () => {
     await makePool("held", [1, 2]);
     const held = await makePod("held", "held", [OTHER, GATE]);

@@ -38,7 +38,7 @@ function gatedPod({ annotations = {}, spec = {}, metadata = {}, status = {} }: P
 /** `free`: of each pool; others are full. */
 function view(free: Readonly<Record<string, number>>, more: Partial<GatesView> = {}): GatesView {
   return {
-    ...{ pools: poolsByName(BLUE, GREEN, RACK_A, RACK_B), refused: new Map(), namespaces: new Map() },
+    ...{ pools: poolsByName(BLUE, GREEN, RACK_A, RACK_B), refused: new Map(), reserved: [], namespaces: new Map() },
     settings: { ...DEFAULT_VENDOR_CONF, enableIPv6: false },
     ...{ firstNic: "eth0", mode: "auto", network: () => undefined, isKept: () => false },
     ...{ freeIn: (name: string) => free[name] ?? 0, labelKeys: [], known: new KnownDemands() },
@@ -80,9 +80,13 @@ describe("a pod is let through", () => {
 
   const asking = { "k8s.v1.cni.cncf.io/networks": '[{"name":"lan","ips":["10.0.0.1"]}]' };
   const settings = { ...DEFAULT_VENDOR_CONF, enableSubnet: true };
+  const RESERVED = { spec: { owner: { namespace: "shop", name: "web-0" } } };
   it.each<[string, PodOptions, Partial<GatesView>]>([
     ["it is a member that has an address", { metadata }, { isKept: ({ member }) => member === "web-0" }],
     ["it asks for addresses", { annotations: asking }, {}],
+    ["it names its address", { annotations: { ips: [{ ipv4: "10.1.0.9" }] } }, {}],
+    ["its name has an address", { annotations: { ips: { "web-0": [{ ipv4: "10.1.0.9" }] } } }, {}],
+    ["an address is reserved for it", {}, { reserved: [RESERVED as never] }],
     ["it is on its node's network", { spec: { hostNetwork: true } }, {}],
     ["its pools are made for it", { annotations: { subnet: { ipv4: ["any"] } } }, { settings }],
   ])("when %s, without a look at pools", (_, options, more) =>
