@@ -4,11 +4,16 @@
  * Effects: none outside the instance.
  */
 import { bitsOf, type Family } from "../net/ip.ts";
-import type { Range } from "../net/range.ts";
 import { CoreError } from "./core-error.ts";
 import { ABI_VERSION, type CoreExports, Status } from "./core-exports.ts";
 
 const FIRST_EXCHANGE_BYTES = 4096;
+
+/** Both ends belong to the span; `first` ≤ `last`. */
+export interface Span {
+  readonly first: bigint;
+  readonly last: bigint;
+}
 
 /** Returns the exports of a fresh instance, untouched. Throws if the module has another ABI. */
 export function openExports(module: WebAssembly.Module): CoreExports {
@@ -86,6 +91,17 @@ export class CoreModule {
     return this.#octets.slice(0, lengthBytes);
   }
 
+  /** Returns the handle of a set, which the caller drops. The spans may stand in any order and overlap. */
+  createSet(family: Family, spans: readonly Span[]): number {
+    const width = widthOf(family);
+    const view = this.reserve(2 * width * spans.length);
+    for (const [at, { first, last }] of spans.entries()) {
+      writeAddress(view, 2 * at * width, family, first);
+      writeAddress(view, (2 * at + 1) * width, family, last);
+    }
+    return this.check("set_create", this.exports.set_create(family, spans.length), `${spans.length} ranges`);
+  }
+
   #derive(): void {
     const start = this.exports.exchange(0);
     const lengthBytes = this.exports.exchange_size();
@@ -122,15 +138,6 @@ export function writeAddress(view: DataView, offset: number, family: Family, val
 export function readAddress(view: DataView, offset: number, family: Family): bigint {
   if (family === 4) return BigInt(view.getUint32(offset));
   return (view.getBigUint64(offset) << 64n) | view.getBigUint64(offset + 8);
-}
-
-/** Writes pairs (first, last) one after another from the start of the view. */
-export function writeRanges(view: DataView, family: Family, ranges: readonly Range[]): void {
-  const width = widthOf(family);
-  for (const [index, range] of ranges.entries()) {
-    writeAddress(view, 2 * index * width, family, range.first.value);
-    writeAddress(view, (2 * index + 1) * width, family, range.last.value);
-  }
 }
 
 /** Reads a 17-byte address count. */

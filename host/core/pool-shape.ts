@@ -3,7 +3,7 @@ import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 import { CoreError } from "./core-error.ts";
 import { CountOffset, Status } from "./core-exports.ts";
-import { type CoreModule, readSize, widthOf, writeRanges } from "./module.ts";
+import { type CoreModule, readSize } from "./module.ts";
 
 /**
  * The ranges and masks of a pool. All ranges are of one family; they may overlap, in any order. `masked` addresses
@@ -46,8 +46,8 @@ export function createSetHandle(core: CoreModule, family: Family, ranges: readon
       );
     }
   }
-  writeRanges(core.reserve(ranges.length * 2 * widthOf(family)), family, ranges);
-  return core.check("set_create", core.exports.set_create(family, ranges.length), `${ranges.length} ranges`);
+  const spans = ranges.map(({ first, last }) => ({ first: first.value, last: last.value }));
+  return core.createSet(family, spans);
 }
 
 /** Calls `use` with the handles of the shape's two sets, which end with it. */

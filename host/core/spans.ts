@@ -10,13 +10,7 @@ import type { Family, Ip } from "../net/ip.ts";
 import { type Range, rangeContains } from "../net/range.ts";
 import { type CoreExports, MAX_RANGES } from "./core-exports.ts";
 import { coreInstance } from "./instance.ts";
-import { readAddress, readSize, widthOf, writeAddress } from "./module.ts";
-
-/** Both ends belong to the span; `first` ≤ `last`. */
-export interface Span {
-  readonly first: bigint;
-  readonly last: bigint;
-}
+import { readAddress, readSize, type Span, widthOf } from "./module.ts";
 
 /** Ascending; no two overlap or touch. */
 export type Spans = readonly Span[];
@@ -35,18 +29,6 @@ const LAST_IPV4 = 0xffffffffn;
 /** Returns the narrowest form that has room for all of them. */
 function familyOf(spans: readonly Span[]): Family {
   return spans.some(({ last }) => last > LAST_IPV4) ? 6 : 4;
-}
-
-/** Returns a set's handle, which the caller drops. The spans may stand in any order and overlap. */
-function createSet(spans: readonly Span[], family: Family): number {
-  const core = coreInstance();
-  const width = widthOf(family);
-  const view = core.reserve(2 * width * spans.length);
-  for (const [at, { first, last }] of spans.entries()) {
-    writeAddress(view, 2 * at * width, family, first);
-    writeAddress(view, (2 * at + 1) * width, family, last);
-  }
-  return core.check("set_create", core.exports.set_create(family, spans.length), `${spans.length} spans`);
 }
 
 /** Reads the set and drops it. */
@@ -84,11 +66,11 @@ function withSet<T>(spans: Spans, family: Family, use: (handle: number) => T): T
   if (spans.length >= KEPT_SPANS) {
     const kept = keptSets.get(spans);
     if (kept?.family === family) return use(kept.handle);
-    const handle = createSet(spans, family);
+    const handle = coreInstance().createSet(family, spans);
     keptSets.set(spans, { family, handle });
     return use(handle);
   }
-  const handle = createSet(spans, family);
+  const handle = coreInstance().createSet(family, spans);
   try {
     return use(handle);
   } finally {
@@ -109,7 +91,7 @@ function combine(name: Operation, a: Spans, b: Spans): Spans {
 export function joinSpans(spans: readonly Span[]): Spans {
   if (areJoined(spans)) return spans;
   const family = familyOf(spans);
-  return takeSpans(createSet(spans, family), family);
+  return takeSpans(coreInstance().createSet(family, spans), family);
 }
 
 /** Returns the addresses of `from` that are not in `taken`. */
@@ -140,7 +122,7 @@ export function areContested(spans: readonly Span[]): boolean {
   if (areJoined(spans)) return false;
   if (spans.length > MAX_RANGES) return true;
   const core = coreInstance();
-  const handle = createSet(spans, familyOf(spans));
+  const handle = core.createSet(familyOf(spans), spans);
   try {
     core.check("set_size", core.exports.set_size(handle));
     return readSize(core.output(), 0) < sizeOf(spans);

@@ -1,4 +1,5 @@
 /** Values and errors as short phrases for error texts, on one line and without invisible characters. */
+import { printable } from "./printable.ts";
 
 /** Longest part of a value that an error shows: UTF-16 units. */
 const MAX_SHOWN_VALUE = 80;
@@ -10,9 +11,7 @@ export function describeValue(value: unknown): string {
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value !== "string") return String(value);
   const cut = value.length > MAX_SHOWN_VALUE ? `${value.slice(0, MAX_SHOWN_VALUE)}…` : value;
-  return JSON.stringify(cut).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
-    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
-  });
+  return printable(JSON.stringify(cut));
 }
 
 /** Returns the message of an error, or the text of another thrown value. */

@@ -1,19 +1,14 @@
 /** The addresses of a pool that may be allocated: its ranges without the masked ones. The result feeds the core. */
 
+import type { PoolShape } from "../core/pool-shape.ts";
 import { joinRanges } from "../core/spans.ts";
 import { isSameList } from "../lib/same-list.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import { prefixContains } from "../net/prefix.ts";
-import { equalRange, type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
+import { equalRange, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import { edgesOf } from "./fields/address-spec.ts";
 import type { IpPool, IpPoolSpec } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
-
-/** Both lists are ascending and inside the subnet, without overlaps or touches. Masks may lie outside `ranges`. */
-export interface PoolShape {
-  readonly ranges: readonly Range[];
-  readonly masked: readonly Range[];
-}
 
 /**
  * Returns what the pool names as routers, its gateway and the next hops of its routes, if they are addresses of its
@@ -42,7 +37,8 @@ export function equalRouters(a: readonly Ip[], b: readonly Ip[]): boolean {
 }
 
 /**
- * Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. `others`: further
+ * Returns the pool's shape; both lists are ascending and inside the subnet, without overlaps or touches, and masks may
+ * lie outside the ranges. Reserved addresses of other families and address spaces are ignored. `others`: further
  * addresses of the subnet that no pod may have.
  */
 export function poolShape(

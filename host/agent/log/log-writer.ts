@@ -8,6 +8,7 @@ import { closeSync, write } from "node:fs";
 import { promisify } from "node:util";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
 import { type LogPath, LogPathError, type OpenLogFile, openLogPath, rotateLogFile } from "./open-log-file.ts";
 
 /**
@@ -203,31 +204,17 @@ export const MAX_LOG_LINE = 16 * 1024;
 /** Longest text in a line that is too long: UTF-16 units. */
 export const MAX_LOG_TEXT = 1024;
 
-/**
- * Characters that are valid in JSON but interpreted or hidden by a terminal: C1 controls, DEL, separators,
- * directional marks, zero-width characters.
- */
-const UNSEEN = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;
-
 /** Returns the line with invisible characters escaped, and with its texts truncated if it is too long. */
 function cleanLine(line: string): string {
-  const whole = line.replace(UNSEEN, escapeUnits);
+  const whole = escapeUnprintable(line);
   return whole.length <= MAX_LOG_LINE ? whole : shortenLine(line);
-}
-
-/** Escapes each UTF-16 unit, as JSON does. */
-function escapeUnits(text: string): string {
-  return text
-    .split("")
-    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
-    .join("");
 }
 
 function shortenLine(line: string): string {
   const value: unknown = JSON.parse(line);
   const cut = (_key: string, inner: unknown): unknown =>
     typeof inner === "string" && inner.length > MAX_LOG_TEXT ? `${inner.slice(0, MAX_LOG_TEXT)}…` : inner;
-  const short = `${JSON.stringify(value, cut)}\n`.replace(UNSEEN, escapeUnits);
+  const short = escapeUnprintable(`${JSON.stringify(value, cut)}\n`);
   if (short.length <= MAX_LOG_LINE) return short;
   const { level, time, name } = { ...(typeof value === "object" ? value : {}) } as Readonly<Record<string, unknown>>;
   return `${JSON.stringify({ level, time, name, msg: `A line of ${line.length} characters was dropped` })}\n`;

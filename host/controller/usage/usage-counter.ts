@@ -4,6 +4,7 @@
  */
 import { readCoreWasm } from "../../core/instance.ts";
 import type { Pool } from "../../core/pool.ts";
+import type { PoolShape } from "../../core/pool-shape.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { isSameList } from "../../lib/same-list.ts";
@@ -11,7 +12,7 @@ import { equalIp, type Ip } from "../../net/ip.ts";
 import { segmentsOf } from "../../resources/check-pools.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { equalShape, type PoolShape, poolShape, unionOfRouters } from "../../resources/ip-pool-shape.ts";
+import { equalShape, poolShape, unionOfRouters } from "../../resources/ip-pool-shape.ts";
 import { formatRangesHash, MAX_USAGE_BITMAP_BYTES, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 import { SpacesIndex } from "../../resources/range-search.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";

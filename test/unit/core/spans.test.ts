@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MAX_RANGES } from "../../../host/core/core-exports.ts";
+import type { Span } from "../../../host/core/module.ts";
 import {
   areContested,
   areSame,
@@ -8,7 +9,6 @@ import {
   joinRanges,
   joinSpans,
   rangesContain,
-  type Span,
   type Spans,
   sharedSpans,
   sizeOf,

@@ -1,6 +1,7 @@
 /** The capacity of each Subnet: its network, the addresses that it offers, and those without a pool. */
 
-import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
+import type { Span } from "../../../core/module.ts";
+import { joinSpans, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { MeasuredSubnet } from "../../../metrics/subnet-metrics.ts";
 import type { Family } from "../../../net/ip.ts";
 import { type Prefix, prefixesOverlap } from "../../../net/prefix.ts";

@@ -1,5 +1,6 @@
 /** The free addresses of a Subnet, to fill pools: next to a pool's own addresses, else where it can grow. */
-import { joinSpans, type Span, type Spans, withoutSpans } from "../../../core/spans.ts";
+import type { Span } from "../../../core/module.ts";
+import { joinSpans, type Spans, withoutSpans } from "../../../core/spans.ts";
 
 /** Whether an address outside of all pools is in use, and must be skipped. */
 export type IsBusy = (address: bigint) => boolean;

@@ -1,10 +1,10 @@
 /** One generated pool while it is planned: its addresses, those of them that it may keep, and its target. */
 
+import type { Span } from "../../../core/module.ts";
 import {
   areContested,
   areSame,
   joinSpans,
-  type Span,
   type Spans,
   sharedSpans,
   sizeOf,
