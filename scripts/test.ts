@@ -4,7 +4,7 @@
  *   npm test              everything that must hold before a commit
  *   npm test -- --ci      in CI: nothing is left out; fails as well when a kind takes far more processor time than its
  *                         budget, and when the long run is too old
- *   npm run check         linter, compiler, unit tests, and property tests of what has changed since they ran
+ *   npm run check         linter, compiler, unit tests, and property tests of files that changed since they ran
  *   npm run test:long     all cases, and test/long; continues where it was interrupted
  *
  * Everything runs even when something before it has failed. The last line is `N passed, N failed, N unsteady`: the

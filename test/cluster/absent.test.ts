@@ -1,6 +1,6 @@
 /**
- * What the chart, the controller or an administrator wrote is deleted, emptied or replaced while pods run and start
- * (rule known-stays): what it said last stays in force, also after a restart of the agent, and it is said.
+ * State of the chart, the controller or an administrator is deleted, emptied or replaced while pods run and start (rule
+ * known-stays): its last content stays in force, also after a restart of the agent, and this is said.
  */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
@@ -66,7 +66,7 @@ afterAll(async () => {
   await close();
 });
 
-/** `never`: what is not there when the first agent and the first controller start. */
+/** `never`: missing when the first agent and the first controller start. */
 async function open(never?: string): Promise<void> {
   world = await startWorld({ settings: SAID });
   await world.openWire([BLUE, { name: "more", subnet: "10.7.0.0/24" }], { graceMs: 60_000 });
@@ -138,7 +138,7 @@ async function attach(node: string, of: Partial<objects.PodSpec> = BY_HAND): Pro
   return address;
 }
 
-/** What a tenant's definition is answered that the settings forbid. */
+/** The answer to a tenant's definition that the settings forbid. */
 async function tenant(): Promise<string> {
   const networks = { "k8s.v1.cni.cncf.io/networks": "shop/evil" };
   const pod = await world.createPod({ name: `evil-${pods++}`, node: "n1", annotations: networks });
@@ -170,7 +170,7 @@ async function remove(path: string): Promise<void> {
   await expect.poll(() => world.client.get(path).then(String, () => "gone"), PATIENCE).toBe("gone");
 }
 
-/** "refused": by the API server; "nothing": nothing is lost; else what the agent or the controller says. */
+/** "refused": by the API server; "nothing": nothing is lost; else the words of the agent or the controller. */
 const CELLS = rows`
   vendor-conf, deleted => vendor-conf is missing
   vendor-conf, deleted and made again => nothing
@@ -244,7 +244,7 @@ const SHORT = CELLS.findIndex(([cell]) => cell === "IPPool, emptied");
 /** Acts, looks, and puts everything back. */
 async function see(what: string, path: string, act: (first: KubeObject) => Promise<unknown>, said: string) {
   const before = await world.client.get(path);
-  // What the controller makes again at once, logs alone may say.
+  // The log alone may tell of an object that the controller makes again at once.
   const logs = () => `${world.node("n1").agent.stderr()}\n${controller?.output()}`.split("\n");
   const from = new Set(logs());
   const isNew = (text: RegExp) => logs().some((line) => text.test(line) && !from.has(line));
@@ -351,7 +351,7 @@ it("the kind is made anew while berth-registry is away: no address of a live pod
   const kind = copyOf(await world.client.get(KIND));
   await world.client.delete(REGISTRY);
   await expect.poll(problems).toContain("berth-registry");
-  // What no pod has is lost with its record.
+  // An address without a pod is lost with its record.
   others.delete(OF_A_MEMBER);
   await followed.history.restoring(async () => {
     await remove(KIND);

@@ -1,6 +1,6 @@
 /**
  * The built agent in cluster mode, from its flags to its end: an address that is an object, a start and a DEL without
- * an API server, an identity that keeps its address over nodes, what the agent reports about itself.
+ * an API server, an identity that keeps its address over nodes, the agent's reports about itself.
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ async function end(pod: LabPod): Promise<void> {
 }
 
 describe("an agent of a cluster", () => {
-  it("explains what an ADD would get, and the ADD gets it", async () => {
+  it("explains an ADD's addresses in advance, and the ADD gets them", async () => {
     const { agent, runtime } = world.node("n1");
     const pod = await world.createPod({ name: "asked", node: "n1" });
     // First of all: an address is offered again a moment after its object has gone.
@@ -58,7 +58,7 @@ describe("an agent of a cluster", () => {
     await expect.poll(() => objectOf(addresses[0]), { timeout: 30_000 }).toBeUndefined();
   });
 
-  it("reports its mode, its node and its counters; its pages show what this node has", async () => {
+  it("reports its mode, its node and its counters; its pages show this node's part", async () => {
     const { agent, runtime } = world.node("n2");
     const pod = await world.createPod({ name: "page-0", node: "n2" });
     const { addresses } = await runtime.attach(pod);

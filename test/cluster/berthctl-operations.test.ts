@@ -1,6 +1,6 @@
 /**
- * `kubectl berth release` and `quarantine`: the agent of the address is called, and what it then does on a real API
- * server with its own rights.
+ * `kubectl berth release` and `quarantine`: the address's agent is called, and acts on a real API server with its own
+ * rights.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * `kubectl berth` and `berthctl --kubeconfig` on a real API server: what a whole cluster has, as a user with that
- * kubeconfig sees it; the built programs where a process matters.
+ * `kubectl berth` and `berthctl --kubeconfig` on a real API server: a whole cluster, as a user with that kubeconfig
+ * sees it; the built programs where a process matters.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -149,7 +149,7 @@ function startWatch(...words: readonly string[]) {
   return watch;
 }
 
-it("allocations --watch prints all, then what changes", async () => {
+it("allocations --watch prints all, then changes", async () => {
   using watch = startWatch("allocations", "--watch", "-o", "json");
   const records = () => watch.text.split("\n").slice(0, -1);
   await until("the first list", () => records().length === 6);

@@ -17,7 +17,7 @@ const KUBELET_MS = 200;
 export type Component = "agent" | "controller";
 
 export interface Certificates {
-  /** Options of the component's program; those of the controller also say what it renews. */
+  /** Options of the component's program; the controller's also list the certificates that it renews. */
   readonly args: Readonly<Record<Component, readonly string[]>>;
   /** How a client verifies the component. */
   readonly trust: Readonly<Record<Component, { readonly caFile: string; readonly serverName: string }>>;
@@ -59,7 +59,7 @@ function followSecrets(client: KubeClient, places: ReadonlyMap<string, string>):
   const follow = async () => {
     while (!isOver) {
       for (const [name, directory] of places) {
-        // What is mounted stays when the Secret goes.
+        // Mounted files stay when the Secret goes.
         const secret = await client.get(`${SECRETS}/${name}`).catch(() => undefined);
         writeFiles(directory, secret?.data);
       }

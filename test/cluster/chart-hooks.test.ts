@@ -73,7 +73,7 @@ async function tokenOf(account: string): Promise<string> {
 
 const kubeconfigOf = async (account: string) => plane.writeKubeconfig(account, { token: await tokenOf(account) });
 
-/** Runs what the hook's container would run; `more` options count last. */
+/** Runs the command of the hook's container; `more` options count last. */
 function runHook(name: string, ...more: readonly string[]): Promise<CommandOutcome> {
   const pod = objects.find(({ kind, metadata }) => kind === "Pod" && metadata.name === `net-berth-${name}`);
   const [container] = pod?.spec.containers ?? [];
@@ -174,10 +174,10 @@ describe("apply-crds", () => {
     expect(await names("ippools")).toEqual([]);
   });
 
-  it("an upgrade that would change what is immutable is refused before its hooks, with the value", async () => {
+  it("an upgrade that would change an immutable field is refused before its hooks, with the value", async () => {
     await plane.client.create(`${API}/ippools`, poolObject({ name: "fixed", subnet: "10.9.0.0/24" }) as KubeObject);
     const upgrade = (spec: object) => {
-      // Without a release helm template asks for what is served, but not which kinds.
+      // Without a release helm template asks for served versions, but not which kinds.
       const served = ["--api-versions", "ipam.vendor.io/v1/IPPool"];
       const words = ["--is-upgrade", "--dry-run=server", "--kubeconfig", plane.kubeconfig, ...served];
       return () => render("net", { ipPools: { fixed: spec } }, ...words).length;

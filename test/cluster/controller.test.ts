@@ -61,7 +61,7 @@ async function startTwo(): Promise<{ first: ControllerProcess; second: Controlle
 
 const told = (text: string, ms: number) => console.log(`controller: ${text} after ${ms.toFixed(0)} ms`);
 
-/** The exit code and what it said. */
+/** The exit code and the output. */
 async function run(...args: string[]): Promise<{ code: number | null; said: string }> {
   const node = join(root, "node_modules", ".bin", "node");
   const child = spawn(node, [join(root, "dist", "berth-controller.mjs"), ...args], { timeout: 60_000 });

@@ -1,6 +1,6 @@
 /**
- * One smoke for each part of the controller that writes what administrators see, on a real API server with the
- * controller's account; all of them lead at once. What they decide is in test/unit/controller.
+ * One smoke for each part of the controller that writes for administrators, on a real API server with the controller's
+ * account; all of them lead at once. Their decisions are in test/unit/controller.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
@@ -108,7 +108,7 @@ it("a pool in deletion stays while a list names an allocation that the cache doe
   await until("it is gone", async () => (await world.read("ippools", "pink")) === undefined);
 });
 
-it("the next controller writes only what differs, and repeats no event", async () => {
+it("the next controller writes only differences, and repeats no event", async () => {
   await world.pool("first", { subnet: "10.40.1.0/24" });
   await world.pool("second", { subnet: "10.40.2.0/24", ips: ["10.40.2.9-10.40.2.1"] });
   await lead();
@@ -208,7 +208,7 @@ it("the Coordinator lists namespaces at their limit of addresses, beside its oth
   await allocate(2, "tenant");
   await expect.poll(full, { timeout: 30_000 }).toHaveLength(2);
   expect((await world.read("coordinators", "default")).status.phase).toBe("Synced");
-  // What the absent one loses is no room for another, which is not listed yet.
+  // An address that the absent one loses is no room for another, which is not listed yet.
   await world.namespace("victim");
   await createPod(world.client, { namespace: "victim", name: "web-1", node: "n1" });
   const late = { namespace: "victim", pod: "web-1", podUid: "u-late", ifName: "eth0", node: "n1" };

@@ -27,7 +27,7 @@ async function expectSameFindings(row: Row): Promise<void> {
   expect({ decoder: decoder[0]?.field, server: blamed }).toEqual({ decoder: field, server: wanted });
   const said = server.find(({ field }) => field === serverField);
   if (!isStructural) expect(said?.text).toBe(decoder[0]?.text);
-  // The decoder escapes what is invisible, and knows the canonical form.
+  // The decoder escapes invisible characters, and knows the canonical form.
   const got = decoder[0]?.got?.replace(/ [(]that is .*/s, "") ?? "";
   const isPlain = /^[\x20-\x5b\x5d-\x7e]*$/.test(got);
   if (!isStructural && said?.got !== undefined && field === serverField && isPlain) expect(said.got).toBe(got);
@@ -37,7 +37,7 @@ describe.each(KINDS)("the API server and the decoder of manifests agree about th
   it.each(named(rows))("%s", (_title, row) => expectSameFindings(row));
 });
 
-describe("what is stored", () => {
+describe("a stored object", () => {
   let client: Awaited<ReturnType<typeof connectClient>>;
   afterAll(() => client?.close());
   describeStoring(async () => {
@@ -64,7 +64,7 @@ it("the API server shows the text that it refuses", async () => {
   }
 });
 
-it("what only the API server refuses: unknown keys of an allocation, which an older agent passes over", async () => {
+it("only the API server refuses unknown keys of an allocation, which an older agent passes over", async () => {
   const spec = bound("10.11.0.1", { later: 1 });
   const object = objectOf({ kind: "IPAllocation", name: "10.11.0.1", spec, title: "" });
   expect(decoderFindings("IPAllocation", object)).toEqual([]);
@@ -72,7 +72,7 @@ it("what only the API server refuses: unknown keys of an allocation, which an ol
   expect(fields).toEqual(["spec.later"]);
 });
 
-describe("what only the agent checks: the order and the overlap of ranges", () => {
+describe("the agent alone checks the order and the overlap of ranges", () => {
   it.each(named([...agentRows("IPPool"), ...agentRows("Subnet")]))("%s", async (_title, row) => {
     const object = objectOf({ ...row, name: `agent-${row.name}` });
     expect(decoderFindings(row.kind, object)[0]?.field).toBe(row.field);

@@ -1,4 +1,4 @@
-/** deploy/examples on a real API server, and what the controller makes of them. */
+/** deploy/examples on a real API server, with the controller's objects. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -18,7 +18,7 @@ type Disturbance = (world: World, node: LabNode, random: () => number) => Promis
 
 const WRITES = ["get", "post", "put", "delete"] as const;
 
-/** Each takes back what it did. */
+/** Each ends by undoing itself. */
 const DISTURBANCES: Readonly<Record<string, Disturbance>> = {
   "kills the agent": async (_, { agent }, random) => {
     await agent.kill("SIGKILL");
@@ -65,7 +65,7 @@ async function spoil(
   order.remove();
 }
 
-/** Runs it, ends it, and checks what must be true afterwards. */
+/** Runs it, ends it, and checks the invariants afterwards. */
 export async function chaos(world: World, { seed, durationMs, podsPerNode }: ChaosOptions): Promise<void> {
   const random = seededRandom(seed);
   const endMs = performance.now() + durationMs;

@@ -1,11 +1,11 @@
-/** Killing an agent at its nth effect, by the fault seam, and what must be true afterwards. */
+/** Kills an agent at its nth effect, by the fault seam, and checks the invariants afterwards. */
 import { expect } from "vitest";
 import type { LabNode, World } from "../lab/cluster/world.ts";
 import { endPod, expectOwned, pause, report } from "./fault-questions.ts";
 
 /**
- * More effects than an ADD and a DEL have, and what an agent does by itself meanwhile, which is more where they take
- * longer: the walk must end before.
+ * More than the effects of an ADD, a DEL and the agent's own work meanwhile, which is more where they take longer: the
+ * walk must end before.
  */
 const MOST_EFFECTS = 100;
 
@@ -73,7 +73,7 @@ async function killAt(world: World, node: LabNode, number: number): Promise<bool
   const isKilledLate = isStarted && !isKilled && (await Promise.race([died(node), ending.then(() => died(node, 300))]));
   if (isKilledLate) await restart(node);
   await ending;
-  // What a DEL leaves for later has effects, too, and nothing becomes clean while the agent is dead.
+  // A DEL's work for later has effects, too, and nothing becomes clean while the agent is dead.
   const cleaning = world.untilClean().then(() => false);
   const isKilledLast = isStarted && !isKilled && !isKilledLate && (await Promise.race([died(node), cleaning]));
   if (isKilledLast) {

@@ -81,13 +81,13 @@ export async function endPod(world: World, pod: LabPod): Promise<void> {
 /** An agent that had spooled DELs before it knew the settings lets their addresses cool for the default time. */
 const DRAIN_MS = 45_000;
 
-/** All pods of the world end; nothing is left, not even what cools. */
+/** All pods of the world end; nothing is left, not even cooling addresses. */
 export async function drainAll(world: World): Promise<void> {
   await endAll(world);
   report("drained", { tookMs: await world.untilEmpty(DRAIN_MS) });
 }
 
-/** All pods of the world end but the agents' own; nothing is left but what cools. */
+/** All pods of the world end but the agents' own; only cooling addresses are left. */
 export async function endAll(world: World): Promise<void> {
   const { items } = await world.client.get("/api/v1/pods");
   const end = ({ metadata: { namespace, name, uid }, spec }: KubeObject) =>

@@ -66,7 +66,7 @@ it("an agent comes back while the API server is away: a DEL is answered, an ADD 
   for (const pod of [staying, coming]) await expectOwned(world, pod);
 });
 
-it("while the API server is away, what is recorded is given at once, and a new address is refused for want of it", async () => {
+it("while the API server is away, recorded addresses are given at once, and a new one is refused for want of it", async () => {
   const { runtime } = world.node("n1");
   await world.pool("one", { subnet: "10.8.0.0/24", ips: ["10.8.0.7"] });
   const annotations = { ippool: { ipv4: ["one"] } };

@@ -38,7 +38,7 @@ async function schemaOf(account: string, call: KubeCall): Promise<string> {
   };
   subscribe("undici:request:headers", onHeaders);
   try {
-    // What the account may not do is sorted in before it is refused.
+    // A request without rights is sorted in before it is refused.
     await api.call({ ...call, patienceMs: 0 }).catch(() => {});
   } finally {
     unsubscribe("undici:request:headers", onHeaders);

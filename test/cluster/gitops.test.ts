@@ -1,5 +1,5 @@
 /**
- * What GitOps tools conclude from the status that the controller writes on a real API server: Flux by kstatus, Argo CD
+ * Conclusions of GitOps tools from the status that the controller writes on a real API server: Flux by kstatus, Argo CD
  * by the health check of docs/gitops.md.
  */
 import { execFileSync } from "node:child_process";
@@ -93,13 +93,13 @@ it("a change is in progress until the controller has seen it, and its message is
   await world.depose();
 });
 
-it("a Coordinator waits for somebody who names the networks, and is usable then", async () => {
+it("a Coordinator waits for the networks to be named, and is usable then", async () => {
   const { api } = await world.lead({ networks: startNetworks });
   const path = `${API}/coordinators/default`;
   await expect.poll(() => conclusionOf(path).catch(String), { timeout: 30_000 }).toBe(FAILED);
   await world.client.patch(path, { spec: { podCIDRType: "none", serviceCIDR: ["10.96.0.0/16"] } });
   await expect.poll(() => conclusionOf(path), { timeout: 30_000 }).toBe(USABLE);
-  // Its own writes wake nobody: one for the change, and then none.
+  // Its own writes wake no loop: one for the change, and then none.
   api.takeWrites();
   const { metadata } = await world.client.get(path);
   await world.client.patch(path, { metadata: { labels: { touched: "yes" } } });
@@ -107,7 +107,7 @@ it("a Coordinator waits for somebody who names the networks, and is usable then"
   expect([(await world.client.get(path)).metadata.generation, api.takeWrites()]).toEqual([metadata.generation, []]);
 });
 
-it("what Berth alone writes is no matter of health", async () => {
+it("objects that Berth alone writes are no matter of health", async () => {
   await world.allocate("10.30.0.20", { pool: "good-pool" });
   expect(await conclusionOf(`${API}/ipallocations/10.30.0.20`)).toBe(USABLE);
 });

@@ -1,6 +1,6 @@
 /**
- * The built agent with a token in a file, as on a host outside of a cluster's DaemonSet: what it reports when the
- * file is no longer good, and renewal.
+ * The built agent with a token in a file, as on a host outside of a cluster's DaemonSet: its report of a file that is
+ * no longer good, and renewal.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

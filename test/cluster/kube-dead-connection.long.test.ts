@@ -14,8 +14,8 @@ const portOf = (address: AddressInfo | string | null): number =>
   typeof address === "object" && address !== null ? address.port : 0;
 
 /**
- * Passes bytes on. What is silenced stays open, and nothing passes any more: a load balancer whose server behind it
- * is gone, say.
+ * Passes bytes on. A silenced connection stays open, and nothing passes any more: a load balancer whose server behind
+ * it is gone, say.
  */
 async function openRelay(to: number) {
   const ends = new Set<Socket>();

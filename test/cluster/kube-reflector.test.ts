@@ -91,7 +91,7 @@ async function truth(): Promise<Record<string, string>> {
 
 const sorted = (map: ReadonlyMap<string, string>) => Object.fromEntries([...map].sort());
 
-/** Waits until the map is what the server says. */
+/** Waits until the map agrees with the server. */
 async function expectTruth(observed: Observed): Promise<void> {
   const expected = await truth();
   const isSame = () =>
@@ -121,8 +121,8 @@ describe("a reflector", () => {
         await plane.client.delete(`${PATH}/${name}`);
         present.delete(name);
       } else await plane.client.patch(`${PATH}/${name}`, { data: { value: `${step}` } });
-      // What is written now arrives by a watch that was opened after the last cut; a deletion of what that never saw
-      // would not. What follows may be under way at the next cut.
+      // A change made now arrives by a watch that was opened after the last cut; a deletion of an object that this
+      // watch never saw would not. Later changes may be under way at the next cut.
       const hasArrived = () => observed.reflector.items.get(name) === `${step}`;
       if (step % 20 === 9) await until(hasArrived, "the change has arrived", PATIENCE_MS);
       if (step % 20 !== 19) continue;
@@ -155,7 +155,7 @@ describe("a reflector", () => {
     observed.relay.setRefusing(false);
     await expectTruth(observed);
     expect(observed.reflector.stats.lists).toBeGreaterThan(1);
-    // Only what is new: what was known is not reported again.
+    // Known objects are not reported again.
     expect(observed.changes.length - length).toBe(10);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * A TCP relay before the API server: what goes through can be cut, and refused for a while. TLS is end to end.
+ * A TCP relay before the API server: the connections through it can be cut, and refused for a while. TLS is end to end.
  * Effects: a server on loopback, a kubeconfig in a folder of its own; `close` ends both.
  */
 import { once } from "node:events";

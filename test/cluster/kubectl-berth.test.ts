@@ -62,7 +62,7 @@ const HOLDER = { namespace: "shop", pod: "lost-0", podUid: "u-lost", ifName: "et
 describe("history", () => {
   const history = (...words: string[]) => ask("history", ...words);
 
-  it("has what the controller did with the addresses of a node that is gone, and who had them", async () => {
+  it("has the controller's work on the addresses of a node that is gone, and their former holders", async () => {
     await scene.world.allocate("10.6.0.50", { node: "n9", holders: [HOLDER] });
     await scene.world.allocate("10.6.0.60", { node: "n9", state: "Cooling", holders: [] });
     // The controller may have quarantined addresses of earlier tests.

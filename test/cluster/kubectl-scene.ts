@@ -1,8 +1,7 @@
 /**
- * `kubectl berth` where agents are asked, too: a real API server, the real kubectl, the built agent and controller;
- * the built plugin where it prints what an agent says, or writes files.
- * What a kubelet would do for `exec` and `logs`, a script in kubectl's place does: it starts the built berthctl
- * beside the agent, or prints the process's log.
+ * `kubectl berth` where agents are asked, too: a real API server, the real kubectl, the built agent and controller; the
+ * built plugin where it prints an agent's answer, or writes files. For `exec` and `logs` a script in kubectl's place
+ * does the kubelet's work: it starts the built berthctl beside the agent, or prints the process's log.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
  * Every command of kubectl that the documents name, typed on an API server that also has Calico's, whereabouts' and
- * Kube-OVN's kinds, some of which have the names of Berth's: each does what it says, and no object of theirs is
+ * Kube-OVN's kinds, some of which have the names of Berth's: each does as documented, and no object of theirs is
  * touched.
  */
 import { readFileSync } from "node:fs";
@@ -154,7 +154,7 @@ it.each(COMMANDS)("%s", async (line) => {
     const { exitCode, stderr } = await type(line);
     return `${exitCode} ${stderr}`;
   };
-  // What a policy is no longer to refuse it refuses for some moments.
+  // A policy goes on refusing for some moments after a change.
   await expect.poll(said, { timeout: 20_000 }).toMatch(REFUSED[line] ?? /^0 /);
   expect(await foreignState()).toEqual(before);
 });

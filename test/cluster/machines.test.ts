@@ -1,6 +1,6 @@
 /**
  * Addresses of pools that Nodes, the API server and Services have: the controller records them, no built agent gives
- * one away, and the record ends with what has the address.
+ * one away, and the record ends with the holder's object.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
@@ -76,7 +76,7 @@ const makePool = (name: string, spec: object) => make(POOLS, name, berthObject("
 
 const of = (pool: string) => ({ annotations: { ippool: { ipv4: [pool] } } });
 
-/** `given`: by a load balancer; the rest is what a tenant writes. */
+/** `given`: by a load balancer; a tenant writes the rest. */
 async function makeService(name: string, { given = [], ...rest }: KubeObject) {
   const spec = { type: "LoadBalancer", ports: [{ port: 80 }], ...rest };
   await make(SERVICES, name, { apiVersion: "v1", kind: "Service", spec });

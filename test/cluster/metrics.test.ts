@@ -108,7 +108,7 @@ describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) =>
     expect(await Promise.all(statuses)).toEqual([200, 403, 401, 401]);
   });
 
-  it("are what promtool wants", async () => {
+  it("satisfy promtool", async () => {
     const { body } = await scrapeVerified(of, token.prometheus);
     const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], { input: body, encoding: "utf8" });
     expect([status, stdout, stderr]).toEqual([0, "", ""]);

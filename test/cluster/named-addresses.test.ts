@@ -1,6 +1,6 @@
 /**
- * Addresses that workloads name for their members, with two built controllers and built agents: reserved as soon as
- * the workload is there, bound by the member, nobody else's, and free when the workload names them no longer.
+ * Addresses that workloads name for their members, with two built controllers and built agents: reserved as soon as the
+ * workload is there, bound by the member alone, and free when the workload names them no longer.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
@@ -189,7 +189,7 @@ it("stay with who has them, also while leaders are killed, and workloads are tol
   for (const [name, note] of told)
     await expect.poll(notes, PATIENCE).toContain(`AddressRefused ${name}: Not reserved: ${note}`);
   await untilRecords("10.6.0.50 Bound n1");
-  // What its holder leaves, the set gets.
+  // The set gets the address that its holder leaves.
   await end(holder);
   await untilRecords("10.6.0.50 Kept - db-0");
   const many = Array.from({ length: 12 }, (_, at) => [`big-${at}`, [{ ipv4: `10.6.0.${at + 100}` }]]);

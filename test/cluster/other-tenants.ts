@@ -108,7 +108,7 @@ export class Bank {
     return all.filter(isIts).length;
   }
 
-  /** A pod of the tenant, and what one ADD says. */
+  /** A pod of the tenant, and the answer of one ADD. */
   async strike(spec: Spec = {}, { nic = "eth0", more = {} } = {}) {
     const own = { name: `evil-${this.count++}`, node: `n${1 + (this.count % 2)}`, ...spec };
     const pod = await lab.createPod(this.tenant, { ...own, namespace: "evil" });

@@ -1,6 +1,6 @@
 /**
- * Workloads as the controller reads them from a real API server, and whether those that addresses are retained for
- * live (docs/workloads.md). What they want of Subnets is in subnets.test.ts and test/unit/controller/owners.
+ * Workloads as the controller reads them from a real API server, and whether those that addresses are retained for live
+ * (docs/workloads.md). Their wishes to Subnets are in subnets.test.ts and test/unit/controller/owners.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openAddressOwners } from "../../host/controller/owners/address-owners.ts";

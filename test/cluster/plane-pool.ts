@@ -22,7 +22,7 @@ export const GARBAGE_COLLECTOR = "system:serviceaccount:kube-system:generic-garb
 const PLANE: ControlPlaneOptions = {
   accounts: [{ name: GARBAGE_COLLECTOR, groups: [] }],
   serverArgs: [
-    // As text, so that a test can read from etcd what became of pods and their workloads, and when.
+    // As text, so that a test can read the history of pods and their workloads from etcd.
     STORED_AS_JSON,
     "--feature-gates=MutatingAdmissionPolicy=true",
     "--runtime-config=admissionregistration.k8s.io/v1beta1=true",

@@ -58,7 +58,7 @@ afterAll(() => world?.stop());
 
 const textOf = (page: string): string => readFileSync(join(FOLDER, page), "utf8");
 
-/** Returns the page's objects, those of its values for the chart first. Throws what Helm refuses. */
+/** Returns the page's objects, those of its values for the chart first. Throws Helm's refusal. */
 function objectsOf(page: string): KubeObject[] {
   const blocks = findBlocks(textOf(page), "yaml").map(({ lines }) => lines.join("\n"));
   const values = blocks.filter((text) => text.startsWith(VALUES)).flatMap(render);
@@ -177,7 +177,7 @@ async function knowPools(applied: readonly KubeObject[]): Promise<void> {
   );
 }
 
-/** A command of `kubectl berth` behind its prompt, and what it prints. */
+/** A command of `kubectl berth` behind its prompt, and its output. */
 async function expectOutput([command = "", ...output]: readonly string[]): Promise<void> {
   const words = command.replace("$ kubectl berth ", "").split(" ");
   const { out } = await runKubectlBerth("--kubeconfig", world.plane.kubeconfig, ...words);

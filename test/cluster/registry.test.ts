@@ -1,6 +1,6 @@
 /**
- * The cluster's registry on a real API server: what only a server can show: races of nodes, its preconditions, its
- * lists of names, the rights of agents; and, in the long tests, the suites of every registry. The rules are in
+ * The cluster's registry on a real API server: questions that only a server answers: races of nodes, its preconditions,
+ * its lists of names, the rights of agents; and, in the long tests, the suites of every registry. The rules are in
  * test/unit/registry.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

@@ -53,7 +53,7 @@ async function listed(): Promise<string[]> {
 const knownTo = (node: string, count: number) =>
   until("the agent knows them", () => world.agent(node).snapshot.reserved.length === count);
 
-it("after a restore the pods of a StatefulSet have the addresses of the saved records, and nobody else has", async () => {
+it("after a restore only the pods of a StatefulSet have the addresses of the saved records", async () => {
   const page = readFileSync(join(root, "docs", "fixed-addresses.md"), "utf8");
   const [save = "", ...keep] = findBlocks(page, "").find(({ section }) => section === "After a restore")?.lines ?? [];
   const make = () => lab.createWorkload(world.client, "StatefulSet", "db", { replicas: 3 });
@@ -85,7 +85,7 @@ it("after a restore the pods of a StatefulSet have the addresses of the saved re
   await shell("kubectl delete reservedips.ipam.vendor.io --all");
 });
 
-it("a reservation says what became of it until its end, to its reader, in conditions and by events", async () => {
+it("a reservation tells its state until its end, to its reader, in conditions and by events", async () => {
   await world.clear();
   const events: KubeEvent[] = [];
   const controller = await world.lead({ conditions: startConditions }, { events });

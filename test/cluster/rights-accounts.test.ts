@@ -1,7 +1,7 @@
 /**
- * Rights of each account to write under deploy/policies.yaml: agents what the life of an address needs, the
- * controller what no agent is responsible for, and administrators everything but the deletion of an address in use.
- * Pools: rights-pools.test.ts. Theft of another agent's token: rights.test.ts.
+ * Rights of each account to write under deploy/policies.yaml: agents have those that the life of an address needs, the
+ * controller those that are no agent's, and administrators all but the deletion of an address in use. Pools:
+ * rights-pools.test.ts. Theft of another agent's token: rights.test.ts.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ALLOCATIONS, POOLS } from "../lab/cluster/objects.ts";

@@ -78,7 +78,7 @@ export const OBJECTS = {
   /** Written by an agent that did not write the workload's namespace. */
   "10.6.0.15": { state: "Bound", node: "a", workload: { ...WORKLOAD, namespace: undefined } },
   "10.6.0.16": { state: "Kept", node: "a", holders: [], workload: { ...WORKLOAD, namespace: undefined } },
-  /** What a member has on node b, what cools there after it was retained, and what b had when it was taken for lost. */
+  /** A member's on node b, one that cools there after it was retained, and those of b when it was taken for lost. */
   "10.6.0.17": { state: "Bound", node: "b", holders: [holderOn("b")], workload: WORKLOAD },
   "10.6.0.18": { state: "Cooling", node: "b", holders: [], workload: WORKLOAD },
   "10.6.0.19": {
@@ -97,10 +97,10 @@ export type Address = keyof typeof OBJECTS;
 
 export const pathOf = (address: string): string => `${ALLOCATIONS}/${address}`;
 
-/** By name what {@link placeObjects} made with that client. */
+/** The objects of {@link placeObjects} by name, for each client. */
 const placed = new WeakMap<KubeClient, ReadonlyMap<string, string>>();
 
-/** Recreates those of {@link OBJECTS} that are not what this client made before; nothing else is left. */
+/** Recreates those of {@link OBJECTS} that differ from this client's earlier ones; nothing else is left. */
 export async function placeObjects(client: KubeClient): Promise<void> {
   const before = placed.get(client);
   const now = await linesOf(client);
@@ -132,7 +132,7 @@ export async function rewrite(client: KubeClient, address: string, change: Chang
   return client.put(`${pathOf(address)}${query}`, object);
 }
 
-/** Everything but what the API server itself keeps: versions and specs of all allocations, by name. */
+/** Without the API server's own fields: versions and specs of all allocations, by name. */
 export const snapshot = async (client: KubeClient): Promise<object> => Object.fromEntries(await linesOf(client));
 
 async function linesOf(client: KubeClient): Promise<ReadonlyMap<string, string>> {

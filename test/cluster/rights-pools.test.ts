@@ -1,6 +1,6 @@
 /**
- * Pools, Subnets and what else the controller writes, on a real API server: the rights of its account, and the policies
- * of deploy/policies.yaml.
+ * Pools, Subnets and other objects that the controller writes, on a real API server: the rights of its account, and the
+ * policies of deploy/policies.yaml.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { POOLS } from "../lab/cluster/objects.ts";

@@ -1,6 +1,6 @@
 /**
- * The rights of deploy/rbac.yaml and deploy/controller.yaml beside what built agents and the controller really use,
- * by the API server's own audit log: nothing is refused, and nothing is granted that is not used, except what UNUSED
+ * The rights of deploy/rbac.yaml and deploy/controller.yaml beside the real use by built agents and the controller, by
+ * the API server's own audit log: nothing is refused, and nothing is granted that is not used, except what UNUSED
  * lists.
  */
 
@@ -212,7 +212,7 @@ it("agents and controller do all their work, and are refused nothing", async () 
   for (const pod of full.slice(0, 2)) await n1.runtime.detach(pod);
   await until("the pool is gone", async () => (await client.get(POOLS)).items.length === 1);
   await runWorkloads(world);
-  // A reservation of what is in use, and a subnet that overlaps.
+  // A reservation of an address in use, and a subnet that overlaps.
   const [address] = world.ledger.find(web, "eth0")?.addresses ?? [];
   await world.create("ReservedIP", "taken", { ips: [address] });
   await world.subnet("over", { subnet: "10.6.0.0/16", ips: ["10.6.0.1-10.6.0.9"] });

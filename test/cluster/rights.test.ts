@@ -99,7 +99,7 @@ describe("node-rights: with the token of another node's agent an attacker never"
   });
 });
 
-it("a kind of Berth is deleted by nobody who has not annotated it: its objects would go without a question", async () => {
+it("a kind of Berth is deleted only by an administrator who has annotated it: its objects would go without a question", async () => {
   // One that may be changed, for the plane is lent on.
   await applyKinds(admin, [{ group: "ipam.vendor.io", version: "v1", kind: "Thing", plural: "things" }]);
   const definition = `${CRDS}/things.ipam.vendor.io`;

@@ -70,7 +70,7 @@ it("a refused value cannot be replaced by another one", async () => {
   expect(await fields("loop", { ips: ["127.10.0.9"] })).toEqual(["spec.ips[0]"]);
 });
 
-it("the agent serves what is left, names the fields, and refuses a pool that has nothing else", async () => {
+it("the agent serves the remaining fields, names the others, and refuses a pool without any", async () => {
   const { agent, runtime } = world.node("n1");
   const problems = async () => (await agent.get("/v1/health")).problems.toSorted();
   await expect

@@ -1,4 +1,4 @@
-/** Symptoms of docs/troubleshooting.md that need an API server: what `kubectl` prints, and pods that do not start. */
+/** Symptoms of docs/troubleshooting.md that need an API server: the output of `kubectl`, and pods that do not start. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect } from "vitest";

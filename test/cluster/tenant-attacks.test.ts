@@ -40,7 +40,7 @@ const times = (count: number, work: (at: number) => Promise<unknown>) => inParal
 
 const has = (): Promise<number> => bank.tenantHas();
 
-/** Each gives what the tenant is told or has, and what that is soon. The first three are in the gate. */
+/** Each gives the tenant's answer or holding, and its soon expected value. The first three are in the gate. */
 const ATTACKS: Readonly<Record<string, () => Promise<readonly [said: () => unknown, wanted: RegExp]>>> = {
   async "a hundred pods that wait for a volume on their node and never run"() {
     await times(100, (at) => lab.createPod(bank.tenant, { name: `never-${at}`, namespace: "evil", node: "n1" }));

@@ -78,7 +78,7 @@ it("refuses nothing to a definition that uses none of it", async () => {
   expect(await add("shop", "plain")).not.toMatch(CLOSED);
 });
 
-it("is open again at once, and check says what is", async () => {
+it("is open again at once, and check names the rest", async () => {
   const api = await connectClient(world.plane.kubeconfig, "test");
   onTestFinished(() => api.close());
   await world.client.apply(`/apis/ipam.vendor.io/v1/subnets/all`, {

@@ -1,10 +1,10 @@
-/** What ordinary tools do to an object: prune, Replace, `--force`, a backup. */
+/** Effects of ordinary tools on an object: prune, Replace, `--force`, a backup. */
 import { vi } from "vitest";
 import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 
 const MALFORMED = { conditions: 7, allocations: [], pools: 7, leases: 7, members: [] };
 
-/** What a file of it, or a backup, has. */
+/** As a file of it or a backup has it. */
 export const copyOf = ({ metadata, status: _, ...object }: KubeObject): KubeObject => {
   const { name, namespace, labels, annotations, finalizers } = metadata;
   return { ...object, metadata: { name, namespace, labels, annotations, finalizers } };

@@ -119,7 +119,7 @@ describe("retention: a pod", () => {
     await untilStates();
   });
 
-  it("gets what is reserved for its name, and no other pod does; what it had until then is released", async () => {
+  it("gets the addresses reserved for its name, and no other pod does; its former ones are released", async () => {
     const uid = await createSet(1);
     const first = await member(0, "n1", uid);
     const before = await only(first);

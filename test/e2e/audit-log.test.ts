@@ -145,7 +145,7 @@ describe("the audit log", () => {
     }
   });
 
-  it("is not searched for what is neither an address nor a pod, nor at a time that is none", async () => {
+  it("is not searched for a word that is neither an address nor a pool, nor at an invalid time", async () => {
     expect((await history(world, "a/b/c")).error).toContain('a pod as namespace/name, found "a/b/c"');
     expect((await history(world, "10.6.0.300")).error).toContain('such as 10.6.0.21, found "10.6.0.300"');
     expect((await history(world, "10.6.0.1", "--at", "noon")).error).toContain('found "noon"');

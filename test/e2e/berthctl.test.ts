@@ -1,6 +1,6 @@
 /**
- * berthctl against the built agent of a host: what it prints, changes and ends with; on a terminal, in a pipe and in
- * shells the built one.
+ * berthctl against the built agent of a host: its output, changes and exit codes; the built one on a terminal, in a
+ * pipe and in shells.
  */
 import { spawn } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
@@ -136,7 +136,7 @@ it.each<[shell: string, type: (words: readonly string[]) => string[]]>([
   expect(await offered("allocations", "--pool", "b")).toEqual(["blue"]);
 });
 
-it("releases what has no NIC any more, and not what may have one; quarantines, and ends that", async () => {
+it("releases an address without a NIC, and not one that may have a NIC; quarantines, and ends that", async () => {
   const ip = await attach("web-1");
   const state = async (): Promise<string | undefined> =>
     JSON.parse(await out("allocations", "-o", "json")).find(({ address }: { address: string }) => address === ip)
@@ -171,7 +171,7 @@ it("asks on a terminal before it releases", async () => {
   expect(await onTerminal(line, {}, "y\n")).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Done") });
 });
 
-it("colours what needs attention on a terminal, unless NO_COLOR is set", async () => {
+it("colours the rows that need attention on a terminal, unless NO_COLOR is set", async () => {
   await world.agent.write("full.yaml", ipPool("full", "10.9.0.2/31", {}));
   for (const name of ["f1", "f2"]) await world.add(name, { ipam: { default_ipv4_ippool: ["full"] } });
   expect((await onTerminal("pools")).stdout).toContain("\u001b[31m100%\u001b[0m");
@@ -179,7 +179,7 @@ it("colours what needs attention on a terminal, unless NO_COLOR is set", async (
   expect(await out("pools")).not.toContain("\u001b");
 });
 
-it("--watch prints what changes, until it is interrupted", async () => {
+it("--watch prints changes, until it is interrupted", async () => {
   await attach("web-0");
   const child = spawn(process.execPath, [PROGRAM, "allocations", "--watch", "--no-headers"], {
     env: { ...process.env, ...world.agent.env },

@@ -109,7 +109,7 @@ it("finds nothing wrong on a healthy host", async () => {
   expect(await check()).toEqual({ exitCode: 0, stdout: NOTHING, stderr: "" });
 });
 
-it("finds what is wrong with files, and says what to do", async () => {
+it("finds faults of files, and says what to do", async () => {
   define("05-other.conflist", "other", { type: "bridge", ipam: { type: "host-local" } });
   writeFileSync(join(place.conf, "20-broken.conf"), "{");
   define("30-eth7.conflist", "eth7", { ...MACVLAN, master: "eth7" }, COORDINATOR);
@@ -177,7 +177,7 @@ it("takes the files of systemd-networkd in systemd's own order", async () => {
   expect(["/etc/systemd/networkd.conf", ...mergeFolders(found, folders).map(([file]) => file)]).toEqual(order);
 });
 
-it("finds what is wrong with the kernel's state and the agent's own files, and says what to do", async () => {
+it("finds faults of the kernel's state and the agent's own files, and says what to do", async () => {
   await host.ip("route add 10.99.0.0/16 dev br0 table 500");
   await host.ip("link set v0 mtu 1400");
   await host.ip("link set br0 mtu 1500");
@@ -208,7 +208,7 @@ it("finds what is wrong with the kernel's state and the agent's own files, and s
   }
 });
 
-it("checks the host without an agent, and says what was not checked and why", async () => {
+it("checks the host without an agent, and names the parts not checked and why", async () => {
   const env = { SOCKET: join(directory, "no.sock") };
   const missing = `not compared: node \\S+: No agent answers on ${env.SOCKET}: connect ENOENT \\S+\n  Start it; its log says why it ended: journalctl -u berth-agent\n`;
   expect(await check("", env)).toEqual({

@@ -41,7 +41,7 @@ const ROWS: readonly Row[] = [
   { what: "the pair", inPod: "ip link del veth0" },
   { what: "the rules of several NICs", network: SECOND, inPod: DELETE_RULES },
   { what: "the pod's table of nf_tables", inPod: "nft flush ruleset", needsRepair: true },
-  // What one NIC needs is known only when the rules of the others are back.
+  // The needs of one NIC are known only when the rules of the others are back.
   {
     what: "all of several NICs",
     network: SECOND,
@@ -92,8 +92,8 @@ afterAll(() => world?.delete());
 const berthctl = (...words: string[]) => runBerthctl(...words, "--socket", world.node.agent.socket);
 
 /**
- * Other tests have namespaces on this machine, which the agent reads, too: what it finds about their addresses is
- * left out, unless it is about `address`.
+ * Other tests have namespaces on this machine, which the agent reads, too: findings about their addresses are left out,
+ * unless they are about `address`.
  */
 async function check(words: readonly string[] = [], address?: string): Promise<CheckReport> {
   const { code, out, error } = await berthctl("check", "-o", "json", ...words);
@@ -162,7 +162,7 @@ describe("an interface that is not as ADD left it", () => {
     await expectClean();
   });
 
-  it("is restored by --repair, which says what it did", async () => {
+  it("is restored by --repair, which lists its operations", async () => {
     await breakAll();
     const report = await check(["--repair"]);
     expect(report).toMatchObject({ findings: [], nodes: [{ unrepaired: [] }] });
@@ -196,7 +196,7 @@ itLong("what the node has for all pods is restored by commands, or by --repair w
   await expectClean();
 });
 
-it("what belongs to no pod has a command that deletes it", async () => {
+it("objects that belong to no pod have a command that deletes them", async () => {
   const pod = await world.addPod(world.node, "recorded");
   await pod.attach(BERTH);
   const alias = formatAlias({ owner: "u9", containerId: "c9", network: NETWORK, pod: "shop/away" });

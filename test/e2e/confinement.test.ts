@@ -1,4 +1,4 @@
-/** The seccomp profile of the agent's container: what it may not ask the kernel for, and that it works all the same. */
+/** The seccomp profile of the agent's container: the calls that it forbids, and that the agent works all the same. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

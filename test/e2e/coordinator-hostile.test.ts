@@ -1,4 +1,4 @@
-/** Requests that the coordinator must refuse for what it finds, and requests by people who mean ill. */
+/** Requests that the coordinator must refuse for the state that it finds, and requests by attackers. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

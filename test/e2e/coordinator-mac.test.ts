@@ -97,7 +97,7 @@ describe("a NIC that outlives its pod gets its former MAC address back", () => {
   it("on the node, by GC when no DEL comes", () =>
     node.withPod("collected", async (pod) => {
       await pod.attach(NETWORK);
-      // What the kernel does with a physical device when its namespace ends.
+      // As the kernel does with a physical device when its namespace ends.
       await pod.netns.ip(`link set eth0 down name ${DEVICE} netns ${node.netns.name}`);
       const conf = { name: NETWORK, "cni.dev/valid-attachments": [], ...COORDINATOR };
       expect((await pod.run("coordinator", "GC", { conf })).exitCode).toBe(0);

@@ -52,7 +52,7 @@ export async function makeNicLab(prefix: string, options?: LabOptions) {
   }
 }
 
-/** All links of the router: what passes each of the segments. */
+/** All links of the router: the traffic of each segment. */
 export interface Watch extends Disposable {
   /** Segments on which such frames have come in to the router since the last call of `clear`. */
   segmentsOf(fits: (frame: Frame) => boolean): number[];
@@ -101,8 +101,8 @@ export async function expectDefault({ lab, pod, family }: Expected, { ifName, se
 }
 
 /**
- * Whoever asks one of the pod's addresses from outside is answered by the NIC that has it; what the pod opens from it
- * leaves there.
+ * A request from outside to one of the pod's addresses is answered by the NIC that has it; a connection that the pod
+ * opens from it leaves there.
  */
 export async function expectReplies({ lab, pod, family, nics }: Expected): Promise<void> {
   for (const { ifName, segment } of nics) {

@@ -10,7 +10,7 @@ import { ask, ping } from "../lab/traffic.ts";
 import { ofRun } from "../world/long-cases.ts";
 import { ENTRY, openWatch, PORT, SERVICE, type Watch } from "./coordinator-nics.ts";
 
-/** The overlay's own network on node 1: the upper half of what the other node routes there. */
+/** The overlay's own network on node 1: the upper half of the other node's route to it. */
 const OVERLAY = {
   4: { subnet: "10.244.1.128/25", gateway: "10.244.1.129" },
   6: { subnet: "fd00:244:1:0:8000::/65", gateway: "fd00:244:1:0:8000::1" },

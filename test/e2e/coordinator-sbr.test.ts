@@ -52,7 +52,7 @@ function inLab(prefix: string, families: readonly Family[]): void {
 
   const network = (segment: number, order: string): string => `${prefix}${process.pid}-${segment}-${order}`;
 
-  /** Each NIC reaches node and services and is reached by its own way; what names no source leaves by the first one. */
+  /** Each NIC reaches node and services and is reached by its own way; sourceless traffic leaves by the first. */
   async function expectAll(pod: LabPod, nics: readonly NicPlace[]): Promise<void> {
     for (const family of families) {
       const expected = { lab, pod, family, nics };

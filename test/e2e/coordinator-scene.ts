@@ -44,7 +44,7 @@ export interface Scene {
   cache(family: Family): string;
   /** Another pod with a NIC on segment 0, by a network of its own with these settings. */
   addPod(node: LabNode, name: string, settings: object): Promise<LabPod>;
-  /** While `test` runs, node 1 sends what is for `place` to the backend's {@link PORT}. */
+  /** While `test` runs, node 1 sends traffic for `place` to the backend's {@link PORT}. */
   withService(backend: string, place: { address: string; port: number }, test: () => Promise<void>): Promise<void>;
   delete(): Promise<void>;
 }

@@ -11,7 +11,7 @@ import { ask, serve } from "../lab/traffic.ts";
 import { eventually } from "../lab/waiting.ts";
 import { ENTRY, makeNicLab, type NicLab, PORT, SERVICE } from "./coordinator-nics.ts";
 
-/** The port of the sidecar, to which the pod's rules redirect what is for {@link SERVED}. */
+/** The port of the sidecar, to which the pod's rules redirect traffic for {@link SERVED}. */
 const SIDECAR = 15_006;
 const SERVED = 8_081;
 /**

@@ -21,7 +21,7 @@ class LatePod {
     this.netns = netns;
   }
 
-  /** `berth`, and then the NIC with what it has said. Gives the addresses. */
+  /** `berth`, and then the NIC with its result. Gives the addresses. */
   async attach(): Promise<string[]> {
     const addresses = await this.allocate();
     await this.makeNic(addresses);
@@ -40,7 +40,7 @@ class LatePod {
     await this.netns.ip(`link set eth0 ${state}`);
   }
 
-  /** As a main plugin does it, with what the kernel asks by itself. */
+  /** As a main plugin does it, with the kernel's own questions. */
   async give(addresses: readonly string[]): Promise<void> {
     for (const address of addresses) await this.netns.ip(`addr add ${address} dev eth0`);
     await this.netns.ip("link set eth0 up");

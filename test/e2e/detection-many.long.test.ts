@@ -22,7 +22,7 @@ interface Attached {
   readonly tookMs: number;
 }
 
-/** ADD straight to the agent's socket: what it costs to start plugins is not the question. */
+/** ADD straight to the agent's socket: the cost of starting plugins is not the question. */
 async function attach(segment: Segment, pod: Netns): Promise<Attached> {
   const began = performance.now();
   const { ips: [ip] = [], msg } = await segment.addDirectly(pod).answer;
@@ -55,7 +55,7 @@ function describeTimes(label: string, attached: readonly Attached[]): string {
 }
 
 /**
- * So many pods at once with detection, and as many without. Gives all addresses, and what detection took beyond its
+ * So many pods at once with detection, and as many without. Gives all addresses, and the time of detection beyond its
  * window at the median.
  */
 async function measure(segment: Segment): Promise<{ addresses: string[]; surplusMs: number }> {

@@ -36,7 +36,7 @@ describe("a pod whose address another machine has", () => {
       expect(await segment.add(await segment.pod())).toEqual(["10.66.0.1"]);
     }));
 
-  it("whose NIC is a tap is refused with code 106, and what to change, and keeps nothing", () =>
+  it("whose NIC is a tap is refused with code 106 and the remedy, and keeps nothing", () =>
     withSegment({}, async (segment) => {
       const pod = await segment.pod();
       await pod.ip("tuntap add eth0 mode tap");

@@ -33,7 +33,7 @@ async function withExt4(test: (directory: string, disk: { remount(): Promise<voi
   const [image, directory] = [join(place, "image"), join(place, "state")];
   mkdirSync(directory);
   await requireCommand(["sh", "-c", `truncate -s 24M ${image} && mkfs.ext4 -q -F ${image}`]);
-  // One loop device for all mounts: what `mount -o loop` makes for each of them goes some time after its umount.
+  // One loop device for all mounts: those that `mount -o loop` makes go some time after their umount.
   const device = (await requireCommand(["losetup", "--find", "--show", image])).trim();
   const mount = (): Promise<unknown> => requireCommand(["mount", device, directory]);
   const umount = (): Promise<unknown> => requireCommand(["umount", directory]);
@@ -60,7 +60,7 @@ async function withExt4(test: (directory: string, disk: { remount(): Promise<voi
 
 const WIDE = { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) };
 
-/** STATUS as a runtime asks it, and what a person reads. */
+/** STATUS as a runtime asks it, and the words that a person reads. */
 async function readinessOf(
   world: NetnsWorld,
 ): Promise<{ exitCode: number; code?: number; status: string; problems: string }> {
@@ -83,7 +83,7 @@ async function becomesReady(world: NetnsWorld): Promise<void> {
   await world.add("after");
 }
 
-/** Both say what is in the way, without any ADD that would have met it. */
+/** Both name the obstacle, without any ADD that would have met it. */
 async function becomesUnready(world: NetnsWorld, reason: RegExp): Promise<void> {
   const found = await eventually(
     () => readinessOf(world),
@@ -175,7 +175,7 @@ describe("an agent that cannot record", () => {
       ),
     ));
 
-  it("says so when its file system gives up, and counts what was not written through as lost", () =>
+  it("says so when its file system gives up, and counts rows not written through as lost", () =>
     withExt4((stateDir, disk) =>
       withWorld(
         WIDE,

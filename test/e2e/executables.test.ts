@@ -105,7 +105,7 @@ describe("compiled code of earlier starts", () => {
   });
 });
 
-describe("wrong usage ends with 2 and says what is wrong", () => {
+describe("wrong usage ends with 2 and a message", () => {
   const rows: [program: string, args: string[], said: RegExp][] = [
     ["berth-agent", ["--no-such"], /unknown option '--no-such'/],
     ["berth-agent", ["--config", "a", "--lock-wait", "x"], /expected seconds/],
@@ -189,8 +189,7 @@ function unreachable(): string {
 }
 
 /**
- * Different refusals with 1.6 KB each in the log; the sockets on the way hold up to half a megabyte beside what the
- * agent keeps.
+ * Different refusals with 1.6 KB each in the log; the sockets on the way hold up to half a megabyte beside the agent's.
  */
 async function fillLog(world: NetnsWorld, count: number): Promise<void> {
   for (let index = 0; index < count; index += 20)

@@ -20,8 +20,7 @@ const CONFIG = {
 };
 const POD = { pod: "shop/web-0/uid-1" };
 /**
- * More effects than two ADDs and two DELs have, and what an agent does by itself meanwhile: the walk of kills must
- * end before.
+ * More than the effects of two ADDs, two DELs and the agent's own work meanwhile: the walk of kills must end before.
  */
 const MOST_EFFECTS = 100;
 /** A failure that the agent repaired leaves no trace: that walk has a fixed length. */

@@ -78,7 +78,7 @@ it("a pod gets the address that is named for it, before any other pod and after 
     }
   }));
 
-it("berthctl reserve prints what keeps addresses for their owners, and refuses what is another's", () =>
+it("berthctl reserve prints reservations that keep addresses for their owners, and refuses another's", () =>
   withWorld(CONFIG, async (world) => {
     const berthctl = (...words: string[]) => runBerthctl("--socket", world.agent.socket, ...words);
     expect((await world.add("other", { pod: "shop/other/other" }))[0]).toBe("10.2.0.4");
@@ -123,7 +123,7 @@ it("berthctl reserve prints what keeps addresses for their owners, and refuses w
     );
   }));
 
-it("a reservation keeps its address until its time has passed, and berthctl says what became of each", () =>
+it("a reservation keeps its address until its time has passed, and berthctl tells the state of each", () =>
   withWorld(CONFIG, async (world) => {
     const berthctl = (...words: string[]) => runBerthctl("--socket", world.agent.socket, ...words);
     const listed = async (...words: string[]) =>

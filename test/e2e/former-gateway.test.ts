@@ -36,7 +36,7 @@ async function end({ pod }: { pod: LabPod }): Promise<void> {
   await pod.netns.delete();
 }
 
-/** What check says about addresses. */
+/** The findings of check about addresses. */
 async function check(): Promise<string[]> {
   const { out } = await runBerthctl("--socket", node.agent.socket, "check");
   return out.split("\n").filter((line) => line.includes(" 10.7.0."));

@@ -65,7 +65,7 @@ until isDone; do
 done
 `;
 
-/** Returns what is left of the coordinator's objects. */
+/** Returns the coordinator's objects that are left. */
 async function startNetworkd(files: Readonly<Record<string, string>>): Promise<string[]> {
   await node.ip("rule add pref 900 lookup 500 proto 98");
   await node.ip(`route replace 10.6.0.9/32 dev ${PAIR} table 500 proto 98`);

@@ -20,7 +20,7 @@ beforeAll(async () => {
   await inPlace("git", "clone", "--quiet", "--no-checkout", root, ".");
   const { stdout } = await run("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root });
   const files = stdout.split("\n").filter((path) => !path.startsWith("packages/") && existsSync(join(root, path)));
-  // Of what is built, what takes long and stands on no package.
+  // Of the build, the parts that take long and stand on no package.
   for (const path of [...files.filter((path) => path !== ""), ...["bin", "core", "native", ".stamps"].map(built)])
     cpSync(join(root, path), join(place, path), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(place, "node_modules"));

@@ -63,14 +63,14 @@ it("installs the version, plugins, unit, directories, settings and an example po
   expect(await requireCommand([join(host, "opt/berth/current/bin/berthctl"), "--version"])).toBe(`${VERSION}\n`);
 });
 
-it("links what users call into PATH: berthctl, the plugin of kubectl and its completion", async () => {
+it("links the users' commands into PATH: berthctl, the plugin of kubectl and its completion", async () => {
   await install();
   const target = (path: string) => readlinkSync(join(host, path));
   for (const name of ["berthctl", "kubectl-berth", "kubectl_complete-berth"]) {
     expect(target(`usr/local/bin/${name}`)).toBe(`/opt/berth/current/bin/${name}`);
     expect(existsSync(join(host, target(`usr/local/bin/${name}`)))).toBe(true);
   }
-  // Shells find what completes it.
+  // Shells find the completion files.
   for (const path of [
     "bash-completion/completions/berthctl",
     "zsh/site-functions/_berthctl",
@@ -99,7 +99,7 @@ it("removes links to man pages, which releases up to 0.4.0 had, and leaves those
   expect(listFiles().filter((path) => path.startsWith("usr/local/bin/"))).toEqual([]);
 });
 
-it("changes nothing when it is repeated, and keeps what the administrator wrote", async () => {
+it("changes nothing when it is repeated, and keeps the administrator's files", async () => {
   await install();
   writeFileSync(join(host, "etc/berth/agent.env"), "BERTH_AGENT_OPTIONS=--config /srv/pools\n");
   expect(await install()).toBe("");
@@ -136,7 +136,7 @@ it("uninstalls everything of its own and leaves another product's plugin", async
   expect(files).toEqual(["opt/cni/bin/macvlan"]);
 });
 
-it("uninstalls what runs have left: registry, the coordinator's log, a network list that Berth wrote", async () => {
+it("uninstalls the files of runs: registry, the coordinator's log, a network list that Berth wrote", async () => {
   await install();
   writeList();
   for (const folder of ["var/lib/berth/state", "var/log/vendor", "run/berth"])
@@ -162,7 +162,7 @@ it("uninstalls from a folder without a change of this machine's kernel", async (
   expect(await netns.ip("rule")).toContain("900:");
 });
 
-it("keeps what the administrator wrote when it is uninstalled, and says so, unless with --purge", async () => {
+it("keeps the administrator's files when it is uninstalled, and says so, unless with --purge", async () => {
   await install();
   for (const path of ["pools.d/lan.yaml", "kubeconfig"]) writeFileSync(join(host, "etc/berth", path), "");
   expect(await install("uninstall")).toContain(`kept ${host}/etc/berth; --purge removes it\n`);

@@ -104,7 +104,7 @@ describe("install", () => {
     const started = (child: ChildProcess) => void child.on("spawn", () => (isRunning = true));
     const waiting = runShim({ executable, command: "ADD", env, started });
     await expect.poll(() => isRunning).toBe(true);
-    // What a copy into the file would meet.
+    // A copy into the file would fail.
     expect(() => writeFileSync(executable, shim)).toThrow("ETXTBSY");
     const { exitCode, stdout, stderr } = await install();
     expect([exitCode, stderr]).toEqual([0, ""]);
@@ -157,14 +157,14 @@ describe("install", () => {
     ]);
   });
 
-  it("replaces a link to a plugin of Berth, not what it leads to", async () => {
+  it("replaces a link to a plugin of Berth, not its target", async () => {
     const old = writeOldShim("berth");
     symlinkSync(old, join(bin, "ifacer"));
     await install();
     expect(readFileSync(join(bin, "ifacer")).equals(shim)).toBe(true);
   });
 
-  it("removes what an installer that died has left, and not what another one is writing", async () => {
+  it("removes the files of an installer that died, and not those that another one is writing", async () => {
     mkdirSync(bin);
     const hourAgo = Date.now() / 1000 - 3_600;
     for (const name of ["dead", "alive"]) writeFileSync(join(bin, `.berth-install-${name}`), "");
@@ -216,7 +216,7 @@ describe("uninstall", () => {
     return runCommand(netns.enter(agent("uninstall", ...folders, ...own, ...words)));
   };
 
-  it("removes everything of Berth's and leaves what belongs to others", async () => {
+  it("removes everything of Berth's and leaves others' files", async () => {
     await install("--conflist", writeList("10-berth.conflist", LIST));
     rmSync(join(bin, "ifacer"));
     writeForeign("ifacer");
@@ -257,7 +257,7 @@ describe("uninstall", () => {
     expect(paths.map((path) => existsSync(join(host, path)))).toEqual([true, true, false]);
   });
 
-  it("empties what is a mount point, and goes on", async () => {
+  it("empties a mount point, and goes on", async () => {
     await install();
     const mounted = [join(host, "run"), join(host, "state/disk")];
     mkdirSync(join(host, "state/disk"));

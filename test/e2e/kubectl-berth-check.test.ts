@@ -1,6 +1,6 @@
 /**
- * `kubectl berth check` and `release --from-report` with a kubectl that answers for agents, and an API server that
- * does not: what users are told of nodes that do not answer.
+ * `kubectl berth check` and `release --from-report` with a kubectl that answers for agents, and an API server that does
+ * not: the words about nodes that do not answer.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -105,7 +105,7 @@ it("joins the agents' records", async () => {
   });
 });
 
-it("asks the agents to repair, and says what each has done", async () => {
+it("asks the agents to repair, and tells the work of each", async () => {
   const operations = ["pod: ip link set veth0 up"];
   const repaired = [{ namespace: "shop", pod: "web-0", interface: "eth0", netns: "/run/netns/a", operations }];
   const answers = {
@@ -122,7 +122,7 @@ it("asks the agents to repair, and says what each has done", async () => {
   expect(code).toBe(3);
 });
 
-it("joins what is wrong on the hosts, where the options say", async () => {
+it("joins the findings of the hosts, where the options say", async () => {
   const answers = {
     "agent-a": `test "\${*%check --record --cni-bin-dir=/opt/bin}" != "$*" && ${answer(record("a", [warning("sysctls", "it is so", "Change it")({})]))}`,
     "agent-b": answer(record("b", [error("sysctls", "it is so", "Change it")({})])),
@@ -137,7 +137,7 @@ it("joins what is wrong on the hosts, where the options say", async () => {
   expect((await called(A)).code).toBe(0);
 });
 
-it("says once what the conditions of a pool say, with their id, and not of one node", async () => {
+it("says once the message of a pool's condition, with its id, and not of one node", async () => {
   const message = 'IPPool "wide" is refused: its subnet overlaps';
   const conditions = [{ type: "Ready", status: "False", reason: "Refused", message, lastTransitionTime: "" }];
   objects.ippools = [{ metadata: { name: "wide" }, spec: {}, status: { conditions } }];
@@ -178,7 +178,7 @@ it("asks the running pod of two on a node, and only the named node", async () =>
   expect(JSON.parse(named.out)).toMatchObject({ cluster: "k1", nodes: [{ node: "a" }], notCompared: [] });
 });
 
-it("names what the user may not read", async () => {
+it("names kinds that the user may not read", async () => {
   objects = { ipallocations: [], ippools: [] };
   const { code, out } = await berth({ pods: [A], answers: { "agent-a": answer(record("a")) } }, "check");
   expect(code).toBe(3);
@@ -207,7 +207,7 @@ it("ends with 2 if the report cannot be written, and if there is none to read", 
   }
 });
 
-it("releases by each node's agent, which gets its own findings only, and tells what could not be done", async () => {
+it("releases by each node's agent, which gets its own findings only, and tells the failures", async () => {
   const answers = {
     "agent-a": answer(record("a", [LEAK])),
     "agent-b": answer(

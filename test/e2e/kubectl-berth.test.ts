@@ -119,7 +119,7 @@ it("of several agents one that knows the history is enough", async () => {
   expect(await call("history", "10.6.0.8", ...at)).toEqual({ exitCode: 0, stdout: a, stderr: "no agent\n" });
 });
 
-it("an agent that does not answer in time holds nobody", async () => {
+it("an agent that does not answer in time delays no other", async () => {
   const { exitCode, stdout, stderr } = await call("--context", "hanging", "--timeout", "0.5", "recover");
   expect(stdout).toBe(`# a\n# b\n${exec("agent-2", "recover").replace("kubectl", "kubectl --context=hanging")}`);
   expect([exitCode, stderr]).toEqual([3, "node a: no answer within 0.5 s\n"]);

@@ -1,4 +1,4 @@
-/** Kustomize on deploy: in another namespace it gives what the chart gives there. */
+/** Kustomize on deploy: in another namespace it gives the same as the chart there. */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * A node with very many routes, some of which change all the time (a router's, a VPN's), beside one without: what an
- * ADD takes, and what the agent needs.
+ * A node with very many routes, some of which change all the time (a router's, a VPN's), beside one without: the time
+ * of an ADD, and the agent's memory and processor time.
  */
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -35,7 +35,7 @@ const seriesValue = (text: string, series: string): number | undefined => {
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 };
 
-it("the metrics of a run are what promtool wants, the same on the socket and on loopback", () =>
+it("the metrics of a run satisfy promtool, the same on the socket and on loopback", () =>
   withWorld(
     TINY,
     async (world) => {

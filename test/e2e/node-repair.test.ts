@@ -36,7 +36,7 @@ async function reaches(pod: LabPod): Promise<boolean> {
 const pairOf = (pod: LabPod): string => nameVeth(pod.containerId).host.name;
 
 /**
- * All of the node's network that the agent maintains, and the settings of the pod's pair; what is made anew has other
+ * All of the node's network that the agent maintains, and the settings of the pod's pair; objects made anew have other
  * handles.
  */
 async function nodeSide(pod: LabPod): Promise<string> {
@@ -119,7 +119,7 @@ describe("of a running pod", () => {
       await pod.detach(NETWORK);
     }));
 
-  it("restores at its start what was removed while it was stopped", () =>
+  it("restores at its start objects that were removed while it was stopped", () =>
     node.withPod("stopped", async (pod) => {
       await pod.attach(NETWORK);
       await expectRepair(pod, async () => {

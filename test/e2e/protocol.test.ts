@@ -110,7 +110,7 @@ it("CHECK compares result, record, pool and link, and heals nothing", async () =
 
 const TEXT = { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" } };
 
-describe("a DEL of what no ADD can have made", () => {
+describe("a DEL of an attachment that no ADD can have made", () => {
   /** A call that is an attachment's but for one thing. */
   const ODD: readonly [what: string, options: CallOptions][] = [
     ["no JSON", { stdin: "{" }],
@@ -179,7 +179,7 @@ describe("a DEL of what no ADD can have made", () => {
 });
 
 describe("an ADD with more keys than a definition may have", () => {
-  it("is refused, and not for what the runtime adds", async () => {
+  it("is refused, but not for keys that the runtime adds", async () => {
     const long = "x".repeat(65_536);
     const { code, msg } = await world.refused("ADD", "c1", { stdin: { ...TEXT, padding: long } });
     expect([code, msg]).toEqual([7, expect.stringMatching(/found \d+ bytes without prevResult, .*want at most 65536/)]);
@@ -219,7 +219,7 @@ describe("STATUS and VERSION", () => {
       expect(await world.add("c1")).toHaveLength(1);
     }));
 
-  it("STATUS is silent when all is well; a file that went bad keeps what it said, and is reported", async () => {
+  it("STATUS is silent when all is well; a file that went bad keeps its last content, and is reported", async () => {
     const well = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
     expect([well.exitCode, well.text, well.stderr]).toEqual([0, "", ""]);
     const version = await world.call("VERSION", "", { conf: { cniVersion: "0.4.0" } });
@@ -244,7 +244,7 @@ describe("other plugins", () => {
     await world.del("c1", { plugin, conf: { type: plugin } });
   });
 
-  // None of these interfaces is there: what is allowed is refused with another text, and no device is made.
+  // None of these interfaces exists: an allowed one is refused with another text, and no device is made.
   const allow = (settings: object) => world.agent.write("conf.yaml", vendorConf({ ifacer: settings }));
   const NIC = 'Interface "nic1" of "interfaces" does not exist on this node';
   const NOT_LISTED = (what: string, key: string) =>

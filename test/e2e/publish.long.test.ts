@@ -64,7 +64,7 @@ describe.each([
   ["distribution", false],
   ["a registry that knows referrers", true],
 ])("in %s", (_, hasReferrers) => {
-  it("a release is published once, each file is found from what it belongs to, and Helm installs the chart", async () => {
+  it("a release is published once, each file is found from its subject, and Helm installs the chart", async () => {
     await using registry = await open({ hasReferrers });
     const place = `${registry.host}/network`;
     const dry = await publish(place, {}, "--dry-run");

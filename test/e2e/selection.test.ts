@@ -44,7 +44,7 @@ async function poolOf(world: NetnsWorld, pod: string, options: object = {}): Pro
   return address.split(".")[1] ?? "";
 }
 
-it("a pod's pool is the one of the rule that comes first, and none hands out what is reserved", () =>
+it("a pod's pool is the one of the rule that comes first, and none hands out reserved addresses", () =>
   withWorld(CONFIG, async (world) => {
     const ipam = { default_ipv4_ippool: ["blue"] };
     const rows: [what: string, pod: string, options: object, network: string][] = [

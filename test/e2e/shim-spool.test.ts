@@ -19,7 +19,7 @@ beforeEach(() => {
   onTestFinished(() => rmSync(created, { recursive: true, force: true }));
 });
 
-/** Sends raw bytes to a real HTTP server and returns what that understood. */
+/** Sends raw bytes to a real HTTP server and returns the request that it decoded. */
 async function replay(bytes: Buffer): Promise<{ headers: IncomingMessage["headers"]; url: string; body: string }> {
   const path = join(directory, "replay.sock");
   const server = createServer();
@@ -126,7 +126,7 @@ async function refused(wanted: RegExp, prefix?: readonly string[]): Promise<void
   expect(msg).toContain(`the agent at "${env.BERTH_SOCKET}" could not process it either: it cannot be reached`);
 }
 
-/** A tmpfs over the spool, filled by `fill`; what it holds afterwards is printed on stderr. */
+/** A tmpfs over the spool, filled by `fill`; its files are printed on stderr afterwards. */
 function overTmpfs(options: string, fill: string): string[] {
   const script = `mount -t tmpfs -o ${options} none "$BERTH_SPOOL" && cd "$BERTH_SPOOL" && ${fill}; "$0"; code=$?; ls -A . >&2; exit $code`;
   return ["unshare", "--mount", "sh", "-c", script];

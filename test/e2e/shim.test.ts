@@ -195,7 +195,7 @@ describe("environment", () => {
     expect(await headersOf(command, "TRACEPARENT", "00-1-2-01")).toContain("\r\nTraceparent: 00-1-2-01");
   });
 
-  it("encodes what no header can carry of CNI_IFNAME", async () => {
+  it("encodes characters of CNI_IFNAME that no header can carry", async () => {
     for (const command of ["ADD", "DEL"])
       expect(await headersOf(command, "CNI_IFNAME", "\tcaf\u00e9 5%~\n")).toContain(
         "CNI-IfName: %09caf%C3%A9%205%25~%0A\r\n",

@@ -43,7 +43,7 @@ it("a pod has an address of 240/4, and reaches its gateway and its node", async 
   await pod.detach(network);
 });
 
-it("a file of the last release serves what it can after an upgrade, and its pools are reported with the fields", async () => {
+it("a file of the last release serves its usable part after an upgrade, and its pools are reported with the fields", async () => {
   const { status, problems } = await node.agent.get("/v1/health");
   expect([status, problems]).toEqual([
     "ready",

@@ -1,6 +1,6 @@
 /**
- * A random series of what other programs do on a node, beside pods that run there: five seconds after each action all
- * ways of a pod's traffic are open, or the agent or `berthctl check` names what closes them.
+ * A random series of other programs' actions on a node, beside pods that run there: five seconds after each action all
+ * ways of a pod's traffic are open, or the agent or `berthctl check` names the closed ones.
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -35,7 +35,7 @@ interface Action {
   /** Scripts of the node; `$PAIR` is the pod's pair there. */
   readonly does: string;
   readonly undoes: string;
-  /** What is closed meanwhile cannot be helped, and is named so. */
+  /** Ways that are closed meanwhile cannot be helped, and are named so. */
   readonly named?: RegExp;
 }
 
@@ -183,7 +183,7 @@ beforeAll(async () => {
 
 afterAll(() => scene?.delete());
 
-/** What the scripts read. */
+/** The variables of the scripts. */
 function variables(pod: LabPod): string {
   const of = (family: Family) => ({
     NODE: segmentAddress(0, 11, family),
@@ -242,7 +242,7 @@ async function closedOf(pod: LabPod): Promise<string[]> {
   return (await Promise.all(ways)).flat();
 }
 
-/** What the agent's health and `berthctl check` say. */
+/** The problems of the agent's health and `berthctl check`. */
 async function named(): Promise<string> {
   const { agent, netns } = scene.lab.node1;
   const health = await agent.request("/v1/health");
@@ -260,7 +260,7 @@ it(`${ACTIONS} actions of others close no way of a pod's traffic without a name`
     const look = async () => {
       const names = (await closedOf(pod)).length === 0 ? "" : await named();
       const isNamed = CUT_OFF.test(names) || (excuses.length > 0 && excuses.every((excuse) => excuse.test(names)));
-      // Before it was asked for names, the agent may have restored what was closed.
+      // Before it was asked for names, the agent may have restored the closed ways.
       const closed = names === "" || isNamed ? [] : await closedOf(pod);
       return { isRight: closed.length === 0, what: `${closed.join(", ")}\n${names}` };
     };

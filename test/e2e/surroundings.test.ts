@@ -1,4 +1,4 @@
-/** What is around a pod: settings, machines and programs that Berth did not make. */
+/** The surroundings of a pod: settings, machines and programs that Berth did not make. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readlinkSync } from "node:fs";
@@ -39,7 +39,7 @@ describe.each(FAMILIES)("a pod whose settings forward IPv%i", (family) => {
   beforeAll(() => forwarding("1"));
   afterAll(() => forwarding("0"));
 
-  it("is no way from its segment to what its node filters there, nor to services", async () => {
+  it("is no way from its segment to ports that its node filters there, nor to services", async () => {
     const node = segmentAddress(0, 11, family);
     const guard = `table inet guard { chain input { type filter hook input priority 0; iifname "eth0" tcp dport ${PORT} drop; }; }`;
     const { netns } = scene.lab.node1;
@@ -56,7 +56,7 @@ describe.each(FAMILIES)("a pod whose settings forward IPv%i", (family) => {
     await requireCommand(netns.enter(["nft", "delete table inet guard"]));
   });
 
-  it("is the way of what is behind it, to services and by its NIC", async () => {
+  it("is the way of machines behind it, to services and by its NIC", async () => {
     const inner = await scene.lab.addNetns(`inner${family}`);
     await addVeth({ netns: scene.client.netns, name: `in${family}` }, { netns: inner, name: "eth0" });
     const [near, far] = family === 4 ? ["192.168.9.1", "192.168.9.2"] : ["fd00:9::1", "fd00:9::2"];
@@ -122,7 +122,7 @@ describe.each(FAMILIES)(
       await ip("route flush table 500"); // restored at the same time
       await ip(script);
       await expect.poll(problems, { timeout: SOON_MS }).toContain(text);
-      // What came in the last half minute is not compared.
+      // Arrivals of the last half minute are not compared.
       await expect.poll(drifts, { timeout: 60_000 }).toContain(text);
       await expect(scene.client.check(scene.network)).rejects.toThrow(text);
       await ip(script.replace(" add ", " del "));
@@ -283,7 +283,7 @@ describe.each(FAMILIES)("rules of others for IPv%i that come to stand before Ber
   });
 });
 
-it("what copies a pod's links in their order, and takes the addresses, reaches services by its node", async () => {
+it("a sandbox that copies a pod's links in their order, and takes the addresses, reaches services by its node", async () => {
   const pod = await scene.addPod(scene.lab.node1, "copied", {});
   const inner = await scene.lab.addNetns("sandbox");
   const copies = await takeLinks(pod.netns);
@@ -324,7 +324,7 @@ it.each([
   await pod.check(network);
 });
 
-it("a node whose new links do not forward forwards what comes from pods", async () => {
+it("a node whose new links do not forward forwards pods' packets", async () => {
   const { netns } = scene.lab.node1;
   const setting = (value: string) => writeSysctl(netns.path, "ipv4/conf/default/forwarding", value);
   setting("0");
@@ -445,8 +445,8 @@ interface LinkCopy {
 }
 
 /**
- * Does what runsc does: of one link after the other reads addresses and routes, and takes the addresses away before it
- * reads the next one.
+ * Acts as runsc: of one link after the other reads addresses and routes, and takes the addresses away before it reads
+ * the next one.
  */
 async function takeLinks(pod: Netns): Promise<LinkCopy[]> {
   const copies: LinkCopy[] = [];
@@ -463,7 +463,7 @@ async function takeLinks(pod: Netns): Promise<LinkCopy[]> {
   return copies;
 }
 
-/** Gives another network stack the links, with what was copied, as far as it concerns IPv4. */
+/** Gives another network stack the links with their copied addresses and routes, as far as they concern IPv4. */
 async function putLinks(from: Netns, to: Netns, copies: readonly LinkCopy[]): Promise<void> {
   const isIpv4 = (text: string): boolean => !text.includes(":");
   for (const { name, addresses, routes } of copies) {

@@ -57,7 +57,7 @@ async function listCache(): Promise<string[]> {
   return printed.trim().split("\n");
 }
 
-it("what V8 has compiled is kept, for root alone", async () => {
+it("V8's compiled code is kept, for root alone", async () => {
   await host.require("systemctl", "restart", UNIT);
   const [directory, ...rest] = await listCache();
   expect(directory).toBe("d 700 0 berth");
@@ -127,7 +127,7 @@ it("logrotate rotates the coordinator's log, and later lines are in the new file
   await expect.poll(addAndRead, { timeout: 30_000 }).toMatch(/web-[1-9]/);
 });
 
-it("an uninstall is refused while nobody answers, also when the installed berthctl is gone", async () => {
+it("an uninstall is refused while no agent answers, also when the installed berthctl is gone", async () => {
   await host.sh("systemctl stop berth-agent && mv /opt/berth/current /opt/berth/away");
   const { exitCode, stderr } = await host.run("sh", "/srv/release/install.sh", "uninstall");
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining("the agent does not answer")]);

@@ -24,13 +24,13 @@ function run(language: string, program: string, ...args: string[]) {
   return { status, stdout, stderr };
 }
 
-/** What a runner prints of a file: so many steps, and the state as the file has it. */
+/** A runner's output for a file: the number of steps, and the state as the file has it. */
 function summaryOf(file: string): string {
   const { steps, state } = parseVector(readFileSync(file, "utf8"));
   return `${file}: ${steps.length} steps, state - - ${state.bytes} ${state.fnv1a64}\n`;
 }
 
-/** Lines that a runner must not accept, each with what another line looks like instead of it. */
+/** Lines that a runner must not accept: a name, the text to replace, its replacement. */
 const DAMAGES: readonly (readonly [string, RegExp, string])[] = [
   ["another result", /^(set_count \S+ \S+) (\d+)/, "$1 77"],
   ["another output", /^(set_ranges .*)[0-9a-f]$/, "$1x"],
@@ -67,7 +67,7 @@ describe.each(LANGUAGES)("the embedding for %s", (language) => {
     }
   });
 
-  it("has a README whose program prints what it does in every language", () => {
+  it("has a README whose program prints its steps in every language", () => {
     const stdout = readFileSync(join(root, "test", "embeddings", "story.txt"), "utf8");
     expect(run(language, "readme")).toEqual({ status: 0, stdout, stderr: "" });
   });

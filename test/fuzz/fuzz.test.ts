@@ -4,7 +4,7 @@ import { gateOrLong } from "../world/long-cases.ts";
 import { fuzzAll } from "./campaigns.ts";
 import { fuzzInThread } from "./guided-thread.ts";
 
-it("finds by coverage what chance does not find", async () => {
+it("finds by coverage a fault that chance does not find", async () => {
   const order = { name: "planted", seconds: 30, seed: 1 };
   await expect(fuzzInThread(order)).rejects.toThrow(/Berth/);
   await fuzzInThread({ ...order, seconds: 2, isGuided: false });

@@ -17,7 +17,7 @@ export interface Order {
 
 /** Longest time without another input: coverage of a busy machine included. */
 const HANG_MS = 20_000;
-/** Most heap of the thread, 100 times what an input needs: MiB. */
+/** Most heap of the thread, 100 times the need of an input: MiB. */
 const MOST_HEAP_MIB = 512;
 
 /** Throws with the last input for whatever ends the thread early. */

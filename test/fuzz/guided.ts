@@ -9,7 +9,7 @@ import { type Campaign, MAX_INPUT_BYTES } from "./native.ts";
 
 export interface GuidedTarget {
   readonly seeds: readonly (string | Uint8Array)[];
-  /** Reads the input; throws only what `isDeclared` knows. */
+  /** Reads the input; throws only errors that `isDeclared` knows. */
   readonly read: (input: Buffer) => void;
   readonly isDeclared: (error: unknown) => boolean;
 }
@@ -60,7 +60,7 @@ class Coverage {
   }
 }
 
-/** The next value of JSON: a text, a number, or what has no other inside. */
+/** The next value of JSON: a text, a number, or an object or list without another inside. */
 function valueBehind(input: Buffer, at: number): { start: number; end: number } {
   const value = /"[^"]*"|-?\d[\d.]*|\{[^{}]*\}|\[[^[\]]*\]/g;
   value.lastIndex = at;

@@ -1,4 +1,4 @@
-/** Every target of fuzzing: what is read, and the inputs to begin with, which are those of other tests. */
+/** Every target of fuzzing: the reader, and the inputs to begin with, which are those of other tests. */
 import { isDeepStrictEqual } from "node:util";
 import { CniError } from "../../host/cni/error.ts";
 import { decodeNamespaceAnnotations, decodePodAnnotations } from "../../host/config/annotations.ts";
@@ -42,7 +42,7 @@ function withChecksum(frame: Uint8Array): Uint8Array {
   return right;
 }
 
-/** What is decoded, encoded and decoded again is the same. */
+/** A frame that is decoded, encoded and decoded again is the same. */
 function readFrame(frame: Uint8Array): void {
   const arp = decodeArp(frame);
   if (arp !== undefined && !isDeepStrictEqual(decodeArp(encodeArp(arp)), arp)) throw new Error("another ARP packet");

@@ -33,7 +33,7 @@ export async function eventually<T>(
   }
 }
 
-/** Resolves when it is true, with the milliseconds that it took; rejects with `what` after the limit. */
+/** Resolves when it is true, with the milliseconds that it took; rejects with its name after the limit. */
 export async function until(
   what: string | (() => string),
   isTrue: () => Promise<boolean> | boolean,

@@ -6,7 +6,7 @@ import { root } from "../e2e/shim/run-shim.ts";
 import { openScriptedAgent, type Script } from "../e2e/shim/scripted-agent.ts";
 import { runCommand } from "../lab/command.ts";
 
-/** Megabytes of its heap, with which it ends if it keeps what it is sent. */
+/** Megabytes of its heap: a berthctl that keeps all that it is sent ends. */
 const LIMIT = "--max-old-space-size=400";
 
 function answerWith(connection: Socket, body: string, status = "200 OK"): void {

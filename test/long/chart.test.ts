@@ -38,7 +38,7 @@ const NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status";
 
 const deployments = paths.deployments(NAMESPACE);
 
-/** What is looked at of the map's answer. */
+/** The map's answer, as far as the test looks at it. */
 interface History {
   readonly lines: readonly { readonly pod: string; readonly node: string }[];
   readonly problems: readonly string[];
@@ -148,7 +148,7 @@ class Scene implements AsyncDisposable {
     expect(exitCode, stderr).toBe(0);
   }
 
-  /** `kubectl berth` of the cluster's administrator; returns what it prints. */
+  /** `kubectl berth` of the cluster's administrator; returns its output. */
   async berth(...words: readonly string[]): Promise<string> {
     const path = [referenceTool("kubectl").directory, process.env.PATH].join(":");
     const argv = [process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words];
@@ -388,7 +388,7 @@ describe("as the primary network", () => {
       30_000,
     );
     expect(pools).toMatchObject({ mode: "cluster", canExplain: true, pools: [{ name: "lan" }] });
-    // Agents cannot be asked before kubelets have mounted what the controller wrote into the Secrets.
+    // Agents cannot be asked before kubelets have mounted the controller's content of the Secrets.
     const history = async () => (await read(`history?address=${pod?.status.podIP}`)) as History;
     const { lines } = await untilDefined(
       async () => {
@@ -467,7 +467,7 @@ describe("with Multus", () => {
     explainFailure(() => scene);
     const { cluster, seen } = scene;
     const startMs = performance.now();
-    // What the lab's nodes need beside a reader's: there is no service `kubernetes`, and a node will be down.
+    // The lab's own values: there is no service `kubernetes`, and a node will be down.
     const lab = { apiServer: { host: LAN.gateway }, uninstall: { timeoutSeconds: 60 } };
     await writeFile(join(home, "values.yaml"), `${values}\n${stringify(lab)}`);
     // The pages that follow call the reader's file so.

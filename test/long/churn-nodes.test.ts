@@ -40,7 +40,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => cluster?.stop());
 
-/** A call of the API server may be lost while that is paused: what asks again later need not succeed now. */
+/** A call of the API server may be lost while that is paused: a call that is repeated later need not succeed now. */
 async function attempt(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
@@ -87,7 +87,7 @@ let versions = 1;
 const newTemplate = (): object => ({ spec: { template: { metadata: { labels: { version: String(++versions) } } } } });
 
 const node = (random: Random): RealNode => pick(random, cluster.nodes);
-/** Each takes back what it did. */
+/** Each ends by undoing itself. */
 const FAULTS: Readonly<Record<string, Step>> = {
   "kills an agent": (random) => node(random).restartAgent(),
   "kills a controller": (random) => cluster.restartController(below(random, 2)),
@@ -167,7 +167,7 @@ async function leftInAgent({ name, agent }: RealNode): Promise<string[]> {
   return [...rows, ...(spool > 0 ? [`${name}: ${spool} spooled`] : []), ...problems];
 }
 
-/** Asks again and again, from the first state of the pods on. Returns what it has compared, as text. */
+/** Asks again and again, from the first state of the pods on. Returns its comparisons as text. */
 async function checkUntil(isOver: () => boolean): Promise<string> {
   using operator = new Operator(cluster, ["node1", "node2", "node3"]);
   const away = new Set<string>();

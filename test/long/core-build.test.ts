@@ -10,7 +10,7 @@ import { type Build, readCore } from "../property/core/raw-core.ts";
 function compile(target: string): Uint8Array {
   using directory = mkdtempDisposableSync(join(tmpdir(), "berth-core-"));
   const outFile = join(directory.path, "out.wasm");
-  // The compiler as a program: its types, once imported, would change what `console` is in the whole project.
+  // The compiler as a program: its types, once imported, would change `console` in the whole project.
   const args = ["--target", target, "--outFile", outFile, "--textFile", `${outFile}.wat`];
   execFileSync(join(root, "node_modules/.bin/asc"), args, { cwd: root });
   return readFileSync(outFile);

@@ -107,7 +107,7 @@ it.each(FORMATS)(
   300_000,
 );
 
-it("a purge of the deb leaves what the administrator has written", async () => {
+it("a purge of the deb leaves the administrator's files", async () => {
   await host.require("dpkg", "--install", "/srv/release/first.deb");
   await configure();
   await host.require("dpkg", "--purge", "berth");
@@ -119,7 +119,7 @@ it("a purge of the deb leaves what the administrator has written", async () => {
   expect(left).toBe("/etc/berth/pools.d/lan.yaml\n");
 });
 
-it("refuses to be installed beside what install.sh has installed", async () => {
+it("refuses to be installed beside an installation of install.sh", async () => {
   await host.require("sh", "/srv/release/install.sh", "--root", "/");
   const { exitCode, stderr } = await host.run("dpkg", "--install", "/srv/release/first.deb");
   expect([exitCode, stderr]).toEqual([

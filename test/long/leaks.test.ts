@@ -29,11 +29,11 @@ it("1,000 ADDs and DELs leak no address, no descriptor, no memory", { timeout: 4
         await Promise.all(names.map((name) => world.del(name)));
       }
     };
-    // The agent's heap and compiled code have their size after some hundreds of calls; what grows afterwards leaks.
+    // The agent's heap and compiled code have their size after some hundreds of calls; growth afterwards is a leak.
     await cycle(0, 1_000);
     const before = { descriptors: openDescriptors(world), mib: residentMib(world) };
     await cycle(1_000, 1_000);
-    // The heap may find its size late; what leaks grows each time.
+    // The heap may find its size late; a leak grows each time.
     let [beforeMib, mib] = [before.mib, residentMib(world)];
     for (let more = 2_000; mib >= beforeMib + MOST_GROWTH_MIB && more <= 3_000; more += 1_000) {
       await cycle(more, 1_000);

@@ -1,6 +1,6 @@
 /**
- * Programs that manage a host's network, as Debian has them, beside running pods: what they remove of the node's side
- * is back within seconds.
+ * Programs that manage a host's network, as Debian has them, beside running pods: objects of the node's side that they
+ * remove are back within seconds.
  */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { macvlan } from "../lab/manifests.ts";

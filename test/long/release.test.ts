@@ -134,7 +134,7 @@ describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the
     expect(read("SHA256SUMS")).toContain(`${content}  berth-${TAG}-${kind}.tar`);
   });
 
-  it("lists npm packages, Node.js and its libraries, certificates, the C libraries, and what compilers add", () => {
+  it("lists npm packages, Node.js and its libraries, certificates, the C libraries, and compilers' additions", () => {
     const debian = kind.startsWith("image") ? ["libc6", "libstdc++6", "libatomic1"] : ["libatomic1"];
     const wanted = [
       ...["pino", "zod", "undici", "@kubernetes/client-node", "jsep", "assemblyscript", "esbuild", "libgcc-s1"],
@@ -340,7 +340,7 @@ describe("on a machine with containerd", () => {
       `[grpc]\naddress = "${socket}"`,
     ];
     writeFileSync(config, lines.join("\n"));
-    // In mounts of its own: what it mounts ends with it.
+    // In a mount namespace of its own: its mounts end with it.
     containerd = await startDaemon("containerd", ["unshare", "--mount", "containerd", "--config", config]);
     await containerd.until(() => requireCommand(["ctr", "--address", socket, "version"]).then(() => true), 30_000);
   });

@@ -1,9 +1,9 @@
 /**
- * The budget of what tenants write (docs/develop/security.md, "What is kept of tenants' objects"): of each kind ten
- * times as much as an agent keeps, in the form that takes most of the heap for its text, on a built agent of a real API
- * server.
- * The agent lives, also through a start among these objects, and serves all others. Printed: its memory, and how long
- * the others' ADDs took, quiet and while the tenant goes on. So is one pod measured that asks for all that it may.
+ * The budget of tenants' objects (docs/develop/security.md, "What is kept of tenants' objects"): of each kind ten times
+ * as much as an agent keeps, in the form that takes most of the heap for its text, on a built agent of a real API
+ * server. The agent lives, also through a start among these objects, and serves all others. Printed: its memory, and
+ * how long the others' ADDs took, quiet and while the tenant goes on. So is one pod measured that asks for all that it
+ * may.
  *
  *   node_modules/.bin/vitest run --project long test/long/tenant-budgets.test.ts
  */
@@ -22,12 +22,12 @@ import { inParallel } from "../lab/parallel.ts";
 import { daemonRssMib, percentile } from "../lab/statistics.ts";
 
 const NODE = "n1";
-/** More than ten times what an agent keeps: bytes. */
+/** More than ten times an agent's budget: bytes. */
 const WANTED = 10 * 32 * 1024 * 1024;
 const MAX_RSS_MIB = 200;
 /** So much slower may others' ADDs be. */
 const MAX_RATIO = 3;
-/** Others' ADDs in each turn. Quiet and attacked take turns, so that what else the machine does falls on both. */
+/** Others' ADDs in each turn. Quiet and attacked take turns, so that other load of the machine falls on both. */
 const ADDS = 30;
 const TURNS = 4;
 /** Objects that the tenant writes in a second while others are measured: a client of Kubernetes' Go library. */
@@ -125,7 +125,7 @@ const keysOf = (at: number, count: number, value = "x") =>
 const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/evil/network-attachment-definitions";
 const PODS = `${objects.NAMESPACES}/evil/pods`;
 
-/** What the problems say of objects that are not used; "": they are small for the agent. */
+/** The problems' words about unused objects; "": they are small for the agent. */
 const MORE = "would take more";
 const EMPTY_OBJECTS = Array(21_666).fill({});
 
@@ -139,7 +139,7 @@ const podOf = (more: object) => objects.podObject({ name: "", namespace: "evil",
 
 const namespaceOf = (metadata: object) => objects.namespaceObject("", metadata) as KubeObject;
 
-/** `bytes`: what the agent would keep of one object without a limit. */
+/** `bytes`: the size of one object in the agent's memory without a limit. */
 type Row = readonly [what: string, bytes: number, path: string, make: (at: number) => KubeObject, unused: string];
 const rows: readonly Row[] = [
   ["definitions for another plugin", 1_390_000, DEFINITIONS, () => definition(EMPTY_OBJECTS, macvlan), ""],
@@ -165,7 +165,7 @@ async function deleteAll(path: string): Promise<void> {
   await expect.poll(deletion, { timeout: 600_000, interval: 1_000 }).toBe(true);
 }
 
-it("what is not used is named by `check`, a metric, Events and the controller's status; its pods are served", async () => {
+it("an unused object is named by `check`, a metric, Events and the controller's status; its pods are served", async () => {
   const labels = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`k${at}`, "x"]));
   await world.client.create(objects.NAMESPACES, objects.namespaceObject("evil-labels", { labels }));
   const controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "one" });
@@ -224,7 +224,7 @@ it.each(rows)("%s", { timeout: 1_800_000 }, async (what, bytes, path, make, unus
       `bare creations ${createQuiet.toFixed(1)} -> ${create.toFixed(1)} ms; problems: ${problems.map((text: string) => text.slice(-90)).join(" | ")}`,
   );
   expect(problems.join()).toContain(unused);
-  // Each row alone is ten times what is kept. Nothing here deletes namespaces.
+  // Each row alone is ten times the budget. Nothing here deletes namespaces.
   if (path !== objects.NAMESPACES) await deleteAll(path);
   expect(livedMib).toBeLessThan(MAX_RSS_MIB);
   expect(startedMib).toBeLessThan(MAX_RSS_MIB);

@@ -1,5 +1,5 @@
 /**
- * Real nodes with other versions of what users have: containerd 2 and CRI-O, which call STATUS of CNI 1.1, and the
+ * Real nodes with other versions of users' software: containerd 2 and CRI-O, which call STATUS of CNI 1.1, and the
  * oldest Kubernetes that is promised.
  */
 import { readFile, rename, writeFile } from "node:fs/promises";
@@ -83,7 +83,7 @@ describe.each(rows)("%s with Kubernetes %s", (runtime, kubernetes) => {
     );
     expect(made.filter((each) => each === "ADD").length).toBeGreaterThanOrEqual(PODS);
     expect(made.includes("STATUS")).toBe(runtime !== "containerd-1");
-    // go-cni 1.1.14 has no call of GC: Berth's own garbage collection is what frees leaks under containerd.
+    // go-cni 1.1.14 has no call of GC: Berth's own garbage collection frees leaks under containerd.
     expect(made.includes("GC")).toBe(runtime === "crio");
   });
 });

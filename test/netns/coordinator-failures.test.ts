@@ -170,7 +170,7 @@ describe.each(cases)("$name", ({ overlay, before, step: { nic, conf }, isCut = f
       await world.check(nic, conf);
     });
 
-    it("of an ADD's undo reports what is left, and the next ADD succeeds", async () => {
+    it("of an ADD's undo reports the objects that are left, and the next ADD succeeds", async () => {
       await world.del(nic, conf);
       let left = 7;
       world.setFaults((point) => {

@@ -70,7 +70,7 @@ function fill(count: number, line: (address: string, at: number) => string): voi
   ipIn(lab.names.pod, ...lines);
 }
 
-// What is done for each of them with each of them takes minutes, and the node's other pods wait.
+// Each of them with each of them takes minutes, and the node's other pods wait.
 const crowds: [what: string, count: number, line: (address: string, at: number) => string][] = [
   ["addresses", 4_000, (address) => `addr add ${address}/32 dev net1`],
   ["routes as Berth makes them", 8_000, (address) => `route add ${address}/32 dev net1 proto 98`],

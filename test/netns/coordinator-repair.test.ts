@@ -1,5 +1,5 @@
 /**
- * The repair of an attachment restores what CHECK misses, all or nothing, and only while the attachment and its
+ * The repair of an attachment restores CHECK's missing objects, all or nothing, and only while the attachment and its
  * namespace are the pod's.
  */
 import { expect, it } from "vitest";
@@ -18,7 +18,7 @@ async function attach(): Promise<void> {
   await lab.world.add(eth0, {});
 }
 
-it("restores what is missing, and returns what it did", async () => {
+it("restores missing objects, and returns its operations", async () => {
   await attach();
   expect(await lab.world.repair(eth0, {})).toEqual([]);
   ipIn(lab.names.pod, "route flush proto 98", "neigh flush nud permanent dev veth0");

@@ -48,7 +48,7 @@ const groupOf = (name: string): string | undefined => {
 };
 const BEING_DELETED = String(REMOVAL_GROUP);
 
-/** Before an ADD of {@link nic}, but with what the first one leaves for all pods of the node. */
+/** Before an ADD of {@link nic}, but with the objects that the first one leaves for all pods of the node. */
 async function makeDetached(): Promise<Snapshot> {
   makeNic(lab.names, nic);
   const { pod } = await snapshot(lab.names);

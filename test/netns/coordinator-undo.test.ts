@@ -63,7 +63,7 @@ it("when the caller hung up and the path is another pod's: that one is left alon
   expect(showIn(lab.names.pod, "rule show pref 910")).toContain(ADDRESS);
 });
 
-it("when a DEL comes while the ADD applies its changes: nothing of it stays, nor what explain knew", async () => {
+it("when a DEL comes while the ADD applies its changes: nothing of it stays, nor in the memory of explain", async () => {
   let deleted: Promise<void> | undefined;
   lab.world.setFaults(() => {
     deleted ??= lab.world.del(net1, {});

@@ -1,7 +1,4 @@
-/**
- * tcpdump on a port of the switch: what was really on the wire, in tcpdump's words.
- * Effects: a tcpdump until it is asked for its reading.
- */
+/** tcpdump on a port of the switch: the frames on the wire, in tcpdump's words. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";

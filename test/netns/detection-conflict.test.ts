@@ -122,7 +122,7 @@ describe.each(pairs)("%s, a rival", (_, address) => {
     expect(ms).toBeGreaterThan(WINDOW_MS / 2);
   });
 
-  it("that answers after the window is not: that is what the window says", async () => {
+  it("that answers after the window is not: that is the meaning of the window", async () => {
     let answered = () => {};
     const late = new Promise<void>((resolve) => (answered = resolve));
     using _rival = playRival(scripted, [address], ({ target, from, before }, { send }) => {

@@ -61,7 +61,7 @@ export function setSysctl(netns: string, key: string, value: string): void {
 
 const CARRIER_PAUSE_MS = 10;
 
-/** Until the kernel has noticed the carrier, it drops what the other end sends. */
+/** Until the kernel has noticed the carrier, it drops frames of the other end. */
 function waitForCarrier(netns: string, name: string): void {
   const deadline = Date.now() + 10_000;
   const state = () => JSON.parse(run("ip", "-n", netns, "-j", "link", "show", name))[0].operstate;

@@ -16,7 +16,7 @@ beforeAll(() => {
 
 afterAll(() => lab[Symbol.dispose]());
 
-it("each change is reported, with what a new read finds; other links are not", async () => {
+it("each change is reported, with the state that a new read finds; other links are not", async () => {
   const pod = lab.addPod();
   pod.ip("link add other type veth peer name other-peer");
   const states: LinkState[] = [];
@@ -70,7 +70,7 @@ it("a kernel that does not answer is a failure, not a state", async () => {
   expect(failures[0]).toMatchObject({ name: "NetlinkError", errno: constants.errno.EPERM });
 });
 
-it("what cannot be opened is thrown, and nothing stays open", () => {
+it("a failure to open is thrown, and nothing stays open", () => {
   const pod = lab.addPod();
   const before = openFds();
   const listener = { changed: () => {}, failure: () => {} };

@@ -75,7 +75,7 @@ describe("on the wire", () => {
     expect(announced.filter((frame) => frame.includes("neighbor solicitation"))).toEqual([]);
   });
 
-  it("the observer would see what the kernel says of a link that is raised as it is", async () => {
+  it("the observer would see the kernel's packets of a link that is raised as it is", async () => {
     const pod = addChild();
     const wire = await capture(lab, pod.port);
     pod.ip("link set eth0 up");
@@ -149,7 +149,7 @@ describe("a link that is down", () => {
     expect(await waiting).toEqual(conflictOf("10.6.0.1", owner));
   });
 
-  it("that is deleted meanwhile: what work said is what is said", async () => {
+  it("that is deleted meanwhile: the error of work is the error", async () => {
     const pod = addChild();
     const work = async (link: ProbeLink) => {
       const outcome = probe(["10.6.0.70"])(link);
@@ -176,7 +176,7 @@ describe("a link that is up", () => {
   });
 });
 
-describe("what is no link to ask on", () => {
+describe("a link that cannot carry probes", () => {
   it("is named", async () => {
     const pod = addChild();
     const { netnsPath } = pod.link;

@@ -1,7 +1,6 @@
 /**
- * Rivals that no kernel plays: on a packet socket of their own, in this process, they see what is asked and answer as
- * they are told.
- * Effects: a socket per family, until disposed of.
+ * Rivals that no kernel plays: on a packet socket of their own, in this process, they see the questions and answer as
+ * they are told. Effects: a socket per family, until disposed of.
  */
 import { ARP_REPLY, encodeArp } from "../../host/kernel/packet/arp.ts";
 import { ALL_NODES, encodeNdp, multicastMac } from "../../host/kernel/packet/ndp.ts";

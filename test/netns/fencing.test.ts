@@ -1,4 +1,4 @@
-/** Orphans' NICs on the real kernel: what a rival receives of them before and after they are fenced. */
+/** Orphans' NICs on the real kernel: the packets that a rival receives of them before and after they are fenced. */
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -88,7 +88,7 @@ it("a machine has the address inside itself: all links of its pod go down", () =
   expect(downLinks(pod)).toEqual(["eth0", "k6t"]);
 });
 
-it("a path that leads into no pod is left alone: gone, the node's own, a file, and what is used again by number", () => {
+it("a path that leads into no pod is left alone: gone, the node's own, a file, and a number used again", () => {
   const before = readdirSync("/proc/self/fd").length;
   const own = { ips: [ip("127.0.0.1")], hasMachine: true };
   expect(fenceNics({ netns: "/run/netns/bkfn-none", ...own })).toBeUndefined();

@@ -164,7 +164,7 @@ describe("IPv6 of a new pair", () => {
   });
 });
 
-/** Adds what is there already, just before it is added. */
+/** Adds an object that exists already, just before it is added. */
 const kinds = ["add-veth", "add-address", "add-route", "add-rule", "add-table"] as const;
 it.each(kinds)("%s of what is there already fails in the kernel's words, and all is undone", async (kind) => {
   const at = operations.findIndex((operation) => operation.kind === kind);
@@ -174,7 +174,7 @@ it.each(kinds)("%s of what is there already fails in the kernel's words, and all
   expect(failure.leftovers).toEqual([]);
 });
 
-it("what is gone is deleted already", async () => {
+it("an object that is gone is deleted already", async () => {
   const deletions = operations.filter(({ kind }) => kind.startsWith("delete-") && kind !== "delete-table");
   await apply(deletions);
   await apply([...deletions, { kind: "delete-veth", veth: VETH }]);
@@ -239,7 +239,7 @@ it("a link with another MAC keeps its fixed neighbours, even when the kernel ref
   expect(fixed()).toEqual(was);
 });
 
-it("what cannot be undone is reported, and the rest is undone", async () => {
+it("a failed undo is reported, and the rest is undone", async () => {
   const [first = expect.unreachable(), ...rest] = operations.filter(({ kind }) => kind === "add-neighbour");
   const veth = operations.filter(({ kind }) => kind === "add-veth" || kind === "set-link").slice(0, 3);
   let undone = 0;
@@ -255,7 +255,7 @@ it("what cannot be undone is reported, and the rest is undone", async () => {
   expect(failure.message).toContain(` failed: enough; could not be undone: ${text}`);
 });
 
-it("a link that goes meanwhile fails what needs it, and its undoing leaves nothing", async () => {
+it("a link that goes meanwhile fails the operations that need it, and their undoing leaves nothing", async () => {
   let count = 0;
   const faults: Faults = () => {
     if (++count === 8) ipIn(scene.names.host, `link del ${VETH.host.name}`);
@@ -281,7 +281,7 @@ it("a namespace that goes meanwhile is changed to the end, and takes the veth al
   await expect.poll(veths, { timeout: 30_000 }).toEqual([]);
 });
 
-it("what was done can be undone later, and what cannot is reported", async () => {
+it("operations can be undone later, and those that cannot are reported", async () => {
   await apply(operations);
   const options = { remover };
   expect(await undoOperations(operations, scene, options)).toEqual([]);

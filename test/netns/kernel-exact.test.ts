@@ -1,6 +1,6 @@
 /**
  * Deletions of rules and routes on the real kernel, which deletes the first match of the request: ours delete exactly
- * what they name.
+ * the named one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";

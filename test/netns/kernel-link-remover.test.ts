@@ -73,13 +73,13 @@ it("two at a time for one link: one of them did it", async () => {
   expect((await Promise.all([one.removeLink(index), one.removeLink(index)])).sort()).toEqual([false, true]);
 });
 
-it("what the kernel refuses is reported in its words, and the thread continues", async () => {
+it("a refusal of the kernel is reported in its words, and the thread continues", async () => {
   const one = remover();
   await expect(one.removeLink(linkIn(room.here, "lo").index)).rejects.toThrow(/^Cannot delete link 1: .*\(E[A-Z]+\)/);
   await expect(one.removeLink(makeVeth("v0"))).resolves.toBe(true);
 });
 
-it("when its thread dies, what is asked fails, and the next question starts another", async () => {
+it("when its thread dies, open questions fail, and the next one starts another", async () => {
   const name = `bkdr${process.pid}`;
   const one = remover(`/run/netns/${name}`);
   const requests = [one.removeLink(7), one.removeLink(8)];
@@ -93,7 +93,7 @@ it("when its thread dies, what is asked fails, and the next question starts anot
   execFileSync("ip", ["netns", "del", name]);
 });
 
-it("closing waits for what is under way; afterwards nothing is deleted", async () => {
+it("closing waits for deletions under way; afterwards nothing is deleted", async () => {
   const one = remover();
   const index = makeVeth("v0");
   const removal = one.removeLink(index);

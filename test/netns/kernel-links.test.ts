@@ -1,4 +1,4 @@
-/** Links on the real kernel, beside what kernel-apply.test.ts and kernel-observe.test.ts do with them. */
+/** Links on the real kernel, beyond the cases of kernel-apply.test.ts and kernel-observe.test.ts. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readFirstLinkNames } from "../../host/kernel/link-names.ts";
 import { linkOf } from "../../host/kernel/netlink/link/link.ts";

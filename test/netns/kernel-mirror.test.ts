@@ -1,4 +1,4 @@
-/** The mirror of a node against what the kernel lists, through changes at random, also when notifications are lost. */
+/** The mirror of a node against the kernel's lists, through changes at random, also when notifications are lost. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
@@ -189,7 +189,7 @@ it.each(modes)("%s", { timeout: 120_000 }, async (_, bufferBytes, steps) => {
   else expect(losses).toBeGreaterThan(10);
 });
 
-describe("what pods do to the node", () => {
+describe("a change by pods", () => {
   it("is followed without listing anything", async () => {
     const native = loadNative();
     let requests = 0;
@@ -274,7 +274,7 @@ describe("gateways", () => {
     const listing = host.mirror.listGateways();
     await change("route del 10.127.0.0/16"); // has been listed
     await listing;
-    // The list may lack routes, so what the former one had is kept until the next one.
+    // The list may lack routes, so those of the former one are kept until the next one.
     expect(knownGateways(host)).toContain("10.9.0.5");
     await expectGateways(host);
     expect(knownGateways(host)).toEqual(["10.9.0.2", "10.9.0.6", "10.9.0.8"]);

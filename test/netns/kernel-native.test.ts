@@ -44,7 +44,7 @@ beforeAll(() => {
 });
 
 describe("the addon", () => {
-  it("returns -errno for what the kernel refuses", () => {
+  it("returns -errno for a refusal of the kernel", () => {
     expect(native.open("/nonexistent", 0, 0)).toBe(-errno.ENOENT);
     expect(native.open("a\0b", 0, 0)).toBe(-errno.EINVAL);
     expect(native.inotifyAddWatch(0, "a\0b", 1)).toBe(-errno.EINVAL);

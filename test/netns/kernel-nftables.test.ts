@@ -1,4 +1,4 @@
-/** Our tables of nf_tables on the real kernel: what `nft` reads of what we write, and we of what it writes. */
+/** Our tables of nf_tables on the real kernel: `nft` reads ours, and we read those of `nft`. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,12 +31,12 @@ afterAll(() => {
   execFileSync("ip", ["netns", "del", name]);
 });
 
-it("`nft` reads what we meant", () => {
+it("`nft` reads our table as it is meant", () => {
   createTable(conversation, ruleset);
   expect(nft("list", "ruleset")).toEqual(readFileSync(recorded, "utf8"));
 });
 
-it("what we read back is what we wrote, and so is what `nft` wrote", () => {
+it("we read back our own table, and that of `nft`", () => {
   createTable(conversation, ruleset);
   expect(readTable(conversation, "berth")).toEqual(ruleset);
   nft("flush", "ruleset");

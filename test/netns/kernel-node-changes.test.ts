@@ -1,6 +1,6 @@
 /**
- * Which changes of a node's network are reported, on the real kernel: those by which pods lose what the node has for
- * them, and no others.
+ * Which changes of a node's network are reported, on the real kernel: those by which pods lose objects of the node, and
+ * no others.
  */
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it } from "vitest";

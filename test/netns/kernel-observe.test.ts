@@ -138,7 +138,7 @@ describe.each(PLACES)("the routes of the %s", (place) => {
   });
 });
 
-it("routes with several next hops, of both families, and with what is not read", () => {
+it("routes with several next hops, of both families, and with attributes that are not read", () => {
   const hops = stateOf("pod").routes.filter(({ nextHops }) => nextHops !== undefined);
   expect(hops.map(({ destination }) => formatPrefix(destination)).sort()).toEqual([
     "10.20.0.0/16",
@@ -238,7 +238,7 @@ it("our table is read whole, those of others are not asked for and stay", () => 
   expect(dumpOf(scene.names.pod)).toEqual(before);
 });
 
-it("what is not asked for is not read", () => {
+it("objects that are not asked for are not read", () => {
   const { links, ...rest } = observeNamespace(scene.pod, {});
   expect(links.length).toBeGreaterThan(3);
   expect(rest).toEqual({ ...EMPTY_NAMESPACE, links: undefined });

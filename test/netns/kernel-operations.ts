@@ -1,5 +1,5 @@
 /**
- * Operations of every kind, for both namespaces of a scene: what is added is new there, what is deleted is what is
+ * Operations of every kind, for both namespaces of a scene: added objects are new there, deleted ones are those
  * observed there.
  */
 import type { NamespaceQuery } from "../../host/kernel/observe-namespace.ts";
@@ -74,7 +74,7 @@ function additions(): Operation[] {
   ];
 }
 
-/** Everything that is of no kernel's making, and settings of what there is. */
+/** Everything that is of no kernel's making, and settings of present objects. */
 export function operationsFor(scene: Scene): Operation[] {
   const [pod, host] = [observeNamespace(scene.pod, everything), observeNamespace(scene.host, everything)];
   const sysctl = (place: "pod" | "host", key: string, to: string): Operation => {

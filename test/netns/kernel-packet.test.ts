@@ -1,6 +1,4 @@
-/**
- * Packet sockets on the real kernel, beside what detection shows of them (detection-*.test.ts): floods, ends, failures.
- */
+/** Packet sockets on the real kernel, beyond the cases of detection (detection-*.test.ts): floods, ends, failures. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readlinkSync } from "node:fs";
 import { constants } from "node:os";
@@ -23,7 +21,7 @@ const run = (netns: string, line: string) => execFileSync("ip", ["-n", netns, ..
 const openFds = () => readdirSync("/proc/self/fd").length;
 /** Closing is done aside. */
 const expectOpenFds = (count: number) => expect.poll(openFds, { interval: 5, timeout: 30_000 }).toBe(count);
-/** Once what others left to be closed is closed. */
+/** The number of descriptors, once those that others left to be closed are closed. */
 async function stableFds(): Promise<number> {
   const counts = [Number.NaN];
   const isStable = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
@@ -37,7 +35,7 @@ beforeAll(async () => {
   run(far, "addr add 10.6.0.1/24 dev v1");
   run(far, "link set v1 up");
   run(near, "link set v0 up");
-  // Until the kernel has noticed the carrier, it drops what is sent.
+  // Until the kernel has noticed the carrier, it drops all frames.
   const isUp = () => expect(String(run(near, "link show v0"))).toContain("state UP");
   await vi.waitFor(isUp, { timeout: 30_000, interval: 10 });
 });
@@ -122,7 +120,7 @@ describe("a packet socket", () => {
     await expectOpenFds(before);
   });
 
-  it("names what failed when watching or receiving does, and when the link or group is wrong", () => {
+  it("names the failed call of watching or receiving, and a wrong link or group", () => {
     const native = loadNative();
     using unwatched = openArp([], { ...native, watch: () => -constants.errno.EEXIST });
     expect(() => unwatched.listen({ frame: () => {}, failure: () => {} })).toThrow(

@@ -23,7 +23,7 @@ export function showIn(netns: string, line: string): string {
   return execFileSync("ip", ["-n", netns, ...line.split(" ")], { encoding: "utf8" });
 }
 
-/** `-d -j`, words parted by blanks; what is not there is an empty list. */
+/** `-d -j`, words parted by blanks; an empty list if the object does not exist. */
 export function ipJson(netns: string, line: string): Json {
   const { stdout, status, stderr } = spawnSync("ip", ["-n", netns, "-d", "-j", ...line.split(" ")], {
     encoding: "utf8",
@@ -76,7 +76,7 @@ const POD_LINES = [
   "neigh add 10.6.0.9 lladdr 02:00:00:00:00:0b nud permanent dev net1",
 ];
 
-/** Of the pod: the kernel forgets a neighbour that nobody has used for a minute when the machine has many. */
+/** Of the pod: the kernel forgets a neighbour without use for a minute when the machine has many. */
 const LASTING = "net.ipv4.neigh.eth0.gc_stale_time=86400";
 
 const OTHERS_TABLES = `
@@ -137,7 +137,7 @@ export function unmountNetns(netns: string): void {
   spawnSync("ip", ["netns", "del", netns]);
 }
 
-/** Without what counts, ages, or is the number of a link that was made again. */
+/** Without counters, ages, and the numbers of links that were made again. */
 export function withoutVolatile(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutVolatile);
   if (typeof value !== "object" || value === null) return value;

@@ -1,4 +1,4 @@
-/** Waiting for descriptors, on the real event loop: callbacks, ends, and what stays open at a worker's end. */
+/** Waiting for descriptors, on the real event loop: callbacks, ends, and open descriptors at a worker's end. */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
@@ -65,7 +65,7 @@ describe("setsockopt and attachFilter", () => {
     native.close(fd);
   });
 
-  it("a filter lets through what it returns non-zero for; half an instruction, none, or too many are refused", () => {
+  it("a filter lets through packets for which it returns non-zero; half an instruction, none, or too many are refused", () => {
     const { fd, address } = openReceiver(20_214);
     const returning = (length: number) => Uint8Array.of(6, 0, 0, 0, length, 0, 0, 0);
     const accepts = () => {
@@ -126,7 +126,7 @@ describe("watch", () => {
     native.close(fd);
   });
 
-  it("refuses what cannot be watched, and a second watch of the same descriptor", () => {
+  it("refuses descriptors that cannot be watched, and a second watch of the same one", () => {
     expect(native.watch(-1, () => {})).toBe(-errno.EBADF);
     const file = native.open("/etc/passwd", 0, 0);
     expect(native.watch(file, () => {})).toBe(-errno.EPERM);

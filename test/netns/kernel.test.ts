@@ -1,4 +1,4 @@
-/** The kernel folder on the real kernel, in fresh namespaces: what is on a link, and ways into a namespace and back. */
+/** The kernel folder on the real kernel, in fresh namespaces: objects on a link, and ways into a namespace and back. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { lstat, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -180,7 +180,7 @@ describe("identity", () => {
 });
 
 describe("withNetns", () => {
-  it("works inside, returns what the work returned, and is outside again", () => {
+  it("works inside, returns the result of the work, and is outside again", () => {
     const outside = ownNetns();
     const seen = withNetns(path, () => ownNetns());
     expect(seen).not.toBe(outside);

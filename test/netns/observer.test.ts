@@ -1,4 +1,4 @@
-/** The observer on a segment without Berth: what it sees on the wire and in the kernel, in both families. */
+/** The observer on a segment without Berth: its records of the wire and the kernel, in both families. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { addBridge, addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { type Observer, startObserver } from "../lab/observer/observer.ts";

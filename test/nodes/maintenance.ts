@@ -1,4 +1,4 @@
-/** What an operator does to a cluster with pods: maintenance of nodes, rolling agents, other ranges, a tenant's end. */
+/** An operator's work on a cluster with pods: maintenance of nodes, rolling agents, other ranges, a tenant's end. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -69,7 +69,7 @@ function openPools() {
 }
 const LAN_VALUES = { subnet: LAN.subnet, gateway: LAN.gateway };
 
-test("a range that Helm changes and rolls back: pods keep what they have, new ones get what is offered, and columns follow", async () => {
+test("a range that Helm changes and rolls back: pods keep their addresses, new ones get offered ones, and columns follow", async () => {
   using release = openPools();
   await release.helm("install", ...release.set("10.99.50.1-10.99.50.9"));
   const annotations = { "ipam.vendor.io/ippool": '{"ipv4":["desk"]}' };

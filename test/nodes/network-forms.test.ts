@@ -1,6 +1,6 @@
 /**
  * The forms of `k8s.v1.cni.cncf.io/networks`, read by a real Multus: it attaches the networks that Berth finds there.
- * The API server is the test's own, and the plugin of all networks only says what it was called for.
+ * The API server is the test's own, and the plugin of all networks only prints its call.
  */
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";

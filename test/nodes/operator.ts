@@ -59,7 +59,7 @@ at ${formatShell([process.execPath, join(root, "dist", "berthctl.mjs")])} "$@"
     });
   }
 
-  /** `kubectl berth check`, without its warnings: the lab's nodes do not forward. Throws what it prints as an error. */
+  /** `kubectl berth check`, without its warnings: the lab's nodes do not forward. Throws its error output. */
   async check(...words: string[]): Promise<Checked> {
     const { exitCode, stdout, stderr } = await this.berth("check", "-o", "json", ...words);
     if (stderr !== "") throw new Error(stderr);

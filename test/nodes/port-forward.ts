@@ -64,7 +64,7 @@ async function read(path: string): Promise<string | undefined> {
   return exitCode === 0 ? stdout : undefined;
 }
 
-/** What is looked at of the map's answer. */
+/** The map's answer, as far as the test looks at it. */
 interface Pools {
   readonly mode: string;
   readonly pools: readonly { readonly name: string }[];

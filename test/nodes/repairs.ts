@@ -17,7 +17,7 @@ async function noteOf(wanted: string): Promise<string> {
   return note;
 }
 
-test("what other software removes of a node's network is back without an ADD, and an Event of the Node says so", async () => {
+test("objects that other software removes of a node's network are back without an ADD, and an Event of the Node says so", async () => {
   const { machine } = cluster.node("node2");
   await cluster.client.create(
     paths.pods(NAMESPACE),

@@ -88,7 +88,7 @@ test("retention: a pod of a StatefulSet keeps its address over a restart and on 
   await seen.untilConsistent();
   await seen.reach(moved[0], moved);
   await remove(statefulSets, "db");
-  // What was retained for it goes, too: that is checked after every test.
+  // Its retained addresses go, too: that is checked after every test.
 });
 
 function isNoneOf(gone: readonly KubeObject[]) {

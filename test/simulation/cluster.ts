@@ -643,7 +643,7 @@ export class Cluster {
     this.startController();
   }
 
-  /** Whoever sends the write of that number from now on is killed when it has been carried out. */
+  /** The sender of the write of that number from now on is killed when it has been carried out. */
   killAtWrite(number: number): void {
     let left = number;
     this.network.onWrite = ({ name }) => {

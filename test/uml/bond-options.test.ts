@@ -1,6 +1,6 @@
 /**
- * Every option of a bond, each set on a bond of its own: what the kernel then has, by its files in /sys, by `ip` and
- * by our own reading.
+ * Every option of a bond, each set on a bond of its own: the kernel's state by its files in /sys, by `ip` and by our
+ * own reading.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -55,7 +55,7 @@ const IP_NAMES: { [Name in BondNumber]?: string } = {
   lacp_active: "ad_lacp_active",
 };
 
-/** The numbers; what the option needs is before it. */
+/** The numbers; those that the option needs come before it. */
 type Row = readonly [option: BondNumber, numbers: BondOptions["numbers"], file: string, text: string, ofIp: unknown];
 const roundRobin = { mode: 0 };
 const backup = { mode: 1 };
@@ -168,7 +168,7 @@ describe("members by index", () => {
   });
 });
 
-describe("what the kernel refuses", () => {
+describe("a refusal of the kernel", () => {
   const refusals: [what: string, numbers: BondOptions["numbers"], text: string][] = [
     ["a mode that is none", { mode: 9 }, "invalid argument (EINVAL): invalid option value at byte 56"],
     ["a rate that is none", { mode: 4, lacp_rate: 7 }, "invalid argument (EINVAL): invalid option value at byte 64"],

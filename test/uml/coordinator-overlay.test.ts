@@ -20,7 +20,7 @@ import { ipBatch } from "./ip-batch.ts";
 const VLAN = 30;
 const OTHER = "10.66.0.1";
 const NODE = "10.66.0.2";
-/** Nobody has it. */
+/** No machine has it. */
 const ABSENT = "10.66.0.3";
 const RIVAL = "10.66.0.200";
 const SERVICE = "10.96.0.10";

@@ -2,9 +2,8 @@
  * The coordinator and a pod whose NIC is an ipvlan or a VLAN, on a kernel that has them: the built shim and agent,
  * and the agent's own functions.
  *
- * This kernel has no nftables for IP, so that an underlay pod cannot have its reply path and the agent refuses it.
- * All else that the agent would do is done here by the functions it does it with; the agent's CHECK then says that
- * the tables are what is missing.
+ * This kernel has no nftables for IP, so that an underlay pod cannot have its reply path and the agent refuses it. The
+ * rest of the agent's work is done here by its own functions; the agent's CHECK then says that the tables are missing.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { observeHost, observePod } from "../../host/agent/coordinator/observe.ts";

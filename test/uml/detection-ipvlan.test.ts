@@ -79,7 +79,7 @@ describe("an ipvlan NIC", () => {
     expect(await detectConflict({ link, ...probe, signal: new AbortController().signal })).toBeUndefined();
   });
 
-  it("early: is asked for on its parent, both families; what another child of the parent has is no conflict", async () => {
+  it("early: is asked for on its parent, both families; addresses of another child of the parent are no conflict", async () => {
     await other.ip("addr replace 10.61.0.1/29 dev eth0");
     await other.ip("addr replace fd00:61::1/125 dev eth0 nodad");
     const sibling = await addPod();

@@ -1,4 +1,4 @@
-/** The ifacer as a runtime calls it: the built shim and agent, the whole chain, and traffic over what it has made. */
+/** The ifacer as a runtime calls it: the built shim and agent, the whole chain, and traffic over its devices. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type CnitoolVerb, type PluginCall, type PluginOutcome, requireSuccess } from "../lab/cnitool.ts";
 import { requireCommand } from "../lab/command.ts";
@@ -60,7 +60,7 @@ async function devices(): Promise<string[]> {
   return links.map(({ ifname }) => ifname).filter((name) => !["lo", ...WIRES].includes(name));
 }
 
-/** The shim alone; `conf` are the entry's own keys and what replaces the usual ones. */
+/** The shim alone; `conf` are the entry's own keys and those that replace the usual ones. */
 function call(command: PluginCall["command"], conf: object, containerId = "c1"): Promise<PluginOutcome> {
   return world.pod.run("ifacer", command, { ifName: "net1", containerId, conf: { name: NETWORK, ...conf } });
 }
@@ -150,7 +150,7 @@ describe("the protocol", () => {
     expect(await succeed(call("CHECK", { ...conf, cniVersion, prevResult: first }))).toBeUndefined();
   });
 
-  it("CHECK says what is missing, DEL leaves the device", async () => {
+  it("CHECK names missing devices, DEL leaves the device", async () => {
     await succeed(call("ADD", conf));
     await succeed(call("DEL", conf));
     expect(await devices()).toEqual(["e0.7"]);

@@ -122,7 +122,7 @@ describe("a bond", () => {
     expect(isUp("b0", "m0", "m1")).toEqual(["b0", "m0", "m1"]);
   });
 
-  it("has the default name, the kernel's mode, and what is written as its options", async () => {
+  it("has the default name, the kernel's mode, and the written options", async () => {
     await add({ interfaces: ["m0"], vlanID: 9, bond: {} });
     expect(names()).toEqual(["vendor_bond0", "vendor_bond0.9"]);
     expect(options("vendor_bond0", "mode")).toEqual(["balance-rr 0"]);
@@ -178,7 +178,7 @@ describe("a bond", () => {
     expect(options("b0", "slaves")).toEqual(["m0 m1"]);
   });
 
-  it("that is there keeps its options, and the log says what is otherwise", async () => {
+  it("that exists keeps its options, and the log names the differences", async () => {
     await add(bondOf("miimon=100"));
     await add(bondOf("miimon=200;resend_igmp=1;primary=m1"));
     expect(options("b0", "miimon", "primary")).toEqual(["100"]);

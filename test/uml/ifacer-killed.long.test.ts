@@ -56,7 +56,7 @@ async function isTakenBack(agent: Agent, before: string): Promise<void> {
 it("an ADD that was cut off is taken back by the next agent, and the ADD after it moves everything", async () => {
   const before = await carried();
   expect(before).toMatch(/e0.*10\.9\.0\.1\/24[\s\S]*default via 10\.9\.0\.254 dev e0/);
-  // Each agent but the first takes back what the one before had begun, and each but the last is killed in its turn.
+  // Each agent but the first undoes the work that the one before began, and each but the last is killed in its turn.
   for (const number of [6, 10]) {
     const killed = await start(`kill@${number}:kernel.apply`);
     try {

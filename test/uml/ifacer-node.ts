@@ -24,7 +24,7 @@ import { formatPrefix } from "../../host/net/prefix.ts";
 import { formatBondSettings } from "../../host/plan/bond.ts";
 import { formatRoute } from "../../host/plan/text.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: what ip prints is looked into by name.
+// biome-ignore lint/suspicious/noExplicitAny: the output of ip is read by name.
 type Row = any;
 
 /** The plugin on a namespace, without an agent, and requests for it. */
@@ -65,7 +65,7 @@ export interface IfacerNode extends IfacerPlace {
   file(...paths: string[]): string;
   /** Links, addresses and routes as our own observer reads them, which is quick. */
   observe(): string[];
-  /** The same as `ip` shows them, with every detail but what changes by itself. */
+  /** The same as `ip` shows them, with every detail but those that change by themselves. */
   state(): string[];
   /** All devices but the loopback and the interfaces are removed; those are up, and carry nothing. */
   reset(): void;

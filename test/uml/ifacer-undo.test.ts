@@ -18,7 +18,7 @@ beforeAll(() => {
 afterAll(() => node.delete());
 beforeEach(() => node.reset());
 
-/** A bond without members has an address at random, and what its last member could do. */
+/** A bond without members has an address at random, and the features of its last member. */
 function tidy(line: string): string {
   return line.includes('name":"bond0"')
     ? line.replace(/"(?:address|mac)":"[^"]*"|"[gt]so_max[a-z_]*":[0-9]+/g, "")
@@ -90,7 +90,7 @@ describe.each(ofRun(Object.entries(scenes), isShort))("%s", (_name, { made, conf
       expect(ending).toContain(`Effect ${number} (kernel.apply) failed: injected`);
       expect(ending).not.toContain("could not be undone");
       await becomes(() => node.observe().map(tidy), links.map(tidy), ending);
-      // What ip shows has more in it, and takes longer.
+      // The output of ip has more in it, and takes longer.
       if (number % 16 === 2) await becomes(() => node.state().map(tidy), state, ending);
     }
     expect(failures).toBeGreaterThan(2);
@@ -110,7 +110,7 @@ it("the bond of the module loses the options that the kernel shows in mode 802.3
   expect(left).toEqual(["65535", "00:00:00:00:00:00", "0"]);
 });
 
-describe("what the kernel refuses", () => {
+describe("a refusal of the kernel", () => {
   const rows: [what: string, made: string[], conf: object, text: string, code: number][] = [
     [
       "a member that cannot be one, after another has joined",

@@ -1,6 +1,4 @@
-/**
- * Kinds of links that many kernels lack, on a kernel that has them: what we make, `ip` shows; what `ip` makes, we read.
- */
+/** Kinds of links that many kernels lack, on a kernel that has them: `ip` shows ours, and we read those of `ip`. */
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Conversation } from "../../host/kernel/netlink/conversation.ts";
@@ -110,7 +108,7 @@ describe("a VLAN", () => {
     expect(() => createLink(here, demand)).toThrow(text);
   });
 
-  it("a number twice on one parent is refused with what is there", () => {
+  it("a number twice on one parent is refused with the present link", () => {
     createLink(here, { name: "v0", kind: vlan(5), parent: index("d0") });
     expect(() => createLink(here, { name: "v1", kind: vlan(5), parent: index("d0") })).toThrow(
       /^Cannot create link "v1" of kind vlan: .*\(EEXIST\): 8021q: VLAN device already exists/,
@@ -161,8 +159,8 @@ describe("a bond", () => {
 });
 
 /**
- * Kinds that we do not make are kept as they came: made by `ip`, read, made again from what was read, they are the
- * same to `ip`.
+ * Kinds that we do not make are kept as they came: made by `ip`, read, made again from our reading, they are the same
+ * to `ip`.
  */
 describe("a kind that is not ours", () => {
   const rows: [name: string, line: string, ofIp: object][] = [

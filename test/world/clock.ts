@@ -13,7 +13,7 @@ export class TestClock implements Clock, ElectionClock {
   readonly nowMs = (): number => this.ms;
   readonly #isHasty: boolean;
 
-  /** `isHasty`: whoever sleeps moves the time instead of waiting for the test. */
+  /** `isHasty`: a sleeper moves the time instead of waiting for the test. */
   constructor({ ms = 1_000_000, isHasty = false }: ClockOptions = {}) {
     this.ms = ms;
     this.#isHasty = isHasty;

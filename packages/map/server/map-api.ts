@@ -56,7 +56,7 @@ interface MapApiOptions {
 interface Question {
   readonly query: URLSearchParams;
   readonly viewer: Viewer;
-  /** "" where whoever can connect sees all. */
+  /** "" where every client that can connect sees all. */
   readonly user: string;
   /** Aborted when the viewer has left. */
   readonly signal: AbortSignal;

@@ -1,6 +1,6 @@
 /**
- * The address map's HTTP server: the page, and the API that it reads. Only GET and HEAD. On loopback whoever can
- * connect sees all; other machines need a bearer token of the cluster, which the API server reviews.
+ * The address map's HTTP server: the page, and the API that it reads. Only GET and HEAD. On loopback every client sees
+ * all; other machines need a bearer token of the cluster, which the API server reviews.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -54,7 +54,7 @@ export function addressRows(kind: string): Row[] {
     ok({ subnet: FOUR, addressSpace: `a${"-".repeat(61)}9` }),
     ok({ subnet: FOUR, ips: null, gateway: null, routes: null, addressSpace: null, ipVersion: null }),
 
-    // What no pod can have (docs/resources.md).
+    // Addresses that no pod can have (docs/resources.md).
     ok({ subnet: "240.10.0.0/16", gateway: "240.10.0.1" }),
     ok({ subnet: "240.0.0.0/4", ips: ["240.0.0.1-255.255.255.254"] }),
     ok({ subnet: "169.254.0.0/16", ips: ["169.254.1.1-169.254.1.9"] }),
@@ -189,9 +189,7 @@ export function addressRows(kind: string): Row[] {
 
 const hex = (value: number): string => value.toString(16).padStart(4, "0");
 
-/**
- * Faults of one object that only the agent finds: the API server accepts what the decoder refuses (docs/resources.md).
- */
+/** Faults of one object that only the agent finds, as the API server accepts it (docs/resources.md). */
 export function agentRows(kind: string): Row[] {
   return [
     refuse(kind, { subnet: FOUR, ips: ["10.6.0.9-10.6.0.8"] }, "spec.ips[0]"),

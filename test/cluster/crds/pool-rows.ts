@@ -147,7 +147,7 @@ export const RESERVED_ROWS: readonly Row[] = [
   accept("ReservedIP", { ips: ["10.0.0.1", "10.0.0.5-10.0.0.9", "192.168.0.1"] }),
   accept("ReservedIP", { ips: ["fd00::1"], ipVersion: 6, addressSpace: "lab" }),
   accept("ReservedIP", { ips: times(1_024, (i) => `10.0.${i >> 8}.${i & 255}`), ipVersion: 4 }),
-  // What lies in several lists or twice in one is reserved all the same.
+  // An address in several lists or twice in one is reserved all the same.
   accept("ReservedIP", { ips: ["10.0.0.1-10.0.0.9", "10.0.0.5"] }),
   accept("ReservedIP", { ips: ["10.0.0.1"], owner: { namespace: "shop", name: "db-0", interface: "net1" } }),
   ...["2026-12-31T18:00:00Z", "2026-12-31T18:00:00.5+01:30"].map((until) =>

@@ -1,4 +1,4 @@
-/** A manifest and what both the API server and the embedded decoder are to say about it. */
+/** A manifest, and the verdict that the API server and the embedded decoder must share. */
 export interface Row {
   readonly kind: string;
   readonly title: string;

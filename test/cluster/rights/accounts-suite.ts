@@ -1,8 +1,7 @@
 /**
- * Writes of each account to allocations under deploy/policies.yaml: agents what the life of an address needs, the
- * controller what no agent is responsible for, and administrators everything but the deletion of an address in use.
- * On a real API server (test/cluster/rights-accounts.test.ts), and on the fake
- * (test/unit/fakes/admission/policies.test.ts).
+ * Writes of each account to allocations under deploy/policies.yaml: agents have those that the life of an address
+ * needs, the controller those that are no agent's, and administrators all but the deletion of an address in use. On a
+ * real API server (test/cluster/rights-accounts.test.ts), and on the fake (test/unit/fakes/admission/policies.test.ts).
  */
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ALLOCATIONS } from "../../lab/cluster/objects.ts";
@@ -134,7 +133,7 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       expect(await outcomeOf(attempt(controller, address, change))).toBe("done");
     });
 
-    it("records what a Service has or a set names and what is free, and makes nothing else", async () => {
+    it("records Services' and sets' addresses and free ones, and makes nothing else", async () => {
       const make = (spec: object, address = "10.6.0.99") =>
         outcomeOf(controller.create(ALLOCATIONS, objectOf(address, { node: "-", holders: [], ...spec } as never)));
       const kept = { state: "Kept", workload: FRONT };

@@ -1,7 +1,7 @@
 /**
- * Writes of pools, Subnets, Coordinators and IPAMClaims under deploy/policies.yaml: the controller all of what it
- * generates and nothing that was made by hand; all other accounts the opposite, so that no address of a Subnet gets
- * into a second generated pool by hand. On a real API server (test/cluster/rights-pools.test.ts), and on the fake
+ * Writes of pools, Subnets, Coordinators and IPAMClaims under deploy/policies.yaml: the controller may write all that
+ * it generates and nothing made by hand; all other accounts the opposite, so that no address of a Subnet gets into a
+ * second generated pool by hand. On a real API server (test/cluster/rights-pools.test.ts), and on the fake
  * (test/unit/fakes/admission/policies.test.ts).
  */
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ const generatedPool = (name: string, spec: object = {}): KubeObject => ({
   spec: { subnet: "10.8.0.0/24", ips: ["10.8.0.2-10.8.0.4"], generated: GENERATED, ...spec },
 });
 
-/** What is said to whoever else writes a generated pool. */
+/** The answer to all other writers of a generated pool. */
 export const INSTEAD =
   /^403 .*IPPool made is generated for Deployment shop\/web out of Subnet green; change the annotations of the workload instead/;
 
@@ -136,7 +136,7 @@ export function describePools(clients: () => { readonly admin: KubeClient; reado
     });
   });
 
-  describe("the controller, of what was made by hand,", () => {
+  describe("the controller, of objects made by hand,", () => {
     const REST =
       /^403 .*IPPool blue: the controller writes its status and its finalizers; the rest is the administrators'/;
 
@@ -264,7 +264,7 @@ export function describePools(clients: () => { readonly admin: KubeClient; reado
       expect((await admin.get(path)).status).toEqual(before);
     });
 
-    it("repeats what the specification says, however wide", async () => {
+    it("repeats the specification, however wide", async () => {
       await admin.patch(path, { spec: { serviceCIDR: ["8.0.0.0/6"] } });
       expect(await write({ serviceCIDR: ["8.0.0.0/6"] })).toBe("done");
       await admin.patch(path, { spec: { serviceCIDR: null } });

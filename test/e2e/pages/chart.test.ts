@@ -1,6 +1,6 @@
 /**
- * The page of the chart: its command with its first values on an API server without nodes, where this test runs what
- * pods of hooks would run; all its values.
+ * The page of the chart: its command with its first values on an API server without nodes, where this test runs the
+ * commands of hooks' pods; all its values.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -13,7 +13,7 @@ const API = "/apis/ipam.vendor.io/v1";
 const SETTINGS = "/api/v1/namespaces/kube-system/configmaps/vendor-conf";
 
 let plane: ControlPlane;
-/** Shared by the pages: a later one reads what an earlier one wrote there. */
+/** Shared by the pages: a later one reads the files of an earlier one. */
 let workstation: Workstation;
 
 beforeAll(async () => {

@@ -115,7 +115,7 @@ function replaceWords(text: string, words: Readonly<Record<string, string>>): st
 
 /**
  * Executes a part of a page by `run`, which gets a command line; `words` are replaced like the part's own. Throws
- * unless every command does what the page says.
+ * unless every command has the page's outcome.
  */
 export async function executePart(
   part: ExecutedPart,

@@ -1,7 +1,4 @@
-/**
- * Executes the built shim as a container runtime does, and says what came out.
- * Effects: child processes.
- */
+/** Executes the built shim as a container runtime does, and returns its outcome. Effects: child processes. */
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { join } from "node:path";
 

@@ -1,7 +1,7 @@
 /**
- * docs/troubleshooting.md as its tests read it. A symptom is a heading of level 3; the first block ```text below it
- * is what a user sees, and a test of the same title produces it. `…` in the block stands for any text; the lines are
- * found in this order.
+ * docs/troubleshooting.md as its tests read it. A symptom is a heading of level 3; the first block ```text below it is
+ * the user's view, and a test of the same title produces it. `…` in the block stands for any text; the lines are found
+ * in this order.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export function readSymptoms(): Map<string, string[]> {
   return symptoms;
 }
 
-/** A test that produces the symptom of that heading; `produce` resolves with what a user sees. */
+/** A test that produces the symptom of that heading; `produce` resolves with the text that a user sees. */
 export function symptom(title: string, produce: () => Promise<string>): void {
   it(title, async () => {
     const lines = readSymptoms().get(title) ?? [];

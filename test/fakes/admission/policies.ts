@@ -66,7 +66,7 @@ export class Policies {
       .map(({ metadata, spec }) => bind(metadata.name, spec as Readonly<Record<string, unknown>>, specs));
   }
 
-  /** Whether any policy is for the write, whoever is its writer. */
+  /** Whether any policy is for the write, for any writer. */
   concern(target: Target): boolean {
     return this.#for(target).length > 0;
   }

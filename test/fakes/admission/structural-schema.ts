@@ -7,7 +7,7 @@ import type { CelRule } from "../../../host/lib/cel.ts";
 import { type Finding, fieldPath, isJson, type Json } from "./finding.ts";
 import { SchemaRule } from "./schema-rules.ts";
 
-/** Whoever uses another keyword teaches it to this file. */
+/** To use another keyword, teach it to this file. */
 const KEYWORDS = new Set([
   ...["description", "type", "format", "enum", "default", "minimum", "maximum", "minLength", "maxLength", "pattern"],
   ...[

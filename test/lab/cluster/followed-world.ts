@@ -3,7 +3,7 @@
  * answers to its runtimes and agents.
  *
  *   const followed = await followWorld(world);           // from now on; at its end the world throws the faults
- *   await followed.check();                              // or earlier: throws what has been wrong until now
+ *   await followed.check();                              // or earlier: throws the faults until now
  *   await followed.restore(copy);                        // in place of world.plane.restore
  */
 import { ErrorCode } from "../../../host/cni/error.ts";

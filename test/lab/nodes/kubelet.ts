@@ -61,7 +61,7 @@ function kubeletConfiguration(machine: Machine, { cgroup }: KubeletOptions): obj
     cgroupDriver: "cgroupfs",
     cgroupRoot: `/${cgroup}`,
     failCgroupV1: false,
-    // Whoever reaches it may read logs: the API server does, without a certificate.
+    // Any client that reaches it may read logs: the API server does, without a certificate.
     authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
     authorization: { mode: "AlwaysAllow" },
     failSwapOn: false,

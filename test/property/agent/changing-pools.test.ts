@@ -132,7 +132,7 @@ function countsOf(poolCache: PoolCache, { name }: IpPool) {
   return { ...counts, digest: counts.total === 0n ? undefined : digest };
 }
 
-it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => {
+it(`pools taken one by one are the same as all of them, seed ${SEED}`, async () => {
   const chance = new Seeded(SEED);
   let refusals = 0;
   for (let walk = 0; walk < times(3); walk++) {
@@ -193,7 +193,7 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
       for (const { name, explained, offered, held } of described.pools) {
         expect(explained).toEqual(offered);
         const { ranges = [] } = known.get(name)?.spec ?? {};
-        // What else excludes it, excludes it from its owner, too.
+        // Other exclusions exclude it from its owner, too.
         const isKept = (ip: Ip) =>
           inventory.poolCache.findExclusion(name, ip) === 'ReservedIP "kept" has it for shop/db-0' &&
           ranges.some((range) => rangeContains(range, ip));

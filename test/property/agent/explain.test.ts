@@ -1,11 +1,11 @@
-/** `explain` says what the ADD does, and changes nothing. */
+/** `explain` foretells the ADD, and changes nothing. */
 import { expect, it } from "vitest";
 import { times } from "../../world/long-cases.ts";
 import { Seeded } from "../../world/seeded.ts";
 import { ExplainWorld, explainedAnswers } from "./explain-world.ts";
 
 /**
- * The same each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with
+ * The same each time, so that the gate repeats its verdict on a commit; others with BERTH_SEED, and more with
  * BERTH_RUNS.
  */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
@@ -13,7 +13,7 @@ const CLUSTERS = Number(process.env.BERTH_RUNS ?? times(50));
 /** Number of clusters of one node, one after the other. */
 const CLUSTERS_OF_NODE = 25;
 
-it(`an ADD of ${CLUSTERS} random clusters does what explain said before`, async () => {
+it(`an ADD of ${CLUSTERS} random clusters does as explain said before`, async () => {
   const differences: string[] = [];
   const kinds = new Map<string, number>();
   for (let seed = SEED; seed < SEED + CLUSTERS / CLUSTERS_OF_NODE; seed++) {

@@ -1,7 +1,7 @@
 /**
  * Nodes, Services and pods take and leave addresses of one pool, IPAMClaims request some, records are deleted by hand,
- * and the leader is killed between any two of its writes: no write takes from a pod or a claim what it has, and at rest
- * each address has the record of what has it.
+ * and the leader is killed between any two of its writes: no write takes an address from a pod or a claim, and at rest
+ * each address has the record of its holder.
  */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { openCaches } from "../../../host/controller/caches.ts";
@@ -217,7 +217,7 @@ const uidOf = (object: StoredObject | undefined): string | undefined => Object(o
 const stateOf = (object: StoredObject | undefined): string => Object(object?.spec).state;
 const isMachines = ({ spec }: StoredObject): boolean => Object(spec).node === "-";
 
-it(`each address has the record of what has it, seed ${SEED}`, { timeout: 120_000 }, async () => {
+it(`each address has the record of its holder, seed ${SEED}`, { timeout: 120_000 }, async () => {
   expect(ADDRESSES.length).toBeLessThan(MAX_NODE_ADDRESSES);
   let [recorded, reserved] = [0, 0];
   for (let at = 0; at < times(12); at++) {

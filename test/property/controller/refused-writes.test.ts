@@ -11,7 +11,7 @@ import { check, fakeTime, MINUTE_MS, play, refusedKinds, VERBS } from "../../wor
 beforeEach(fakeTime);
 afterEach(() => void vi.useRealTimers());
 
-/** What each has to write in this world. A new controller needs a row. */
+/** The writes of each in this world. A new controller needs a row. */
 const WRITES: Readonly<Record<string, string>> = {
   epoch: "PATCH configmaps",
   networks: "PATCH coordinators",
@@ -39,7 +39,7 @@ it.each(Object.entries(CONTROLLERS))(
 
 const SUBNETS = CONTROLLERS.subnets as StartController;
 
-it("own writes wake nobody", async () => {
+it("own writes start no pass", async () => {
   const { passes } = await play(SUBNETS, { verbs: [], status: 403, forMs: 0, hasCoordinator: true, lateMs: 500 });
   // One that writes, and one that finds nothing more to do.
   expect(passes).toBe(2);
@@ -59,7 +59,7 @@ it("a generated pool that cannot be written has its addresses reserved once, and
   const { sent, events } = await play(SUBNETS, refusing);
   check(sent, refusing);
   const ofSubnet = sent.filter(({ path, atMs }) => path.endsWith("/subnets/blue") && atMs < refusing.forMs);
-  // Its finalizer, and what is reserved.
+  // Its finalizer, and its reserved addresses.
   expect(ofSubnet.length).toBe(2);
   const notes = events.filter(({ regarding }) => regarding.kind === "IPPool").map(({ reason, note }) => [reason, note]);
   expect(notes).toEqual([

@@ -2,7 +2,7 @@
  * Two controllers that both believe that they lead, one after the other (docs/develop/subnets.md, "Why no address is in
  * two pools"). The first stops at each of its writes in turn: the write is carried out late, at each later moment, or
  * the controller goes on without hearing its watches any more. Whatever comes when, no address is in two pools, a pool
- * gets only what is reserved for it alone, and in the end each workload has what there is for it.
+ * gets only addresses reserved for it alone, and in the end each workload has its addresses.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -23,7 +23,7 @@ import { allocationObject, allocationSpec } from "../../lab/cluster/objects.ts";
 const BERTH = "/apis/ipam.vendor.io/v1";
 const [POOLS, SUBNETS] = [`${BERTH}/ippools`, `${BERTH}/subnets`];
 const own = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
-/** A controller has done by then what it can. */
+/** A controller has done its work by then. */
 const REST_MS = 11_000;
 /** Before which step of the second one the write is carried out; "deaf": at once, and the first one hears no more. */
 type Late = number | "deaf";
@@ -154,7 +154,7 @@ const SPEC = { subnet: "10.0.0.0/27", ips: ["10.0.0.1-10.0.0.4"] };
 const poolOf = (object: StoredObject) => decodeIpPool({ ...object, ...own("IPPool") }, "test").spec;
 
 interface Scene {
-  /** What the first controller meets, and the second one, each when all is at rest. */
+  /** Events for the first controller, and for the second one, each when all is at rest. */
   readonly first: readonly ((world: World) => void)[];
   readonly second: readonly ((world: World) => void)[];
   readonly end: string;
@@ -254,7 +254,7 @@ it.each(Object.entries(SCENES))(
   60_000,
 );
 
-it("a pass waits for what the last one wrote: a late watch costs no refused write", async () => {
+it("a pass waits for the writes of the last one: a late watch costs no refused write", async () => {
   const world = new World();
   world.subnet("a", { ips: ["10.0.0.1-10.0.0.30"] });
   const leader = await world.lead(undefined, false, 300);

@@ -100,7 +100,7 @@ function recount(
   };
 }
 
-it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
+it(`running counts are those of a recount, seed ${SEED}`, () => {
   const chance = new Seeded(SEED);
   for (let walk = 0; walk < times(2); walk++) {
     const poolCache = new UsageCounter();
@@ -136,7 +136,7 @@ it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
   }
 });
 
-it("a pool that is too large for a bitmap has what is free in each block of 4,096", () => {
+it("a pool that is too large for a bitmap has the number of free addresses in each block of 4,096", () => {
   const chance = new Seeded(SEED);
   const spec = { subnet: "10.0.0.0/10", ips: ["10.0.0.0-10.9.0.77"], excludeIPs: ["10.2.0.100-10.3.1.5"] };
   const large = decodeIpPool({ apiVersion, kind: "IPPool", metadata: { name: "p0" }, spec }, "test");

@@ -1,6 +1,6 @@
 /**
- * Whatever is in a pod and on its node, and whatever is asked: what is planned can be done, doing it leaves nothing
- * to do, it can be undone, it takes nothing of others, and no operation takes back another.
+ * For any state of a pod and its node, and any request: a plan can be applied, leaves nothing to do, can be undone,
+ * takes nothing of others, and no operation takes back another.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -123,7 +123,7 @@ const events = fc.array(
   { minLength: 4, maxLength: 24 },
 );
 
-/** Undefined for what is refused. */
+/** Undefined for a refused request. */
 function answer(requested: Request, observed: Observed): Answer | undefined {
   try {
     return answerRequest(requested, observed);
@@ -152,8 +152,8 @@ const isOfOthers = (line: string): boolean =>
   );
 
 /**
- * Whether it takes away something that is Berth's to take: its own, default routes that move, and what the node knows
- * of the pod's addresses.
+ * Whether it takes away something that is Berth's to take: its own, default routes that move, and the node's neighbours
+ * for the pod's addresses.
  */
 function isRightful(operation: Operation, { verb, addresses }: Request): boolean {
   switch (operation.kind) {
@@ -184,7 +184,7 @@ function contradictions(operations: readonly Operation[]): string[] {
   return [...doubled, ...opposite];
 }
 
-/** The main plugin's result says what is on the NIC; that of a DEL is remembered. */
+/** The main plugin's result has the NIC's addresses; that of a DEL is remembered. */
 function withAddresses(requested: Request, { pod }: Observed): Request {
   if (requested.verb === "DEL") return requested;
   const own = pod.addresses.filter(({ link }) => link === requested.ifName);
@@ -243,7 +243,7 @@ describe("plans", () => {
           for (const hostRuleTable of [500, 1000]) {
             observed = check(observed, readRequest("DEL", { ifName, addresses, conf: { hostRuleTable } }));
           }
-          // what the main plugin does next
+          // the main plugin's next step
           observed = happen(observed, { lines: [`no pod: link ${ifName} macvlan`] });
         }
         const left = inventory(observed).filter(

@@ -41,7 +41,7 @@ describe.each(BUILDS)("ceilings (%s)", (build) => {
     }
   });
 
-  it("what is dropped is used again: 200 lives of a full /16 take no more memory than two", () => {
+  it("dropped memory is used again: 200 lives of a full /16 take no more of it than two", () => {
     const core = new RawCore(build);
     let steadyBytes = 0;
     for (let life = 0; life < 200; life++) {
@@ -131,7 +131,7 @@ describe.each(BUILDS)("ceilings (%s)", (build) => {
     expect(core.call("exchange", (1 << 28) + 1)).toBe(OVER_CEILING);
   });
 
-  it("1,048,576 used runs in the set of what is used", () => {
+  it("1,048,576 used runs in the set of used addresses", () => {
     const core = new RawCore(build);
     const pool = createPool(core, 4, BASE, 1n << 24n);
     for (let ordinal = 0; ordinal < 1 << 21; ordinal += 2) core.call("pool_claim_at", pool, ordinal);

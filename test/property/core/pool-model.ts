@@ -173,7 +173,7 @@ export class PoolModel {
     return window === 0 ? undefined : (from(start % window) ?? from(0));
   }
 
-  /** Another shape; what lies outside is forgotten. */
+  /** Another shape; addresses outside are forgotten. */
   edit(ranges: readonly Span[], masks: readonly Span[]): void {
     const cursorAddress = this.cursor < this.window ? this.addressOf(BigInt(this.cursor)) : undefined;
     this.freed = this.freed?.filter((address) => this.isFree(address));

@@ -1,7 +1,4 @@
-/**
- * A pool of the core beside its model: what to try next, what the model expects, and everything compared at once.
- * Effects: none outside its instances.
- */
+/** A pool of the core beside its model: the next step, the model's expectation, and everything compared at once. */
 import { expect } from "vitest";
 import type { Seeded } from "../../world/seeded.ts";
 import { holdsAddress, PoolModel, type Span } from "./pool-model.ts";
@@ -91,7 +88,7 @@ export class PoolPair {
     return this.random.chance(0.1) ? near >>> 0 : this.random.below(window + 1);
   }
 
-  /** Counts, the set of what is used, and a snapshot into a clone. */
+  /** Counts, the set of used addresses, and a snapshot into a clone. */
   inventory(): void {
     const model = this.model;
     this.check("counts", this.core.call("pool_counts", this.pool), 72);

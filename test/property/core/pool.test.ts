@@ -19,7 +19,7 @@ function walk(build: "release" | "debug", shape: Shape, count: number): void {
   operations += count;
 }
 
-describe("a pool does what the reference model does", () => {
+describe("a pool equals the reference model", () => {
   it.each(edgeShapes())("over $name", (shape) => {
     walk("release", shape, times(3_000));
     walk("debug", shape, times(1_500));

@@ -1,6 +1,6 @@
 /**
- * Whatever is on a node, and whatever definitions ask for, one after another: what is planned can be done, doing it
- * leaves nothing to do, it can be undone, nothing that is in use goes down, and unnamed devices are not touched.
+ * For any state of a node and any definitions, one after another: a plan can be applied, leaves nothing to do, can be
+ * undone, nothing in use goes down, and unnamed devices are not touched.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";

@@ -45,7 +45,7 @@ const netConf = {
 };
 const resource = (value: unknown) => decodeManifests(JSON.stringify(value) ?? "null", "x");
 
-/** What decodes it, and a value that is right. */
+/** Its decoder, and a valid value. */
 export const subjects: [title: string, decode: (value: unknown) => unknown, valid: object][] = [
   ["IPPool", resource, object("IPPool", { spec: pool })],
   ["Subnet", resource, object("Subnet", { spec: addresses })],

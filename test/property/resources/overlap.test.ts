@@ -22,7 +22,7 @@ function owner(chance: Seeded, name: string) {
   return { name, spec: { addressSpace: chance.chance(0.2) ? "lab" : "", family: 4, ranges } as const, has };
 }
 
-it(`planOverlap finds what a comparison of all with all finds, seed ${SEED}`, () => {
+it(`planOverlap agrees with a comparison of all with all, seed ${SEED}`, () => {
   const chance = new Seeded(SEED);
   for (let walk = 0; walk < 600; walk++) {
     const owners = Array.from({ length: chance.below(12) }, (_, index) => owner(chance, `p${index}`));

@@ -38,7 +38,7 @@ function clash(a: IpPool, b: IpPool): boolean {
   return a.spec.addressSpace === b.spec.addressSpace && !isEqual && prefixesOverlap(a.spec.subnet, b.spec.subnet);
 }
 
-it("checkPools accepts what comparing each pool with each accepted one would", () => {
+it("checkPools accepts the same as a comparison of each pool with each accepted one", () => {
   fc.assert(
     fc.property(pools, (some) => {
       const model: IpPool[] = [];
@@ -58,7 +58,7 @@ const text = fc
   .tuple(octet, octet)
   .map(([a, b]) => (a === b ? `10.0.0.${a}` : `10.0.0.${Math.min(a, b)}-10.0.0.${Math.max(a, b)}`));
 
-it("poolShape masks exactly what may not be handed out, in sorted and disjoint ranges", () => {
+it("poolShape masks exactly the addresses that may not be handed out, in sorted and disjoint ranges", () => {
   const spec = fc.record({
     gateway: octet,
     reserved: fc.array(text, { minLength: 1, maxLength: 5 }),

@@ -30,7 +30,7 @@ function relativesAmong(all: readonly Prefix[], prefix: Prefix): string[] {
     .map(formatPrefix);
 }
 
-it(`a table of prefixes finds what a comparison of all of them does, seed ${SEED}`, () => {
+it(`a table of prefixes agrees with a comparison of all of them, seed ${SEED}`, () => {
   const chance = new Seeded(SEED);
   for (let walk = 0; walk < 200; walk++) {
     const table = new PrefixTable<string>();

@@ -36,7 +36,7 @@ async function open(pod: object, pools = POOLS, more: Partial<Snapshot> = {}, en
 const add = (ifName: string, body = {}): Promise<Addition> =>
   addAddresses(node.ipam(), addRequest(ifName, { body }), new AbortController().signal);
 
-/** Time passes, and what then is to be freed is freed. */
+/** Time passes, and addresses that are then due are freed. */
 async function later(milliseconds: number): Promise<void> {
   node.clock.jump(milliseconds);
   await node.registry.expire();
@@ -100,7 +100,7 @@ describe("a list of 32 NICs", () => {
   });
 });
 
-describe("what one tenant may hold", () => {
+describe("the limit", () => {
   const wide = [ipPool("wide", "10.6.0.0/24", { default: true })];
   const vendorConf = decodeVendorConf({ enableIPv6: false, maxAddressesPerPod: 3, maxAddressesPerNamespace: 100 }, "x");
   const refused = (message: string) => expect.objectContaining({ code: 101, message });
@@ -128,7 +128,7 @@ describe("what one tenant may hold", () => {
     fullNamespaces: new Map([["shop", addresses]]),
   });
 
-  it("is of one namespace what the controller counted; what a NIC has it keeps", async () => {
+  it("is of one namespace the controller's count; a NIC keeps its addresses", async () => {
     const full = { vendorConf, coordinator: coordinator(100) };
     await open(podOf({}), wide, full);
     const message =
@@ -239,7 +239,7 @@ describe("undo", () => {
   });
 });
 
-it("what one space's pod has does not keep the other space's address away for ever", async () => {
+it("one space's pod does not keep the other space's address away for ever", async () => {
   const pools = ["a", "b"].map((space) => ipPool(space, "10.0.0.0/30", { addressSpace: space, ips: ["10.0.0.1"] }));
   await open(podOf(listed(["eth0", "a"], ["net1", "b"])), pools);
   await expect(add("eth0")).resolves.toBeDefined();

@@ -118,7 +118,7 @@ describe("an ADD that asks before it answers", () => {
       world.options = { detect: false, onConflict: "next" };
     });
 
-    it("asks for what is new to the pod although detection is off, and takes the next where a machine answers", async () => {
+    it("asks for addresses new to the pod although detection is off, and takes the next where a machine answers", async () => {
       world.conflictOn("10.6.0.1");
       expect([await add(FOUR), await states()]).toEqual(["10.6.0.2", "Bound 10.6.0.2, Quarantined 10.6.0.1"]);
       expect([await add(FOUR), probed()]).toEqual(["10.6.0.2", ["eth0 10.6.0.1", "eth0 10.6.0.2"]]);
@@ -133,7 +133,7 @@ describe("an ADD that asks before it answers", () => {
     });
   });
 
-  it("a repeated ADD asks only for what is not on the NIC", async () => {
+  it("a repeated ADD asks only for addresses that are not on the NIC", async () => {
     await add(BOTH);
     world.onNic = () => [ip("10.6.0.1")];
     world.conflictOn("10.6.0.1", mac("0a:00:00:00:00:01"));
@@ -153,7 +153,7 @@ describe("an ADD that asks before it answers", () => {
     expect([isShared("10.6.0.1"), isVerified("10.6.0.1")]).toEqual([false, false]);
   });
 
-  it("conflict: takes a conflict for what it is: quarantine, code 104, all else undone", async () => {
+  it("conflict: a conflict has its outcome: quarantine, code 104, all else undone", async () => {
     world.conflictOn("10.6.0.1");
     expect(await add(BOTH)).toBe(
       '104: Address 10.6.0.1 of pool "blue" is in use by 02:11:22:33:44:55 on the segment of interface "eth0"; ' +
@@ -173,7 +173,7 @@ describe("an ADD that asks before it answers", () => {
     expect(await states()).toBe("Bound 10.6.0.2, Quarantined 10.6.0.1");
   });
 
-  it("node-lost: what answers for the address of an earlier pod on a lost node is that pod: code 11, and no quarantine", async () => {
+  it("node-lost: a machine that answers for the address of an earlier pod on a lost node is that pod: code 11, and no quarantine", async () => {
     const { registry } = world.node;
     const claim = registry.claim.bind(registry);
     Object.assign(registry, {
@@ -217,7 +217,7 @@ describe("onConflict: next", () => {
       world.conflictOn(`${from}.${at}`, mac(`02:00:00:00:00:${String(at).padStart(2, "0")}`));
   };
 
-  it("goes on with another address in the same ADD, and asks for what it keeps again: a conflict ended the question early", async () => {
+  it("goes on with another address in the same ADD, and asks for kept ones again: a conflict ended the question early", async () => {
     conflictOnEach("10.6.0", 1, 2);
     expect((await add(BOTH)).split(" ").sort()).toEqual(["10.6.0.3", "fd00:6::1"]);
     expect(world.questions.map((question) => question.slice(1).toSorted())).toEqual(

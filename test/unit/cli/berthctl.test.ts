@@ -1,4 +1,4 @@
-/** Whole command lines against an agent that gives fixed answers: what they print, and how they end. */
+/** Whole command lines against an agent that gives fixed answers: their output and exit codes. */
 import { describe, expect, it } from "vitest";
 import { answeringAgent, HEALTH, LINE, POOL, pageOf } from "../../lab/answering-agent.ts";
 import { runBerthctl } from "../../lab/berthctl.ts";
@@ -121,7 +121,7 @@ describe("allocations", () => {
     ]);
   });
 
-  it("shows what is in quarantine, and the machine that answered", async () => {
+  it("shows quarantined addresses, and the machine that answered", async () => {
     const line = { ...LINE, state: "Quarantined", namespace: "", pod: "", interface: "", containerId: "" };
     const rival = { mac: "02:11:22:33:44:55", parent: "uplink" };
     const machines = [rival, { parent: "" }, { reason: "NodeLost", parent: "" }];
@@ -180,7 +180,7 @@ it.each([["web-0", "-n", "shop"], ["shop/web-0"], ["pod", "shop/web-0"]])(
   },
 );
 
-it("explain: what an agent could not read is no verdict: 3", async () => {
+it("explain: a question that an agent could not answer is no verdict: 3", async () => {
   answer({ [EXPLAIN]: { error: "What pod default/web-0 would get is unknown" } });
   const error = "berthctl: What pod default/web-0 would get is unknown\n";
   expect(await run("explain", "web-0")).toEqual({ code: 3, out: "", error });

@@ -93,7 +93,7 @@ describe("the script in a real bash", () => {
   });
   afterAll(() => rmSync(directory, { recursive: true }));
 
-  /** Returns what bash would offer, and what berthctl was asked. */
+  /** Returns bash's offers, and the questions to berthctl. */
   function type(...words: string[]): { readonly offered: string; readonly asked: string } {
     const quoted = words.map((word) => `'${word}'`).join(" ");
     const script = `set -eu; source "${directory}/script"; source "${directory}/script"

@@ -46,7 +46,7 @@ it("an empty first look is told", async () => {
   expect((await follow([[], []])).map(changes)).toEqual([{ added: [], changed: [], removed: [], isFirst: true }]);
 });
 
-it("a look that fails changes nothing, unless it is the first one, or nobody waits", async () => {
+it("a look that fails changes nothing, unless it is the first one, or no reader waits", async () => {
   expect(await follow([[A], new Error("away"), [A, B]])).toHaveLength(2);
   await expect(follow([new Error("away"), [A]])).rejects.toThrow("away");
   await expect(follow([[A], new Error("away")], false)).rejects.toThrow("away");

@@ -51,7 +51,7 @@ it("colours do not move columns", async () => {
   );
 });
 
-it("what follows a table is aligned with it", async () => {
+it("rows that follow a table are aligned with it", async () => {
   const text = await print("table", async (out) => {
     await out.list(TABLE, ITEMS);
     await out.more(TABLE, [{ name: "b", count: 1 }]);
@@ -59,7 +59,7 @@ it("what follows a table is aligned with it", async () => {
   expect(text.split("\n").at(-2)).toBe("b              1");
 });
 
-it("what follows in JSON and YAML is one document for each record", async () => {
+it("rows that follow in JSON and YAML are one document for each record", async () => {
   const more = (format: Format) => print(format, (out) => out.more(TABLE, ITEMS));
   const lines = (await more("json")).trim().split("\n");
   expect(lines.map((line) => JSON.parse(line))).toEqual(ITEMS);

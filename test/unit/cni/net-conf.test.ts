@@ -10,7 +10,7 @@ describe("decodeNetConf remembers", () => {
     return decodeNetConf(text) === decodeNetConf(text, true);
   };
 
-  it("what the calls of one network have in common", () => {
+  it("keys that the calls of one network share", () => {
     expect(isRemembered({ ipam: { type: "berth" }, master: "eth0" })).toBe(true);
   });
 
@@ -38,7 +38,7 @@ describe("decodeNetConf remembers", () => {
 });
 
 describe("decodeNetConf reads", () => {
-  it("what the runtime adds", () => {
+  it("the runtime's additions", () => {
     const podAnnotations = { "ipam.vendor.io/ippool": "{}" };
     const asked = { mac: "0A:00:00:00:00:01", ips: ["10.0.0.1/24"], portMappings: [] };
     const runtimeConfig = { ...asked, "io.kubernetes.cri.pod-annotations": podAnnotations };
@@ -138,7 +138,7 @@ describe("decodeNetConf for DEL", () => {
       expect(conf.prevResult).toBeUndefined();
     },
   );
-  it("keeps what is right", () => {
+  it("keeps valid values", () => {
     const prevResult = { ips: [{ address: "10.0.0.2/24" }] };
     expect(decodeNetConf(JSON.stringify({ ...CONF, prevResult }), true).prevResult?.ips).toHaveLength(1);
   });

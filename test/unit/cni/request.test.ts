@@ -44,7 +44,7 @@ describe("decodeRequest accepts", () => {
     expect(request).toMatchObject({ plugin: "ifacer", command, args: new Map() });
   });
 
-  it("no DEL of what no ADD can have made", () => {
+  it("no DEL of an attachment that no ADD can have made", () => {
     const none: unknown[] = [undefined, "", "../c"].flatMap((text) =>
       ["cni-containerid", "cni-ifname"].map((name) => decodeWith({ "cni-command": "DEL", [name]: text }, {})),
     );

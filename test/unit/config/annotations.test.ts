@@ -137,7 +137,7 @@ describe("decodePodAnnotations refuses", () => {
     expect(() => decodePod(key, value)).toThrow(`annotation "ipam.vendor.io/${key}": ${message}`);
   });
 
-  it("nothing of what is just as much as there may be", () => {
+  it("nothing of values at the limits", () => {
     const same = names(64, () => "*");
     const most = nics(32, () => '["*","b?"]');
     expect(decodePod("ippools", most).ippools).toHaveLength(32);

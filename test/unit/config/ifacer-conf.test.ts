@@ -68,7 +68,7 @@ describe("is refused:", () => {
 
   it("undefined", () => expect(() => decode(undefined)).toThrow("found nothing, want an object"));
 
-  it("what is longer than the limits", () => {
+  it("values above the limits", () => {
     const members = Array.from({ length: MAX_INTERFACES + 1 }, (_, index) => `e${index}`);
     const most = `want a list of at most ${MAX_INTERFACES} interface names`;
     expect(() => decode({ interfaces: members, bond: {} })).toThrow(most);

@@ -14,7 +14,7 @@ it.each([
   ['[{"name":"b","cni-args":{"ips":"10.0.0.1"}}]', [{ name: "b", isAsking: true }]],
   ['[{"name":"a","ips":null,"cni-args":{"vlan":3}}]', [{ name: "a" }]],
   ['[{"name":"a","ipam-claim-reference":"db.net1"}]', [{ name: "a", claim: "db.net1" }]],
-  // As Multus reads them: what is empty or null is not set.
+  // As Multus reads them: an empty value or null is not set.
   ['[{"name":"a","namespace":"","interface":"","ipam-claim-reference":""}]', [{ name: "a" }]],
   ['[{"name":"a","namespace":null,"interface":null,"ipam-claim-reference":null,"mac":null}]', [{ name: "a" }]],
   ['[{"name":"a","interfaceRequest":"net7","interface":"net8"}]', [{ name: "a", interface: "net8" }]],

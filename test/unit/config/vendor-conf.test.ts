@@ -16,7 +16,7 @@ it.each([[undefined], [null], [{}]])("%j is the defaults of the specification, R
   expect(DEFAULT_VENDOR_CONF).toEqual(DEFAULTS);
 });
 
-it("decodeVendorConf changes what is written and nothing else", () => {
+it("decodeVendorConf changes the written keys and nothing else", () => {
   const value = { enableIPv6: false, allocationCooldown: "0s", garbageCollection: { grace: "2m" } };
   expect(decodeVendorConf(value, "x")).toEqual({
     ...DEFAULTS,

@@ -37,7 +37,7 @@ function objectOf({ name = "10.6.0.7", metadata = {}, spec }: Row) {
   return { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata: stored, spec };
 }
 
-/** The whole allocation without what the cache leaves out. */
+/** The whole allocation without the parts that the cache leaves out. */
 function kept(object: object) {
   const { name, deleting, spec } = decodeIpAllocation(object, "test");
   const { since: _, number: _number, quarantine, holders, ...rest } = spec;

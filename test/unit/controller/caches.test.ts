@@ -74,7 +74,7 @@ describe("the controller's caches", () => {
     expect(changes.slice(5)).toEqual(["3 c true", "1 set c"]);
   });
 
-  it("say what cannot be decoded, and follow the settings of their namespace", async () => {
+  it("name objects that cannot be decoded, and follow the settings of their namespace", async () => {
     const cluster = newCluster();
     const MAPS = "/api/v1/namespaces/net/configmaps";
     const data = { "conf.yml": "enableIPv6: false\n" };

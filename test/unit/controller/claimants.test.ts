@@ -74,7 +74,7 @@ const recorded = (address: string, { kind, namespace, name, uid }: Claimant, cha
     ...{ workload: { kind, namespace, name, uid, member: name }, ...changes },
   });
 
-/** `ADDRESS in POOL for OWNER`, of what is missing; and the names of what is contested. */
+/** `ADDRESS in POOL for OWNER` of the missing records; and the names of the contested ones. */
 function planOf(world: Parameters<typeof cachesOf>[0]) {
   const { missing, contested, problems } = planRecords(cachesOf(world));
   return {
@@ -89,7 +89,7 @@ function planOf(world: Parameters<typeof cachesOf>[0]) {
 const [NODE, FRONT] = [claimant("Node", "/n1", "10.6.0.6"), claimant("Service", "shop/front", "10.6.0.5")];
 
 describe("the plan of records", () => {
-  it("has what pools would give, of each address space once, and of the first pool that has it", () => {
+  it("has addresses that pools would give, of each address space once, and of the first pool that has it", () => {
     const pools = [
       pool("wide", "10.6.0.0/24", ["10.6.0.1-10.6.0.20"], { excludeIPs: ["10.6.0.11"], gateway: "10.6.0.12" }),
       BLUE,
@@ -112,7 +112,7 @@ describe("the plan of records", () => {
     });
   });
 
-  it("has for a Node and for a namespace so many, what is recorded first, and names who has more", () => {
+  it("has for a Node and for a namespace so many, recorded ones first, and names those that have more", () => {
     const many = Array.from({ length: 40 }, (_, at) => `10.1.0.${at + 1}`);
     const late = many.map((text) => text.replace("10.1", "10.2"));
     const claimants = [
@@ -206,7 +206,7 @@ describe("the API server", () => {
   it("has nothing of settings that name none", () => expect(readControlPlane({ data: {} })).toEqual([]));
 });
 
-it("a Service has what its load balancers give it, and nothing that its author writes", () => {
+it("a Service has the addresses of its load balancers, and none that its author writes", () => {
   const metadata = { namespace: "shop", name: "front", uid: "u1" };
   const spec = { clusterIP: "10.96.0.1", externalIPs: ["10.0.0.1"], loadBalancerIP: "10.0.0.2" };
   const ingress = [{ ip: "10.0.0.4" }, { hostname: "lb" }, { ip: "10.0.0.3" }];

@@ -24,7 +24,7 @@ function open(options: Options = {}) {
   const cluster = new MemoryApiServer({ serves, isOpen: true });
   const held = new HeldCalls(...(options.held ?? []));
   const time = new TestClock();
-  /** `+` and `-` for each start and end of the part, with what its caches had then. */
+  /** `+` and `-` for each start and end of the part, with the content of its caches then. */
   const output: string[] = [];
   let deps: ControllerDeps | undefined;
   /** A slow part does not end before. */
@@ -73,7 +73,7 @@ describe("a controller", () => {
     await time.advance(30_000);
     expect([output, controller.status.unread, cluster.collection(LEASES).size]).toEqual([[], ["pools"], 0]);
     held.release();
-    // What is listed is decoded in turns of the event loop.
+    // Listed objects are decoded in turns of the event loop.
     await expect.poll(() => time.advance(100).then(() => output)).toEqual(["+ blue"]);
     expect(controller.status).toMatchObject({
       ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], parts: ["part"] },

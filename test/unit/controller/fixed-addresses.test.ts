@@ -1,4 +1,4 @@
-/** Which records the addresses that workloads name get, and what workloads are told. */
+/** The records of addresses that workloads name, and the answers to the workloads. */
 import { expect, it } from "vitest";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
 import { isOffered, openOffers, planFixed } from "../../../host/controller/fixed-addresses.ts";
@@ -64,7 +64,7 @@ const record = (address: string, changes: Partial<IpAllocationSpec> = {}) =>
     ...{ pool: "blue", node: NO_NODE, state: "Kept", holders: [], workload: MEMBER, number: 0, ...changes },
   });
 
-/** `ADDRESS POOL MEMBER NIC` of what is missing, then what the workloads are told. */
+/** `ADDRESS POOL MEMBER NIC` of the missing records, then the answers to the workloads. */
 function planOf(all: readonly NamingWorkload[], world: WorldOf = {}): readonly string[] {
   const caches = cachesOf(world);
   const { missing, refused } = planFixed(caches, all, new NamespaceShares(caches.allocations.items.values()));

@@ -1,4 +1,4 @@
-/** What a namespace retains is bounded by what it runs. */
+/** A namespace's retained addresses are bounded by its running pods. */
 import { expect, it } from "vitest";
 import { NamespaceShares } from "../../../host/controller/namespace-shares.ts";
 import { cases } from "../../world/rows.ts";

@@ -25,7 +25,7 @@ describe("a write to an object that is known", () => {
     const body = { metadata: { uid: "u-1", resourceVersion: "7" }, status: { used: 1 } };
     expect(calls).toEqual([{ method: "PATCH", path: "/x", body, signal }]);
   });
-  it("keeps what it writes into the metadata", async () => {
+  it("keeps its fields of the metadata", async () => {
     const { api, calls } = server(() => ({}));
     await patchIfSame(api, { ...PATCH, body: { metadata: { finalizers: [] } } });
     expect(calls[0]?.body).toEqual({ metadata: { finalizers: [], uid: "u-1", resourceVersion: "7" } });

@@ -26,7 +26,7 @@ function takeAll(): number {
   return count;
 }
 
-/** What the act makes in ten seconds. */
+/** The number of writes that the act makes in ten seconds. */
 function inTenSeconds(act: () => number): number {
   let count = 0;
   for (let step = 0; step < 100; step++) {
@@ -72,14 +72,14 @@ describe("writes of addresses", () => {
     }
     for (const [first, fromMs] of made.entries()) {
       const last = made.findLastIndex((atMs) => atMs <= fromMs + 5_000);
-      // Five seconds and what was saved; one more of each kind may have been begun.
+      // Five seconds and the saved ones; one more of each kind may have been begun.
       expect(last - first + 1).toBeLessThanOrEqual((5_000 + POOL_WRITES_SAVED_MS) * (0.08 + 0.008) + 2);
     }
   });
 });
 
 describe("writes of a status", () => {
-  it("get what those of addresses leave", () => {
+  it("get the rest of those of addresses", () => {
     const count = inTenSeconds(takeAll);
     expect(count).toBeGreaterThan(87 * 10);
     expect(count).toBeLessThanOrEqual(89 * 10 + 10);

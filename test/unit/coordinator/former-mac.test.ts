@@ -1,4 +1,4 @@
-/** The record of a NIC's former MAC: when an ADD makes it, and what DEL and GC make of it. */
+/** The record of a NIC's former MAC: an ADD makes it, DEL and GC use it. */
 import { describe, expect, it } from "vitest";
 import { hasFormerMac, planReturn, recordFormerMac } from "../../../host/coordinator/plan/former-mac.ts";
 import { nameVeth } from "../../../host/coordinator/plan/names.ts";

@@ -1,7 +1,4 @@
-/**
- * Two namespaces as values that change as the kernel's do: what an operation leaves behind, and what the kernel
- * refuses.
- */
+/** Two namespaces as values that change as the kernel's do: the effect of an operation, and the kernel's refusals. */
 import { equalIp, formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import type { Operation, RouteRank } from "../../../host/plan/operation.ts";
@@ -90,8 +87,8 @@ function addLink(observed: Observed, place: Place, { peer, ...words }: LinkWords
 }
 
 /**
- * Adds to a list what must not be there; `first` as the kernel puts routes that others add without being asked to be
- * careful.
+ * Adds to a list a thing that must not be there; `first` as the kernel puts routes that others add without being asked
+ * to be careful.
  */
 function add<T>(list: readonly T[], thing: T, key: (thing: T) => string): T[] {
   if (list.some((other) => key(other) === key(thing))) throw new Error(`EEXIST: ${key(thing)}`);
@@ -158,7 +155,7 @@ function addRoute(observed: Observed, place: Place, route: RouteState, beside: R
   return change(observed, place, { routes: add(routes, route, keyOfRoute) });
 }
 
-/** Throws what the kernel would refuse. */
+/** Throws the kernel's refusals. */
 export function applyOperation(observed: Observed, operation: Operation): Observed {
   switch (operation.kind) {
     case "add-veth": {

@@ -1,4 +1,4 @@
-/** The tables of nf_tables, as `nft` words them; test/netns and test/e2e have what they do to packets. */
+/** The tables of nf_tables, as `nft` words them; their effect on packets is in test/netns and test/e2e. */
 import { expect, it } from "vitest";
 import { podTable, snatTable } from "../../../host/coordinator/plan/plan-reply-path.ts";
 import { encodeIfName } from "../../../host/kernel/netlink/nftables/statement.ts";
@@ -53,7 +53,7 @@ it("in the pod the pair's connections and their replies are marked, and nothing 
   expect(podTable("veth0", ["eth0"])).not.toBe(table);
 });
 
-it("on the node what leaves by no pod's link is masqueraded: of one group all, of the other what no service has", () => {
+it("on the node packets that leave by no pod's link are masqueraded: of one group all, of the other those of no service", () => {
   const leaves = `${["veth", "cali", "lxc", "cni"].map((name) => `oifname != "${name}"… `).join("")}masq`;
   expect(linesOf(snatTable())).toEqual([
     "nat hook postrouting priority 100",

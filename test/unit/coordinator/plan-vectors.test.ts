@@ -58,7 +58,7 @@ interface Replay {
 
 const replays = new Map<string, Replay>();
 
-/** The case with its expected lines replaced by what happens, and its requests. */
+/** The case with its expected lines replaced by the outcome, and its requests. */
 function replay(file: string): Replay {
   const known = replays.get(file);
   if (known !== undefined) return known;

@@ -38,7 +38,7 @@ const NAMED: Readonly<Record<string, number>> = {
   ...{ global: 0, link: 253, host: 254 },
 };
 
-/** Words in their order; what is wanted and not there is an error. */
+/** Words in their order; a wanted one that is missing is an error. */
 class Words {
   readonly #line: string;
   readonly #words: string[];
@@ -209,7 +209,7 @@ function readFact(words: Words): Fact {
   }
 }
 
-/** `pod: …` or `host: …`; with `no` in front of it what the line says has come to an end. */
+/** `pod: …` or `host: …`; with `no` in front the statement has come to an end. */
 export function readStatement(line: string): Statement {
   const words = new Words(line);
   const ends = words.has("no");

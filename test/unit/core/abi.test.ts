@@ -77,7 +77,7 @@ function readSections(bytes: Uint8Array): Map<number, Uint8Array> {
 
 describe.each(CORE_BUILDS)("the built module ($build)", ({ build, wasm }) => {
   // That parameters and results are i32 shows each call of vectors.test.ts.
-  it("exports the memory and what the ABI describes, and imports nothing", () => {
+  it("exports the memory and the ABI, and imports nothing", () => {
     const module = new WebAssembly.Module(new Uint8Array(wasm));
     expect(WebAssembly.Module.imports(module)).toEqual([]);
     const exports = Object.entries(new WebAssembly.Instance(module, {}).exports);

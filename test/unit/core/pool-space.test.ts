@@ -12,7 +12,7 @@ import { shape, textOf } from "./words.ts";
 describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
   const pool = (ranges: string[], masked: string[] = []) => PoolSpace.open(wasm).createPool(shape(ranges, masked));
 
-  it("knows what is outside, masked and of the other family", () => {
+  it("knows addresses outside, masked and of the other family", () => {
     const p = pool(["10.0.0.0/30"], ["10.0.0.1"]);
     expect(p.contains(ip("10.0.0.0"))).toBe(true);
     expect(p.contains(ip("10.0.0.1"))).toBe(false);
@@ -49,7 +49,7 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     expect(p.findFree(9)).toBeUndefined();
   });
 
-  it("names what it refuses", () => {
+  it("names the refused value", () => {
     const space = PoolSpace.open(wasm);
     const twoFamilies = { ranges: [range("10.0.0.0/8"), range("::/64")], masked: [] };
     expect(() => space.createPool(twoFamilies)).toThrow("the families differ");
@@ -92,7 +92,7 @@ function ragged(count: number): Range[] {
   });
 }
 
-/** Takes what is left of the core's memory, in pieces of 32 KiB at least. */
+/** Takes the rest of the core's memory, in pieces of 32 KiB at least. */
 function exhaust(core: CoreModule): void {
   for (const size of ["10.0.0.0/8", "10.0.0.0/12", "10.0.0.0/16", "10.0.0.0/19", "10.0.0.0/20"]) {
     try {

@@ -76,7 +76,7 @@ test.each(rows`
   expect(joinSpans(spansOf(given))).toEqual(spansOf(joined)),
 );
 
-test("ranges contain what is between their ends, of their family", () => {
+test("ranges contain the addresses between their ends, of their family", () => {
   const ranges = joinRanges(["10.6.0.9", "10.6.0.1-10.6.0.6"].map(range), 4);
   const isContained = (text: string) => rangesContain(ranges, ip(text));
   expect(["10.6.0.1", "10.6.0.6", "10.6.0.9"].map(isContained)).toEqual([true, true, true]);

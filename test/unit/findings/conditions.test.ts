@@ -1,4 +1,4 @@
-/** What conditions say is wrong is a finding with the same id; what is well, passing or another's is none. */
+/** A fault in conditions is a finding with the same id; healthy, passing and other components' conditions are none. */
 import { expect, it } from "vitest";
 import { findInConditions } from "../../../host/findings/conditions.ts";
 import type { Condition } from "../../../host/resources/status.ts";

@@ -1,8 +1,8 @@
 /**
- * The imports between the folders of host/, from the bottom up: a row names what its folder may import besides
- * itself, and only rows above it may be named. A row for a file is for that file alone; the row of a folder with
- * subfolders of its own rows is for its other files. An import that is not listed needs a decision: add it here when
- * the folder should know the other one, else pass what is needed as an argument.
+ * The imports between the folders of host/, from the bottom up: a row names the imports of its folder besides itself,
+ * and only rows above it may be named. A row for a file is for that file alone; the row of a folder with subfolders of
+ * its own rows is for its other files. An import that is not listed needs a decision: add it here when the folder
+ * should know the other one, else pass what is needed as an argument.
  */
 export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   lib: "",

@@ -253,7 +253,7 @@ const changelog = readFileSync("CHANGELOG.md", "utf8");
 
 const sections = changelog.split("\n").filter((line) => line.startsWith("## "));
 
-/** The headings of releases, the newest first; what is not released yet may stand above them. */
+/** The headings of releases, the newest first; unreleased changes may stand above them. */
 const headings = sections.filter((line, index) => index > 0 || !UNRELEASED.test(line));
 
 it("each section of the changelog is a release with its date, the newest first", () => {

@@ -30,7 +30,7 @@ describe("generated files", () => {
       const committed = readFileSync(join(root, path), "utf8");
       const differs = `${path} differs from its source: run npm run generate, and review the difference`;
       if (!isAlone) return expect(committed, differs).toBe(text);
-      // Of what packages add nothing is known without them, such as their options of `check`.
+      // Without packages their additions are unknown, such as their options of `check`.
       const added = text.split("\n").filter((line) => !committed.includes(line) && !line.startsWith("| `check`"));
       expect(added, differs).toEqual([]);
     },

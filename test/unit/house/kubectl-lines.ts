@@ -8,7 +8,7 @@ import { listTracked } from "./sources.ts";
 const FOLDERS = ["docs", "deploy", "host", "packages", "native", "scripts", "benchmarks", "embeddings", ".ci"];
 const TEXTS = /\.(?:md|yaml|ts|mts|mjs|c|h|sh|conflist)$/;
 
-/** Files of these folders, and those at the root, that people read or that print what people read. */
+/** Files of these folders, and those at the root, that people read or that print text for people. */
 export function listTexts(): string[] {
   const isRead = (path: string) => !path.includes("/") || FOLDERS.includes(path.split("/")[0] ?? "");
   return listTracked().filter((path) => TEXTS.test(path) && isRead(path));
@@ -53,7 +53,7 @@ export function ambiguousRights(text: string): string[] {
   );
 }
 
-/** Verbs by which a text speaks of kubectl, and does not say what to type. */
+/** Verbs by which a text speaks of kubectl without a command to type. */
 const MENTION = /^kubectl (?:explain|describe|apply --server-side|get -o yaml|create job --from)$/;
 
 /**

@@ -1,4 +1,4 @@
-/** What README.md says of outages is shown by tests, each by its name. */
+/** The words of README.md about outages are shown by tests, each by its name. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -14,7 +14,7 @@ const DEMO = "test/e2e/demo.test.ts";
 const DEMOS = "test/long/demo.test.ts";
 const SERVER = "test/cluster/faults-server.test.ts";
 const AWAY =
-  "while the API server is away, what is recorded is given at once, and a new address is refused for want of it";
+  "while the API server is away, recorded addresses are given at once, and a new one is refused for want of it";
 const BACK =
   "an agent comes back while the API server is away: a DEL is answered, an ADD waits, and both are made good";
 const ELSEWHERE =

@@ -1,6 +1,6 @@
 /**
- * The ratchet: no room grows beyond its budget in size.json, and what a room no longer needs leaves its budget, so that
- * it cannot be filled again in silence (docs/decisions/0057-what-is-added-is-paid-for.md).
+ * The ratchet: no room grows beyond its budget in size.json, and lines that a room no longer needs leave its budget, so
+ * that it cannot be filled again in silence (docs/decisions/0057-what-is-added-is-paid-for.md).
  */
 import { expect, it } from "vitest";
 import {
@@ -18,7 +18,7 @@ import { isAlone } from "./sources.ts";
 
 const budgets = readBudgets();
 
-it("each row has what it needs, and no more", () => {
+it("each row has its need, and no more", () => {
   const faults = findFaults(budgets, measure());
   expect(faults.filter((fault) => !(isAlone && / is less than /.test(fault)))).toEqual([]);
 });
@@ -67,7 +67,7 @@ it("the total of host/ is the sum of its rows", () => {
   expect(findFaults(raised, raised)).toEqual(["host: the rows are 112 together, and must be its total"]);
 });
 
-it("lowering leaves what is needed, and raises nothing", () => {
+it("lowering leaves the need, and raises nothing", () => {
   const sizes = {
     code: { "host/a": 90, "host/b": 11 },
     total: { host: 101, repository: 2900 },

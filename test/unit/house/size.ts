@@ -96,7 +96,7 @@ const MAX_CALLBACKS = 6;
 
 type Counts = ReadonlyMap<string, number>;
 
-/** Counts what the pattern finds in each interface of the texts and in those that it extends. */
+/** Counts the matches of the pattern in each interface of the texts and in those that it extends. */
 export function countInInterfaces(texts: readonly string[], pattern: RegExp): Counts {
   const found = new Map(texts.flatMap((text) => [...text.matchAll(INTERFACE)]).map((each) => [each[1], each]));
   const count = (name: string): number => {
@@ -144,7 +144,7 @@ export function measure(): Sizes {
   };
 }
 
-/** What a row may have less than its budget: 2 %, at most ten hundred lines, and the rest of a hundred. */
+/** A row's slack below its budget: 2 %, at most ten hundred lines, and the rest of a hundred. */
 const slackOf = (section: keyof Sizes, budget: number): number =>
   section === "count" ? Math.floor(budget / 50) : Math.max(1, Math.min(10, Math.floor(budget / 50)));
 

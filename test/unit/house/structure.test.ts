@@ -9,7 +9,7 @@ import { EXCEPTIONS } from "./structure-exceptions.ts";
 const host = readSources("host", ".ts");
 const beside = readSources("packages", ".ts");
 const isTest = ({ path }: Source): boolean => path.includes("/test/");
-/** What becomes bundles, and the page. */
+/** The sources of the bundles, and the page. */
 const built = [...host, ...beside.filter((each) => !isTest(each))];
 const product = [
   ...built,
@@ -175,7 +175,7 @@ function reexportFaults({ path, text }: Source): string[] {
 /** An import of zod that makes the bundler keep all of it: error texts in 60 languages, evaluated at each start. */
 const WHOLE_ZOD = /import \{[^}]*\} from "zod"/;
 
-it("imports of zod name the namespace, so that a bundle has only what it uses", () => {
+it("imports of zod name the namespace, so that a bundle has only used parts", () => {
   const faults = built.filter(({ text }) => WHOLE_ZOD.test(text)).map(({ path }) => path);
   expect(faults.map((path) => `${path}: write import * as z from "zod"`)).toEqual([]);
 });
@@ -226,8 +226,8 @@ describe("exports", () => {
 });
 
 /**
- * A type, which may describe what a test passes, or what its own file uses as well: a file is not divided for its
- * tests.
+ * A type, which may describe a test's argument, or an export that its own file uses as well: a file is not divided for
+ * its tests.
  */
 function mayServeTests(text: string, name: string): boolean {
   const isType = new RegExp(`^export (?:interface|type) ${name}\\b`, "m").test(text);
@@ -311,7 +311,7 @@ for (const { path, lines } of [...product, ...tests])
   if (lines > LONG_FILE_LINES && !path.includes("/abi."))
     console.warn(`${path} has ${lines} lines: does it hold one idea?`);
 
-/** Reads of a whole file, but for what is open already and for files of this release. */
+/** Reads of a whole file, but for open ones and files of this release. */
 const BARE_READ =
   /\breadFileSync\((?!fd\b|0,|SHIMS\b|fileURLToPath\()|\bimport \{.*\breadFile\b|\.promises\.readFile\b/;
 

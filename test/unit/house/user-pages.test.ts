@@ -6,7 +6,7 @@ import { root } from "./sources.ts";
 
 const GROUPS = ["Start", "Recipes", "Do", "Look up", "Understand"] as const;
 const MAX_LINES = 12;
-/** Words of all pages of these groups together, what is to be copied included. */
+/** Words of all pages of these groups together, those to be copied included. */
 const MAX_WORDS = 45_000;
 
 function read(name: string): string {

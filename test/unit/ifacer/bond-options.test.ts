@@ -33,7 +33,7 @@ describe("options", () => {
   );
 });
 
-describe("an entry is refused with what is wanted:", () => {
+describe("an entry is refused with the wanted form:", () => {
   const rows: [options: string, mode: number | undefined, entry: string, wanted: string][] = [
     ["miimon", 1, "miimon", '"miimon=<value>"'],
     ["miimon=1;;use_carrier=1", 1, "", "<option>=<value>"],

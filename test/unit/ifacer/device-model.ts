@@ -88,7 +88,7 @@ function requireIdle(state: NamespaceState, operation: Operation): void {
   if (isDown && carries(state, operation.link)) throw new Error(`${operation.link} goes down with what it carries`);
 }
 
-/** Throws what the kernel would refuse. */
+/** Throws the kernel's refusals. */
 function applyOperation(state: NamespaceState, operation: Operation): NamespaceState {
   switch (operation.kind) {
     case "add-device": {
@@ -147,7 +147,7 @@ function applyOperation(state: NamespaceState, operation: Operation): NamespaceS
   }
 }
 
-/** Throws what the kernel would refuse, and when something that carries addresses or routes is set down. */
+/** Throws the kernel's refusals, and when a link that carries addresses or routes is set down. */
 export function applyAll(state: NamespaceState, operations: readonly Operation[]): NamespaceState {
   return operations.reduce((now, operation) => {
     requireIdle(now, operation);
@@ -155,7 +155,7 @@ export function applyAll(state: NamespaceState, operations: readonly Operation[]
   }, state);
 }
 
-/** Takes them back: what was down goes down again. */
+/** Takes them back: a link that was down goes down again. */
 export function undoAll(state: NamespaceState, operations: readonly Operation[]): NamespaceState {
   return inverseOfAll(operations).reduce(applyOperation, state);
 }
@@ -177,7 +177,7 @@ function someOf<T>(list: readonly T[] | undefined): readonly T[] | undefined {
   return list?.length === 0 ? undefined : list;
 }
 
-/** Lists the state, in no order; without what the kernel makes along with an address. */
+/** Lists the state, in no order; without the kernel's routes and addresses that come with an address. */
 export function inventory({ links, addresses, routes, neighbours }: NamespaceState): string[] {
   return [
     ...links.map(({ bond, ...link }) => {

@@ -52,7 +52,7 @@ interface Replay {
 }
 
 /**
- * The case with its expected lines replaced by what happens; with `ADD like NAME {…}` by what differs from the first
+ * The case with its expected lines replaced by the outcome; with `ADD like NAME {…}` by its difference from the first
  * outcome in that file.
  */
 function replay(file: string): Replay {

@@ -108,7 +108,7 @@ describe("pick", () => {
     ]);
   });
 
-  it("keeps what is assigned for its NIC and family alone", () => {
+  it("keeps assigned addresses for their NIC and family alone", () => {
     const poolCache = cacheOf(four, six);
     const own = proposalOf(four, { ifName: "net1", ip: ip("10.0.0.2") });
     poolCache.takeExactly(four, own.ip);
@@ -117,7 +117,7 @@ describe("pick", () => {
     expect(addresses(picked)).toEqual(["eth0=10.0.0.1", "eth0=fd00::", "net1=fd00::1", "net1=10.0.0.2"]);
   });
 
-  it("does not give back what was assigned when another NIC falls short", () => {
+  it("does not give back an assigned address when another NIC falls short", () => {
     const poolCache = cacheOf(four, none);
     const assigned = [proposalOf(four, { ifName: "eth0", ip: ip("10.0.0.2") })];
     poolCache.takeExactly(four, ip("10.0.0.2"));
@@ -266,7 +266,7 @@ describe("a main plugin", () => {
   });
 });
 
-it("what was refused is withheld in its address space, with the reason", () => {
+it("a refused address is withheld in its address space, with the reason", () => {
   const refusing = { ...nic("eth0"), refused: [{ space: "lab", ip: ip("10.6.0.7"), why: "it is another pod's" }] };
   const [blue, lab] = [pool("blue", "10.6.0.0/24"), pool("lab", "10.6.0.0/24", { addressSpace: "lab" })];
   expect(findWithholding(refusing, blue, ip("10.6.0.7"))).toBeUndefined();

@@ -43,7 +43,7 @@ describe("the pool cache after a survey", () => {
     expect(neighbours.map((names) => names.join(""))).toEqual(["abc", "abc", "abc", "d"]);
   });
 
-  it("knows what is used, and routers, when one pool of a segment is wider, and moves none when it becomes so", () => {
+  it("knows used addresses, and routers, when one pool of a segment is wider, and moves none when it becomes so", () => {
     const [near, far] = [{ ips: ["10.6.0.1-10.6.0.4"], gatewayIp: "10.6.0.1" }, { ips: ["10.6.0.1-10.6.0.4"] }];
     const [a, b, wide] = [pool("a", "10.6.0.0/24", near), pool("b", "10.6.0.0/24", far), pool("b", "10.6.0.0/23", far)];
     const poolCache = new PoolCache(space);
@@ -66,7 +66,7 @@ describe("the pool cache after a survey", () => {
     expect(poolCache.takeExactly(wide, ip("10.6.0.1"))).toBe("claimed");
   });
 
-  it("gives no pool of the segment, such as a Subnet's others, what pods of one still route by", () => {
+  it("gives no pool of the segment, such as a Subnet's others, a gateway by which pods of one still route", () => {
     const [plain, other] = [pool("a", "10.6.0.0/24"), pool("b", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] })];
     const poolCache = new PoolCache(space);
     poolCache.apply(poolsByName({ ...plain, spec: { ...plain.spec, formerRouters: [ip("10.6.0.1")] } }, other), []);

@@ -124,7 +124,7 @@ describe("an address is named for a NIC", () => {
     for (const pod of ["b", "constructor"]) expect(texts(requestedByAnnotation(byPod, nicOf(pod)))).toBe("");
   });
 
-  it("and a reservation counts in each family that nobody insists on", () => {
+  it("and a reservation counts in each family for which no pod insists", () => {
     const named = (address: string, more: object = {}): RequestedIp => ({ ip: ip(address), source: SOURCE, ...more });
     const reserved = [named("10.6.0.5", { reservedIn: "" }), named("fd00::5", { reservedIn: "" })];
     expect(texts(withReserved([named("10.6.0.9")], reserved))).toBe("10.6.0.9 fd00::5");

@@ -40,7 +40,7 @@ const SET = { apiVersion: "apps/v1", kind: "StatefulSet" };
 const RUN = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "db", uid: "i-1" };
 const OLD_RUN = { ...RUN, apiVersion: "kubevirt.io/v1alpha3" };
 
-describe("what keeps a pod's addresses: its controller", () => {
+describe("the object that keeps a pod's addresses: its controller", () => {
   const bystander = { ...SET, controller: false };
   const of = (apiVersion: string, kind: string): Owner[] => [{ apiVersion, kind }];
   const rows = cases<readonly Owner[]>`
@@ -124,7 +124,7 @@ describe("a machine", () => {
     decodeMachine({ metadata: { ...named, ownerReferences }, status: { phase } }, "x");
   const vm = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "db", uid: "v-1", controller: true };
 
-  it("is what runs the instance, and without one the instance itself", () => {
+  it("is the runner of the instance, and without one the instance itself", () => {
     const run = { ...RUN, controller: true };
     const { machine } = machineOf([vm]);
     const known = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v-1", member: "db" };
@@ -195,7 +195,7 @@ describe("an IPAMClaim", () => {
     const workload = { kind: "IPAMClaim", namespace: "shop", name: "c", uid: "c-1", member: "c" };
     expect(workloadOfClaim(claimOf(WIDE))).toEqual(workload);
   });
-  it("asks for what it has been given, before that for what its spec requests", () => {
+  it("asks for its given addresses, before that for those that its spec requests", () => {
     const requested = { ...WIDE, ipRequests: ["10.6.0.7/24", "fd00::7/128"] };
     const requestedOf = (claim: ReturnType<typeof claimOf>) =>
       requestedByClaim(claim).map(({ ip, length, source }) => `${formatIp(ip)} ${length} ${source}`);

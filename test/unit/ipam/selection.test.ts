@@ -202,7 +202,7 @@ it.each(cases<[annotations: object, more?: Partial<Subject>]>`
   expect(() => selectPools(withPod(annotations, more), POOLS)).toThrow(message);
 });
 
-it("selection without an answer names what was missing", () => {
+it("selection without an answer names the missing sources", () => {
   expect(() => selectPools(subject(), poolsByName())).toThrow(
     'No pool is selected for interface "eth0": no annotation, namespace default or CNI configuration names one, ' +
       "and no IPPool has spec.default: true",
@@ -354,7 +354,7 @@ describe("of pods that name Subnets", () => {
     expect(() => assignRequested(new PoolCache(openCore()), nic ?? expect.fail(), requested)).toThrow(PoolShortage);
   });
 
-  describe("what is said of a demand", () => {
+  describe("the words about a demand", () => {
     it("a pool that is not there yet has no name, but a reason", () => {
       const { nics } = selectPools(withPod({ subnet: { ipv4: ["red", "grey"] } }), POOLS);
       expect(nics.map((nic) => describeDemand(nic, new Map()))).toEqual([
@@ -364,7 +364,7 @@ describe("of pods that name Subnets", () => {
       expect(findUnservable(nics)?.demand.generated?.subnets).toEqual(["red", "grey"]);
     });
 
-    it("a pool says what is wanted of it, and what is in the way", () => {
+    it("a pool says its wanted size, and the obstacle", () => {
       const small = made("web-b", "10.1.0.0/24", "blue", { ips: ["10.1.0.1"] });
       const lines = (given = small) =>
         selectPools(withPod({ subnet: { ipv4: ["blue"] } }), poolsByName(given))

@@ -52,7 +52,7 @@ it("a full socket is not waited for", { timeout: 60_000 }, async () => {
   expect(await inChild(FILL, "pipe")).toBe("full");
 });
 
-it("a file takes all, behind what is in it", async () => {
+it("a file takes all, behind its present content", async () => {
   const path = createPath();
   const fd = openSync(path, "a");
   expect(

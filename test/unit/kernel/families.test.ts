@@ -1,4 +1,4 @@
-/** What the kernel's messages lack, or have of another family: they are none, or refused with NetlinkError. */
+/** Attributes that the kernel's messages lack, or have of another family, are none, or refused with NetlinkError. */
 import { describe, expect, it } from "vitest";
 import { addressOf, prefixOf } from "../../../host/kernel/netlink/address/address.ts";
 import { findAddresses } from "../../../host/kernel/netlink/address/requests.ts";

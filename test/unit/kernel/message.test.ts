@@ -110,12 +110,12 @@ describe("decodeAttributes", () => {
       expect(() => decodeAttributes(input, 0, wanted)).toThrow(fault);
   });
 
-  it("leaves out what is not wanted, whatever its flags", () => {
+  it("leaves out unwanted ones, whatever their flags", () => {
     const input = bytes(4, 0, 1, 0, 4, 0, 2, 0x80, 5, 0, 3, 0, 7, 0, 0, 0);
     expect(decodeAttributes(input, 0, new Set([2, 3])).map(({ type }) => type)).toEqual([2, 3]);
   });
 
-  it("round trips what the kernel sent, unknown attributes and all", () => {
+  it("round trips the kernel's message, unknown attributes and all", () => {
     const fixed = 16 + 16;
     const datagram = linkV0.answers[0] ?? bytes();
     const attributes = decodeAttributes(datagram, fixed);

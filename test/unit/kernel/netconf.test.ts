@@ -18,7 +18,7 @@ it("messages with a value of another length are refused", () => {
   expect(() => netconfOf(short)).toThrow(/found 1 bytes, want 4/);
 });
 
-/** A kernel that answers each question by `answer`, and what it was asked. */
+/** A kernel that answers each question by `answer`, and its questions. */
 function scripted(answer: (request: Request) => Message[]): { conversation: Conversation; requested: Request[] } {
   const requested: Request[] = [];
   const request = (one: Request): Message[] => {
@@ -53,7 +53,7 @@ const withConf = (words: Uint8Array): LinkMessage => ({
 });
 
 describe("settings of a link", () => {
-  it("are among what its message says", () => {
+  it("are among the values of its message", () => {
     expect(readLinkSetting(v0, 6, 26)).toBe(0);
     expect(readLinkSetting(v0, 4, 7)).toBe(0);
     // hop limit and accept_dad
@@ -74,7 +74,7 @@ describe("answers to keys", () => {
   const answer = (conversation: Conversation, keys: readonly string[]) =>
     Object.fromEntries(readSysctlsByNetlink(conversation, keys, (name) => (name === "v0.5" ? v0 : undefined)));
 
-  it("are what a file says; the kernel is asked once for each protocol", () => {
+  it("are the values of a file; the kernel is asked once for each protocol", () => {
     const { conversation, requested } = scripted(() => allIs(1, 2));
     const ones = ["ipv4/ip_forward", "ipv4/conf/all/forwarding", "ipv6/conf/v0.5/accept_dad"];
     const answers = answer(conversation, ["ipv4/conf/all/rp_filter", ...ones]);
@@ -95,7 +95,7 @@ describe("answers to keys", () => {
     expect(requested).toEqual([]);
   });
 
-  it("leave out what belongs to a protocol that the kernel does not have; other refusals are errors", () => {
+  it("leave out settings of a protocol that the kernel does not have; other refusals are errors", () => {
     const keys = ["ipv6/conf/all/forwarding"];
     expect(answer(scripted(refusing(95)).conversation, keys)).toEqual({});
     expect(() => answer(scripted(refusing(1)).conversation, keys)).toThrow(/EPERM/);

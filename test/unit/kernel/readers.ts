@@ -1,4 +1,4 @@
-/** What reads the messages of the kernel, from bytes to values. */
+/** Readers of the kernel's messages, from bytes to values. */
 import { addressOf } from "../../../host/kernel/netlink/address/address.ts";
 import {
   decodeAddress,

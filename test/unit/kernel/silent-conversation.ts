@@ -1,4 +1,4 @@
-/** A conversation with a kernel that says nothing: what a test is about replaces a part of it. */
+/** A conversation with a kernel that says nothing: a test replaces its own part of it. */
 import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 
 export const SILENT: Conversation = {

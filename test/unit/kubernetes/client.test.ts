@@ -11,7 +11,7 @@ import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, writeStubKubeconfig } from "./stub-server.ts";
 
-/** Answers the first requests with what is given, later ones with 200. */
+/** Answers the first requests as given, later ones with 200. */
 function first(...answers: StubAnswer[]): StubAnswer {
   const left = [...answers];
   return (response, request) => (left.shift() ?? ((ok) => sendJson(ok, 200, { done: true })))(response, request);
@@ -103,7 +103,7 @@ describe("a call", () => {
     expect(sent, "not 250, 500 and 1000 ms").toHaveLength(2);
   });
 
-  it("says what the server answered last when its patience ends during a later attempt", async () => {
+  it("names the server's last answer when its patience ends during a later attempt", async () => {
     const silent: StubAnswer = () => {};
     const { client } = await startStub(first((response) => sendStatus(response, 500, "InternalError"), silent));
     await expect(client.call({ ...GET, patienceMs: 400 })).rejects.toThrow(

@@ -102,7 +102,7 @@ describe("events", () => {
     expect(new Set(created.map(({ body }) => JSON.parse(body).metadata.name)).size).toBe(1);
   });
 
-  it("are few per second, and what is too much is dropped", async () => {
+  it("are few per second, and those beyond are dropped", async () => {
     const { stub, events } = await open(created);
     const startedMs = performance.now();
     for (let index = 0; index < MAX_WAITING_EVENTS + 50; index++) events.emit(numbered(index));

@@ -73,7 +73,7 @@ it.each([
 
 it.each([
   ...answers(301, 400, 401, 403, 404, 409, 410, 422, 501, 505),
-  // A certificate that is not the server's, no TLS at that port, what cannot be sent, and what is too long.
+  // A certificate that is not the server's, no TLS at that port, a request that cannot be sent, or is too long.
   ...nothings("DEPTH_ZERO_SELF_SIGNED_CERT", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "CERT_HAS_EXPIRED"),
   ...nothings("ERR_TLS_CERT_ALTNAME_INVALID", "ERR_SSL_WRONG_VERSION_NUMBER", "UND_ERR_INVALID_ARG"),
   ...nothings("UND_ERR_RES_EXCEEDED_MAX_SIZE"),

@@ -5,7 +5,7 @@ import { keyOf } from "../../../host/kubernetes/object-key.ts";
 import { openLog } from "../../../host/lib/log.ts";
 
 /**
- * `say` is what an object decodes to; without one it is not wanted, and "!" is refused. `changes`: `+a=x` for set,
+ * `say` is the object's decoded value; without one it is not wanted, and "!" is refused. `changes`: `+a=x` for set,
  * `-a` for gone; `before`: earlier values that `decode` was given.
  */
 function open() {
@@ -63,7 +63,7 @@ it("the same version again changes nothing, also if it could not be used; a forg
   expect([changes, mirror.newest()]).toEqual([["+a=x", "+a=y", "+a=z"], { key: "a", version: "1" }]);
 });
 
-it("what is not among the keys to keep is gone, also what could not be used", () => {
+it("objects that are not among the keys to keep are gone, also those that could not be used", () => {
   const { mirror, changes } = open();
   for (const [index, name] of ["a", "b", "c"].entries())
     mirror.set(object(name, `${9 + index}`, name === "c" ? "!" : "x"));
@@ -72,7 +72,7 @@ it("what is not among the keys to keep is gone, also what could not be used", ()
   expect([changes.slice(2), mirror.problems, mirror.newest()]).toEqual([["-b"], [], { key: "a", version: "9" }]);
 });
 
-it("an object that ends is replaced by what is left of it, or gone, also where clocks are set meanwhile", () => {
+it("an object that ends is replaced by the rest of it, or gone, also where clocks are set meanwhile", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "Date"], now: 0 });
   try {
     const changes: string[] = [];

@@ -162,7 +162,7 @@ describe("a reflector", () => {
     expect(lists().map((query) => query.get("continue"))).toEqual([null, "page2", null]);
   });
 
-  it("lists again after a watch in which room came for what had none", async () => {
+  it("lists again after a watch in which room came for objects that had none", async () => {
     const budget = new ObjectBudget({ totalBytes: 2_048, home: "" });
     const large = "x".repeat(400);
     const { changes } = await play(

@@ -118,7 +118,7 @@ it.each([
   expect(scene.sent.length).toBe(2);
 });
 
-it("what its caller was asked for is always sent, and so are reads", async () => {
+it("a write that its caller was asked for is always sent, and so are reads", async () => {
   const scene = new Scene();
   for (const more of [{ isAsked: true }, { isAsked: true }, { method: "GET" }, { method: "GET" }] as const)
     await scene.patch("blue", more);

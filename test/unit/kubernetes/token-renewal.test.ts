@@ -115,7 +115,7 @@ describe("a token", () => {
     });
   });
 
-  it("for which the API server gives less than was requested is renewed by what it gave", async () => {
+  it("for which the API server gives less than was requested is renewed by the given time", async () => {
     answer = (serial) => tokenOf(serial, { seconds: 600 });
     await start();
     await pass(300_000 + TOKEN_CHECK_MS);
@@ -156,7 +156,7 @@ describe("a renewal that fails", () => {
 });
 
 describe("the file", () => {
-  it("is root's alone, and what a crash left beside it does not matter", async () => {
+  it("is root's alone, and the file that a crash left beside it does not matter", async () => {
     fs.writeFileSync(`${file}.new`, "half", { mode: 0o644 });
     await start();
     expect([fs.statSync(file).mode & 0o777, fs.existsSync(`${file}.new`), serialOf()]).toEqual([0o600, false, 1]);

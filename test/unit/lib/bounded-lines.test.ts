@@ -29,7 +29,7 @@ function createReader(room: Reader["room"] = Number.POSITIVE_INFINITY): Reader {
   return reader;
 }
 
-it("what a reader has no room for waits, in its order and with the rest of a line first", () => {
+it("lines without room at the reader wait, in their order and with the rest of a line first", () => {
   const reader = createReader(3);
   for (const line of ["one\n", "two\n", "three\n"]) reader.lines.write(line);
   expect(reader.received).toBe("one");
@@ -54,7 +54,7 @@ it("beyond the limit lines are lost; when the reader is back it gets their numbe
   expect(reader.received.endsWith("7 lost\nafter\n")).toBe(true);
 });
 
-it("what waits at the end of the process is sent without the timer", () => {
+it("lines that wait at the end of the process are sent without the timer", () => {
   const reader = createReader(0);
   reader.lines.write("last words\n");
   reader.room = 100;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { BoundedMap } from "../../../host/lib/bounded-map.ts";
 
-it("forgets what was set longest ago; setting a key again makes it the newest, reading does not", () => {
+it("forgets the key that was set longest ago; setting a key again makes it the newest, reading does not", () => {
   const map = new BoundedMap<string, number>(3);
   map.set("a", 1).set("b", 2).set("c", 3).set("a", 4);
   expect(map.get("b")).toBe(2);

@@ -35,7 +35,7 @@ it("an error has its stack on lines of its own", () => {
   );
 });
 
-it("what a tenant writes stays on its line", () => {
+it("a tenant's text stays on its line", () => {
   const line = JSON.stringify({ time: "T", level: "info", msg: "a\u001b[2J\nb", pod: "\u2028" });
   expect(formatLine(line)).toBe('T INFO  a\\u{1b}[2J\\u{a}b pod="\\u{2028}"\n');
 });

@@ -5,7 +5,7 @@ import { keyOf } from "../../../host/kubernetes/object-key.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { MAX_OBJECT_LENGTH, MAX_UNUSED_NAMED, ObjectBudget } from "../../../host/lib/object-budget.ts";
 
-/** An object's text, and what is left of it when it is not used. */
+/** An object's text, and the part that is left when it is not used. */
 interface Value {
   readonly text: string;
   readonly isLess?: true;
@@ -112,7 +112,7 @@ describe("a budget of the heap", () => {
     expect(budget.usedBytes).toBe(usedBytes);
   });
 
-  it("what had no room is to be listed again when there is some, and no more than fits is used", () => {
+  it("objects without room are to be listed again when there is some, and no more than fits is used", () => {
     const { nets, used, unused } = open(20);
     nets.set(object("shop/a", 8));
     nets.set(object("evil/a", 9));
@@ -142,7 +142,7 @@ describe("a budget of the heap", () => {
     expect([nets.mayHaveRoom, pods.mayHaveRoom]).toEqual([true, false]);
   });
 
-  it("what is held is given back: the same objects again and again fill nothing", () => {
+  it("room is given back: the same objects again and again fill nothing", () => {
     const { nets, budget, used } = open(20);
     for (let version = 1; version < 100; version++) nets.set(object("evil/a", version % 7, `${version}`));
     const { usedBytes } = budget;

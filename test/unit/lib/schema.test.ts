@@ -15,7 +15,7 @@ const schema = z.strictObject({
   labels: textMap().optional(),
 });
 
-describe("decode says where, what was found and what is wanted", () => {
+describe("decode names the place, the found and the wanted value", () => {
   const rows: [value: unknown, message: string][] = [
     [undefined, "found nothing, want an object"],
     [{}, 'field "name": found nothing, want text that begins with x'],

@@ -20,7 +20,7 @@ describe("a serial queue", () => {
     expect([begun, queue.size]).toEqual([["first", "second"], 0]);
   });
 
-  it("is idle when what was queued has ended, however it ended", async () => {
+  it("is idle when the queued work has ended, however it ended", async () => {
     const queue = new SerialQueue();
     await queue.idle();
     const gate = Promise.withResolvers<void>();

@@ -126,7 +126,7 @@ describe("access", () => {
     expect(await access("Bearer good")).toBe(200);
   });
 
-  it("of another address waits for few reviews, whoever makes up tokens", async () => {
+  it("of another address waits for few reviews, also while a client makes up tokens", async () => {
     const reviews = new Reviews();
     const access = openAccess(reviews);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -196,7 +196,7 @@ describe("a server for other machines", () => {
     return { scrape, write, port: Number(port) };
   }
 
-  it("lets nobody in while the API server does not answer", async () => {
+  it("lets no client in while the API server does not answer", async () => {
     const call = async (): Promise<never> => {
       throw new ApiUnavailable("POST /apis", "no connection");
     };

@@ -36,9 +36,9 @@ describe("ranges without special addresses", () => {
     expect(withoutSpecial(list)).toBe(list);
   });
 
-  it("lose what lies in the middle", () =>
+  it("lose a part in the middle", () =>
     check(["126.0.0.0-128.0.0.9"], ["126.0.0.0-126.255.255.255", "128.0.0.0-128.0.0.9"]));
-  it("lose what lies at an end", () =>
+  it("lose a part at an end", () =>
     check(["223.0.0.0-224.0.0.9", "10.0.0.1"], ["223.0.0.0-223.255.255.255", "10.0.0.1"]));
   it("lose all", () => check(["127.0.0.1", "fe80::-fe80::9"], []));
   it("lose several networks", () =>

@@ -37,8 +37,7 @@ function planFor(pod: NamespaceState, wanted: Partial<Wanted>): Plan {
 const VIA = (host: number): string => `default via 10.0.0.${host} dev a proto boot`;
 
 /**
- * The routes of the row, the first one first, and those that are wanted of them → what is done, `first` and `last`
- * told.
+ * The routes of the row, the first one first, and the wanted ones of them → the operations, with `first` and `last`.
  */
 const rows: [what: string, row: number[], wanted: number[], done: string[]][] = [
   ["one that is alone is simply deleted", [1], [], ["del 1"]],
@@ -66,7 +65,7 @@ describe("a row of routes with one destination and metric", () => {
   });
 });
 
-it("a route that is owned for two reasons goes once, and what comes in its place stands beside the one that stays", () => {
+it("a route that is owned for two reasons goes once, and its successor stands beside the one that stays", () => {
   const lines = [VIA(2), VIA(1)].map((text) => `pod: route ${text}`);
   const observed = [...LINKS, ...lines].map(readStatement).reduce(applyStatement, NOTHING);
   const { routes } = observed.pod;

@@ -1,6 +1,6 @@
 /**
- * The suites of every registry on the cluster's, with an API server in memory: what test/cluster/registry.test.ts
- * does with a real one, in a second.
+ * The suites of every registry on the cluster's, with an API server in memory: the same as
+ * test/cluster/registry.test.ts with a real one, in a second.
  */
 import { describe } from "vitest";
 import type { Registry } from "../../../host/registry/registry.ts";

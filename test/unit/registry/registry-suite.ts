@@ -32,7 +32,7 @@ export function held(outcome: ClaimOutcome): string[] {
   return outcome.held.map((allocation) => formatIp(allocation.ip));
 }
 
-/** Claims what is free. */
+/** Claims a free address. */
 export async function bound(registry: Registry, given: Claim): Promise<Extract<ClaimOutcome, { kind: "bound" }>> {
   const outcome = await registry.claim(given);
   return outcome.kind === "bound" ? outcome : expect.fail(`answered with ${outcome.kind}`);

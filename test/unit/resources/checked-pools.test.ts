@@ -1,6 +1,6 @@
 /**
- * Pools that come, change and go one by one: what a change costs. Which of them may be used from then on, and what is
- * told of it: test/property/agent/changing-pools.test.ts.
+ * Pools that come, change and go one by one: the cost of a change. Which of them may be used from then on, and the
+ * words about it: test/property/agent/changing-pools.test.ts.
  */
 import { describe, expect, it } from "vitest";
 import { CheckedPools } from "../../../host/resources/checked-pools.ts";

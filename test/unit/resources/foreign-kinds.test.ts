@@ -38,7 +38,7 @@ describe("of a pod is kept", () => {
     [{ labels: { app: 5 } }, 'field "metadata.labels.app": found 5, want text'],
   ])("only what is well-formed: %j is refused", (metadata, wanted) => expect(() => podWith(metadata)).toThrow(wanted));
 
-  it("of a pod that is not used its identity, and what tells whose its address is", () => {
+  it("of a pod that is not used its identity, and the fields that tell whose its address is", () => {
     const pod = podWith({
       ...{ ownerReferences: [controller], labels: { app: "web", "kubevirt.io": "virt-launcher" } },
       annotations: { "ipam.vendor.io/ippool": "{}", ...hash, "kubernetes.io/config.mirror": "x".repeat(65) },

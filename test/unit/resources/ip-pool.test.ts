@@ -101,7 +101,7 @@ it("every field is read", () => {
 });
 
 describe("metadata", () => {
-  it("what the API server adds is accepted", () => {
+  it("the API server's additions are accepted", () => {
     const metadata = {
       ...{ labels: { a: "b" }, annotations: null, uid: "u", resourceVersion: "1", generation: 2 },
       ...{ creationTimestamp: null, deletionTimestamp: "2026-01-01T00:00:00Z", managedFields: [{}], finalizers: ["x"] },
@@ -168,7 +168,7 @@ const SPECIAL = ["223.255.255.250-224.0.0.5", "240.0.0.1"];
 const JOINED = { gateway: "10.0.0.3", excludeIPs: ["10.0.0.0-10.0.0.5", "10.0.0.250-10.0.0.255"] };
 const near = [{ ips: ["10.0.0.7-10.0.0.8", "10.9.0.1"] }, { ips: ["fd00::1"] }, { ips: ["10.0.0.8-10.0.0.20"] }];
 const [own, other] = ["lab", "other"].map((addressSpace, at) => ({ ips: [`10.0.0.${9 + 2 * at}`], addressSpace }));
-/** Its ranges, and behind a stroke what is masked. */
+/** Its ranges, and behind a stroke the masked ones. */
 it.each(cases<[spec: object, ...reserved: (object | undefined)[]]>`
   a /30 ${[{ subnet: "10.0.0.4/30" }]} => 10.0.0.4-10.0.0.7 | 10.0.0.4 10.0.0.7
   a /31 has no edges ${[{ subnet: "10.0.0.4/31" }]} => 10.0.0.4-10.0.0.5 |

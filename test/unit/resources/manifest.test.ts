@@ -32,7 +32,7 @@ describe("decodeManifests reads", () => {
     expect(decode(JSON.stringify(list))).toMatchObject([wanted, { kind: "Pod", namespace: "shop", name: "p" }]);
   });
 
-  it("a Pod with what Berth reads of it", () => {
+  it("a Pod with the fields that Berth reads", () => {
     const [pod] =
       decode(`${POD.replace("}", ", namespace: shop, uid: u1, labels: {app: web}, annotations: {x: y, ipam.vendor.io/ippool: z}, deletionTimestamp: t")}
   , ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: s1, controller: true, blockOwnerDeletion: true}]}

@@ -33,7 +33,7 @@ describe("the addresses of a pool with a source", () => {
     expect(ranges.map(formatRange).join(" ") || "none").toBe(wanted);
   });
 
-  it("leave out what no pod can have", () => {
+  it("leave out addresses that no pod can have", () => {
     const { ranges } = leasingPool("six", "::/120", ["::/124 Active"]).spec;
     expect(ranges.map(formatRange)).toEqual(["::2-::f"]);
   });
@@ -71,7 +71,7 @@ it("a status that was written is read", () => {
   expect(written?.blocks[0]).toEqual({ block: "10.6.0.16/28", state: "Resting" });
 });
 
-it("what is excluded is joined, and of too many ranges the last ones are one", () => {
+it("excluded ranges are joined, and of too many the last ones are one", () => {
   const excluded = Array.from({ length: 1_100 }, (_, index) => range(`10.6.${index >> 7}.${2 * (index & 127)}`));
   const written = (ranges: typeof excluded) =>
     encodeSourceStatus({ epoch: "e1", asOf: LEASED, blocks: [], excluded: ranges }).excluded;
@@ -81,7 +81,7 @@ it("what is excluded is joined, and of too many ranges the last ones are one", (
   expect(written([range("10.6.0.17"), range("10.6.0.16")])).toEqual(["10.6.0.16-10.6.0.17"]);
 });
 
-describe("what was heard of other clusters", () => {
+describe("the report about other clusters", () => {
   const report = {
     ...{ reason: "HubAway", heard: "2026-11-27T00:00:00.000Z", member: "east", share: 4 },
     others: [{ member: "west", blocks: 2, ranges: [range("10.6.0.32-10.6.0.63")] }],

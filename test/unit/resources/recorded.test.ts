@@ -1,5 +1,5 @@
 /**
- * What the last release left behind is read as it was meant: objects of the API server, and the journal of a node
+ * The last release's state is read as it was meant: objects of the API server, and the journal of a node
  * (docs/stability.md). test/lab/cluster/record-release.ts records both.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -44,7 +44,7 @@ it.each([
   }
 });
 
-it("IPAllocations say which pod has which address, and what is retained for whom", () => {
+it("IPAllocations say which pod has which address, and for whom one is retained", () => {
   const found = ofKind("IPAllocation").map((object) => decodeIpAllocation(object, "test").spec);
   const rows = found.map(({ pool, node, state, holders: [holder], workload }) =>
     [pool, node, state, holder?.pod ?? "-", workload?.member ?? "-"].join(" "),
@@ -52,7 +52,7 @@ it("IPAllocations say which pod has which address, and what is retained for whom
   expect(rows.sort()).toEqual(["blue n1 Bound db-0 db-0", "blue n1 Bound web -", "blue n1 Kept - db-1"]);
 });
 
-it("a node's journal goes on with what its pods have, by the machine's boot", async () => {
+it("a node's journal goes on with its pods' addresses, by the machine's boot", async () => {
   const directory = mkdtempSync(join(tmpdir(), "berth-recorded-"));
   const file = new DatabaseSync(join(directory, "registry.sqlite"));
   file.exec(read("journal.sql"));

@@ -21,7 +21,7 @@ const plain = { annotations: {}, hostNetwork: false };
 describe("of a Deployment is read", () => {
   const decode = (spec: object, status?: object | null) => decodeDeployment({ metadata, spec, status }, "Deployment");
 
-  it("what it wants and has", () => {
+  it("its wants and its state", () => {
     const status = { observedGeneration: 2, replicas: 4, updatedReplicas: 1, readyReplicas: 3 };
     expect(decode({ replicas: 4, template, paused: true }, status)).toEqual({
       ...retained,

@@ -1,6 +1,6 @@
 /**
- * The checker of histories: that it catches each breach that it is there for. What it lets pass is judged by the tests
- * that it watches.
+ * The checker of histories catches each breach that it is there for. The histories that it must accept are those of the
+ * tests that it watches.
  */
 import { describe, expect, it } from "vitest";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
@@ -118,7 +118,7 @@ describe("attachments", () => {
   `;
 });
 
-describe("what a person does by hand", () => {
+describe("a person's writes by hand", () => {
   const hand = { writer: { kind: "hand" } } as const;
   check`
     deletes it, and after it was made again it goes ${[...attached, written(2, undefined, hand), written(3, bound("a")), written(4, undefined)]}

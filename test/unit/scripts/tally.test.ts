@@ -47,7 +47,7 @@ test.each<Row>([
   expect(tally.complaints).toEqual(complaint === undefined ? [] : [expect.stringContaining(complaint)]);
 });
 
-it("what is to do is counted, also when a test fails the first time", () => {
+it("tests to do are counted, also when a test fails the first time", () => {
   const first = report(file("a", ["failed", "todo", "todo"]));
   const second = tallyReport("unit", 0, report(file("a", ["passed", "todo", "todo"])));
   expect(tallyTwoRuns(tallyReport("unit", 1, first), first, second)).toMatchObject({ passed: 1, unsteady: 1, toDo: 2 });
@@ -78,7 +78,7 @@ test.each([
   expect(filesToRepeat(given, tallyReport("unit", 1, given))).toEqual(files);
 });
 
-test("what passes the second time is unsteady, and stays in the complaints", () => {
+test("a test that passes the second time is unsteady, and stays in the complaints", () => {
   const first = report(file("a", ["passed", "failed"]), file("b", ["passed"]), noHook);
   const second = report(file("a", ["passed", "passed"]), file("hook", ["passed", "passed"]));
   const both = tallyTwoRuns(tallyReport("unit", 1, first), first, tallyReport("unit", 0, second));

@@ -1,6 +1,6 @@
 /**
- * Drives the raw ABI as README.md tells an embedding to do, and records what the core answers.
- * Run as a program by the build, it writes the vectors of a built core: record.ts CORE FOLDER.
+ * Drives the raw ABI as README.md tells an embedding to do, and records the core's answers. Run as a program by the
+ * build, it writes the vectors of a built core: record.ts CORE FOLDER.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -77,7 +77,7 @@ export function vectorText(scenario: Scenario, wasm: Uint8Array): string {
   return `# ${doc}\n${lines.join("\n")}\nstate - - ${state.bytes} ${state.fnv1a64}\n`;
 }
 
-/** Returns what a vector's file says. */
+/** Returns the vector of the file's text. */
 export function parseVector(text: string): Vector {
   const [doc = "", ...lines] = text.trimEnd().split("\n");
   const steps = lines.map((line): Step => {

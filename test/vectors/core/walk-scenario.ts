@@ -9,7 +9,7 @@ import type { Call, Scenario } from "./scenarios.ts";
 
 const SEED = 20_261_120;
 const STEPS = 1_200;
-/** So many bytes of what a call gives are kept. */
+/** So many bytes of a call's result are kept. */
 const KEEP = 48;
 const LARGEST_EXCHANGE = 10_000;
 const MOST_OBJECTS = 24;

@@ -130,7 +130,7 @@ it("patches the workloads that are named, each once; the rollback restores them"
   expect(await templateOf()).toEqual(before);
 });
 
-it("leaves a field that someone else has set, and says so", async () => {
+it("leaves a field that others have set, and says so", async () => {
   const path = `${BERTH}/ippools/fixed-b`;
   await plane.client.patch(path, { spec: { default: true, ips: ["10.42.0.201"] } });
   const { code, error } = await berthctl("convert", "spiderpool", "--apply", "--accept-losses");
@@ -167,7 +167,7 @@ it("does not reserve the address of a pod that Berth serves, and finds one that 
   expect(problems).toEqual(["the address is in use twice: by shop/cart-2 and shop/other"]);
 });
 
-it("names what an earlier conversion wrote and the plan no longer has", async () => {
+it("names the objects of an earlier conversion that the plan no longer has", async () => {
   await plane.client.delete("/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/kube-system/ippools/10.54.0.0-28");
   const { error } = await berthctl("convert", "whereabouts", "--apply", "--accept-losses");
   expect(error).toContain("IPPool/10.54.0.0-28 is of an earlier conversion and no longer needed");

@@ -130,7 +130,7 @@ test("a workload moves when it restarts on a node that has Berth's network; the 
   await watch.expectUnharmed();
 }, 180_000);
 
-test("the way back: workloads restart with host-local's network, and what was adopted is released", async () => {
+test("the way back: workloads restart with host-local's network, and adopted addresses are released", async () => {
   for (const pod of still) await watch.connect(pod, [...still, ...db]);
   installNetworks("host-local");
   const web = await watch.restart("deployments", "web");

@@ -137,7 +137,7 @@ test("a workload moves with its patch, beside Spiderpool's routes, and the other
   expect(await theirPods()).toEqual(namesOf([...still, ...db]));
 }, 240_000);
 
-test("the way back: the rollback restores the workload, and what was adopted is released", async () => {
+test("the way back: the rollback restores the workload, and adopted addresses are released", async () => {
   for (const pod of still) await watch.connect(pod, [...still, ...db]);
   const before = await seen.pods("web");
   const rollback = readFileSync(join(operator.home, "plan", "rollback", "deployment.shop.web.yaml"), "utf8");

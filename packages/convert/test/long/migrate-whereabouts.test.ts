@@ -133,7 +133,7 @@ test("a workload moves with its patch, and the others keep their addresses", asy
   expect(await theirPods()).toEqual([...still, ...db].map(({ metadata }) => `${NAMESPACE}/${metadata.name}`).sort());
 }, 240_000);
 
-test("the way back: the rollback restores the workload, and what was adopted is released", async () => {
+test("the way back: the rollback restores the workload, and adopted addresses are released", async () => {
   for (const pod of still) await watch.connect(pod, [...still, ...db], addressOf);
   const before = await seen.pods("web");
   const rollback = readFileSync(join(operator.home, "plan", "rollback", "deployment.shop.web.yaml"), "utf8");

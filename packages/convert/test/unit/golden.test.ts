@@ -39,7 +39,7 @@ const filesBelow = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => statSync(join(folder, path)).isFile());
 
 describe.each(PEERS)("a conversion of %s", (peer) => {
-  it("writes what is expected", async () => {
+  it("writes the expected files", async () => {
     const expected = join(VECTORS, peer, "out");
     const files = planFiles(convertGolden(peer)).filter(({ path }) => path !== "report.json");
     for (const { path, text } of files) await expect(text).toMatchFileSnapshot(join(expected, path));

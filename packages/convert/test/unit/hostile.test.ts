@@ -106,7 +106,7 @@ describe("parts of an object that Berth would refuse", () => {
     ]);
   });
 
-  it("a router with a link-local address stays, and what no pod can have is not converted", () => {
+  it("a router with a link-local address stays, and addresses that no pod can have are not converted", () => {
     const ranges = { subnet: "fd00:6::/64", ips: ["fd00:6::10"] };
     const six = { ...ranges, gateway: "fe80::1", routes: [{ dst: "fd01::/64", gw: "fe80::2" }] };
     const plan = convertFiles("spiderpool", yaml(pool("six", six), pool("loop", { subnet: "127.10.0.0/24", ips: [] })));

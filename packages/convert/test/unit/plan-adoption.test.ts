@@ -163,7 +163,7 @@ describe("planAdoption", () => {
   ])("adopts an address beside a row of what %s", (_, change) => expect(check(known(change))).toBe(ADOPTED));
 });
 
-describe("what was adopted", () => {
+describe("an adopted address", () => {
   it.each([
     ["names its container and no network", { network: "" }, true],
     ["is not what an ADD gave", {}, false],

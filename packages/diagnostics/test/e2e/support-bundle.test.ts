@@ -102,7 +102,7 @@ describe("a bundle of a host", () => {
   const text = (name: string) => files.get(name) ?? "";
   const record = (name: string) => JSON.parse(text(name));
 
-  it("has what tar lists: the agent's answers, metrics, audit lines, check, definitions, addresses and routes", () => {
+  it("has for tar: the agent's answers, metrics, audit lines, check, definitions, addresses and routes", () => {
     expect([...files.keys()]).toEqual(
       expect.arrayContaining([
         ...["about.json", "check.json", "agent/health.json", "agent/stats.json", "agent/pools.json"],
@@ -135,7 +135,7 @@ describe("a bundle of a host", () => {
     expect(text("LEFT-OUT")).toMatch(/^net\.d\/calico-settings: A kubeconfig is left out$/m);
   });
 
-  it("keeps the end of a log, and says what is missing", () => {
+  it("keeps the end of a log, and names missing parts", () => {
     expect(text("journal.log")).toMatch(/the end\n$/);
     expect(text("audit.jsonl").length).toBeLessThanOrEqual(MAX_BUNDLE_FILE);
     expect(text("LEFT-OUT")).toMatch(/^audit\.jsonl: the last \d+ of \d{7} bytes$/m);
@@ -144,7 +144,7 @@ describe("a bundle of a host", () => {
   it("is for its owner only", () => expect(statSync(path("a.tar.gz")).mode & 0o777).toBe(0o600));
 });
 
-it("is as small as --max-size says, without what comes last", async () => {
+it("is as small as --max-size says, without the last parts", async () => {
   expect((await pack("small.tar.gz", "--max-size", "0.2")).exitCode).toBe(0);
   const files = await unpack("small.tar.gz");
   const size = [...files].reduce((sum, [name, { length }]) => sum + (name === "LEFT-OUT" ? 0 : length), 0);
@@ -166,7 +166,7 @@ it("is written without an agent, with the reason in each answer's place", async 
   expect(files.get("ip-route.txt")).toBeDefined();
 });
 
-it("is created anew: neither a link nor a file of somebody else takes it", async () => {
+it("is created anew: neither a link nor another user's file takes it", async () => {
   writeFileSync(path("victim"), "kept", { mode: 0o644 });
   symlinkSync(path("victim"), path("link.tar.gz"));
   for (const file of ["victim", "link.tar.gz"]) {

@@ -97,7 +97,7 @@ test("test probes gateways, nodes, pods and a service both ways, and leaves noth
   expect(await testNamespaces()).toEqual([]);
 });
 
-test("test says what fails, and names a missing kube-proxy", async () => {
+test("test names failed checks and a missing kube-proxy", async () => {
   const { machine } = cluster.node("node2");
   await proxies[1]?.kill();
   const chain = "add chain inet cut out { type filter hook output priority 0; }";

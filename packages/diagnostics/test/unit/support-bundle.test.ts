@@ -71,7 +71,7 @@ it.each([
 
 const FOLDER = { folder: "b", timeS: 1_800_000_000 };
 
-it("is read by tar; a long file keeps its end, and what does not fit is listed", async () => {
+it("is read by tar; a long file keeps its end, and files without room are listed", async () => {
   const long = `${"a".repeat(MAX_BUNDLE_FILE)}end`;
   const many = Array.from({ length: MAX_BUNDLE / MAX_BUNDLE_FILE }, (_, index) => ({ path: `m${index}`, text: long }));
   // Longer than the name in a header may be.

@@ -90,7 +90,7 @@ it("30 Services at once have one address each while the leader is killed twice, 
   await expect.poll(records, PATIENCE).toEqual(names.map((name, at) => `${addresses[at]} ${name}`).sort());
 });
 
-it("what was recorded before a kill is told, and nothing else is claimed", { timeout: 120_000 }, async () => {
+it("addresses recorded before a kill are told, and nothing else is claimed", { timeout: 120_000 }, async () => {
   await Promise.all(running.splice(0).map((each) => each.kill()));
   const uid = await make("front");
   const workload = { kind: "Service", namespace: "shop", name: "front", uid, member: "front" };

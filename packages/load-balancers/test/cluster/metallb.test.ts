@@ -92,7 +92,7 @@ it("an address is recorded, then MetalLB's, then told, and a kill between any tw
   await expect.poll(objects, PATIENCE).toEqual(ofBoth);
 });
 
-it("a pool of somebody else's keeps its addresses, and says so alone; at the end nothing is left", {
+it("a pool of MetalLB's user keeps its addresses, and says so alone; at the end nothing is left", {
   timeout: 180_000,
 }, async () => {
   const kind = { apiVersion: "metallb.io/v1beta1", kind: "IPAddressPool" };

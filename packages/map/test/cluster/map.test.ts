@@ -246,7 +246,7 @@ describe("the map for other machines", () => {
 });
 
 describe("the page", () => {
-  it("asks a tenant for a token, shows what the tenant may see, and follows the cluster", () =>
+  it("asks a tenant for a token, shows the tenant's part, and follows the cluster", () =>
     visitPage(
       url,
       async (visit) => {
@@ -275,7 +275,7 @@ describe("the page", () => {
     ));
 });
 
-describe("what only agents know", () => {
+describe("knowledge that only agents have", () => {
   const explain = async (pod: string, query: string, bearer: string): Promise<string> =>
     explanationRecord.parse(await read(`explain?in=shop&pod=${pod}${query}`, bearer)).lines.join("\n");
   let address: string;

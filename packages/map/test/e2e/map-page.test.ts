@@ -247,7 +247,7 @@ it("two fingers zoom in and out", () =>
     await shows(visit, "#where", "servers: 10.20.0.0/16");
   }));
 
-it("is printed in light colours, with the table and without what is for the screen", () =>
+it("is printed in light colours, with the table and without parts for the screen", () =>
   visitPage(
     scene.url,
     async (visit) => {

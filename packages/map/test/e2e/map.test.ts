@@ -57,7 +57,7 @@ const text = async (visit: LabPage, selector: string): Promise<string> =>
   (await visit.page.textContent(selector)) ?? "";
 
 describe("the API", () => {
-  it("answers what its schemas say", async () => {
+  it("gives answers of its schemas", async () => {
     const [address = ""] = await world.add("a", { pod: "shop/web-0" });
     const ask = async (path: string) => (await fetch(`${url}/api/v1/${path}`)).json();
     const find = async () => searchAnswer.parse(await ask("search?q=web-0")).addresses;
@@ -114,7 +114,7 @@ describe("the API", () => {
 });
 
 describe("the page", () => {
-  it("shows a pool, finds a pod, says whose an address is and was, and follows what changes", async () => {
+  it("shows a pool, finds a pod, says whose an address is and was, and follows changes", async () => {
     const [address = ""] = await world.add("a", { pod: "shop/web-0" });
     await visitPage(url, async (visit) => {
       const { page } = visit;

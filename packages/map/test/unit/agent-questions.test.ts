@@ -101,7 +101,7 @@ describe("an agent", () => {
     expect([succeeds, lines]).toEqual([false, ["No address is free", "a", "b"]]);
   });
 
-  it("whose namespace was made again: its viewers do not read what pods of the former one had", async () => {
+  it("whose namespace was made again: its viewers do not read the former one's pods", async () => {
     const times = ["2026-01-01T00:00:01.200Z", "2026-01-01T00:00:02.100Z", "2026-01-01T00:00:03Z"];
     const { questions } = await serve(own, { node: "n1", lines: times.map((time) => line(time, "ADD")), missing: 0 });
     const source = { refresh: async () => {}, questions, namespaceSince: () => "2026-01-01T00:00:02Z" };

@@ -3,7 +3,7 @@ import { KINDS, MapModel } from "../../page/map-model.ts";
 import { TilePainter } from "../../page/tiles.ts";
 import type { MapHeader } from "../../server/map-records.ts";
 
-it("a pixel of what is free and what another cluster has is half of each, and nothing of what is outside", () => {
+it("a pixel of free addresses and another cluster's is half of each, and nothing of those outside", () => {
   const header: MapHeader = {
     ...{ pool: "lan", subnet: "10.6.0.0/24", family: 4, segments: [{ first: "10.6.0.0", bits: 8 }], reserved: [] },
     ranges: [{ first: "10.6.0.2", last: "10.6.0.3" }],

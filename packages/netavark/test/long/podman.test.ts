@@ -105,7 +105,7 @@ it("two containers have addresses of the pool, which Podman shows, reach each ot
   expect(await bound()).toEqual(before);
 });
 
-it("a container gets what --ip and --mac-address ask for, and an address of both families", async () => {
+it("a container gets the addresses of --ip and --mac-address, and one of both families", async () => {
   await start("fixed", "--ip 192.0.2.140 --mac-address 02:00:00:00:00:0a");
   expect(await addresses("fixed")).toEqual(["192.0.2.140"]);
   expect(await host.require("podman", "exec", "fixed", "/bin/ip", "link", "show", "eth0")).toContain(
@@ -140,7 +140,7 @@ it("Podman shows why a network is refused, and that the agent is down", async ()
   expect(await bound()).toEqual(before);
 });
 
-it("what Podman has not torn down is given back by berthctl recover, and by a reboot", async () => {
+it("containers that Podman has not torn down are given back by berthctl recover, and by a reboot", async () => {
   const before = await bound();
   await start("killed");
   const shown = "{{.State.ConmonPid}} {{.State.Pid}} {{.NetworkSettings.SandboxKey}}";

@@ -110,7 +110,7 @@ describe("a Service without a selector that names a network", () => {
     await expectEndpoints("web", both.slice(0, 1));
   });
 
-  it("gets its slices back when somebody changes or removes them, and others' stay", async () => {
+  it("gets its slices back when they are changed or removed, and others' stay", async () => {
     const foreign = { name: "web-by-hand", labels: { "kubernetes.io/service-name": "web" } };
     const kind = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: "IPv4", ports: [] };
     await client.create(SLICES, { ...kind, metadata: foreign, endpoints: [{ addresses: ["192.0.2.7"] }] });

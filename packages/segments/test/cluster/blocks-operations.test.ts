@@ -182,7 +182,7 @@ describe("a hand-cut pool", () => {
     expect(given.filter((address) => [at(16), at(19), at(31), at(49)].includes(address))).toEqual([]);
   });
 
-  it("stays as it is when a machine answers for what a block has more", async () => {
+  it("stays as it is when a machine answers for an additional address of a block", async () => {
     await createRange();
     await world.pool(pool(), { subnet, ips: [`${at(16)}-${at(24)}`] });
     finds({ link: "uplink", answered: [{ address: at(29), mac: "02:00:00:00:00:07" }] });
@@ -251,7 +251,7 @@ describe("a cluster that was restored", () => {
   const words = () => ["rejoin", "--range", range, "--i-know-its-copy-is-off"];
   const pool = () => `lan-${serial}`;
 
-  it("goes on when nobody else uses its blocks, and leases again", { timeout: 60_000 }, async () => {
+  it("goes on when no other cluster uses its blocks, and leases again", { timeout: 60_000 }, async () => {
     await createRange();
     await world.pool(pool(), { subnet, source: { range } });
     await until("it has a block", async () => (await leases()).size > 0);

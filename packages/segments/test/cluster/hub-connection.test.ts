@@ -118,7 +118,7 @@ it("a hub that does not serve the kind, lacks the range, refuses the token or is
   await expect.poll(refused, { timeout: 20_000 }).toMatchObject({ reason: "HubNotTrusted" });
 });
 
-it("a controller that leases shows its token neither in its log, nor its problems, nor what it writes", async () => {
+it("a controller that leases shows its token neither in its log, nor its problems, nor its objects", async () => {
   const file = join(directory, "kubeconfig");
   const secret = { "kubeconfig.json": JSON.stringify(own) };
   await hub.client.create(`${NAMESPACES}/kube-system/secrets`, {

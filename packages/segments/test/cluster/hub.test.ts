@@ -94,7 +94,7 @@ it("three clusters that lease at once get all blocks, each once, and then none i
   expect(statuses.flatMap(({ blocks }) => Object.keys(blocks)).sort()).toEqual(leased.toSorted());
 });
 
-it("what the hub loses is written again at once, and a block that another has by now is given by neither", async () => {
+it("records that the hub loses are written again at once, and a block that another has by now is given by neither", async () => {
   const lost = await ask("east", { lease: { lan: 2 } });
   const member = `${MEMBERS}/${range}.east`;
   const { spec } = await hub.client.get(member);

@@ -47,7 +47,7 @@ it("pods start in both until the segment is full, no address is given twice, and
     );
 });
 
-it("each cluster's berthctl shows who has what, and whose block an address is in", async () => {
+it("each cluster's berthctl shows the holders of addresses, and whose block an address is in", async () => {
   const at = (cluster: SharingCluster, ...words: readonly string[]) =>
     runBerthctl("--kubeconfig", cluster.world.plane.kubeconfig, ...words);
   const list = async (cluster: SharingCluster) => JSON.parse((await at(cluster, "blocks", "-o", "json")).out);

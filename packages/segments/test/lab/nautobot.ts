@@ -4,7 +4,7 @@
  *
  *   await using nautobot = await startNautobot();
  *   nautobot.url;                 // http://127.0.0.1:40123
- *   nautobot.tokens.admin;        // a superuser's; tokens.berth may do what the documents ask for
+ *   nautobot.tokens.admin;        // a superuser's; tokens.berth has the documented rights
  *   await nautobot.call("POST", "/api/ipam/prefixes/", { prefix: "10.6.0.0/16", status: "Active" });
  *
  * Effects: children, a port, a folder below the system's temporary folder with a copy of the cache's database.

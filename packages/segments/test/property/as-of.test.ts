@@ -85,7 +85,7 @@ class Model {
   }
 
   look(): void {
-    // Whoever is asked must be off all the time.
+    // The party that is asked must be off all the time.
     if (this.isOn) this.askedSinceMs = undefined;
     if (this.isOn && !this.isControllerAway) {
       if (!this.isHubAway && this.isGone) this.isTold = true;

@@ -13,5 +13,5 @@ it("a member that writes no block keeps no other from reading it", () => {
   expect(Object.keys(status.blocks)).toEqual(["everything", "10.6.0.0/28"]);
 });
 
-it("a status that cannot be read is refused: what it has must not be taken for free", () =>
+it("a status that cannot be read is refused: its addresses must not be taken for free", () =>
   expect(() => decodeRangeMember(object({ "10.6.0.0/28": {} }), "it")).toThrow(/pool/));

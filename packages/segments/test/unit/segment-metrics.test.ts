@@ -30,7 +30,7 @@ async function measuredBy(...rounds: readonly Measurements[]): Promise<string[]>
 const seriesOf = async (...rounds: readonly (readonly MeasuredRange[])[]) =>
   (await measuredBy(...rounds.map((ranges) => ({ ranges: () => ranges })))).filter((line) => /_range_/.test(line));
 
-it("have the hub's last answer, share, changes, blocks and what pins them", async () => {
+it("have the hub's last answer, share, changes, blocks and their pins", async () => {
   const series = await seriesOf([LAN]);
   expect(series.filter((line) => !line.includes("blocked"))).toEqual([
     'berth_range_last_answer_timestamp_seconds{range="lan"} 1.5',

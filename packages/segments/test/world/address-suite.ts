@@ -13,7 +13,7 @@ const { signal } = new AbortController();
 export const CLUSTER = "11111111-1111-4111-8111-111111111111";
 const OTHER = "22222222-2222-4222-8222-222222222222";
 
-/** A server with the tag "berth", the prefixes 10.6.0.0/16 and fd00:6::/64, and whoever else writes there. */
+/** A server with the tag "berth", the prefixes 10.6.0.0/16 and fd00:6::/64, and other writers. */
 export interface AddressesUnderTest extends AsyncDisposable {
   readonly product: Product;
   readonly url: string;
@@ -85,7 +85,7 @@ export function addressSuite(title: string, start: () => Promise<AddressesUnderT
       await expect(open({ spaces: ["nope"] })).rejects.toThrow(/has no (namespace|VRF) "nope"; create it/);
     });
 
-    it("what is created is listed as it was wanted, and nothing of others", async () => {
+    it("created entries are listed as they were wanted, and nothing of others", async () => {
       const [server, other] = [await open(), await open({ cluster: OTHER })];
       const entries = [wanted("10.6.1.1"), wanted("10.6.1.2"), wanted("fd00:6::1:1")];
       const made = await server.create(entries, signal);
@@ -105,7 +105,7 @@ export function addressSuite(title: string, start: () => Promise<AddressesUnderT
       });
     });
 
-    it("a change leaves what others have added", async () => {
+    it("a change leaves the additions of others", async () => {
       const server = await open();
       const [entry] = await server.create([wanted("10.6.2.1")], signal);
       if (entry === undefined) throw new Error("Nothing was created");
@@ -118,7 +118,7 @@ export function addressSuite(title: string, start: () => Promise<AddressesUnderT
       expect(after.tags).toHaveLength(1);
     });
 
-    it("what is gone may be changed and deleted again", async () => {
+    it("entries that are gone may be changed and deleted again", async () => {
       const server = await open();
       const made = await server.create([wanted("10.6.3.1"), wanted("10.6.3.2")], signal);
       const ids = made.map(({ id }) => id);

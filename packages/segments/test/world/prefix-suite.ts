@@ -139,7 +139,7 @@ export function suite(title: string, start: () => Promise<SuiteServer>): void {
       expect(found.map((each) => formatPrefix(each))).toEqual([`10.77.${serial}.18/24`]);
     });
 
-    it("two clusters take blocks, and give one back; what the server loses is made again, and wins", async () => {
+    it("two clusters take blocks, and give one back; prefixes that the server loses are made again, and win", async () => {
       const found = await newParent(27);
       const { prefixes, parent } = found;
       const clusters = ["1", "2"].map((digit) => {

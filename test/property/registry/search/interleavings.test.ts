@@ -50,7 +50,7 @@ it.for(reliances)("$scene without $dropped: violates $violates", async ({ scene,
   if (violates.length === 0) expect(found.isComplete).toBe(true);
 });
 
-it("each assumption has a row that says what rests on it", () => {
+it("each assumption has a row of the invariants that rest on it", () => {
   console.log(describeReliances());
   const named = new Set(RELIANCES.flatMap(({ dropped }) => dropped));
   expect((Object.keys(ASSUMPTIONS) as Assumption[]).filter((each) => !named.has(each))).toEqual([]);

@@ -64,7 +64,7 @@ export function isAtRest<Row, Memory, Spec>(
   const isAnswered = pods.some(({ sandbox }) => hasAddress(sandbox));
   if (view?.state === "Bound" && !view.holders.every(isLive)) return false;
   if (view === undefined ? claimant === "has" : view.isClaimed && claimant !== "is recorded") return false;
-  // What was on a machine whose name another one has waits for the member's next pod, which probes.
+  // An address of a machine whose name another one has waits for the member's next pod, which probes.
   const isAwaited = view?.isRetained === true && machines.some(({ link }) => link === "replaced");
   if (view?.state === "Cooling" || (view?.state === "Quarantined" && !isAnswered && !isAwaited)) return false;
   const isAgreed = ({ link, memory, row, call }: Machine<Row, Memory, Spec>): boolean => {

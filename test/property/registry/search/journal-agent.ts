@@ -1,7 +1,7 @@
 /**
- * Berth's agent for the search: every decision is the product's own function. What is written here is the order in
- * which object-sync.ts, claim-publisher.ts, reconciler.ts and collector.ts ask them, with one write to the API server
- * at a time.
+ * Berth's agent for the search: every decision is the product's own function. Only the order is written here, in which
+ * object-sync.ts, claim-publisher.ts, reconciler.ts and collector.ts ask them, with one write to the API server at a
+ * time.
  */
 import { type FenceDeps, fenceOrphan, type NicAccess } from "../../../../host/agent/fences/orphan-nics.ts";
 import {
@@ -88,7 +88,7 @@ export class Draft {
   readonly place: Place<Spec>;
   readonly options: JournalOptions;
   readonly fenced: string[] = [];
-  /** The object as it was read, older than what was known of it. */
+  /** The object as it was read, older than the agent's knowledge of it. */
   #past: KnownObject | "absent" | undefined;
   answer: JournalTurn["answer"];
   waitsFor: Limit | undefined;
@@ -150,7 +150,7 @@ export class Draft {
     this.memory = { ...this.memory, ...change };
   }
 
-  // What is read from the API server, and from NICs.
+  // Reads of the API server, and of NICs.
 
   get object(): IpAllocation | undefined {
     const { object } = this.place;

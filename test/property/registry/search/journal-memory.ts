@@ -43,7 +43,7 @@ export interface Memory {
   readonly isLost: boolean;
 }
 
-/** Returns what an agent knows that starts with this row. */
+/** Returns the knowledge of an agent that starts with this row. */
 export function startMemory(row: Allocation | undefined, node: string): Memory {
   const states = new AddressStates(node);
   const isOpen = row !== undefined && (row.state !== "Bound" || row.isConfirmed !== true);

@@ -1,4 +1,4 @@
-/** What people do to the records: the object is deleted by hand, or etcd is restored to an older state. */
+/** People's changes of the records: the object is deleted by hand, or etcd is restored to an older state. */
 import { findUnrecorded } from "./invariants.ts";
 import type { Protocol } from "./protocol.ts";
 import type { Step } from "./search.ts";

@@ -1,6 +1,6 @@
 /**
- * An address protocol as the world sees it: agents and a controller as functions from what they know to what they do
- * next. There is one address. The world has the API server, the pods, the NICs, the clocks and the faults.
+ * An address protocol as the world sees it: agents and a controller as functions from knowledge to the next action.
+ * There is one address. The world has the API server, the pods, the NICs, the clocks and the faults.
  */
 
 /** A pod of the cast. Two of one name have one member, and are never there at the same time. */
@@ -77,7 +77,7 @@ export interface Place<Spec> extends Surroundings<Spec> {
 }
 
 export interface Agent<Row, Memory> {
-  /** The journal's row of the address: what a kill leaves. */
+  /** The journal's row of the address, which survives a kill. */
   readonly row: Row | undefined;
   /** The memory, which a kill ends. */
   readonly memory: Memory;
@@ -143,7 +143,7 @@ export interface Protocol<Row, Memory, Spec> {
   ) => Promise<Turn<Row, Memory, Spec>>;
   /** A comparison of all objects is due, or the controller has asked for one. */
   readonly told: (memory: Memory) => Memory;
-  /** Returns the controller's possible turns; the next look shows what its call came to. */
+  /** Returns the controller's possible turns; the next look shows the result of its call. */
   readonly control: (place: Surroundings<Spec>) => readonly ControllerTurn<Spec>[];
   readonly view: (spec: Spec) => View;
   /** The record that a controller has made for the member before its first pod. */

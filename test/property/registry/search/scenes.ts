@@ -127,7 +127,7 @@ export async function searchScene(
   return search(world, { maxStates, isFirstEnough });
 }
 
-/** Returns what each invariant rests on, as {@link RELIANCES} says. */
+/** Returns the assumptions of each invariant, as {@link RELIANCES} says. */
 export function describeReliances(): string {
   const names = [...new Set(RELIANCES.flatMap(({ violates }) => violates))];
   const lines = names.map((name) => {

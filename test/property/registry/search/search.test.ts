@@ -66,7 +66,7 @@ it("a search finds a state that calm steps do not bring to rest", async () => {
   ]);
 });
 
-it("a search that ends at its limit says so, and takes what it has not expanded for states at rest", async () => {
+it("a search that ends at its limit says so, and takes unexpanded states for states at rest", async () => {
   const found = await search(lock({ isAtomic: false, dies: true }), { maxStates: 3 });
   expect(found).toMatchObject({ isComplete: false, violations: [] });
 });

@@ -16,7 +16,7 @@ export interface System<S> {
   readonly steps: (state: S) => Promise<readonly Step<S>[]>;
   /** Returns the same text for states that differ in names alone. */
   readonly key: (state: S) => string;
-  /** By name: returns what is wrong in the state; undefined if nothing is. */
+  /** By name: returns the fault of the state; undefined if there is none. */
   readonly invariants: Readonly<Record<string, (state: S) => string | undefined>>;
   /** Every state must be able to become one of these by calm steps alone; otherwise {@link STUCK} is violated. */
   readonly isAtRest: (state: S) => boolean;

@@ -1,4 +1,4 @@
-/** The state of the world around a protocol, as a value, and what changes it. */
+/** The state of the world around a protocol, as a value, and its changes. */
 import type { Answer, Call, NicState, PodName, Stored } from "./protocol.ts";
 
 /** Assumptions of the search: steps that contradict them do not happen. */
@@ -128,7 +128,7 @@ export interface World<Row, Memory, Spec> {
   readonly last: number;
 }
 
-/** A machine number for what the controller sends. */
+/** A machine number for the controller's calls. */
 export const CONTROLLER = -1;
 
 export function uidOf({ pods }: { readonly pods: readonly Pod[] }, name: string): string | undefined {

@@ -139,7 +139,7 @@ export async function openWorld<Row, Memory, Spec>(
     return memory === undefined ? undefined : { row, memory };
   }
 
-  /** Carries out what an agent's write comes to. */
+  /** Carries out the outcomes of an agent's write. */
   async function callSteps(state: State, machine: number, agent: Agent<Row, Memory>, call: Call<Spec>): Promise<Steps> {
     const { name = "" } = state.machines[machine] ?? {};
     const steps: Steps = [];

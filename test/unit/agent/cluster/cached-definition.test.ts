@@ -14,8 +14,8 @@ const MACVLAN = { name: "x", type: "macvlan", ipam: { type: "berth" } };
 /** Of almost 64 KiB of text. */
 const many = (item: unknown): unknown[] => Array(Math.floor(65_000 / (JSON.stringify(item).length + 1))).fill(item);
 
-describe("what an agent keeps of a network definition", () => {
-  it("of another's plugin is what is read of it, whatever it says besides", () => {
+describe("an agent's memory of a network definition", () => {
+  it("of another's plugin is the part read of it, whatever it says besides", () => {
     const known = { name: "x", type: "bridge", isGateway: true, mac: "02:00:00:00:00:01" };
     const ipam = { type: "berth", default_ipv4_ippool: ["blue"] };
     const config = {

@@ -46,7 +46,7 @@ it("tells of a create in another history before it is answered, and once", async
   expect(backs).toBe(1);
 });
 
-it("asks what cannot be stale before it believes a list that may be", async () => {
+it("asks a source that cannot be stale before it believes a list that may be", async () => {
   await list(PODS);
   staleVersion = "1";
   await list(PODS);

@@ -66,7 +66,7 @@ it("nothing of it remains when the caller hangs up before the rest is found", as
   const controller = new AbortController();
   const { gate } = node;
   node.gate = async (call, commit) => {
-    // What has been missed is read.
+    // The missed change is read.
     if (call.method === "GET") controller.abort(new Error("The caller hung up"));
     return gate(call, commit);
   };

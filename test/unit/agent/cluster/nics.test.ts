@@ -139,7 +139,7 @@ describe("a meta plugin on the node", () => {
   });
 });
 
-describe("what is known of the NIC of a request", () => {
+describe("the NIC of a request", () => {
   const chained = (mode: string) => ({ name: "green", plugins: [MACVLAN, { type: "coordinator", mode }] });
   const cluster: Cluster = {
     attachments: [attachment("shop/green", chained("underlay")), attachment("infra/green", chained("overlay"))],

@@ -31,7 +31,7 @@ const serves = Object.fromEntries(
   [SETS, JOBS, SETS.replace("shop", "attack")].map((path) => [path, { apiVersion: "apps/v1", kind: "Owner" }]),
 );
 
-/** Pods ask for what owns their owners. */
+/** Pods ask for the owners of their owners. */
 class Lookups {
   readonly requested: string[] = [];
   snapshot = EMPTY_SNAPSHOT;
@@ -179,7 +179,7 @@ describe("an answer", () => {
   });
 });
 
-it("what is known of a ReplicaSet says nothing to a pod of another namespace that names its UID", async () => {
+it("knowledge of a ReplicaSet is none for a pod of another namespace that names its UID", async () => {
   putSet(deployment);
   expect(await lookups.of(podOf(set))).toBe("apps/v1 Deployment shop/web u-web");
   await expect(lookups.of({ ...podOf(set), namespace: "attack" })).rejects.toThrow("does not exist any more");

@@ -66,7 +66,7 @@ const signal = () => AbortSignal.timeout(10_000);
 const soon = ({ changeCount }: ClusterResources) => ({ since: changeCount, withinMs: 300 });
 
 describe("the resources of a cluster", () => {
-  it("are incomplete before the first lists, and name what is missing", () => {
+  it("are incomplete before the first lists, and name the missing ones", () => {
     resources = new ClusterResources({ ...IGNORED, api: new MemoryApiServer({ isOpen: true }).client() });
     expect(resources.state.complete).toBe(false);
     const kinds =
@@ -158,7 +158,7 @@ describe("the resources of a cluster", () => {
     });
   });
 
-  it("an address that is free again is a change, and so is what came before the wait", async () => {
+  it("an address that is free again is a change, and so is a change before the wait", async () => {
     await given({});
     const [since, count] = [resources.changeCount, snapshots.length];
     const waiting = resources.changed(signal(), { since, withinMs: 2_000 });
@@ -187,7 +187,7 @@ describe("the resources of a cluster", () => {
     expect(snapshot.problems).toEqual([expect.stringMatching(/^IPPool "odd" cannot be used: /)]);
   });
 
-  it("a reserved address that was never understood stops every ADD, one that becomes bad keeps what it said", async () => {
+  it("a reserved address that was never understood stops every ADD, one that becomes bad keeps its last content", async () => {
     await given({ [RESERVED]: [berth("ReservedIP", "r", { ips: ["10.1.0.300"] })] });
     expect(resources.state.complete).toBe(false);
     expect(resources.state.problems.join()).toContain("10.1.0.300");

@@ -111,7 +111,7 @@ describe("a log of the coordinator", () => {
     expect(modes).toEqual([0o750, 0o640]);
   });
 
-  it("adds to what is there, and begins a line of its own after half a line", async () => {
+  it("adds to the present content, and begins a line of its own after half a line", async () => {
     mkdirSync(directory);
     writeFileSync(path, '{"level":"fatal","msg":"ha');
     log("a.log").info("ADD");
@@ -322,7 +322,7 @@ describe("text of tenants", () => {
   });
 });
 
-it("what comes faster than it can be written is lost and counted, and no call waits", async () => {
+it("lines that come faster than they can be written are lost and counted, and no call waits", async () => {
   const loud = log("a.log");
   const block = "y".repeat(10_000);
   const count = Math.ceil((2 * MAX_LOG_BACKLOG) / block.length);
@@ -337,7 +337,7 @@ it("what comes faster than it can be written is lost and counted, and no call wa
   expect(written).toBeLessThan(count);
 });
 
-it("closing writes what was taken, and nothing after", async () => {
+it("closing writes the accepted lines, and nothing after", async () => {
   const open = log("a.log");
   open.info("one");
   await logs.close();

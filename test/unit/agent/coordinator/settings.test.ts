@@ -95,7 +95,7 @@ it.each<[what: string, entry: object, spec: object | undefined, missing: string 
 describe("a Coordinator that is not ready", () => {
   const text = 'Coordinator "default" is not ready: serviceCIDR: nothing in ServiceCIDR objects';
 
-  it("refuses an ADD without a known service network, with code 11, the reason and what to do", () => {
+  it("refuses an ADD without a known service network, with code 11, the reason and the remedy", () => {
     const found = look({}, {}, { ...NOT_READY, overlayPodCIDR: ["10.244.0.0/16"] });
     expect(found).toMatchObject({ networks: ["10.244.0.0/16"], warnings: [text], missing: text });
     const refusal = () => requireServiceNetworks(found);
@@ -117,7 +117,7 @@ describe("a Coordinator that is not ready", () => {
     expect(() => requireServiceNetworks(found)).not.toThrow();
   });
 
-  it("keeps no pod waiting for what was known before, nor for pod networks", () => {
+  it("keeps no pod waiting for networks that were known before, nor for pod networks", () => {
     const found = look({}, {}, { ...NOT_READY, serviceCIDR: ["10.96.0.0/12"] });
     expect(found).toMatchObject({ networks: ["10.96.0.0/12"], warnings: [text], missing: undefined });
   });

@@ -103,7 +103,7 @@ describe("the manifest directory", () => {
     expect(directory.state).toMatchObject({ problems: [], complete: true });
   });
 
-  it("reads at once what was complete before it is asked for, without a turn of the event loop, and nothing otherwise", async () => {
+  it("reads at once files complete before the request, without a turn of the event loop, and nothing otherwise", async () => {
     given({ "a.yaml": poolText("a") });
     directory.flush();
     expect(changes()).toBe(0);
@@ -114,7 +114,7 @@ describe("the manifest directory", () => {
     expect(changes()).toBe(1);
   });
 
-  it("a file that goes bad keeps what it said and is told once", async () => {
+  it("a file that goes bad keeps its last content and is told once", async () => {
     given({ "a.yaml": poolText("a") });
     put("a.yaml", "kind: [");
     await until(() => directory.state.problems.length === 1);
@@ -184,7 +184,7 @@ describe("the manifest directory", () => {
     await becomes("three", "two");
   });
 
-  it("keeps what it knew while the directory is gone, and finds it made anew", { timeout: 20_000 }, async () => {
+  it("keeps its manifests while the directory is gone, and finds it made anew", { timeout: 20_000 }, async () => {
     given({ "a.yaml": poolText("a") });
     rmSync(path, { recursive: true });
     await until(() => directory.state.problems.length > 0);

@@ -96,7 +96,7 @@ describe("planRecovery", () => {
   `)("%s", (_what, evidence, expected) => expect(check(evidence)).toBe(expected));
 });
 
-it("what a runtime remembers has the MAC address of the address's interface, if it says which", () => {
+it("an address that a runtime remembers has the MAC address of its interface, if it says which", () => {
   const known = mac("02:00:00:00:00:05");
   const macOf = (position: number | undefined): unknown => {
     const { result, ...attachment } = cached("a", "10.1.0.5/24");

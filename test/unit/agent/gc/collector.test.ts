@@ -42,7 +42,7 @@ class Scene {
   isAttaching = false;
   /** The network namespace of the pod's NIC, if a journal does not say it. */
   found: FoundNetns = { kind: "absent" };
-  /** Of a namespace whose path is known. Default: what the kernel says. */
+  /** Of a namespace whose path is known. Default: the kernel's answer. */
   status: NetnsStatus | undefined;
   /** Whether the orphan's NIC has lost the address. */
   fence: (row: Allocation) => Promise<boolean> = async () => true;
@@ -103,7 +103,7 @@ class Scene {
     await this.sweepLater();
   }
 
-  /** Time passes for what was missed before. */
+  /** Time passes for leaks that an earlier sweep missed. */
   async sweepLater() {
     this.node.clock.jump(GRACE_MS);
     this.node.calls.length = 0;
@@ -151,7 +151,7 @@ describe("leak: a sweep", () => {
     expect([await world.statesOf("10.0.0.1"), world.collector.problems]).toEqual([["Cooling"], []]);
   });
 
-  it("keeps what a machine may have inside, until the runtime has no record of it", async ({ world }) => {
+  it("keeps addresses that a machine may have inside, until the runtime has no record of it", async ({ world }) => {
     const workload = { kind: "VirtualMachine", namespace: "shop", name: "vm", uid: "v", member: "vm" } as const;
     world.fence = async () => false;
     await world.bind("vm", { containerId: UNKNOWN_CONTAINER, workload });
@@ -397,7 +397,7 @@ describe("static-pods: a static pod", () => {
   });
 });
 
-describe("late-del: what a CNI GC nominates is collected", () => {
+describe("late-del: an attachment that a CNI GC nominates is collected", () => {
   it("only when its pod is gone or finished, as the API server says now", async ({ world }) => {
     const live = await world.bind("live");
     const gone = await world.node.bind("10.0.0.2", "gone");

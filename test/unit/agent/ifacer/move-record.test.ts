@@ -22,7 +22,7 @@ const OPERATIONS: readonly Operation[] = [
   },
 ];
 
-it("gives back what was kept, until it is forgotten", () => {
+it("gives back the kept addresses, until they are forgotten", () => {
   const record = new MoveRecord(directory, "boot-1");
   expect(record.read()).toEqual([]);
   record.write(OPERATIONS);

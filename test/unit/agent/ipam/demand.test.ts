@@ -43,7 +43,7 @@ interface Circumstances {
   readonly isMigrationTarget?: boolean;
 }
 
-/** ADDs of the NICs, one after the other, of a pod whose NICs have IPAMClaims. Returns what is bound after each. */
+/** ADDs of the NICs of a pod whose NICs have IPAMClaims, in order. Returns the bound addresses after each. */
 async function bound(
   ifNames: readonly string[],
   specs: Record<string, object>,
@@ -89,7 +89,7 @@ it("those of an IPAMClaim that requests none are claimed with the first NIC's", 
   expect(first).toMatch(/^eth0=10\.6\.0\.\d+ net1=10\.7\.0\.\d+$/);
 });
 
-it("what is reserved for a machine, or reported of its claim, parts it from nothing while it migrates", async () => {
+it("an address reserved for a machine, or reported of its claim, parts it from nothing while it migrates", async () => {
   expect((await bound(["eth0"], {}, { reservedFor: "web-0" }))[0]).toContain("eth0=10.6.0.1");
   const [migrated] = await bound(["eth0"], {}, { reservedFor: "web-0", isMigrationTarget: true });
   expect(migrated).toMatch(/eth0=10\.6\.0\.(?!1\b)/);
@@ -100,7 +100,7 @@ it("what is reserved for a machine, or reported of its claim, parts it from noth
   expect(behind).toMatch(/eth0=10\.6\.0\.(?!9\b)/);
 });
 
-it("what Berth gave to an IPAMClaim, and is reserved for another pod since, is no demand", async () => {
+it("an address that Berth gave to an IPAMClaim, and that is reserved for another pod since, is no demand", async () => {
   const [first] = await bound(["eth0"], {}, { statuses: { eth0: { ips: ["10.6.0.1/24"] } }, reservedFor: "nobody" });
   expect(first).toMatch(/eth0=10\.6\.0\.(?!1\b)/);
 });

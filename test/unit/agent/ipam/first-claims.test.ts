@@ -1,5 +1,5 @@
 /**
- * Claims while the registry may lack what running pods have: real searches on a node in memory, with the epoch of a
+ * Claims while the registry may lack running pods' addresses: real searches on a node in memory, with the epoch of a
  * registry behind a port.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -40,7 +40,7 @@ class World {
   readonly node: ClusterNode;
   readonly known = new KnownEpoch({ read: () => KNOWN, write: () => {} });
   readonly epoch: RegistryEpoch;
-  /** What was Bound when this node wrote for each epoch. */
+  /** The rows that were Bound when this node wrote for each epoch. */
   readonly written: string[] = [];
   readonly asked: string[] = [];
   canProbe = true;
@@ -265,7 +265,7 @@ describe.each([
     expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
   });
 
-  it("what cools as the pod's own is refused, and what is Bound is the pod's", async () => {
+  it("an address that cools as the pod's own is refused, and one that is Bound is the pod's", async () => {
     world.node.follow(snapshotOf(CONFIRMED));
     const given = await world.add([seg]);
     world.node.follow(snapshotOf(SEG));
@@ -277,14 +277,14 @@ describe.each([
     expect(await world.add([seg])).toBe(given);
   });
 
-  it("what was taken in from the API server waits as well", async () => {
+  it("an address taken in from the API server waits as well", async () => {
     await world.node.registry.adopt({ ...proposal("10.6.0.18", { pool: "seg" }), ...POD, state: "Bound" });
     expect(await world.add([seg])).toMatch(why);
     world.node.follow(snapshotOf(CONFIRMED));
     expect([await world.add([seg]), world.asked]).toEqual(["10.6.0.18", []]);
   });
 
-  it("what was claimed ahead waits as well, and is given when the hub has confirmed it", async () => {
+  it("an address claimed ahead waits as well, and is given when the hub has confirmed it", async () => {
     world.node.follow(snapshotOf(CONFIRMED));
     const ahead = await world.prefetch([seg]);
     world.node.follow(snapshotOf(SEG));
@@ -294,7 +294,7 @@ describe.each([
   });
 });
 
-it("what was claimed ahead in a block that is another cluster's by now makes room for another address", async () => {
+it("an address claimed ahead in a block that is another cluster's by now makes room for another one", async () => {
   const seg: NicRequest = { ifName: "eth0", pools: [["seg"]] };
   world.node.poolCache.followRegistry(() => seenAt(world.epoch.inForce));
   world.node.follow(snapshotOf(leasingPool("seg", "10.6.0.0/24", ["10.6.0.16/30 Active"])));
@@ -391,7 +391,7 @@ describe("while the watch of the registry is broken", () => {
     expect(await world.add()).toBe(NOT_HEARD);
   });
 
-  it("a claim is refused for what it is when the epoch behind it is open", async () => {
+  it("a claim is refused for its own reason when the epoch behind it is open", async () => {
     world.epoch.follow(OPEN);
     giveUp();
     expect(await world.add()).toBe(NOT_HEARD);
@@ -435,7 +435,7 @@ describe("while the watch of the registry is broken", () => {
   });
 });
 
-describe("while the epoch is open, what the journal has as the pod's", () => {
+describe("while the epoch is open, an address of the pod in the journal", () => {
   it("is probed if no ADD was answered with it", async () => {
     world.node.gate = new HeldCalls(ALLOCATIONS).gate;
     expect(await waits(world.add())).toBe(true);
@@ -478,7 +478,7 @@ describe("while the epoch is open, what the journal has as the pod's", () => {
   });
 });
 
-describe("what was taken in from the registry's past", () => {
+describe("an address taken in from the registry's past", () => {
   beforeEach(() => world.takeIn("10.6.0.1"));
 
   it("is the pod's after one silent probe, also when the epoch is settled", async () => {

@@ -22,7 +22,7 @@ async function collect(node: TestNode, valid: readonly string[] = [], alive?: st
   return (await plugin.gc({ ...call, command: "GC" })).map(({ owner }) => owner);
 }
 
-it("releases what the list lacks of its network, if it is older than the call", async () => {
+it("releases attachments that the list lacks of its network, if they are older than the call", async () => {
   const node = await openNode();
   await bind(node, { kept: {}, lost: {}, other: { network: "elsewhere" } });
   node.clock.jump(1);
@@ -33,7 +33,7 @@ it("releases what the list lacks of its network, if it is older than the call", 
   expect(await node.states()).toEqual({ Bound: ["10.6.0.3"], Cooling: ["10.6.0.1", "10.6.0.2", "10.6.0.4"] });
 });
 
-it("late-del: releases in a cluster only what was attached by a pod that is gone", async () => {
+it("late-del: releases in a cluster only attachments of a pod that is gone", async () => {
   const node = await openNode();
   await bind(node, { living: {}, gone: {}, unknown: { containerId: "-" }, ahead: { containerId: "" }, rival: {} });
   const quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 9 } as const;

@@ -48,7 +48,7 @@ interface Case {
   readonly taken?: Readonly<Record<string, readonly string[]>>;
   /** Addresses of this node. */
   readonly own?: readonly string[];
-  /** What the node takes for used. */
+  /** The addresses that the node takes for used. */
   readonly marked?: readonly string[];
   /** The usage object is of a controller that knows of these, or of other ranges. */
   readonly usage?: readonly string[] | "of other ranges";
@@ -140,7 +140,7 @@ describe("exhaustion: a search in a pool of which the node knows little", () => 
     expect([found.outcome, found.calls]).toEqual([expect.stringMatching(outcome), expect.stringContaining(calls)]);
   });
 
-  it("a usage object does not free what the node has itself", async () => {
+  it("a usage object does not free the node's own addresses", async () => {
     const { node } = await search({ pools: [LARGE], taken: { blue: TAKEN }, own: ["10.6.9.7"], usage: TAKEN });
     expect(node.poolCache.takeExactly(LARGE, ip("10.6.9.7"))).toBe("taken");
   });

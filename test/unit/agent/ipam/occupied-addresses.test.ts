@@ -19,7 +19,7 @@ describe("occupied addresses", () => {
   };
   const occupied = new OccupiedAddresses(read, openLog("test", "silent"));
 
-  it("stay what they were while the kernel refuses to tell, and nothing hides another error", () => {
+  it("stay the same while the kernel refuses to tell, and nothing hides another error", () => {
     const before = occupied.read();
     failure = new NetlinkError({ operation: "list addresses", errno: 105 });
     expect(occupied.read()).toBe(before);

@@ -171,7 +171,7 @@ describe("an ADD is served", () => {
     expect(world.attempts).toEqual(["searched", "taken"]);
   });
 
-  it("by what came while it tried", async () => {
+  it("by a change that came while it tried", async () => {
     const world = new World(made([]));
     world.after = () => {
       world.after = () => {};

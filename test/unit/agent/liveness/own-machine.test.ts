@@ -50,7 +50,7 @@ it.each<[what: string, node: Node | undefined, host: string | undefined, machine
   expect(known).toEqual(wanted === undefined ? [] : [wanted]);
 });
 
-it("becomes known when the kubelet reports this boot, and stays what it is", async () => {
+it("becomes known when the kubelet reports this boot, and stays the same", async () => {
   const { machine, known, nodeRead } = open();
   await nodeRead(nodeOf("m1", "boot-0"));
   await nodeRead(nodeOf("m2"));

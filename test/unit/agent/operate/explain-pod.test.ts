@@ -10,7 +10,7 @@ import { pool, snapshotOf } from "../../../world/subjects.ts";
 const READY = { ready: true, problems: [], health: { trouble: undefined } };
 const ONE = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1"], default: true });
 
-/** Returns the lines for a pod of namespace shop, and what the agent did meanwhile but to read. */
+/** Returns the lines for a pod of namespace shop, and the agent's other calls meanwhile but reads. */
 async function explain({ isFull = false, epoch }: { readonly isFull?: boolean; readonly epoch?: FirstClaims }) {
   const node = await openClusterNode({ snapshot: snapshotOf(ONE) });
   if (isFull) await node.bind("10.6.0.1", "web-1");

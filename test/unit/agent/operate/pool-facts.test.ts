@@ -21,7 +21,7 @@ const BLUE = {
   status: { total: 20, pools: [{ name: "web", ips: ["10.6.0.1"], application: "Deployment shop/web" }] },
 };
 
-/** `objects` by `plural/name`; `asked` is what was asked for. */
+/** `objects` by `plural/name`; `asked`: the requested ones. */
 function live(objects: Record<string, ReadResult<unknown>>) {
   const requested: string[] = [];
   const read: LiveObjects["read"] = async (plural, name) => {

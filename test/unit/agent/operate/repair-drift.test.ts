@@ -1,4 +1,4 @@
-/** Which attachments are repaired, and what becomes of answers and errors. */
+/** Which attachments are repaired, and the effect of answers and errors. */
 import { expect, it } from "vitest";
 import { CoordinatedAttachments } from "../../../../host/agent/coordinator/attachments.ts";
 import { repairDrift } from "../../../../host/agent/operate/read-drift.ts";

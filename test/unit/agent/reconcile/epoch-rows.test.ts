@@ -1,6 +1,6 @@
 /**
- * What agents write to a registry that went back in time: real journals and registries of two nodes on one API server
- * in memory, which a copy of it replaces.
+ * Agents' writes to a registry that went back in time: real journals and registries of two nodes on one API server in
+ * memory, which a copy of it replaces.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
@@ -154,7 +154,7 @@ afterEach(async () => {
   for (const agent of [one, two]) await agent.close();
 });
 
-/** The registry is what it was before `since`. */
+/** The registry has its state before `since`. */
 async function goBackBefore(since: () => Promise<unknown>): Promise<void> {
   const copy = server.snapshot();
   await since();
@@ -179,7 +179,7 @@ function fail(agent: Agent, fails: (call: KubeCall) => boolean, error: Error): (
 
 const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "the call", message: "not allowed" });
 
-describe("what the journal has", () => {
+describe("a row of the journal", () => {
   it("and the registry too is read in one list, and no object by itself", async () => {
     await one.node.bind("10.0.0.1", "a");
     one.node.calls.length = 0;

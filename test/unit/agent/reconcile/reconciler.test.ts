@@ -129,7 +129,7 @@ describe("a reconciliation", () => {
   });
 });
 
-it("node-lost: what this machine lost is released after a grace, another one's probed after nodeLost", async ({
+it("node-lost: an address that this machine lost is released after a grace, another one's probed after nodeLost", async ({
   world,
 }) => {
   world.machine = "new";

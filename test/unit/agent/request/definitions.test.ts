@@ -46,7 +46,7 @@ function given(files: Readonly<Record<string, string>>): void {
 afterEach(() => rmSync(path, { recursive: true, force: true }));
 
 const put = (name: string, text: string): void => writeFileSync(join(path, name), text);
-/** The table of the network's coordinator: one key is enough to tell what was read. */
+/** The table of the network's coordinator: one key is enough to tell which was read. */
 const table = (network: string): number | undefined => definitions.find(network)?.coordinator?.hostRuleTable;
 /** A definition of network lan whose coordinator has that table. */
 const lan = (hostRuleTable: number) => listText("lan", { hostRuleTable });
@@ -102,7 +102,7 @@ describe("the definitions of this node", () => {
     expect(table("lan")).toBe(501);
   });
 
-  it("a directory that cannot be read keeps what it said, and is a problem", () => {
+  it("a directory that cannot be read keeps its last content, and is a problem", () => {
     given({ "a.conflist": lan(501) });
     rmSync(path, { recursive: true });
     writeFileSync(path, "");

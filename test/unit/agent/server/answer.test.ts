@@ -73,7 +73,7 @@ describe("every failure as CNI error", () => {
     expect(answerError(error, "").body.length).toBeLessThan(10_000);
   });
 
-  it("what may be possible later has status 503", () => {
+  it("a call that may be possible later has status 503", () => {
     for (const code of [ErrorCode.TryAgainLater, ErrorCode.PluginNotAvailable])
       expect(answerError(new CniError(code, "Later"), "").status).toBe(503);
   });

@@ -12,7 +12,7 @@ import { MAX_NETWORK_CONFIG_BYTES } from "../../../../host/cni/net-conf.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";
 
-/** A moment, in which what has come in is read, however late the timer is. */
+/** A moment, in which arrived bytes are read, however late the timer is. */
 async function pass(): Promise<void> {
   await sleep(20);
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -129,7 +129,7 @@ describe("the socket server", () => {
     expect(lines).toEqual(["warn The caller hung up before the answer; undoing the ADD"]);
   });
 
-  it("takes back what a caller has not read to the end", async () => {
+  it("undoes an ADD whose answer a caller has not read to the end", async () => {
     const { socket } = call(post("c1"));
     socket.pause();
     await until(() => requested.length === 1);
@@ -166,7 +166,7 @@ describe("the socket server", () => {
     expect(await received).toBe("");
   });
 
-  it("an ADD is refused, not lost, when what comes before it fails", async () => {
+  it("an ADD is refused, not lost, when the work before it fails", async () => {
     beforeAdd = () => Promise.reject(new Error("no spool"));
     expect(await call(post("c1")).received).toMatch(/^HTTP\/1\.1 503 .*"code":11/s);
     expect(requested).toEqual([]);
@@ -196,7 +196,7 @@ describe("the socket server", () => {
     expect(readdirSync(join(path, ".."))).toEqual([]);
   });
 
-  it("says what became of its socket, and binds it anew beside calls that go on", async () => {
+  it("names the loss of its socket, and binds it anew beside calls that go on", async () => {
     expect(server.findLoss()).toBeUndefined();
     const { received } = await arrive("c1");
     rmSync(join(path, ".."), { recursive: true });

@@ -54,7 +54,7 @@ let directory: string;
 let spool: Spool;
 let requested: string[];
 let lines: string[];
-/** What becomes of the DEL of a container. */
+/** The outcome of the DEL of a container. */
 let answer: (containerId: string) => Dispatched | Promise<Dispatched>;
 const files = () => readdirSync(directory).sort();
 
@@ -97,7 +97,7 @@ it("a DEL of a driver that this build lacks is kept, not taken for a DEL of noth
 });
 
 describe("the spool", () => {
-  it("is carried out oldest first, once, whoever asks", async () => {
+  it("is carried out oldest first, once, for any number of callers", async () => {
     put("a", "b", "c");
     writeFileSync(join(directory, "9.1-1.tmp"), "half");
     expect(spool.count()).toEqual({ waiting: 3, rejected: 0 });
@@ -105,7 +105,7 @@ describe("the spool", () => {
     expect([requested, files()]).toEqual([["a", "b", "c"], ["9.1-1.tmp"]]);
   });
 
-  it("is looked at again by whoever joins a replay: a DEL may have been spooled since", async () => {
+  it("is looked at again for a caller that joins a replay: a DEL may have been spooled since", async () => {
     const first = Promise.withResolvers<Dispatched>();
     answer = (containerId) => (containerId === "a" ? first.promise : done);
     put("a");
@@ -132,7 +132,7 @@ describe("the spool", () => {
     expect(refused?.code).toBe(code);
   });
 
-  it("sets aside what cannot be read, and goes on", async () => {
+  it("sets aside files that cannot be read, and goes on", async () => {
     answer = (containerId) => (containerId === "b" ? refusal(7) : done);
     put("a", "b", "c");
     writeFileSync(join(directory, "0.0-1.del"), "broken");
@@ -141,7 +141,7 @@ describe("the spool", () => {
     expect(spool.count()).toEqual({ waiting: 0, rejected: 2 });
   });
 
-  it("keeps what may be possible later, and goes on", async () => {
+  it("keeps DELs that may be possible later, and goes on", async () => {
     answer = (containerId) => (containerId === "a" ? refusal(11) : done);
     put("a", "b");
     await spool.drain();

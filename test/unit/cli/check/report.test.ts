@@ -58,7 +58,7 @@ describe("a release", () => {
     ["another node's, even if forced", report(), { node: "n9", isForced: true }, /of another node/],
   ])("refuses %s", (_what, given, options, text) => expect(() => plan(given, options)).toThrow(text));
 
-  it("gives each node's agent what is its own", () => {
+  it("gives each node's agent its own part", () => {
     const given = report({ notCompared: [{ node: "n3", reason: "x" }], problems: ["y"] });
     const own = { nodes: [given.nodes[1]], notCompared: [], problems: [], findings: [elsewhere] };
     expect(reportOf(given, "n2", [elsewhere])).toEqual({ ...given, ...own });
@@ -86,7 +86,7 @@ describe("a report", () => {
     ["all was restored", { findings: [], nodes: [{ ...NODE, repaired: [REPAIRED], unrepaired: [] }] }, 0],
   ])("ends with its exit code: %s", (_what, changes, code) => expect(exitCodeOfReport(report(changes))).toBe(code));
 
-  it("of a cluster names nodes, and what was not compared", () => {
+  it("of a cluster names nodes, and parts that were not compared", () => {
     const nodes = [NODE, { ...NODE, node: "n2", problems: ["/run/netns/x cannot be read: no"] }];
     const shown = linesOf(report({ nodes, notCompared: missing, problems: ["Nodes cannot be read: no"] }));
     expect(shown).toEqual([
@@ -99,7 +99,7 @@ describe("a report", () => {
     ]);
   });
 
-  it("of one node without an agent says what was not compared, and what to do about it", () => {
+  it("of one node without an agent names the parts not compared, and the remedy", () => {
     const plugin = { ...NO_SUBJECT, kind: "plugins", text: "x does not exist", remedy: "Install it" };
     const warning = { ...NO_SUBJECT, level: "warning" } as const;
     const sysctl = { ...warning, kind: "sysctls", text: "y is 0", remedy: "sysctl -w y=1" };
@@ -130,7 +130,7 @@ describe("a report", () => {
     expect(shown.slice(2)).toEqual(["  Release it", "    ip link del dev a", "    ip link del dev b"]);
   });
 
-  it("says first what was restored, and what was not", () => {
+  it("lists first the restored, and the others", () => {
     const other = { ...REPAIRED, namespace: "", pod: "", netns: "/run/netns/b" };
     const done = { ...NODE, repaired: [REPAIRED, other], unrepaired: ["Interface eth0 is not restored: no"] };
     const lines = [

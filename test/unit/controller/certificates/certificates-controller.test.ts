@@ -1,4 +1,4 @@
-/** The controller's certificates, on Secrets in memory: who issues them, when they are renewed, and what others see. */
+/** The controller's certificates, on Secrets in memory: issuer, renewal, and the Secrets that others see. */
 import { execFileSync } from "node:child_process";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -173,7 +173,7 @@ it("they are renewed in the last third of their time, the authority with its key
   await pass();
   const renewed = await read("authority");
   expect([renewed["tls.key"], renewed["tls.crt"] === authority["tls.crt"]]).toEqual([authority["tls.key"], false]);
-  // What it signed before is still verified, by both.
+  // Certificates that it signed before are still verified, by both.
   const old = new X509Certificate(next["tls.crt"] ?? "");
   expect(old.checkIssued(await certificate("authority"))).toBe(true);
   expect((await certificate("agent-tls")).verify(new X509Certificate(authority["tls.crt"] ?? "").publicKey)).toBe(true);

@@ -1,4 +1,4 @@
-/** Objects as the controller has them, for the tests of what it says about them. */
+/** Objects as the controller has them, for the tests of its words about them. */
 
 import type { Shortfall } from "../../../../host/controller/division.ts";
 import {

@@ -16,13 +16,13 @@ function look(world: Partial<DecisionsInput>): ReturnType<typeof planDecisions> 
 const find = (decisions: Decisions, type: ConditionType) =>
   decisions?.find((each) => each.type === type) ?? { isTrue: undefined, isWanted: undefined, reason: "", message: "" };
 
-/** `+Reason message` of what holds, `-Reason message` of what does not, `nothing` where all is well. */
+/** `+Reason message` of a condition that holds, `-Reason message` of one that does not, `nothing` where all is well. */
 function of(decisions: Decisions, type: ConditionType): string {
   const { isTrue, reason, message } = find(decisions, type);
   return isTrue === undefined ? "nothing" : `${isTrue ? "+" : "-"}${reason} ${message}`.trimEnd();
 }
 
-/** What is said of the first pool of the world. */
+/** The decision about the first pool of the world. */
 const ofPool = (type: ConditionType, world: Partial<DecisionsInput>) =>
   of(look(world).pools.get(world.pools?.[0]?.name ?? ""), type);
 const ofSubnet = (type: ConditionType, ...subnets: ReturnType<typeof subnet>[]) =>

@@ -95,7 +95,7 @@ it("a record that has changed meanwhile is read again", async () => {
   await expect.poll(record).toMatchObject({ ...OPEN, epoch: "e3", settled: "e3" });
 });
 
-it("an epoch begins once when some of what it added is lost", async () => {
+it("an epoch begins once when some of its additions are lost", async () => {
   put({ ...OPEN, settled: "e2" });
   mark("n1", "e2");
   await expect.poll(() => beats().length).toBe(1);

@@ -33,7 +33,7 @@ function startWith(names: readonly string[], call: KubeApi["call"]) {
 
 /**
  * The finalizer of a pool in deletion, whose addresses are free, is taken away. `version`: of the pool at the API
- * server, the cache has "1"; `found`: what a read of it finds.
+ * server, the cache has "1"; `found`: the result of a read.
  */
 async function lead(version: string, found: typeof CHANGED | ApiError = CHANGED) {
   const answered = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 /**
- * The collection's sweeps and checks on an API server in memory: what it reads again before it writes, and what happens
- * in between. Which action a state calls for is in plan-collection.test.ts.
+ * The collection's sweeps and checks on an API server in memory: its second reads before writes, and events in between.
+ * The actions for states are in plan-collection.test.ts.
  */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
@@ -65,7 +65,7 @@ afterEach(async () => {
   await caches.close();
 });
 
-/** What is due, a sweep, and what is due at its end; the same after each of the times. */
+/** The due checks, a sweep, and the checks due at its end; the same after each of the times. */
 async function sweep(...afterMs: readonly number[]): Promise<void> {
   for (const milliseconds of [0, ...afterMs]) {
     nowMs += milliseconds;
@@ -156,7 +156,7 @@ it("node-lost: a node that comes back in between starts over", async () => {
   await expectStates(GRACE_MS / 2, "10.6.0.1 Quarantined");
 });
 
-it("retention: what is kept for an owner that is gone cools at once, and is free when no agent frees it", async () => {
+it("retention: an address kept for an owner that is gone cools at once, and is free when no agent frees it", async () => {
   for (const [index, uid] of ["web", "alive", "unknown"].entries())
     write(`10.6.0.${index + 1}`, { state: "Kept", workload: { ...WEB, uid } });
   liveness.set("alive", "alive").set("web", "gone");
@@ -169,7 +169,7 @@ it("retention: what is kept for an owner that is gone cools at once, and is free
   await expectStates(GRACE_MS, "10.6.0.2 Kept", "10.6.0.3 Kept");
 });
 
-it("retention: what is kept for a NIC that the member's pod does not have cools, and what it announces stays", async () => {
+it("retention: addresses kept for a NIC that the member's pod does not have cool, and those that it announces stay", async () => {
   setNode("n1", "True");
   liveness.set("web", "alive");
   putPod("web-0", { [NETWORKS]: "lan@net1" });

@@ -91,7 +91,7 @@ const SILENCE_MS = 2 * intervalMs + nodeLostMs;
 
 type Row = [what: string, is: Partial<ObservedState>, actions: string, pauseMs?: number];
 
-/** What is done whatever else is so, and after which time; 0: at once. */
+/** The action in every state of other fields, and the time until it; 0: at once. */
 it.each<Row>([
   ["node-lost: a pod that is there: it is not touched", { state: "Bound", pod: "alive" }, "keep"],
   ["node-lost: a pod that is there, in quarantine", { state: "NodeLost", pod: "alive" }, "wait"],
@@ -153,7 +153,7 @@ it.each([
   expect(strongestPodStatus(pods, nodes)).toBe(wanted),
 );
 
-it("cooling-visibility: what cools is free after a grace when the cooldown is shorter", () => {
+it("cooling-visibility: a cooling address is free after a grace when the cooldown is shorter", () => {
   const found = seen({ state: "Cooling", node: "absent" });
   const quick = decideCollection({ ...found, ageMs: undefined }, { ...TIMES, cooldownMs: 0 });
   expect(quick).toMatchObject({ kind: "observe", pauseMs: graceMs });
@@ -175,7 +175,7 @@ describe("leak: two observations", () => {
   });
 });
 
-describe("what an action writes", () => {
+describe("the object that an action writes", () => {
   const since = "2026-01-01T00:00:00Z";
   const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
   const quarantine = { reason: "NodeLost" as const, mac: "", parent: "eth7", holder: { ...HOLDER, pod: "web-9" } };
@@ -215,7 +215,7 @@ describe("what an action writes", () => {
     check({}, "preserve", undefined);
   });
 
-  it("cool keeps no owner; what is freed, kept or waited for is not written", () => {
+  it("cool keeps no owner; a freed, kept or awaited address is not written", () => {
     check({ workload }, "cool", { ...base, state: "Cooling" });
     for (const action of ["free", "keep", "wait", "tell"] as const) check({ workload }, action, undefined);
   });

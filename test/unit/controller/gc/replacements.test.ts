@@ -32,7 +32,7 @@ it.each<[title: string, one: IpAllocation, isSo: boolean]>([
   expect(new Replacements(caches).find(lost)).toEqual(isSo ? [one.name] : []);
 });
 
-it("what is kept for one NIC is not replaced by another NIC's, whichever the holder was", () => {
+it("an address kept for one NIC is not replaced by another NIC's, whichever the holder was", () => {
   const kept = { ...lost, spec: { ...lost.spec, workload: { ...WEB, ifName: "net1" } } };
   expect(isReplacement(kept, other())).toBe(false);
   expect(isReplacement(kept, other({ holders: [{ ...NEW, ifName: "net1" }] }))).toBe(true);

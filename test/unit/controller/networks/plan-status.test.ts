@@ -162,7 +162,7 @@ describe("pod networks", () => {
   );
 });
 
-describe("what the specification says", () => {
+describe("the specification's value", () => {
   it("wins, key by key", () => {
     expect(plan({}, { overlayPodCIDR: ["10.5.0.0/16", "10.6.0.7"] })).toEqual({
       ...{ phase: "Synced", overlayPodCIDR: ["10.5.0.0/16", "10.6.0.7/32"], serviceCIDR: ["10.96.0.0/12"] },
@@ -176,7 +176,7 @@ describe("what the specification says", () => {
   it("is nothing when the list is empty", () =>
     expect(plan({}, { serviceCIDR: [], podCIDRType: "none" })).toMatchObject({ serviceCIDR: ["10.96.0.0/12"] }));
 
-  it("and cannot be read is the reason, and what was known stays", () =>
+  it("that cannot be read is the reason, and the known one stays", () =>
     expect(plan({}, { mode: "sideways" }, { serviceCIDR: ["10.1.0.0/16"] })).toEqual({
       ...{ phase: "NotReady", overlayPodCIDR: [], serviceCIDR: ["10.1.0.0/16"] },
       reason: expect.stringContaining('The specification is invalid: field "spec.mode": found "sideways"'),
@@ -199,7 +199,7 @@ describe("a source that has not answered", () => {
     expect([plan(found, { podCIDRType: "cluster" })?.phase, plan(own)?.phase]).toEqual(["Synced", "Synced"]);
   });
 
-  it("and will not, is named with its problem; what was found before stays", () => {
+  it("is named with its problem if it cannot be read; the value found before stays", () => {
     const before = { phase: "Synced", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"], reason: "" };
     const sources = {
       serviceCidrs: unread<never>("ServiceCIDR objects", "Forbidden"),
@@ -233,7 +233,7 @@ it.each<[what: string, sources: Partial<SourceStates>, spec: object, ready: obje
   expect(ready).toMatchObject({ type: "Ready", isTrue: false, ...wanted, message: networks.reason });
 });
 
-it("what was found goes when all say that there is nothing", () => {
+it("networks found before go when all sources say that there are none", () => {
   const before = { phase: "Synced", serviceCIDR: ["10.96.0.0/12"], overlayPodCIDR: ["10.2.0.0/16"], reason: "" };
   expect(plan({}, {}, before)).toMatchObject({ phase: "NotReady", overlayPodCIDR: [] });
 });

@@ -96,7 +96,7 @@ describe("a static pod of the control plane", () => {
     expect(readControlPlanePod({ metadata: {} })).toEqual({ component: "", clusterCidr: [], serviceRange: [] });
   });
 
-  it("names what is no network", () => {
+  it("names words that are no network", () => {
     const fault = 'Pod kcm-n1, --cluster-cidr: "$(CIDR)" is not a network in CIDR form';
     expect(lines(pod([{ args: ["--cluster-cidr=$(CIDR)"] }]).clusterCidr)).toEqual([fault]);
   });
@@ -125,7 +125,7 @@ describe("Cilium", () => {
       `${place}, cluster-pool-ipv6-cidr = fd00::/104`,
     ]);
   });
-  it("does not use what belongs to a family that is off", () => {
+  it("does not use values of a family that is off", () => {
     const off = { "enable-ipv6": "false", "cluster-pool-ipv6-cidr": "fd00::/104" };
     const { families, pools } = read({ ...off, "cluster-pool-ipv4-cidr": "10.0.0.0/8" });
     expect(families).toEqual([4]);

@@ -20,7 +20,7 @@ function bound(address: string, node = "n1", pod = "web-0", annotations = {}, mo
   return decode({ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata, spec });
 }
 
-/** A leader, the pods and nodes of its cluster, and what it writes. */
+/** A leader, the pods and nodes of its cluster, and its writes. */
 class Scene {
   readonly nodes = new Map<string, object>();
   /** `n1: 10.6.0.7 10.6.0.8` */
@@ -155,7 +155,7 @@ describe("recreate: the agent of an allocation that vanished is told", () => {
     expect([scene.told, scene.problems]).toEqual([["n1: 10.6.0.7"], []]);
   });
 
-  it("of several at once, each node for itself, and once for what comes within the rest", async () => {
+  it("of several at once, each node for itself, and once for those within the rest", async () => {
     scene.setPod("web-0");
     scene.setPod("web-1", { node: "n2" });
     for (const last of [1, 2]) scene.vanish(bound(`10.6.0.${last}`));
@@ -192,7 +192,7 @@ describe("recreate: the agent of an allocation that vanished is told", () => {
     expect([scene.told, scene.problems, scene.calls.length]).toEqual([[], [], 2]);
   });
 
-  it("by nobody who leads no more", async () => {
+  it("by no process that leads no more", async () => {
     scene.setPod("web-0");
     scene.answer = ({ method }) => {
       if (method === "GET") scene.resign();

@@ -37,7 +37,7 @@ const [OLD, EVIL, SET] = [{ uid: "c-0" }, { namespace: "evil" }, { kind: "Statef
   allocation("10.6.0.9", "Bound", "a", forged),
 ) as [IpAllocation, IpAllocation, IpAllocation];
 
-/** What the status says, and the allocations: what it says then; "=": the same. */
+/** The present status, and the allocations: the status then; "=": the same. */
 it.each(cases<[said: string, ...allocations: IpAllocation[]]>`
   nothing given: nothing is said ${[""]} => =
   both families, IPv4 first ${["", SIX, FOUR]} => 10.6.0.7 fd00::7, a

@@ -22,7 +22,7 @@ const pod = (name: string, wanted: Wanted = {}) => requireTracked("Pod", { name,
 const revision = (number: number) => ({ own: { "rollout.argoproj.io/revision": `${number}` } });
 const created = (day: number) => ({ created: `2026-01-0${day}T00:00:00Z` });
 
-/** `~` before a former version's, `!` before a fault, `*` behind what stays without its workload. */
+/** `~` before a former version's, `!` before a fault, `*` behind those that stay without their workload. */
 function check(objects: readonly TrackedObject[], expected: readonly string[]): void {
   const own = objects.find(({ isOwner }) => isOwner);
   const members = objects.filter(({ isOwner }) => !isOwner);

@@ -9,7 +9,7 @@ const OURS = ["shop/ours", "shop/more", "net/ours", "kube-system/first"];
 const THEIRS = ["kube-system/other", "shop/theirs"];
 const providerOf = (name: string) => (OURS.includes(name) ? "berth" : THEIRS.includes(name) ? "foreign" : "unknown");
 
-/** `nic/family subnets` of each, or what is wrong. */
+/** `nic/family subnets` of each, or the fault. */
 function requestsOf(annotations: Readonly<Record<string, unknown>>, settings: Partial<DemandSettings>): string[] {
   const template = applySettings(readTemplate("shop", annotationsOf(annotations)), { ...SETTINGS, ...settings });
   if (template.kind === "fault") return [template.message];
@@ -83,7 +83,7 @@ it.each<[config: unknown, expected: boolean]>([
   // The nodes' own files have it, which the controller cannot read.
   [" \n", true],
   [undefined, true],
-  // No pod can be attached to what cannot be understood.
+  // No pod can be attached by a value that cannot be understood.
   ["{", false],
   [JSON.stringify({ plugins: [] }), false],
   [JSON.stringify({ ...served, ipam: { type: "berth", no_such_key: 1 } }), false],

@@ -25,7 +25,7 @@ describe("a roster", () => {
     expect([countsOf(roster), roster.has(web.application)]).toEqual([[], false]);
   });
 
-  it("gives the same answer again while nothing has changed, and otherwise plans again what has", () => {
+  it("gives the same answer again while nothing has changed, and otherwise plans the changed part again", () => {
     const [web, shop] = [deployment("web"), deployment("shop")];
     const roster = rosterOf(web, shop);
     const first = roster.demands(SETTINGS);

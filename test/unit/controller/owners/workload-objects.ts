@@ -1,6 +1,4 @@
-/**
- * Workloads as the API server gives them, their pods on Subnets, and what the controller keeps of them.
- */
+/** Workloads as the API server gives them, their pods on Subnets, and the controller's part of them. */
 import { POOL_OWNER_KINDS, readPod } from "../../../../host/controller/owners/pool-owner-kinds.ts";
 import type { TrackedObject } from "../../../../host/controller/owners/tracked-object.ts";
 import type { DemandSettings } from "../../../../host/controller/types.ts";

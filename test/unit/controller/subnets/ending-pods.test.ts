@@ -1,4 +1,4 @@
-/** What pods that are ending have of their workload's pools. */
+/** The parts of ending pods in their workload's pools. */
 import { expect, it, test } from "vitest";
 import type { CachedAllocation } from "../../../../host/controller/cached-allocation.ts";
 import { addEnding, EndingPods } from "../../../../host/controller/subnets/ending-pods.ts";
@@ -49,7 +49,7 @@ function open() {
 
 const POOL = generatedPool("web", { ips: ["10.6.0.1-10.6.0.9"], wanted: 4 });
 
-test("what they are bound to counts, and nothing else", () => {
+test("the addresses bound to them count, and no others", () => {
   const { ending, allocations, give, pods } = open();
   const size = () => pods.addTo([WEB], [POOL])[0]?.count;
   const leaving = give("10.6.0.1", "a");

@@ -16,7 +16,7 @@ function textOf(all: Spans): string {
 
 const never = () => false;
 
-describe("what is taken for a pool", () => {
+describe("addresses taken for a pool", () => {
   test.each([
     { why: "a new pool: at the first free multiple of its size", free: "1-254", own: "", count: 4, taken: "4-7" },
     { why: "of the next power of two, to have room", free: "1-254", own: "", count: 5, taken: "8-12" },
@@ -40,13 +40,13 @@ describe("what is taken for a pool", () => {
     expect(sizeOf(from.spans)).toBe(sizeOf(spans(free)) - sizeOf(spans(taken)));
   });
 
-  test("what addresses in use leave short comes from before the place", () => {
+  test("addresses that those in use leave short come from before the place", () => {
     const from = new FreeSpans(spans("1-7"));
     expect(textOf(from.take([], 4, (address) => address === 5n))).toBe("1 4 6-7");
     expect(textOf(from.spans)).toBe("2-3 5");
   });
 
-  test("a network of 2^64 addresses costs what a small one does", () => {
+  test("a network of 2^64 addresses costs the same as a small one", () => {
     const from = new FreeSpans([{ first: 1n, last: 1n << 64n }]);
     const beganMs = performance.now();
     for (let pool = 0; pool < 100; pool++) from.take([], 10, never);

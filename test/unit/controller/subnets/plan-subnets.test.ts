@@ -32,7 +32,7 @@ test("a pool has no more ranges than its specification may list", () => {
   expect(grow(1_000)).toEqual([1_000]);
   expect(grow(1_500)).toEqual([1_024, scattered]);
   expect(grow(1_024)).toEqual([1_024]);
-  // What lies beside its last range needs no other one.
+  // Addresses beside its last range need no other one.
   world.byHand = world.byHand.filter((address) => address !== "10.0.8.0");
   expect(grow(1_026)).toEqual([1_024]);
   expect(rangesOf(0).at(-1)).toBe("10.0.7.255-10.0.8.1");

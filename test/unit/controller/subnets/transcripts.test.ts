@@ -47,7 +47,7 @@ class Division implements Scenario {
     /** Workloads want this, and nothing that they wanted before. */
     want: (line) => this.#want(line, false),
     also: (line) => this.#want(line, true),
-    /** Workloads want nothing any more; `liveness`: what is known of their lives. */
+    /** Workloads want nothing any more; `liveness`: their known lives. */
     end: (line) => this.#end(line),
     /** Pods of the first workload, which is gone, are the second one's now. */
     follow: (line) => void this.#world.successors.set(poolOwnerKey(ownerOf(line.word())), ownerOf(line.word())),
@@ -69,7 +69,7 @@ class Division implements Scenario {
     /** The pools are listed the other way round. */
     reverse: () => this.#reverse(),
     step: (line) => this.#step(line.values<{ times: number }>("times")),
-    /** Time passes, and of a plan what has its turn is carried out. */
+    /** Time passes, and those parts of a plan whose turn it is are carried out. */
     round: (line) => this.#round(line.values<{ ms: number; times: number }>("ms", "times")),
     /** So many pools are written besides. */
     spend: (line) => void this.#writes.spend(Number(line.word())),
@@ -162,7 +162,7 @@ class Division implements Scenario {
     for (const [name, pool] of pools) this.#world.pools.set(name, pool);
   }
 
-  /** Shows each pool, and what the last plan says. */
+  /** Shows each pool, and the last plan. */
   #step({ times = 1 }): string[] {
     let plan = this.#world.step();
     for (let count = 1; count < times; count++) plan = this.#world.step();
@@ -174,7 +174,7 @@ class Division implements Scenario {
     return [...pools.sort(), ...shortfalls, ...plan.ask.map((owner) => `ask ${workloadOf(owner)}`)];
   }
 
-  /** Shows the pools that the last round writes, what it reserves, and what waits. */
+  /** Shows the pools that the last round writes, its reservations, and the waiting ones. */
   #round({ ms = POOL_WRITES_SAVED_MS, times = 1 }): string[] {
     this.#nowMs += ms;
     const plan = planSubnets(this.#world.view());
@@ -195,7 +195,7 @@ class Division implements Scenario {
     return [filled.map(([title, list]) => `${title} ${list.join(" ")}`).join(" | ") || "nothing"];
   }
 
-  /** `blue 3/254 grows`: the Subnets of a network of the last plan, with what they reserve of their addresses. */
+  /** `blue 3/254 grows`: the Subnets of a network of the last plan, with the number of reserved addresses. */
   #describeNetwork({ subnets, targets, grows }: NetworkPlan): string {
     const names = subnets.map(
       ({ subnet: { object }, total }) => `${object.name} ${this.#statusOf(object.name)?.assigned}/${total}`,
@@ -204,7 +204,7 @@ class Division implements Scenario {
     return [...(names.length > 0 ? names : ["no Subnet"]), pools, ...(grows ? ["grows"] : [])].join(" ");
   }
 
-  /** `web/blue 3: 10.9.0.4-10.9.0.6 new`: what the pool wants, has, and what the plan says of it. */
+  /** `web/blue 3: 10.9.0.4-10.9.0.6 new`: the pool's wanted number, its addresses, and the plan's words for it. */
   #describePool({ name, now, subnet, isChanged }: PoolTarget, plan: SubnetsPlan): string {
     const { ips, generated } = this.#specOf(name);
     const entry = this.#statusOf(subnet?.object.name)?.pools.find((each) => each.name === name);
@@ -238,7 +238,7 @@ class Division implements Scenario {
     return `${this.#labelOf(name)}: ${owner}, wants ${wanted} (${reason}), ${reclaim ? "reclaimed" : "kept"}${way.map((each) => `, ${each}`).join("")}`;
   }
 
-  /** `blue green: pools < workloads | red: …`: what is planned when one of the Subnets has changed. */
+  /** `blue green: pools < workloads | red: …`: the plan when one of the Subnets has changed. */
   #parts(): string[] {
     const view = this.#world.view();
     const parts = view.subnets.map(({ object }) => {

@@ -73,4 +73,4 @@ it.each(UPDATE_ROWS)("an update of $kind: $title", async ({ kind, name, before, 
   expect(found.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
 });
 
-describe("what is stored", () => describeStoring(async () => api));
+describe("a stored object", () => describeStoring(async () => api));

@@ -1,6 +1,6 @@
 /**
- * What a stolen token makes of one address in up to four writes: a search over all that kinds and policies let through,
- * between specifications with some holders and workloads on two nodes.
+ * A stolen token and one address in up to four writes: a search over all that kinds and policies let through, between
+ * specifications with some holders and workloads on two nodes.
  */
 import { expect, it } from "vitest";
 import { holderOn, OTHER_WORKLOAD, objectOf, WORKLOAD } from "../../../cluster/rights-objects.ts";

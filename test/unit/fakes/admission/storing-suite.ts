@@ -1,6 +1,6 @@
 /**
- * What an API server makes of an object of Berth's kinds before it stores it: fields that it drops, defaults, the
- * status apart, generations. Run on a real one (test/cluster/crds.test.ts) and on the fake (kinds.test.ts).
+ * An API server's changes of an object of Berth's kinds before it stores it: fields that it drops, defaults, the status
+ * apart, generations. Run on a real one (test/cluster/crds.test.ts) and on the fake (kinds.test.ts).
  */
 import { beforeAll, expect, it } from "vitest";
 import { ApiError, type KubeApi, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";

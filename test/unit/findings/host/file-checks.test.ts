@@ -35,7 +35,7 @@ function withTree<T>(tree: Tree, work: (root: string) => T): T {
 
 const PATHS = FILE_CHECKS.flatMap(({ paths }) => paths).filter((path) => !/^\/(proc|sys)\//.test(path));
 
-/** Without what this machine says of this process. */
+/** Without this machine's facts about this process. */
 const read = (folder: string) => readFiles(folder, PATHS);
 
 function findings(tree: Tree, own: Tree = {}, about = STANDARD): string[] {

@@ -1,4 +1,4 @@
-/** Each kind of damage is found, and what is in order or changing is not. */
+/** Each kind of damage is found; objects in order or changing are not. */
 import { expect, it } from "vitest";
 import { findDamage, type NodeFacts, STEADY_MS } from "../../../../host/findings/node/find-damage.ts";
 import { prefixContains } from "../../../../host/net/prefix.ts";

@@ -44,7 +44,7 @@ describe("ARP packets", () => {
     }
   });
 
-  it("are read with what Ethernet pads, and not when they are cut", () => {
+  it("are read with Ethernet's padding, and not when they are cut", () => {
     const frame = recorded[0]?.frame ?? expect.unreachable();
     expect(decodeArp(new Uint8Array([...frame, ...new Uint8Array(18)]))).toEqual(decodeArp(frame));
     for (let length = 0; length < 42; length++) expect(decodeArp(frame.subarray(0, length))).toBeUndefined();

@@ -1,4 +1,4 @@
-/** Recorded frames (record/frames.ts), each with what `tcpdump` reads in it, and an interpreter of filters. */
+/** Recorded frames (record/frames.ts), each with the words of `tcpdump`, and an interpreter of filters. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ export interface RecordedFrame {
   readonly frame: Uint8Array;
 }
 
-/** `$ command`, then two lines for each frame: what tcpdump reads, and its bytes. */
+/** `$ command`, then two lines for each frame: tcpdump's words, and its bytes. */
 export function readFrames(): RecordedFrame[] {
   const text = readFileSync(join(import.meta.dirname, "../recorded/frames.txt"), "utf8");
   return text.split(/^\$ /m).flatMap((row) => {
@@ -21,7 +21,7 @@ export function readFrames(): RecordedFrame[] {
 
 /**
  * Returns the number of bytes that a classic BPF program of loads, equal-jumps and returns keeps of a frame. A load
- * beyond the end keeps none. `packetType` is what the kernel says of the frame (PACKET_*).
+ * beyond the end keeps none. `packetType` is the kernel's type of the frame (PACKET_*).
  */
 export function runFilter(program: Uint8Array, frame: Uint8Array, packetType = 0): number {
   const code = new DataView(program.buffer, program.byteOffset, program.byteLength);

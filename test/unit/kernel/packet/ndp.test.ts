@@ -66,7 +66,7 @@ describe("neighbour discovery", () => {
   });
 });
 
-describe("what is discarded", () => {
+describe("a discarded frame", () => {
   const solicitation = frameOf("ip addr add fd00::21/64 dev v0", "solicitation");
   const question = frameOf("ndisc6", "solicitation");
   const answer = frameOf("ndisc6", "advertisement");
@@ -81,7 +81,7 @@ describe("what is discarded", () => {
         expect(decodeNdp(frame.with(at, (frame[at] ?? 0) ^ 1)), `byte ${at}`).toBeUndefined();
       }
       expect(decodeNdp(frame.with(14, 0x40))).toBeUndefined();
-      // and not what Ethernet pads
+      // without Ethernet's padding
       expect(decodeNdp(new Uint8Array([...frame, ...new Uint8Array(6)]))).toEqual(decodeNdp(frame));
     }
   });

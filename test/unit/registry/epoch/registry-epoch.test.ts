@@ -1,4 +1,4 @@
-/** Epochs of a registry behind a port: who begins one, when it is open, and what a claim under way is told. */
+/** Epochs of a registry behind a port: their beginning and opening, and the answers to claims under way. */
 import { afterEach, describe, expect, it } from "vitest";
 import { type EpochFile, KnownEpoch } from "../../../../host/registry/epoch/known-epoch.ts";
 import { type Epoch, type EpochPort, RegistryEpoch } from "../../../../host/registry/epoch/registry-epoch.ts";
@@ -41,7 +41,7 @@ class Node {
       this.file.text = text;
     },
   };
-  /** What was written, and whether the journal was whole. */
+  /** The written marks, and whether the journal was whole. */
   readonly written: string[] = [];
   /** Ends each write. */
   writing: Promise<void> = Promise.resolve();
@@ -87,7 +87,7 @@ class Node {
     this.epoch = this.#open();
   }
 
-  /** Its watches show what is there. */
+  /** Its watches show the present state. */
   hear(mark = ""): void {
     this.epoch.followMark(mark);
     this.epoch.followDefinition(this.#shared.definition);

@@ -1,4 +1,4 @@
-/** What a node remembers and asks of other nodes' objects. */
+/** A node's memory of other nodes' objects, and its questions about them. */
 import { expect, it } from "vitest";
 import { WANTED_INTERVAL_MS } from "../../../../host/registry/kubernetes/foreign-objects.ts";
 import { LIST_MAX_ADDRESSES } from "../../../../host/registry/kubernetes/kubernetes-registry.ts";

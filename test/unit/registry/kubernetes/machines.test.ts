@@ -1,4 +1,4 @@
-/** Two machines that have one node's name, one after the other: what the second does with the first one's objects. */
+/** Two machines that have one node's name, one after the other: the second one and the first one's objects. */
 import { expect, it } from "vitest";
 import { ALLOCATIONS, type MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { copyDisk } from "../../../fakes/memory-journal.ts";

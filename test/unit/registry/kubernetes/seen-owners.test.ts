@@ -12,7 +12,7 @@ const OPTIONS = {
   cooldowns: { defaultMs: 0, byPool: new Map() },
 };
 
-/** `answers` is what reading an owner gives, in order; the last one again and again. */
+/** `answers` are the results of reading an owner, in order; the last one again and again. */
 function open(disk = openDisk(), ...answers: readonly (boolean | Error)[]) {
   const reads: string[] = [];
   const readOwner = async ({ kind, namespace, name, uid }: Workload): Promise<boolean> => {

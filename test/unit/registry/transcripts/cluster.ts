@@ -1,7 +1,7 @@
 /**
  * A small cluster whose time a transcript moves: the simulation's machines, on which the product's agents run as they
- * are, and an API server with the product's kinds and policies. There is no kubelet and no controller: what they do,
- * a transcript commands.
+ * are, and an API server with the product's kinds and policies. There is no kubelet and no controller: a transcript
+ * commands their actions.
  */
 import { formatIp } from "../../../../host/net/ip.ts";
 import { REGISTRY_KINDS } from "../../../../host/registry/epoch/kubernetes-epoch.ts";
@@ -93,7 +93,7 @@ export class CommandedCluster {
   readonly machines = new Map<string, Machine>();
   /** The last one of each name. */
   readonly pods = new Map<string, Pod>();
-  /** What happened since they were last taken. */
+  /** Events since they were last taken. */
   readonly notes: string[] = [];
   readonly #globals = installTime();
   readonly #time = new SimulatedTime(1);

@@ -1,9 +1,8 @@
 /**
  * The commands of this folder's transcripts: histories of addresses in a cluster. A pod is written by its name, which
  * the next pod may have again: its UIDs are `web-0.1`, `web-0.2`, and `web-0.1-a` is its first sandbox. After each
- * command a second passes, and what has changed is shown on one line: answers of ADDs, what is written to the API
- * server about an address, rows of nodes' journals (`n1: 10.6.0.1 …`), what is taken off NICs, and addresses that
- * several NICs have.
+ * command a second passes, and the changes are shown on one line: answers of ADDs, writes to the API server about an
+ * address, rows of nodes' journals (`n1: 10.6.0.1 …`), addresses taken off NICs, and those that several NICs have.
  */
 
 import { allocationLabels } from "../../../../host/resources/ip-allocation.ts";
@@ -66,7 +65,7 @@ class Histories implements Scenario {
         /** The wall clock of the machine stands still from now on. */
         "stop-clock": (line) => this.#cluster.stopClock(line.word()),
         backup: () => this.#cluster.backUp(),
-        /** The API server has what it had at the backup. */
+        /** The API server has its objects of the backup. */
         restore: () => this.#cluster.restore(),
         settle: () => this.#cluster.settle(),
         /** The node cannot reach the API server. */

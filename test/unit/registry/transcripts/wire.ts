@@ -64,7 +64,7 @@ export class Wire extends Network {
     };
   }
 
-  /** What is held is carried out, and answered where a caller still waits. */
+  /** Held calls are carried out, and answered where a caller still waits. */
   async land(): Promise<void> {
     this.holds.clear();
     for (const end of this.#waiting.splice(0)) await end();
@@ -93,7 +93,7 @@ export class Wire extends Network {
   }
 }
 
-/** Returns `POST 10.6.0.1`, `LIST owner`; undefined for what is not about allocations. */
+/** Returns `POST 10.6.0.1`, `LIST owner`; undefined for a call that is not about allocations. */
 function describeCall({ method, path, query, body, accept }: Request): string | undefined {
   const { metadata, reason, regarding } = Object(body);
   if (method === "POST" && path.endsWith("/events")) return `event ${reason} ${regarding?.name}`;

@@ -1,6 +1,6 @@
 /**
- * The Helm chart: what it renders to, for every value, is what API servers of the promised versions and Berth itself
- * accept. Ports, keys and metrics: chart-ports.test.ts.
+ * The Helm chart: API servers of the promised versions and Berth itself accept its objects, for every value. Ports,
+ * keys and metrics: chart-ports.test.ts.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -147,7 +147,7 @@ describe("every object", () => {
 
 it.each(KUBERNETES_SCHEMAS)("Kubernetes %s knows all fields, and takes their types", (version) => {
   const schemas = new KubernetesSchemas(version);
-  // Servers before 1.34 do not describe what they do not serve.
+  // Servers before 1.34 do not describe kinds that they do not serve.
   const isDescribed = ({ kind }: KubernetesObject) =>
     version === KUBERNETES_SCHEMAS.at(-1) || !kind.startsWith("MutatingAdmission");
   for (const name of setNames) {
@@ -164,7 +164,7 @@ it.each(KUBERNETES_SCHEMAS)("Kubernetes %s knows all fields, and takes their typ
   expect(schemas.faultsOf(pool).join()).toContain("subnett");
 });
 
-it("each refusal of a policy names what was found", () => {
+it("each refusal of a policy names the found value", () => {
   const validations = ofKind(objectsOf("full"), "ValidatingAdmissionPolicy").flatMap(({ spec }) => spec.validations);
   expect(validations.length).toBeGreaterThan(20);
   for (const { expression, messageExpression = "" } of validations)
@@ -200,8 +200,8 @@ describe("another release and namespace", () => {
     expect([...named].filter((user) => !users.includes(user))).toEqual([]);
     expect(named.size).toBe(3);
     const policies = objects.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
-    // Anyone names addresses, the kinds are deleted by nobody without more ado, and a hub's members are accounts of
-    // other clusters.
+    // Every account may name addresses, only an annotated kind is deleted, and a hub's members are accounts of other
+    // clusters.
     const ofAll = /-(?:named-addresses|kinds|range-members)$/;
     const isOfAll = ({ metadata }: (typeof policies)[number]) => ofAll.test(metadata.name);
     const narrow = policies.filter((each) => !isOfAll(each));
@@ -428,7 +428,7 @@ describe("least privilege", () => {
       expect(securityContext.capabilities.add).toEqual(defaultValues().agent.capabilities);
   });
 
-  it("only what works on the node is root", () => {
+  it("only containers that work on the node are root", () => {
     const isRoot = ({ securityContext, pod }: (typeof containers)[number]) =>
       (securityContext.runAsUser ?? pod.securityContext?.runAsUser) === 0;
     expect(containers.filter(isRoot).map(({ where }) => where)).toEqual([
@@ -445,7 +445,7 @@ it.each<[set: SetName, row: object | undefined]>([
   ["k3s", PLATFORMS.k3s],
   ["ports", PLATFORMS.microk8s],
   ["other", { ...PLATFORMS.openshift, label: { type: "spc_t" } }],
-  // What is named comes before what the platform says.
+  // A named directory comes before the platform's.
   ["full", { confDirectory: "/etc/own/net.d", binDirectory: "/usr/lib/cni", label: { type: "own_t" } }],
 ])("platforms of set %s have their directories in agent, installation and clean-up", (set, row) => {
   const { mark: _, ...wanted } = { mark: "", ...STANDARD, ...row };
@@ -495,7 +495,7 @@ describe("files of the nodes for doctor", () => {
   });
 });
 
-it("NOTES say what to do next", () => {
+it("NOTES name the next step", () => {
   expect(notesOf("plain")).toContain(`Berth ${manifest.version} is installed`);
   expect(notesOf("plain")).toContain("2. Describe your addresses");
   expect(notesOf("ports")).toContain("k8s.v1.cni.cncf.io/networks: net/lan");

@@ -58,7 +58,7 @@ export class KubernetesSchemas {
       throw new Error(`${this.#directory} is missing; run: node scripts/setup.mjs chart`);
   }
 
-  /** Returns what is wrong with the object, in sentences; nothing for kinds that are defined elsewhere. */
+  /** Returns the faults of the object, in sentences; nothing for kinds that are defined elsewhere. */
   faultsOf(object: KubernetesObject): string[] {
     const { apiVersion, kind, metadata } = object;
     if (FOREIGN.includes(kind)) return [];

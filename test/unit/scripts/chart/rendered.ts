@@ -1,6 +1,4 @@
-/**
- * What the Helm chart renders to: a few sets of values, which together have every value, each rendered once by Helm.
- */
+/** The Helm chart's objects: a few sets of values, which together have every value, each rendered once by Helm. */
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";

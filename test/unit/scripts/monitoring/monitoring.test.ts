@@ -73,7 +73,7 @@ function checkQueries(queries: readonly string[]) {
   return promtool("check", "rules", "queries.yaml");
 }
 
-/** Names of series, with what a histogram adds to its name. */
+/** Names of series, with a histogram's suffixes. */
 const NAMES = new Set(
   [...Object.values<MetricDefinition>(AGENT_METRICS), ...controllerMetrics].flatMap(({ name, kind }) =>
     kind === "histogram" ? ["_bucket", "_sum", "_count"].map((suffix) => `${name}${suffix}`) : [name],
@@ -127,7 +127,7 @@ describe("the dashboard", () => {
   it("asks only for metrics that exist", () =>
     expect([...QUERIES, "berth_gone_total"].flatMap(unknownMetrics)).toEqual(["berth_gone_total"]));
 
-  it("asks for what its variables choose, also in a series without the label", () => {
+  it("asks for the series that its variables choose, also for one without the label", () => {
     expect(QUERIES.filter((query) => !query.includes('cluster=~"$cluster"'))).toEqual([]);
     expect(QUERIES[0]).toBe('count(berth_agent_ready{cluster=~"$cluster", node=~"$node"} == 0) or vector(0)');
     expect(QUERIES[2]).toContain('berth_pool_addresses{state="quarantined", cluster=~"$cluster", pool=~"$pool"}');

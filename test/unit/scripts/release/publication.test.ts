@@ -95,7 +95,7 @@ it("a store to which a registry leads gets the bytes, and no password", async ()
 });
 
 const entry = { mediaType: MANIFEST, digest: "sha256:1", size: 1 };
-it("the index of referrers gets an entry once, and keeps what others put there", () => {
+it("the index of referrers gets an entry once, and keeps others' entries", () => {
   const first = withReferrer(undefined, { ...entry, digest: "sha256:0" });
   const second = withReferrer(first, entry);
   const digests = JSON.parse(String(second)).manifests.map(({ digest }: { digest: string }) => digest);
@@ -117,7 +117,7 @@ describe("a publication", () => {
     return layout;
   }
 
-  it("has each part after what it names, and the tag at the end", () => {
+  it("has each part after those that it names, and the tag at the end", () => {
     const layout = makeLayout();
     attachProvenance(layout, "x.provenance.json", Buffer.from("a statement"));
     expect(planPublication(layout).map(({ title }) => title.replace(/^.* MB of .*/, "-"))).toEqual([

@@ -1,4 +1,4 @@
-/** A release fits what it says of itself, and whatever is changed in it is named. */
+/** A release fits its own descriptions, and any changed file is named. */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -102,7 +102,7 @@ it.each(cases<() => void>`
   expect(findProblems(changed)).toContainEqual(expect.stringMatching(new RegExp(problem)));
 });
 
-it("`npm run verify` ends with 1 and the names of what is wrong", () => {
+it("`npm run verify` ends with 1 and the names of the faults", () => {
   const script = join(root, "scripts", "release", "verify.ts");
   const verify = () => spawnSync(process.execPath, [script, changed], { encoding: "utf8" });
   changed = writeRelease("verified");

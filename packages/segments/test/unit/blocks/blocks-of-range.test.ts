@@ -27,7 +27,7 @@ describe("the blocks of a range", () => {
     expect(chooseBlocks(rangeSpec(), NONE, { count: 99, start: 3 })).toHaveLength(16);
   });
 
-  it("leave out what is excluded, or nodes', as a whole", () => {
+  it("leave out excluded addresses and nodes', as a whole", () => {
     const spec = rangeSpec({ excludeIPs: ["10.6.0.0-10.6.0.20"], nodeIPs: ["10.6.0.32-10.6.0.63"] });
     expect(chooseBlocks(spec, NONE, { count: 2, start: 0 })).toEqual(["10.6.0.16/28", "10.6.0.64/28"]);
   });

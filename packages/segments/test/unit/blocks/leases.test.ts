@@ -79,7 +79,7 @@ describe.for([true, false])("a lost answer, carried out: %s", (isCarriedOut) => 
   });
 });
 
-it("what comes late of a request that was carried out already, or was given back, is deleted", async () => {
+it("a late answer to a request that was carried out already, or was given back, is deleted", async () => {
   const east = open();
   await east.update(1);
   const description = children()[0]?.description;
@@ -107,7 +107,7 @@ it("addresses that others have written down in a block, and prefixes of people, 
   expect(await excluded()).toEqual(["10.6.0.8-10.6.0.9", "10.6.0.5", "10.6.0.7"]);
 });
 
-it("a cluster that meets what it does not know of itself neither leases nor returns, until it is told to go on", async () => {
+it("a cluster that meets unknown blocks of its own neither leases nor returns, until it is told to go on", async () => {
   const east = open();
   await east.update(1);
   const past = new Memory();
@@ -132,7 +132,7 @@ it("a prefix whose mark a person has removed is given from no more, and nothing 
   expect(children()).toEqual([edited]);
 });
 
-it("a refusal that does not end says what the server says", async () => {
+it("a refusal that does not end has the server's words", async () => {
   const east = open();
   await east.update(1);
   server.content = { ...server.content, prefixes: server.content.prefixes.filter((each) => each.prefix === PARENT) };

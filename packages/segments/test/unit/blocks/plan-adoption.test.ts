@@ -53,7 +53,7 @@ describe("a pool of whole blocks", () => {
   });
 });
 
-it("ragged ends are gained, but for what the range or the pool excludes, and the edges of the subnet", () => {
+it("ragged ends are gained, but for addresses that the range or the pool excludes, and the edges of the subnet", () => {
   const found = plan({
     spec: { gateway: "10.6.0.1", nodeIPs: ["10.6.0.2-10.6.0.3"] },
     pools: [pool("lan", ["10.6.0.8-10.6.0.19"], { excludeIPs: ["10.6.0.30-10.6.0.31"] })],
@@ -102,7 +102,7 @@ it.each(cases<Facts>`
   ]);
 });
 
-it("what other clusters have cut may be excluded, or leased", () => {
+it("blocks that other clusters have cut may be excluded, or leased", () => {
   const { problems } = plan({
     spec: { excludeIPs: ["10.6.0.64-10.6.0.79"] },
     members: [memberOf("b", ["10.6.0.32/28"])],

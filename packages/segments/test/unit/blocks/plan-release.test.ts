@@ -6,7 +6,7 @@ import { memberOf, rangeOf } from "./range-object.ts";
 
 const lost = memberOf("b", ["10.6.0.16/28"]);
 
-it("what is probed of a lost cluster is no router, node or excluded address", () => {
+it("no router, node or excluded address of a lost cluster is probed", () => {
   const range = rangeOf({ gateway: "10.6.0.17", nodeIPs: ["10.6.0.20-10.6.0.22"], excludeIPs: ["10.6.0.31"] });
   expect(exemptOf(range).map(formatRange)).toEqual(["10.6.0.31", "10.6.0.20-10.6.0.22", "10.6.0.17"]);
 });

@@ -29,7 +29,7 @@ describe("blocks", () => {
     ),
   });
 
-  it("lists what each cluster has, what keeps a block here, and what the hub said last", async () => {
+  it("lists each cluster's blocks, the reasons that keep a block here, and the hub's last answer", async () => {
     expect((await run("blocks")).code).toBe(0);
     expect(await linesOf("blocks")).toEqual([
       'AddressRange "lan": this cluster, east, has 2 of 4 blocks; others: west 3',

@@ -94,7 +94,7 @@ it.each(cases<Answer | Error>`
   expect(texts).toEqual(wanted === "nothing" ? [] : [expect.stringMatching(`^${pattern}$`)]);
 });
 
-it("what both say is one finding, and a hub that answers here alone is said to", async () => {
+it("a problem of both is one finding, and a hub that answers here alone is said to", async () => {
   const away = pool("HubAway", "the hub cannot be asked");
   expect(await found([away], new ApiUnavailable("GET", "no route to host"))).toHaveLength(1);
   expect(await found([away], range())).toEqual([
@@ -102,7 +102,7 @@ it("what both say is one finding, and a hub that answers here alone is said to",
   ]);
 });
 
-it("what is in the way of a prefix is a finding of its own, and no hub is asked for it", async () => {
+it("an obstacle of a prefix is a finding of its own, and no hub is asked for it", async () => {
   const spec = { source: { prefix: "10.6.0.0/24", blockSize: 28 } };
   const { source, ...leasing } = leasingPool("lan", "10.6.0.0/24", ["10.6.0.16/28 Active"], { spec });
   const report = { ...NO_REPORT, reason: "Forbidden" };

@@ -12,7 +12,7 @@ const event = (note: string, eventTime: string, more: object = {}) => {
   return { regarding: { kind: "IPAllocation", name: "10.6.0.7" }, note, eventTime, ...more };
 };
 
-it("lists what keeps addresses from the IPAM of record, without what is over", async () => {
+it("lists the reasons that keep addresses from the IPAM of record, without those that are over", async () => {
   const items = [
     event("The address is not recorded: an entry of others", "2026-11-27T00:20:00.000000Z"),
     event("long ago, and again", "2026-11-26T23:00:00Z", { series: { lastObservedTime: "2026-11-27T00:29:00Z" } }),

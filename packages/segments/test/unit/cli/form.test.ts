@@ -56,13 +56,13 @@ describe("csv", () => {
     expect(line).toContain(`,shop,${cell},eth0,`);
   });
 
-  it("has what an agent cannot decode as a row of its state alone", () => {
+  it("has an object that an agent cannot decode as a row of its state alone", () => {
     const { prefixLength: _, ...rest } = record("odd", { ...NO_POD, pool: "", state: "Invalid", node: "" });
     expect(whole({ headers: false }, [rest])).toBe("odd,,,,,Invalid,,,,,,,,,\r\n");
   });
 });
 
-it("json is one document, with a line for each address, without what is not known", () => {
+it("json is one document, with a line for each address, without unknown values", () => {
   expect(whole({ output: "json" }, RECORDS.slice(0, 2))).toBe(
     '{"version":1,"addresses":[\n' +
       '{"address":"10.6.0.21","prefixLength":24,"subnet":"10.6.0.0/24","pool":"lan","state":"Bound","namespace":"shop","pod":"web-0","interface":"eth0","node":"n1","mac":"0a:00:00:00:00:15","dnsName":"web-0.shop","since":"2026-11-20T04:00:00Z"},\n' +
@@ -77,7 +77,7 @@ describe("changes", () => {
   const [first = record("10.6.0.1"), second = record("10.6.0.2"), third = record("10.6.0.3")] = RECORDS;
   const seen = { records: [], added: [first], changed: [second], removed: [third], isFirst: false };
 
-  it("are lines that say what happened; the first look is of what is there", () => {
+  it("are lines that name the event; the first look is of the present addresses", () => {
     const columns = (text: string) => text.split("\r\n").map((line) => line.split(",").slice(0, 2).join(" "));
     const csv = openForm(FLAGS);
     expect(columns(csv.changes(seen))).toEqual(["added 10.6.0.21", "changed 10.6.0.40", "removed 10.6.0.77", ""]);

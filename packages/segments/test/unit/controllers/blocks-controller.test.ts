@@ -196,7 +196,7 @@ it("a cluster that was off, or was restored, waits for the hub, which confirms i
   expect(await statesOf()).toHaveLength(1);
 });
 
-it("what the hub has lost is written again", async () => {
+it("records that the hub has lost are written again", async () => {
   hub.put(MEMBERS, "lan.east", { spec: (await memberOf()).spec });
   await expectStates(CHECK_MS, "Resting");
   expect(Object.values((await memberOf()).status.blocks)).toMatchObject([{ pool: "lan", again: true }]);
@@ -385,7 +385,7 @@ it("a block stays as long as an address of it is reserved for an owner", async (
   expect(await leasesOf()).toEqual(leases.filter((each) => each !== block));
 });
 
-it("measures blocks by state, and what pins a draining one; counts what was leased since it leads", async () => {
+it("measures blocks by state, and the pins of a draining one; counts those leased since it leads", async () => {
   await pass(REST_MS + CHECK_MS);
   await use(3);
   await pass(2 * CHECK_MS);

@@ -102,7 +102,7 @@ it("a second pool of the same prefix has blocks of the same size", async () => {
   expect((await statusOf("b"))?.source.blocks).toEqual([]);
 });
 
-it("what is remembered of a prefix is not taken for a range of a hub", async () => {
+it("memory of a prefix is not taken for a range of a hub", async () => {
   pool("lan", { prefix: "10.6.0.128/25", blockSize: 28 });
   await start(access());
   await expect.poll(() => record.content.prefixes.length, SOON).toBe(2);
@@ -124,7 +124,7 @@ it("a server that does not answer about one prefix keeps no other from blocks", 
   await expect.poll(blocks, SOON).toHaveLength(1);
 });
 
-it("what is remembered of two sources is written beside each other, and of one by one process", async () => {
+it("memories of two sources are written beside each other, and those of one by one process", async () => {
   const own = new OwnRanges(home.client(), "kube-system");
   const [lan, other] = [await own.read("lan", signal), await own.read("other", signal)];
   const write = (range: string, id: string, known: typeof lan) =>

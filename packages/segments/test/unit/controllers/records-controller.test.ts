@@ -94,7 +94,7 @@ it("an entry of others at a pod's address is a finding with an event, is left al
   await until("no finding", () => cluster.problems.length === 0 && cluster.measured?.entries.foreign === 0);
 });
 
-it("what others change of an entry is put back and counted, and what they delete is created again", async () => {
+it("changes that others make to an entry are put back and counted, and entries that they delete are created again", async () => {
   for (const at of [7, 8, 9]) cluster.give(`10.6.0.${at}`, `web-${at}`);
   await start({ checkMs: 100 });
   const all = ["10.6.0.7 web-7.shop", "10.6.0.8 web-8.shop", "10.6.0.9 web-9.shop"];
@@ -153,7 +153,7 @@ it("two own entries of one address become one", async () => {
   expect([...api.entries.keys()]).toEqual([entry?.id]);
 });
 
-it("what is missing on the server is named, and refused entries keep no other one away", async () => {
+it("objects missing on the server are named, and refused entries keep no other one away", async () => {
   api.tags.delete("berth");
   cluster.give("10.6.0.7", "web-0");
   cluster.give("10.99.0.1", "web-1");

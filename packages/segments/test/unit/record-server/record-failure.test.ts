@@ -21,7 +21,7 @@ it.each<[what: string, error: Error, wanted: SourceReason]>([
   expect(failure).toMatchObject({ reason, message: error.message });
 });
 
-it("an error of other origin stays what it is", () => {
+it("an error of other origin stays unchanged", () => {
   const error = new Error("the API server is away");
   expect(recordFailure(error)).toBe(error);
 });

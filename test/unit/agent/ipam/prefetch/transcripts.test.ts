@@ -1,7 +1,7 @@
 /**
  * The commands of this folder's transcripts: the rule prefetch on one node. After each command all that can go on does
- * so, and what has changed is shown on one line: claims (with the container that an ADD has), outcomes of ADDs, rows of
- * the journal, counters, lines of the log. Of the crowd it shows only how many rows it has.
+ * so, and the changes are shown on one line: claims (with the container that an ADD has), outcomes of ADDs, rows of the
+ * journal, counters, lines of the log. Of the crowd it shows only how many rows it has.
  */
 import { PREFETCHES_AT_ONCE } from "../../../../../host/agent/ipam/prefetch/prefetcher.ts";
 import type { Pod } from "../../../../../host/resources/pod.ts";

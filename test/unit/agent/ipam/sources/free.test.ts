@@ -49,7 +49,7 @@ describe("free addresses", () => {
     expect(isFree("10.6.0.5")).toBe(true);
   });
 
-  it("of an explanation pass over what it has foreseen, and nothing is kept from an ADD", () => {
+  it("of an explanation pass over foreseen ones, and nothing is kept from an ADD", () => {
     const foreseen = rowOf("10.6.0.1");
     const { search, picked, isFree } = open({ view: { foreseen: [foreseen] } });
     expect([picked(), isFree("10.6.0.1"), isFree("10.6.0.2")]).toEqual([["10.6.0.2"], true, true]);
@@ -73,7 +73,7 @@ describe("free addresses", () => {
     expect(picked()).toEqual(["10.6.0.5"]);
   });
 
-  it("for what another pool has recorded that pool's name is remembered, not for a row of this node", () => {
+  it("for an address that another pool has recorded that pool's name is remembered, not for a row of this node", () => {
     const { search } = open();
     const names = () => [...search.poolCache.otherNamesOf(BLUE)];
     learn(search, { kind: "taken", by: [rowOf("10.6.0.5", { pool: "former", version: 0 })] });

@@ -92,7 +92,7 @@ describe("the pod's own addresses that cool", () => {
   });
 });
 
-describe("what a pod has already", () => {
+describe("an address that the pod has already", () => {
   const missing = async (opened: ReturnType<typeof open>) =>
     (await opened.own.findMissing()).map(
       ({ ifName, families }) => `${ifName} ${families.map(({ family }) => family).join()}`,

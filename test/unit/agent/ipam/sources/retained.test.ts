@@ -94,10 +94,10 @@ const kept = (address: string, rest: Partial<Allocation> = {}) =>
 const earlier = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { owner: "u0", workload: WEB, version: -5, ...rest });
 
-describe("retention: a search that is short takes what is retained", () => {
+describe("retention: a search that is short takes retained addresses", () => {
   const claim = { ...WEB, kind: "IPAMClaim", name: "disk", member: "disk" };
   const net1 = { ifName: "net1" };
-  /** What only the API server knows as the pod's own. */
+  /** Addresses that only the API server knows as the pod's own. */
   const orphan = earlier("10.6.0.8", { owner: "u1", version: -9 });
   const had = proposal("10.6.0.7", { replaces: 4, source: "own" });
   it.each(cases<Options>`
@@ -132,11 +132,11 @@ describe("retention: a search that is short takes what is retained", () => {
     expect([isFound, found, said[0]]).toEqual([!/nothing|own$/.test(wanted), wanted, "lookup"]);
   });
 
-  it("and leaves what fits no pool until the claim has shown which addresses the NICs have", async () => {
+  it("leaves addresses that fit no pool until the claim has shown which addresses the NICs have", async () => {
     expect(await searched({ retained: [kept("10.6.0.9"), kept("10.9.0.9")] })).toMatchObject({ said: ["lookup"] });
   });
 
-  describe("covers what the NICs lack", () => {
+  describe("covers the NICs' missing addresses", () => {
     const all = [kept("10.6.0.9"), kept("fd00:6::9"), kept("10.6.0.8", { ifName: "net1" })];
     const freePick = proposal("10.6.0.5", { ifName: "net1" });
     const ownPick = proposal("10.6.0.7", { source: "own" });
@@ -155,7 +155,7 @@ describe("retention: a search that is short takes what is retained", () => {
     });
   });
 
-  it("prefers what is known to come first to what was met by chance", async () => {
+  it("prefers the known first choice to one met by chance", async () => {
     const { source, said } = await searched({ retained: [kept("10.6.0.9")] });
     const held = [rowOf("10.6.0.8", { workload: WEB, claim: { id: "c", number: 0, earlier: [] } })];
     expect(await source.prefer({ kind: "bound", held, created: held, previous: [] }, [])).toBe(true);
@@ -179,7 +179,7 @@ describe("retention: a search that is short takes what is retained", () => {
     expect([await source.next(taken(4, -1)), said]).toEqual([true, ["lookup"]]);
   });
 
-  it("asks what other pods have only for the pod to which a machine migrates", async () => {
+  it("asks for other pods' addresses only for the pod to which a machine migrates", async () => {
     const claimant = { ...CLAIMANT, workload: WEB, isMigrationTarget: true };
     expect((await searched({ demand: { claimant } })).said).toEqual([`lookup for ${CLAIMANT.pod}`]);
   });
@@ -228,7 +228,7 @@ describe("retention: a search that is short takes what is retained", () => {
     expect([isFound, said]).toEqual([false, ["lookup", ...(released === "nothing" ? [] : [`release ${released}`])]]);
   });
 
-  it("does not release what a generated pool may have by now, or another one that has another name", async () => {
+  it("does not release an address that a generated pool may have by now, or another one that has another name", async () => {
     const retained = [kept("10.9.0.9"), kept("10.9.0.8", { ifName: "" }), kept("fd00:9::9")];
     const ofOther = kept("10.9.0.7", { ifName: "net1" });
     const { nics } = open().search.demand;
@@ -247,7 +247,7 @@ describe("retention: a search that is short takes what is retained", () => {
     }
   });
 
-  it("node-lost: has what a lost node may still answer for probed, where the NIC can do that", async () => {
+  it("node-lost: has an address probed for which a lost node may still answer, where the NIC can do that", async () => {
     const lost = kept("10.6.0.9", { quarantine: PROBE_FIRST });
     const probing = await searched({ retained: [lost], demand: { canProbe: () => true } });
     expect(probing.search.assignments.all).toMatchObject([{ needsProbe: true, source: "retained" }]);
@@ -263,7 +263,7 @@ describe("retention: a search that is short takes what is retained", () => {
 describe("retention: another owner has the address", () => {
   const PICKED = [proposal("10.6.0.9"), proposal("10.6.0.5", { ifName: "net1" })];
 
-  it("an earlier pod on another node: its agent takes it off the NIC, and what is retained is looked up again", async () => {
+  it("an earlier pod on another node: its agent takes it off the NIC, and retained addresses are looked up again", async () => {
     const { source, short, said } = await searched({ retained: [kept("10.6.0.9")] });
     const holder = earlier("10.6.0.9", { predecessorNode: "n2" });
     expect(await source.replace(holder, PICKED)).toBe(true);
@@ -343,7 +343,7 @@ describe("retention: another owner has the address", () => {
     expect([await source.replace(holder, PICKED), await source.next(short), said]).toEqual([false, false, ["lookup"]]);
   });
 
-  it("what was not assigned needs nothing", async () => {
+  it("an address that was not assigned needs nothing", async () => {
     expect(await open().source.replace(rowOf("10.6.0.1", { owner: "u9", version: -3 }), PICKED)).toBe(true);
   });
 
@@ -361,7 +361,7 @@ describe("retention: another owner has the address", () => {
     await expect(source.replace(holder, PICKED)).rejects.toMatchObject(tooLong);
   });
 
-  it("another pod's claim of what a pod has had that is no member is not waited for", async () => {
+  it("another pod's claim of a former address of a pod that is no member is not waited for", async () => {
     const { source, search, clock } = open({ demand: { claimant: CLAIMANT } });
     search.assignments.assign([proposal("10.6.0.9", { source: "own", replaces: 3 })]);
     const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: false, version: 4 });
@@ -369,7 +369,7 @@ describe("retention: another owner has the address", () => {
     expect([await source.replace(holder, PICKED), clock.ms - beganMs]).toEqual([false, 0]);
   });
 
-  it("what the member's pod has had is lost to it: what is retained is looked up", async () => {
+  it("a former address of the member's pod is lost to it: retained ones are looked up", async () => {
     const { source, short, search, assigned } = await searched({ retained: [kept("10.6.0.8", { version: -9 })] });
     search.assignments.assign([proposal("10.6.0.9", { source: "own", replaces: 3 })]);
     const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: true, version: 4 });
