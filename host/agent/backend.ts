@@ -115,5 +115,5 @@ export type ReadResult<T> =
 /** Objects read from the API server itself, for explanations. */
 export interface LiveObjects {
   /** One of Berth's own kinds by its plural. Never rejects. */
-  read(plural: "ippools" | "subnets" | "ippoolusages", name: string): Promise<ReadResult<unknown>>;
+  read(plural: "ippools" | "ippoolusages", name: string): Promise<ReadResult<unknown>>;
 }

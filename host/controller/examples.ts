@@ -38,8 +38,3 @@ export function describe({ ip, state, holders: [holder], workload }: CachedAlloc
   if (state === "Kept" && workload !== undefined) return `${address} (kept for ${describeMember(workload)})`;
   return `${address} (${{ Bound: "in use", Kept: "kept", Cooling: "cooling", Quarantined: "in quarantine" }[state]})`;
 }
-
-/** `1 address`, `2 addresses` */
-export function addresses(count: number | bigint): string {
-  return `${count} ${count === 1 || count === 1n ? "address" : "addresses"}`;
-}

@@ -36,7 +36,7 @@ const ERRORS: readonly string[] = [...GOOD, "Full", "InUseElsewhere"];
 const NETWORKS_UNKNOWN = "NetworksUnknown";
 
 /** Returns the conditions that say that something is wrong. `Stalled` repeats what `Ready` says. */
-export function wrongIn(conditions: readonly Condition[]): Condition[] {
+function wrongIn(conditions: readonly Condition[]): Condition[] {
   return conditions.filter(({ type, status }) =>
     GOOD.has(type) ? status === "False" : status === "True" && type in WELL && type !== "Stalled",
   );

@@ -53,7 +53,12 @@ export function describeWanted(
   has: number | bigint,
   { wanted, reason }: Pick<SubnetPoolSpec, "wanted" | "reason">,
 ): string {
-  return `has ${has} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
+  return `has ${has} of ${addresses(wanted)} wanted (${reason})`;
+}
+
+/** `1 address`, `2 addresses` */
+export function addresses(count: number | bigint): string {
+  return `${count} ${count === 1 || count === 1n ? "address" : "addresses"}`;
 }
 
 /** The owners of blocks, for a share that is used up; other reasons need none. */

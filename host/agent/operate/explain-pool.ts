@@ -1,59 +1,80 @@
-/** One pool in words: its owner, the reason for its size, its usage, its obstacles, and its future. */
-
-import { sizeOf, spansOf } from "../../core/spans.ts";
-import { addressCount } from "../../ipam/subnet-capacity.ts";
+/** One pool in words: its owner, the reason for its size, its usage, and its conditions. */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import { isDnsSubdomain } from "../../config/fields/names.ts";
+import { findInConditions } from "../../findings/conditions.ts";
+import { addressCount, addresses } from "../../ipam/subnet-capacity.ts";
 import { listSome } from "../../lib/describe.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange, rangesOverlap } from "../../net/range.ts";
-import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
+import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
+import { decodeIpPoolUsage } from "../../resources/ip-pool-usage.ts";
 import { countBlockStates, describeSource, NO_REPORT, type PoolSource } from "../../resources/pool-source.ts";
-import type { LiveFacts, PoolFacts } from "./pool-facts.ts";
+import { conditionsOf } from "../../resources/status.ts";
+import type { LiveObjects, ReadResult } from "../backend.ts";
+import type { PoolInventory } from "../ipam/pool-inventory.ts";
 
-/** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. */
+/** Most ranges that one line of `berthctl explain pool` shows. */
 const MAX_EXPLAINED_NAMES = 5;
 
-/** Returns lines for a person. */
-export function explainPool(facts: PoolFacts): string[] {
-  const { name, pool, refusal } = facts;
+export interface ExplainPoolDeps {
+  readonly inventory: Pick<PoolInventory, "loaded" | "poolCache">;
+  /** Undefined without a cluster. */
+  readonly live: LiveObjects | undefined;
+}
+
+/** Returns lines for a person. Rejects with CniError 100 if there is no such pool. */
+export async function explainPool(deps: ExplainPoolDeps, name: string): Promise<string[]> {
+  const { inventory, live } = deps;
+  const { pools, refused } = await inventory.loaded();
+  const watched = pools.get(name);
+  const refusal = refused.get(name);
+  const object = live === undefined || !isDnsSubdomain(name) ? undefined : await live.read("ippools", name);
+  const isKnown = watched !== undefined || refusal !== undefined;
+  if (object?.kind === "absent" || (object?.kind !== "there" && !isKnown))
+    throw new CniError(ErrorCode.NoPoolMatches, `There is no IPPool "${name}"`);
+  const read = object?.kind === "there" ? tryOr(() => decodeIpPool(object.value, "API server"), undefined) : undefined;
+  const pool = read ?? watched;
   return [
-    ...whose(name, pool),
+    ...describeOrigin(name, pool),
     ...(refusal === undefined ? [] : [`allocates nothing: it ${refusal}`]),
-    ...(pool === undefined ? [] : explainUsable(pool, facts)),
-    ...troubles(facts),
+    ...(pool === undefined ? [] : await describeContents(pool, deps)),
+    ...(object === undefined ? [] : describeConditions(object, refusal)),
   ];
 }
 
-function whose(name: string, pool: IpPool | undefined): string[] {
+function describeOrigin(name: string, pool: IpPool | undefined): string[] {
   const { source, spec: { generated } = {} } = pool ?? {};
   if (source !== undefined) return [`pool "${name}": leases its addresses in blocks of ${describeSource(source)}`];
   if (generated === undefined) return [`pool "${name}": created by hand; its size is fixed`];
-  const { subnet, application, interface: ifName } = generated;
-  const whom = describePoolOwner(application);
+  const { subnet, application, interface: ifName, wanted, reason, reclaim } = generated;
+  const owner = describePoolOwner(application);
+  const outcome = reclaim
+    ? "is deleted when its last address is free (ippool-reclaim is true)"
+    : `stays for the next ${owner} (ippool-reclaim is false)`;
   return [
-    `pool "${name}": generated from Subnet "${subnet}" for ${whom}, UID ${application.uid}`,
+    `pool "${name}": generated from Subnet "${subnet}" for ${owner}, UID ${application.uid}`,
     `used by: interface ${ifName} of its pods only`,
+    `when ${owner} is gone: the pool ${outcome}`,
+    `wants: ${addresses(wanted)} (${reason})`,
   ];
 }
 
-function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
-  const { spec, deleting, source } = pool;
-  const { generated, ranges } = spec;
-  const which = ranges.length === 0 ? "" : `: ${some(ranges.map(formatRange))}`;
+async function describeContents(pool: IpPool, deps: ExplainPoolDeps): Promise<string[]> {
+  const { spec, source } = pool;
+  const which = spec.ranges.length === 0 ? "" : `: ${some(spec.ranges.map(formatRange))}`;
   return [
-    ...(deleting ? ["allocates nothing: it is being deleted; it is removed when its last address is free"] : []),
     ...(spec.disable ? ["allocates nothing: spec.disable is true"] : []),
-    ...(generated === undefined ? [] : [`wants: ${addresses(generated.wanted)} (${generated.reason})`]),
     `has: ${addresses(addressCount(pool))} of IPv${spec.family} network ${formatPrefix(spec.subnet)}${which}`,
-    inUse(facts),
-    ...neverAllocated(pool, facts),
-    ...(generated === undefined ? [] : supply(pool, generated, facts)),
-    ...(source === undefined ? [] : [...blocksOf(source), ...shortfallOf(pool)]),
+    await describeUse(pool.name, deps),
+    ...(await describeExceptions(pool, deps)),
+    ...(source === undefined ? [] : describeBlocks(source)),
   ];
 }
 
-function blocksOf(source: PoolSource): string[] {
+function describeBlocks(source: PoolSource): string[] {
   const { blocks, report = NO_REPORT } = source;
   const { share, others, heard } = report;
   const each = blocks.length === 0 ? "" : `: ${some(blocks.map(({ block, state }) => `${block} ${state}`))}`;
@@ -67,83 +88,39 @@ function blocksOf(source: PoolSource): string[] {
   ];
 }
 
-function some(names: readonly string[]): string {
-  return listSome(names, MAX_EXPLAINED_NAMES);
-}
-
-function inUse({ live, counts }: PoolFacts): string {
-  if (live?.usage.kind === "there") {
-    const { bound, cooling, kept, quarantined, free, total } = live.usage.value;
+async function describeUse(name: string, { inventory, live }: ExplainPoolDeps): Promise<string> {
+  const object = await live?.read("ippoolusages", name);
+  const usage =
+    object?.kind === "there" ? tryOr(() => decodeIpPoolUsage(object.value, "").usage, undefined) : undefined;
+  if (usage !== undefined) {
+    const { bound, cooling, kept, quarantined, free, total } = usage;
     const states = `${bound} by pods, ${cooling} cooling, ${kept} kept, ${quarantined} in quarantine`;
     return `in use: ${states}; ${free} of ${total} are free, at the last count of the controller`;
   }
-  const { total, free } = counts ?? { total: 0n, free: 0n };
+  const { total, free } = inventory.poolCache.counts(name) ?? { total: 0n, free: 0n };
   return `in use: ${total - free}; ${free} of ${total} are free, as far as this node knows`;
 }
 
-function neverAllocated({ spec: { addressSpace, ranges } }: IpPool, { exceptions, reserved }: PoolFacts): string[] {
-  const own = reserved.filter(({ spec }) => spec.addressSpace === addressSpace);
-  const taken = own.flatMap(({ name, spec }) => {
-    const inPool = spec.ranges.filter((range) => ranges.some((each) => rangesOverlap(each, range)));
-    return inPool.map((range) => `${formatRange(range)} (ReservedIP "${name}" has it)`);
+async function describeExceptions({ name, spec }: IpPool, { inventory }: ExplainPoolDeps): Promise<string[]> {
+  const { reserved } = await inventory.loaded();
+  const taken = reserved.flatMap((reservation) => {
+    const { addressSpace, ranges } = reservation.spec;
+    const inPool = ranges.filter((range) => spec.ranges.some((each) => rangesOverlap(each, range)));
+    const own = addressSpace === spec.addressSpace ? inPool : [];
+    return own.map((range) => `${formatRange(range)} (ReservedIP "${reservation.name}" has it)`);
   });
-  const all = [...exceptions.map(({ ip, why }) => `${formatIp(ip)} (${why})`), ...taken];
+  const all = [...inventory.poolCache.exceptionsOf(name).map(({ ip, why }) => `${formatIp(ip)} (${why})`), ...taken];
   return all.length === 0 ? [] : [`never allocated: ${some(all)}`];
 }
 
-function supply(pool: IpPool, generated: SubnetPoolSpec, { live }: PoolFacts): string[] {
-  const { subnet, reclaim, application } = generated;
-  const outcome = reclaim
-    ? "is deleted when its last address is free (ippool-reclaim is true)"
-    : `stays for the next ${describePoolOwner(application)} (ippool-reclaim is false)`;
-  return [
-    inTheWay(pool, generated),
-    ...(live?.subnet === undefined ? [] : [`Subnet "${subnet}": ${describeSubnet(live.subnet)}`]),
-    `when ${describePoolOwner(application)} is gone: the pool ${outcome}`,
-  ];
+/** In the words of `check`; a refusal is known already. */
+function describeConditions(object: ReadResult<unknown>, refusal: string | undefined): string[] {
+  if (object.kind === "absent") return [];
+  if (object.kind === "unseen") return [`conditions: cannot be read: ${object.why}`];
+  const others = conditionsOf(object.value).filter(({ type }) => type !== "Ready" || refusal === undefined);
+  return findInConditions("", others).map(({ kind, text }) => `${kind}: ${text}`);
 }
 
-/** Returns the line that says why the pool has too few addresses; none if no reason is known. */
-function shortfallOf({ shortfall }: IpPool): string[] {
-  return shortfall === undefined ? [] : [`in the way: ${shortfall}`];
-}
-
-function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec): string {
-  const missing = BigInt(wanted) - addressCount(pool);
-  const [shortfall] = shortfallOf(pool);
-  if (shortfall !== undefined) return shortfall;
-  if (missing > 0n) return `in the way: nothing is known; ${missing} more should be added shortly`;
-  if (missing === 0n) return "in the way: nothing";
-  return `in the way: nothing; ${addresses(-missing)} more than wanted are removed when they are free`;
-}
-
-function describeSubnet(subnet: NonNullable<LiveFacts["subnet"]>): string {
-  if (subnet.kind === "absent") return "does not exist";
-  if (subnet.kind === "unseen") return `cannot be read: ${subnet.why}`;
-  const { total, pools, deleting } = subnet.value;
-  const sized = pools
-    .map(({ name, ips, application }) => ({ name, application, size: sizeOf(spansOf(ips)) }))
-    .sort((a, b) => Number(b.size - a.size) || (a.name < b.name ? -1 : 1));
-  const assigned = Number(sized.reduce((sum, { size }) => sum + size, 0n));
-  const [of, left] =
-    total === undefined ? ["", ""] : [` of ${total}`, `, ${Math.max(0, total - assigned)} not assigned`];
-  const most = some(sized.map(({ name, application, size }) => `"${name}" (${application}, ${size})`));
-  const is = deleting ? "is being deleted; " : "";
-  const count = `${pools.length} ${pools.length === 1 ? "pool" : "pools"}`;
-  return `${is}${assigned}${of} addresses assigned to ${count}${left}${pools.length === 0 ? "" : `; most have ${most}`}`;
-}
-
-/** The troubles that `in the way` and `allocates nothing` do not show. */
-function troubles({ live, refusal }: PoolFacts): string[] {
-  if (live === undefined) return [];
-  if (live.troubles.kind === "unseen") return [`conditions: cannot be read: ${live.troubles.why}`];
-  if (live.troubles.kind === "absent") return [];
-  const others = live.troubles.value.filter(({ type, message }) => {
-    return type !== "Supplied" && message !== "" && !(type === "Ready" && refusal !== undefined);
-  });
-  return others.map(({ type, message }) => `${type === "Ready" ? "not ready" : type}: ${message}`);
-}
-
-function addresses(count: number | bigint): string {
-  return `${count} ${count === 1 || count === 1n ? "address" : "addresses"}`;
+function some(names: readonly string[]): string {
+  return listSome(names, MAX_EXPLAINED_NAMES);
 }

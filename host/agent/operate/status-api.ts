@@ -31,7 +31,6 @@ import { explainPod, type Question, UnreadError } from "./explain-pod.ts";
 import { explainPool } from "./explain-pool.ts";
 import type { MissingNics } from "./missing-nics.ts";
 import type { Operations, ReportedRecord } from "./operations.ts";
-import { gatherPoolFacts } from "./pool-facts.ts";
 import type { CoordinatorState } from "./read-drift.ts";
 
 /** Most allocations on one page of GET /v1/allocations. */
@@ -179,7 +178,7 @@ async function explain({ backend, coordinator }: StatusApiOptions, query: URLSea
   const { ipam, live } = backend;
   const pool = query.get("pool");
   if (pool !== null) {
-    const lines = explainPool(await gatherPoolFacts({ inventory: ipam.inventory, live }, pool));
+    const lines = await explainPool({ inventory: ipam.inventory, live }, pool);
     return { succeeds: true, lines, nics: [] };
   }
   const question = questionOf(query);

@@ -4,6 +4,7 @@
  */
 import { joinRanges, joinSpans, rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
+import { addresses } from "../../ipam/subnet-capacity.ts";
 import { listSome } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
@@ -22,7 +23,7 @@ import { SpacesIndex } from "../../resources/range-search.ts";
 import { isReservedFor, type OwnNames, ownNames, type ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import { addresses, describe, Examples, MAX_EXAMPLES } from "../examples.ts";
+import { describe, Examples, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import type { Claimant } from "../types.ts";
 import { describeShared, type OtherRanges } from "./other-allocators.ts";
