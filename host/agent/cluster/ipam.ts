@@ -7,7 +7,7 @@ import { ErrorCode } from "../../cni/error.ts";
 import { closedTo } from "../../config/vendor-conf.ts";
 import { mayBeShared } from "../../ipam/retention.ts";
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
-import type { Events, KubeEvent } from "../../kubernetes/events.ts";
+import type { Events } from "../../kubernetes/events.ts";
 import { callIfThere, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { objectPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -76,14 +76,25 @@ export class KubernetesIpam implements ClusterIpam {
     return mayBeShared(row.workload) && (await this.#deps.registry.isShared(row, signal));
   }
 
-  readSubnet(
+  /** Never rejects: the pod is refused anyway, and the state is part of the message. */
+  async readSubnet(
     { name, namespace }: { readonly name: string; readonly namespace: string },
     signal: AbortSignal,
   ): Promise<SubnetState> {
     const { api, resources } = this.#deps;
     const { namespaces, vendorConf } = resources.state.snapshot;
     const asking = { name: namespace, labels: namespaces.get(namespace)?.labels ?? {}, closedTo: closedTo(vendorConf) };
-    return readSubnetState(api, { name, asking }, signal);
+    const path = `${API_PATH}/subnets/${encodeURIComponent(name)}`;
+    try {
+      const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_READ_MS, signal });
+      const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
+      const refusal = refuseNamespace(spec, asking);
+      const { waiting } = subnetStatus.safeParse(object.status).data ?? {};
+      return { kind: "there", family: spec.family, isDeleting: deleting, refusal, waiting };
+    } catch (error) {
+      if (isNotFound(error)) return { kind: "absent" };
+      return { kind: "unseen", why: `Subnet "${name}" cannot be read: ${messageOf(error)}` };
+    }
   }
 
   async readPool(name: string, signal: AbortSignal): Promise<IpPool | undefined> {
@@ -101,13 +112,20 @@ export class KubernetesIpam implements ClusterIpam {
     this.#deps.identifier.forgetPoolOwners();
   }
 
+  /** The Event has the error that the runtime received. */
   reportRefusal(pod: PodIdentity, error: unknown): void {
-    this.#deps.events.emit(refusalEvent(pod, error));
+    const { code, message } = toCniError(error);
+    const reason = Object.entries(ErrorCode).find(([, known]) => known === code)?.[0] ?? "Refused";
+    this.#report(pod, reason, message);
   }
 
-  reportIgnored({ namespace, name, owner: uid }: PodIdentity, note: string): void {
+  reportIgnored(pod: PodIdentity, note: string): void {
+    this.#report(pod, "AnnotationIgnored", note);
+  }
+
+  #report({ namespace, name, owner: uid }: PodIdentity, reason: string, note: string): void {
     const regarding = { kind: "Pod", apiVersion: "v1", namespace, name, uid };
-    this.#deps.events.emit({ regarding, reason: "AnnotationIgnored", note, type: "Warning", action: "Allocate" });
+    this.#deps.events.emit({ regarding, reason, note, type: "Warning", action: "Allocate" });
   }
 
   isGone(row: Allocation): Promise<boolean> {
@@ -116,43 +134,5 @@ export class KubernetesIpam implements ClusterIpam {
 
   findLoss(attachment: Attachment): string | undefined {
     return this.#deps.lost.find(attachment);
-  }
-}
-
-/** Returns the Event of a pod whose ADD was refused, with the error that the runtime received. */
-function refusalEvent({ namespace, name, owner }: PodIdentity, error: unknown): KubeEvent {
-  const { code, message } = toCniError(error);
-  const reason = Object.entries(ErrorCode).find(([, known]) => known === code)?.[0] ?? "Refused";
-  return {
-    regarding: { kind: "Pod", apiVersion: "v1", namespace, name, uid: owner },
-    reason,
-    note: message,
-    type: "Warning",
-    action: "Allocate",
-  };
-}
-
-interface SubnetQuestion {
-  readonly name: string;
-  /** That of the workload that names it. */
-  readonly asking: Parameters<typeof refuseNamespace>[1];
-}
-
-/** Never rejects: the pod is refused anyway, and the state is part of the message. */
-async function readSubnetState(
-  api: KubeApi,
-  { name, asking }: SubnetQuestion,
-  signal: AbortSignal,
-): Promise<SubnetState> {
-  const path = `${API_PATH}/subnets/${encodeURIComponent(name)}`;
-  try {
-    const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_READ_MS, signal });
-    const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
-    const refusal = refuseNamespace(spec, asking);
-    const { waiting } = subnetStatus.safeParse(object.status).data ?? {};
-    return { kind: "there", family: spec.family, isDeleting: deleting, refusal, waiting };
-  } catch (error) {
-    if (isNotFound(error)) return { kind: "absent" };
-    return { kind: "unseen", why: `Subnet "${name}" cannot be read: ${messageOf(error)}` };
   }
 }

@@ -72,8 +72,7 @@ export class IpamPlugin implements Plugin {
   }
 
   check(request: AttachRequest): Promise<void> {
-    const { inventory, cluster } = this.#deps;
-    return checkAddresses({ registry: inventory.registry, inventory, cluster }, request);
+    return checkAddresses(this.#deps, request);
   }
 
   async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<readonly Allocation[]> {
@@ -137,15 +136,13 @@ function requireRecording({ health: { trouble }, problems }: ReadinessSource): v
 }
 
 interface CheckDeps {
-  readonly registry: Registry;
-  /** The current pools. */
-  readonly inventory: { readonly snapshot: Pick<Snapshot, "pools"> };
+  readonly inventory: { readonly registry: Registry; readonly snapshot: Pick<Snapshot, "pools"> };
   readonly cluster?: Pick<ClusterIpam, "findLoss"> | undefined;
 }
 
 /** Throws CniError 3, 7, 104 or 106 with the first difference. */
 export async function checkAddresses(
-  { registry, inventory, cluster }: CheckDeps,
+  { inventory: { registry, snapshot }, cluster }: CheckDeps,
   request: AttachRequest,
 ): Promise<void> {
   const { containerId, ifName } = request;
@@ -161,7 +158,7 @@ export async function checkAddresses(
   const loss = cluster?.findLoss(attachment);
   if (loss !== undefined) throw new CniError(ErrorCode.AddressConflict, loss);
   comparePrevResult(request, held);
-  compareGateways(request, held, inventory.snapshot.pools);
+  compareGateways(request, held, snapshot.pools);
   compareLink(request, held);
 }
 

@@ -18,7 +18,7 @@ class Scene {
 
   patch(name = "blue", { part = "one", version = "1", ...more }: PatchOptions = {}): Promise<unknown> {
     const onRefused: RestTerms["onRefused"] = ({ path }, { message }) => void this.told.push(`${path}: ${message}`);
-    const server = { call: (call: KubeCall) => this.#call(call), watch: async () => {}, close: async () => {} };
+    const server = { call: (call: KubeCall) => this.#call(call), watch: async () => {} };
     const body = { metadata: { resourceVersion: version } };
     return this.refused
       .apiFor(server, { part, onRefused })

@@ -59,133 +59,107 @@ spec:
         name: {{ include "berth.hooks" $root }}
 {{- end }}
 
-{{/* The DaemonSet that the uninstall hook creates: its pods are Ready when their node is clean. */}}
-{{- define "berth.cleaner" }}
+{{/* A DaemonSet of a hook, on the nodes of agents. Call with root, name, and the rest of its pods. */}}
+{{- define "berth.hookDaemonSet" }}
+{{- $root := .root }}
 apiVersion: apps/v1
 kind: DaemonSet
 metadata:
-  name: {{ include "berth.fullname" . }}-cleaner
-  namespace: {{ .Release.Namespace }}
-  {{- include "berth.metadata" (dict "root" $ "component" "cleaner") | nindent 2 }}
+  name: {{ include "berth.fullname" $root }}-{{ .name }}
+  namespace: {{ $root.Release.Namespace }}
+  {{- include "berth.metadata" (dict "root" $root "component" .name) | nindent 2 }}
 spec:
   selector:
     matchLabels:
-      {{- include "berth.selector" (list . "cleaner") | nindent 6 }}
+      {{- include "berth.selector" (list $root .name) | nindent 6 }}
   updateStrategy:
     rollingUpdate:
       maxUnavailable: 100%
   template:
     metadata:
       labels:
-        {{- include "berth.podLabels" (list . "cleaner") | nindent 8 }}
+        {{- include "berth.podLabels" (list $root .name) | nindent 8 }}
     spec:
       automountServiceAccountToken: false
-      {{- with include "berth.imagePullSecrets" . }}
+      {{- with include "berth.imagePullSecrets" $root }}
       {{- . | nindent 6 }}
       {{- end }}
-      {{- with include "berth.podSecurity" . }}
-      {{- . | nindent 6 }}
-      {{- end }}
-      priorityClassName: {{ .Values.agent.priorityClassName }}
-      hostNetwork: true
-      nodeSelector:
-        kubernetes.io/os: linux
-        {{- with .Values.agent.nodeSelector }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
-      tolerations:
-        - operator: Exists
-      terminationGracePeriodSeconds: 1
-      initContainers:
-        - name: uninstall
-          image: {{ include "berth.image" . | quote }}
-          imagePullPolicy: {{ .Values.image.pullPolicy }}
-          command: [/usr/bin/berth-agent, uninstall]
-          args:
-            - --cni-bin-dir={{ include "berth.binDir" . }}
-            - --cni-conf-dir={{ include "berth.confDir" . }}
-            {{- if .Values.uninstall.keepState }}
-            - --keep-state
-            {{- end }}
-          {{- include "berth.hookResources" . | nindent 10 }}
-          securityContext:
-            {{- include "berth.agentSecurity" . | nindent 12 }}
-          volumeMounts:
-            - name: cni-bin
-              mountPath: {{ include "berth.binDir" . }}
-            - name: cni-conf
-              mountPath: {{ include "berth.confDir" . }}
-            # Above the directories that are removed.
-            - name: run
-              mountPath: /run
-            - name: lib
-              mountPath: /var/lib
-            - name: log
-              mountPath: /var/log
-      containers:
-        {{- include "berth.idle" . | nindent 8 }}
-      volumes:
-        - name: cni-bin
-          hostPath:
-            path: {{ include "berth.binDir" . }}
-            type: DirectoryOrCreate
-        - name: cni-conf
-          hostPath:
-            path: {{ include "berth.confDir" . }}
-            type: DirectoryOrCreate
-        - name: run
-          hostPath:
-            path: /run
-            type: Directory
-        - name: lib
-          hostPath:
-            path: /var/lib
-            type: Directory
-        - name: log
-          hostPath:
-            path: /var/log
-            type: Directory
-{{- end }}
-
-{{/* The DaemonSet of the hook before an upgrade: a node with a Ready pod has the image. */}}
-{{- define "berth.puller" }}
-apiVersion: apps/v1
-kind: DaemonSet
-metadata:
-  name: {{ include "berth.fullname" . }}-puller
-  namespace: {{ .Release.Namespace }}
-  {{- include "berth.metadata" (dict "root" $ "component" "puller") | nindent 2 }}
-spec:
-  selector:
-    matchLabels:
-      {{- include "berth.selector" (list . "puller") | nindent 6 }}
-  updateStrategy:
-    rollingUpdate:
-      maxUnavailable: 100%
-  template:
-    metadata:
-      labels:
-        {{- include "berth.podLabels" (list . "puller") | nindent 8 }}
-    spec:
-      automountServiceAccountToken: false
-      {{- with include "berth.imagePullSecrets" . }}
-      {{- . | nindent 6 }}
-      {{- end }}
-      priorityClassName: {{ .Values.agent.priorityClassName }}
+      priorityClassName: {{ $root.Values.agent.priorityClassName }}
       # A pod of the network would need an address.
       hostNetwork: true
       nodeSelector:
         kubernetes.io/os: linux
-        {{- with .Values.agent.nodeSelector }}
+        {{- with $root.Values.agent.nodeSelector }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      {{- with .Values.agent.tolerations }}
-      tolerations:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
       terminationGracePeriodSeconds: 1
       containers:
-        {{- include "berth.idle" . | nindent 8 }}
+        {{- include "berth.idle" $root | nindent 8 }}
+      {{- .pod | nindent 6 }}
+{{- end }}
+
+{{/* The DaemonSet that the uninstall hook creates: its pods are Ready when their node is clean. */}}
+{{- define "berth.cleaner" }}
+{{- include "berth.hookDaemonSet" (dict "root" . "name" "cleaner" "pod" (include "berth.cleaning" .)) }}
+{{- end }}
+
+{{- define "berth.cleaning" -}}
+{{- include "berth.podSecurity" . }}
+tolerations:
+  - operator: Exists
+initContainers:
+  - name: uninstall
+    image: {{ include "berth.image" . | quote }}
+    imagePullPolicy: {{ .Values.image.pullPolicy }}
+    command: [/usr/bin/berth-agent, uninstall]
+    args:
+      - --cni-bin-dir={{ include "berth.binDir" . }}
+      - --cni-conf-dir={{ include "berth.confDir" . }}
+      {{- if .Values.uninstall.keepState }}
+      - --keep-state
+      {{- end }}
+    {{- include "berth.hookResources" . | nindent 4 }}
+    securityContext:
+      {{- include "berth.agentSecurity" . | nindent 6 }}
+    volumeMounts:
+      - name: cni-bin
+        mountPath: {{ include "berth.binDir" . }}
+      - name: cni-conf
+        mountPath: {{ include "berth.confDir" . }}
+      # Above the directories that are removed.
+      - name: run
+        mountPath: /run
+      - name: lib
+        mountPath: /var/lib
+      - name: log
+        mountPath: /var/log
+volumes:
+  - name: cni-bin
+    hostPath:
+      path: {{ include "berth.binDir" . }}
+      type: DirectoryOrCreate
+  - name: cni-conf
+    hostPath:
+      path: {{ include "berth.confDir" . }}
+      type: DirectoryOrCreate
+  - name: run
+    hostPath:
+      path: /run
+      type: Directory
+  - name: lib
+    hostPath:
+      path: /var/lib
+      type: Directory
+  - name: log
+    hostPath:
+      path: /var/log
+      type: Directory
+{{- end }}
+
+{{/* The DaemonSet of the hook before an upgrade: a node with a Ready pod has the image. */}}
+{{- define "berth.puller" }}
+{{- $pod := dict "tolerations" .Values.agent.tolerations }}
+{{- include "berth.hookDaemonSet" (dict "root" . "name" "puller" "pod" (toYaml $pod)) }}
 {{- end }}
 
 {{/* A container that keeps its pod Ready. */}}

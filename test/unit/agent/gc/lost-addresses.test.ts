@@ -90,11 +90,10 @@ describe("recreate: an address that is recorded for another pod", () => {
 
   it("fails CHECK of the attachment", async () => {
     lost.report(row(), RIVAL);
-    const registry = registryOf(row()) as Registry;
-    const inventory = { snapshot: { pools: new PoolTable() } };
+    const inventory = { registry: registryOf(row()) as Registry, snapshot: { pools: new PoolTable() } };
     const request = { ...ATTACHMENT, netConf: {} } as AttachRequest;
     const lostCluster = { findLoss: (attachment: Attachment) => lost.find(attachment) };
-    const check = checkAddresses({ registry, inventory, cluster: lostCluster }, request);
+    const check = checkAddresses({ inventory, cluster: lostCluster }, request);
     await expect(check).rejects.toMatchObject({ code: 104, message: BRIEF });
   });
 });

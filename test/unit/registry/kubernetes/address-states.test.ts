@@ -48,13 +48,6 @@ describe("the state of an address", () => {
     expect(states.get("ended").object.kind).toBe("ended");
   });
 
-  it("goes into a copy", () => {
-    states.noteAnswer("x", known);
-    const copy = new AddressStates("here");
-    copy.copyFrom(states);
-    expect([copy.find("x"), copy.known]).toEqual([known, 1]);
-  });
-
   it("leak: another node's object has ended here at the version of the answer", () => {
     states.noteAnswer("x", known);
     const theirs = { ...known, node: "there", resourceVersion: "12" };
