@@ -33,6 +33,7 @@ const defineAs =
 /** Defines a problem; its findings are made by calling it. */
 export const error = defineAs("error");
 export const warning = defineAs("warning");
+export const unknown = defineAs("unknown");
 
 function fill(text: string, values: ReadonlyMap<string, unknown>): string {
   return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => {

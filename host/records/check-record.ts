@@ -29,11 +29,8 @@ const node = z.object({
   objects: z.int().optional(),
   /** Number of the coordinator's attachments compared with the kernel. */
   attachments: z.int(),
-  /** Only with `check --repair`: restored state, and sentences about failures. */
+  /** Only with `check --repair`: restored state. */
   repaired: z.array(repair).optional(),
-  unrepaired: z.array(z.string()).optional(),
-  /** State that could not be read, as sentences. A check says nothing else about it. */
-  problems: z.array(z.string()),
 });
 
 /** An address that a pod's NIC has, of one of the pools. */
@@ -56,12 +53,9 @@ export const checkReport = z.object({
   time: z.string(),
   /** UID of the namespace kube-system; absent without a cluster. */
   cluster: z.string().optional(),
+  /** The nodes that were compared. */
   nodes: z.array(node),
-  /** Nodes that should have been compared as well, with the reason: a clause. */
-  notCompared: z.array(z.object({ node: z.string(), reason: z.string(), remedy: z.string().optional() })),
   findings: z.array(findingRecord),
-  /** State of the API server that could not be read: sentences. */
-  problems: z.array(z.string()),
 });
 
 export type RepairRecord = z.output<typeof repair>;

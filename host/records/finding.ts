@@ -4,8 +4,11 @@ import * as z from "zod";
 export const findingRecord = z.object({
   /** The finding's id: docs/findings.md has a section for each. */
   kind: z.string(),
-  /** `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code. */
-  level: z.enum(["error", "warning"]).default("error"),
+  /**
+   * `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code;
+   * `unknown`: state that could not be read, of which no finding says more.
+   */
+  level: z.enum(["error", "warning", "unknown"]).default("error"),
   /** `IPPool blue`, if the API server's object itself is wrong; else empty. */
   object: z.string().default(""),
   /** Empty if the finding is about no node. */

@@ -210,16 +210,16 @@ it("finds faults of the kernel's state and the agent's own files, and says what 
 
 it("checks the host without an agent, and names the parts not checked and why", async () => {
   const env = { SOCKET: join(directory, "no.sock") };
-  const missing = `not compared: node \\S+: No agent answers on ${env.SOCKET}: connect ENOENT \\S+\n  Start it; its log says why it ended: journalctl -u berth-agent\n`;
+  const missing = `not-compared: No agent answers on ${env.SOCKET}: connect ENOENT \\S+\n  Start it; its log says why it ended: journalctl -u berth-agent\n`;
   expect(await check("", env)).toEqual({
     ...{ exitCode: 3, stderr: "" },
-    stdout: expect.stringMatching(new RegExp(`^node \\S+: 0 findings; compared nothing\n${missing}$`)),
+    stdout: expect.stringMatching(new RegExp(`^node \\S+: 1 finding; compared nothing\n${missing}$`)),
   });
   for (const name of ["ifacer", "berth-ifacer"]) rmSync(join(place.bin, name));
   expect(await check("", env)).toMatchObject({
     exitCode: 1,
     stdout: expect.stringMatching(
-      new RegExp(`1 finding; compared nothing\nplugins: .*ifacer does not exist\n  Install it .*\n${missing}$`),
+      new RegExp(`2 findings; compared nothing\nplugins: .*ifacer does not exist\n  Install it .*\n${missing}$`),
     ),
   });
 });

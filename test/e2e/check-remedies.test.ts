@@ -99,11 +99,10 @@ async function check(words: readonly string[] = [], address?: string): Promise<C
   const { code, out, error } = await berthctl("check", "-o", "json", ...words);
   expect(error).toBe("");
   const report: CheckReport = JSON.parse(out);
-  const isUnrepaired = report.nodes.some(({ unrepaired = [] }) => unrepaired.length > 0);
-  const isUnread = report.nodes.some(({ problems }) => problems.length > 0);
-  expect(code).toBe(report.findings.some(({ level }) => level === "error") || isUnrepaired ? 1 : isUnread ? 3 : 0);
-  const isOurs = (each: CheckReport["findings"][number]): boolean =>
-    ["drift", "leftover"].includes(each.kind) || each.address === address;
+  const levels = report.findings.map(({ level }) => level);
+  expect(code).toBe(levels.includes("error") ? 1 : levels.includes("unknown") ? 3 : 0);
+  const isOurs = ({ kind, text, address: of }: CheckReport["findings"][number]): boolean =>
+    ["drift", "leftover", "not-restored"].includes(kind) || of === address || text.includes("cannot be compared");
   return { ...report, findings: report.findings.filter(isOurs) };
 }
 
@@ -132,14 +131,10 @@ async function paste(commands: readonly string[]): Promise<void> {
   }
 }
 
-const notCompared = ({ problems }: CheckReport["nodes"][number]): string[] =>
-  problems.filter((text) => text.includes("cannot be compared"));
-
 const commandsOf = ({ findings }: CheckReport): string[] => findings.flatMap(({ commands = [] }) => commands);
 
 async function expectClean(): Promise<void> {
-  const { findings, nodes } = await check();
-  expect([...findings, ...nodes.flatMap(notCompared)]).toEqual([]);
+  expect((await check()).findings).toEqual([]);
 }
 
 describe("an interface that is not as ADD left it", () => {
@@ -165,12 +160,12 @@ describe("an interface that is not as ADD left it", () => {
   it("is restored by --repair, which lists its operations", async () => {
     await breakAll();
     const report = await check(["--repair"]);
-    expect(report).toMatchObject({ findings: [], nodes: [{ unrepaired: [] }] });
+    expect(report).toMatchObject({ findings: [] });
     const repaired = new Set(report.nodes.flatMap((node) => node.repaired ?? []).map(({ netns }) => netns));
     for (const [{ what, inPod }, { netns }] of pods)
       if (inPod !== undefined) expect(repaired.has(netns.path), what).toBe(true);
     await expectClean();
-    expect((await check(["--repair"])).nodes).toMatchObject([{ repaired: [], unrepaired: [] }]);
+    expect((await check(["--repair"])).nodes).toMatchObject([{ repaired: [] }]);
   });
 });
 
@@ -232,11 +227,15 @@ it("a pair whose MAC address was changed is not Berth's: it is reported beside o
   await requireCommand(changed.netns.enter(shell(changed, "ip link set veth0 address 02:00:00:00:99:01")));
   await requireCommand(drifted.netns.enter(shell(drifted, "ip route flush proto 98")));
   const text = new RegExp(`${changed.netns.path}.*"veth0" of the pod was not created by Berth .02:00:00:00:99:01.`);
-  const { findings, nodes } = await check();
-  expect(findings.map(({ container }) => container)).toEqual([drifted.containerId]);
-  expect(nodes.flatMap(notCompared)).toEqual([expect.stringMatching(text)]);
-  const repaired = await check(["--repair"]);
-  expect(repaired.nodes).toMatchObject([
-    { repaired: [{ netns: drifted.netns.path }], unrepaired: [expect.stringMatching(text)] },
+  const isNamed = { text: expect.stringMatching(text) };
+  expect((await check()).findings).toMatchObject([
+    { container: drifted.containerId },
+    { kind: "not-compared", ...isNamed },
+  ]);
+  const { nodes, findings } = await check(["--repair"]);
+  expect(nodes).toMatchObject([{ repaired: [{ netns: drifted.netns.path }] }]);
+  expect(findings).toMatchObject([
+    { kind: "not-restored", ...isNamed },
+    { kind: "not-compared", ...isNamed },
   ]);
 });

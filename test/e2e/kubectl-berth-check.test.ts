@@ -25,7 +25,7 @@ const LEAK = {
 
 const record = (node: string, findings: CheckRecord["findings"] = []): CheckRecord => ({
   ...{ node, cluster: "k1", time: new Date().toISOString(), records: 1, nics: 1, objects: 1, attachments: 1 },
-  ...{ findings, used: [], problems: [] },
+  ...{ findings, used: [] },
 });
 
 beforeAll(async () => {
@@ -109,16 +109,16 @@ it("asks the agents to repair, and tells the work of each", async () => {
   const operations = ["pod: ip link set veth0 up"];
   const repaired = [{ namespace: "shop", pod: "web-0", interface: "eth0", netns: "/run/netns/a", operations }];
   const answers = {
-    "agent-a": `test "\${*%check --record --repair}" != "$*" && ${answer({ ...record("a"), repaired, unrepaired: [] })}`,
+    "agent-a": `test "\${*%check --record --repair}" != "$*" && ${answer({ ...record("a"), repaired })}`,
     "agent-b": "echo \"error: unknown option '--repair'\" >&2; exit 2",
   };
   const { code, out } = await berth({ pods: [A, B], answers }, "check", "--repair");
   expect(out.split("\n").slice(0, 3)).toEqual([
-    "repaired pod shop/web-0, eth0 in /run/netns/a:",
+    "node a: repaired pod shop/web-0, eth0 in /run/netns/a:",
     "    pod: ip link set veth0 up",
-    expect.stringMatching(/^node a: 0 findings/),
+    expect.stringMatching(/^1 node: 1 finding/),
   ]);
-  expect(out).toContain("not compared: node b: its agent did not answer: error: unknown option '--repair'");
+  expect(out).toContain("not-compared: on node b: its agent did not answer: error: unknown option '--repair'");
   expect(code).toBe(3);
 });
 
@@ -156,33 +156,33 @@ it.each<[what: string, pods: string[], answers: Record<string, string>, code: nu
     [A, B],
     { "agent-b": "echo 'berthctl: No agent answers' >&2; exit 3" },
     3,
-    "node b: its agent did not answer: berthctl: No agent answers",
+    "its agent did not answer: berthctl: No agent answers",
   ],
-  ["an agent that does not run", [A, "berth agent-b b Pending "], {}, 3, "node b: the agent's pod is Pending"],
+  ["an agent that does not run", [A, "berth agent-b b Pending "], {}, 3, "the agent's pod is Pending"],
   [
     "an agent that is being deleted",
     [A, "berth agent-b b Running 2026-01-01T00:00:00Z"],
     {},
     3,
-    "node b: the agent's pod is Terminating",
+    "the agent's pod is Terminating",
   ],
 ])("names %s", async (_what, pods, answers, wanted, line) => {
   const { code, out } = await berth({ pods, answers: { "agent-a": answer(record("a")), ...answers } }, "check");
-  expect([code, out]).toEqual([wanted, expect.stringContaining(`not compared: ${line}\n`)]);
+  expect([code, out]).toEqual([wanted, expect.stringContaining(`not-compared: on node b: ${line}\n`)]);
 });
 
 it("asks the running pod of two on a node, and only the named node", async () => {
   const answers = { "agent-a": answer(record("a")), "agent-x": "exit 3", "agent-b": "exit 3" };
   expect((await berth({ pods: ["berth agent-x a Pending ", A], answers }, "check")).code).toBe(0);
   const named = await berth({ pods: [A], answers }, "--node", "a", "check", "-o", "json");
-  expect(JSON.parse(named.out)).toMatchObject({ cluster: "k1", nodes: [{ node: "a" }], notCompared: [] });
+  expect(JSON.parse(named.out)).toMatchObject({ cluster: "k1", nodes: [{ node: "a" }], findings: [] });
 });
 
 it("names kinds that the user may not read", async () => {
   objects = { ipallocations: [], ippools: [] };
   const { code, out } = await berth({ pods: [A], answers: { "agent-a": answer(record("a")) } }, "check");
   expect(code).toBe(3);
-  expect(out).toMatch(/not compared: Pods cannot be read: .*\nnot compared: Nodes cannot be read: /);
+  expect(out).toMatch(/not-compared: Pods cannot be read: .*\n.*\nnot-compared: Nodes cannot be read: /);
 });
 
 it("ends with 3 if there is no agent", async () => {

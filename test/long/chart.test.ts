@@ -351,12 +351,10 @@ describe("as the primary network", () => {
     const { seen } = scene;
     const addresses = Object.values(await addressesOf(scene, "web")).sort();
     const report: CheckReport = JSON.parse(await scene.berth("check", "-o", "json"));
-    const findings = report.findings.filter(({ level }) => level === "error");
+    const findings = report.findings.filter(({ level }) => level !== "warning");
     expect({ ...report, findings, nodes: report.nodes.map(({ node }) => node).sort() }).toMatchObject({
       nodes: ["node1", "node2", "node3"],
-      notCompared: [],
       findings: [],
-      problems: [],
     });
     const rows: { address: string }[] = JSON.parse(await scene.berth("allocations", "-o", "json"));
     expect(rows.map(({ address }) => address).sort()).toEqual(addresses);

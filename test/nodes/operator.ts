@@ -64,8 +64,9 @@ at ${formatShell([process.execPath, join(root, "dist", "berthctl.mjs")])} "$@"
     const { exitCode, stdout, stderr } = await this.berth("check", "-o", "json", ...words);
     if (stderr !== "") throw new Error(stderr);
     const whole: CheckReport = JSON.parse(stdout);
-    const report = { ...whole, findings: whole.findings.filter(({ level }) => level === "error") };
-    const found = report.findings.map(({ kind, address, node, pod }) =>
+    const report = { ...whole, findings: whole.findings.filter(({ level }) => level !== "warning") };
+    const errors = report.findings.filter(({ level }) => level === "error");
+    const found = errors.map(({ kind, address, node, pod }) =>
       [kind, address, node, pod].filter((word) => word !== "").join(" "),
     );
     return { exitCode, report, found: found.sort() };

@@ -3,6 +3,7 @@
  * are no findings.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { findUnread } from "../../findings/host/check-agent.ts";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "../../findings/node/find-damage.ts";
 import { findClosed, findDrift, findLeftovers, keyOfIp } from "../../findings/node/find-drift.ts";
 import { keyOf } from "../../findings/problem.ts";
@@ -42,7 +43,7 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
   const before = new Set(first.findings.map(keyOf));
   const isClean = before.size === 0;
   if (!isClean) await sleep(RECHECK_MS);
-  const { facts, attachments, findings, problems } = isClean ? first : await readNode(deps);
+  const { facts, attachments, findings, unread } = isClean ? first : await readNode(deps);
   return {
     node: facts.node,
     cluster: await findClusterId(deps.backend),
@@ -51,9 +52,8 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
     nics: facts.nics.length,
     objects: facts.objects?.size,
     attachments,
-    findings: findings.filter((finding) => before.has(keyOf(finding))),
+    findings: [...findings.filter((finding) => before.has(keyOf(finding))), ...unread],
     ...(withUsed ? { used: usedAddresses(facts) } : {}),
-    problems: [...problems],
   };
 }
 
@@ -61,8 +61,9 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
 export async function repairNode(deps: CheckDeps, options: { withUsed?: boolean } = {}): Promise<CheckRecord> {
   const { facts } = await readFacts(deps);
   const { networks, identifier } = deps.backend.ipam;
-  const { repaired, unrepaired } = await repairDrift({ coordinator: deps.coordinator, networks, identifier }, facts);
-  return { ...(await checkNode(deps, options)), repaired, unrepaired };
+  const { repaired, findings } = await repairDrift({ coordinator: deps.coordinator, networks, identifier }, facts);
+  const record = await checkNode(deps, options);
+  return { ...record, repaired, findings: [...findings, ...record.findings] };
 }
 
 async function readFacts({ backend, netnsDirectories }: CheckDeps) {
@@ -104,7 +105,7 @@ async function readNode(deps: CheckDeps) {
       ...findLeftovers(kernel.state, known),
       ...findClosed(kernel.closedChains),
     ],
-    problems: [...problems, ...drift.problems],
+    unread: findUnread([...problems, ...drift.problems]),
   };
 }
 

@@ -8,7 +8,6 @@ import { type AttachRequest, decodeRequest } from "../../cni/request.ts";
 import type { NicDemand, Selection } from "../../ipam/model.ts";
 import { poolsOf, withheldFrom } from "../../ipam/pick.ts";
 import { describeDemand } from "../../ipam/refusal.ts";
-import { describeObstacle } from "../../ipam/subnet-capacity.ts";
 import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { SourceName } from "../../records/audit-line.ts";
@@ -20,13 +19,11 @@ import {
   type NicRecord,
 } from "../../records/explanation-record.ts";
 import { type Allocation, RegistryError } from "../../registry/registry.ts";
-import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { LiveUsage } from "../ipam/live-usage.ts";
 import { type ReadinessSource, requireReady } from "../ipam/plugin.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
-import { SUBNET_READ_MS } from "../request/add-deadline.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
 import type { Assigned } from "../request/plugin.ts";
 import { AddView } from "./add-view.ts";
@@ -188,7 +185,7 @@ class PodExplainer {
       const { code, message, details } = this.#given.refusalOf(error);
       outcome = { outcome: "refused", code, message, details, addresses: [] };
     }
-    if (before !== undefined) this.#lines.push(...(await this.#linesOf(ifName, before, isOnly)));
+    if (before !== undefined) this.#lines.push(...this.#linesOf(ifName, before, isOnly));
     this.#notes.push(...this.#notesOf(nic));
     return { ...place, ...this.#describeBefore(ifName, before), ...outcome };
   }
@@ -211,7 +208,7 @@ class PodExplainer {
     return counted;
   }
 
-  async #linesOf(ifName: string, { selection, counted }: Before, isOnly: boolean): Promise<string[]> {
+  #linesOf(ifName: string, { selection, counted }: Before, isOnly: boolean): string[] {
     const { poolCache } = this.#given.ipam.inventory;
     const shown = selection.nics.filter((nic) => isOnly || nic.ifName === ifName);
     const isComplete = this.#given.ipam.cluster === undefined;
@@ -228,30 +225,8 @@ class PodExplainer {
     return [
       ...shown.flatMap((nic) => describeDemand(nic, room).split("\n")),
       ...shown.flatMap((nic) => nic.families.flatMap(poolsOf).flatMap((pool) => describeWithheld(nic, pool))),
-      ...(await this.#describeGenerated(shown)),
       ...selection.warnings.map((warning) => `warning: ${warning}`),
     ];
-  }
-
-  /** For NICs with generated pools: the workload, the Subnet, and why there may be none. */
-  async #describeGenerated(nics: readonly NicDemand[]): Promise<string[]> {
-    const { cluster } = this.#given.ipam;
-    const demands = nics.flatMap(({ ifName, families }) => families.map((demand) => ({ ifName, demand })));
-    const lines = demands.map(async ({ ifName, demand }) => {
-      const { family, candidates, generated } = demand;
-      if (generated === undefined) return [];
-      const { application } = generated;
-      const subnets = generated.subnets.map((name) => `"${name}"`).join(" or ");
-      const what = `${ifName} IPv${family}`;
-      const whose = `${what}: out of Subnet ${subnets}, for ${describePoolOwner(application)}, UID ${application.uid}`;
-      if (candidates.length > 0 || cluster === undefined) return [whose];
-      const state = await cluster.readSubnet(
-        { name: generated.subnets[0] ?? "", namespace: application.namespace },
-        AbortSignal.timeout(SUBNET_READ_MS),
-      );
-      return [whose, `${what}: ${describeObstacle(demand, state)}`];
-    });
-    return (await Promise.all(lines)).flat();
   }
 
   #describeBefore(ifName: string, before: Before | undefined): Pick<NicRecord, "rule" | "pools"> {

@@ -7,7 +7,7 @@ import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { isSteady, type NodeFacts, type RowFacts } from "../../findings/node/find-damage.ts";
-import type { AttachmentDrift } from "../../findings/node/find-drift.ts";
+import { type AttachmentDrift, DRIFT_PROBLEMS } from "../../findings/node/find-drift.ts";
 import { isFinished } from "../../ipam/leak.ts";
 import { ApplyError } from "../../kernel/apply.ts";
 import { NetnsError } from "../../kernel/netns.ts";
@@ -52,7 +52,7 @@ export async function readDrift(deps: DriftDeps, facts: DriftFacts) {
   return { drifts, compared: questions.length, problems };
 }
 
-/** Restores the attachments; what the kernel refuses is undone. `unrepaired`: sentences about what is not restored. */
+/** Restores the attachments; what the kernel refuses is undone, and a finding. */
 export async function repairDrift(deps: DriftDeps, facts: DriftFacts) {
   const repaired: RepairRecord[] = [];
   const failed = await visit(await listQuestions(deps, facts), async ({ request, row, isServed }) => {
@@ -62,7 +62,7 @@ export async function repairDrift(deps: DriftDeps, facts: DriftFacts) {
     const about = { namespace: row?.namespace ?? namespace, pod: row?.pod ?? name, interface: ifName, netns };
     if (operations.length > 0) repaired.push({ ...about, operations: operations.map(formatOperation) });
   });
-  return { repaired, unrepaired: failed.map(({ nic, why }) => `Interface ${nic} is not restored: ${why}`) };
+  return { repaired, findings: failed.map((each) => DRIFT_PROBLEMS.notRestored(each)) };
 }
 
 /** In order, one in a turn of the event loop. Returns the NICs of those that were refused, and why. */

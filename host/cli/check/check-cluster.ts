@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ClusterFacts, findClusterDamage } from "../../findings/find-cluster-damage.ts";
+import { AGENT_PROBLEMS, findUnread } from "../../findings/host/check-agent.ts";
 import { keyOf } from "../../findings/problem.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decode } from "../../lib/schema.ts";
@@ -20,8 +21,6 @@ const CLUSTER_RECHECK_MS = 2_000;
 
 /** The words by which an agent's berthctl prints its record, with the addresses on its NICs. */
 const RECORD_WORDS = ["check", "--record"];
-
-type NotCompared = CheckReport["notCompared"][number];
 
 interface CheckOptions {
   readonly isRepair: boolean;
@@ -42,7 +41,7 @@ export async function checkCluster(
 ): Promise<CheckReport> {
   const agents = await listAgents(options);
   const words = [...RECORD_WORDS, ...given, ...(isRepair ? ["--repair"] : [])];
-  const { records, notCompared } = await askForRecords(agents, options, words);
+  const { records, silent } = await askForRecords(agents, options, words);
   const facts = await readCluster(api);
   const ofCluster =
     options.node === undefined
@@ -59,9 +58,12 @@ export async function checkCluster(
     time: new Date().toISOString(),
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
-    notCompared,
-    findings: [...records.flatMap(ofNode).filter(({ text }) => !texts.has(text)), ...ofCluster],
-    problems: [...facts.problems],
+    findings: [
+      ...records.flatMap(ofNode).filter(({ text }) => !texts.has(text)),
+      ...ofCluster,
+      ...silent,
+      ...findUnread(facts.problems),
+    ],
   };
 }
 
@@ -71,16 +73,19 @@ async function askForRecords(
   words: readonly string[] = RECORD_WORDS,
 ) {
   const records: CheckRecord[] = [];
-  const notCompared: NotCompared[] = agents
+  const silent = agents
     .filter((agent) => !isRunning(agent))
-    .map(({ node, phase }) => ({ node, reason: `the agent's pod is ${phase}` }));
+    .map(({ node, phase }) => AGENT_PROBLEMS.notRunning({ phase }, { node }));
   for (const { node, exitCode, stdout, error } of await askAgents(agents.filter(isRunning), words, options)) {
     const record = exitCode <= 1 ? decodeRecord(stdout) : undefined;
     if (record?.node === node) records.push(record);
-    else if (record !== undefined) notCompared.push({ node, reason: `its agent calls itself ${record.node}` });
-    else notCompared.push({ node, reason: `its agent did not answer: ${error || `exit code ${exitCode}`}` });
+    else if (record !== undefined) silent.push(AGENT_PROBLEMS.otherName({ name: record.node }, { node }));
+    else {
+      const answer = `its agent did not answer: ${error || `exit code ${exitCode}`}`;
+      silent.push(AGENT_PROBLEMS.silent({ answer }, { node }));
+    }
   }
-  return { records, notCompared: notCompared.sort((a, b) => (a.node < b.node ? -1 : 1)) };
+  return { records, silent: silent.sort((a, b) => (a.node < b.node ? -1 : 1)) };
 }
 
 function decodeRecord(text: string): CheckRecord | undefined {

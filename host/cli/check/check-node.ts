@@ -3,7 +3,7 @@
  * Only the last needs an agent.
  */
 import { hostname } from "node:os";
-import { AGENT_PROBLEMS, checkAgent, SEE_LOG, START_AGENT } from "../../findings/host/check-agent.ts";
+import { AGENT_PROBLEMS, checkAgent } from "../../findings/host/check-agent.ts";
 import { diagnoseHost } from "../../findings/host/diagnose.ts";
 import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
 import type { Finding } from "../../records/finding.ts";
@@ -23,27 +23,32 @@ export interface NodeCheck {
 }
 
 interface NodeAnswer {
-  /** The findings that need no record. */
-  readonly host: Finding[];
-  /** Of the agent, with all findings. */
+  readonly findings: Finding[];
+  /** The agent's. */
   readonly record?: CheckRecord;
   /** Why there is no record. */
   readonly failure?: AgentError;
 }
 
+/** Returns the findings that need no record. */
 export async function checkHost({ paths, version }: NodeCheck): Promise<NodeAnswer> {
   const host = diagnoseHost(readHost(paths));
   const health = await orFailure(readHealth(paths.socket));
-  if (!(health instanceof AgentError)) return { host: [...host, ...checkAgent(health, version)] };
-  const { message: answer, isAnswer } = health;
-  return { host: isAnswer ? [...host, AGENT_PROBLEMS.refuses({ answer })] : host, failure: health };
+  return health instanceof AgentError ? failed(host, health) : { findings: [...host, ...checkAgent(health, version)] };
 }
 
 export async function checkNode(check: NodeCheck): Promise<NodeAnswer> {
-  const { host, failure } = await checkHost(check);
-  const record = failure ?? (await orFailure(askForCheck(check)));
-  if (record instanceof AgentError) return { host, failure: record };
-  return { host, record: { ...record, findings: [...host, ...record.findings] } };
+  const { findings, failure } = await checkHost(check);
+  if (failure !== undefined) return { findings, failure };
+  const record = await orFailure(askForCheck(check));
+  return record instanceof AgentError
+    ? failed(findings, record)
+    : { findings: [...findings, ...record.findings], record };
+}
+
+function failed(findings: readonly Finding[], failure: AgentError): NodeAnswer {
+  const problem = failure.isAnswer ? AGENT_PROBLEMS.refuses : AGENT_PROBLEMS.silent;
+  return { findings: [...findings, problem({ answer: failure.message })], failure };
 }
 
 function orFailure<T>(answer: Promise<T>): Promise<T | AgentError> {
@@ -59,16 +64,12 @@ function askForCheck({ paths: { socket }, isRepair = false, withUsed = false }: 
 }
 
 /** Returns the report of one node. */
-export function reportOfNode({ host, record, failure }: NodeAnswer): CheckReport {
-  const node = hostname();
-  const silent = failure && { node, reason: failure.message, remedy: failure.isAnswer ? SEE_LOG : START_AGENT };
+export function reportOfNode({ findings, record }: NodeAnswer): CheckReport {
   return {
     time: record?.time ?? new Date().toISOString(),
     cluster: record?.cluster,
     nodes: record === undefined ? [] : [nodeOf(record)],
-    notCompared: silent === undefined ? [] : [silent],
-    findings: ofNode(record ?? { node, findings: host }),
-    problems: [],
+    findings: ofNode({ node: record?.node ?? hostname(), findings }),
   };
 }
 

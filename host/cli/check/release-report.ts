@@ -165,5 +165,5 @@ export function planRelease(report: CheckReport, { nowMs, isForced, node }: Plan
 /** Returns the report of one node's releases, for its agent's berthctl. */
 export function reportOf(report: CheckReport, node: string, findings: readonly Finding[]): CheckReport {
   const nodes = report.nodes.filter((each) => each.node === node);
-  return { ...report, nodes, notCompared: [], problems: [], findings: [...findings] };
+  return { ...report, nodes, findings: [...findings] };
 }

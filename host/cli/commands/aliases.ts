@@ -1,7 +1,5 @@
 /** `berthctl doctor` and `berthctl health`: names that `check` has taken over. They remain for one release. */
 import { type Command, Option } from "commander";
-import { AGENT_PROBLEMS, START_AGENT } from "../../findings/host/check-agent.ts";
-import { messageOf } from "../../lib/describe.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
@@ -21,13 +19,11 @@ export function addDoctor(cli: CommandLine): void {
       cli.runOnAgents(flags, async (socket, { out, note }) => {
         note(`berthctl doctor ${DEPRECATED}`);
         const { checkHost } = await import("../check/check-node.ts");
-        const { host, failure } = await checkHost({ paths: hostPaths(socket, flags), version: cli.version });
-        const refusal = failure && AGENT_PROBLEMS.refuses({ answer: messageOf(failure) }, { remedy: START_AGENT });
-        const all = refusal === undefined ? host : [...host, refusal];
+        const { findings: all } = await checkHost({ paths: hostPaths(socket, flags), version: cli.version });
         const findings = all.map(({ kind: check, level, text, remedy }) => ({ check, level, text, remedy }));
         const lines = all.flatMap(({ kind, level, text, remedy }) => [`${level}: ${kind}: ${text}`, `  ${remedy}`]);
         await out.report(lines.length === 0 ? ["Nothing is wrong"] : lines, { findings });
-        return findings.some(({ level }) => level === "error") ? ExitCode.Problem : ExitCode.Success;
+        return findings.some(({ level }) => level !== "warning") ? ExitCode.Problem : ExitCode.Success;
       }),
   );
 }

@@ -62,9 +62,9 @@ function nodeCheck(cli: CommandLine, flags: CheckFlags): NodeCheck {
 
 async function printRecord(check: NodeCheck, { out }: Call): Promise<ExitCode> {
   const { checkNode } = await import("../check/check-node.ts");
-  const { record, failure } = await checkNode({ ...check, withUsed: true });
+  const { record, failure, findings } = await checkNode({ ...check, withUsed: true });
   if (record === undefined) throw failure;
-  await out.value(record);
+  await out.value({ ...record, findings });
   return ExitCode.Success;
 }
 

@@ -2,10 +2,10 @@
 import { documentation } from "../../lib/documentation.ts";
 import type { Finding } from "../../records/finding.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
-import { error, warning } from "../problem.ts";
+import { error, unknown, warning } from "../problem.ts";
 
-export const START_AGENT = "Start it; its log says why it ended: journalctl -u berth-agent";
-export const SEE_LOG = "Its log says more: journalctl -u berth-agent";
+const START_AGENT = "Start it; its log says why it ended: journalctl -u berth-agent";
+const SEE_LOG = "Its log says more: journalctl -u berth-agent";
 
 export const AGENT_PROBLEMS = {
   notReady: error("agent", "The agent is {status}", `The other findings about it say why. ${SEE_LOG}`),
@@ -27,7 +27,15 @@ export const AGENT_PROBLEMS = {
     `Remove the files *.rejected in the spool directory /var/lib/berth/spool: ${documentation("develop/shim-protocol.html#spool")}`,
   ),
   refuses: error("agent", "{answer}", SEE_LOG),
+  silent: unknown("not-compared", "{answer}", START_AGENT),
+  notRunning: unknown("not-compared", "the agent's pod is {phase}", "See its events: kubectl describe pod"),
+  otherName: unknown("not-compared", "its agent calls itself {name}", "Restart the agent"),
+  unread: unknown("not-compared", "{problem}", "Check again when it can be read"),
 };
+
+/** `problems`: sentences about state that cannot be read. */
+export const findUnread = (problems: readonly string[]): Finding[] =>
+  problems.map((problem) => AGENT_PROBLEMS.unread({ problem }));
 
 /** `berthctl`: its version. */
 export function* checkAgent({ status, problems, spool, version }: HealthRecord, berthctl: string): Iterable<Finding> {

@@ -33,6 +33,7 @@ const DELETE = "Delete it:";
 export const DRIFT_PROBLEMS = {
   ofNode: error("drift", 'the node lacks what its attachments need; restoring it requires "{operation}"', REPAIR),
   ofPod: error("drift", "interface {ifName} in {netns} is not as ADD left it{lacks}", REPAIR),
+  notRestored: error("not-restored", "interface {nic} is not restored: {why}", "Restart the pod"),
   detour: error(
     "drift",
     "{detour}",

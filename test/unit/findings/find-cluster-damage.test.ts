@@ -15,7 +15,7 @@ const ADDRESS = "10.6.0.7";
 const object = (spec: Partial<IpAllocationSpec> = {}) => ipAllocation(ADDRESS, spec);
 
 function record(node: string, used: CheckRecord["used"] = [], findings: CheckRecord["findings"] = []): CheckRecord {
-  return { node, time: "", records: 1, nics: 1, attachments: 0, findings, used, problems: [] };
+  return { node, time: "", records: 1, nics: 1, attachments: 0, findings, used };
 }
 
 const POD = { namespace: "shop", name: "web-0", node: "n1", ips: [ip(ADDRESS)] };

@@ -41,22 +41,22 @@ it("repairs all attachments as a CHECK would compare them, and says what it did"
   expect(await repair((containerId) => (containerId === "c1" ? [UP] : []))).toEqual({
     asked: ["CHECK c1 true", "CHECK c2 true"],
     repaired: [{ ...NIC, operations: ["pod: ip link set veth0 up"] }],
-    unrepaired: [],
+    findings: [],
   });
 });
 
-const text = "Interface eth0 in /run/netns/c1 is not restored: ";
+const text = "interface eth0 in /run/netns/c1 is not restored: ";
 const UP_FAILED = new ApplyError(UP, "pod: ip link set veth0 up", new Error("EPERM"), []);
-it.each<[what: string, error: Error, unrepaired: string[]]>([
+it.each<[what: string, error: Error, found: string[]]>([
   ["nothing of an attachment whose namespace is gone", new NetnsError("open", "/run/netns/c1", 2), []],
   ["the text of a refusal", new CniError(ErrorCode.InterfaceRefused, "It is foreign"), [`${text}It is foreign`]],
   ["what the kernel refused", UP_FAILED, [`${text}"pod: ip link set veth0 up" failed: EPERM`]],
-])("reports %s, and goes on", async (_, error, unrepaired) => {
+])("reports %s, and goes on", async (_, error, found) => {
   const done = await repair((containerId) => {
     if (containerId === "c1") throw error;
     return [UP];
   });
-  expect(done.unrepaired).toEqual(unrepaired);
+  expect(done.findings.map((finding) => finding.text)).toEqual(found);
   expect(done.repaired.map(({ pod }) => pod)).toEqual(["c2"]);
 });
 

@@ -9,7 +9,7 @@ const linesOf = (of: CheckReport): string[] =>
 
 const NOW = Date.parse("2026-11-21T12:00:00Z");
 const minutesAgo = (minutes: number) => new Date(NOW - minutes * 60_000).toISOString();
-const NODE = { node: "n1", time: minutesAgo(0), records: 3, nics: 2, objects: 4, attachments: 1, problems: [] };
+const NODE = { node: "n1", time: minutesAgo(0), records: 3, nics: 2, objects: 4, attachments: 1 };
 
 function finding(changes: Partial<CheckReport["findings"][number]> = {}): CheckReport["findings"][number] {
   return {
@@ -22,8 +22,7 @@ function finding(changes: Partial<CheckReport["findings"][number]> = {}): CheckR
 
 function report(changes: Partial<CheckReport> = {}): CheckReport {
   const nodes = [NODE, { ...NODE, node: "n2" }];
-  const told = { nodes, notCompared: [], findings: [finding()], problems: [] };
-  return { time: minutesAgo(1), cluster: "c1", ...told, ...changes };
+  return { time: minutesAgo(1), cluster: "c1", nodes, findings: [finding()], ...changes };
 }
 
 const plan = (given: CheckReport, options: Partial<Parameters<typeof planRelease>[1]> = {}) => {
@@ -59,8 +58,8 @@ describe("a release", () => {
   ])("refuses %s", (_what, given, options, text) => expect(() => plan(given, options)).toThrow(text));
 
   it("gives each node's agent its own part", () => {
-    const given = report({ notCompared: [{ node: "n3", reason: "x" }], problems: ["y"] });
-    const own = { nodes: [given.nodes[1]], notCompared: [], problems: [], findings: [elsewhere] };
+    const given = report();
+    const own = { nodes: [given.nodes[1]], findings: [elsewhere] };
     expect(reportOf(given, "n2", [elsewhere])).toEqual({ ...given, ...own });
   });
 });
@@ -73,29 +72,29 @@ const REPAIRED = {
 };
 
 describe("a report", () => {
-  const missing = [{ node: "n3", reason: "the agent's pod is Pending" }];
+  const gap = (node: string, text: string) =>
+    finding({ ...NO_SUBJECT, kind: "not-compared", level: "unknown", node, text, remedy: "See it" });
+  const missing = gap("n3", "the agent's pod is Pending");
 
   it.each<[what: string, changes: Partial<CheckReport>, code: number]>([
     ["nothing found", { findings: [] }, 0],
     ["findings", {}, 1],
     ["warnings only", { findings: [finding({ level: "warning" })] }, 0],
-    ["findings, and a node without an answer", { notCompared: missing }, 1],
-    ["a node without an answer", { findings: [], notCompared: missing }, 3],
-    ["an API server that did not say all", { findings: [], problems: ["Pods cannot be read: no"] }, 3],
-    ["what could not be restored", { findings: [], nodes: [{ ...NODE, repaired: [], unrepaired: ["a text"] }] }, 1],
-    ["all was restored", { findings: [], nodes: [{ ...NODE, repaired: [REPAIRED], unrepaired: [] }] }, 0],
+    ["findings, and a node without an answer", { findings: [missing, finding()] }, 1],
+    ["a node without an answer", { findings: [missing] }, 3],
+    ["all was restored", { findings: [], nodes: [{ ...NODE, repaired: [REPAIRED] }] }, 0],
   ])("ends with its exit code: %s", (_what, changes, code) => expect(exitCodeOfReport(report(changes))).toBe(code));
 
   it("of a cluster names nodes, and parts that were not compared", () => {
-    const nodes = [NODE, { ...NODE, node: "n2", problems: ["/run/netns/x cannot be read: no"] }];
-    const shown = linesOf(report({ nodes, notCompared: missing, problems: ["Nodes cannot be read: no"] }));
-    expect(shown).toEqual([
-      "2 nodes: 1 finding; compared 6 records and 4 addresses on NICs, 8 objects, the routes of 2 interfaces",
+    const findings = [finding(), missing, gap("", "Nodes cannot be read: no")];
+    expect(linesOf(report({ findings }))).toEqual([
+      "2 nodes: 3 findings; compared 6 records and 4 addresses on NICs, 8 objects, the routes of 2 interfaces",
       "leak: 10.6.0.7 of pool blue of pod shop/web-0, eth0 on node n1: its pod is gone",
       "  Release it",
-      "not compared: node n3: the agent's pod is Pending",
-      "not compared: node n2: /run/netns/x cannot be read: no",
-      "not compared: Nodes cannot be read: no",
+      "not-compared: on node n3: the agent's pod is Pending",
+      "  See it",
+      "not-compared: Nodes cannot be read: no",
+      "  See it",
     ]);
   });
 
@@ -103,23 +102,22 @@ describe("a report", () => {
     const plugin = { ...NO_SUBJECT, kind: "plugins", text: "x does not exist", remedy: "Install it" };
     const warning = { ...NO_SUBJECT, level: "warning" } as const;
     const sysctl = { ...warning, kind: "sysctls", text: "y is 0", remedy: "sysctl -w y=1" };
-    const silent = [{ node: "n1", reason: "No agent answers on s", remedy: "Start it" }];
-    const findings = [finding(plugin), finding(sysctl)];
-    expect(linesOf(report({ nodes: [], findings, notCompared: silent }))).toEqual([
-      "node n1: 2 findings; compared nothing",
+    const findings = [finding(plugin), finding(sysctl), gap("n1", "No agent answers on s")];
+    expect(linesOf(report({ nodes: [], findings }))).toEqual([
+      "node n1: 3 findings; compared nothing",
       "plugins: x does not exist",
       "  Install it",
       "warning: sysctls: y is 0",
       "  sysctl -w y=1",
-      "not compared: node n1: No agent answers on s",
-      "  Start it",
+      "not-compared: No agent answers on s",
+      "  See it",
     ]);
   });
 
   it.each([
     ["an error", report({ findings: [finding()] }), [undefined, "red", undefined]],
     ["a warning", report({ findings: [finding({ level: "warning" })] }), [undefined, "yellow", undefined]],
-    ["a gap", report({ findings: [], problems: ["no"] }), [undefined, "yellow"]],
+    ["a gap", report({ findings: [missing] }), [undefined, "yellow", undefined]],
     ["nothing", report({ findings: [] }), ["green"]],
   ])("colours %s", (_, of, styles) => {
     expect(describeReport(of).map((line) => (typeof line === "string" ? undefined : line.style))).toEqual(styles);
@@ -130,29 +128,27 @@ describe("a report", () => {
     expect(shown.slice(2)).toEqual(["  Release it", "    ip link del dev a", "    ip link del dev b"]);
   });
 
-  it("lists first the restored, and the others", () => {
+  it("lists first the restored", () => {
     const other = { ...REPAIRED, namespace: "", pod: "", netns: "/run/netns/b" };
-    const done = { ...NODE, repaired: [REPAIRED, other], unrepaired: ["Interface eth0 is not restored: no"] };
+    const done = { ...NODE, repaired: [REPAIRED, other] };
     const lines = [
       "repaired pod shop/web-0, eth0 in /run/netns/a:",
       "    pod: ip link set veth0 up",
       "repaired eth0 in /run/netns/b:",
       "    pod: ip link set veth0 up",
-      "not repaired: Interface eth0 is not restored: no",
     ];
-    expect(linesOf(report({ nodes: [done], findings: [] })).slice(0, 5)).toEqual(lines);
+    expect(linesOf(report({ nodes: [done], findings: [] })).slice(0, 4)).toEqual(lines);
     const [first] = linesOf(report({ nodes: [NODE, { ...done, node: "n2" }], findings: [] }));
     expect(first).toBe(`node n2: ${lines[0]}`);
   });
 
   it("of one node does not repeat its name; a finding about the node has no subject", () => {
-    const { objects: _, ...alone } = { ...NODE, problems: ["a text"] };
+    const { objects: _, ...alone } = NODE;
     const about = finding({ ...NO_SUBJECT, kind: "leftover", text: "a rule" });
     expect(linesOf(report({ nodes: [alone], findings: [about] }))).toEqual([
       "node n1: 1 finding; compared 3 records and 2 addresses on NICs, the routes of 1 interface",
       "leftover: a rule",
       "  Release it",
-      "not compared: a text",
     ]);
   });
 });
