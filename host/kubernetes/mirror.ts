@@ -86,7 +86,7 @@ export class Mirror<T> {
   set(object: KubeObject): string | undefined {
     const { keyOf, decode, log, name } = this.#options;
     const key = keyOf(object);
-    const version = this.versionOf(object) ?? "";
+    const version = versionOf(object) ?? "";
     if (version !== "" && this.#versions.get(key) === version) return key;
     const before = this.#items.get(key);
     let value: T | undefined;
@@ -210,13 +210,6 @@ export class Mirror<T> {
     return newest;
   }
 
-  /** `metadata.resourceVersion` */
-  versionOf({ metadata }: KubeObject): string | undefined {
-    const isThere = typeof metadata === "object" && metadata !== null && "resourceVersion" in metadata;
-    if (!isThere || typeof metadata.resourceVersion !== "string" || metadata.resourceVersion === "") return undefined;
-    return metadata.resourceVersion;
-  }
-
   #release(key: string): void {
     const { keepsLast, log, name } = this.#options;
     if (keepsLast?.(key) === true && this.#items.has(key)) {
@@ -238,6 +231,13 @@ export class Mirror<T> {
     this.#items.delete(key);
     this.#listeners.tell({ kind: "gone", key, before });
   }
+}
+
+/** `metadata.resourceVersion` */
+export function versionOf({ metadata }: KubeObject): string | undefined {
+  const isThere = typeof metadata === "object" && metadata !== null && "resourceVersion" in metadata;
+  if (!isThere || typeof metadata.resourceVersion !== "string" || metadata.resourceVersion === "") return undefined;
+  return metadata.resourceVersion;
 }
 
 /** Versions are numbers in practice. */

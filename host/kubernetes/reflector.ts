@@ -6,7 +6,7 @@ import { Latch } from "../lib/latch.ts";
 import { describeFailure, LARGE_EVENT_PAUSE, pause, pauseMs } from "./http/retry.ts";
 import { ApiError, type KubeApi, type KubeCall, METADATA, METADATA_LIST, type WatchEvent } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
-import { type Change, isVersion, Mirror, type MirrorOptions } from "./mirror.ts";
+import { type Change, isVersion, Mirror, type MirrorOptions, versionOf } from "./mirror.ts";
 
 /**
  * Time for which one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be
@@ -202,7 +202,7 @@ export class Reflector<T> {
     // One attempt: the owner should hear of its failure.
     for await (const page of this.#pages(this.#selecting(newest?.key), 0)) {
       if (isEarlier(page.resourceVersion, this.version)) return true;
-      const isKnown = page.items.some((item) => this.#mirror.versionOf(item) === newest?.version);
+      const isKnown = page.items.some((item) => versionOf(item) === newest?.version);
       this.#missing = isKnown ? undefined : newest?.key;
     }
     return false;
@@ -295,7 +295,7 @@ export class Reflector<T> {
     if (type !== "BOOKMARK" && this.#options.keyOf(object) === this.#missing) this.#missing = undefined;
     if (type === "DELETED") this.#mirror.delete(object);
     else if (type !== "BOOKMARK") this.#mirror.set(object);
-    this.version = this.#mirror.versionOf(object) ?? this.version;
+    this.version = versionOf(object) ?? this.version;
     this.#version = this.version;
     this.#failures = 0;
     this.#reached();

@@ -5,7 +5,7 @@
  * consistent read confirms. All versions are of one etcd (events may have their own: none is read here).
  */
 import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../kubernetes/kube-api.ts";
-import { isVersion } from "../../kubernetes/mirror.ts";
+import { isVersion, versionOf } from "../../kubernetes/mirror.ts";
 
 interface HistoryOptions {
   /** Path of the collection whose lists and creates are consistent. */
@@ -76,8 +76,7 @@ export class HistoryApi implements KubeApi {
 }
 
 /** Returns 0 if the answer has none. */
-function readVersion({ metadata }: KubeObject): bigint {
-  if (typeof metadata !== "object" || metadata === null || !("resourceVersion" in metadata)) return 0n;
-  const { resourceVersion } = metadata;
-  return typeof resourceVersion === "string" && isVersion(resourceVersion) ? BigInt(resourceVersion) : 0n;
+function readVersion(answer: KubeObject): bigint {
+  const version = versionOf(answer) ?? "";
+  return isVersion(version) ? BigInt(version) : 0n;
 }

@@ -173,7 +173,7 @@ export class ClaimPublisher {
   async #publish(part: Part, terms: CallTerms, isMigrationTarget: boolean): Promise<void> {
     const { signal } = terms;
     try {
-      if (!isNewClaim(part.row)) await this.#renew(part);
+      if (this.#objectSync.isSent(part.row) && !isNewClaim(part.row)) await this.#renew(part);
       const publishing = this.#objectSync.publish(part, terms);
       part.outcome = await (signal === undefined ? publishing : untilAborted(publishing, signal));
     } catch (error) {
@@ -189,7 +189,6 @@ export class ClaimPublisher {
   /** A NIC that has its address again has it by another claim if a write under the old one may be carried out yet. */
   async #renew(part: Part): Promise<void> {
     const { row } = part;
-    if (!this.#objectSync.isSent(row)) return;
     const [renewed = row] = await this.#journal.record([{ ...row, claim: renewClaim(row, randomUUID()) }]);
     part.row = renewed;
   }
@@ -310,7 +309,8 @@ function isOpen(row: Allocation, owner: Workload | undefined): boolean {
   return owner !== undefined && (row.workload === undefined || numberOf(row) === 0);
 }
 
-function failureOf(error: unknown): unknown {
+/** Returns the failure of a call to the API server as the registry's, and any other error as it is. */
+export function failureOf(error: unknown, what = "The API server did not record the address"): unknown {
   if (!(error instanceof ApiError || error instanceof ApiUnavailable)) return error;
-  return new RegistryError(`The API server did not record the address: ${messageOf(error)}`, { cause: error });
+  return new RegistryError(`${what}: ${messageOf(error)}`, { cause: error });
 }

@@ -21,11 +21,9 @@ export function nameOf({ space, ip }: AddressKey): string {
 }
 
 /** An object as last received. It serves to choose the next call, whose precondition the API server checks. */
-export interface KnownObject {
-  readonly uid: string;
-  readonly resourceVersion: string;
-  readonly state: AllocationState;
-  readonly node: string;
+export interface KnownObject
+  extends Pick<IpAllocation, "uid" | "resourceVersion">,
+    Pick<IpAllocationSpec, "state" | "node" | "number" | "workload"> {
   /** Machine of the node's holder, or of the former one there; undefined if it names none. */
   readonly machine?: string | undefined;
   /** Pod UID of the first holder, "" if there is none. */
@@ -33,11 +31,8 @@ export interface KnownObject {
   readonly ifName: string;
   /** Claim of the first holder; {@link UNNAMED} if it has none, or there is no holder. */
   readonly claim: string;
-  /** As in {@link IpAllocationSpec.number}. */
-  readonly number?: number | undefined;
   /** All holders, if there are several. */
   readonly sharers?: readonly Holder[] | undefined;
-  readonly workload?: Workload | undefined;
   /** The lost node for which the address is in quarantine, "" if the object does not say; undefined if it is not. */
   readonly lost?: string | undefined;
   /** Of an address in quarantine: the MAC of the machine that answers for it, "" if unknown. */

@@ -3,10 +3,9 @@
  * makes equal to the row. A claim is answered when both exist; everything else is synced in the background.
  */
 import { mayBeShared } from "../../ipam/retention.ts";
-import { ApiError, ApiUnavailable, type KubeApi } from "../../kubernetes/kube-api.ts";
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
 import { waitAtMost } from "../../lib/abort.ts";
-import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/ip-pool-usage.ts";
@@ -14,19 +13,18 @@ import { isRecreated, type Workload } from "../../resources/member.ts";
 import { numberOf } from "../claims.ts";
 import type { Adoption, Journal } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
-import {
-  type AddressSpan,
-  type Allocation,
-  type Claim,
-  type ClaimOutcome,
-  type PublishOutcome,
-  type Registry,
-  RegistryError,
-  type RegistryHealth,
+import type {
+  AddressSpan,
+  Allocation,
+  Claim,
+  ClaimOutcome,
+  PublishOutcome,
+  Registry,
+  RegistryHealth,
 } from "../registry.ts";
 import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/sqlite-registry.ts";
 import { FOR_POD } from "./allocation-objects.ts";
-import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
+import { ClaimPublisher, EXPIRE_WAIT_MS, failureOf } from "./claim-publisher.ts";
 import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
 import { nameOf } from "./known-object.ts";
@@ -402,11 +400,8 @@ export class KubernetesRegistry implements Registry {
   }
 }
 
-async function orRegistryError<T>(question: Promise<T>): Promise<T> {
-  try {
-    return await question;
-  } catch (error) {
-    if (!(error instanceof ApiError || error instanceof ApiUnavailable)) throw error;
-    throw new RegistryError(`Reading from the API server failed: ${messageOf(error)}`, { cause: error });
-  }
+function orRegistryError<T>(question: Promise<T>): Promise<T> {
+  return question.catch((error: unknown) => {
+    throw failureOf(error, "Reading from the API server failed");
+  });
 }
