@@ -23,7 +23,7 @@ export class OwnAllocations extends Reconciler {
   constructor(deps: OwnAllocationsDeps, options: ReconcilerOptions) {
     super(deps, options);
     this.#lost = deps.lost;
-    this.wake();
+    this.hasten("all");
   }
 
   /** An event of the watch on this node's Node object. */

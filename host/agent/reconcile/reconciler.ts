@@ -195,16 +195,11 @@ export class Reconciler {
     return this.#worker.problems;
   }
 
-  /** Checks for due work now, not with the next tick. */
-  wake(): void {
-    this.#worker.wake();
-  }
-
   /** Makes a reconciliation with these objects due, now. */
   hasten(noticed: NoticedAllocations): void {
-    const nowMs = this.#options.nowMs();
-    if (noticed === "all") this.#allDueMs = Math.min(this.#allDueMs, nowMs);
-    else for (const name of noticed) this.#dueMs.set(name, nowMs);
+    // After one under way, too, whose end puts off only what was due before it.
+    if (noticed === "all") this.#allDueMs = Number.NEGATIVE_INFINITY;
+    else for (const name of noticed) this.#dueMs.set(name, this.#options.nowMs());
     this.#worker.wake();
   }
 
