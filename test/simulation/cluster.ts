@@ -307,6 +307,7 @@ export class Cluster {
     const facts = {
       isStrict,
       keepsOwn: shape.hasStaticPods && shape.subnets === undefined,
+      hasLastRelease: options.products?.some((product) => product !== THIS_PRODUCT) === true,
       isRunning,
       lateMs: shape.lateMs ?? LATE_MS,
       knownMs: (node: string, atMs: number) => this.knownMs(node, atMs),

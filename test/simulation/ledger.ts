@@ -84,6 +84,8 @@ interface LedgerOptions {
   readonly isStrict: boolean;
   /** There are always free addresses, so that no pod gets one that another has just released. */
   readonly keepsOwn: boolean;
+  /** Of its agents a migration's target may get what its IPAMClaim reports, which the machine has left behind. */
+  readonly hasLastRelease: boolean;
   /** A write may be carried out so long after its caller ended: milliseconds. */
   readonly lateMs: number;
   readonly sharing?: Sharing;
@@ -143,7 +145,6 @@ export class Ledger implements Segment {
   #answersAllSinceMs = Number.NEGATIVE_INFINITY;
   /** When each address in quarantine was put there. */
   readonly #quarantinedMs = new Map<string, number>();
-  /** UIDs of pods whose containers have ended for good: their addresses may be released before their DELs. */
   /** The last address of each NIC of a pod. */
   readonly #own = new Map<string, string>();
   /** Addresses that each NIC of a pod has ever had. */
@@ -220,8 +221,8 @@ export class Ledger implements Segment {
   }
 
   onTaken(nic: Nic, from: Parameters<Segment["onTaken"]>[1]): void {
-    const isRight = from === "an orphan" ? nic.uid !== "" && !this.#options.isRunning(nic.uid) : isOf(nic, from);
     const of = from === "an orphan" ? from : from.containerId;
+    const isRight = from === "an orphan" ? nic.uid !== "" && !this.#options.isRunning(nic.uid) : of === nic.containerId;
     if (!isRight) this.problems.push(`${describeNic(nic)} loses addresses or is set down as if it were ${of}'s`);
   }
 
@@ -502,7 +503,7 @@ export class Ledger implements Segment {
         const isUndecided = undecided?.has(had) === true && undecided.has(address);
         const leftBehind = this.#leftBehindOf(key);
         const isOther = leftBehind.has(address) || this.#options.mayChange?.(key, address) === true;
-        const mayReturn = isOther && !this.#isMigrating(had, uid);
+        const mayReturn = isOther && (this.#options.hasLastRelease || !this.#isMigrating(had, uid));
         // Two addresses of the member are retained until one of them counts as surplus.
         if (isUndecided || this.#isLeftBehind(had) || mayReturn) leftBehind.add(had);
         else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
@@ -766,10 +767,6 @@ function isRecorded({ uid, ifName }: Nic, spec: Spec | undefined): boolean {
   return (
     spec?.state === "Bound" && spec.holders?.some((each) => each.podUID === uid && each.interface === ifName) === true
   );
-}
-
-function isOf(nic: Nic, { containerId }: { readonly containerId: string }): boolean {
-  return nic.containerId === containerId;
 }
 
 function describeNic({ machine, pod, uid, ifName }: Nic): string {

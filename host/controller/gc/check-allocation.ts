@@ -34,15 +34,7 @@ import {
   situationOf,
 } from "./plan-collection.ts";
 import type { Probers } from "./probers.ts";
-import {
-  COLLECTION_PATIENCE_MS,
-  type ReadDeps,
-  readNode,
-  readObject,
-  readPod,
-  strongestNodeStatus,
-  strongestPodStatus,
-} from "./read-status.ts";
+import { COLLECTION_PATIENCE_MS, podsStatus, type ReadDeps, readNode, readObject, readPod } from "./read-status.ts";
 import { isReplacement, Replacements } from "./replacements.ts";
 import type { UnseenHolders } from "./unseen-holders.ts";
 import { isUnused } from "./unused-nics.ts";
@@ -122,13 +114,10 @@ export class AllocationChecker {
     if (!isEffect(decision)) return undefined;
     if (sources === this.#live) return this.#act(object, decision.action, decision.why);
     const now = await this.#read(object.name);
+    if (now !== undefined && versionOf(now) === versionOf(object)) return this.check(now, this.#live);
     // The writer of the change knew the state.
-    if (now?.uid !== object.uid || now.resourceVersion !== object.resourceVersion) {
-      observations.forget(object.name);
-      return undefined;
-    }
-    const live = this.#decide(now, await this.#observe(now, this.#live));
-    return isEffect(live) ? this.#act(now, live.action, live.why) : undefined;
+    observations.forget(object.name);
+    return undefined;
   }
 
   /** Decides by how long exactly this state has been observed, and notes states that must last longer. */
@@ -151,9 +140,9 @@ export class AllocationChecker {
     const holders = state === "Bound" ? spec.holders : state === "NodeLost" ? [lastHolder(object)] : [];
     const known = holders.filter((holder) => holder !== undefined);
     const nodes = await Promise.all(known.map((holder) => sources.node(holder.node, holder.machine)));
-    const node = nodes.length > 0 ? strongestNodeStatus(nodes) : await sources.node(spec.node);
+    const node = nodes[0] ?? (await sources.node(spec.node));
     const pods = await Promise.all(known.map((holder, index) => sources.pod(holder, nodes[index] ?? node)));
-    const pod = strongestPodStatus(pods, nodes);
+    const pod = podsStatus(pods, nodes);
     const prober = await this.#proberStatus(object, sources);
     const isTold = this.#history.told.get(object.name) === versionOf(object);
     return { state, node, pod, prober, isTold, owner: await this.#ownerStatus(object, { state, node, pod }) };

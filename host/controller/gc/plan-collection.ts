@@ -10,13 +10,13 @@ import type { CachedHolder } from "../cached-allocation.ts";
 /** State of an allocation; the last two are the reasons of a quarantine. */
 export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
 
-/** The node of the pod with the address; the livelier of two. `outOfService`: its taint confirms that it is off. */
+/** The node of the pod with the address; of the first of two. `outOfService`: its taint confirms that it is off. */
 export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 
 /** The pod with the holder's UID. `replaced`: another pod has its name. `unknown`: it may run without an object. */
 export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
-/** Status of the pods with the address. `outliving`: one of two lives, the other has ended on a ready node. */
+/** Status of the pods with the address. `outliving`: one of two has ended on a ready node, and the other may run. */
 export type PodsStatus = PodStatus | "outliving";
 
 /**

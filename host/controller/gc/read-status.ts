@@ -30,19 +30,17 @@ export function nodeStatus(
   return node.ready === "True" ? "ready" : "notReady";
 }
 
-const NODE_ORDER: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
-const POD_ORDER: readonly PodStatus[] = ["alive", "unknown", "finished", "replaced", "absent"];
-
-/** Returns the livelier status of a migrating machine's nodes. */
-export function strongestNodeStatus(nodes: readonly NodeStatus[]): NodeStatus {
-  return NODE_ORDER.find((each) => nodes.includes(each)) ?? "absent";
-}
-
-/** Returns the status with the stronger claim to the address. `nodes`: of the pods, in their order. */
-export function strongestPodStatus(pods: readonly PodStatus[], nodes: readonly NodeStatus[]): PodsStatus {
-  const strongest = POD_ORDER.find((each) => pods.includes(each)) ?? "absent";
-  const hasEnded = pods.some((pod, index) => pod !== "alive" && pod !== "unknown" && nodes[index] === "ready");
-  return strongest === "alive" && hasEnded ? "outliving" : strongest;
+/**
+ * Returns the status of the pods with an address: two while a machine migrates. `nodes`: of the pods, in their order.
+ * If both have ended, it is unknown whether they run, until nodes have confirmed the end of each (node-lost).
+ */
+export function podsStatus(pods: readonly PodStatus[], nodes: readonly NodeStatus[]): PodsStatus {
+  const ended = pods.map((pod) => pod !== "alive" && pod !== "unknown");
+  const [first = "absent"] = pods;
+  if (pods.length < 2 || ended.every((isEnded, index) => isEnded && nodes[index] === "outOfService")) return first;
+  const isLeft = ended.some((isEnded, index) => isEnded && nodes[index] === "ready");
+  if (isLeft && !pods.includes("unknown")) return "outliving";
+  return pods.includes("alive") ? "alive" : "unknown";
 }
 
 /** `found` has the holder's name or UID; undefined if there is no such pod. */

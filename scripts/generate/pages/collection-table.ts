@@ -29,7 +29,7 @@ const WORDS: Readonly<Record<string, string>> = {
   notReady: "not ready",
   outOfService: "out of service",
   replaced: "of another UID",
-  outliving: "one alive, one on a ready node not",
+  outliving: "one of two ended on a ready node",
   none: "none",
 };
 

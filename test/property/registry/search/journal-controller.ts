@@ -10,7 +10,7 @@ import {
   type NodeStatus,
   type ObservedState,
 } from "../../../../host/controller/gc/plan-collection.ts";
-import { podStatus, strongestNodeStatus, strongestPodStatus } from "../../../../host/controller/gc/read-status.ts";
+import { podStatus, podsStatus } from "../../../../host/controller/gc/read-status.ts";
 import type { Holder, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import { areTwoMachines } from "../../../../host/resources/machine.ts";
 import { keptSpec, objectOf, SINCE } from "./journal-object.ts";
@@ -37,7 +37,7 @@ function observe(object: IpAllocation, isTold: boolean, place: Surroundings<IpAl
   const lost = lastHolder(object);
   const holders = state === "Bound" ? spec.holders : state === "NodeLost" && lost !== undefined ? [lost] : [];
   const nodes = holders.map((holder) => nodeOf(holder.node, holder.machine));
-  const node = nodes.length > 0 ? strongestNodeStatus(nodes) : nodeOf(spec.node);
+  const node = nodes[0] ?? nodeOf(spec.node);
   const found = ({ pod }: Holder) => {
     const uid = place.uidOf(pod);
     return uid === undefined ? undefined : { uid, configHash: undefined, deleting: false };
@@ -45,7 +45,7 @@ function observe(object: IpAllocation, isTold: boolean, place: Surroundings<IpAl
   const pods = holders.map((holder, index) => podStatus(holder, found(holder), nodes[index] ?? node));
   const isOfOther = state === "NodeLost" && spec.node !== lostNode(object);
   return {
-    ...{ state, node, pod: strongestPodStatus(pods, nodes) },
+    ...{ state, node, pod: podsStatus(pods, nodes) },
     owner: spec.workload === undefined ? "none" : isGone(object, place) ? "gone" : "alive",
     prober: isOfOther ? (nodeOf(spec.node) === "ready" ? "ready" : "away") : "none",
     isTold,

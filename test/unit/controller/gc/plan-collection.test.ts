@@ -15,7 +15,7 @@ import {
   type ProberStatus,
   situationOf,
 } from "../../../../host/controller/gc/plan-collection.ts";
-import { strongestPodStatus } from "../../../../host/controller/gc/read-status.ts";
+import { podsStatus } from "../../../../host/controller/gc/read-status.ts";
 import { HOLDER, ipAllocation } from "../../../world/subjects.ts";
 
 const MINUTE_MS = 60_000;
@@ -140,17 +140,19 @@ it.each<Row>([
 it.each([
   [["alive", "absent"], ["ready", "ready"], "outliving"],
   [["finished", "alive"], ["ready", "absent"], "outliving"],
-  [["replaced", "alive"], ["ready", "ready"], "outliving"],
   [["alive", "alive"], ["ready", "ready"], "alive"],
   [["alive", "unknown"], ["ready", "ready"], "alive"],
   [["alive", "absent"], ["ready", "notReady"], "alive"],
   [["alive", "absent"], ["ready", "outOfService"], "alive"],
   [["alive"], ["ready"], "alive"],
-  [["absent", "finished"], ["ready", "ready"], "finished"],
+  [["absent", "finished"], ["ready", "absent"], "outliving"],
+  [["absent", "finished"], ["absent", "notReady"], "unknown"],
+  [["absent", "finished"], ["outOfService", "absent"], "unknown"],
+  [["absent", "finished"], ["outOfService", "outOfService"], "absent"],
   [["unknown", "absent"], ["ready", "ready"], "unknown"],
   [[], [], "absent"],
 ] as const)("retention: pods that are %s on nodes that are %s count as %s", (pods, nodes, wanted) =>
-  expect(strongestPodStatus(pods, nodes)).toBe(wanted),
+  expect(podsStatus(pods, nodes)).toBe(wanted),
 );
 
 it("cooling-visibility: a cooling address is free after a grace when the cooldown is shorter", () => {
