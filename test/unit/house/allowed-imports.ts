@@ -48,7 +48,7 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/server": "agent/log agent/request agent/ipam agent/metrics",
   "agent/operate":
     "agent/log agent/request agent/backend.ts agent/coordinator agent/ipam agent/server agent/detection agent/netns",
-  "agent/embedded": "agent/request agent/backend.ts agent/detection agent/ipam agent/metrics",
+  "agent/embedded": "agent/request agent/netns agent/backend.ts agent/detection agent/ipam agent/metrics",
   "agent/cluster":
     "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server agent/reconcile agent/fences agent/liveness",
   "agent/agent.ts":

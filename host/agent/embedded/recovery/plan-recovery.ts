@@ -40,7 +40,8 @@ export function planRecovery(evidence: Evidence): Recovery {
   const ignored: string[] = [];
   const cached = evidence.cached.flatMap((attachment) => findsOfCache(attachment, evidence, ignored));
   const isRecorded = (find: Find): boolean => bound.some((row) => keyOf(row) === keyOf(find) && !isGone(row));
-  const alone = evidence.live.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isRecorded(find));
+  const present = evidence.live.filter(({ netns }) => isLive(netns));
+  const alone = present.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isRecorded(find));
   // A runtime's cached result takes precedence over the NIC's addresses.
   const found = [...new Map([...alone, ...cached].map((find) => [keyOf(find), find])).values()];
   const isRight = (find: Find): boolean =>

@@ -5,6 +5,7 @@ import { listRows } from "../../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry } from "../../../registry/registry.ts";
 import type { RecoverOptions } from "../../backend.ts";
 import type { PoolInventory } from "../../ipam/pool-inventory.ts";
+import { readCookie } from "../../netns/pod-netns.ts";
 import { netnsIdOf, readLiveNamespaces } from "../../request/live-namespaces.ts";
 import { readRuntimeCache } from "../../request/runtime-cache.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
@@ -28,7 +29,9 @@ export async function recover({ registry, inventory, log }: RecoverDeps, options
   });
   const { found, kept, gone, ignored } = recovery;
   if (!options.isDryRun) {
-    await registry.recover(found, gone);
+    // A DEL that came during the search is not repeated: the end of its namespace releases the address (leak).
+    const proven = found.map((find) => ({ ...find, netnsCookie: readCookie(find.netns ?? "") }));
+    await registry.recover(proven, gone);
     inventory.reread();
     await inventory.loaded();
     log.warn({ found: found.length, kept: kept.length, gone: gone.length }, "Recovered the registry");

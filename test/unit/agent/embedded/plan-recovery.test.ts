@@ -65,6 +65,7 @@ describe("planRecovery", () => {
       => ignored cache/a: 10.9.0.5 is in no pool
     takes in a NIC's address that nothing else tells ${nic("10.1.0.6")}
       => found 10.1.0.6 netns:/live/b red/ netns:/live/b from /live/b
+    leaves out a NIC's address when its namespace is gone by now ${{ live: [live("/dead/b", "10.1.0.6/24")] }} => nothing
     does not take in a NIC's address a second time ${{ cached: [inRed], live: [live("/live/a", "10.1.0.5/24")] }}
       => found 10.1.0.5 a red/ uid-a from cache/a
     keeps a row of a live namespace ${{ rows: [stored] }} => kept 10.1.0.5 a
