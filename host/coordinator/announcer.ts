@@ -38,36 +38,15 @@ interface PendingAnnouncement extends Announcement {
   socket: SendingSocket | undefined;
 }
 
-interface AnnouncerTiming {
-  readonly intervalMs: number;
-  readonly quietMs: number;
-  readonly holdUpMs: number;
-}
-
-const TIMING: AnnouncerTiming = {
-  intervalMs: ANNOUNCE_INTERVAL_MS,
-  quietMs: ANNOUNCE_QUIET_MS,
-  holdUpMs: ANNOUNCE_HOLD_UP_MS,
-};
-
-function openSocket({ link: { netnsPath, index } }: Announcement): SendingSocket {
-  return openSendingSocket({ netnsPath, link: index });
-}
-
 function framesOf({ link: { mac }, addresses }: Announcement): Uint8Array[] {
   return addresses.map((ip) => (ip.family === 4 ? encodeArpAnnouncement : encodeNdpAnnouncement)(mac, ip));
 }
 
 export class Announcer implements Disposable {
-  readonly #timing: AnnouncerTiming;
   readonly #pending = new Map<string, PendingAnnouncement>();
   #quietFromMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #isSending = false;
-
-  constructor(timing: AnnouncerTiming = TIMING) {
-    this.#timing = timing;
-  }
 
   /**
    * Announces each address twice (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited advertisement,
@@ -77,7 +56,7 @@ export class Announcer implements Disposable {
   announce(key: string, announcement: Announcement): void {
     this.cancel(key);
     if (announcement.addresses.length === 0) return;
-    const dueMs = performance.now() + this.#timing.quietMs;
+    const dueMs = performance.now() + ANNOUNCE_QUIET_MS;
     this.#pending.set(key, { ...announcement, dueMs, isRepetition: false, socket: undefined });
     this.#schedule();
   }
@@ -90,7 +69,7 @@ export class Announcer implements Disposable {
 
   /** A call of the runtime begins or has ended. */
   giveWay(): void {
-    this.#quietFromMs = performance.now() + this.#timing.quietMs;
+    this.#quietFromMs = performance.now() + ANNOUNCE_QUIET_MS;
   }
 
   /** Sends the first announcements that are still pending at once, and no second ones. */
@@ -107,12 +86,13 @@ export class Announcer implements Disposable {
   }
 
   #socketOf(pending: PendingAnnouncement): SendingSocket {
-    pending.socket ??= openSocket(pending);
+    const { netnsPath, index: link } = pending.link;
+    pending.socket ??= openSendingSocket({ netnsPath, link });
     return pending.socket;
   }
 
   #sendMs({ dueMs }: PendingAnnouncement): number {
-    return Math.min(Math.max(dueMs, this.#quietFromMs), dueMs + this.#timing.holdUpMs);
+    return Math.min(Math.max(dueMs, this.#quietFromMs), dueMs + ANNOUNCE_HOLD_UP_MS);
   }
 
   #schedule(): void {
@@ -152,6 +132,6 @@ export class Announcer implements Disposable {
     }
     if (pending.isRepetition) this.cancel(key);
     pending.isRepetition = true;
-    pending.dueMs = performance.now() + this.#timing.intervalMs;
+    pending.dueMs = performance.now() + ANNOUNCE_INTERVAL_MS;
   }
 }

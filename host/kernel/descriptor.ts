@@ -15,9 +15,9 @@ const MSG_NOSIGNAL = 0x4000;
 /** Writes as much as fits and returns the number of bytes. Throws for a pipe without a reader and the like. */
 type Send = (bytes: Uint8Array) => number;
 
-export function openSend(fd: number, native: () => Native = loadNative): Send {
+export function openSend(fd: number): Send {
   const status = fstatSync(fd);
-  if (status.isSocket()) return sendTo(fd, native());
+  if (status.isSocket()) return sendTo(fd, loadNative());
   if (status.isFIFO() || status.isCharacterDevice()) return writeTo(reopen(fd) ?? fd);
   return writeTo(fd);
 }

@@ -4,7 +4,6 @@
  * Effects: a file below /proc; the calling thread is in the namespace meanwhile.
  */
 import { closeSync, openSync, readSync } from "node:fs";
-import { loadNative, type Native } from "./native.ts";
 import { type NetnsHandle, withNetns } from "./netns.ts";
 
 /** The namespace that the calling thread is in. */
@@ -16,8 +15,8 @@ const page = Buffer.alloc(4_096);
  * Returns the names of the first links, at least two dozen if there are as many: a pod may have thousands. Throws
  * NetnsError if the namespace cannot be entered.
  */
-export function readFirstLinkNames(netns: NetnsHandle, native: Native = loadNative()): string[] {
-  const text = withNetns(netns, readPage, native);
+export function readFirstLinkNames(netns: NetnsHandle): string[] {
+  const text = withNetns(netns, readPage);
   return text.split("\n").flatMap((line) => /^ *([^ :]+):/.exec(line)?.[1] ?? []);
 }
 

@@ -88,8 +88,9 @@ export function openNetns(path: string, native: Native = loadNative()): OpenNetn
 }
 
 /** Returns the namespace's cookie, which a short visit reads; undefined where the kernel knows none. */
-export function cookieOf(netns: NetnsHandle, native: Native = loadNative()): bigint | undefined {
-  const fd = withNetns(netns, () => native.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), native);
+export function cookieOf(netns: NetnsHandle): bigint | undefined {
+  const native = loadNative();
+  const fd = withNetns(netns, () => native.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (fd < 0) return undefined;
   const cookie = new BigUint64Array(1);
   const length = native.getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, new Uint8Array(cookie.buffer));
@@ -98,14 +99,14 @@ export function cookieOf(netns: NetnsHandle, native: Native = loadNative()): big
 }
 
 /** Returns the numbers and the cookie of an open namespace. */
-export function identityOf(netns: OpenNetns, native: Native = loadNative()): NetnsIdentity {
-  return { device: netns.device, inode: netns.inode, cookie: cookieOf(netns, native) };
+export function identityOf(netns: OpenNetns): NetnsIdentity {
+  return { device: netns.device, inode: netns.inode, cookie: cookieOf(netns) };
 }
 
 /** Throws {@link NetnsError} when `path` is no network namespace. */
-export function readNetnsIdentity(path: string, native: Native = loadNative()): NetnsIdentity {
-  using netns = openNetns(path, native);
-  return identityOf(netns, native);
+export function readNetnsIdentity(path: string): NetnsIdentity {
+  using netns = openNetns(path);
+  return identityOf(netns);
 }
 
 /**

@@ -15,7 +15,6 @@ import {
   requireValue,
 } from "./bpf.ts";
 import { EPROTONOSUPPORT } from "./errno.ts";
-import { loadNative, type Native } from "./native.ts";
 import { decodeString, readValue } from "./netlink/attribute.ts";
 import { NETLINK_NETFILTER } from "./netlink/constants.ts";
 import { type NetlinkError, unlessRefused } from "./netlink/error.ts";
@@ -130,7 +129,6 @@ interface WatchOptions {
   /** Time for which further notifications wait after one: milliseconds. */
   readonly gatherMs: number;
   readonly bufferBytes?: number;
-  readonly native?: Native;
 }
 
 /**
@@ -139,7 +137,7 @@ interface WatchOptions {
  */
 export function watchNodeChanges(
   netns: NetnsHandle,
-  { native = loadNative(), ...options }: WatchOptions,
+  options: WatchOptions,
   listener: (change: NodeChange) => void,
 ): Disposable {
   using opened = new DisposableStack();
@@ -151,7 +149,7 @@ export function watchNodeChanges(
     lost: (_error: NetlinkError): void => listener({ kind: "unknown" }),
   };
   const open = (protocol: Parameters<typeof openMonitor>[1]): Monitor =>
-    openMonitor(netns, { ...protocol, ...options }, handler, native);
+    openMonitor(netns, { ...protocol, ...options }, handler);
   opened.use(open({ groups: [RTNLGRP_NEIGH, RTNLGRP_IPV4_NETCONF], filter: routeFilter() }));
   const ofRuleset = { protocol: NETLINK_NETFILTER, groups: [NFNLGRP_NFTABLES], filter: generationFilter() };
   opened.use(unlessRefused([EPROTONOSUPPORT], () => open(ofRuleset)));

@@ -6,7 +6,6 @@
 import type { Mac } from "../net/mac.ts";
 import type { Prefix } from "../net/prefix.ts";
 import { decodeMac } from "./mac-bytes.ts";
-import { loadNative, type Native } from "./native.ts";
 import { prefixOf } from "./netlink/address/address.ts";
 import { findAddresses } from "./netlink/address/requests.ts";
 import { readValue } from "./netlink/attribute.ts";
@@ -31,12 +30,8 @@ export interface LinkObservation {
  * Returns the link `ifName` of the namespace at `netnsPath`; undefined if there is no such link. Throws NetnsError if
  * there is no such namespace, NetlinkError if the kernel refuses.
  */
-export function observeLink(
-  netnsPath: string,
-  ifName: string,
-  native: Native = loadNative(),
-): LinkObservation | undefined {
-  using socket = openRouteSocket(netnsPath, native);
+export function observeLink(netnsPath: string, ifName: string): LinkObservation | undefined {
+  using socket = openRouteSocket(netnsPath);
   const conversation = createConversation(socket);
   const link = findLink(conversation, ifName);
   const addresses = link && findAddresses(conversation, link.index);

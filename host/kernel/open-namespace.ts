@@ -42,13 +42,13 @@ export interface OpenNamespace extends NamespaceSource, OpenNetns {}
  * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read. One
  * visit opens both sockets. Throws as {@link openNamespace}.
  */
-export function openPodNamespace(path: string, native: Native = loadNative()): OpenNamespace {
-  return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: false });
+export function openPodNamespace(path: string): OpenNamespace {
+  return open(path, loadNative(), { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: false });
 }
 
 /** As openPodNamespace, to delete an nf_tables table: closing does not wait until the kernel has freed that. */
-export function openPodForCleaning(path: string, native: Native = loadNative()): OpenNamespace {
-  return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: true });
+export function openPodForCleaning(path: string): OpenNamespace {
+  return open(path, loadNative(), { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: true });
 }
 
 /** Opens the namespace at `path`. Throws NetnsError if there is none, NetlinkError if the kernel refuses a socket. */

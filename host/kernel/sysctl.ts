@@ -7,7 +7,6 @@ import { closeSync, existsSync, openSync, readSync, writeFileSync } from "node:f
 import { isMissing } from "../lib/describe.ts";
 import { insteadOf } from "../lib/try-or.ts";
 import { formatErrno } from "./errno.ts";
-import { loadNative, type Native } from "./native.ts";
 import { type NetnsHandle, withNetns } from "./netns.ts";
 
 /** A path below `net`, with slashes because names of links may contain dots: `ipv4/conf/eth0.100/rp_filter`. */
@@ -72,11 +71,7 @@ function access<T>(
  * Returns the values of the existing settings, without final newlines, read in one visit of the namespace. Throws
  * {@link SysctlError}, or NetnsError.
  */
-export function readSysctls(
-  netns: string | NetnsHandle,
-  keys: readonly SysctlKey[],
-  native: Native = loadNative(),
-): Map<SysctlKey, string> {
+export function readSysctls(netns: string | NetnsHandle, keys: readonly SysctlKey[]): Map<SysctlKey, string> {
   const values = new Map<SysctlKey, string>();
   if (keys.length === 0) return values;
   const readAll = () => {
@@ -85,7 +80,7 @@ export function readSysctls(
       if (value !== undefined) values.set(key, value);
     }
   };
-  withNetns(netns, readAll, native);
+  withNetns(netns, readAll);
   return values;
 }
 
@@ -104,25 +99,16 @@ function readIfThere(path: string): string | undefined {
 }
 
 /** Sets the settings in order, in one visit, up to the first failure. Throws {@link SysctlError}, or NetnsError. */
-export function writeSysctls(
-  netns: string | NetnsHandle,
-  values: ReadonlyMap<SysctlKey, string>,
-  native: Native = loadNative(),
-): void {
+export function writeSysctls(netns: string | NetnsHandle, values: ReadonlyMap<SysctlKey, string>): void {
   if (values.size === 0) return;
   const writeAll = () => {
     for (const [key, value] of values)
       access("write", key, value, (path) => writeFileSync(path, value, { flag: "r+" }));
   };
-  withNetns(netns, writeAll, native);
+  withNetns(netns, writeAll);
 }
 
 /** Throws {@link SysctlError}, or NetnsError. */
-export function writeSysctl(
-  netns: string | NetnsHandle,
-  key: SysctlKey,
-  value: string,
-  native: Native = loadNative(),
-): void {
-  writeSysctls(netns, new Map([[key, value]]), native);
+export function writeSysctl(netns: string | NetnsHandle, key: SysctlKey, value: string): void {
+  writeSysctls(netns, new Map([[key, value]]));
 }

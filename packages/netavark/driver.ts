@@ -45,6 +45,9 @@ export class NetavarkDriver implements DriverPlugin {
   readonly answer = completeNetwork;
   readonly translate = translateCall;
   readonly formatResult = formatStatus;
+  readonly check = refuse;
+  readonly gc = refuse;
+  readonly status = refuse;
   readonly #plugins: CniPlugins;
 
   constructor(plugins: CniPlugins) {
@@ -113,18 +116,6 @@ export class NetavarkDriver implements DriverPlugin {
     const [first] = failures;
     if (first !== undefined) throw new CniError(ErrorCode.TryAgainLater, messageOf(first), { cause: first });
     return released;
-  }
-
-  check(): Promise<void> {
-    return refuse();
-  }
-
-  gc(): Promise<readonly Allocation[]> {
-    return refuse();
-  }
-
-  status(): Promise<string> {
-    return refuse();
   }
 }
 

@@ -14,7 +14,6 @@ import {
   REJECT,
   requireValue,
 } from "../bpf.ts";
-import { loadNative, type Native } from "../native.ts";
 import { viewOf } from "../netlink/attribute.ts";
 import { encodeIp } from "../netlink/ip-bytes.ts";
 import { type ArpPacket, decodeArp } from "./arp.ts";
@@ -73,17 +72,13 @@ function drainSocket(socket: PacketSocket, deliver: (frame: Uint8Array) => void)
 }
 
 /** Opens sockets for the families of the addresses and listens on them. Throws PacketError, or NetnsError. */
-export function openSegment(
-  options: SegmentOptions,
-  listener: SegmentListener,
-  native: Native = loadNative(),
-): Segment {
+export function openSegment(options: SegmentOptions, listener: SegmentListener): Segment {
   using opened = new DisposableStack();
   const sockets = new Map<Family, { socket: PacketSocket; deliver: (frame: Uint8Array) => void }>();
   for (const family of FAMILIES) {
     const addresses = options.addresses.filter((ip) => ip.family === family);
     if (addresses.length === 0) continue;
-    const socket = opened.use(openPacketSocket(socketOptions(family, { ...options, addresses }), native));
+    const socket = opened.use(openPacketSocket(socketOptions(family, { ...options, addresses })));
     const decode = family === 4 ? decodeArp : decodeNdp;
     const deliver = (frame: Uint8Array): void => {
       const packet = decode(frame);

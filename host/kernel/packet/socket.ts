@@ -130,10 +130,8 @@ export function openPacketSocket(options: PacketOptions, native: Native = loadNa
 }
 
 /** Opens a socket that receives nothing. Throws as {@link openPacketSocket}. */
-export function openSendingSocket(
-  options: Pick<PacketOptions, "netnsPath" | "link">,
-  native: Native = loadNative(),
-): SendingSocket {
+export function openSendingSocket(options: Pick<PacketOptions, "netnsPath" | "link">): SendingSocket {
+  const native = loadNative();
   return open(options, (fd) => bind(native, fd, options.link, 0), native);
 }
 
