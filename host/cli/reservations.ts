@@ -3,7 +3,7 @@ import { parseIp } from "../net/ip.ts";
 import { parseRange, rangeContains } from "../net/range.ts";
 import type { AllocationRecord } from "../records/allocation-record.ts";
 import type { ReservationRecord } from "../records/reservation-record.ts";
-import { NO_NODE } from "../resources/ip-allocation.ts";
+import { isMachines, NO_NODE } from "../resources/ip-allocation.ts";
 import { describeWorkload } from "../resources/member.ts";
 import { describeOwner as describeReservedOwner, ownNames } from "../resources/reserved-ip.ts";
 import { describeOwner } from "./allocation-table.ts";
@@ -80,11 +80,11 @@ function describeHolder(record: AllocationRecord): string {
 }
 
 /** Retained for a member of a workload, or a Node or a Service has it. */
-function describeKept({ address, addressSpace, pool, workload, node, since }: AllocationRecord): Reservation {
-  const isInUse = node === NO_NODE;
+function describeKept(record: AllocationRecord): Reservation {
+  const { address, addressSpace, pool, workload, node, since } = record;
   return {
     ...{ address, addressSpace, pool, since, until: undefined, name: undefined, namespace: workload?.namespace },
     owner: workload && describeWorkload({ ...workload, name: workload.member }),
-    ...{ state: isInUse ? "InUse" : "Waiting", details: isInUse ? undefined : `last on ${node}` },
+    ...{ state: isMachines(record) ? "InUse" : "Waiting", details: node === NO_NODE ? undefined : `last on ${node}` },
   };
 }

@@ -25,17 +25,16 @@ interface ParsedTime {
   readonly isLocal: boolean;
 }
 
+const FORMS = "14:02, 14:02:30, 2026-01-31T14:02:00Z, or 1h30m";
+
 /**
  * Takes `14:02`, `14:02:30` (today), `2026-01-31T14:02:00Z`, the same without a zone or a time, and `1h30m` (ago).
  * Throws UsageError, also for a time that does not exist.
  */
 export function parseTime(text: string, now = new Date()): ParsedTime {
   const parsed = parseAgo(text, now) ?? parseClock(text, now) ?? parseMoment(text);
-  if (parsed === undefined)
-    throw new UsageError(
-      `Time: found ${JSON.stringify(text)}, want 14:02, 14:02:30, 2026-01-31T14:02:00Z, or 1h30m for that long ago`,
-    );
-  return parsed;
+  if (parsed !== undefined) return parsed;
+  throw new UsageError(`Time: found ${JSON.stringify(text)}, want ${FORMS} for that long ago`);
 }
 
 function parseAgo(text: string, now: Date): ParsedTime | undefined {
@@ -74,9 +73,11 @@ function parseMoment(text: string): ParsedTime | undefined {
 /** As {@link parseTime}; a duration counts from now on. Throws UsageError, also for a time that has passed. */
 export function parseDeadline(option: string, text: string, now = new Date()): Date {
   const ago = parseAgo(text, now);
-  const time = ago === undefined ? parseTime(text, now).time : new Date(2 * now.getTime() - ago.time.getTime());
-  if (time > now) return time;
-  throw new UsageError(`Option ${option}: found ${JSON.stringify(text)}, want a time to come`);
+  const { time } = parseClock(text, now) ?? parseMoment(text) ?? {};
+  const end = ago === undefined ? time : new Date(2 * now.getTime() - ago.time.getTime());
+  if (end !== undefined && end > now) return end;
+  const wanted = end === undefined ? `${FORMS} from now` : "a time to come";
+  throw new UsageError(`Option ${option}: found ${JSON.stringify(text)}, want ${wanted}`);
 }
 
 /** Returns this machine's zone with its distance from UTC at that time: `Europe/Berlin, UTC+01:00`. */

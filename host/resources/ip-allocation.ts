@@ -133,7 +133,7 @@ export const MAX_HOLDERS = 2;
 export const NO_NODE = "-";
 
 /** Whether it records an address that a Node, the API server or a Service has itself. */
-export function isMachines({ node, workload }: Pick<IpAllocationSpec, "node" | "workload">): boolean {
+export function isMachines({ node, workload }: { node?: string | undefined; workload?: { kind: string } | undefined }) {
   return node === NO_NODE && (workload?.kind === "Node" || workload?.kind === "Service");
 }
 

@@ -17,6 +17,7 @@ import { selectPools } from "../../host/ipam/selection.ts";
 import { isConflict, isOutdated } from "../../host/kubernetes/kube-api.ts";
 import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
 import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
+import { describeValue } from "../../host/lib/describe.ts";
 import { orElse } from "../../host/lib/try-or.ts";
 import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
 import {
@@ -204,15 +205,16 @@ function worldOf(
     ...{ records, services },
     isTaken: (name) => items.has(name) || made.has(name),
     macOf: (name) => items.get(name)?.spec.quarantine?.mac || undefined,
-    exclusionOf: (pool, ip) => findExclusion(ip, pool, around),
+    exclusionOf: (pool, ip) => findExclusion(ip, pool, around, true),
     isClaimed: (ip) => [...(claimed.get(formatIp(ip)) ?? [])].some((other) => other !== uid),
   };
 }
 
 function planService(deps: ServeDeps, service: BalancedService, world: AddressWorld): AddressPlan[] {
   if (service.requested === undefined) {
-    const found = service.annotations[IPS_ANNOTATION];
-    const message = `annotation "${IPS_ANNOTATION}": got "${found}", want one address of each family, separated by a comma`;
+    const found = describeValue(service.annotations[IPS_ANNOTATION]);
+    const families = service.families.map((family) => `IPv${family}`).join(", ");
+    const message = `annotation "${IPS_ANNOTATION}": found ${found}, want one address of each family (${families}), separated by a comma`;
     return [{ kind: "refused", reason: "InvalidAnnotation", message }];
   }
   let first: Ip | undefined;

@@ -32,7 +32,7 @@ export interface BalancedService {
   readonly sharingKey: string | undefined;
   /** The pods to whose nodes traffic goes, as text; "": to any node (`externalTrafficPolicy`). */
   readonly local: string;
-  /** By family, as text; undefined if the annotation is malformed. */
+  /** By family, as text; undefined if the annotation is malformed, or names none of its families. */
   readonly requested: Readonly<Partial<Record<Family, string>>> | undefined;
   /** Of `status.loadBalancer`, as canonical text. */
   readonly ingress: readonly string[];
@@ -71,24 +71,26 @@ export function readBalanced(object: KubeObject): BalancedService | undefined {
   if (data === undefined || data.metadata.deletionTimestamp !== undefined) return undefined;
   const { metadata, spec, status } = data;
   const { deletionTimestamp: _, ...names } = metadata;
+  const families = spec.ipFamilies.map((text) => (text === "IPv6" ? 6 : 4));
   return {
     kind: "Service",
     ...names,
-    families: spec.ipFamilies.map((text) => (text === "IPv6" ? 6 : 4)),
+    families,
     needsAll: spec.ipFamilyPolicy === "RequireDualStack",
     ports: spec.ports.map(({ protocol, port }) => `${protocol} ${port}`),
     sharingKey: metadata.annotations[SHARING_ANNOTATION],
     local: spec.externalTrafficPolicy === "Local" ? JSON.stringify(Object.entries(spec.selector).sort()) : "",
-    requested: parseRequested(metadata.annotations[IPS_ANNOTATION] ?? ""),
+    requested: parseRequested(metadata.annotations[IPS_ANNOTATION] ?? "", families),
     ingress: status.loadBalancer.ingress.flatMap(({ ip }) => parseIp(ip ?? "") ?? []).map(formatIp),
     conditions: status.conditions,
   };
 }
 
-/** Returns undefined if a part is no address, or a family has two. */
-function parseRequested(text: string): BalancedService["requested"] {
+/** Returns undefined if a part is no address, a family has two, or all are of others than `families`. */
+function parseRequested(text: string, families: readonly Family[]): BalancedService["requested"] {
   const parts = text.split(",").filter((part) => part.trim() !== "");
   const found = parts.flatMap((part) => parseIp(part.trim()) ?? []);
   const byFamily = Object.fromEntries(found.map((ip) => [ip.family, formatIp(ip)]));
-  return Object.keys(byFamily).length === parts.length ? byFamily : undefined;
+  const isUsed = parts.length === 0 || families.some((family) => byFamily[family] !== undefined);
+  return isUsed && Object.keys(byFamily).length === parts.length ? byFamily : undefined;
 }

@@ -98,6 +98,8 @@ it("a reservation tells its state until its end, to its reader, in conditions an
   await world.create("ReservedIP", "lost", { ips: ["10.9.0.1"], owner });
   await world.create("ReservedIP", "taken", { ips: [taken], owner });
   await world.create("ReservedIP", "twice", { ips: ["10.6.0.21"], owner });
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "u-db", member: "db-0" };
+  await world.allocate("10.6.0.25", { state: "Kept", node: "-", holders: [], workload });
   for (const node of ["n1", "n2"]) await knownTo(node, 5);
   const heir = { ips: [{ ipv4: "10.6.0.20" }] };
   const attempt = async (name: string) => {
@@ -139,6 +141,7 @@ it("a reservation tells its state until its end, to its reader, in conditions an
     "10.9.0.1 shop/nobody Refused no pool has it in its subnet",
     `${taken} shop/nobody Taken shop/first on n1`,
     '10.6.0.21 shop/nobody Refused pool lan: ReservedIP "10.6.0.21" has it for shop/gone',
+    "10.6.0.25 StatefulSet shop/db-0 Waiting",
   ]);
   const counts = controller.measure().reservations?.() ?? [];
   expect(counts.map(([{ state }, count]) => `${state} ${count}`)).toEqual([
@@ -151,6 +154,8 @@ it("a reservation tells its state until its end, to its reader, in conditions an
     1,
     expect.stringContaining("(kubectl delete reservedips.ipam.vendor.io 10.6.0.21, or its manifest); no pod has it"),
   ]);
+  const quarantine = await berth("quarantine", "10.6.0.25", "--yes");
+  expect(quarantine.error).toContain("10.6.0.25 is retained for StatefulSet shop/db, member db-0; the controller");
   await knownTo("n2", 4);
   await world.agent("n2").del({ uid: (await world.client.get(`${lab.NAMESPACES}/shop/pods/guest`)).metadata.uid });
   let tries = 0;

@@ -2,6 +2,7 @@
 import { documentation } from "../../lib/documentation.ts";
 import { parseIp } from "../../net/ip.ts";
 import { type OperationRecord, operationRecord } from "../../records/operation-record.ts";
+import { NO_NODE } from "../../resources/ip-allocation.ts";
 import { describeMember } from "../../resources/member.ts";
 import { parseAddressName, parsePod } from "../arguments.ts";
 import { askForRecord } from "../ask-agent.ts";
@@ -148,17 +149,17 @@ async function tellReserved(call: Call, target: string): Promise<void> {
 }
 
 /** The agent of the address's node does it: only its journal knows the NIC. */
-async function operateInCluster(cli: CommandLine, call: Call, operation: Operation): Promise<ExitCode> {
+async function operateInCluster(cli: CommandLine, from: Call, operation: Operation): Promise<ExitCode> {
   const { typed, target, flags, path } = operation;
-  const node = cli.options.node ?? (await nodeOf(call, target, path));
+  const node = cli.options.node ?? (await nodeOf(from, target, path));
   const { callAgents } = await import("../cluster-agents.ts");
-  const trial =
-    flags.yes === true || flags.dryRun === true
-      ? ExitCode.Success
-      : await callAgents(cli.forwarded(["--dry-run"], [typed, target]), { ...cli.place, node });
-  if (trial !== ExitCode.Success) return trial;
-  if (flags.yes !== true && flags.dryRun !== true && !(await confirm())) return ExitCode.Problem;
-  return callAgents(cli.forwarded(flags.dryRun === true ? [] : ["--yes"], [typed, target]), { ...cli.place, node });
+  const call = (...more: string[]) => callAgents(cli.forwarded(more, [typed, target]), { ...cli.place, node });
+  if (flags.dryRun === true) return call();
+  if (flags.yes !== true) {
+    const trial = await call("--dry-run");
+    if (trial !== ExitCode.Success || !(await confirm())) return trial === ExitCode.Success ? ExitCode.Problem : trial;
+  }
+  return call("--yes");
 }
 
 async function nodeOf(call: Call, target: string, path: string): Promise<string> {
@@ -169,7 +170,7 @@ async function nodeOf(call: Call, target: string, path: string): Promise<string>
       )
     : (await source.pod(parsePod(target, undefined))).allocations;
   const kept = records.find(({ state }) => state === "Kept");
-  if (path === "/v1/release" && kept !== undefined && kept.workload !== undefined)
+  if (kept?.workload !== undefined && (path === "/v1/release" || kept.node === NO_NODE))
     throw new ProblemError(
       `${kept.cursor} is retained for ${describeMember(kept.workload)}; the controller releases it when that is gone (${documentation("garbage-collection.html")})`,
     );

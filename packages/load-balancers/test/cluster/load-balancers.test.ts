@@ -112,12 +112,20 @@ it("pools, fixed addresses and keys are followed, and refusals say why", { timeo
   await make("taken", { ...ofPool("small"), ips: "10.7.0.2" });
   await make("banks", ofPool("bank"));
   await make("bad", { ips: "front" });
+  await make("six", { ips: "fd06::5" });
+  await world.create("ReservedIP", "kept", { ips: ["10.6.0.88"], owner: { namespace: "bank", name: "vault" } });
+  await make("hidden", { ips: "10.6.0.88" });
   await make("other", { more: { loadBalancerClass: "example.org/other" } });
   const refusals: [string, string][] = [
     ["third", 'False NoRoom No address is free in pool "small"; add addresses, or name other pools'],
     ["taken", 'False InUse annotation "ipam.vendor.io/ips": 10.7.0.2 is in use'],
     ["banks", 'False NoPool No pool gives IPv4 addresses to this Service: pool "bank" '],
-    ["bad", 'False InvalidAnnotation annotation "ipam.vendor.io/ips": got "front", want one address of each family'],
+    [
+      "bad",
+      'False InvalidAnnotation annotation "ipam.vendor.io/ips": found "front", want one address of each family (IPv4)',
+    ],
+    ["six", 'False InvalidAnnotation annotation "ipam.vendor.io/ips": found "fd06::5", want one address'],
+    ["hidden", 'False NotOfPool annotation "ipam.vendor.io/ips": 10.6.0.88: pool "blue" may not give it: ReservedIP'],
   ];
   for (const [name, wanted] of refusals) await expect.poll(() => condition(name), PATIENCE).toContain(wanted);
   const noted = async (): Promise<string[]> => {
@@ -126,6 +134,7 @@ it("pools, fixed addresses and keys are followed, and refusals say why", { timeo
     return own.map(({ regarding }: KubeObject) => regarding.name).sort();
   };
   await expect.poll(noted, PATIENCE).toEqual(refusals.map(([name]) => name).sort());
+  expect(await condition("hidden")).not.toContain("vault");
   expect([await condition("fixed"), await condition("other")]).toEqual([
     "True Assigned 10.7.0.2; 10.7.0.2 was not probed",
     "undefined undefined undefined",

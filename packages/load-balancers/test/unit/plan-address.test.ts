@@ -120,13 +120,8 @@ it.each<[string, object, object | undefined]>([
     { spec: { ipFamilies: ["IPv6", "IPv4"], ipFamilyPolicy: "RequireDualStack" } },
     { families: [6, 4], needsAll: true },
   ],
-  [
-    "asks for an address of each family",
-    { ips: "fd00::5, 10.6.0.5" },
-    {
-      requested: { 4: "10.6.0.5", 6: "fd00::5" },
-    },
-  ],
+  ["asks for an address of each family", { ips: "fd00::5, 10.6.0.5" }, { requested: { 4: "10.6.0.5", 6: "fd00::5" } }],
+  ["asks for one of another family only", { ips: "fd00::5", spec: { ipFamilies: ["IPv4"] } }, { requested: undefined }],
   ["asks for two of one family", { ips: "10.6.0.5,10.6.0.6" }, { requested: undefined }],
   ["asks for no address", { ips: "front" }, { requested: undefined }],
 ])("a Service %s", (_, { spec = {}, ips }: { spec?: object; ips?: string }, wanted) => {
@@ -134,7 +129,7 @@ it.each<[string, object, object | undefined]>([
   const annotations = ips === undefined ? {} : { "ipam.vendor.io/ips": ips };
   const found = readBalanced({
     metadata: { ...metadata, annotations },
-    spec: { type: "LoadBalancer", loadBalancerClass: CLASS, ...spec },
+    spec: { type: "LoadBalancer", loadBalancerClass: CLASS, ipFamilies: ["IPv4", "IPv6"], ...spec },
   });
   if (wanted === undefined) expect(found).toBeUndefined();
   else expect(found).toMatchObject(wanted);
