@@ -5,7 +5,7 @@ import type { PodAnnotations } from "../config/annotations.ts";
 import { equalIp, type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { NOT_IN_RANGES } from "../resources/locate-address.ts";
-import { isReservedFor, type OwnNames, type ReservedIp } from "../resources/reserved-ip.ts";
+import { findReserved, isReservedFor, type OwnNames, type ReservedIp } from "../resources/reserved-ip.ts";
 import type { Candidate, NicDemand } from "./model.ts";
 import { findWithholding, type Proposal, poolsOf, proposalOf } from "./pick.ts";
 import type { PoolCache } from "./pool-cache.ts";
@@ -36,16 +36,19 @@ export function requestedByAnnotation(ips: PodAnnotations["ips"], named: NamedNi
   return [nic?.ipv4, nic?.ipv6].flatMap((ip) => (ip === undefined ? [] : [{ ip, source }]));
 }
 
-/** Returns the addresses reserved for the NIC. */
+/** Returns the addresses reserved for the NIC. Of several reservations of an address one counts (findReserved). */
 export function requestedByReservation(
   reserved: readonly ReservedIp[],
   { own, ifName, firstNic }: NamedNic,
 ): RequestedIp[] {
   const ofPod = reserved.filter((each) => isReservedFor(each, own));
   const ofNic = ofPod.filter(({ spec: { owner } }) => (owner?.interface ?? firstNic) === ifName);
-  return ofNic.flatMap(({ name, spec: { ranges, addressSpace: reservedIn } }) =>
-    ranges.map(({ first: ip }) => ({ ip, source: `ReservedIP "${name}"`, reservedIn }) as const),
-  );
+  return ofNic.flatMap((each) => {
+    const { ranges, addressSpace: space } = each.spec;
+    const isFirst = (ip: Ip): boolean => findReserved(reserved, { space, ip }) === each;
+    const source = `ReservedIP "${each.name}"` as const;
+    return ranges.map(({ first: ip }) => ({ ip, source, reservedIn: isFirst(ip) ? space : undefined }));
+  });
 }
 
 /**

@@ -115,9 +115,13 @@ export interface OwnNames {
 /** The ending that a ReplicaSet and its Deployment give to a pod's name (SafeEncodeString of k8s.io/apimachinery). */
 const GENERATED_ENDING = /-[bcdfghjklmnpqrstvwxz2456789]{1,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 
-/** Returns the names of the pod, of its Deployment, and of its workload's `member`: a machine, or an IPAMClaim. */
+/** The pod of a virtual machine; a long name of the machine is cut in it. */
+const LAUNCHER = /^virt-launcher-(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
+
+/** Returns the names of the pod, its Deployment or machine, and its workload's `member`: a machine, or an IPAMClaim. */
 export function ownNames(namespace: string, pod: string, member: string = pod): OwnNames {
-  return { namespace, names: [...new Set([pod, member, pod.replace(GENERATED_ENDING, "")])] };
+  const above = [pod.replace(GENERATED_ENDING, ""), pod.replace(LAUNCHER, "$1")];
+  return { namespace, names: [...new Set([pod, member, ...above])] };
 }
 
 /** `shop/db-0` */

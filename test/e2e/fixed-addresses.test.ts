@@ -16,6 +16,7 @@ const CONFIG = {
     manifest("ReservedIP", "second", { ips: ["10.2.0.6"], ...owner("db-1", { interface: "net1" }) }),
     manifest("ReservedIP", "outside", { ips: ["10.9.0.6"], ...owner("lost") }),
     manifest("ReservedIP", "edge", { ips: ["10.2.0.15"], ...owner("edge") }),
+    manifest("ReservedIP", "second-of-two", { ips: ["10.2.0.2"], ...owner("thief") }),
     manifest("ReservedIP", "spaced", { ips: ["10.2.0.12"], addressSpace: "lab", ...owner("spaced") }),
   ].join("---\n"),
   "pods.yaml": [
@@ -109,6 +110,7 @@ it("berthctl reserve prints reservations that keep addresses for their owners, a
       ["10.2.0.13", "shop/scan", 0, ""],
       ["10.2.0.15", "shop/db-9", 1, "pool lan never gives it to shop/db-9: it is the broadcast address of the subnet"],
       ["10.7.0.1", "shop/db-9", 1, "10.7.0.1: no pool has it in its subnet"],
+      ["10.2.0.9", "shop/db-0", 1, 'ReservedIP "db-0" has 10.2.0.2 for shop/db-0 (IPv4 of its first NIC)'],
       ["10.2.0", "shop/db-9", 2, 'Expected an address such as 10.6.0.21, found "10.2.0"'],
       ["10.2.0.9", "db-9", 2, 'Expected an owner as namespace/name, found "db-9"'],
       ["10.2.0.9", "Shop/db-9", 2, 'field "spec.owner.namespace": found "Shop", want the name of a namespace'],
@@ -117,10 +119,13 @@ it("berthctl reserve prints reservations that keep addresses for their owners, a
       const ending = await berthctl("reserve", address, "--for", owner);
       expect([address, ending.code, ending.error]).toEqual([address, code, expect.stringContaining(text)]);
     }
-    await writeFile(file, "10.2.0.12,shop/a\n10.2.0.12,shop/b\n");
-    expect((await berthctl("reserve", "--file", file)).error).toContain(
-      "line 2: found 10.2.0.12, want another address",
-    );
+    for (const [second, found] of [
+      ["10.2.0.12,shop/b", "10.2.0.12"],
+      ["10.2.0.11,shop/a", "shop/a (IPv4 of its first NIC)"],
+    ]) {
+      await writeFile(file, `10.2.0.12,shop/a\n${second}\n`);
+      expect((await berthctl("reserve", "--file", file)).error).toContain(`line 2: found ${found}, want another one`);
+    }
   }));
 
 it("a reservation keeps its address until its time has passed, and berthctl tells the state of each", () =>
@@ -151,6 +156,7 @@ it("a reservation keeps its address until its time has passed, and berthctl tell
         "machines Reserved",
         "outside Refused no pool has it in its subnet",
         "second Waiting",
+        'second-of-two Refused pool lan: ReservedIP "db-0" has it for shop/db-0',
         "spaced Refused no pool has it in its subnet",
         "taken Taken shop/named",
         "web Waiting",
@@ -165,7 +171,7 @@ it("a reservation keeps its address until its time has passed, and berthctl tell
     const heir = () => world.add("heir", { pod: "shop/heir/heir" }).then(([ip]) => ip, String);
     await expect.poll(heir, { timeout: 15_000 }).toBe("10.2.0.14");
     const rows = [
-      ["an hour", 'Time: found "an hour", want'],
+      ["an hour", 'Option --until: found "an hour", want 14:02, 14:02:30, 2026-01-31T14:02:00Z, or 1h30m from now'],
       ["2020-01-31T14:02:00Z", 'Option --until: found "2020-01-31T14:02:00Z", want a time to come'],
     ] as const;
     for (const [until, text] of rows) {

@@ -4,7 +4,8 @@
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
-import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
+import { type Family, formatIp, type Ip, parseIp } from "../../net/ip.ts";
+import type { ReservationRecord } from "../../records/reservation-record.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { NO_PLACE } from "../../resources/locate-address.ts";
 import { decodeReservedIp } from "../../resources/reserved-ip.ts";
@@ -30,7 +31,7 @@ interface ReserveFlags {
 interface Wanted {
   readonly ip: Ip;
   readonly space: string;
-  readonly owner: { readonly namespace: string; readonly name: string; readonly interface?: string };
+  readonly owner: { readonly namespace: string; readonly name: string; readonly interface?: string | undefined };
 }
 
 export function addReserve(cli: CommandLine): void {
@@ -51,7 +52,8 @@ export function addReserve(cli: CommandLine): void {
         const wanted = wantedOf(address, rest);
         const end = until === undefined ? undefined : parseDeadline("--until", until).toISOString();
         const opened = await source();
-        const refusals = await inParallel(wanted, MOST_QUESTIONS, (each) => refuse(opened, each));
+        const others = (await opened.reservations()).filter(({ hasEnded }) => !hasEnded);
+        const refusals = await inParallel(wanted, MOST_QUESTIONS, (each) => refuse(opened, each, others));
         const found = refusals.flatMap((refusal) => refusal ?? []);
         for (const refusal of found) note(refusal);
         if (found.length > 0) return ExitCode.Problem;
@@ -80,10 +82,11 @@ function wantedOf(address: string | undefined, { file, ...flags }: ReserveFlags)
     if (index === 0 && cells[0]?.toLowerCase() === "address") return [];
     try {
       const wanted = readWanted(cells);
-      const name = allocationName(wanted.ip, wanted.space);
-      const before = seen.get(name);
-      if (before !== undefined) throw new UsageError(`found ${name}, want another address than line ${before} has`);
-      seen.set(name, at);
+      for (const each of [allocationName(wanted.ip, wanted.space), nicOf(wanted.owner, wanted.ip.family)]) {
+        const before = seen.get(each);
+        if (before !== undefined) throw new UsageError(`found ${each}, want another one than line ${before} has`);
+        seen.set(each, at);
+      }
       return [wanted];
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
@@ -101,11 +104,7 @@ function readWanted([text = "", owner = "", ifName = "", space = "", ...rest]: r
   const ip = parseIp(parseAddress(text));
   if (ip === undefined || !owner.includes("/"))
     throw new UsageError(`Expected an owner as namespace/name, found ${JSON.stringify(owner)}`);
-  const wanted = {
-    ip,
-    space,
-    owner: { ...parsePod(owner, undefined), ...(ifName === "" ? {} : { interface: ifName }) },
-  };
+  const wanted = { ip, space, owner: { ...parsePod(owner, undefined), interface: ifName || undefined } };
   try {
     decodeReservedIp(reservedIp(wanted), "The reservation");
     return wanted;
@@ -119,12 +118,21 @@ function reservedIp({ ip, space, owner }: Wanted, until?: string): object {
     apiVersion: "ipam.vendor.io/v1",
     kind: "ReservedIP",
     metadata: { name: allocationName(ip, space) },
-    spec: { ips: [formatIp(ip)], ...(space === "" ? {} : { addressSpace: space }), owner, until },
+    spec: { ips: [formatIp(ip)], addressSpace: space || undefined, owner, until },
   };
 }
 
-/** Returns why the address cannot be kept for its owner; undefined if it can. */
-async function refuse(source: Source, { ip, space, owner }: Wanted): Promise<string | undefined> {
+/** A NIC gets one address of the family. */
+function nicOf({ namespace, name, interface: nic }: Wanted["owner"], family: Family): string {
+  return `${namespace}/${name} (IPv${family} of ${nic === undefined ? "its first NIC" : `NIC ${nic}`})`;
+}
+
+/** Returns why the address cannot be kept for its owner; undefined if it can. `others`: the reservations in force. */
+async function refuse(
+  source: Source,
+  { ip, space, owner }: Wanted,
+  others: readonly ReservationRecord[],
+): Promise<string | undefined> {
   const address = formatIp(ip);
   const { places, allocations } = await source.address(address);
   const inSpace = places.filter(({ addressSpace }) => addressSpace === space);
@@ -136,6 +144,12 @@ async function refuse(source: Source, { ip, space, owner }: Wanted): Promise<str
   if (place === undefined) return `${address}: ${NO_PLACE}`;
   if (inSpace.every((each) => whyNot(each) !== undefined))
     return `${address}: pool ${place.pool} never gives it to ${whose}: ${whyNot(place)}`;
+  const nic = nicOf(owner, ip.family);
+  const isOther = ({ ips: [text = ""], owner: its }: ReservationRecord): boolean =>
+    its !== undefined && text !== address && nicOf(its, parseIp(text)?.family ?? 4) === nic;
+  const other = others.find(isOther);
+  if (other !== undefined)
+    return `${address}: ReservedIP "${other.name}" has ${other.ips[0]} for ${nic}; delete that first`;
   const record = allocations.find(({ addressSpace }) => addressSpace === space);
   if (record === undefined || isHeldFor(record, owner)) return undefined;
   return `${address}: it is ${record.state} to ${describeOwner(record)}, not to ${whose}, and stays until it is released`;

@@ -104,6 +104,7 @@ describe("an address is named for a NIC", () => {
     ["of another pod", "db-0", nicOf("db-1"), ""],
     ["of another NIC", "db-0", nicOf("db-0", "net1"), ""],
     ["of the machine", "vm", nicOf("virt-launcher-vm-x", "eth0", "vm"), "10.6.0.5"],
+    ["of the machine, for a claim's NIC", "vm", nicOf("virt-launcher-vm-x7k2p", "eth0", "vm.lan"), "10.6.0.5"],
     ["of the Deployment", "web", nicOf("web-6d4cf56db6-x7k2p"), "10.6.0.5"],
     ["of a set whose pods have other endings", "web", nicOf("web-0"), ""],
   ] as const)("by a ReservedIP %s", (_, name, nic, expected) => {

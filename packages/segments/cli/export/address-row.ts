@@ -3,6 +3,7 @@
 import { parseIp } from "../../../../host/net/ip.ts";
 import { formatPrefix, maskPrefix } from "../../../../host/net/prefix.ts";
 import type { AllocationRecord } from "../../../../host/records/allocation-record.ts";
+import { NO_NODE } from "../../../../host/resources/ip-allocation.ts";
 import { describeWorkload } from "../../../../host/resources/member.ts";
 import { podDnsName } from "./dns-name.ts";
 
@@ -52,7 +53,7 @@ export function addressRow(record: AllocationRecord, { origin, cluster }: Naming
     address,
     prefixLength: String(prefixLength ?? ""),
     subnet: hasSubnet ? formatPrefix(maskPrefix({ ip, length: prefixLength })) : "",
-    ...{ addressSpace, pool, state, namespace, pod, node, cluster, since },
+    ...{ addressSpace, pool, state, namespace, pod, cluster, since, node: node === NO_NODE ? "" : node },
     interface: record.interface,
     mac: quarantine?.mac || record.mac || "",
     dnsName: name === undefined ? "" : [name, origin].filter((part) => part !== "").join("."),

@@ -15,7 +15,7 @@ const CONFLICT = { reason: "Conflict", mac: "66:00:00:00:00:01", parent: "" } as
 const RECORDS = [
   record("10.6.0.21", { mac: "0a:00:00:00:00:15", since: "2026-11-20T04:00:00Z" }),
   record("10.6.0.40", { ...NO_POD, state: "Cooling" }),
-  record("10.6.0.77", { ...NO_POD, state: "Kept", workload: WORKLOAD }),
+  record("10.6.0.77", { ...NO_POD, node: "-", state: "Kept", workload: WORKLOAD }),
   record("10.6.0.80", { state: "Quarantined", quarantine: CONFLICT }),
   record("10.7.0.9", { addressSpace: "lab", interface: "net1", pool: "lab" }),
   record("fd06::21", { pool: "six", prefixLength: 64 }),
@@ -33,7 +33,7 @@ describe("csv", () => {
       "address,prefixLength,subnet,addressSpace,pool,state,namespace,pod,interface,node,mac,dnsName,retainedFor,cluster,since",
       "10.6.0.21,24,10.6.0.0/24,,lan,Bound,shop,web-0,eth0,n1,0a:00:00:00:00:15,web-0.shop.pods.example,,east,2026-11-20T04:00:00Z",
       "10.6.0.40,24,10.6.0.0/24,,lan,Cooling,,,,n1,,,,east,",
-      "10.6.0.77,24,10.6.0.0/24,,lan,Kept,,,,n1,,,StatefulSet shop/db-0,east,",
+      "10.6.0.77,24,10.6.0.0/24,,lan,Kept,,,,,,,StatefulSet shop/db-0,east,",
       "10.6.0.80,24,10.6.0.0/24,,lan,Quarantined,shop,web-0,eth0,n1,66:00:00:00:00:01,,,east,",
       "10.7.0.9,24,10.7.0.0/24,lab,lab,Bound,shop,web-0,net1,n1,,web-0.shop.pods.example,,east,",
       "fd06::21,64,fd06::/64,,six,Bound,shop,web-0,eth0,n1,,web-0.shop.pods.example,,east,",
