@@ -39,17 +39,12 @@ function ipamOf(key: string): ForeignIpam | undefined {
   return key.length > MAX_KEY_LENGTH ? undefined : FOREIGN_IPAMS.find(({ isWritten }) => isWritten(key));
 }
 
-/** Returns whether the annotation is one of another IPAM's. */
-function isForeignAnnotation(key: string): boolean {
-  return ipamOf(key) !== undefined;
-}
-
 /** Returns the names of such annotations; none if the object has annotations of Berth. */
 export function foreignAnnotations(annotations: unknown): string[] {
   if (typeof annotations !== "object" || annotations === null) return [];
   const keys = Object.keys(annotations);
   if (keys.some((key) => key.startsWith(ANNOTATION_PREFIX))) return [];
-  return keys.filter(isForeignAnnotation).slice(0, MAX_FOREIGN_ANNOTATIONS);
+  return keys.filter((key) => ipamOf(key) !== undefined).slice(0, MAX_FOREIGN_ANNOTATIONS);
 }
 
 /** Returns a sentence about those that concern the NIC; undefined if none does. */

@@ -1,7 +1,6 @@
 /** Decodes the ifacer's entry in a network definition. ifacer/bond-options.ts decodes the options of the bond. */
 import * as z from "zod";
-import type { IfName } from "../cni/names.ts";
-import { MAX_IF_NAME_BYTES } from "../cni/names.ts";
+import { type IfName, MAX_IF_NAME_BYTES } from "../cni/names.ts";
 import { IFACER_TYPES } from "../cni/request.ts";
 import { orAbsent, wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
@@ -33,20 +32,12 @@ export function formatBondMode(mode: number): string {
   return name === undefined ? `${mode}` : `${mode} (${name})`;
 }
 
-interface BondConf {
-  readonly name: IfName;
-  /** 0 to 6; undefined leaves it to the kernel, whose default is 0. */
-  readonly mode: number | undefined;
-  /** As written. */
-  readonly options: string;
-}
-
 export interface IfacerConf {
   /** The members of the bond, or the parent of the VLAN device, by name or alternative name. At least one. */
   readonly interfaces: readonly string[];
   /** 0 if there is no VLAN. */
   readonly vlanId: number;
-  readonly bond: BondConf | undefined;
+  readonly bond: Readonly<z.output<typeof bond>> | undefined;
   /** Name of the VLAN device; undefined if there is none. */
   readonly vlanName: IfName | undefined;
   /** Whether addresses and routes of members move to the bond. */
@@ -73,6 +64,7 @@ const mode = z.unknown().transform((value, context): number => {
 
 const bond = z.strictObject({
   name: ifName.default(DEFAULT_BOND_NAME),
+  // 0 to 6; undefined leaves it to the kernel, whose default is 0.
   mode: mode.optional(),
   options: z
     .string({ error: 'options of the bond as text: "miimon=100;updelay=200"' })
@@ -117,7 +109,7 @@ const entry = z
     return {
       interfaces: names,
       vlanId,
-      bond: joined && { ...joined, mode: joined.mode },
+      bond: joined,
       vlanName: vlanId === 0 ? undefined : (vlanName as IfName),
       takeOver,
     };

@@ -19,7 +19,7 @@ const place = "host";
 interface BondSpec {
   readonly name: string;
   /** Undefined accepts any mode; a new bond gets the kernel's default. */
-  readonly mode: number | undefined;
+  readonly mode?: number | undefined;
   /** The mode allows all of them. */
   readonly options: BondSettings;
   readonly members: readonly string[];

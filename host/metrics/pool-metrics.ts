@@ -56,12 +56,7 @@ export function collectPools(metrics: OpenedMetrics<typeof POOL_METRICS>, pools:
   }
 }
 
-interface Series {
-  readonly label: string;
-  readonly family: 4 | 6;
-  readonly size: number;
-  readonly states: Readonly<Record<string, number>>;
-}
+type Series = Pick<MeasuredPool, "family" | "size" | "states"> & { readonly label: string };
 
 /** Returns one entry for each label and family; those beyond the first `max` labels are summed as `_other`. */
 export function sumSeries(all: readonly Series[], max: number) {

@@ -36,8 +36,10 @@ export const ADDRESS_SOURCES = {
 
 export type SourceName = keyof typeof ADDRESS_SOURCES;
 
-/** Longest message of a line, and longest details: UTF-16 units. */
+/** Longest of the {@link LONG_TEXTS} of a line: UTF-16 units. */
 const MAX_AUDIT_MESSAGE = 2_048;
+
+const LONG_TEXTS = ["message", "details", "names"];
 
 /** Longest other text of a line: UTF-16 units. */
 const MAX_AUDIT_TEXT = 256;
@@ -102,34 +104,14 @@ export function parseAuditLine(text: string): AuditLine | undefined {
   }
 }
 
-/** Returns the line with texts and lists of bounded length. Its keys have the order of the schema. */
+/** Returns the line with texts and lists of bounded length. */
 export function boundLine(line: AuditLine): AuditLine {
-  const text = (value: string): string => (value.length <= MAX_AUDIT_TEXT ? value : cut(value, MAX_AUDIT_TEXT));
-  const list = (values: readonly string[]): string[] => values.slice(0, MAX_AUDIT_ADDRESSES).map(text);
-  const long = ({ message, details, names }: AuditLine) => Object.entries({ message, details, names });
-  return {
-    time: line.time,
-    level: line.level,
-    audit: line.audit,
-    plugin: text(line.plugin),
-    node: text(line.node),
-    namespace: text(line.namespace),
-    pod: text(line.pod),
-    uid: text(line.uid),
-    interface: text(line.interface),
-    network: text(line.network),
-    addresses: list(line.addresses),
-    pools: list(line.pools),
-    sources: list(line.sources),
-    rule: text(line.rule),
-    container: text(line.container),
-    code: line.code,
-    ms: line.ms,
-    ...(line.repeats === undefined || line.repeats === 0 ? {} : { repeats: line.repeats }),
-    ...Object.fromEntries(
-      long(line).flatMap(([key, value]) => (value === undefined ? [] : [[key, cut(value, MAX_AUDIT_MESSAGE)]])),
-    ),
-  };
+  const bounded = Object.entries(line).map(([key, value]) => {
+    const most = LONG_TEXTS.includes(key) ? MAX_AUDIT_MESSAGE : MAX_AUDIT_TEXT;
+    if (Array.isArray(value)) return [key, value.slice(0, MAX_AUDIT_ADDRESSES).map((each) => cut(each, most))];
+    return [key, typeof value === "string" ? cut(value, most) : value];
+  });
+  return Object.fromEntries(bounded.filter(([, value]) => value !== undefined));
 }
 
 function cut(text: string, most: number): string {

@@ -11,7 +11,6 @@ import {
 import { COLLECTED_KEYS, type CoordinatorSettings } from "../config/coordinator-settings.ts";
 import { prefixOrIp } from "../config/fields/network.ts";
 import { cel } from "../lib/cel.ts";
-import type { Prefix } from "../net/prefix.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
 
 const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
@@ -31,18 +30,9 @@ export interface Coordinator {
     readonly podCIDRType: z.output<typeof podCIDRType>;
   };
   /** The networks that the controller collected; undefined before that, and in the embedded mode. */
-  readonly collected?: CollectedNetworks | undefined;
+  readonly collected?: Readonly<z.output<typeof collectedSchema>> | undefined;
   /** Namespaces that have reached their limit, with their number of addresses. Undefined in the embedded mode. */
   readonly fullNamespaces?: ReadonlyMap<string, number> | undefined;
-}
-
-interface CollectedNetworks {
-  /** "NotReady": one of the two lists is unknown, or its source failed; the lists keep their previous entries. */
-  readonly phase: "Synced" | "NotReady";
-  /** The source of each of the two lists, or the fault. */
-  readonly reason: string;
-  readonly overlayPodCIDR: readonly Prefix[];
-  readonly serviceCIDR: readonly Prefix[];
 }
 
 const spec = coordinatorKeys
@@ -67,7 +57,9 @@ const collectedList = z.array(prefixOrIp).max(MAX_CIDRS).catch([]);
 
 /** A malformed list counts as empty, a status without a phase as absent. */
 const collectedSchema = z.object({
+  /** "NotReady": one of the two lists is unknown, or its source failed; the lists keep their previous entries. */
   phase: z.enum(["Synced", "NotReady"]),
+  /** The source of each of the two lists, or the fault. */
   reason: z.string().catch(""),
   overlayPodCIDR: collectedList,
   serviceCIDR: collectedList,

@@ -15,27 +15,6 @@ const MAX_USAGE_BLOCKS = 4_096;
 /** Addresses in a block of `freePerBlock`. */
 const USAGE_BLOCK = 4_096;
 
-export interface PoolUsage {
-  /** Hash of the ranges that the counts and the bitmap are for: {@link formatRangesHash}. */
-  readonly rangesHash: string;
-  /** The number of allocatable addresses, and of free ones; `Number.MAX_SAFE_INTEGER` if there are more. */
-  readonly total: number;
-  readonly free: number;
-  /** Allocations of the pool by state. */
-  readonly bound: number;
-  readonly cooling: number;
-  readonly kept: number;
-  readonly quarantined: number;
-  /** Allocations of the pool that are outside its ranges. */
-  readonly outside: number;
-  /** Addresses of the ranges that other pools have allocated. */
-  readonly others: number;
-  /** For pools up to 524,288 addresses: bit i mod 8 of byte i / 8 is set if ordinal i has an allocation. */
-  readonly bitmap?: Uint8Array | undefined;
-  /** For larger pools: free addresses in each block of 4,096 ordinals, of the first 2^24. */
-  readonly freePerBlock?: readonly number[] | undefined;
-}
-
 /** Returns the core's digest of a pool's ranges (docs/develop/wasm-abi.md, Snapshots) as 16 hexadecimal digits. */
 export function formatRangesHash(digest: bigint): string {
   return digest.toString(16).padStart(16, "0");
@@ -82,6 +61,11 @@ export const ipPoolUsageStatus = z.object({
     description: "Free addresses in each block of 4,096 of the first 16,777,216; for larger pools.",
   }),
 });
+
+/** The bitmap as bytes. `rangesHash`: {@link formatRangesHash}. */
+export interface PoolUsage extends Readonly<Omit<z.output<typeof ipPoolUsageStatus>, "bitmap">> {
+  readonly bitmap?: Uint8Array | undefined;
+}
 
 const schema = z.object({
   apiVersion: z.literal(API_VERSION),

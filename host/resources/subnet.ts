@@ -4,7 +4,6 @@ import { decodeConfig } from "../config/config-error.ts";
 import { namespaceName } from "../config/fields/names.ts";
 import { type LabelSelector, type Labels, labelSelector, matchLabels } from "../config/label-selector.ts";
 import { cel } from "../lib/cel.ts";
-import type { Range } from "../net/range.ts";
 import {
   ADDRESS_RULES,
   type AddressSpec,
@@ -75,28 +74,17 @@ export function decodeSubnet(value: unknown, source: string): Subnet {
   return { kind, name: metadata.name, labels: metadata.labels, deleting: isDeleting(metadata), spec };
 }
 
-/** One pool in a Subnet's status: the addresses reserved for it. */
-interface Assignment {
-  readonly name: string;
-  readonly ips: readonly Range[];
-  /** `Deployment shop/web` */
-  readonly application: string;
-}
-
-export interface Assignments {
-  readonly revision: number;
-  readonly pools: readonly Assignment[];
-  /** Number of the Subnet's addresses; undefined before the first count. */
-  readonly total?: number | undefined;
-}
-
+/** The status of a Subnet: the addresses reserved for each pool, and its workload (`Deployment shop/web`). */
 const assignments = z.object({
   revision: z.number().default(0),
+  /** Number of the Subnet's addresses; undefined before the first count. */
   total: z.number().optional().catch(undefined),
   pools: z
     .array(z.object({ name: z.string(), ips: ranges.default([]), application: z.string().default("") }))
     .default([]),
 });
+
+export type Assignments = Readonly<z.output<typeof assignments>>;
 
 /**
  * Decodes the status of a Subnet, which may be absent. Throws ConfigError: assigning more is unsafe while the

@@ -164,7 +164,7 @@ function lineOf({ entry, atMs }: Waiting, node: string): AuditLine {
     container: entry.containerId ?? first?.containerId ?? "",
     code,
     ms: Math.round((entry.ms ?? 0) * 100) / 100,
-    ...(entry.repeats === undefined ? {} : { repeats: entry.repeats }),
+    repeats: entry.repeats || undefined,
     message: entry.message,
     details: entry.details,
     names: entry.names,

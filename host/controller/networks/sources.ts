@@ -262,7 +262,7 @@ function nameOf(object: KubeObject): string {
   return namedSchema.safeParse(object).data?.metadata.name ?? "without a name";
 }
 
-const serviceCidrSchema = z.object({ spec: z.object({ cidrs: z.array(z.string()).nullish() }).nullish() });
+const serviceCidrSchema = z.object({ spec: cidrs });
 
 export function readServiceCidr(object: KubeObject): readonly Statement[] {
   const place = `ServiceCIDR ${nameOf(object)}`;
