@@ -225,7 +225,6 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     socketRestored: () => watch?.restored ?? 0,
     history: new History(options.logDirectory, node),
     coordinator,
-    missingNics,
     routes: Object.assign({}, ...options.routes.map((open) => open(backend, audit))) as Routes,
   });
   const server = await listenOnSocket({

@@ -1,6 +1,6 @@
 /** The problems that docs/findings.md lists, and the findings about them. */
 import { invariant } from "../lib/invariant.ts";
-import type { Finding } from "../records/finding.ts";
+import { type Finding, findingRecord } from "../records/finding.ts";
 
 /** A kind of finding may have several problems. `{name}` in their texts stands for a value. */
 export type Problem = Pick<Finding, "kind" | "level" | "text" | "remedy">;
@@ -15,17 +15,12 @@ type Names<Text extends string> = Text extends `${string}{${infer Name}}${infer 
 
 type Values<Name extends string> = Readonly<Record<Name, string | number | bigint>>;
 
-const NOTHING = {
-  ...{ object: "", node: "", address: "", pool: "", namespace: "", pod: "", interface: "", owner: "", container: "" },
-  isReleasable: false,
-};
-
 const defineAs =
   (level: Finding["level"]) =>
   <Text extends string, Remedy extends string>(kind: string, text: Text, remedy: Remedy) => {
     const find = (values: Values<Names<Text> | Names<Remedy>>, about: About = {}): Finding => {
       const all = new Map<string, unknown>(Object.entries(values));
-      return { kind, level, ...NOTHING, remedy: fill(remedy, all), ...about, text: fill(text, all) };
+      return findingRecord.parse({ kind, level, remedy: fill(remedy, all), ...about, text: fill(text, all) });
     };
     return Object.assign(find, { kind, level, text, remedy });
   };

@@ -19,6 +19,7 @@ import { allocationName, type IpAllocation } from "../../resources/ip-allocation
 import type { Backend } from "../backend.ts";
 import { readNetnsStatus } from "../netns/pod-netns.ts";
 import { netnsIdOf, readLiveNamespaces } from "../request/live-namespaces.ts";
+import { mayBeDriven } from "./missing-nics.ts";
 import { type CoordinatorState, readDrift, repairDrift } from "./read-drift.ts";
 
 /** Between the two readings of a check: milliseconds. */
@@ -80,7 +81,9 @@ async function readFacts({ backend, netnsDirectories }: CheckDeps) {
   const rowFacts: NodeFacts["rows"][number][] = [];
   for (const row of rows) {
     const netnsId = row.netns === undefined ? undefined : netnsIdOf(row.netns);
-    rowFacts.push({ row, pod: await podOf(row), netns: await readNetnsStatus(row), netnsId });
+    const status = await readNetnsStatus(row);
+    const netns = status === "there" && (await mayBeDriven(row, backend.ipam)) ? "unknown" : status;
+    rowFacts.push({ row, pod: await podOf(row), netns, netnsId });
   }
   const { pools } = await inventory.loaded();
   const contains: NodeFacts["contains"] = (pool, ip) => inventory.poolCache.contains(pool, ip, true);

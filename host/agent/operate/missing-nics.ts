@@ -45,8 +45,8 @@ export class MissingNics {
   readonly #worker: PeriodicWorker;
   /** When a row's namespace or NIC was first missed; by address, version of the row, and the missing part. */
   #missed: ReadonlyMap<string, number> = new Map();
-  /** NICs in words. */
-  #lost: ReadonlySet<string> = new Set();
+  /** Number of NICs that were missing for long enough. */
+  count = 0;
 
   constructor(deps: MissingNicsDeps) {
     this.#deps = deps;
@@ -65,19 +65,6 @@ export class MissingNics {
     this.#worker.wake();
   }
 
-  get count(): number {
-    return this.#lost.size;
-  }
-
-  /** Sentences. */
-  get problems(): readonly string[] {
-    if (this.count === 0) return [];
-    const named = [...this.#lost].slice(0, MAX_NAMED).join(", ");
-    return [
-      `NICs of running pods are gone (${this.count}), as when the node's interface under them is deleted, also if it was made again: ${named}. Delete these pods or restart their containers, which then get new NICs`,
-    ];
-  }
-
   async close(): Promise<void> {
     await this.#worker.close();
   }
@@ -86,7 +73,9 @@ export class MissingNics {
   async #search(): Promise<number | undefined> {
     const { registry, backend, nowMs, log, audit } = this.#deps;
     const { graceMs } = backend.resources.state.snapshot.vendorConf.garbageCollection;
-    const [missed, lost] = [new Map<string, number>(), new Set<string>()];
+    const missed = new Map<string, number>();
+    /** In words. */
+    const lost = new Set<string>();
     // In a cluster the pods decide.
     const mayCollect = backend.mode === "embedded";
     let nextMs = mayCollect ? graceMs : undefined;
@@ -103,9 +92,11 @@ export class MissingNics {
         audit.record({ audit: "COLLECT", allocations: [row], rule: "its network namespace is gone and no DEL came" });
     }
     const isNew = this.count === 0;
-    [this.#missed, this.#lost] = [missed, lost];
-    for (const text of isNew ? this.problems : []) {
-      log.warn({ nics: this.count }, text);
+    this.#missed = missed;
+    this.count = lost.size;
+    if (isNew && lost.size > 0) {
+      const text = describeLost(lost);
+      log.warn({ nics: lost.size }, text);
       backend.reportNode?.("PodNicsGone", text);
     }
     return nextMs;
@@ -124,12 +115,21 @@ async function findMissing(row: Allocation, ipam: Backend["ipam"]): Promise<"NIC
   try {
     using namespace = openPodNetns(row);
     if (namespace === undefined || findLinks(namespace.route, [row.ifName]).length > 0) return undefined;
-    const plugins = await pluginsOfRow(ipam, row);
-    return plugins.some(({ entry }) => DRIVER_TYPES.includes(entry.type)) ? undefined : "NIC";
+    return (await mayBeDriven(row, ipam)) ? undefined : "NIC";
   } catch (error) {
     if (error instanceof NetnsError) return undefined;
     throw error;
   }
+}
+
+/** Returns whether a driver of the pod may have the NIC's device. */
+export async function mayBeDriven(row: Allocation, ipam: Backend["ipam"]): Promise<boolean> {
+  return (await pluginsOfRow(ipam, row)).some(({ entry }) => DRIVER_TYPES.includes(entry.type));
+}
+
+function describeLost(nics: ReadonlySet<string>): string {
+  const named = [...nics].slice(0, MAX_NAMED).join(", ");
+  return `NICs of running pods are gone (${nics.size}), as when the node's interface under them is deleted, also if it was made again: ${named}. Delete these pods or restart their containers, which then get new NICs`;
 }
 
 function describeNic({ namespace, pod, containerId, ifName }: Allocation): string {

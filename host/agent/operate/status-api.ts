@@ -29,7 +29,6 @@ import type { Spool } from "../server/spool.ts";
 import { checkNode, findClusterId, repairNode } from "./check-node.ts";
 import { explainPod, type Question, UnreadError } from "./explain-pod.ts";
 import { explainPool } from "./explain-pool.ts";
-import type { MissingNics } from "./missing-nics.ts";
 import type { Operations, ReportedRecord } from "./operations.ts";
 import type { CoordinatorState } from "./read-drift.ts";
 
@@ -47,7 +46,6 @@ interface StatusApiOptions {
   readonly socketRestored: () => number;
   readonly metrics: Pick<AgentMetricSet, "render">;
   readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "nodeRepair">;
-  readonly missingNics: Pick<MissingNics, "problems">;
   readonly history: Pick<History, "find">;
   readonly operations: Operations;
   /** Those of packages, by POST. */
@@ -199,11 +197,11 @@ function questionOf(query: URLSearchParams): Question {
 }
 
 function describeHealth(options: StatusApiOptions): Answer {
-  const { backend, spool, version, socketRestored, coordinator, missingNics } = options;
+  const { backend, spool, version, socketRestored, coordinator } = options;
   const { mode, ipam, health: registry } = backend;
   // ADDs are served all the same: a runtime that is told otherwise takes the whole node out of service.
   const { isCutOff } = coordinator.nodeRepair;
-  const problems = [...coordinator.nodeRepair.problems, ...missingNics.problems, ...backend.problems];
+  const problems = [...coordinator.nodeRepair.problems, ...backend.problems];
   const ready = backend.ready && registry.trouble === undefined && !isCutOff;
   const status = ready ? "ready" : "not-ready";
   const about = { status, version, mode, node: ipam.node.name, problems };

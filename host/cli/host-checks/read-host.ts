@@ -5,7 +5,7 @@ import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from "node
 import { release } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { BERTH_PROTOCOL } from "../../coordinator/plan/constants.ts";
-import type { HostFacts, NetworkFacts } from "../../findings/host/diagnose.ts";
+import { type HostFacts, type NetworkFacts, SYSCTLS } from "../../findings/host/diagnose.ts";
 import { FILE_CHECKS } from "../../findings/host/file-checks.ts";
 import type { HostFiles } from "../../findings/host/ini-file.ts";
 import { pluginFileStatus } from "../../install/plugins.ts";
@@ -19,8 +19,6 @@ const PLUGINS = ["berth", "coordinator", "ifacer"];
 
 /** A route that Berth's coordinator made, as `ip route` prints it. */
 const OWN_ROUTE = new RegExp(`\\bproto ${BERTH_PROTOCOL}\\b`);
-
-const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"];
 
 export function readHost({ socket, stateDirectory, confDirectory, binDirectory, hostRoot }: HostPaths): HostFacts {
   const links = readLinkNames();
@@ -38,7 +36,7 @@ export function readHost({ socket, stateDirectory, confDirectory, binDirectory, 
       hasAlias: pluginFileStatus(join(binDirectory, `berth-${name}`)) === "own",
       mode: statusOf(join(binDirectory, name))?.mode ?? 0,
     })),
-    sysctls: new Map(SYSCTLS.flatMap((name) => entryOf(name, findText(join("/proc/sys", name))?.trim()))),
+    sysctls: new Map(Object.keys(SYSCTLS).flatMap((name) => entryOf(name, findText(join("/proc/sys", name))?.trim()))),
     mtus: new Map(links.flatMap(([name, link]) => entryOf(name, readMtu(link)))),
     lowers: new Map(links.map(([name, link]) => [name, readLowers(link)])),
     files: [

@@ -280,12 +280,14 @@ function* checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFac
   }
 }
 
+/** Each with the effect of 0. */
+export const SYSCTLS = {
+  "net/ipv4/ip_forward": "pods of overlay networks and services are not reached",
+  "net/ipv6/conf/all/forwarding": "the same for IPv6",
+} as const;
+
 function* checkSysctls({ sysctls }: HostFacts): Iterable<Finding> {
-  const wanted: [name: string, why: string][] = [
-    ["net/ipv4/ip_forward", "pods of overlay networks and services are not reached"],
-    ["net/ipv6/conf/all/forwarding", "the same for IPv6"],
-  ];
-  for (const [name, why] of wanted)
+  for (const [name, why] of Object.entries(SYSCTLS))
     if (sysctls.get(name) === "0") yield HOST_PROBLEMS.noForwarding({ name: name.replaceAll("/", "."), why });
 }
 

@@ -3,6 +3,7 @@ import { CoordinatedAttachments } from "../../../../host/agent/coordinator/attac
 import { Operations } from "../../../../host/agent/operate/operations.ts";
 import { createStatusApi, MAX_PAGE } from "../../../../host/agent/operate/status-api.ts";
 import type { StatusApi } from "../../../../host/agent/server/answer.ts";
+import { STEADY_MS } from "../../../../host/findings/node/find-damage.ts";
 import { EMPTY_NAMESPACE } from "../../../../host/plan/state.ts";
 import { explanationRecord } from "../../../../host/records/explanation-record.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
@@ -29,6 +30,9 @@ function operationsOf(node: TestNode): Operations {
 
 const recorded: string[] = [];
 
+/** Each network is named after its main plugin. */
+const pluginsOf = (network: string) => [{ entry: { type: network }, place: "plugins[0]" }];
+
 let node: TestNode;
 let registry: TestNode["registry"];
 let inspect: StatusApi;
@@ -36,11 +40,17 @@ let inspect: StatusApi;
 beforeEach(async () => {
   node = await openNode({ snapshot: snapshotOf(...POOLS) });
   registry = node.registry;
+  const ipam = node.ipam();
   inspect = createStatusApi({
     netnsDirectories: ["/nowhere"],
     operations: operationsOf(node),
     backend: {
-      ...{ mode: "embedded", ipam: node.ipam(), live: undefined, stats: () => ({ calls: 3 }) },
+      ...{
+        mode: "embedded",
+        ipam: { ...ipam, networks: { ...ipam.networks, pluginsOf } },
+        live: undefined,
+        stats: () => ({ calls: 3 }),
+      },
       ...{ ready: true, problems: ["a hint"], health: { trouble: undefined } },
     },
     spool: { count: () => ({ waiting: 0, rejected: 0 }) },
@@ -53,7 +63,6 @@ beforeEach(async () => {
       compare: async () => ({ operations: [] }),
       observeNode: () => ({ state: EMPTY_NAMESPACE, neighbours: [], closedChains: [] }),
     },
-    missingNics: { problems: [] },
     version: "1.2.3",
     socketRestored: () => 2,
     routes: {},
@@ -140,6 +149,13 @@ describe("the inspector", () => {
       places: [{ excluded: "it is the network address of the subnet" }, { excluded: expect.anything() }],
     });
     expect(await get("/v1/address?address=192.0.2.1")).toEqual({ address: "192.0.2.1", places: [], allocations: [] });
+  });
+
+  it("check does not miss the address of a device that a driver of the pod has", async () => {
+    // In a file that is no namespace, no link has it.
+    await registry.claim(claim("dpdk", [proposal("10.0.0.9")], { netns: import.meta.filename, network: "sriov" }));
+    node.clock.advance(STEADY_MS);
+    expect(await get("/v1/check")).toMatchObject({ records: 1, findings: [] });
   });
 
   const refused: [method: string, url: string, status: number, text: string][] = [
