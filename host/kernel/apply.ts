@@ -3,17 +3,19 @@
  * own changes, not those of other processes meanwhile.
  * Effects: those of the open namespaces and of the link remover.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../lib/describe.ts";
 import { type Faults, noFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
-import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
+import { tryOr } from "../lib/try-or.ts";
+import { inverseOf, inverseOfAll, type Operation, type Veth } from "../plan/operation.ts";
 import { formatOperation } from "../plan/text.ts";
 import { applyOperation, isGone, type ListedState, type Namespaces } from "./apply-operation.ts";
 import { EEXIST } from "./errno.ts";
 import type { LinkRemover } from "./link-remover.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import { linkOf } from "./netlink/link/link.ts";
-import { findLink } from "./netlink/link/requests.ts";
+import { findLink, isInactive } from "./netlink/link/requests.ts";
 import { type Failure, Pipeline } from "./pipeline.ts";
 
 type LinkDeleter = Pick<LinkRemover, "removeLink">;
@@ -132,6 +134,16 @@ function advance(
   return ending?.then(() => void pipeline.applied.push(operation));
 }
 
+/** Interval at which to look whether a new pair transmits, and longest time to wait for it: milliseconds. */
+const LOOK_MS = 1;
+const MAX_ACTIVATION_MS = 1_000;
+
+/** Resolves when the host's end of a new pair transmits. The pod's end came up last and does so already. */
+async function activate({ host: { name } }: Veth, { host }: Namespaces): Promise<void> {
+  const endMs = performance.now() + MAX_ACTIVATION_MS;
+  while (tryOr(() => isInactive(host.route, name), false) && performance.now() < endMs) await sleep(LOOK_MS);
+}
+
 /** Applies the operations in order. If one fails, undoes the earlier ones in reverse and throws {@link ApplyError}. */
 export async function applyOperations(
   operations: readonly Operation[],
@@ -157,7 +169,10 @@ export async function applyOperations(
   }
   pipeline.flush();
   const [first] = failures;
-  if (first === undefined) return;
+  if (first === undefined) {
+    for (const operation of applied) if (operation.kind === "add-veth") await activate(operation.veth, namespaces);
+    return;
+  }
   const leftovers = await undo([...failures.flatMap(inverseOfFailure), ...inverseOfAll(applied)], namespaces, options);
   throw new ApplyError(first.operation, formatOperation(first.operation), first.error, leftovers);
 }

@@ -3,6 +3,7 @@ import type { CheckRecord } from "../../host/records/check-record.ts";
 import { macvlan } from "../lab/manifests.ts";
 import { type ChainNode, coordinate, ENTRY, MACVLAN, makeChainNode, pairsOf } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
+import { SOON_MS } from "../lab/waiting.ts";
 import { itLong } from "../world/long-cases.ts";
 
 type Findings = CheckRecord["findings"];
@@ -50,9 +51,13 @@ it("a node's address that goes and comes back takes no pod's way with it", () =>
     const reaches = async (): Promise<boolean> =>
       (await node.netns.exec(["ping", "-c1", "-W1", pod.address(4)])).exitCode === 0;
     expect(await reaches()).toBe(true);
+    const toNode = () => pod.netns.ip("route get 10.6.0.2");
     await node.netns.ip("addr del 10.6.0.2/16 dev uplink");
+    expect(await node.netns.ip("route show table 500")).toContain(pod.address(4));
+    await expect.poll(toNode, { timeout: SOON_MS }).toContain("dev eth0");
     await node.netns.ip("addr add 10.6.0.2/16 dev uplink");
     await node.netns.ip("route add default via 10.6.0.1");
+    await expect.poll(toNode, { timeout: SOON_MS }).toContain("dev veth0");
     expect(await reaches()).toBe(true);
     await pod.check(NETWORK);
     await pod.detach(NETWORK);

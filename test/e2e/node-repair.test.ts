@@ -50,7 +50,7 @@ async function nodeSide(pod: LabPod): Promise<string> {
 
 /** Removes with `command`; the node must then be as it was, and reach the pod. */
 async function expectRepair(pod: LabPod, remove: (pod: LabPod) => Promise<unknown>): Promise<void> {
-  expect(await eventually(() => reaches(pod), Boolean, SOON_MS)).toBe(true);
+  expect(await reaches(pod)).toBe(true);
   const before = await nodeSide(pod);
   await remove(pod);
   await expect.poll(() => nodeSide(pod), { timeout: SOON_MS }).toBe(before);

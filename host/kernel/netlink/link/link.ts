@@ -36,6 +36,7 @@ import {
   IFLA_NET_NS_FD,
   IFLA_NUM_RX_QUEUES,
   IFLA_NUM_TX_QUEUES,
+  IFLA_OPERSTATE,
   IFLA_PROP_LIST,
   VETH_INFO_PEER,
 } from "./constants.ts";
@@ -74,8 +75,8 @@ export const LINK_ATTRIBUTES: ReadonlySet<number> = new Set([
   IFLA_GROUP,
 ]);
 
-/** LINK_ATTRIBUTES, and those that {@link readLinkSetting} of setting.ts reads. */
-export const LINK_AND_SETTINGS: ReadonlySet<number> = new Set([...LINK_ATTRIBUTES, IFLA_AF_SPEC]);
+/** LINK_ATTRIBUTES, those that {@link readLinkSetting} of setting.ts reads, and the state of operation. */
+export const LINK_AND_SETTINGS: ReadonlySet<number> = new Set([...LINK_ATTRIBUTES, IFLA_AF_SPEC, IFLA_OPERSTATE]);
 
 const NO_NAMES: readonly string[] = [];
 

@@ -1,16 +1,19 @@
 /** Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms: a worker thread does it. */
 import { ENODEV, ENOENT } from "../../errno.ts";
-import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
+import { attribute, decodeString, decodeUint8, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import { type Conversation, Refusal, type Request } from "../conversation.ts";
 import { NetlinkError, unlessRefused } from "../error.ts";
 import { decodeLink, encodeLink, type LinkMessage } from "../families.ts";
 import type { Message } from "../message.ts";
 import {
+  IF_OPER_UP,
+  IFF_LOWER_UP,
   IFLA_ALT_IFNAME,
   IFLA_EXT_MASK,
   IFLA_GROUP,
   IFLA_IFNAME,
+  IFLA_OPERSTATE,
   RTEXT_FILTER_SKIP_STATS,
   RTM_DELLINK,
   RTM_DELLINKPROP,
@@ -59,6 +62,15 @@ export function linkNamed(name: string, answer: readonly Message[]): LinkMessage
 export function findLink(conversation: Conversation, name: string): LinkMessage | undefined {
   const answer = unlessRefused([ENODEV], () => conversation.request(linkRequest(name)));
   return answer && linkNamed(name, answer);
+}
+
+/**
+ * Returns whether the link has carrier and yet discards all packets: a thread of the kernel activates it after its peer
+ * has come up (net/core/link_watch.c). Newer kernels do so in this request (net/core/rtnetlink.c, rtnl_getlink).
+ */
+export function isInactive(conversation: Conversation, name: string): boolean {
+  const { flags = 0, attributes = [] } = findLink(conversation, name) ?? {};
+  return (flags & IFF_LOWER_UP) !== 0 && readValue(attributes, IFLA_OPERSTATE, decodeUint8) !== IF_OPER_UP;
 }
 
 /** Returns the name of the link with that name or alternative name; undefined if there is none. */
