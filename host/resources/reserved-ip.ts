@@ -2,8 +2,9 @@
 import * as z from "zod";
 import { namespaceName, objectName } from "../config/fields/names.ts";
 import { ifName } from "../config/fields/network.ts";
-import { cel } from "../lib/cel.ts";
+import { cel, matchRule } from "../lib/cel.ts";
 import { byName } from "../lib/order.ts";
+import { parsedText } from "../lib/schema.ts";
 import { equalIp, type Family, type Ip } from "../net/ip.ts";
 import { type Range, rangeContains } from "../net/range.ts";
 import { addressSpace, ipVersion, ranges } from "./fields/address-spec.ts";
@@ -18,11 +19,12 @@ const owner = z.strictObject({
 
 const A_TIME = 'a time such as "2026-12-31T18:00:00Z"';
 
+const TIME = z.regexes.datetime({ offset: true });
+
 /** In milliseconds of the wall clock. */
-const until = z.iso
-  .datetime({ offset: true, error: A_TIME })
-  .max(40, { error: A_TIME })
-  .transform((text) => Date.parse(text));
+const until = parsedText((text) => (TIME.test(text) ? Date.parse(text) : undefined), A_TIME, 40).meta(
+  cel(matchRule(TIME, A_TIME)),
+);
 
 interface ReservedIpSpec {
   readonly family: Family;

@@ -13,18 +13,14 @@ import { followObjects } from "../../host/controller/follow-objects.ts";
 import { patchIfSame } from "../../host/controller/patch.ts";
 import { startReconciling } from "../../host/controller/reconcile-loop.ts";
 import type { Caches, ControllerDeps, StartController } from "../../host/controller/types.ts";
+import { writeRecord } from "../../host/controller/write-record.ts";
 import { selectPools } from "../../host/ipam/selection.ts";
-import { isConflict, isOutdated } from "../../host/kubernetes/kube-api.ts";
+import { isConflict } from "../../host/kubernetes/kube-api.ts";
 import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
 import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
 import { describeValue } from "../../host/lib/describe.ts";
-import { orElse } from "../../host/lib/try-or.ts";
 import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
-import {
-  createAllocation,
-  readAllocation,
-  replaceAllocation,
-} from "../../host/registry/kubernetes/allocation-objects.ts";
+import { createAllocation } from "../../host/registry/kubernetes/allocation-objects.ts";
 import { allocationName, NO_NODE } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { findExclusion, type PoolSurroundings } from "../../host/resources/locate-address.ts";
@@ -294,7 +290,7 @@ async function claim(
 
 /** Returns whether the Service, which is to hold the address, may be told it: it was probed, or cannot be. */
 async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promise<boolean> {
-  const { api, caches, clock, made, questions, leading: signal } = deps;
+  const { caches, clock, made, questions } = deps;
   const question = questions.find(ip);
   if (question === undefined) return true;
   if (question.workload.uid !== service.uid) return false;
@@ -305,12 +301,8 @@ async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promi
   if (spec === undefined) return claim(deps, service, { ip, pool });
   const isGiven = spec.workload?.uid === service.uid;
   if (isGiven || spec.state !== "Quarantined" || spec.quarantine?.mac !== "") questions.end(ip, !isGiven);
-  else if (clock.nowMs() > question.untilMs) {
-    const object = await readAllocation(api, name, { lane: "background", signal });
-    if (object?.spec.state !== "Quarantined") return false;
-    const record = { ...recordOf(service, ip, pool), since: clock.now().toISOString() };
-    await replaceAllocation(api, record, object, { lane: "background", signal }).catch(orElse(isOutdated, undefined));
-  }
+  else if (clock.nowMs() > question.untilMs)
+    await writeRecord(deps, recordOf(service, ip, pool), (found) => found.spec.quarantine?.mac === "");
   return isGiven;
 }
 

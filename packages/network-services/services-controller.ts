@@ -6,6 +6,7 @@
 import { type CachedAllocation, hashUid } from "../../host/controller/cached-allocation.ts";
 import { firstNicOf } from "../../host/controller/caches.ts";
 import { followObjects } from "../../host/controller/follow-objects.ts";
+import { LIVE_PODS } from "../../host/controller/owners/pool-owner-kinds.ts";
 import { patchIfSame } from "../../host/controller/patch.ts";
 import { startReconciling } from "../../host/controller/reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../../host/controller/types.ts";
@@ -30,9 +31,6 @@ const SERVICES_REST_MS = 250;
 const TAKEN_RETRY_MS = 5_000;
 
 const NAMESPACES_AT_ONCE = 8;
-
-/** Pods that run or will run, on a network of their own. */
-const LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed,spec.hostNetwork=false";
 
 export const startServices: StartController = (deps) => new ServicesController(deps);
 

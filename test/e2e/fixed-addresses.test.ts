@@ -93,7 +93,9 @@ it("berthctl reserve prints reservations that keep addresses for their owners, a
       .poll(explained)
       .toContain('would get 10.2.0.12 of pool "lan", which its annotation, its IPAMClaim, a ReservedIP');
     expect((await world.add("printer", { pod: "shop/printer/printer" }))[0]).toBe("10.2.0.12");
-    expect((await berthctl("ip", "10.2.0.13")).out).toContain('ReservedIP "10.2.0.13" has it for shop/scan');
+    expect((await berthctl("ip", "10.2.0.13")).out).toContain(
+      '10.2.0.13: kept in pool lan (10.2.0.0/28): ReservedIP "10.2.0.13" has it for shop/scan',
+    );
     const rows = [
       [
         "10.2.0.4",
@@ -119,6 +121,8 @@ it("berthctl reserve prints reservations that keep addresses for their owners, a
       const ending = await berthctl("reserve", address, "--for", owner);
       expect([address, ending.code, ending.error]).toEqual([address, code, expect.stringContaining(text)]);
     }
+    await world.del("other");
+    expect(await berthctl("reserve", "10.2.0.4", "--for", "shop/db-9")).toMatchObject({ code: 0, error: "" });
     for (const [second, found] of [
       ["10.2.0.12,shop/b", "10.2.0.12"],
       ["10.2.0.11,shop/a", "shop/a (IPv4 of its first NIC)"],

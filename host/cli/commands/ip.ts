@@ -54,10 +54,12 @@ export function addPod(cli: CommandLine): void {
 /** Lines for a person: each record, then each pool. */
 function describeAddress({ address, places, allocations, conditions = [] }: AddressRecord): string[] {
   const records = allocations.flatMap((record) => describeRecord(record));
-  const pools = places.map(({ pool, subnet, addressSpace, excluded, block }) => {
+  const pools = places.map(({ pool, subnet, addressSpace, excluded, block, reserved }) => {
     const space = addressSpace === "" ? "" : `, address space ${addressSpace}`;
     const isUsed = allocations.some((record) => record.addressSpace === addressSpace);
-    const state = excluded === undefined ? (isUsed ? "belongs to" : "free in") : "never allocated from";
+    const isKept = reserved?.owner !== undefined && reserved.excluded === undefined;
+    const notFree = isKept ? "kept in" : "never allocated from";
+    const state = excluded === undefined ? (isUsed ? "belongs to" : "free in") : notFree;
     const why = excluded ?? (block === undefined ? undefined : `block ${block}`);
     return `${address}: ${state} pool ${pool} (${subnet}${space})${why === undefined ? "" : `: ${why}`}`;
   });

@@ -150,7 +150,8 @@ async function refuse(
   const other = others.find(isOther);
   if (other !== undefined)
     return `${address}: ReservedIP "${other.name}" has ${other.ips[0]} for ${nic}; delete that first`;
-  const record = allocations.find(({ addressSpace }) => addressSpace === space);
+  const record = allocations.find(({ addressSpace, state }) => addressSpace === space && state !== "Cooling");
   if (record === undefined || isHeldFor(record, owner)) return undefined;
-  return `${address}: it is ${record.state} to ${describeOwner(record)}, not to ${whose}, and stays until it is released`;
+  const to = record.state === "Bound" ? "to" : "for";
+  return `${address}: it is ${record.state} ${to} ${describeOwner(record) || "no pod"}, not ${to} ${whose}, and stays until it is released`;
 }

@@ -23,9 +23,7 @@ export function groupByBlock<T>(
     for (const length of lengths) {
       const block = byFirst.get(keyOf({ ip, length }));
       if (block === undefined) continue;
-      const own = found.get(block);
-      if (own === undefined) found.set(block, [record]);
-      else own.push(record);
+      found.getOrInsertComputed(block, () => []).push(record);
       break;
     }
   }

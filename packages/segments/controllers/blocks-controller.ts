@@ -215,12 +215,10 @@ class Blocks {
   }
 
   #memory(pool: string): PoolMemory {
-    const known = this.#memories.get(pool) ?? {
+    return this.#memories.getOrInsertComputed(pool, () => ({
       ...{ states: new Map(), wanted: undefined, waiting: 0, planned: 0 },
       ...{ surplusSinceMs: undefined, wroteMs: undefined },
-    };
-    this.#memories.set(pool, known);
-    return known;
+    }));
   }
 
   #planAll(pools: readonly SourcedPool[], view: SourceView, returned: EmptyBlocks) {

@@ -53,13 +53,9 @@ export class RangeRecords {
   }
 
   #of(name: string): RangeRecord {
-    const known = this.#records.get(name);
-    if (known !== undefined) return known;
-    const fresh: RangeRecord = {
+    return this.#records.getOrInsertComputed(name, () => ({
       ...{ answered: undefined, reason: undefined, share: undefined, held: undefined, leased: 0, returned: 0 },
-    };
-    this.#records.set(name, fresh);
-    return fresh;
+    }));
   }
 }
 

@@ -161,7 +161,7 @@ export const RESERVED_ROWS: readonly Row[] = [
     "2026-02-30T18:00:00Z",
     "2026-12-31T25:00:00Z",
     "2026-12-31T18:00:00+25:00",
-  ].map((until) => refuseForm("ReservedIP", { ips: ["10.0.0.1"], until }, "spec.until")),
+  ].map((until) => refuse("ReservedIP", { ips: ["10.0.0.1"], until }, "spec.until")),
   refuse("ReservedIP", { ips: ["10.0.0.1", "10.0.0.2"], owner: OWNER }, "spec.ips"),
   refuse("ReservedIP", { ips: ["10.0.0.1-10.0.0.2"], owner: OWNER }, "spec.ips"),
   refuse("ReservedIP", { ips: ["10.0.0.1"], owner: { ...OWNER, namespace: "Shop" } }, "spec.owner.namespace"),

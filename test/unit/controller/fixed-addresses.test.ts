@@ -105,6 +105,7 @@ it.each<[string, WorldOf, string, NamingWorkload?]>([
   ["it waits for what cools", of({ state: "Cooling" }), ""],
   ["a pod has it", of({ ...BOUND, workload: undefined }), "it is taken: 10.6.0.50 (pod shop/web-0)"],
   ["another namespace is not named", of({ workload: { ...MEMBER, namespace: "bank" } }), "another namespace has it"],
+  ["a Node has it", of({ workload: { ...MEMBER, kind: "Node", namespace: "" } }), "a Node has it"],
   ["a Service has it", {}, "10.6.0.9 for db-0: a Node or a Service has it", setOf([{ ipv4: "10.6.0.9" }])],
   ["it is the gateway", {}, '10.6.0.1 for db-0: pool "blue": it is the gateway', setOf([{ ipv4: "10.6.0.1" }])],
   ["its pool is being deleted", {}, "10.9.0.5 for db-0: no pool has it", setOf([{ ipv4: "10.9.0.5" }])],

@@ -62,10 +62,9 @@ function describeHolder(holder: Allocation, namespace: string): { readonly text:
   }
   if (state === "Kept" && workload !== undefined) {
     const forLog = `it is retained for ${describeWorkload(workload)}`;
-    return {
-      text: workload.namespace === namespace ? forLog : "it is retained for a workload of another namespace",
-      forLog,
-    };
+    if (workload.kind === "Node") return { text: "a Node has it", forLog };
+    const isForeign = workload.namespace !== namespace;
+    return { text: isForeign ? "it is retained for a workload of another namespace" : forLog, forLog };
   }
   const whose = pod === "" ? `container ${containerId}` : `pod ${holder.namespace}/${pod}`;
   const forLog = `it is ${state} to ${whose}, interface ${ifName}`;

@@ -220,6 +220,7 @@ describe("a requested address that another owner has", () => {
     [{ owner: "u9", pod: "", namespace: "lab", containerId: "c9" }, "it is Bound to container c9, interface eth0"],
     [OTHERS, "it is Bound to a pod of another namespace", "it is Bound to pod lab/db-0, interface eth0"],
     [{ state: "Kept", pod: "", containerId: "", workload: CLAIM }, "it is retained for IPAMClaim shop/c"],
+    [{ ...KEPT, workload: { ...KEPT.workload, kind: "Node" } }, "a Node has it", "it is retained for Node lab/c"],
     [KEPT, "it is retained for a workload of another namespace", "it is retained for IPAMClaim lab/c"],
     [quarantine(mac("02:00:00:00:00:99")), "it is quarantined, because 02:00:00:00:00:99 answers for it"],
     [quarantine(), "it is quarantined, because another machine answers for it"],
