@@ -3,7 +3,7 @@
  * decoding is as lenient as the reference library: null and "" count as absent, unknown keys are ignored.
  */
 import * as z from "zod";
-import { decode, formatMismatches, orAbsent, parsedText, wholeNumber } from "../lib/schema.ts";
+import { decode, formatMismatches, orAbsent, orDefault, parsedText, wholeNumber } from "../lib/schema.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix, parsePrefix } from "../net/prefix.ts";
 import { CniError, ErrorCode } from "./error.ts";
@@ -54,13 +54,6 @@ function optionalText<T>(parse: (text: string) => T | undefined, wanted: string)
     });
 }
 
-function list<S extends z.ZodType>(entry: S) {
-  return z
-    .array(entry)
-    .nullish()
-    .transform((entries) => entries ?? []);
-}
-
 const prefix = parsedText(parsePrefix, "an address with its length, as 10.0.0.2/24");
 const optionalIp = optionalText(parseIp, "an address");
 const anyText = optionalText((text) => text, "text");
@@ -94,9 +87,9 @@ const dnsSchema = z.object({ nameservers: texts, domain: anyText, search: texts,
 
 const resultSchema = z
   .object({
-    interfaces: list(interfaceSchema),
-    ips: list(ipSchema),
-    routes: list(routeSchema),
+    interfaces: orDefault(z.array(interfaceSchema), []),
+    ips: orDefault(z.array(ipSchema), []),
+    routes: orDefault(z.array(routeSchema), []),
     dns: orAbsent(dnsSchema),
   })
   .superRefine(({ interfaces, ips }, context) => {

@@ -7,36 +7,32 @@ import { ConfigError } from "./config-error.ts";
 
 const OPTIONS = { stringKeys: true } as const;
 
-/** A text with its nodes' positions, which take several times the memory of the values: read at the first use. */
-class Positions {
-  readonly #text: string;
-  #found: { readonly contents: readonly unknown[]; readonly lines: LineCounter } | undefined;
+/** The nodes of a text's documents, with positions, and its lines. */
+interface Positions {
+  readonly contents: readonly unknown[];
+  readonly lines: LineCounter;
+}
 
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  /** Returns the contents of the document that the parser finds at `index`, and the lines of the text. */
-  of(index: number): { readonly contents: unknown; readonly lines: LineCounter } {
-    this.#found ??= this.#read();
-    return { contents: this.#found.contents[index], lines: this.#found.lines };
-  }
-
-  #read() {
+/** Returns a function that reads them at its first call: they take several times the memory of the values. */
+function openPositions(text: string): () => Positions {
+  let found: Positions | undefined;
+  return () => {
+    if (found !== undefined) return found;
     const lines = new LineCounter();
-    const documents = parseAllDocuments(this.#text, { ...OPTIONS, lineCounter: lines });
-    return { contents: Array.from(documents, ({ contents }) => contents), lines };
-  }
+    const documents = parseAllDocuments(text, { ...OPTIONS, lineCounter: lines });
+    found = { contents: Array.from(documents, ({ contents }) => contents), lines };
+    return found;
+  };
 }
 
 /** One document of a text; `line` is its first line, counted from 1. */
 class YamlDocument {
   readonly value: unknown;
   readonly line: number;
-  readonly #positions: Positions;
+  readonly #positions: () => Positions;
   readonly #index: number;
 
-  constructor(value: unknown, line: number, positions: Positions, index: number) {
+  constructor(value: unknown, line: number, positions: () => Positions, index: number) {
     this.value = value;
     this.line = line;
     this.#positions = positions;
@@ -45,8 +41,8 @@ class YamlDocument {
 
   /** Returns the line of the field of a mismatch; for a missing field that of the innermost one around it. */
   lineOf(path: string): number {
-    const { contents, lines } = this.#positions.of(this.#index);
-    let node = contents;
+    const { contents, lines } = this.#positions();
+    let node = contents[this.#index];
     let line = this.line;
     for (const [, index, quoted, plain = ""] of path.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g)) {
       const key = quoted === undefined ? plain : unquote(quoted);
@@ -117,7 +113,7 @@ function malformed(source: string, error: unknown): never {
 export function parseYaml(text: string, source: string): YamlDocument[] {
   const parsed: YamlDocument[] = [];
   const lines = new LineCounter();
-  const positions = new Positions(text);
+  const positions = openPositions(text);
   let index = 0;
   // One after the other, as the nodes of a long text would fill the heap.
   for (const document of new Composer(OPTIONS).compose(new Parser(lines.addNewLine).parse(text))) {

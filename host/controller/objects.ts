@@ -6,7 +6,7 @@ import * as z from "zod";
 import { ConfigError } from "../config/config-error.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
-import { formatMismatches } from "../lib/schema.ts";
+import { formatMismatches, orDefault } from "../lib/schema.ts";
 import { type Coordinator, decodeCoordinator } from "../resources/coordinator.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
@@ -46,15 +46,9 @@ const frame = z.object({
     resourceVersion: z.string().default(""),
     generation: z.number().default(0),
     deletionTimestamp: z.string().nullish(),
-    finalizers: z
-      .array(z.string())
-      .nullish()
-      .transform((names) => names ?? []),
+    finalizers: orDefault(z.array(z.string()), []),
   }),
-  status: z
-    .record(z.string(), z.unknown())
-    .nullish()
-    .transform((status) => status ?? {}),
+  status: orDefault(z.record(z.string(), z.unknown()), {}),
 });
 
 function decodeControlled<T>(

@@ -142,6 +142,11 @@ export function orAbsent<S extends z.ZodType>(schema: S) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
+/** The same with a value in place of an absent one. */
+export function orDefault<S extends z.ZodType>(schema: S, absent: z.output<S>) {
+  return schema.nullish().transform((value): z.output<S> => value ?? absent);
+}
+
 /** Returns the schema that decodes a list by `list`, and any other value by `other`. */
 export function listOr<L extends z.ZodType, O extends z.ZodType>(list: L, other: O) {
   return z.unknown().transform((value, context): z.output<L> | z.output<O> => {

@@ -20,24 +20,10 @@ export const EPOCH_ANNOTATION = "ipam.vendor.io/registry-epoch";
 /** The object for which an epoch without definitions waits. */
 export const KINDS_AWAY = "the kinds IPAllocation and ReservedIP, of which one is away";
 
-/** Why an epoch began: there was none, the kind of allocations was replaced, or the API server went back in time. */
-export type EpochCause = "first" | "kind" | "history";
-
-export interface EpochRecord {
+export interface EpochRecord extends Readonly<z.output<typeof epochSchema>> {
   readonly namespace: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** A UUID; "" before the first. */
-  readonly epoch: string;
-  /** The last epoch for which all agents have written. */
-  readonly settled: string;
-  readonly cause: EpochCause;
-  /** UIDs of the definitions of allocations and reserved addresses; "" while one of them is absent. */
-  readonly definition: string;
-  /** Names of nodes that have not written yet, for people: `n1, n2 and 40 more`. */
-  readonly waitsFor: string;
-  /** The epoch, while first claims are still probed in it although it is settled. */
-  readonly probed: string;
   /** Unique values that the leading controllers have appended, the newest last. */
   readonly beats: readonly string[];
   /** The last content of `vendor-conf`, as text; "" if unknown. */
@@ -51,13 +37,21 @@ const short = z.string().max(2_048).catch("");
 
 /** The part that agents write, too. */
 const epochSchema = z.object({
+  /** A UUID; "" before the first. */
   epoch: short,
+  /** The last epoch for which all agents have written. */
   settled: short,
+  /** Why it began: there was none, the kind of allocations was replaced, or the API server went back in time. */
   cause: z.enum(["first", "kind", "history"]).catch("first"),
+  /** UIDs of the definitions of allocations and reserved addresses; "" while one of them is absent. */
   definition: short,
+  /** Names of nodes that have not written yet, for people: `n1, n2 and 40 more`. */
   waitsFor: short,
+  /** The epoch, while first claims are still probed in it although it is settled. */
   probed: short,
 });
+
+export type EpochCause = z.output<typeof epochSchema>["cause"];
 
 /** A writer of the object can only cause a new epoch: unreadable fields count as absent. */
 const recordSchema = z.object({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Document, isMap, isScalar, visit } from "yaml";
 import { z } from "zod";
 import type { GeneratedText } from "../generate/generated-text.ts";
-import { referenceTable } from "../generate/pages/reference-table.ts";
+import { type JsonSchema, referenceTable } from "../generate/pages/reference-table.ts";
 import { root } from "../setup/paths.mjs";
 import { defaultValues, valuesSchema } from "./values.ts";
 
@@ -13,20 +13,6 @@ export const CHART = "deploy/chart/berth";
 
 /** Longest line of a comment. */
 const WIDTH = 116;
-
-interface JsonSchema {
-  readonly type?: string;
-  readonly required?: readonly string[];
-  readonly default?: unknown;
-  readonly title?: string;
-  readonly description?: string;
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly additionalProperties?: boolean | JsonSchema;
-  readonly items?: JsonSchema;
-  readonly anyOf?: readonly JsonSchema[];
-  readonly allOf?: readonly { readonly $ref: string }[];
-  readonly definitions?: Readonly<Record<string, JsonSchema>>;
-}
 
 /** Returns the schema with the path of each value that has no title yet, such as `ipPools.NAME.ips`, for editors. */
 function titled(schema: JsonSchema, path: string): JsonSchema {

@@ -3,7 +3,7 @@
  * (https://nodejs.org/api/single-executable-applications.html).
  */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import project from "../../package.json" with { type: "json" };
@@ -86,20 +86,16 @@ const HERE = process.arch === "arm64" ? "arm64" : "amd64";
 
 /** Returns Node.js's executable with the program inside, which is dist/one-file/berthctl.mjs. */
 async function buildExecutable(architecture: Architecture): Promise<Buffer> {
-  const directory = mkdtempSync(join(tmpdir(), "berth-one-file-"));
-  const inside = (name: string) => join(directory, name);
-  try {
-    writeFileSync(inside("node"), (await readNode(architecture)).get("package/bin/node") as Buffer);
-    const settings = {
-      ...{ main: join(root, "dist/one-file/berthctl.mjs"), mainFormat: "module", executable: inside("node") },
-      ...{ output: inside("berthctl"), disableExperimentalSEAWarning: true, useCodeCache: architecture === HERE },
-      assets: { "berth-core.wasm": join(root, "dist", CORE) },
-    };
-    writeFileSync(inside("sea.json"), JSON.stringify(settings));
-    // With a seed V8 compiles to the same bytes. Unlike --hash-seed it is no reason to reject them at the start.
-    execFileSync(process.execPath, ["--random-seed=1", "--build-sea", inside("sea.json")], { stdio: "pipe" });
-    return readFileSync(inside("berthctl"));
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), "berth-one-file-"));
+  const inside = (name: string) => join(folder.path, name);
+  writeFileSync(inside("node"), (await readNode(architecture)).get("package/bin/node") as Buffer);
+  const settings = {
+    ...{ main: join(root, "dist/one-file/berthctl.mjs"), mainFormat: "module", executable: inside("node") },
+    ...{ output: inside("berthctl"), disableExperimentalSEAWarning: true, useCodeCache: architecture === HERE },
+    assets: { "berth-core.wasm": join(root, "dist", CORE) },
+  };
+  writeFileSync(inside("sea.json"), JSON.stringify(settings));
+  // With a seed V8 compiles to the same bytes. Unlike --hash-seed it is no reason to reject them at the start.
+  execFileSync(process.execPath, ["--random-seed=1", "--build-sea", inside("sea.json")], { stdio: "pipe" });
+  return readFileSync(inside("berthctl"));
 }

@@ -1,5 +1,5 @@
 /** The foreign parts of the artifacts for one processor, with licences: for their SBOMs and THIRD_PARTY_LICENSES. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempDisposableSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
@@ -34,24 +34,20 @@ export interface Inventory {
 
 export async function takeInventory(architecture: Architecture): Promise<Inventory> {
   const license = String((await readNode(architecture)).get("package/LICENSE"));
-  const directory = mkdtempSync(join(tmpdir(), "berth-inventory-"));
-  try {
-    const texts = new DebianTexts(directory);
-    const npm = npmComponents(root, readMetafile(join(root, "dist")));
-    const certificates: Component = {
-      ...{ type: "data", name: "Mozilla's CA certificates in Node.js", version: pinned.node.version },
-      ...{ license: "MPL-2.0", text: texts.common("MPL-2.0") },
-    };
-    const berthctl = [...npm, ...nodeComponents(license), certificates];
-    // The shim is linked with musl and with the compiler's runtime.
-    const withDebian = (names: readonly string[]) => [
-      ...berthctl,
-      ...[...new Set(["musl-dev", "libgcc-s1", ...names])].map((name) => debianComponent(name, architecture, texts)),
-    ];
-    return { image: withDebian(IMAGE_PACKAGES), tarball: withDebian(TARBALL_PACKAGES), berthctl, npm };
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), "berth-inventory-"));
+  const texts = new DebianTexts(folder.path);
+  const npm = npmComponents(root, readMetafile(join(root, "dist")));
+  const certificates: Component = {
+    ...{ type: "data", name: "Mozilla's CA certificates in Node.js", version: pinned.node.version },
+    ...{ license: "MPL-2.0", text: texts.common("MPL-2.0") },
+  };
+  const berthctl = [...npm, ...nodeComponents(license), certificates];
+  // The shim is linked with musl and with the compiler's runtime.
+  const withDebian = (names: readonly string[]) => [
+    ...berthctl,
+    ...[...new Set(["musl-dev", "libgcc-s1", ...names])].map((name) => debianComponent(name, architecture, texts)),
+  ];
+  return { image: withDebian(IMAGE_PACKAGES), tarball: withDebian(TARBALL_PACKAGES), berthctl, npm };
 }
 
 /** The file that esbuild writes beside the bundles, as far as it is read here. */

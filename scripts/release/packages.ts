@@ -4,7 +4,7 @@
  * plugins where runtimes look for them.
  */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -105,50 +105,38 @@ export function writePackage(
   entries: readonly ArchiveEntry[],
   { version, description, timeSeconds }: Facts,
 ): Buffer {
-  const directory = mkdtempSync(join(tmpdir(), "berth-package-"));
+  using folder = mkdtempDisposableSync(join(tmpdir(), "berth-package-"));
   const place = (name: string, content: string | Uint8Array) => {
-    const path = join(directory, name);
+    const path = join(folder.path, name);
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, content);
     return path;
   };
-  try {
-    const contents = entries.map(({ path, mode, content, target }) => {
-      const dst = `/${format === "deb" ? path.replace("zsh/site-functions", "zsh/vendor-completions") : path}`;
-      if (target !== undefined) return { src: target, dst, type: "symlink" };
-      if (content === undefined) return { dst, type: "dir", file_info: { mode } };
-      const type = SETTINGS.has(path)
-        ? { type: "config|noreplace" }
-        : // rpm's word for what an installation without documentation leaves out; a deb would not have it at all.
-          format === "rpm" && /^usr\/share\/doc\//.test(path) && { type: "doc" };
-      return { src: place(join("files", path), content), dst, ...type, file_info: { mode } };
-    });
-    const [summary = "", detail = ""] = description.split(": ");
-    const config = {
-      ...{ name: "berth", arch: architecture, platform: "linux", version: packageVersion(version), release: "1" },
-      ...{ version_schema: "none", section: "net", priority: "optional", maintainer: MAINTAINER, vendor: "Berth" },
-      ...{ homepage: HOME, license: "Apache-2.0", mtime: new Date(timeSeconds * 1000).toISOString() },
-      description: `${summary}\nBerth gives pods ${detail.replace(", ", ",\n")}.\nThis package has the agent of a node, the CNI plugins and berthctl.`,
-      depends: NEEDS[format],
-      scripts: Object.fromEntries(
-        Object.entries(SCRIPTS[format]).map(([key, moment]) => [key, place(moment, scriptText(format, moment))]),
-      ),
-      ...{ contents, deb: { compression: "gzip" }, rpm: { compression: "gzip", summary, buildhost: "berth" } },
-    };
-    const output = join(directory, `berth.${format}`);
-    const nfpm = join(referenceTool("nfpm").directory, "nfpm");
-    const argv = [
-      "package",
-      "--config",
-      place("nfpm.yaml", stringify(config)),
-      "--packager",
-      format,
-      "--target",
-      output,
-    ];
-    execFileSync(nfpm, argv, { stdio: "pipe", env: { ...process.env, SOURCE_DATE_EPOCH: String(timeSeconds) } });
-    return readFileSync(output);
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  const contents = entries.map(({ path, mode, content, target }) => {
+    const dst = `/${format === "deb" ? path.replace("zsh/site-functions", "zsh/vendor-completions") : path}`;
+    if (target !== undefined) return { src: target, dst, type: "symlink" };
+    if (content === undefined) return { dst, type: "dir", file_info: { mode } };
+    const type = SETTINGS.has(path)
+      ? { type: "config|noreplace" }
+      : // rpm's word for what an installation without documentation leaves out; a deb would not have it at all.
+        format === "rpm" && /^usr\/share\/doc\//.test(path) && { type: "doc" };
+    return { src: place(join("files", path), content), dst, ...type, file_info: { mode } };
+  });
+  const [summary = "", detail = ""] = description.split(": ");
+  const config = {
+    ...{ name: "berth", arch: architecture, platform: "linux", version: packageVersion(version), release: "1" },
+    ...{ version_schema: "none", section: "net", priority: "optional", maintainer: MAINTAINER, vendor: "Berth" },
+    ...{ homepage: HOME, license: "Apache-2.0", mtime: new Date(timeSeconds * 1000).toISOString() },
+    description: `${summary}\nBerth gives pods ${detail.replace(", ", ",\n")}.\nThis package has the agent of a node, the CNI plugins and berthctl.`,
+    depends: NEEDS[format],
+    scripts: Object.fromEntries(
+      Object.entries(SCRIPTS[format]).map(([key, moment]) => [key, place(moment, scriptText(format, moment))]),
+    ),
+    ...{ contents, deb: { compression: "gzip" }, rpm: { compression: "gzip", summary, buildhost: "berth" } },
+  };
+  const output = join(folder.path, `berth.${format}`);
+  const nfpm = join(referenceTool("nfpm").directory, "nfpm");
+  const argv = ["package", "--config", place("nfpm.yaml", stringify(config)), "--packager", format, "--target", output];
+  execFileSync(nfpm, argv, { stdio: "pipe", env: { ...process.env, SOURCE_DATE_EPOCH: String(timeSeconds) } });
+  return readFileSync(output);
 }

@@ -208,16 +208,20 @@ export class QuarantineProber {
 
   /** "unknown" without a link, or with one that is down or has no carrier. */
   async #probeOnce(allocation: Allocation): Promise<ProbeOutcome> {
-    const { detect, findNodeLink, findPoolLink, random } = this.#deps;
+    const { findNodeLink, findPoolLink } = this.#deps;
     const { parent = "" } = allocation.quarantine ?? {};
     // No link is known here for an address of a lost node: any parent of the NICs of its pool will do.
     const link = parent === "" ? await findPoolLink?.(allocation) : findNodeLink(parent);
     if (link === undefined) return "unknown";
-    const { signal } = this.#closed;
-    const probed = detect({ link, addresses: [allocation.ip], windowMs: QUARANTINE_WINDOW_MS, random, signal });
-    return await probed
+    return await this.#ask(link, allocation.ip)
       .then((conflict): ProbeOutcome => conflict ?? "silent")
       .catch(orElse((error) => error instanceof DetectionError, "unknown"));
+  }
+
+  #ask(link: ProbeLink, ip: Ip): Promise<Conflict | undefined> {
+    const { detect, random } = this.#deps;
+    const { signal } = this.#closed;
+    return detect({ link, addresses: [ip], windowMs: QUARANTINE_WINDOW_MS, random, signal });
   }
 
   #suspect(found: ProxyArp): void {
@@ -251,19 +255,13 @@ export class QuarantineProber {
 
   /** An answer with the gateway's MAC for another address is proxy ARP, too. A failed probe changes nothing. */
   async #probeGateway(poolName: string, mac: Mac, parent: string): Promise<void> {
-    const { pools, findNodeLink, detect, random, letAnswer, log } = this.#deps;
+    const { pools, findNodeLink, letAnswer, log } = this.#deps;
     try {
       await letAnswer();
-      const gateway: Ip | undefined = pools().get(poolName)?.spec.gateway;
+      const gateway = pools().get(poolName)?.spec.gateway;
       const link = gateway && findNodeLink(parent);
       if (link === undefined || gateway === undefined) return;
-      const answer = await detect({
-        link,
-        addresses: [gateway],
-        windowMs: QUARANTINE_WINDOW_MS,
-        random,
-        signal: this.#closed.signal,
-      });
+      const answer = await this.#ask(link, gateway);
       if (answer?.mac !== mac) return;
       this.#suspect({ pool: poolName, mac, gateway });
       await this.#release(poolName, mac);

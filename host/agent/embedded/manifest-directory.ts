@@ -10,12 +10,10 @@ import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular } from "../../lib/regular-file.ts";
-
 import { tryOr } from "../../lib/try-or.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import { withRouters } from "../../resources/ip-pool.ts";
 import { heldRoutersOf } from "../../resources/ip-pool-shape.ts";
-
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
 import { hasEnded } from "../../resources/reserved-ip.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";

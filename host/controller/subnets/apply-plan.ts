@@ -17,6 +17,7 @@ import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledMetadata, decodeControlledPool, decodeControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import type { CurrentSubnet, NetworkPlan, PoolTarget } from "./model.ts";
+import { rangesOfPool } from "./plan/planned-pool.ts";
 import { type AssignmentEntry, emptyPool, entryOf, poolChange, subnetStatus } from "./pool-object.ts";
 import { readSubnet } from "./view.ts";
 
@@ -86,18 +87,14 @@ class NetworkUpdate {
     const { object } = draft.subnet;
     const isUsed = this.#plan.targets.some(({ subnet }) => subnet?.object.name === object.name);
     const isMarked = object.finalizers.includes(IN_USE_FINALIZER);
+    const set = (finalizers: readonly string[]) => this.#patchSubnet(draft, "object", { metadata: { finalizers } });
     if (object.deleting) {
       const isEmpty = !isUsed && draft.subnet.assignments.pools.length === 0;
       if (!isMarked || !isEmpty) return true;
-      await this.#patchSubnet(draft, "object", {
-        metadata: { finalizers: object.finalizers.filter((name) => name !== IN_USE_FINALIZER) },
-      });
+      await set(object.finalizers.filter((name) => name !== IN_USE_FINALIZER));
       return false;
     }
-    if (isMarked || !isUsed) return true;
-    return await this.#patchSubnet(draft, "object", {
-      metadata: { finalizers: [...object.finalizers, IN_USE_FINALIZER] },
-    });
+    return isMarked || !isUsed || (await set([...object.finalizers, IN_USE_FINALIZER]));
   }
 
   /** Returns undefined if the pool could not be created, or its name is taken. */
@@ -108,9 +105,8 @@ class NetworkUpdate {
     const object = await this.#tryTo(
       `IPPool "${target.name}" cannot be created`,
       async () => {
-        const made = decodeControlledPool(
-          await api.call({ method: "POST", path: collectionPath(IP_POOLS), body, signal }),
-        );
+        const call = { method: "POST", path: collectionPath(IP_POOLS), body, signal } as const;
+        const made = decodeControlledPool(await api.call(call));
         wrote("pools", made);
         return made;
       },
@@ -245,10 +241,6 @@ class NetworkUpdate {
       return undefined;
     }
   }
-}
-
-function rangesOfPool({ now }: PoolTarget): Spans {
-  return now === undefined ? [] : spansOf(now.spec.ranges);
 }
 
 function entriesOf({ assignments }: CurrentSubnet): Map<string, AssignmentEntry> {

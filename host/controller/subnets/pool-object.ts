@@ -22,7 +22,7 @@ export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { sp
       ips: [],
       addressSpace: spec.addressSpace,
       ...wayOf({ gateway, routes }),
-      generated: generatedOf(generated),
+      generated,
     },
   };
 }
@@ -38,7 +38,7 @@ export function poolChange(
       ips: textOf(spans, family),
       gateway: null,
       ...wayOf({ gateway, routes }),
-      generated: generatedOf(generated),
+      generated,
     },
   };
 }
@@ -48,10 +48,6 @@ function wayOf({ gateway, routes }: Pick<PoolTarget, "gateway" | "routes">): obj
     ...(gateway === undefined ? {} : { gateway: formatIp(gateway) }),
     routes: routes.map(({ dst, gw }) => ({ dst: formatPrefix(dst), gw: formatIp(gw) })),
   };
-}
-
-function generatedOf({ application, ...rest }: SubnetPoolSpec): object {
-  return { ...rest, application: { ...application } };
 }
 
 function textOf(spans: Spans, family: 4 | 6): string[] {

@@ -4,10 +4,10 @@
  * 0.2 s (docs/develop/scale.md); 100 on 1,000 nodes do not need them. Existing pools that need more addresses come
  * first, and the namespaces take turns. Waiting writes are planned again.
  */
-import { spansOf, withoutSpans } from "../../core/spans.ts";
 import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { PoolWrites } from "../pool-writes.ts";
 import type { CurrentPool, NetworkPlan, PoolTarget, SubnetsPlan } from "./model.ts";
+import { grows } from "./plan/planned-pool.ts";
 
 type Pool = PoolTarget | CurrentPool;
 
@@ -52,10 +52,6 @@ function isWritten({ now, isChanged }: PoolTarget): boolean {
 
 function rankOf(target: PoolTarget): 0 | 1 | 2 {
   return target.isUnknown ? 0 : target.now !== undefined && grows(target) ? 1 : 2;
-}
-
-function grows({ now, spans }: PoolTarget): boolean {
-  return withoutSpans(spans, now === undefined ? [] : spansOf(now.spec.ranges)).length > 0;
 }
 
 /** A new pool is created, and then filled if it has addresses. */

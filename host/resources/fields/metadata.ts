@@ -6,7 +6,7 @@ import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { objectName } from "../../config/fields/names.ts";
 import type { Labels } from "../../config/label-selector.ts";
-import { refuseSlips, textMap } from "../../lib/schema.ts";
+import { orDefault, refuseSlips, textMap } from "../../lib/schema.ts";
 
 /** An empty `labels:` is null in YAML. */
 const texts = textMap()
@@ -32,10 +32,7 @@ const metadataKeys = z.looseObject({
   resourceVersion: z.string().optional(),
   labels: texts,
   annotations: texts,
-  ownerReferences: z
-    .array(ownerReference)
-    .nullish()
-    .transform((owners) => owners ?? []),
+  ownerReferences: orDefault(z.array(ownerReference), []),
   generation: z.number().optional().catch(undefined),
   creationTimestamp: z.string().optional().catch(undefined),
   deletionTimestamp: z.string().nullish(),

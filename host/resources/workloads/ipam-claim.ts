@@ -6,7 +6,7 @@
 import * as z from "zod";
 import { type IpRequest, parseIpRequest } from "../../cni/net-conf.ts";
 import { decodeConfig } from "../../config/config-error.ts";
-import { parsedText } from "../../lib/schema.ts";
+import { orDefault, parsedText } from "../../lib/schema.ts";
 import { metadata } from "../fields/metadata.ts";
 import { MAX_ALLOCATION_TEXT } from "../member.ts";
 
@@ -29,11 +29,8 @@ export interface IpamClaim {
 export const CLAIM_WRITER = "berth-controller";
 
 const text = z.string().max(MAX_ALLOCATION_TEXT);
-const ips = z
-  .array(parsedText(parseIpRequest, "an address such as 10.6.0.21/16", MAX_ALLOCATION_TEXT))
-  .max(2)
-  .nullish()
-  .transform((list) => list ?? []);
+const ip = parsedText(parseIpRequest, "an address such as 10.6.0.21/16", MAX_ALLOCATION_TEXT);
+const ips = orDefault(z.array(ip).max(2), []);
 
 const schema = z.object({
   metadata,

@@ -1,6 +1,6 @@
 /** The parts that kinds with a pod template share: metadata, the template's annotations, counts. */
 import * as z from "zod";
-import { orAbsent, textMap, wholeNumber } from "../../lib/schema.ts";
+import { orAbsent, orDefault, textMap, wholeNumber } from "../../lib/schema.ts";
 import { metadata } from "../fields/metadata.ts";
 
 const more = z.object({ generation: orAbsent(wholeNumber(0)), creationTimestamp: orAbsent(z.string()) });
@@ -36,15 +36,15 @@ export type PodTemplate = Readonly<z.output<typeof podTemplate>>;
 const count = wholeNumber(0, 2_147_483_647);
 
 /** A wanted number; 1 if unset, as in the API server. */
-export const wanted = orAbsent(count).transform((number) => number ?? 1);
+export const wanted = orDefault(count, 1);
 
 export const optionalCount = orAbsent(count);
 
 /** A number in a status, which is omitted while it is 0. */
-export const counted = orAbsent(count).transform((number) => number ?? 0);
+export const counted = orDefault(count, 0);
 
 /** The observed generation; 0 if none yet. */
-export const observed = orAbsent(wholeNumber(0)).transform((generation) => generation ?? 0);
+export const observed = orDefault(wholeNumber(0), 0);
 
 /** Decodes `maxSurge`, a number of pods or `"25%"`, to a function from the number of pods to the surge in pods. */
 export const surge = z.union(

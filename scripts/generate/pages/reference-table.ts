@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 /** The part of JSON Schema that our schemas come out as. */
-interface JsonSchema {
+export interface JsonSchema {
   readonly title?: string;
   readonly type?: string;
   readonly description?: string;
@@ -11,6 +11,10 @@ interface JsonSchema {
   readonly items?: JsonSchema;
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly allOf?: readonly { readonly $ref: string }[];
+  readonly definitions?: Readonly<Record<string, JsonSchema>>;
 }
 
 function code(value: unknown): string {

@@ -21,7 +21,7 @@ import { poolNameOf } from "../pool-object.ts";
 import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
 import { subnetOf } from "./changed-part.ts";
 import { firstOf, giveBack, type IsBusy } from "./free-spans.ts";
-import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
+import { grows, isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
 
 /** Time for which a generated pool keeps a surplus of addresses, unless another pool lacks some: milliseconds. */
@@ -444,8 +444,6 @@ function networksOf({ capacities, pools, remove }: Draft): NetworkPlan[] {
   return [...networks].map(([network, targets]) => ({
     subnets: network?.capacities ?? [],
     targets,
-    grows: targets.some(
-      ({ now, spans }) => withoutSpans(spans, now === undefined ? [] : spansOf(now.spec.ranges)).length > 0,
-    ),
+    grows: targets.some(grows),
   }));
 }

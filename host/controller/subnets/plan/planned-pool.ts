@@ -59,7 +59,7 @@ export class PlannedPool {
     this.spec = place.capacity === undefined ? place.now.spec : place.capacity.subnet.spec;
     this.isDeleting = now?.object.deleting === true;
     this.generated = generated;
-    this.ranges = now === undefined ? [] : spansOf(now.spec.ranges);
+    this.ranges = rangesOfPool(place);
     this.entry = capacity?.entries.get(name) ?? [];
     this.promised = this.entry;
     this.target = this.ranges;
@@ -151,6 +151,16 @@ export function resolveOverlaps(
     pool.promised = withoutSpans(pool.entry, joinSpans([...assigned, ...promised]));
     assigned.push(...pool.target);
   }
+}
+
+/** Returns the addresses that the pool has. */
+export function rangesOfPool({ now }: Pick<PoolTarget, "now">): Spans {
+  return now === undefined ? [] : spansOf(now.spec.ranges);
+}
+
+/** Returns whether the pool gets addresses that it has not. */
+export function grows(target: PoolTarget): boolean {
+  return withoutSpans(target.spans, rangesOfPool(target)).length > 0;
 }
 
 /** Returns the pool as it is. */
