@@ -1,7 +1,6 @@
 /**
  * Machines on the segment that have the addresses of the pool `taken`: a link with a MAC address of its own for each,
- * so that none looks like a switch that answers for everybody.
- * Effects: a namespace, gone after `close`.
+ * so that none looks like a switch that answers for all. Effects: a namespace, gone after `close`.
  */
 import { runPlugin } from "../../test/lab/cnitool.ts";
 import { requireCommand } from "../../test/lab/command.ts";

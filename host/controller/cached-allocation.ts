@@ -3,6 +3,7 @@
  * cluster has hundreds of thousands. Before a write, the whole object is read from the API server.
  */
 
+import { hashText } from "../ipam/pick.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { SharedTexts, SharedValues } from "../lib/shared-values.ts";
 import type { Ip } from "../net/ip.ts";
@@ -21,11 +22,9 @@ export interface CachedHolder extends Pick<Holder, "namespace" | "pod" | "ifName
   readonly uidHash?: number;
 }
 
-/** Returns 32 bits that distinguish pods of one name (FNV-1a), as a number that V8 stores in place of a pointer. */
+/** Returns 32 bits that distinguish pods of one name, as a number that V8 stores in place of a pointer. */
 export function hashUid(uid: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < uid.length; at++) hash = Math.imul(hash ^ uid.charCodeAt(at), 0x01000193);
-  return hash | 0;
+  return hashText(uid) | 0;
 }
 
 type Quarantine = NonNullable<IpAllocationSpec["quarantine"]>;

@@ -66,9 +66,7 @@ const tableTexts = new WeakMap<NftTable, string>();
 
 const tableIdentity: Identity<NftTable> = {
   key: ({ name }) => name,
-  value: (table) => {
-    return tableTexts.getOrInsertComputed(table, () => textOf(table));
-  },
+  value: (table) => tableTexts.getOrInsertComputed(table, () => textOf(table)),
 };
 
 /** Returns whether the tables have the same chains and rules. */
@@ -80,9 +78,7 @@ export function isSameTable(a: NftTable, b: NftTable): boolean {
 function cached<T>({ key, value }: Identity<T>): Identity<T> {
   const once = (make: (thing: T) => string): ((thing: T) => string) => {
     const texts = new Map<T, string>();
-    return (thing) => {
-      return texts.getOrInsertComputed(thing, () => make(thing));
-    };
+    return (thing) => texts.getOrInsertComputed(thing, () => make(thing));
   };
   const values = once(value);
   return { key: key === value ? values : once(key), value: values };

@@ -3,7 +3,7 @@
  * known-stays): its last content stays in force, also after a restart of the agent, and this is said.
  */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import type { ControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
 import * as objects from "../lab/cluster/objects.ts";
 import { FORCE_DELETE } from "../lab/cluster/rights.ts";
@@ -117,8 +117,7 @@ async function close(): Promise<void> {
 }
 
 async function lead(): Promise<void> {
-  const args = [...QUICK_LEASE, ...certificates.args.controller];
-  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "c", args });
+  controller = await world.startController("c", ...certificates.args.controller);
 }
 
 /** As the controller keeps them. */

@@ -56,7 +56,6 @@ afterAll(async () => {
   await world?.stop();
 });
 
-/** The lines of a table. */
 async function lines(...words: string[]): Promise<string[]> {
   const { code, out, error } = await berth(...words);
   expect([code, error]).toEqual([0, ""]);

@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { applyFolder, readDocuments } from "../lab/apply.ts";
-import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { root } from "../unit/house/sources.ts";
@@ -36,32 +35,25 @@ describe("the examples", () => {
       (await world.client.get("/apis/events.k8s.io/v1/events")).items;
     // The control plane may have served other tests.
     const earlier = new Set((await readEvents()).map(({ metadata }) => metadata.uid));
-    const controller = await startControllerProcess({
-      kubeconfig: await world.controllerKubeconfig(),
-      name: "examples",
-    });
-    try {
-      const pools = async () => (await world.client.get("/apis/ipam.vendor.io/v1/ippools")).items;
-      const notReady = async () =>
-        (await pools())
-          .filter(
-            ({ status }: KubeObject) =>
-              status?.conditions?.find(({ type }: KubeObject) => type === "Ready")?.status !== "True",
-          )
-          .map(({ metadata }: KubeObject) => metadata.name)
-          .filter((name: string) => objects.some(({ kind, metadata }) => kind === "IPPool" && metadata.name === name));
-      await expect.poll(notReady, { timeout: 30_000 }).toEqual([]);
-      const generated = async () =>
-        (await pools()).flatMap(({ spec }: KubeObject) => (spec.generated === undefined ? [] : spec.ips.length > 0));
-      await expect.poll(generated, { timeout: 30_000 }).toEqual([true]);
-      const warnings = (await readEvents()).filter(
-        ({ metadata, type, reportingController }) =>
-          type === "Warning" && /^berth/.test(reportingController) && !earlier.has(metadata.uid),
-      );
-      expect(warnings.map(({ reason, note }) => `${reason} ${note}`)).toEqual([]);
-    } finally {
-      await controller.stop();
-    }
+    await world.startController("examples");
+    const pools = async () => (await world.client.get("/apis/ipam.vendor.io/v1/ippools")).items;
+    const notReady = async () =>
+      (await pools())
+        .filter(
+          ({ status }: KubeObject) =>
+            status?.conditions?.find(({ type }: KubeObject) => type === "Ready")?.status !== "True",
+        )
+        .map(({ metadata }: KubeObject) => metadata.name)
+        .filter((name: string) => objects.some(({ kind, metadata }) => kind === "IPPool" && metadata.name === name));
+    await expect.poll(notReady, { timeout: 30_000 }).toEqual([]);
+    const generated = async () =>
+      (await pools()).flatMap(({ spec }: KubeObject) => (spec.generated === undefined ? [] : spec.ips.length > 0));
+    await expect.poll(generated, { timeout: 30_000 }).toEqual([true]);
+    const warnings = (await readEvents()).filter(
+      ({ metadata, type, reportingController }) =>
+        type === "Warning" && /^berth/.test(reportingController) && !earlier.has(metadata.uid),
+    );
+    expect(warnings.map(({ reason, note }) => `${reason} ${note}`)).toEqual([]);
   });
 
   it("have a line each in their README", () => {

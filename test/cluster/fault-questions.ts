@@ -65,7 +65,6 @@ export async function attach(world: World, node: LabNode, pod: LabPod): Promise<
   return { address, tookMs, atMs };
 }
 
-/** A pod that runs. */
 export async function startPod(world: World, node: string, name: string): Promise<LabPod> {
   const pod = await world.createPod({ name, node });
   await attach(world, world.node(node), pod);

@@ -156,7 +156,7 @@ function runAgent(...args: string[]): { status: number | null; stderr: string } 
   return spawnSync(process.execPath, words, { env, encoding: "utf8", timeout: 60_000 });
 }
 
-describe("who has the token of node b", () => {
+describe("the holder of node b's token", () => {
   const bound = (kind: string, name: string, more: object = {}) => ({
     boundObjectRef: { apiVersion: "v1", kind, name, ...more },
   });

@@ -21,7 +21,7 @@ interface Observed {
   readonly reflector: Reflector<string>;
   readonly client: KubeClient;
   readonly relay: Relay;
-  /** The map that one gets who only listens. */
+  /** The map of a mere listener. */
   readonly received: Map<string, string>;
   readonly changes: Change<string>[];
 }

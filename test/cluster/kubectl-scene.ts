@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, vi } from "vitest";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type CommandLineEnding, runKubectlBerth } from "../lab/berthctl.ts";
-import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import type { ControllerProcess } from "../lab/cluster/controller-process.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { type CommandOutcome, formatShell, runCommand } from "../lab/command.ts";
@@ -70,8 +70,7 @@ export class KubectlScene {
     await client.create(DAEMON_SETS, { apiVersion: "apps/v1", kind: "DaemonSet", metadata, spec });
     await this.createBerthPod("agent", "berth-agent-1", "n1", statusOf(true));
     await this.createBerthPod("controller", "berth-controller-a", "n1", statusOf(true));
-    const kubeconfig = await this.world.controllerKubeconfig();
-    this.controller = await startControllerProcess({ kubeconfig, name: "one", args: QUICK_LEASE });
+    this.controller = await this.world.startController("one");
     this.#writeKubectl();
     vi.stubEnv("HOME", this.home);
     vi.stubEnv("KUBECONFIG", this.world.plane.kubeconfig);

@@ -9,7 +9,6 @@ import { startMachines } from "../../host/controller/networks/machines-controlle
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import { runBerthctl } from "../lab/berthctl.ts";
-import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import {
   BERTH,
   berthObject,
@@ -194,24 +193,16 @@ describe("addresses of pools that machines of the cluster have", () => {
     timeout: 240_000,
   }, async () => {
     await world.depose();
-    const args = QUICK_LEASE;
-    const kubeconfig = await world.controllerKubeconfig();
-    const start = (name: string) => startControllerProcess({ kubeconfig, name, args });
-    const running: ControllerProcess[] = await Promise.all(["a", "b"].map(start));
+    await Promise.all(["a", "b"].map((name) => world.startController(name)));
     await makePool("wide", { subnet: "10.8.0.0/24" });
     const names = Array.from({ length: 30 }, (_, at) => `s${at}`);
     const making = Promise.all(names.map((name, at) => makeService(name, { given: [`10.8.0.${at + 10}`] })));
-    for (const name of ["c", "d"]) {
-      const isLeading = await Promise.all(running.map(async (each) => (await each.status()).isLeading));
-      const [killed] = running.splice(Math.max(0, isLeading.indexOf(true)), 1);
-      await killed?.kill();
-      running.push(await start(name));
-    }
+    for (const name of ["c", "d"]) await world.replaceLeader(name);
     await making;
     await expectRecords(...names.map((name, at) => `10.8.0.${at + 10} Kept Service ${name}`));
     await unmake();
     await expectRecords();
-    await Promise.all(running.map((each) => each.stop()));
+    await world.killControllers();
     await lead();
   });
 });

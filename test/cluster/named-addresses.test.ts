@@ -3,7 +3,6 @@
  * workload is there, bound by the member alone, and free when the workload names them no longer.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { deletePod, type LabPod, NAMESPACES } from "../lab/cluster/objects.ts";
 import {
   applyWorkloadKinds,
@@ -22,7 +21,6 @@ const PATIENCE = { timeout: 60_000 };
 const EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events";
 let world: World;
 let client: KubeClient;
-const running: ControllerProcess[] = [];
 
 beforeAll(async () => {
   const garbageCollection = { interval: "10s", grace: "3s" };
@@ -32,22 +30,14 @@ beforeAll(async () => {
   await applyWorkloadKinds(client);
   await world.pool("blue", { subnet: "10.6.0.0/24", default: true, excludeIPs: ["10.6.0.66"] });
   await world.pool("bank", { subnet: "10.8.0.0/24", namespaceName: ["bank"] });
-  running.push(...(await Promise.all(["a", "b"].map(start))));
+  await Promise.all(["a", "b"].map((name) => world.startController(name)));
 }, 120_000);
 afterEach(async () => {
   for (const collection of [SETS, MACHINES, CLAIMS, `${NAMESPACES}/shop/pods`])
     await client.delete(collection, { gracePeriodSeconds: 0 });
   await expect.poll(records, PATIENCE).toEqual([]);
 });
-afterAll(async () => {
-  await Promise.all(running.map((each) => each.stop()));
-  await world?.stop();
-});
-
-async function start(name: string): Promise<ControllerProcess> {
-  const args = QUICK_LEASE;
-  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args });
-}
+afterAll(() => world?.stop());
 
 const templateOf = (ips: unknown, more: object = {}) => ({
   metadata: { annotations: { "ipam.vendor.io/ips": ips === undefined ? null : JSON.stringify(ips), ...more } },
@@ -167,7 +157,7 @@ it("are the workload's that is made again at once, of a set, a machine and a cla
   await end(pod);
 });
 
-it("stay with who has them, also while leaders are killed, and workloads are told of that, of pools, and of the limit", {
+it("stay with their holders, also while leaders are killed, and workloads are told of that, of pools, and of the limit", {
   timeout: 240_000,
 }, async () => {
   const holder = await world.createPod({ name: "old", node: "n1", annotations: { ips: [{ ipv4: "10.6.0.50" }] } });
@@ -194,12 +184,7 @@ it("stay with who has them, also while leaders are killed, and workloads are tol
   await untilRecords("10.6.0.50 Kept - db-0");
   const many = Array.from({ length: 12 }, (_, at) => [`big-${at}`, [{ ipv4: `10.6.0.${at + 100}` }]]);
   const making = makeSet("big", 12, Object.fromEntries(many));
-  for (const next of ["c", "d"]) {
-    const isLeading = await Promise.all(running.map(async (each) => (await each.status()).isLeading));
-    const [leader] = running.splice(Math.max(0, isLeading.indexOf(true)), 1);
-    await leader?.kill();
-    running.push(await start(next));
-  }
+  for (const next of ["c", "d"]) await world.replaceLeader(next);
   await making;
   await expect.poll(async () => (await records()).length, PATIENCE).toBe(8);
   await expect.poll(notes, PATIENCE).toMatch(/AddressRefused big: .* namespace shop has as many addresses as it may/);

@@ -87,7 +87,7 @@ export class Bank {
     await this.world.deletePod(pod);
   }
 
-  /** Others neither lose nor wait for anything, and the tenant has not much more than he may. */
+  /** Others neither lose nor wait for anything, and the tenant has not much more than its limit. */
   async judge(): Promise<void> {
     for (const member of this.pods.slice(0, 2)) {
       await this.end(member.pod);

@@ -1,7 +1,6 @@
 /**
  * The rights of deploy/rbac.yaml and deploy/controller.yaml beside the real use by built agents and the controller, by
- * the API server's own audit log: nothing is refused, and nothing is granted that is not used, except what UNUSED
- * lists.
+ * the API server's own audit log: nothing is refused, and nothing is granted that is not used, except UNUSED's rows.
  */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

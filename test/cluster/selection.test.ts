@@ -84,7 +84,7 @@ describe("filters", () => {
   });
 });
 
-describe("who asks", () => {
+describe("the identity of a request", () => {
   it("a runtime that gives no UID means the pod that has the name now", async () => {
     const pod = await createPod();
     expect((await add({ ...pod, uid: "" })).owner).toBe(pod.uid);

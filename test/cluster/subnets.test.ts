@@ -29,7 +29,6 @@ afterEach(async () => {
 });
 afterAll(() => world?.stop());
 
-/** The generated pools. */
 const pools = async (): Promise<KubeObject[]> =>
   (await world.client.get(lab.POOLS)).items.filter(({ spec }: KubeObject) => spec.generated !== undefined);
 

@@ -35,7 +35,6 @@ async function kubectl(...args: readonly string[]): Promise<string> {
   return stdout + stderr;
 }
 
-/** Applies the manifest and returns the output of `kubectl apply`. */
 async function apply(object: object): Promise<string> {
   const file = join(world.node("n1").agent.directory, "manifest.json");
   writeFileSync(file, JSON.stringify(object));

@@ -32,7 +32,7 @@ const titleOf = ({
   order: readonly NicPlace[];
 }) =>
   `podDefaultRouteNic "${routeNic}"${annotation === undefined ? "" : ` and the annotation "${annotation}"`}, NICs ${namesOf(order)}`;
-/** In which order NICs come, which is to have the default route, and which has it after each of them. */
+/** The order of the NICs, the wanted holder of the default route, and its holder after each NIC. */
 const ROWS = [
   { routeNic: "", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, FIRST] },
   { routeNic: "net2", order: [FIRST, THIRD, SECOND], holders: [FIRST, THIRD, THIRD] },

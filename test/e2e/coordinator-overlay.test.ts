@@ -66,7 +66,7 @@ async function addPod(name: string, first: string): Promise<LabPod> {
   return pod;
 }
 
-/** On which segments of the router something from there was seen. */
+/** Returns the router's segments on which packets from there were seen. */
 async function segmentsOf(from: string, traffic: () => Promise<unknown>): Promise<number[]> {
   watch.clear();
   await traffic();

@@ -30,7 +30,6 @@ export const ENTRY = {
 
 export interface Scene {
   readonly lab: Lab;
-  /** The network of the pods. */
   readonly network: string;
   /** On node 1. */
   readonly client: LabPod;

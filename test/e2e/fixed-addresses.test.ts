@@ -40,10 +40,10 @@ it("a pod gets the address that is named for it, before any other pod and after 
   withWorld(CONFIG, async (world) => {
     const add = async (pod: string) => (await world.add(pod.replace("/", "-"), { pod: `shop/${pod}/${pod}` }))[0];
     const rows = [
-      ["another pod gets what is left", "other", "10.2.0.4"],
+      ["another pod gets the rest", "other", "10.2.0.4"],
       ["a reservation with an owner comes before one without", "db-0", "10.2.0.2"],
       ["a Deployment's pod", "web-6d4cf56db6-x7k2p", "10.2.0.5"],
-      ["what is reserved for another NIC is not this one's", "db-1", "10.2.0.7"],
+      ["an address reserved for another NIC is not this one's", "db-1", "10.2.0.7"],
       ["the annotation", "named", "10.2.0.9"],
       ["the annotation, by the pod's name", "set-1", "10.2.0.11"],
       ["the annotation, of other pods", "set-7", "10.2.0.8"],

@@ -156,7 +156,7 @@ describe("a DEL of an attachment that no ADD can have made", () => {
     console.log(`macvlan with host-local refuses ${refused} of ${rows.length}`);
   });
 
-  it.each(["berth", "coordinator", "ifacer"])("%s gives back what it can know of, and succeeds", async (plugin) => {
+  it.each(["berth", "coordinator", "ifacer"])("%s gives back all that it can know of, and succeeds", async (plugin) => {
     for (const [what, { env, ...options }] of [...ODD, ...NOT_MADE]) {
       const isMade = !NOT_MADE.some(([title]) => title === what);
       const [address] = plugin === "berth" ? await world.add("c1") : [];

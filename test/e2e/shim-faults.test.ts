@@ -119,7 +119,7 @@ describe("any verb", () => {
     [`poll:4:${ENOMEM}`, 11, 1],
     [`recv:1:${EIO}`, 11, 1],
   ];
-  it.each(fatal)("says what is wrong at %s: code %i", async (fault, code, connections) => {
+  it.each(fatal)("names the fault at %s: code %i", async (fault, code, connections) => {
     await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
     env.BERTH_SOCKET = agent.socketPath;
     expect(requireCniError(await run("ADD", fault)).code).toBe(code);

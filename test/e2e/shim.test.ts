@@ -93,7 +93,7 @@ describe("--probe", () => {
 });
 
 describe("invocation", () => {
-  it.each([{}, { CNI_COMMAND: "" }])("says what it is on stderr without a command: %j", async (env) => {
+  it.each([{}, { CNI_COMMAND: "" }])("introduces itself on stderr without a command: %j", async (env) => {
     const outcome = await runShim({ env });
     expect(outcome.exitCode).toBe(0);
     expect(outcome.stdout.length).toBe(0);

@@ -183,7 +183,6 @@ beforeAll(async () => {
 
 afterAll(() => scene?.delete());
 
-/** The variables of the scripts. */
 function variables(pod: LabPod): string {
   const of = (family: Family) => ({
     NODE: segmentAddress(0, 11, family),

@@ -106,7 +106,7 @@ describe.each(FAMILIES)(
     const [node, segment] = [segmentAddress(0, 11, family), segmentSubnet(0, family)];
     it.each([
       ["a rule with preference 0", `rule add to ${segment} pref 0 lookup 7`],
-      ["a rule with preference 0 for what the node sends", `rule add from ${node} pref 0 lookup 7`],
+      ["a rule with preference 0 for the node's packets", `rule add from ${node} pref 0 lookup 7`],
       ["a route in the kernel's table of own addresses", "route add local POD dev lo table local"],
       ["an unreachable destination there", "route add unreachable POD table local metric 7"],
     ])("is named by CHECK, check and health until it goes: %s", async (_what, words) => {

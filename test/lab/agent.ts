@@ -70,11 +70,6 @@ export interface Agent {
    */
   readonly logDir: string;
   /**
-   * V8's compiled code of earlier starts, as the service and the chart have it. Where NODE_COMPILE_CACHE is set, as
-   * in tests, all agents share that folder instead.
-   */
-  readonly codeCache: string;
-  /**
    * BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR, BERTH_PODMAN_NETWORKS_DIR, BERTH_CNI_BIN_DIR and
    * BERTH_LOG_DIR of it.
    */
@@ -166,7 +161,6 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     cniConfDir,
     podmanNetworksDir,
     logDir,
-    codeCache,
     env,
     get pid() {
       if (child?.pid === undefined) throw new Error("The agent is not running");

@@ -25,7 +25,6 @@ export interface Answer {
   readonly server: string;
   /** The client as the server saw it. */
   readonly seenPeer: string;
-  readonly seenPort: number;
   /**
    * Address at which the server was asked: its own address of that connection. For UDP, the address that it is bound
    * to.
@@ -62,9 +61,9 @@ export async function serve(netns: Netns, port: number, options: ServeOptions = 
   const { name = netns.name, protocols = ["tcp", "udp"], addresses = ["0.0.0.0", "::"] } = options;
   const closers: (() => Promise<void>)[] = [];
   let requests = 0;
-  const answer = (at: string, peer: string, peerPort: number): string => {
+  const answer = (at: string, peer: string): string => {
     requests++;
-    return `${JSON.stringify({ server: name, seenPeer: peer, seenPort: peerPort, at } satisfies Answer)}\n`;
+    return `${JSON.stringify({ server: name, seenPeer: peer, at } satisfies Answer)}\n`;
   };
   const close = async () => void (await Promise.all(closers.map((closer) => closer())));
   try {
@@ -86,7 +85,7 @@ export async function serve(netns: Netns, port: number, options: ServeOptions = 
   };
 }
 
-type Reply = (at: string, peer: string, peerPort: number) => string;
+type Reply = (at: string, peer: string) => string;
 
 /** Answers each line of each connection, until the client ends it. */
 async function serveTcp(netns: Netns, place: Place, reply: Reply): Promise<() => Promise<void>> {
@@ -95,8 +94,8 @@ async function serveTcp(netns: Netns, place: Place, reply: Reply): Promise<() =>
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => socket.destroy());
-    const { localAddress = "", remoteAddress = "", remotePort = 0 } = socket;
-    socket.on("data", () => socket.write(reply(localAddress, remoteAddress, remotePort)));
+    const { localAddress = "", remoteAddress = "" } = socket;
+    socket.on("data", () => socket.write(reply(localAddress, remoteAddress)));
   });
   server.listen({ fd: openBound(netns.path, "tcp", place) });
   await once(server, "listening");
@@ -111,7 +110,7 @@ async function serveTcp(netns: Netns, place: Place, reply: Reply): Promise<() =>
 async function serveUdp(netns: Netns, place: Place, reply: Reply): Promise<() => Promise<void>> {
   const socket = await openUdp(netns, place);
   socket.on("error", () => {}); // The ICMP error of an answer to a closed socket.
-  socket.on("message", (_, { address, port }) => socket.send(reply(place.address, address, port), port, address));
+  socket.on("message", (_, { address, port }) => socket.send(reply(place.address, address), port, address));
   return async () => void (await new Promise<void>((resolve) => socket.close(resolve)));
 }
 

@@ -14,7 +14,6 @@ function openDescriptors(world: NetnsWorld): number {
   return readdirSync(`/proc/${world.agent.pid}/fd`).length;
 }
 
-/** Resident memory, MiB. */
 function residentMib(world: NetnsWorld): number {
   const status = readFileSync(`/proc/${world.agent.pid}/status`, "utf8");
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;

@@ -1,7 +1,4 @@
-/**
- * A pod that means ill changes its own namespace: its DEL succeeds all the same, soon, and the node keeps nothing of
- * it.
- */
+/** A hostile pod changes its own namespace: its DEL succeeds all the same, soon, and the node keeps nothing of it. */
 
 import { beforeEach, expect, it } from "vitest";
 import { MAX_POD_ENTRIES } from "../../host/kernel/open-namespace.ts";

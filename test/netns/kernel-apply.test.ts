@@ -166,7 +166,7 @@ describe("IPv6 of a new pair", () => {
 
 /** Adds an object that exists already, just before it is added. */
 const kinds = ["add-veth", "add-address", "add-route", "add-rule", "add-table"] as const;
-it.each(kinds)("%s of what is there already fails in the kernel's words, and all is undone", async (kind) => {
+it.each(kinds)("%s of an object that exists fails in the kernel's words, and all is undone", async (kind) => {
   const at = operations.findIndex((operation) => operation.kind === kind);
   const again = operations[at] ?? expect.unreachable();
   const failure = await failureOf([...operations.slice(0, at + 1), again]);

@@ -50,6 +50,17 @@ function open(options: Parameters<typeof openNode>[1] = {}): NodeNamespace {
   return found;
 }
 
+/** The same, with a count of the requests to the kernel. */
+function openCounted(options: Parameters<typeof openNode>[1] = {}) {
+  const native = loadNative();
+  const sent = { requests: 0 };
+  const exchange: Native["exchange"] = (...words) => {
+    sent.requests++;
+    return native.exchange(...words);
+  };
+  return { host: open({ ...options, native: { ...native, exchange } }), sent };
+}
+
 /** Makes the changes that the kernel accepts. Waits until it has reported IPv6 addresses, which it does later. */
 async function change(...lines: string[]): Promise<void> {
   const input = lines.join("\n");
@@ -157,7 +168,7 @@ function randomLine(random: Seeded): string {
 }
 
 const modes: [name: string, bufferBytes: number | undefined, steps: number][] = [
-  ["the mirror is what the kernel lists after every change", undefined, 120],
+  ["the mirror agrees with the kernel's lists after every change", undefined, 120],
   ["so it is if the queue is so short that notifications are lost", 1, 60],
 ];
 it.each(modes)("%s", { timeout: 120_000 }, async (_, bufferBytes, steps) => {
@@ -191,17 +202,10 @@ it.each(modes)("%s", { timeout: 120_000 }, async (_, bufferBytes, steps) => {
 
 describe("a change by pods", () => {
   it("is followed without listing anything", async () => {
-    const native = loadNative();
-    let requests = 0;
-    const exchange: Native["exchange"] = (...words) => {
-      requests++;
-      return native.exchange(...words);
-    };
-    const counting: Native = { ...native, exchange };
     ipIn(node, ...LINKS.slice(1).map((name) => `link add ${name} type veth peer name p${name} netns ${pods}`));
-    const host = open({ native: counting });
+    const { host, sent } = openCounted();
     mirrored(host);
-    requests = 0;
+    sent.requests = 0;
     await change(
       `link add v0 type veth peer name pv0 netns ${pods}`,
       "link set v0 alias berth group 98 up",
@@ -215,7 +219,7 @@ describe("a change by pods", () => {
     expect(Object.keys(one.routes[0] ?? {}).sort()).toEqual(["10.40.0.1/32", "fd40::1/128"]);
     await change("link del v0");
     expect(mirrored(host).routes[0]).toEqual({});
-    expect(requests).toBe(0);
+    expect(sent.requests).toBe(0);
     expect(mirrored(host)).toEqual(listed(host));
   });
 });
@@ -245,21 +249,15 @@ it("a link that goes down takes its gateways along, a last address its routes, a
 
 describe("gateways", () => {
   it("that come are known at once and go with a listing; none is made meanwhile, whatever changes", async () => {
-    const native = loadNative();
-    let requests = 0;
-    const exchange: Native["exchange"] = (...words) => {
-      requests++;
-      return native.exchange(...words);
-    };
     const lines = Array.from(
       { length: 2_000 },
       (_, at) => `route add 10.${128 + (at >> 8)}.${at & 255}.0/24 via 10.9.0.2`,
     );
     await change("addr add fd09::1/64 dev br0 nodad", ...lines, "route add 10.127.0.0/16 via 10.9.0.3");
     let outdated = 0;
-    const host = open({ native: { ...native, exchange }, onGatewaysOutdated: () => void outdated++ });
+    const { host, sent } = openCounted({ onGatewaysOutdated: () => void outdated++ });
     expect(knownGateways(host)).toEqual(["10.9.0.2", "10.9.0.3"]);
-    [requests, outdated] = [0, 0];
+    [sent.requests, outdated] = [0, 0];
     await change("route add 10.60.0.0/16 via inet6 fd09::7 table 170", "route add 10.61.0.0/16 via 10.9.0.5");
     expect([...knownGateways(host), outdated]).toEqual(["10.9.0.2", "10.9.0.3", "10.9.0.5", "fd09::7", 0]);
     await change(
@@ -267,7 +265,7 @@ describe("gateways", () => {
       "route replace 10.61.0.0/16 nexthop via 10.9.0.6 nexthop via 10.9.0.8",
     );
     expect(knownGateways(host)).toEqual(["10.9.0.2", "10.9.0.3", "10.9.0.5", "10.9.0.6", "10.9.0.8", "fd09::7"]);
-    expect([requests, outdated]).toEqual([0, 2]);
+    expect([sent.requests, outdated]).toEqual([0, 2]);
 
     await change("route add 10.62.0.0/16 via 10.9.0.2");
     await sleep(20); // further notifications wait for each other
@@ -356,20 +354,14 @@ it("an IPv6 address that the kernel has not reported yet is found when it is ask
 });
 
 it("a table of nf_tables is read again after a change of it, and not before", () => {
-  const native = loadNative();
-  let requests = 0;
-  const exchange: Native["exchange"] = (...words) => {
-    requests++;
-    return native.exchange(...words);
-  };
-  const host = open({ native: { ...native, exchange } });
+  const { host, sent } = openCounted();
   const read = () => host.mirror.nftTable(host.netfilter, "berth");
   expect(read()).toBeUndefined();
   createTable(host.netfilter, ruleset);
   expect(read()?.chains).toHaveLength(ruleset.chains.length);
-  requests = 0;
+  sent.requests = 0;
   expect(read()).toEqual(readTable(open().netfilter, "berth"));
-  expect(requests).toBe(1);
+  expect(sent.requests).toBe(1);
   deleteTable(host.netfilter, "berth");
   createTable(host.netfilter, { ...ruleset, chains: [] });
   expect(read()?.chains).toEqual([]);

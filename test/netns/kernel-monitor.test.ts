@@ -126,7 +126,7 @@ const failing: [keyof Native, RegExp][] = [
   ["setsockopt", /^Cannot join netlink group 1: .*EPERM/],
   ["watch", /^Cannot watch a netlink monitor: .*EPERM/],
 ];
-it.each(failing)("names what failed when %s does, and closes", (name, message) => {
+it.each(failing)("names the failed call when %s fails, and closes", (name, message) => {
   const before = openFds();
   const broken = { ...loadNative(), [name]: () => -constants.errno.EPERM };
   const listener = { message: () => {}, lost: () => {} };

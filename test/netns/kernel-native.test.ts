@@ -21,7 +21,6 @@ import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 const root = join(import.meta.dirname, "../..");
 const { errno } = constants;
 const OWN = "/proc/self/ns/net";
-/** Returns the inodes of this process's sockets. */
 function socketInodes(): string[] {
   return openFds().flatMap((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? []);
 }
@@ -209,7 +208,7 @@ describe("a netlink socket", () => {
   });
 
   it.each(["socket", "setsockopt", "connect", "exchange"] as const)(
-    "names what failed when %s does, and closes",
+    "names the failed call when %s fails, and closes",
     (failing) => {
       const before = openFds();
       const broken: Native = { ...native, [failing]: () => -errno.ENOBUFS };

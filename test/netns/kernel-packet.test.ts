@@ -114,7 +114,7 @@ describe("a packet socket", () => {
     ["setsockopt", /^Cannot configure a packet socket on link 7: .*EPERM/],
     ["bind", /^Cannot bind a packet socket on link 7: .*EPERM/],
   ];
-  it.each(failing)("names what failed when %s does, and closes", async (name, message) => {
+  it.each(failing)("names the failed call when %s fails, and closes", async (name, message) => {
     const before = await stableFds();
     expect(() => openArp([], { ...loadNative(), [name]: () => -constants.errno.EPERM })).toThrow(message);
     await expectOpenFds(before);

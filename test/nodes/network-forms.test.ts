@@ -116,7 +116,7 @@ it.each([
   '[{"Name":"a","name\u017fpace":"no","Name\u017fpace":"ns"}]',
   '[{"name":"a","\u0131nterface":"net9"}]',
   '[{"name":"a","\\u006eamespace":"ns"}]',
-])("Multus attaches what Berth reads in %j", async (text) => {
+])("Multus attaches the NICs that Berth reads in %j", async (text) => {
   const read = (decodeNetworkSelections(text, "x") ?? []).map(
     ({ namespace = "shop", name, interface: nic }, index) => `${nic ?? `net${index + 1}`} ${namespace}.${name}`,
   );
@@ -137,7 +137,7 @@ it.each([
   '{"name":"a"}',
   '"a"',
   '[{"name":"a"}',
-])("Multus refuses what Berth cannot read, %j", async (text) => {
+])("Multus refuses a text that Berth cannot read, %j", async (text) => {
   expect(isWrong(text)).toBe(true);
   expect(await attachedByMultus(text)).toBeUndefined();
 });

@@ -184,7 +184,6 @@ itLong(
   300_000,
 );
 
-/** Returns the ratio of the medians. */
 function ratioOf(times: readonly ReadyTimes[]): number {
   const median = (name: NetworkName) =>
     percentile(times.filter(({ network }) => network === name).flatMap(eachMs), 0.5);
@@ -196,7 +195,6 @@ function thirdByteRange(address: string): "pool" | "node" {
   return Number(address.split(".")[2]) < 100 ? "pool" : "node";
 }
 
-/** Reads the messages of the namespace's events. */
 async function readMessages(namespace: string): Promise<string> {
   const { items } = await cluster.client.get(`/api/v1/namespaces/${namespace}/events?fieldSelector=type%3DWarning`);
   return items.map(({ message }: KubeObject) => message).join("\n");

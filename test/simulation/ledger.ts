@@ -49,7 +49,7 @@ const PROXY_ARP_MOST = 3;
  * within: milliseconds (recreate).
  */
 const RECREATED_MS = 20_000;
-/** The same if another controller leads since: agents notice that when they ask next who leads. */
+/** The same if another controller leads since: agents notice that when they ask next for the leader. */
 const RECREATED_UNTOLD_MS = 240_000;
 /**
  * While all agents and a controller act, a member waits no longer than this for the node of an earlier pod of it:

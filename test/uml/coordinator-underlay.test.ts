@@ -107,13 +107,11 @@ function makeWorld(place: Kind) {
   });
 }
 
-/** Reads the state of the node and the pod. */
 async function readState(): Promise<string[]> {
   const options = { neighbours: "permanent", nft: false } as const;
   return [...(await readNetworkState(world.node, options)), ...(await readNetworkState(world.pod, options))];
 }
 
-/** Returns the agent's operations for an ADD. */
 function operationsOfAdd(addresses: readonly Ip[]): Operation[] {
   const { containerId } = world.prepared;
   const pair = nameVeth(containerId);

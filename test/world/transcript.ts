@@ -38,7 +38,6 @@ export class CommandLine {
     }
   }
 
-  /** Returns the next word. */
   word(): string {
     return this.#words.shift() ?? fail(`${this.command} wants one more word`);
   }

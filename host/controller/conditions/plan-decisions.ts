@@ -108,7 +108,7 @@ function inSpace<T extends IpPool | ReservedIp>(value: T, ranges: readonly Range
 }
 
 function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
-  return controlled.flatMap(({ value }) => (value === undefined ? [] : [value]));
+  return controlled.flatMap(({ value }) => value ?? []);
 }
 
 interface About {

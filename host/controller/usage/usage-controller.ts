@@ -126,8 +126,8 @@ class UsageController implements Controller {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
     const { pools, reserved, allocations } = this.#deps.caches;
-    const known = [...pools.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
-    const kept = [...reserved.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
+    const known = [...pools.items.values()].flatMap(({ value }) => value ?? []);
+    const kept = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
     this.#counter.follow(known, kept, allocations.items.values());
     for (const map of [this.#wroteMs, this.#countedMs]) {
       for (const name of map.keys()) if (!pools.items.has(name)) map.delete(name);

@@ -25,7 +25,7 @@ ${constants(ceilings, "u32")}
 pub mod counts {
 ${constants(counts, "usize")}}
 
-/// What the core says when it does not do what it was asked for.
+/// Why the core refused a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Status {
@@ -38,7 +38,7 @@ ${statuses.map(({ name, value }) => `            ${value} => Status::${pascalCas
         }
     }
 
-    /// Its name in the ABI, such as \`BAD_HANDLE\`, and what it means.
+    /// Its name in the ABI, such as \`BAD_HANDLE\`, and its meaning.
     pub const fn text(self) -> (&'static str, &'static str) {
         match self {
 ${statuses.map(({ name, doc }) => `            Status::${pascalCase(name)} => ("${name}", ${JSON.stringify(doc)}),\n`).join("")}        }

@@ -110,7 +110,7 @@ export function berthctlPage(): string {
     "cluster instead. `kubectl berth` is the same program with kubectl's own kubeconfig: link `kubectl-berth` of the release",
     "into `PATH`. On a node of a cluster, tables begin with `THIS NODE ONLY`.",
     "",
-    "What only agents know (`check`, `explain`, `history`, `recover`, `adopt`) is then asked in their pods by kubectl's `exec`, on",
+    "Questions to agents (`check`, `explain`, `history`, `recover`, `adopt`) then go to their pods by kubectl's `exec`, on",
     "all nodes or that of `--node`. `release` and `quarantine` go to the agent of the address. [`status`](diagnostics.md#status)",
     "and [`test`](diagnostics.md#test) are about a cluster. [Diagnostics](diagnostics.md) has examples.",
     "",

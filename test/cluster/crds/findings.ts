@@ -87,7 +87,6 @@ export function readCauses(causes: readonly Cause[], message: string): Findings 
   return found.length > 0 ? found : unknownFields(message);
 }
 
-/** Returns the findings of the API server. */
 export async function serverFindings(client: KubeClient, kind: string, object: object): Promise<Findings> {
   try {
     await client.create(`${pathOf(kind)}?fieldValidation=Strict`, object);

@@ -252,7 +252,7 @@ export function describePools(clients: () => { readonly admin: KubeClient; reado
       ["half of all IPv6 addresses", { serviceCIDR: ["8000::/1"] }, TOO_WIDE("8000::/1")],
       ["all unique local ones", { overlayPodCIDR: ["fd00::/15"] }, TOO_WIDE("fd00::/15")],
       ["the cloud's metadata", { overlayPodCIDR: ["169.254.169.254/32"] }, TOO_WIDE("169.254.169.254/32")],
-      ["what is no network", { serviceCIDR: ["everything"] }, TOO_WIDE("everything")],
+      ["a text that is no network", { serviceCIDR: ["everything"] }, TOO_WIDE("everything")],
       [
         "many halves",
         { serviceCIDR: wide(17) },
@@ -292,7 +292,7 @@ export function describePools(clients: () => { readonly admin: KubeClient; reado
       ["two of a family", { ips: ["10.6.0.21/16", "10.6.0.22/16"] }, NO_ADDRESS],
       ["three", { ips: ["10.6.0.21/16", "fd00:6::21/64", "fd00:6::22/64"] }, NO_ADDRESS],
       ["every address there is", { ips: ["10.6.0.21/0"] }, NO_ADDRESS],
-      ["what is no address", { ips: ["gateway"] }, NO_ADDRESS],
+      ["a text that is no address", { ips: ["gateway"] }, NO_ADDRESS],
       ["a loopback address", { ips: ["127.0.0.1/8"] }, NO_ADDRESS],
       [
         "another condition",

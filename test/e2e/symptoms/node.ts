@@ -44,7 +44,6 @@ export class SymptomNode {
 
   detach = (pod: LabPod): Promise<void> => pod.detach(this.#network);
 
-  /** Returns the output of `berthctl`. */
   berthctl = (...args: readonly string[]): Promise<string> => berthctl(this.agent.socket, ...args);
 
   delete = (): Promise<void> => this.#world.delete();

@@ -36,8 +36,6 @@ export interface ApiProxy {
   readonly url: string;
   readonly kubeconfig: string;
   readonly rules: FaultRules;
-  /** TLS handshakes that clients have completed. */
-  readonly handshakes: number;
   /** Connections that are open now. */
   readonly connections: number;
   /** Watches that are open now. */
@@ -87,7 +85,6 @@ class FaultyProxy implements ApiProxy {
   kubeconfig = "";
   url = "";
   node: string | undefined;
-  handshakes = 0;
   readonly rules: FaultRules;
   readonly #tally = new ApiTally();
   readonly #server;
@@ -109,9 +106,6 @@ class FaultyProxy implements ApiProxy {
       const port = socket.remotePort ?? 0;
       this.#sockets.set(port, socket);
       socket.on("close", () => this.#sockets.delete(port)).on("error", () => {});
-    });
-    this.#server.on("secureConnection", () => {
-      this.handshakes += 1;
     });
     // Clients that hang up in the middle are a purpose of this proxy.
     this.#server.on("tlsClientError", () => {});

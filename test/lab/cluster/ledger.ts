@@ -14,31 +14,15 @@ export interface Attachment {
   readonly addresses: readonly string[];
 }
 
-/** An address that went from one pod to another. */
-export interface Reuse {
-  readonly address: string;
-  readonly from: LabPod;
-  readonly to: LabPod;
-  /** From before the DEL to after the ADD. */
-  readonly gapMs: number;
-}
-
 export class Ledger {
   /** Is told the same. */
   witness: Witness | undefined;
   readonly #live = new Map<string, Attachment>();
-  readonly #dropped = new Map<string, { readonly pod: LabPod; readonly atMs: number }>();
-  readonly #reuses: Reuse[] = [];
   readonly #breaches: string[] = [];
 
   /** Breaches of invariant 1, the oldest first. */
   get breaches(): readonly string[] {
     return this.#breaches;
-  }
-
-  /** In the order of their ADDs: how long a cooldown was in fact. */
-  get reuses(): readonly Reuse[] {
-    return this.#reuses;
   }
 
   live(): readonly Attachment[] {
@@ -59,20 +43,13 @@ export class Ledger {
       if (other !== undefined && other.pod.uid !== attachment.pod.uid)
         this.#breaches.push(`${address} was given to ${describe(attachment)} while it is live at ${describe(other)}`);
       this.#live.set(address, attachment);
-      const before = this.#dropped.get(address);
-      if (before === undefined || before.pod.uid === attachment.pod.uid) continue;
-      this.#reuses.push({ address, from: before.pod, to: attachment.pod, gapMs: performance.now() - before.atMs });
     }
   }
 
   /** A DEL is about to be sent, or the machine has lost power. */
   drop(attachment: Attachment): void {
     this.witness?.leaving(attachment.pod.uid, attachment.ifName);
-    for (const address of attachment.addresses) {
-      if (this.#live.get(address) !== attachment) continue;
-      this.#live.delete(address);
-      this.#dropped.set(address, { pod: attachment.pod, atMs: performance.now() });
-    }
+    for (const address of attachment.addresses) if (this.#live.get(address) === attachment) this.#live.delete(address);
   }
 }
 

@@ -25,6 +25,7 @@ import { AgentNode, type AgentNodeOptions } from "./agent-node.ts";
 import { type ApiProxy, type ProxyOptions, startApiProxy } from "./api-proxy.ts";
 import { audit } from "./audit.ts";
 import { type LabController, type LabControllerOptions, startParts } from "./controller.ts";
+import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "./controller-process.ts";
 import { writeControllerKubeconfig } from "./in-process.ts";
 import { Ledger } from "./ledger.ts";
 import * as objects from "./objects.ts";
@@ -135,6 +136,7 @@ export class World {
   #registries: RegistryNode[] = [];
   #registryCount = 0;
   readonly #controllers: LabController[] = [];
+  readonly #processes: ControllerProcess[] = [];
   #netns: Promise<Netns> | undefined;
   #wire: Wire | undefined;
   #controllerKubeconfig: Promise<string> | undefined;
@@ -144,6 +146,7 @@ export class World {
     this.#options = options;
     this.defer(() => plane.stop());
     this.defer(() => this.depose());
+    this.defer(() => this.killControllers());
   }
 
   /** Is told of all ADDs and DELs. */
@@ -271,6 +274,26 @@ export class World {
   /** Ends all that lead. */
   async depose(): Promise<void> {
     for (const controller of this.#controllers.splice(0)) await controller.close();
+  }
+
+  /** The built controller with a quick lease, as a process that {@link stop} kills at the latest. */
+  async startController(name: string, ...args: readonly string[]): Promise<ControllerProcess> {
+    const kubeconfig = await this.controllerKubeconfig();
+    const controller = await startControllerProcess({ kubeconfig, name, args: [...QUICK_LEASE, ...args] });
+    this.#processes.push(controller);
+    return controller;
+  }
+
+  /** Kills the process that leads, and starts another one. */
+  async replaceLeader(name: string): Promise<void> {
+    const isLeading = await Promise.all(this.#processes.map(async (each) => (await each.status()).isLeading));
+    const [leader] = this.#processes.splice(Math.max(0, isLeading.indexOf(true)), 1);
+    await leader?.kill();
+    await this.startController(name);
+  }
+
+  async killControllers(): Promise<void> {
+    await Promise.all(this.#processes.splice(0).map((each) => each.kill()));
   }
 
   /** A client with the token of an account on a node. */

@@ -5,7 +5,7 @@
  *   const seen = observe(cluster);
  *   const pods = await seen.untilReady("web", 50);
  *   await seen.untilConsistent();
- *   await seen.reach(pods[0], pods);                  // throws whom it cannot reach
+ *   await seen.reach(pods[0], pods);                  // throws those it cannot reach
  *   await seen.untilReturned();
  *
  * Effects: calls of the API server; pings in the pods' namespaces.

@@ -194,7 +194,6 @@ class Walk {
     return all.map(({ uid }) => uid);
   }
 
-  /** Who says that it has the address. */
   claimants(address: string): string[] {
     const nodes = [...this.server.collection(NODES).values()].flatMap(({ metadata, status }) =>
       (Object(status).addresses ?? []).some((each: { address: string }) => each.address === address)

@@ -89,8 +89,8 @@ describe("a NIC that comes late or never", () => {
 describe("a list of 32 NICs", () => {
   const nics = ["eth0", ...Array.from({ length: 31 }, (_, index) => `net${index + 1}`)];
   it.each([
-    ["what the pod does not announce gets nothing", "", "eth0", ["eth0"]],
-    ["what it announces, by its names", "lab,lab,lab@net9,lab@other", "eth0", ["eth0", "net1", "net2", "net9"]],
+    ["a NIC that the pod does not announce gets nothing", "", "eth0", ["eth0"]],
+    ["NICs that it announces, by their names", "lab,lab,lab@net9,lab@other", "eth0", ["eth0", "net1", "net2", "net9"]],
     ["one that it does not announce when that comes", "lab", "net7", ["eth0", "net1", "net7"]],
   ])("%s", async (_what, networks, ifName, wanted) => {
     const pools = listed(...nics.map((nic): [string, string] => [nic, "wide"]));

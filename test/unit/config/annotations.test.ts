@@ -150,7 +150,7 @@ describe("decodePodAnnotations refuses", () => {
     ["k8s.v1.cni.cncf.io/networks", "[{]", "Malformed JSON at line 1, column 3"],
     ["v1.multus-cni.io/default-network", "a,b", "found 2 networks, want at most 1"],
     ["v1.multus-cni.io/default-network", "A", 'field "[0].name": found "A", want a name'],
-  ])("not what it reads in %s as Multus does: %#", (annotation, text, message) => {
+  ])("not texts that it reads in %s as Multus does: %#", (annotation, text, message) => {
     const { networks, networksFault, defaultNetwork } = decodePodAnnotations({ [annotation]: text });
     const fault = annotation.endsWith("default-network") ? defaultNetwork?.fault : networksFault;
     expect(networks).toBeUndefined();

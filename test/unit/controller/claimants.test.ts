@@ -199,7 +199,7 @@ describe("the API server", () => {
     ["'[fd00::1]:6443'", ["fd00::1"]],
     ["api.example.org:6443", ["api.example.org"]],
     ["''", [""]],
-  ])("has what kubeadm names: %s", (text, wanted) =>
+  ])("has addresses that kubeadm names: %s", (text, wanted) =>
     expect(readControlPlane({ data: { ClusterConfiguration: `controlPlaneEndpoint: ${text}\n` } })).toEqual(wanted),
   );
 

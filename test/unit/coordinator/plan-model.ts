@@ -64,7 +64,6 @@ function nextIndex(observed: Observed): number {
   return Math.max(1, ...PLACES.flatMap((place) => observed[place].links.map(({ index }) => index))) + 1;
 }
 
-/** Returns the kernel's settings for a new link. */
 function settingsOfNew(name: string): [string, string][] {
   return [
     [`ipv4/conf/${name}/rp_filter`, "1"],

@@ -91,7 +91,7 @@ describe("links", () => {
     expect(brokenLinks({ path: join("docs", "x.md"), text }, there)).toHaveLength(wanted);
   });
 
-  it("what programs print leads to pages and their headings", () => {
+  it("links that programs print lead to pages and their headings", () => {
     const LINK = /\bdocumentation\("([^"]+)"\)/g;
     const printed = ["host", "packages"]
       .flatMap((each) => readSources(each, ".ts"))
@@ -108,7 +108,7 @@ describe("links", () => {
     expect(names.filter((name) => name !== "README.md" && !index.includes(`(${name})`))).toEqual([]);
   });
 
-  it("docs/sizing.md requests for an agent what the chart does", () => {
+  it("docs/sizing.md requests for an agent the same as the chart", () => {
     const { requests } = parse(read("deploy/chart/berth/values.yaml")).agent.resources;
     const wanted = `Request ${requests.memory.replace("Mi", " MiB")} and ${requests.cpu.replace("m", " m")} of CPU`;
     expect(read("docs/sizing.md")).toContain(wanted);

@@ -1,9 +1,9 @@
 /**
  * The size of the house for its ratchet (size.json, size.test.ts), and its table:
  *
- *   npm run size                 prints what each row has and may have
+ *   npm run size                 prints size and budget of each row
  *   npm run size -- --lower      lowers the rows that need less; only a hand raises one
- *   npm run size -- --seconds    lowers the rows of processor time to what the last `npm test` took
+ *   npm run size -- --seconds    lowers the rows of processor time to those of the last `npm test`
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";

@@ -73,7 +73,7 @@ function setLink(state: NamespaceState, { link: name, to }: Extract<Operation, {
     if (link.up) throw new Error(`EPERM: ${name} is up`);
     if (link.loopback || carries(state, name)) throw new Error(`${name} carries something`);
     requireLink(state, to.master);
-    // A bond switches on who joins it.
+    // A bond switches its new member on.
     return change(state, name, { master: to.master, up: true });
   }
   if (to.master === "") return change(state, name, { master: undefined, up: false });

@@ -56,7 +56,7 @@ describe("a directory may have changed, once", () => {
       expectOnce(notices);
     }));
 
-  it("for each who asks", () =>
+  it("for each caller", () =>
     withNotices(({ path, notices }) => {
       const other = new DirectoryNotices(path);
       other.mayHaveChanged();
@@ -74,7 +74,7 @@ describe("a directory may have changed, once", () => {
       },
     ],
     ["another one has taken its place", (path) => fs.renameSync(path, `${path}.old`)],
-  ])("when %s, and then for what happens in the new one", (_what, replace) =>
+  ])("when %s, and then for changes of the new one", (_what, replace) =>
     withNotices(({ path, notices }) => {
       replace(path, notices);
       fs.mkdirSync(path);

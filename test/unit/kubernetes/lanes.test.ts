@@ -54,7 +54,7 @@ describe("lanes", () => {
     expect(order.filter((one) => one.startsWith("pod"))).toHaveLength(MAX_POD_CALLS);
   });
 
-  it("never let in who has given up before", async () => {
+  it("never let in a caller that has given up before", async () => {
     const lanes = new Lanes();
     await expect(lanes.enter("pod", AbortSignal.abort(new Error("too late")))).rejects.toThrow("too late");
     expect(lanes.underWay).toBe(0);

@@ -181,7 +181,7 @@ describe("an event", () => {
       { status: 410, reason: "Expired" },
     ],
     [{}, { status: 500 }],
-  ])("of type ERROR is what it says, without a Status a failure of the server: %j", (status, wanted) => {
+  ])("of type ERROR has its own status, without one a failure of the server: %j", (status, wanted) => {
     const decode = () => decodeEvent("WATCH /x", JSON.stringify({ type: "ERROR", object: status }));
     expect(decode).toThrow(expect.objectContaining({ name: "ApiError", operation: "WATCH /x", ...wanted }));
   });

@@ -26,7 +26,7 @@ it("leaves no listener at the signal", async () => {
   expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
-it("lets all go on who wait, and those who come later", async () => {
+it("lets all waiting callers go on, and later ones", async () => {
   const latch = new Latch();
   const waiting = [latch.wait(), latch.wait(new AbortController().signal)];
   latch.open();
@@ -36,7 +36,7 @@ it("lets all go on who wait, and those who come later", async () => {
   expect(latch.waiting).toBe(0);
 });
 
-it("fails for all who wait, and for those who come later", async () => {
+it("fails for all waiting callers, and for later ones", async () => {
   const latch = new Latch();
   const waiting = latch.wait();
   latch.fail(new Error("never"));

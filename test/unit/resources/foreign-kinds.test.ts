@@ -36,7 +36,7 @@ describe("of a pod is kept", () => {
     [{ ownerReferences: [{ ...controller, name: 5 }] }, 'field "metadata.ownerReferences[0].name": found 5, want text'],
     [{ annotations: { "kubernetes.io/config.hash": 5 } }, "found 5, want text"],
     [{ labels: { app: 5 } }, 'field "metadata.labels.app": found 5, want text'],
-  ])("only what is well-formed: %j is refused", (metadata, wanted) => expect(() => podWith(metadata)).toThrow(wanted));
+  ])("only well-formed values: %j is refused", (metadata, wanted) => expect(() => podWith(metadata)).toThrow(wanted));
 
   it("of a pod that is not used its identity, and the fields that tell whose its address is", () => {
     const pod = podWith({

@@ -63,7 +63,7 @@ it.each<[status: unknown, shortfall: string | undefined]>([
   [{ conditions: [7, { type: "Supplied" }, supplied("False")], wanted: 7 }, SHORTFALL],
   [{ conditions: "nonsense" }, undefined],
   ["nonsense", undefined],
-])("of the status %j is read what a generated pool lacks, and nothing is refused", (status, shortfall) =>
+])("of the status %j a generated pool's shortfall is read, and nothing is refused", (status, shortfall) =>
   expect(decodeIpPool({ ...frame("IPPool", { subnet: SUBNET }), status }, "pool").shortfall).toBe(shortfall),
 );
 

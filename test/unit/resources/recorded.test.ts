@@ -44,7 +44,7 @@ it.each([
   }
 });
 
-it("IPAllocations say which pod has which address, and for whom one is retained", () => {
+it("IPAllocations say which pod has which address, and for which workload one is retained", () => {
   const found = ofKind("IPAllocation").map((object) => decodeIpAllocation(object, "test").spec);
   const rows = found.map(({ pool, node, state, holders: [holder], workload }) =>
     [pool, node, state, holder?.pod ?? "-", workload?.member ?? "-"].join(" "),

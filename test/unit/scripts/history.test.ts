@@ -200,7 +200,7 @@ describe("refusals", () => {
   `;
 });
 
-describe("who wrote", () => {
+describe("the writer", () => {
   const by = (node: string | undefined) => ({ writer: { kind: "agent", node } }) as const;
   const controller = { writer: { kind: "controller" } } as const;
   check`

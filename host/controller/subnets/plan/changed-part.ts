@@ -1,6 +1,6 @@
 /** Cuts out the part of a view that must be planned after changes of some Subnets. */
 import { equalIp } from "../../../net/ip.ts";
-import { type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
+import { prefixesOverlap } from "../../../net/prefix.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "../model.ts";
 
 /**
@@ -54,9 +54,6 @@ export function subnetOf(
 ): CurrentSubnet | undefined {
   const subnet = subnets.get(generated.subnet);
   if (subnet === undefined || subnet.spec.addressSpace !== spec.addressSpace) return undefined;
-  return isSamePrefix(subnet.spec.subnet, spec.subnet) ? subnet : undefined;
-}
-
-function isSamePrefix(a: Prefix, b: Prefix): boolean {
-  return a.length === b.length && equalIp(a.ip, b.ip);
+  const { ip, length } = subnet.spec.subnet;
+  return length === spec.subnet.length && equalIp(ip, spec.subnet.ip) ? subnet : undefined;
 }

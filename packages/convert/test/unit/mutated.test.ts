@@ -65,7 +65,7 @@ function convertMutated(peer: Peer, documents: readonly unknown[], seed: number)
   return convert(({ findings }) => readInput([{ path: "in.yaml", text }], findings), options);
 }
 
-it.each(PEERS)("%s: what is made of random input is what Berth takes", (peer) => {
+it.each(PEERS)("%s: objects made of random input are valid", (peer) => {
   const documents = goldenDocuments(peer);
   let pools = 0;
   for (let seed = 1; seed <= RUNS; seed++) {

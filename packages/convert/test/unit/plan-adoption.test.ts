@@ -160,16 +160,16 @@ describe("planAdoption", () => {
     ["was adopted for another NIC of the pod", { ifName: "net1", network: "" }],
     ["was adopted for another pod", { owner: "uid-b", network: "" }],
     ["was adopted in another address space", { space: "lab", network: "" }],
-  ])("adopts an address beside a row of what %s", (_, change) => expect(check(known(change))).toBe(ADOPTED));
+  ])("adopts an address beside a row %s", (_, change) => expect(check(known(change))).toBe(ADOPTED));
 });
 
 describe("an adopted address", () => {
   it.each([
     ["names its container and no network", { network: "" }, true],
-    ["is not what an ADD gave", {}, false],
-    ["is not what was taken in from the API server", { network: "", containerId: UNKNOWN_CONTAINER }, false],
-    ["is not what was claimed ahead", { network: "", containerId: "" }, false],
-    ["is not what cools", { network: "", state: "Cooling" as const }, false],
+    ["is not one of an ADD", {}, false],
+    ["is not one taken in from the API server", { network: "", containerId: UNKNOWN_CONTAINER }, false],
+    ["is not one claimed ahead", { network: "", containerId: "" }, false],
+    ["is not a cooling one", { network: "", state: "Cooling" as const }, false],
   ])("%s", (_what, more, expected) => expect(isAdopted(row("a", "10.0.0.5", more))).toBe(expected));
 
   it.each([

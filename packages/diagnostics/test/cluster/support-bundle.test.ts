@@ -1,10 +1,10 @@
 /** `kubectl berth support-bundle` of a real API server, the built agent and controller. */
-import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { KubectlScene, SECRETS, statusOf } from "../../../../test/cluster/kubectl-scene.ts";
-import { type CommandOutcome, requireCommand } from "../../../../test/lab/command.ts";
+import type { CommandOutcome } from "../../../../test/lab/command.ts";
 import { until } from "../../../../test/lab/waiting.ts";
+import { unpack } from "../unpack.ts";
 
 const scene = new KubectlScene();
 
@@ -20,7 +20,7 @@ describe("support-bundle", () => {
     const events = async () => JSON.stringify(await scene.world.client.get("/api/v1/events"));
     await until("the controller has quarantined an address", async () => (await events()).includes("NodeLost"));
     printed = await scene.berth("support-bundle", "--file", "b.tar.gz", "--timeout", "10");
-    files = await unpack("b.tar.gz");
+    files = await unpack(join(scene.home, "b.tar.gz"));
   });
   const text = (name: string) => files.get(name) ?? "";
   const records = (name: string): AnyRecord[] =>
@@ -85,7 +85,7 @@ describe("support-bundle", () => {
 
   it("of one node has its files alone, and none of a node without agent", async () => {
     expect((await scene.berth("--node", "n1", "support-bundle", "--file", "n1.tar.gz")).exitCode).toBe(0);
-    const own = [...(await unpack("n1.tar.gz")).keys()].filter((name) => name.startsWith("nodes/"));
+    const own = [...(await unpack(join(scene.home, "n1.tar.gz"))).keys()].filter((name) => name.startsWith("nodes/"));
     expect(new Set(own.map((name) => name.split("/")[1]))).toEqual(new Set(["n1"]));
     const { code, error } = await scene.ask("--node", "n7", "support-bundle");
     expect([code, error]).toEqual([3, expect.stringContaining('No agent is on node "n7"')]);
@@ -94,15 +94,3 @@ describe("support-bundle", () => {
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into records by name.
 type AnyRecord = Record<string, any>;
-
-async function unpack(file: string): Promise<Map<string, string>> {
-  const folder = join(scene.home, `${file}.d`);
-  mkdirSync(folder);
-  const names = await requireCommand(["tar", "-xvzf", join(scene.home, file), "-C", folder]);
-  return new Map(
-    names
-      .trim()
-      .split("\n")
-      .map((name) => [name.replace(/^[^/]*\//, ""), readFileSync(join(folder, name), "utf8")]),
-  );
-}

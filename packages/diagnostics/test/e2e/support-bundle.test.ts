@@ -18,6 +18,7 @@ import { type Agent, startAgent } from "../../../../test/lab/agent.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../../../../test/lab/command.ts";
 import { CONF, ipPool } from "../../../../test/lab/manifests.ts";
 import { MAX_BUNDLE_FILE } from "../../bundle/archive.ts";
+import { unpack } from "../unpack.ts";
 
 /** Each is planted in one place, and none may be in a bundle. */
 const SECRETS = {
@@ -75,19 +76,6 @@ async function pack(file: string, ...words: string[]): Promise<CommandOutcome> {
   return runCommand([...argv, ...options, ...words], { env, cwd: directory });
 }
 
-/** Returns the texts by path, below the bundle's folder. */
-async function unpack(file: string): Promise<Map<string, string>> {
-  const folder = path(`${file}.d`);
-  mkdirSync(folder);
-  const names = await requireCommand(["tar", "-xvzf", path(file), "-C", folder]);
-  return new Map(
-    names
-      .trim()
-      .split("\n")
-      .map((name) => [name.replace(/^[^/]*\//, ""), readFileSync(join(folder, name), "utf8")]),
-  );
-}
-
 describe("a bundle of a host", () => {
   let files: Map<string, string>;
   beforeAll(async () => {
@@ -97,7 +85,7 @@ describe("a bundle of a host", () => {
       "",
       expect.stringMatching(/^Wrote .*a\.tar\.gz: \d+ files, \d+ of/),
     ]);
-    files = await unpack("a.tar.gz");
+    files = await unpack(path("a.tar.gz"));
   });
   const text = (name: string) => files.get(name) ?? "";
   const record = (name: string) => JSON.parse(text(name));
@@ -146,7 +134,7 @@ describe("a bundle of a host", () => {
 
 it("is as small as --max-size says, without the last parts", async () => {
   expect((await pack("small.tar.gz", "--max-size", "0.2")).exitCode).toBe(0);
-  const files = await unpack("small.tar.gz");
+  const files = await unpack(path("small.tar.gz"));
   const size = [...files].reduce((sum, [name, { length }]) => sum + (name === "LEFT-OUT" ? 0 : length), 0);
   expect(size).toBeLessThanOrEqual(0.2 * 1024 * 1024);
   expect(files.has("agent/health.json")).toBe(true);
@@ -156,7 +144,7 @@ it("is as small as --max-size says, without the last parts", async () => {
 it("is written without an agent, with the reason in each answer's place", async () => {
   const { exitCode } = await pack("dead.tar.gz", "--socket", path("no.sock"));
   expect(exitCode).toBe(0);
-  const files = await unpack("dead.tar.gz");
+  const files = await unpack(path("dead.tar.gz"));
   expect(files.get("agent/health.json")).toMatch(/^No agent answers on/);
   expect(JSON.parse(files.get("check.json") ?? "")).toMatchObject({
     nodes: [],

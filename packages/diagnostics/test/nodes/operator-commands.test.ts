@@ -128,7 +128,7 @@ test("an interrupted test leaves nothing", async () => {
   expect(await testNamespaces()).toEqual([]);
 });
 
-test("a pod that gets no address is a failure with the reason, and status shows who waits", async () => {
+test("a pod that gets no address is a failure with the reason, and status shows the waiting pods", async () => {
   const { client } = cluster;
   await client.patch(POOL, { spec: { disable: true } });
   await client.create(paths.pods(NAMESPACE), podOf({ name: "web-0", pod: { nodeName: "node1" } }));

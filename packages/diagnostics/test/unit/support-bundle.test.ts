@@ -20,7 +20,7 @@ it.each([
   ["a token in JSON", `{"token":"s3cret-value","a":1}`, `{"token":"[redacted]","a":1}`],
   ["a token in JSON on several lines", `{\n"token":"s3cret"}\n`, `{\n  "token": "[redacted]"\n}\n`],
   ["a token in a line of JSON", `x\n{"msg":"a","token":"s3cret-value"}\n`, `x\n{"msg":"a","token":"[redacted]"}\n`],
-  ["what is below a secret key", `{"credentials":{"value":["s3cret"]}}`, `{"credentials":{"value":["[redacted]"]}}`],
+  ["a value below a secret key", `{"credentials":{"value":["s3cret"]}}`, `{"credentials":{"value":["[redacted]"]}}`],
   ["JSON inside JSON", inner("s3cret"), inner("[redacted]")],
   ["a variable of a container", containerWith("hunter2"), containerWith("[redacted]")],
   ["a variable in YAML", "- name: DB_PASSWORD\n  value: hunter2\n", '- name: DB_PASSWORD\n  value: "[redacted]"\n'],

@@ -8,11 +8,6 @@ import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
 import { outcomeOf } from "../../../../test/cluster/rights-objects.ts";
 import { applyObject } from "../../../../test/lab/apply.ts";
 import {
-  type ControllerProcess,
-  QUICK_LEASE,
-  startControllerProcess,
-} from "../../../../test/lab/cluster/controller-process.ts";
-import {
   deletePod,
   finishPod,
   type LabPod,
@@ -31,19 +26,14 @@ const CONDITION = "ipam.vendor.io/AddressAvailable";
 
 let world: World;
 let client: KubeClient;
-let controller: ControllerProcess;
 
 beforeAll(async () => {
   world = await startWorld({ startPlane: borrowPlane });
   ({ client } = world);
   await world.setNode("n1", "True");
-  const args = QUICK_LEASE;
-  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "one", args });
+  await world.startController("one");
 });
-afterAll(async () => {
-  await controller?.kill();
-  await world?.stop();
-});
+afterAll(() => world?.stop());
 
 let pools = 10;
 /** `ends`: of its addresses. */
@@ -138,7 +128,7 @@ describe("the next pod is let through when that before", () => {
 });
 
 it("the account of the controller removes this gate and changes nothing else of a pod, agents' not even that", async () => {
-  await controller.kill();
+  await world.killControllers();
   const removed = { spec: { schedulingGates: [OTHER] } };
   const pod = await makePod("account", "none", [OTHER, GATE]);
   const own = await world.openClient("n1", { account: "berth-controller" });

@@ -1,11 +1,6 @@
 /** Services of the class on a real API server: two built controllers, one of which is killed, and refused requests. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
-import {
-  type ControllerProcess,
-  QUICK_LEASE,
-  startControllerProcess,
-} from "../../../../test/lab/cluster/controller-process.ts";
 import { ALLOCATIONS, allocationObject, allocationSpec, NAMESPACES } from "../../../../test/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
@@ -15,7 +10,6 @@ const SERVICES = `${NAMESPACES}/shop/services`;
 const PATIENCE = { timeout: 60_000 };
 let world: World;
 let client: KubeClient;
-const running: ControllerProcess[] = [];
 
 beforeAll(async () => {
   const settings = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "10s", grace: "3s" } };
@@ -24,29 +18,14 @@ beforeAll(async () => {
   await world.pool("blue", { subnet: "10.6.0.0/24", default: true });
   await world.pool("small", { subnet: "10.7.0.0/24", ips: ["10.7.0.1-10.7.0.2"] });
   await world.pool("bank", { subnet: "10.8.0.0/24", namespaceName: ["bank"] });
-  running.push(...(await Promise.all(["a", "b"].map(start))));
+  await Promise.all(["a", "b"].map((name) => world.startController(name)));
 }, 120_000);
 afterEach(async () => {
   const { items } = await client.get(SERVICES);
   await Promise.all(items.map(({ metadata }: KubeObject) => client.delete(`${SERVICES}/${metadata.name}`)));
   await expect.poll(records, PATIENCE).toEqual([]);
 });
-afterAll(async () => {
-  await Promise.all(running.map((each) => each.stop()));
-  await world?.stop();
-});
-
-async function start(name: string): Promise<ControllerProcess> {
-  const args = QUICK_LEASE;
-  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args });
-}
-
-async function killLeader(next: string): Promise<void> {
-  const isLeading = await Promise.all(running.map(async (each) => (await each.status()).isLeading));
-  const [leader] = running.splice(Math.max(0, isLeading.indexOf(true)), 1);
-  await leader?.kill();
-  running.push(await start(next));
-}
+afterAll(() => world?.stop());
 
 /** `more`: of `spec`; the rest are annotations. */
 async function make(name: string, { more = {}, ...own }: Record<string, unknown> = {}): Promise<string> {
@@ -80,9 +59,9 @@ it("30 Services at once have one address each while the leader is killed twice, 
 }, async () => {
   const names = Array.from({ length: 30 }, (_, at) => `s${at}`);
   const making = Promise.all(names.map((name) => make(name)));
-  await killLeader("c");
+  await world.replaceLeader("c");
   await making;
-  await killLeader("d");
+  await world.replaceLeader("d");
   const all = async () => (await Promise.all(names.map(addressesOf))).filter((text) => /^10\.6\.0\.\d+$/.test(text));
   await expect.poll(async () => new Set(await all()).size, PATIENCE).toBe(30);
   const addresses = await all();
@@ -91,12 +70,12 @@ it("30 Services at once have one address each while the leader is killed twice, 
 });
 
 it("addresses recorded before a kill are told, and nothing else is claimed", { timeout: 120_000 }, async () => {
-  await Promise.all(running.splice(0).map((each) => each.kill()));
+  await world.killControllers();
   const uid = await make("front");
   const workload = { kind: "Service", namespace: "shop", name: "front", uid, member: "front" };
   const spec = allocationSpec("10.6.0.77", { pool: "blue", node: "-", state: "Kept", holders: [], workload });
   await client.create(ALLOCATIONS, allocationObject(spec));
-  running.push(await start("e"));
+  await world.startController("e");
   await expect.poll(() => addressesOf("front"), PATIENCE).toBe("10.6.0.77");
   expect(await records()).toEqual(["10.6.0.77 front"]);
 });

@@ -3,11 +3,6 @@
  * stopped and killed between its steps. Its speakers: test/long.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import {
-  type ControllerProcess,
-  QUICK_LEASE,
-  startControllerProcess,
-} from "../../../../test/lab/cluster/controller-process.ts";
 import { ALLOCATIONS, NAMESPACES, POOLS } from "../../../../test/lab/cluster/objects.ts";
 import { applyPeerKinds, METALLB } from "../../../../test/lab/cluster/peer-kinds.ts";
 import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
@@ -19,7 +14,6 @@ const SERVICES = `${NAMESPACES}/shop/services`;
 const PATIENCE = { timeout: 60_000 };
 let world: World;
 let client: KubeClient;
-let controller: ControllerProcess;
 
 beforeAll(async () => {
   const settings = { allocationCooldown: "1s", garbageCollection: { interval: "10s", grace: "1s" } };
@@ -34,16 +28,9 @@ beforeAll(async () => {
   await world.pool("blue6", { subnet: "fd06::/64", ips: ["fd06::1-fd06::9"], default: true });
   await start();
 }, 120_000);
-afterAll(async () => {
-  await controller?.stop();
-  await world?.stop();
-});
+afterAll(() => world?.stop());
 
-async function start(): Promise<void> {
-  const args = [...QUICK_LEASE];
-  args.push("--metallb-namespace", METALLB_NAMESPACE);
-  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "a", args });
-}
+const start = () => world.startController("a", "--metallb-namespace", METALLB_NAMESPACE);
 
 async function make(name: string, annotations: Record<string, string> = {}, more: object = {}): Promise<void> {
   const spec = { type: "LoadBalancer", loadBalancerClass: CLASS, ports: [{ port: 80 }], ...more };
@@ -70,7 +57,7 @@ it("an address is recorded, then MetalLB's, then told, and a kill between any tw
   // Without the rights it stays at the record. It may ask for a while before it reports that.
   await expect.poll(records, PATIENCE).toEqual(["10.6.0.99", "fd06::9"]);
   await expect.poll(() => told("a"), PATIENCE).toBe(" NotAnnounced");
-  await controller.kill();
+  await world.killControllers();
   await grantMetallb(client);
   await start();
   const ofA = ["berth false 10.6.0.99/32,fd06::9/128", "berth berth"];
@@ -82,7 +69,7 @@ it("an address is recorded, then MetalLB's, then told, and a kill between any tw
     await make("b", {}, { ipFamilyPolicy: "SingleStack", ipFamilies: ["IPv4"] });
     await expect.poll(objects, PATIENCE).toEqual(ofBoth);
     expect(await told("b")).toBe(" undefined");
-    await controller.kill();
+    await world.killControllers();
   });
   await start();
   await expect.poll(() => told("b"), PATIENCE).toBe("10.6.0.98 Assigned");

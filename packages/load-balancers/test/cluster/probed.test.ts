@@ -6,11 +6,6 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { QUARANTINE_PROBE_MAX_MS } from "../../../../host/agent/detection/quarantine-prober.ts";
 import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
 import type { AgentNode } from "../../../../test/lab/cluster/agent-node.ts";
-import {
-  type ControllerProcess,
-  QUICK_LEASE,
-  startControllerProcess,
-} from "../../../../test/lab/cluster/controller-process.ts";
 import { createPod, NAMESPACES } from "../../../../test/lab/cluster/objects.ts";
 import { probeDue } from "../../../../test/lab/cluster/probe-due.ts";
 import { openWorld, type World } from "../../../../test/lab/cluster/world.ts";
@@ -24,7 +19,6 @@ const PATIENCE = { timeout: 60_000, interval: 200 };
 const answering = new Set<string>();
 let world: World;
 let node: AgentNode;
-let controller: ControllerProcess;
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
@@ -38,17 +32,9 @@ beforeAll(async () => {
   node = await world.openAgent("n1", { recorded: recordLog() });
   await world.setNode("n1", "True", []);
   await node.attach("10.6.0.1", await createPod(world.client, { name: "web-0", node: "n1" }));
-  await start();
+  await world.startController("a");
 }, 120_000);
-afterAll(async () => {
-  await controller?.stop();
-  await world?.stop();
-});
-
-async function start(): Promise<void> {
-  const args = QUICK_LEASE;
-  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "a", args });
-}
+afterAll(() => world?.stop());
 
 async function make(name: string, ips?: string): Promise<void> {
   const annotations = ips === undefined ? {} : { "ipam.vendor.io/ips": ips };
@@ -92,10 +78,10 @@ it("a question is forgotten with the controller, and ended by the agent; without
 }, async () => {
   await make("late");
   await expect.poll(records, PATIENCE).toContain("10.6.0.97 Quarantined n1");
-  await controller.kill();
+  await world.killControllers();
   await probeDue(node, answering);
   expect(await records()).not.toContain("10.6.0.97 Quarantined n1");
-  await start();
+  await world.startController("a");
   await expect.poll(() => told("late"), PATIENCE).toBe("10.6.0.97 Assigned 10.6.0.97");
   // It does not answer in time.
   await make("silent");

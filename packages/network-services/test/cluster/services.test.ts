@@ -2,11 +2,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
 import { outcomeOf } from "../../../../test/cluster/rights-objects.ts";
-import {
-  type ControllerProcess,
-  QUICK_LEASE,
-  startControllerProcess,
-} from "../../../../test/lab/cluster/controller-process.ts";
 import { type LabPod, NAMESPACES, podPath } from "../../../../test/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../../../test/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../../../test/lab/kube-client.ts";
@@ -17,7 +12,6 @@ const TARGET = { "ipam.vendor.io/service-network": "net/blue", "ipam.vendor.io/s
 
 let world: World;
 let client: KubeClient;
-let controller: ControllerProcess;
 
 beforeAll(async () => {
   world = await startWorld({ startPlane: borrowPlane, namespaces: ["shop", "other"], settings: { enableIPv6: true } });
@@ -28,16 +22,9 @@ beforeAll(async () => {
     ["blue6", "fd00:6::/64"],
   ] as const)
     await world.pool(name, { subnet });
-  controller = await start("one");
+  await world.startController("one");
 });
-afterAll(async () => {
-  await controller?.kill();
-  await world?.stop();
-});
-
-async function start(name: string): Promise<ControllerProcess> {
-  return startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name, args: QUICK_LEASE });
-}
+afterAll(() => world?.stop());
 
 /** A pod with a second NIC, and the records of that; ready. */
 async function makePod(

@@ -74,7 +74,7 @@ it("each cluster's berthctl shows the holders of addresses, and whose block an a
   expect((await at(east, "ip", address)).out).toContain('its block of AddressRange "lan" is cluster "west"\'s');
 });
 
-it("the block of a reserved address is leased; the other cluster is told who has it", async () => {
+it("the block of a reserved address is leased; the other cluster is told its holder", async () => {
   await shareRange([east, west], "fixed", { subnet: "10.7.0.0/26", blockSize: 29, gateway: "10.7.0.1" });
   const spec = { ips: ["10.7.0.50"], owner: { namespace: "shop", name: "db-0" } };
   await east.world.create("ReservedIP", "db-0", spec);

@@ -18,7 +18,7 @@ function pod(address: number, number: number): UsedAddress {
   return { space: "", ip, name, prefixLength: 24, dnsName: `p${number}`, description: `pod ${number}`, holder: number };
 }
 
-it(`entries follow what pods have had for the interval, and nothing else is touched (SEED=${SEED})`, () => {
+it(`entries follow pods' addresses of the interval, and nothing else is touched (SEED=${SEED})`, () => {
   const chance = new Seeded(SEED);
   const used = new Map<string, { readonly address: UsedAddress; readonly sinceMs: number }>();
   const server = new Map<string, UsedAddress & KnownEntry>();

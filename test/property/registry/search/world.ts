@@ -1,6 +1,6 @@
 /**
  * The world around a protocol: one address, an API server, two nodes and a replacement of one, pods with their NICs,
- * and all that may go wrong, each as often as a scene says. Its state is a value; its steps are those of everybody.
+ * and all that may go wrong, each as often as a scene says. Its state is a value; its steps are those of all parties.
  */
 
 import { invariantsOf, isAtRest, keyOf } from "./invariants.ts";

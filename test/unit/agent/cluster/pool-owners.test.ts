@@ -118,7 +118,7 @@ describe("nothing is asked", () => {
 });
 
 describe("an answer", () => {
-  it("is remembered, and one question serves all who ask at once", async () => {
+  it("is remembered, and one question serves all callers at once", async () => {
     putSet(deployment);
     await Promise.all([lookups.of(podOf(set)), lookups.of(podOf(set))]);
     await lookups.of(podOf(set));

@@ -246,7 +246,7 @@ describe("an ADD that waited in vain", () => {
   const shortfall =
     'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools';
   it.each([
-    ["what is in the way of its pool", made([], { shortfall }), shortfall],
+    ["the obstacle of its pool", made([], { shortfall }), shortfall],
     ["that it has all of them", made(["10.1.0.1-10.1.0.2"]), "has 2 of 2 addresses wanted (1 replica and 1 more)"],
   ])("is told %s: code 101", async (_what, given, why) => {
     const world = new World(given);
@@ -314,7 +314,7 @@ it.each<[string, object[], boolean]>([
   ["is looked at when its generation is Ready", [COORDINATOR, blueOf(ready(2))], false],
   ["is not, after its specification was changed", [COORDINATOR, blueOf(ready(1))], true],
   ["is not, without a status", [COORDINATOR, blueOf({})], true],
-  ["is looked at by whoever generates it", [COORDINATOR, blueOf({}, { generated, ips: [] })], false],
+  ["is looked at by its controller", [COORDINATOR, blueOf({}, { generated, ips: [] })], false],
   ["is not waited for where no controller is expected", [blueOf({})], false],
 ])("a pool %s", (_, manifests, wanted) => {
   const snapshot = decodedSnapshot(...manifests);

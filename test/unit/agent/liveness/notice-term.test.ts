@@ -13,7 +13,7 @@ const missing = new ApiError({ status: 404, reason: "NotFound", operation: "GET"
 
 it.each([
   ["the same leader has renewed", renewed(LEASE, "4"), true],
-  ["nobody has renewed", LEASE, false],
+  ["no process has renewed", LEASE, false],
   ["another leads", { ...changed({ holderIdentity: "b" }), metadata: ledBy("b") }, false],
   ["another led meanwhile", changed({ leaseTransitions: 5 }), false],
   ["it began anew", changed({ acquireTime: "3" }), false],

@@ -148,7 +148,7 @@ describe("undo: an object without a row in the journal", () => {
 
 const isLost = quarantined(lostOf(holder));
 it.each<[what: string, row: Row, spec: Spec | undefined, wanted: boolean]>([
-  ["of what a pod has", {}, isLost, true],
+  ["of a pod's address", {}, isLost, true],
   ["of what a pod has, although the object names holders", {}, { ...isLost, holders: [holder] }, true],
   ["not of a claim under way", { isConfirmed: false }, isLost, false],
   ["not of what cools", { state: "Cooling" }, isLost, false],

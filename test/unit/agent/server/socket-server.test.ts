@@ -125,7 +125,7 @@ describe("the socket server", () => {
     expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Type: application\/json\r\n(.+\r\n)*\r\n\{\}$/);
   });
 
-  it.each([1, 2])("takes back what a caller that hung up would have had; pieces: %i", async (pieces) => {
+  it.each([1, 2])("undoes the ADD of a caller that hung up; pieces: %i", async (pieces) => {
     const { socket, received } = await callInPieces(post("c1"), pieces);
     await until(() => requested.length === 1);
     socket.destroy();

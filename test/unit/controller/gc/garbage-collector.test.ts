@@ -103,7 +103,7 @@ async function expectStates(afterMs: number, ...wanted: readonly string[]): Prom
   expect(states()).toEqual(wanted);
 }
 
-it("node-lost: a pod and its node are gone: quarantine after a grace, with who had it; pool and Node are told", async () => {
+it("node-lost: a pod and its node are gone: quarantine after a grace, with its last holder; pool and Node are told", async () => {
   bind("10.6.0.1", "gone", { workload: WEB });
   await expectStates(GRACE_MS - 1, "10.6.0.1 Bound");
   await sweep(1);

@@ -36,7 +36,7 @@ function check(objects: readonly TrackedObject[], expected: readonly string[]): 
     ...faults.map(({ application: { kind, name }, message }) => `!${kind} ${name} ${message}`),
   ];
   expect(show(plan(members))).toEqual(expected);
-  // In which order they were heard of does not count.
+  // The order in which they were heard of does not count.
   expect(show(plan([...members].reverse())).sort()).toEqual([...expected].sort());
 }
 

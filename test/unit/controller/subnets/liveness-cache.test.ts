@@ -19,7 +19,7 @@ async function readOnce(liveness: Liveness, succession: Succession = "ended", bo
   return { cache, pass };
 }
 
-test("who is gone is gone for good, and nothing is due", async () => {
+test("a workload that is gone is gone for good, and nothing is due", async () => {
   const { cache, pass } = await readOnce("gone");
   expect(cache.dueMs).toBeUndefined();
   expect(pass(60_000)).toBe("gone");
@@ -31,12 +31,12 @@ test.each(["alive", "unknown"] as const)("who was %s is read again after five se
   expect([pass(1), cache.dueMs]).toEqual([undefined, undefined]);
 });
 
-test("who wants something is not read", async () => {
+test("a workload that wants something is not read", async () => {
   const { pass } = await readOnce("gone");
   expect(pass(0, web)).toBeUndefined();
 });
 
-test("pods of who is gone are read when they have its addresses; who took them over is final", async () => {
+test("pods of a workload that is gone are read when they have its addresses; its successor is final", async () => {
   const [taken, none, alive, unread] = await Promise.all([
     readOnce("gone", next),
     readOnce("gone", next, []),

@@ -16,7 +16,7 @@ const foreign = { ...holderOn("b", "u8"), namespace: "evil", pod: "x-0" };
 const HOLDERS = { none: undefined, a: holderOn("a"), b: holderOn("b", "u9"), evil: foreign };
 const WORKLOADS = { none: undefined, db: WORKLOAD, other: OTHER_WORKLOAD };
 
-/** By name: state, node, whose workload, and who has it or had it. */
+/** By name: state, node, owner of the workload, and present or former holder. */
 const STATES = new Map<string, Write["object"]>([["absent", undefined]]);
 for (const node of ["a", "b"])
   for (const [of, workload] of Object.entries(WORKLOADS))

@@ -1,4 +1,4 @@
-/** Who may take a Lease, and when: election.test.ts and test/property/kubernetes/election.test.ts. */
+/** When a Lease may be taken: election.test.ts and test/property/kubernetes/election.test.ts. */
 import { describe, expect, it } from "vitest";
 import {
   findTimingFault,

@@ -1,4 +1,4 @@
-/** The Helm chart: the ports of agents and controller, the keys of these ports, and who may ask there. */
+/** The Helm chart: the ports of agents and controller, the keys of these ports, and their callers. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -209,7 +209,7 @@ describe("another release and namespace", () => {
     expect(narrow.map(({ metadata: { name } }) => known.find((end) => name.endsWith(`-${end}`))).sort()).toEqual(known);
     for (const { metadata, spec } of narrow) {
       const [, component] = /-(agent|controller)-\w+$/.exec(metadata.name) ?? [];
-      // The others are about everyone else: they name whom they leave out.
+      // The others are about all other accounts, and name the exceptions.
       const wanted = users.filter((user) => user.endsWith(`-${component ?? "controller"}`));
       expect(wanted).toHaveLength(1);
       const [condition] = spec.matchConditions;

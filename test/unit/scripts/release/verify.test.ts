@@ -44,7 +44,7 @@ const write = (name: string, text: string): void => writeFileSync(join(changed, 
 const remove = (name: string): void => rmSync(join(changed, name));
 const replace = (name: string, from: string | RegExp, to: string): void => write(name, read(name).replace(from, to));
 
-/** Writes a file as a publisher would who has made a mistake: with its sum. */
+/** Writes a file as a mistaken publisher would: with its sum. */
 function publish(name: string, text: string): void {
   write(name, text);
   const line = new RegExp(`^.*  ${name.replaceAll(".", "\\.")}$`, "m");

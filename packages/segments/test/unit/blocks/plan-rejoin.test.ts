@@ -34,7 +34,7 @@ it.each<[what: string, facts: Facts, why: RegExp]>([
 it.each<[what: string, facts: Facts]>([
   ["one that is marked", { of: { token: "x", writes: 7, contested: true } }],
   ["one that is older than its last write", { of: { token: "x", writes: 7 }, used: ["10.6.0.17"] }],
-])("%s goes on with what the hub has of it, and replaces the token", (_, facts) => {
+])("%s goes on with its record at the hub, and replaces the token", (_, facts) => {
   expect(plan(facts)).toMatchObject({
     own: {
       leases: { "10.6.0.0/28": { pool: "lan", request: "r-10.6.0.0/28" } },

@@ -15,7 +15,7 @@ it.each<[what: string, known: Seal, found: ReturnType<typeof found>, bar: string
   ["nothing, where it has written", seal, found("", 0, { cluster: "" }), undefined],
   ["another token after as many writes", seal, found("x", 5), "contested"],
   ["more writes", seal, found("x", 9), "contested"],
-  ["what it does not remember", NO_LEASES.seal, found("t5", 5), "contested"],
+  ["an unknown one", NO_LEASES.seal, found("t5", 5), "contested"],
   ["the mark", seal, found("t6", 6, { isContested: true }), "contested"],
   ["another cluster", seal, found("t5", 5, { cluster: "z" }), "otherCluster"],
 ])("a cluster that finds %s", (_, known, hub, bar) => expect(barOf(known, hub, "c")?.kind).toBe(bar));

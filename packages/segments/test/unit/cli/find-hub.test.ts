@@ -65,7 +65,7 @@ it.each(cases<readonly IpPool[]>`
   another has its name ${[pool(), pool("OtherCluster", "another cluster")]}
     => error: AddressRange "seg": another cluster
   a newer controller says why ${[pool("Later", "why")]} => error: AddressRange "seg": why
-`)("%s: what the controller said", async (_, pools, wanted) =>
+`)("%s: the controller's words", async (_, pools, wanted) =>
   expect(await found(pools)).toEqual(wanted === "nothing" ? [] : [wanted]),
 );
 

@@ -17,7 +17,7 @@ describe("a call of two entries that NetBox refuses", () => {
   it.each<[what: string, json: unknown, created: unknown, changed?: unknown]>([
     ["names it by its position", { errors: [{ index: 1, errors: wrong }] }, NAMED, NAMED],
     ["names it by its id", { errors: [{ id: 8, errors: wrong }] }, undefined, NAMED],
-    ["says what is wrong alone", wrong, undefined],
+    ["names the fault alone", wrong, undefined],
   ])("with an answer that %s", async (_, json, created, changed) => {
     const request = async ({ method }: { method: string }) => {
       if (method !== "GET") throw new RecordServerError("refused", { status: 400, json });

@@ -147,7 +147,7 @@ describe("retention: a search that is short takes retained addresses", () => {
       ["not if a family has none", false, [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" })], []],
       ["not if nothing is found", false, [], []],
       ["if the pod has the rest itself", true, all.slice(1), [ownPick]],
-      ["not if the rest is taken from what is free", false, all.slice(1, 2), [freePick, ownPick]],
+      ["not if the rest is taken from free ones", false, all.slice(1, 2), [freePick, ownPick]],
     ])("%s: %s", async (_, wanted, retained, picks) => {
       const { search, source } = open({ retained });
       search.assignments.assign(picks);
@@ -384,7 +384,7 @@ describe("retention: another owner has the address", () => {
     ["that cools", { isConfirmed: false, state: "Cooling", version: -5 }],
     ["that cools on another node by now", { state: "Cooling", version: -8 }],
     ["of another node", { isConfirmed: false, version: -3 }],
-  ])("an address %s is lost to the search: what is retained is looked up again, without it", async (_, change) => {
+  ])("an address %s is lost to the search: retained ones are looked up again, without it", async (_, change) => {
     const retained = [kept("10.6.0.9"), kept("10.6.0.8", { version: -9 })];
     const { source, short, search, assigned, said } = await searched({ retained });
     expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
