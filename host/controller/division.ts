@@ -10,7 +10,7 @@ export interface Shortfall {
   readonly reason: Limit | "SubnetFull" | "SubnetTerminating" | "SubnetRefused" | "SubnetInvalid" | "SubnetMissing";
   /** A sentence without its full stop. */
   readonly message: string;
-  /** The first of its pools, which reports it; undefined if it can have none. */
+  /** The first of its pools, which reports it; undefined if it can have none, or addresses are coming back. */
   readonly pool: ShortPool | undefined;
 }
 

@@ -154,6 +154,7 @@ export interface ControllerDeps {
   readonly api: KubeApi;
   /** The refused writes of all controllers. */
   readonly refused: RefusedWrites;
+  /** The demands that the last division of the Subnets did not meet. */
   readonly division: Division;
   readonly caches: Caches;
   readonly owners: Owners;

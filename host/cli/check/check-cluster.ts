@@ -82,7 +82,7 @@ async function askForRecords(
     else if (record !== undefined) silent.push(AGENT_PROBLEMS.otherName({ name: record.node }, { node }));
     else {
       const answer = `its agent did not answer: ${error || `exit code ${exitCode}`}`;
-      silent.push(AGENT_PROBLEMS.silent({ answer }, { node }));
+      silent.push(AGENT_PROBLEMS.silent({ answer }, { node, remedy: "See the log of the agent's pod" }));
     }
   }
   return { records, silent: silent.sort((a, b) => (a.node < b.node ? -1 : 1)) };

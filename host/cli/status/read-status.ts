@@ -17,10 +17,14 @@ export interface Incident {
   readonly time: string;
   readonly reason: string;
   readonly text: string;
+  /** Of the object, `Node` or `Pod`. */
+  readonly kind: string;
   /** "" of a node. */
   readonly namespace: string;
-  /** Name of the node or the pod. */
   readonly name: string;
+  /** As in the Event. */
+  readonly type: string;
+  readonly action: string;
 }
 
 export interface StatusRecord {
@@ -96,8 +100,8 @@ export async function readStatus({ api, source, now }: StatusDeps): Promise<Stat
     versions,
     pools,
     quarantined: pools.reduce((sum, { states }) => sum + (states.Quarantined ?? 0), 0),
-    repairs: incidents.filter(({ action }) => action === RESTORE).map(bare),
-    waiting: refused.filter(({ namespace, name }) => names.has(`${namespace}/${name}`)).map(bare),
+    repairs: incidents.filter(({ action }) => action === RESTORE),
+    waiting: refused.filter(({ namespace, name }) => names.has(`${namespace}/${name}`)),
     problems,
   };
 }
@@ -151,22 +155,15 @@ const coreEvent = z.object({
   series: z.object({ lastObservedTime: z.string() }).nullish(),
 });
 
-type Reported = Incident & { readonly kind: string; readonly type: string; readonly action: string };
-
-function incidentOf(object: KubeObject): Reported | undefined {
+function incidentOf(object: KubeObject): Incident | undefined {
   const { data } = coreEvent.safeParse(object);
   if (data === undefined) return undefined;
   const { involvedObject, reason, message, type, action, series, eventTime, lastTimestamp } = data;
-  const { kind, namespace, name } = involvedObject;
   const time = series?.lastObservedTime ?? eventTime ?? lastTimestamp ?? "";
-  return { time, reason, text: message, namespace, name, kind, type, action };
+  return { time, reason, text: message, ...involvedObject, type, action };
 }
 
-function bare({ time, reason, text, namespace, name }: Reported): Incident {
-  return { time, reason, text, namespace, name };
-}
-
-function newestOfEach(incidents: readonly Reported[]): Reported[] {
+function newestOfEach(incidents: readonly Incident[]): Incident[] {
   const sorted = incidents.toSorted((a, b) => (a.time < b.time ? 1 : -1));
   return [...Map.groupBy(sorted, ({ namespace, name }) => `${namespace}/${name}`).values()].flatMap((each) =>
     each.slice(0, 1),

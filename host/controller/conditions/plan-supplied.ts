@@ -57,25 +57,20 @@ function decideGenerated(
   const isShort = has < generated.wanted;
   const what = describeWanted(has, generated);
   if (isShort && refusal !== undefined)
-    return {
-      type: "Supplied",
-      isTrue: false,
-      reason: REFUSED,
-      message: `${what}: the API server refuses to write it: ${refusal}`,
-    };
-  if (shortfall?.pool !== undefined)
-    return { type: "Supplied", isTrue: false, reason: shortfall.reason, message: shortfall.pool.message };
-  return isShort ? undefined : { type: "Supplied", isTrue: true, reason: "Supplied", message: what };
+    return short(REFUSED, `${what}: the API server refuses to write it: ${refusal}`);
+  if (shortfall?.pool !== undefined) return short(shortfall.reason, shortfall.pool.message);
+  return isShort ? undefined : supplied(what);
 }
+
+const short = (reason: string, message: string): Decision => ({ type: "Supplied", isTrue: false, reason, message });
+const supplied = (message: string): Decision => ({ ...short("Supplied", message), isTrue: true });
 
 function leased(source: PoolSource): Decision {
   const { blocks, problem, report } = source;
-  const reason = report?.reason || "NoMoreBlocks";
-  if (problem !== "") return { type: "Supplied", isTrue: false, reason, message: problem };
+  if (problem !== "") return short(report?.reason || "NoMoreBlocks", problem);
   const resting = blocks.filter(({ state }) => state === "Resting").length;
   const what = `has ${blocks.length} ${blocks.length === 1 ? "block" : "blocks"} of ${describeSource(source)}`;
-  const message = resting === 0 ? what : `${what}, of which ${resting} cannot be used for a minute after being leased`;
-  return { type: "Supplied", isTrue: true, reason: "Supplied", message };
+  return supplied(resting === 0 ? what : `${what}, of which ${resting} cannot be used for a minute after being leased`);
 }
 
 /** `waiting`: the shortfalls of its pools. */

@@ -51,22 +51,14 @@ export class NodeChanges {
   update(name: string, sighting: NodeStatus, machine?: string): "back" | undefined {
     const isOther = areTwoMachines({ machine }, { machine: this.#machines.get(name) });
     if (machine !== undefined) this.#machines.set(name, machine);
-    const change = this.#update(name, sighting);
-    if (isOther) this.#waiting.set(name, { pauseMs: NODE_CHECK_FIRST_MS, dueMs: this.#nowMs() });
-    return change;
-  }
-
-  #update(name: string, sighting: NodeStatus): "back" | undefined {
     const before = this.#last.get(name);
     if (sighting === "absent") this.#last.delete(name);
     else this.#last.set(name, sighting);
-    if (before === sighting) return undefined;
-    if (sighting === "ready") {
-      this.#waiting.delete(name);
-      return "back";
-    }
-    this.#waiting.set(name, { pauseMs: NODE_CHECK_FIRST_MS, dueMs: this.#nowMs() });
-    return undefined;
+    const isBack = before !== sighting && sighting === "ready";
+    if (isOther || (before !== sighting && !isBack))
+      this.#waiting.set(name, { pauseMs: NODE_CHECK_FIRST_MS, dueMs: this.#nowMs() });
+    else if (isBack) this.#waiting.delete(name);
+    return isBack ? "back" : undefined;
   }
 
   due(nowMs: number): readonly string[] {

@@ -38,7 +38,8 @@ export class RequestedAddresses {
     if (assigned?.requested !== true || request === undefined) return false;
     const { source, isPreference = false } = request;
     // In quarantine for a lost node it is still the claim's.
-    const isOwn = isSameMember(workloadOf(demand, assigned.ifName), holder.workload);
+    const isOwn =
+      assigned.ifName === holder.ifName && isSameMember(workloadOf(demand, assigned.ifName), holder.workload);
     if (isPreference && !isOwn) return false;
     const address = formatIp(holder.ip);
     if (holder.state !== "Cooling") {

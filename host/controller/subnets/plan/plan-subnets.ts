@@ -55,7 +55,9 @@ export function planSubnets(view: SubnetsView): SubnetsPlan {
     ask,
     networks: networksOf(draft),
     remove: [...remove].flatMap(({ now }) => now ?? []),
-    shortfalls,
+    shortfalls: shortfalls.map((each) =>
+      draft.isNamed(each, ...draft.returning) ? { ...each, pool: undefined } : each,
+    ),
     ...{ excess, postponed, waiting },
   };
 }
@@ -71,6 +73,8 @@ class Draft {
   readonly postponed = new Set<string>();
   /** Names of pools that wait until an address is released. */
   readonly waiting = new Set<string>();
+  /** Networks in which pools give addresses back. */
+  readonly returning = new Set<Network>();
   /** By {@link keyOf}, without those that are being deleted. */
   readonly #byKey: Map<string, PlannedPool[]>;
   /** Names of pools that will be created. */
@@ -175,6 +179,12 @@ class Draft {
 
   livenessOf(application: PoolOwner) {
     return this.view.livenessOf(application);
+  }
+
+  /** Whether the demand names a Subnet of one of the networks. */
+  isNamed({ demand }: Shortfall, ...networks: readonly (Network | undefined)[]): boolean {
+    const named = demand.subnets.flatMap((name) => this.capacities.get(name)?.network ?? []);
+    return named.some((network) => networks.includes(network));
   }
 
   find(key: string, capacity: SubnetCapacity): PlannedPool | undefined {
@@ -345,13 +355,10 @@ function sizeOfAll(pools: readonly PlannedPool[]): number {
 
 /** Takes back surplus, from the last Subnet first: after a while, or at once if another request is short. */
 function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall[], draft: Draft): void {
-  const { remove, excess, postponed, waiting } = draft;
+  const { remove, excess, postponed, waiting, returning } = draft;
   const users = usersOf(requests);
   const isNeeded = ({ capacity }: PlannedPool): boolean =>
-    capacity !== undefined &&
-    shortfalls.some(({ demand }) =>
-      demand.subnets.some((name) => draft.capacities.get(name)?.network === capacity.network),
-    );
+    shortfalls.some((shortfall) => draft.isNamed(shortfall, capacity?.network));
   for (const { pools } of requests) {
     for (const pool of pools.toReversed()) {
       const spares = (users.get(pool) ?? []).map((request) => sizeOfAll(request.pools) - request.demand.count);
@@ -366,6 +373,7 @@ function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall
       const { left, given } = giveBack(pool.target, spare, draft.isHeldIn(pool));
       pool.target = left;
       if (given < spare) waiting.add(pool.name);
+      if (given > 0 && pool.capacity !== undefined) returning.add(pool.capacity.network);
     }
     // A request's first pool stays even if it is empty: it reports the shortfall.
     for (const pool of pools) {

@@ -88,9 +88,9 @@ it("waiting are pods that have not started and were refused; each once, by its n
     event("Node", "n1", { reason: "NodeNetworkRestored", action: "Restore", message: "rule 900" }),
   ];
   const found = await read({ "/api/v1/events": events }, ["waits", "normal", "new"]);
-  const pod = { time: ago(10), reason: "PoolExhausted", text: "newest", namespace: "shop", name: "waits" };
+  const pod = { time: ago(10), reason: "PoolExhausted", text: "newest", kind: "Pod", namespace: "shop", name: "waits" };
   const node = { time: ago(60), reason: "NodeNetworkRestored", text: "rule 900", namespace: "", name: "n1" };
-  expect([found.waiting, found.repairs]).toEqual([[pod], [node]]);
+  expect([found.waiting, found.repairs]).toMatchObject([[pod], [node]]);
 });
 
 it("refused pools come first, then the fullest", async () => {

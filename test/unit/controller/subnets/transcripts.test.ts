@@ -169,7 +169,8 @@ class Division implements Scenario {
     this.#networks = plan.networks;
     const pools = plan.networks.flatMap(({ targets }) => targets.map((target) => this.#describePool(target, plan)));
     const shortfalls = plan.shortfalls.map(
-      ({ demand, reason, message }) => `${workloadOf(demand.application)} ${reason}: ${message}`,
+      ({ demand, reason, message, pool }) =>
+        `${workloadOf(demand.application)} ${reason}${pool === undefined ? ", of no pool" : ""}: ${message}`,
     );
     return [...pools.sort(), ...shortfalls, ...plan.ask.map((owner) => `ask ${workloadOf(owner)}`)];
   }

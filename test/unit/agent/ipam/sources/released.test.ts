@@ -157,7 +157,8 @@ const CLAIM = { kind: "IPAMClaim", namespace: "shop", name: "c", uid: "c-1", mem
 describe("a requested address that another owner has", () => {
   const REQUEST = { ip: ip("10.6.0.9"), source: "CNI_ARGS IP" as const };
   const replace = (holder: Allocation, isRequested = true, isAlone = true) => {
-    const opened = open({ demand: { requested: isRequested ? [REQUEST] : [] }, isAlone });
+    const workloads = new Map([["eth0", CLAIM]]);
+    const opened = open({ demand: { requested: isRequested ? [REQUEST] : [], workloads }, isAlone });
     const source = new RequestedAddresses(opened.search, opened.cooling);
     const pick = proposal("10.6.0.9", isRequested ? { requested: true } : {});
     opened.search.assignments.assign([pick]);
@@ -184,7 +185,8 @@ describe("a requested address that another owner has", () => {
 
   it.each([
     ["cools for too long", released("10.6.0.9", -60_000)],
-    ["is about to be retained for a member", released("10.6.0.9", 9_000, { workload: CLAIM })],
+    ["is about to be retained for a member", released("10.6.0.9", 9_000, { workload: { ...CLAIM, member: "d" } })],
+    ["is about to be retained for another NIC", released("10.6.0.9", 9_000, { workload: CLAIM, ifName: "net1" })],
   ])("is refused for another attempt when it %s", async (_, holder) => {
     const { answer } = replace(holder);
     await expect(answer).rejects.toMatchObject({ code: 11, message: /10\.6\.0\.9 was released only just now$/ });
