@@ -7,7 +7,7 @@ import { selectPools } from "../ipam/selection.ts";
 import { equalIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
 import { findExclusion } from "../resources/locate-address.ts";
-import { isRecreated, isSameMember, type Workload } from "../resources/member.ts";
+import { describeWorkload, isRecreated, isSameMember, type Workload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
 import { tableOfPools } from "../resources/pools-by-name.ts";
 import { SpacesIndex } from "../resources/range-search.ts";
@@ -65,10 +65,11 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     }
     return reasons.join("; ") || `no pool${having.length > 0 ? " that its pods select" : ""} has it`;
   };
-  const offer = (of: NamingWorkload, annotations: PodAnnotations, { member, ifName, ip }: Named): Offer => {
+  const offer = (of: NamingWorkload, annotations: PodAnnotations, { member, ifName, ip, isStray }: Named): Offer => {
     const { kind, namespace, name, uid } = of;
     const workload = { kind, namespace, name, uid, member, ...(ifName === "" ? {} : { ifName }) };
     const text = `${formatIp(ip)} for ${member}`;
+    if (isStray) return { text, why: `no pod of ${describeWorkload(of)} has that name` };
     const pool = orWhy(() => find(of, annotations, { member, ifName: ifName || firstNic, ip }));
     if (typeof pool === "string") return { text, why: pool };
     return { text, spec: { ...recordFor(workload, ip, pool), number: 0 } };
@@ -95,20 +96,24 @@ function orWhy<T>(work: () => T): T | string {
 interface Named extends Pick<Workload, "member"> {
   readonly ifName: string;
   readonly ip: Ip;
+  /** No member ever has the name. */
+  readonly isStray?: boolean;
 }
 
-/** Returns the addresses that the workload names for its members; a list is for the first member. */
+/** Returns the addresses that the workload names, but not for members to come; a list is for the first member. */
 function namedBy(of: NamingWorkload, ips: PodAnnotations["ips"] = [], firstNic: string): readonly Named[] {
   const { name, ordinals, requested, ifName = "" } = of;
   if (requested !== undefined)
     return requested.flatMap((text) => parseIp(text) ?? []).map((ip) => ({ member: name, ifName, ip }));
   const first = ordinals === undefined ? name : `${name}-${ordinals.start}`;
   const byMember = ips instanceof Map ? [...ips] : [[first, ips] as const];
-  const has = (member: string): boolean =>
-    ordinals === undefined ? member === name : hasMember(name, ordinals, member);
-  return byMember.flatMap(([member, nics]) =>
-    nics.flatMap(({ interface: nic = firstNic, ipv4, ipv6 }) =>
-      [ipv4, ipv6].flatMap((ip) => (ip === undefined || !has(member) ? [] : [{ member, ifName: nic, ip }])),
+  const has = (member: string, own = ordinals): boolean =>
+    own === undefined ? member === name : hasMember(name, own, member);
+  const isStray = (member: string): boolean => !has(member, ordinals && { start: 0, replicas: Infinity });
+  const told = byMember.filter(([member]) => has(member) || isStray(member));
+  return told.flatMap(([member, nics]) =>
+    nics.flatMap(({ interface: ifName = firstNic, ipv4, ipv6 }) =>
+      [ipv4, ipv6].flatMap((ip) => (ip === undefined ? [] : [{ member, ifName, ip, isStray: isStray(member) }])),
     ),
   );
 }

@@ -12,7 +12,7 @@ import type { Operation } from "../plan/operation.ts";
 import type { AddressState, NamespaceState, RouteState, RuleState } from "../plan/state.ts";
 import { formatHop, formatRoute } from "../plan/text.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
-import { includesIp } from "./plan/own-objects.ts";
+import { includesIp, isOwn } from "./plan/own-objects.ts";
 import type { PlanInput } from "./plan/plan-input.ts";
 import { isToNode } from "./plan/plan-service-path.ts";
 import { isSourceless } from "./plan/plan-sources.ts";
@@ -139,7 +139,7 @@ function isSnatGroupChange(operation: Operation, collected: readonly CollectedKe
  * source. Such a pod works as before until it restarts.
  */
 export function isUpgrade(operation: Operation, { routes }: NamespaceState): boolean {
-  const former = routes.filter(({ link, protocol }) => link === POD_VETH && protocol === BERTH_PROTOCOL);
+  const former = routes.filter((route) => route.link === POD_VETH && isOwn(route));
   if (operation.kind === "add-address") return operation.address.link === POD_VETH;
   if (operation.kind === "add-route" && isSourceless(operation.route)) return !former.some(isSourceless);
   if (former.some(({ preferredSource }) => preferredSource !== undefined)) return false;

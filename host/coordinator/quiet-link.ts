@@ -27,7 +27,7 @@ import { type Conversation, createConversation } from "../kernel/netlink/convers
 import type { LinkMessage } from "../kernel/netlink/families.ts";
 import { kindName } from "../kernel/netlink/link/kind.ts";
 import { type Link, linkOf } from "../kernel/netlink/link/link.ts";
-import { findLink, setLink } from "../kernel/netlink/link/requests.ts";
+import { findLink, readLink, setLink } from "../kernel/netlink/link/requests.ts";
 import { readSysctlsByNetlink } from "../kernel/netlink/netconf/read-sysctls.ts";
 import { openRouteSocket } from "../kernel/netlink/socket.ts";
 import { writeSysctls } from "../kernel/sysctl.ts";
@@ -82,8 +82,7 @@ function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink
 
 /** Returns whether frames can pass through a link that was set up just now: most have their carrier at once. */
 function hasCarrier(conversation: Conversation, { name }: ProbeLink): boolean {
-  const found = attempt(name, () => findLink(conversation, name));
-  return found !== undefined && linkOf(found).carrier;
+  return attempt(name, () => readLink(conversation, name))?.carrier === true;
 }
 
 /** linux/if_arp.h */

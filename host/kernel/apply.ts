@@ -14,8 +14,7 @@ import { applyOperation, isGone, type ListedState, type Namespaces } from "./app
 import { EEXIST } from "./errno.ts";
 import type { LinkRemover } from "./link-remover.ts";
 import { NetlinkError } from "./netlink/error.ts";
-import { linkOf } from "./netlink/link/link.ts";
-import { findLink, isInactive } from "./netlink/link/requests.ts";
+import { isInactive, readLink } from "./netlink/link/requests.ts";
 import { type Failure, Pipeline } from "./pipeline.ts";
 
 type LinkDeleter = Pick<LinkRemover, "removeLink">;
@@ -44,8 +43,7 @@ export class ApplyError extends Error {
 
 /** Deletes the pair from the host's end; resolves when the remover is done. Throws for a link that is no veth. */
 async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkDeleter | undefined): Promise<void> {
-  const message = findLink(namespaces.host.route, name);
-  const link = message && linkOf(message);
+  const link = readLink(namespaces.host.route, name);
   if (link === undefined) return;
   if (link.kind?.kind !== "veth") throw new Error(`Link "${name}" on the host is not a veth; it was not deleted`);
   invariant(remover !== undefined, "A plan that deletes a veth needs the link remover");

@@ -8,8 +8,7 @@ import { NetlinkError } from "./netlink/error.ts";
 import type { BondOptions } from "./netlink/link/bond.ts";
 import { ETH_P_8021Q } from "./netlink/link/constants.ts";
 import { kindName, type LinkKind } from "./netlink/link/kind.ts";
-import { linkOf } from "./netlink/link/link.ts";
-import { createLink, deleteLink, findLink, setLink, setLinkKind } from "./netlink/link/requests.ts";
+import { createLink, deleteLink, findLink, readLink, setLink, setLinkKind } from "./netlink/link/requests.ts";
 
 /** `nameOf` returns undefined for a member that no longer exists. */
 export function bondSettingsOf(options: BondOptions, nameOf: (index: number) => string | undefined): BondSettings {
@@ -48,8 +47,7 @@ function bondOptionsFrom(route: Conversation, settings: BondSettings): BondOptio
 }
 
 function readBond(route: Conversation, name: string): BondOptions | undefined {
-  const message = findLink(route, name);
-  const kind = message && linkOf(message).kind;
+  const kind = readLink(route, name)?.kind;
   return kind?.kind === "bond" ? kind.options : undefined;
 }
 
@@ -86,8 +84,7 @@ export function createDevice(route: Conversation, device: Device): void {
 
 /** Deletes the device. Throws if a link of that name is of another kind, and so not Berth's. */
 export function deleteDevice(route: Conversation, { name, kind }: Device): void {
-  const message = findLink(route, name);
-  const found = message && linkOf(message);
+  const found = readLink(route, name);
   if (found === undefined) return;
   if (found.kind === undefined || kindName(found.kind) !== kind)
     throw new Error(`Link "${name}" is not a ${kind}; it was not deleted`);

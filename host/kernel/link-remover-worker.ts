@@ -8,7 +8,7 @@ import { invariant } from "../lib/invariant.ts";
 import { ENODEV, EOPNOTSUPP } from "./errno.ts";
 import { createConversation } from "./netlink/conversation.ts";
 import { NetlinkError, unlessRefused } from "./netlink/error.ts";
-import { deleteLink, deleteLinkGroup, setLink } from "./netlink/link/requests.ts";
+import { deleteLink, deleteLinkGroup, linkChange } from "./netlink/link/requests.ts";
 import { openRouteSocket } from "./netlink/socket.ts";
 
 export interface RemoverOptions {
@@ -33,11 +33,7 @@ const conversation = createConversation(socket);
 
 /** Returns whether the link existed. */
 function moveToGroup(index: number): boolean {
-  const move = (): true => {
-    setLink(conversation, index, { group });
-    return true;
-  };
-  return unlessRefused([ENODEV], move) ?? false;
+  return unlessRefused([ENODEV], () => conversation.request(linkChange(index, { group }))) !== undefined;
 }
 
 /** Returns whether one of the links existed. */

@@ -184,8 +184,8 @@ export function observeNamespace(source: NamespaceSource, query: NamespaceQuery)
 interface MirroredQuery {
   /** Addresses that the node may have: the kernel is asked for them even if it has not reported them yet. */
   readonly addresses: readonly Ip[];
-  readonly linkNames: readonly string[];
-  readonly linkIndexes: readonly number[];
+  readonly linkName: string;
+  readonly linkIndex: number | undefined;
   readonly routeTables: readonly number[];
   /** The protocol (RTPROT_*) whose routes are read only to `addresses`; all routes of others are. */
   readonly ownProtocol: number;
@@ -218,11 +218,11 @@ export function observeMirrored(source: NamespaceSource, mirror: NodeMirror, que
   const { route } = source;
   const { addresses, rules } = mirror.readFor(query.addresses);
   const routes = query.routeTables.flatMap((table) => mirror.selectRoutes(table, query.addresses, query.ownProtocol));
-  const messages = new Map(findLinks(route, query.linkNames).map((link) => [link.index, link]));
+  const messages = new Map(findLinks(route, [query.linkName]).map((link) => [link.index, link]));
   const wanted = describeLinks([...messages.values()]).map(([, link]) => link);
   const neighbours = findAllNeighbours(route, query.neighbours, wanted);
   addLinks(route, messages, [
-    ...query.linkIndexes,
+    query.linkIndex,
     ...[...messages.values()].map((link) => linkOf(link).master),
     ...routes.flatMap(({ link, nextHops = [] }) => [link, ...nextHops.map((hop) => hop.link)]),
     ...neighbours.map(({ link }) => link),

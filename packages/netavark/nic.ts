@@ -17,12 +17,12 @@ import { type Conversation, createConversation } from "../../host/kernel/netlink
 import { NetlinkError } from "../../host/kernel/netlink/error.ts";
 import { IFLA_IPVLAN_MODE, MACVLAN_MODE_BRIDGE } from "../../host/kernel/netlink/link/constants.ts";
 import { kindName, type LinkKind } from "../../host/kernel/netlink/link/kind.ts";
-import { linkOf } from "../../host/kernel/netlink/link/link.ts";
 import {
   createLink,
   deleteGroupAside,
   findLink,
   findLinkName,
+  readLink,
   setLink,
 } from "../../host/kernel/netlink/link/requests.ts";
 import { RT_SCOPE_LINK, RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../host/kernel/netlink/route/constants.ts";
@@ -80,8 +80,7 @@ export function createNic({ netns, ifName }: NicPlace, entry: PlacedEntry["entry
     if (!(error instanceof NetlinkError) || error.errno !== EEXIST) throw error;
     refuse(ErrorCode.InterfaceRefused, `Interface "${ifName}" exists in ${netns}`, error);
   }
-  const created = findLink(pod.route, ifName);
-  return (created && linkOf(created).mac) ?? refuse(ErrorCode.InterfaceRefused, `Interface "${ifName}" is gone`);
+  return readLink(pod.route, ifName)?.mac ?? refuse(ErrorCode.InterfaceRefused, `Interface "${ifName}" is gone`);
 }
 
 function findNamed(node: Conversation, master: string): number | undefined {
@@ -181,8 +180,7 @@ export async function configureNic({ netns, ifName }: NicPlace, result: CniResul
 export async function deleteNic({ netns, ifName }: NicPlace, ips: readonly Ip[] | undefined): Promise<void> {
   try {
     using pod = openPodNamespace(netns);
-    const message = findLink(pod.route, ifName);
-    const link = message && linkOf(message);
+    const link = readLink(pod.route, ifName);
     if (link?.kind === undefined || KINDS[kindName(link.kind)] === undefined) return;
     const found = addressesIn(findAddresses(pod.route, link.index));
     const isOwn = (ip: Ip): boolean => found.some(({ prefix }) => equalIp(prefix.ip, ip));

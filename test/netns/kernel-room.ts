@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { expect } from "vitest";
 import { type Conversation, createConversation } from "../../host/kernel/netlink/conversation.ts";
-import { type Link, linkOf } from "../../host/kernel/netlink/link/link.ts";
-import { findLink } from "../../host/kernel/netlink/link/requests.ts";
+import type { Link } from "../../host/kernel/netlink/link/link.ts";
+import { readLink } from "../../host/kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 
 export interface Room extends Disposable {
@@ -43,6 +43,5 @@ export function makeRoom(prefix: string): Room {
 
 /** The link, which must be there. */
 export function linkIn(conversation: Conversation, name: string): Link {
-  const message = findLink(conversation, name);
-  return message ? linkOf(message) : expect.unreachable(name);
+  return readLink(conversation, name) ?? expect.unreachable(name);
 }

@@ -13,8 +13,7 @@ import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
 import { applyOperations } from "../../kernel/apply.ts";
 import { readFirstLinkNames } from "../../kernel/link-names.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
-import { linkOf } from "../../kernel/netlink/link/link.ts";
-import { findLink } from "../../kernel/netlink/link/requests.ts";
+import { readLink } from "../../kernel/netlink/link/requests.ts";
 import {
   identityOf,
   isNetnsError,
@@ -70,14 +69,13 @@ export function observePod(pod: NamespaceSource | undefined, log: Log): Namespac
 
 /** Returns the node's end of the pair; undefined if there is none, or another link has its name. */
 export function findHostEnd({ route }: NamespaceSource, { host }: Veth): LinkState | undefined {
-  const message = findLink(route, host.name);
-  const end = message && linkStateOf(linkOf(message), () => undefined);
+  const link = readLink(route, host.name);
+  const end = link && linkStateOf(link, () => undefined);
   return end?.kind === "veth" && end.mac === host.mac ? end : undefined;
 }
 
 function hasPodEnd({ route }: NamespaceSource, { pod }: Veth): boolean {
-  const message = findLink(route, pod.name);
-  return message !== undefined && linkOf(message).mac === pod.mac;
+  return readLink(route, pod.name)?.mac === pod.mac;
 }
 
 /** The pod of a detached first NIC. */

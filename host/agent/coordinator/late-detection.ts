@@ -16,7 +16,7 @@ import { IFA_F_DADFAILED } from "../../kernel/netlink/address/constants.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
 import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
-import { findLink, listLinks } from "../../kernel/netlink/link/requests.ts";
+import { listLinks, readLink } from "../../kernel/netlink/link/requests.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -44,8 +44,7 @@ interface LateDetectionInput {
 }
 
 function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | undefined {
-  const message = findLink(pod.route, ifName);
-  const link = message && linkOf(message);
+  const link = readLink(pod.route, ifName);
   if (link?.mac === undefined) return undefined;
   const { index, name, mac, kind } = link;
   return { netnsPath: pod.entrance, index, name, mac, kind: kind && kindName(kind) };

@@ -83,8 +83,8 @@ export function observeHost(host: NodeNamespace, query: HostQuery): NamespaceSta
   const { pair, tables, addresses, isUnderlay, link } = query;
   return observeMirrored(host, host.mirror, {
     addresses,
-    linkNames: [pair.host.name],
-    linkIndexes: link === undefined ? [] : [link],
+    linkName: pair.host.name,
+    linkIndex: link,
     routeTables: tables,
     ownProtocol: BERTH_PROTOCOL,
     neighbours: isUnderlay ? [{ link: pair.host.name }] : addresses.map((ip) => ({ ip })),

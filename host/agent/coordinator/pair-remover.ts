@@ -11,7 +11,7 @@ import { ENODEV } from "../../kernel/errno.ts";
 import type { LinkRemover } from "../../kernel/link-remover.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
-import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
+import { linkChange, listLinks } from "../../kernel/netlink/link/requests.ts";
 import { isSameNetns, type NetnsIdentity } from "../../kernel/netns.ts";
 import type { NamespaceSource } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
@@ -86,11 +86,8 @@ export class PairRemover {
   async retire(index: number, owner: Omit<RetiredPair, "dueMs">): Promise<boolean> {
     // It may be being deleted, and must not leave the group then.
     if (this.#retired.has(index)) return true;
-    const takeDown = (): true => {
-      setLink(this.#options.host.route, index, { up: false, group: RETIRED_GROUP });
-      return true;
-    };
-    if (unlessRefused([ENODEV], takeDown) === undefined) return false;
+    const takeDown = linkChange(index, { up: false, group: RETIRED_GROUP });
+    if (unlessRefused([ENODEV], () => this.#options.host.route.request(takeDown)) === undefined) return false;
     this.#retired.set(index, { ...owner, dueMs: performance.now() + RETIREMENT_MS });
     if (this.#retired.size >= MAX_RETIRED_PAIRS) await this.flush();
     else this.#schedule(RETIREMENT_MS);

@@ -10,11 +10,10 @@ import type { ProbeLink } from "../../coordinator/probe.ts";
 import { addressesIn } from "../../kernel/netlink/address/address.ts";
 import { deleteAddress, findAddresses } from "../../kernel/netlink/address/requests.ts";
 import { type Conversation, createConversation } from "../../kernel/netlink/conversation.ts";
-import type { LinkMessage } from "../../kernel/netlink/families.ts";
 import { IFF_NOARP } from "../../kernel/netlink/link/constants.ts";
 import { kindName } from "../../kernel/netlink/link/kind.ts";
-import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
-import { findLink, findLinkByIndex } from "../../kernel/netlink/link/requests.ts";
+import type { Link } from "../../kernel/netlink/link/link.ts";
+import { readLink, readLinkByIndex } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
 import { isNetnsError, isSameNetns, NetnsError, OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
@@ -37,7 +36,7 @@ export function findNodeLink(name: string): ProbeLink | undefined {
  * or vlan, the bridge of the other end of a veth. "" if there is none on the node.
  */
 export function findParentName(netnsPath: string, ifName: string): string {
-  const nic = findIn(netnsPath, (conversation) => findLink(conversation, ifName));
+  const nic = findIn(netnsPath, (conversation) => readLink(conversation, ifName));
   if (nic?.parent === undefined || nic.parentNetnsId === undefined) return "";
   const under = findOnNode(nic.parent);
   if (nic.kind === undefined || kindName(nic.kind) !== "veth") return under?.name ?? "";
@@ -53,7 +52,7 @@ export function findParentName(netnsPath: string, ifName: string): string {
 export function findAskingLink(nic: ProbeLink): ProbeLink {
   const { netnsPath, name, kind } = nic;
   if (kind !== "ipvlan") return nic;
-  const link = findIn(netnsPath, (conversation) => findLink(conversation, name));
+  const link = findIn(netnsPath, (conversation) => readLink(conversation, name));
   if (link === undefined || (link.flags & IFF_NOARP) !== 0) return nic;
   const parent = findParentName(netnsPath, name);
   const asking = findNodeLink(parent);
@@ -63,13 +62,12 @@ export function findAskingLink(nic: ProbeLink): ProbeLink {
 }
 
 function findOnNode(index: number): Link | undefined {
-  return findIn(OWN_NETNS, (conversation) => findLinkByIndex(conversation, index));
+  return findIn(OWN_NETNS, (conversation) => readLinkByIndex(conversation, index));
 }
 
-function findIn(netnsPath: string, find: (conversation: Conversation) => LinkMessage | undefined): Link | undefined {
+function findIn(netnsPath: string, find: (conversation: Conversation) => Link | undefined): Link | undefined {
   using socket = openRouteSocket(netnsPath);
-  const found = find(createConversation(socket));
-  return found && linkOf(found);
+  return find(createConversation(socket));
 }
 
 type WithdrawnNic = Pick<Allocation, "containerId" | "netns" | "netnsCookie" | "ifName" | "ip" | "mac">;
@@ -88,8 +86,7 @@ export function withdrawAddress(
     if (netnsCookie !== undefined && readNetnsIdentity(netns).cookie !== netnsCookie) return undefined;
     using socket = openRouteSocket(netns);
     const conversation = createConversation(socket);
-    const found = findLink(conversation, ifName);
-    const link = found && linkOf(found);
+    const link = readLink(conversation, ifName);
     if (link === undefined) return undefined;
     const addresses = addressesIn(findAddresses(conversation, link.index));
     const left = addresses.find(({ prefix }) => equalIp(prefix.ip, ip));
@@ -117,8 +114,7 @@ function mayHaveMac({ mac: found }: Link, recorded: Mac | undefined, ips: readon
  */
 function hasPair(conversation: Conversation, containerId: string): boolean {
   const { pod } = nameVeth(containerId);
-  const found = findLink(conversation, pod.name);
-  return found !== undefined && linkOf(found).mac === pod.mac;
+  return readLink(conversation, pod.name)?.mac === pod.mac;
 }
 
 function leadToSame(one: string, other: string): boolean {

@@ -13,16 +13,18 @@ export function uniqueIps(ips: readonly Ip[]): Ip[] {
 
 export const includesIp = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
 
+/** Returns whether the route or rule is Berth's. */
+export const isOwn = ({ protocol }: Pick<RouteState | RuleState, "protocol">): boolean => protocol === BERTH_PROTOCOL;
+
 /** Returns Berth's routes of the pod's main table: the path to the node, and routes through it. */
 export function serviceRoutesIn({ routes }: NamespaceState): RouteState[] {
-  return routes.filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL);
+  return routes.filter((route) => route.table === RT_TABLE_MAIN && isOwn(route));
 }
 
 /** Returns Berth's routes on the node, in one of the tables, to addresses of the pod. */
 export function hostRoutesOf(host: NamespaceState, tables: readonly number[], ips: readonly Ip[]): RouteState[] {
   return host.routes.filter(
-    ({ table, protocol, destination: { ip } }) =>
-      tables.includes(table) && protocol === BERTH_PROTOCOL && includesIp(ips, ip),
+    (route) => tables.includes(route.table) && isOwn(route) && includesIp(ips, route.destination.ip),
   );
 }
 
@@ -33,7 +35,7 @@ export function ruleTo(table: number, rule: Pick<RuleState, "family" | "preferen
 
 /** Returns the tables of the node that Berth's rules look up. */
 export function ruleTablesOf({ rules }: Pick<NamespaceState, "rules">): Set<number> {
-  return new Set(rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL).map(({ table }) => table));
+  return new Set(rules.filter(isOwn).map(({ table }) => table));
 }
 
 /** Returns the tables of {@link ruleTablesOf} and `named`. */

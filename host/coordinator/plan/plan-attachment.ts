@@ -11,8 +11,8 @@ import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { requireFreeVethName, requireSafeAddresses, selectRoutable } from "./address-policy.ts";
 import { parseAlias } from "./alias.ts";
-import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./constants.ts";
-import { hostRoutesOf, includesIp, serviceRoutesIn } from "./own-objects.ts";
+import { NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./constants.ts";
+import { hostRoutesOf, includesIp, isOwn, serviceRoutesIn } from "./own-objects.ts";
 import type { AttachedNic, PlanInput, PlanResult } from "./plan-input.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
@@ -69,12 +69,10 @@ function planReplyPath(
     },
     owned: {
       routes: pod.routes.filter(
-        ({ protocol, destination, ...route }) =>
-          route.table === table && protocol === BERTH_PROTOCOL && families.includes(destination.ip.family),
+        (route) => isOwn(route) && route.table === table && families.includes(route.destination.ip.family),
       ),
       rules: pod.rules.filter(
-        ({ protocol, preference, family }) =>
-          protocol === BERTH_PROTOCOL && preference === REPLY_RULE_PREFERENCE && families.includes(family),
+        (rule) => isOwn(rule) && rule.preference === REPLY_RULE_PREFERENCE && families.includes(rule.family),
       ),
       tables: pod.tables.filter(({ name }) => name === NFT_TABLE),
     },
@@ -163,8 +161,24 @@ function decidesAboutPair(situation: PlanInput): boolean {
   return situation.ifName === situation.conf.podDefaultCniNic || makesPair(situation);
 }
 
-function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): { wanted: Wanted; owned: Owned } {
+interface HostDemand {
+  /** Of the NIC. */
+  readonly ips: readonly Ip[];
+  /** The pod's other NICs, whose state was deleted with an earlier pair. */
+  readonly restored: readonly AttachedNic[];
+}
+
+function planHost(
+  situation: PlanInput,
+  path: ServicePath,
+  { ips, restored }: HostDemand,
+): { wanted: Wanted; owned: Owned } {
   const { conf, mode, observed } = situation;
+  const nics = [{ addresses: ips, conf }, ...restored].map(({ addresses, conf: { hostRuleTable: table } }) => ({
+    neighbours: hostNeighbours(path, addresses),
+    routes: hostRoutes(path, addresses, table),
+    rules: familiesOf(addresses).map((family) => hostRule(family, table, observed.host.rules)),
+  }));
   const isMaker = decidesAboutPair(situation);
   const families = familiesOf(ips);
   const snat = isMaker ? decideSnat(conf, ips) : "none";
@@ -183,9 +197,9 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
         ...withoutLinkLocal(observed.host, ofUnderlay),
       ]),
       addresses: [],
-      neighbours: hostNeighbours(path, ips),
-      routes: hostRoutes(path, ips, conf.hostRuleTable),
-      rules: families.map((family) => hostRule(family, conf.hostRuleTable, observed.host.rules)),
+      neighbours: nics.flatMap(({ neighbours }) => neighbours),
+      routes: nics.flatMap(({ routes }) => routes),
+      rules: nics.flatMap(({ rules }) => rules),
       tables: snat === "none" ? [] : [snatTable()],
     },
     owned: {
@@ -193,35 +207,10 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
       neighbours: observed.host.neighbours.filter(({ ip }) => includesIp(ips, ip)),
       routes: hostRoutesOf(observed.host, [conf.hostRuleTable], ips),
       rules: observed.host.rules.filter(
-        ({ protocol, table, family }) =>
-          protocol === BERTH_PROTOCOL && table === conf.hostRuleTable && families.includes(family),
+        (rule) => isOwn(rule) && rule.table === conf.hostRuleTable && families.includes(rule.family),
       ),
       tables: snat === "none" ? [] : observed.host.tables.filter(({ name }) => name === NFT_TABLE),
     },
-  };
-}
-
-/** Returns the node's state for the pod's other NICs, which was deleted with an earlier pair. */
-function restoreOnHost(
-  path: ServicePath,
-  restored: readonly AttachedNic[],
-  { rules }: NamespaceState,
-): Pick<Wanted, "neighbours" | "routes" | "rules"> {
-  return {
-    neighbours: restored.flatMap(({ addresses }) => hostNeighbours(path, addresses)),
-    routes: restored.flatMap(({ addresses, conf }) => hostRoutes(path, addresses, conf.hostRuleTable)),
-    rules: restored.flatMap(({ addresses, conf }) =>
-      familiesOf(addresses).map((family) => hostRule(family, conf.hostRuleTable, rules)),
-    ),
-  };
-}
-
-function withRestored(wanted: Wanted, { neighbours, routes, rules }: ReturnType<typeof restoreOnHost>): Wanted {
-  return {
-    ...wanted,
-    neighbours: [...wanted.neighbours, ...neighbours],
-    routes: [...wanted.routes, ...routes],
-    rules: [...wanted.rules, ...rules],
   };
 }
 
@@ -280,8 +269,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
     requireOwnTable(situation);
     requireUnusedAddresses(situation, path, ips);
   }
-  const host = path && planHost(situation, path, ips);
-  const hostWanted = path && host && withRestored(host.wanted, restoreOnHost(path, restored, observed.host));
+  const host = path && planHost(situation, path, { ips, restored });
   const carriers = ["all", ifName, ...(path === undefined ? [] : [path.pod.link])];
   const pairEnd = mode === "underlay" ? [pair.pod.name] : [];
   const links: [string, LinkSettings][] = [
@@ -304,7 +292,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
           rules: [...(reply?.wanted.rules ?? []), ...(routes?.wanted.rules ?? [])],
           tables: reply?.wanted.tables ?? [],
         },
-        host: hostWanted ?? EMPTY_WANTED,
+        host: host?.wanted ?? EMPTY_WANTED,
       },
       owned: {
         pod: {

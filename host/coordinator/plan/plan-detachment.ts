@@ -4,8 +4,8 @@ import { equalIp, type Ip } from "../../net/ip.ts";
 import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
 import type { RouteState } from "../../plan/state.ts";
 import { parseAlias } from "./alias.ts";
-import { BERTH_PROTOCOL, NFT_TABLE } from "./constants.ts";
-import { hostRoutesOf, hostTablesOf, includesIp, serviceRoutesIn, uniqueIps } from "./own-objects.ts";
+import { NFT_TABLE } from "./constants.ts";
+import { hostRoutesOf, hostTablesOf, includesIp, isOwn, serviceRoutesIn, uniqueIps } from "./own-objects.ts";
 import type { PlanInput, PlanResult } from "./plan-input.ts";
 import { findNics } from "./plan-nics.ts";
 import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
@@ -82,7 +82,7 @@ export function planDetachment(
   const present = pod.tables.filter(({ name }) => name === NFT_TABLE);
   const named = nicsIn(present)?.filter((name) => name !== ifName);
   const tables = goes || present.length === 0 ? [] : [podTable(pair.pod.name, named)];
-  const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
+  const all = pod.rules.filter(isOwn);
   return {
     plan: {
       ...(goes && hasPair ? { veth: { pair, wanted: false } } : {}),

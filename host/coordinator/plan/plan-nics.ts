@@ -1,9 +1,9 @@
 /** The NICs of a pod that the coordinator manages: addresses, tables, and default routes in whichever table. */
 import { RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
-import type { AddressState, NamespaceState, RouteState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL, POD_VETH } from "./constants.ts";
-import { includesIp } from "./own-objects.ts";
+import type { AddressState, NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
+import { POD_VETH } from "./constants.ts";
+import { includesIp, isOwn } from "./own-objects.ts";
 import { isNicTable, NicTables, sourceTablesOf } from "./plan-tables.ts";
 
 export interface Nic {
@@ -58,12 +58,9 @@ export function defaultsIn(pod: NamespaceState, table: number): RouteState[] {
 
 /** Returns the table that the NIC already has, by a rule from one of its addresses or a route over it. */
 function findTable(pod: NamespaceState, name: string, addresses: readonly Ip[]): number | undefined {
-  const rule = pod.rules.find(
-    ({ protocol, from }) => protocol === BERTH_PROTOCOL && from !== undefined && includesIp(addresses, from.ip),
-  );
-  const route = pod.routes.find(
-    (each) => linkOf(each) === name && each.protocol === BERTH_PROTOCOL && isNicTable(each.table),
-  );
+  const isFrom = ({ from }: RuleState): boolean => from !== undefined && includesIp(addresses, from.ip);
+  const rule = pod.rules.find((each) => isOwn(each) && isFrom(each));
+  const route = pod.routes.find((each) => linkOf(each) === name && isOwn(each) && isNicTable(each.table));
   return rule?.table ?? route?.table;
 }
 

@@ -16,7 +16,7 @@ import {
   NIC_RULE_PREFERENCE,
   REPLY_RULE_PREFERENCE,
 } from "./constants.ts";
-import { ruleTo } from "./own-objects.ts";
+import { isOwn, ruleTo } from "./own-objects.ts";
 import { defaultsIn, familiesOf, isDefault, linkOf, type Nic } from "./plan-nics.ts";
 import { isSourceless, type Source, sourceOf } from "./plan-sources.ts";
 import { isTableOfNic } from "./plan-tables.ts";
@@ -64,7 +64,7 @@ function specificRoutes(pod: NamespaceState, { name, others }: Nic): RouteState[
       [RT_TABLE_MAIN, ...others].includes(route.table) &&
       route.link === name &&
       route.type === RTN_UNICAST &&
-      route.protocol !== BERTH_PROTOCOL &&
+      !isOwn(route) &&
       !isDefault(route) &&
       !isOfLink(route),
   );
@@ -102,8 +102,6 @@ function guardRules({ replyFamilies }: PodRoutesInput, moved: readonly Nic[]): R
   });
 }
 
-const isOwnRule = ({ protocol }: RuleState): boolean => protocol === BERTH_PROTOCOL;
-
 /** Preferences of the rules that serve NICs. */
 const PREFERENCES: readonly number[] = [GUARD_RULE_PREFERENCE, NIC_RULE_PREFERENCE, DEFAULT_RULE_PREFERENCE];
 
@@ -123,7 +121,7 @@ function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefin
   if (wanted !== undefined) return wanted;
   const inMain = defaultsIn(pod, RT_TABLE_MAIN).filter((route) => familyOf(route) === family);
   const last = pod.rules.find(
-    (rule) => isOwnRule(rule) && rule.preference === DEFAULT_RULE_PREFERENCE && rule.family === family,
+    (rule) => isOwn(rule) && rule.preference === DEFAULT_RULE_PREFERENCE && rule.family === family,
   );
   const holders = [
     ...inMain.flatMap((route) => able.find(({ name }) => name === linkOf(route)) ?? []),
@@ -203,13 +201,13 @@ function mainDefaults(question: PodRoutesInput): { wanted: RouteState[]; owned: 
     const nic = findDefaultNic(question, family);
     const routes = nic?.defaults.filter((route) => familyOf(route) === family) ?? [];
     if (nic !== undefined && isMovedOut(question, nic)) return present.filter((route) => linkOf(route) === nic.name);
-    return routes.map((route) => (route.protocol === BERTH_PROTOCOL ? { ...route, protocol: RTPROT_BOOT } : route));
+    return routes.map((route) => (isOwn(route) ? { ...route, protocol: RTPROT_BOOT } : route));
   });
   return { wanted, owned: present };
 }
 
 function foreignRoutesIn(pod: NamespaceState, wanted: number): RouteState[] {
-  return pod.routes.filter(({ table, protocol }) => table === wanted && protocol !== BERTH_PROTOCOL);
+  return pod.routes.filter((route) => route.table === wanted && !isOwn(route));
 }
 
 function warnAboutForeignRoutes(pod: NamespaceState, nics: readonly Nic[]): string[] {
@@ -226,8 +224,8 @@ export function hasNicTables(pod: NamespaceState): boolean {
   const { routes, rules } = pod;
   const isOfNic = isTableOfNic(pod);
   return (
-    routes.some(({ table, protocol }) => protocol === BERTH_PROTOCOL && isOfNic(table)) ||
-    rules.some(({ preference, protocol }) => protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE)
+    routes.some((route) => isOwn(route) && isOfNic(route.table)) ||
+    rules.some((rule) => isOwn(rule) && rule.preference === NIC_RULE_PREFERENCE)
   );
 }
 
@@ -252,11 +250,8 @@ export function planPodRoutes(question: PodRoutesInput): PodRoutes {
       ],
     },
     owned: {
-      routes: [
-        ...main.owned,
-        ...pod.routes.filter(({ table, protocol }) => protocol === BERTH_PROTOCOL && isOfNic(table)),
-      ],
-      rules: pod.rules.filter((rule) => isOwnRule(rule) && PREFERENCES.includes(rule.preference)),
+      routes: [...main.owned, ...pod.routes.filter((route) => isOwn(route) && isOfNic(route.table))],
+      rules: pod.rules.filter((rule) => isOwn(rule) && PREFERENCES.includes(rule.preference)),
     },
     warnings: warnAboutForeignRoutes(pod, tables),
   };

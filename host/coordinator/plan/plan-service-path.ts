@@ -24,7 +24,7 @@ import { formatRoute } from "../../plan/text.ts";
 import { AddressRefusal } from "./address-policy.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, POD_VETH } from "./constants.ts";
-import { includesIp, ruleTablesOf, ruleTo, uniqueIps } from "./own-objects.ts";
+import { includesIp, isOwn, ruleTablesOf, ruleTo, uniqueIps } from "./own-objects.ts";
 import type { AttachedNic, PlanInput } from "./plan-input.ts";
 import { isDefault, linkOf, type Nic } from "./plan-nics.ts";
 import { isSourceless, type Source, sourceOf, withSourceless } from "./plan-sources.ts";
@@ -239,11 +239,9 @@ export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: num
 export function hostRule(family: Family, table: number, present: readonly RuleState[]): RuleState {
   const rules = present.filter((each) => each.family === family && each.preference > 0);
   const isInverted = ({ flags }: RuleState): boolean => (flags & FIB_RULE_INVERT) !== 0;
-  const others = rules.filter(
-    (each) => each.protocol !== BERTH_PROTOCOL && (each.mark === undefined || isInverted(each)),
-  );
+  const others = rules.filter((each) => !isOwn(each) && (each.mark === undefined || isInverted(each)));
   const first = Math.min(HOST_RULE_PREFERENCE + 1, ...others.map(({ preference }) => preference));
-  const own = rules.find((each) => each.protocol === BERTH_PROTOCOL && each.table === table && each.preference < first);
+  const own = rules.find((each) => isOwn(each) && each.table === table && each.preference < first);
   return ruleTo(table, { family, preference: own?.preference ?? Math.max(1, first - 1) });
 }
 
@@ -258,9 +256,7 @@ export function findNetworks(
     .flatMap(({ conf }) => [...conf.overlayPodCIDR, ...conf.serviceCIDR, ...conf.hijackCIDR])
     .map(maskPrefix);
   const unique = new Map(all.map((network) => [formatPrefix(network), network]));
-  const inMain = observed.pod.routes.filter(
-    ({ table, protocol }) => table === RT_TABLE_MAIN && protocol !== BERTH_PROTOCOL,
-  );
+  const inMain = observed.pod.routes.filter((route) => route.table === RT_TABLE_MAIN && !isOwn(route));
   // a default route may have moved to the NIC's table, and may come back
   const present = [...inMain, ...nics.flatMap(({ defaults }) => defaults)];
   const others = new Map(present.map((route) => [formatPrefix(route.destination), linkOf(route)]));
@@ -284,7 +280,7 @@ export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): vo
   const isClusters = table === (clusterTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
   const tables = ruleTablesOf(observed.host);
   if (tables.has(table)) return;
-  const foreign = observed.host.routes.find((route) => route.table === table && route.protocol !== BERTH_PROTOCOL);
+  const foreign = observed.host.routes.find((route) => route.table === table && !isOwn(route));
   if (foreign !== undefined) {
     refuseInterface(
       `hostRuleTable ${table}: the node's table contains a route that Berth did not create (${formatRoute(foreign)}), ` +

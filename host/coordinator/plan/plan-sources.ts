@@ -8,8 +8,8 @@ import { RT_SCOPE_LINK } from "../../kernel/netlink/route/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import { parsePrefix } from "../../net/prefix.ts";
 import type { AddressState, NamespaceState, RouteState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL, POD_VETH } from "./constants.ts";
-import { includesIp } from "./own-objects.ts";
+import { POD_VETH } from "./constants.ts";
+import { includesIp, isOwn } from "./own-objects.ts";
 import type { AttachedNic, PlanInput } from "./plan-input.ts";
 
 /** An address of a NIC that the node reaches over the pair. */
@@ -60,7 +60,6 @@ export function findSources(
   { observed: { pod, host }, pair, attached, conf }: Pick<PlanInput, "observed" | "pair" | "attached" | "conf">,
   ips: readonly Ip[],
 ): Source[] {
-  const isOwn = ({ protocol }: RouteState): boolean => protocol === BERTH_PROTOCOL;
   const routed = host.routes.filter((route) => isOwn(route) && route.link === pair.host.name);
   const inUse = pod.routes.filter(isOwn).flatMap(({ preferredSource }) => preferredSource ?? []);
   const reached = routed.map(({ destination }) => destination.ip);

@@ -6,18 +6,9 @@ import { refuseInterface } from "../../cni/error.ts";
 import { RT_TABLE_MAIN, RTPROT_KERNEL } from "../../kernel/netlink/route/constants.ts";
 import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
-import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
-import {
-  BERTH_PROTOCOL,
-  FIRST_NIC_TABLE,
-  FIRST_REPLY_TABLE,
-  LAST_NIC_TABLE,
-  POD_VETH,
-  REPLY_RULE_PREFERENCE,
-} from "./constants.ts";
-import { includesIp } from "./own-objects.ts";
-
-const isOwn = ({ protocol }: RouteState | RuleState): boolean => protocol === BERTH_PROTOCOL;
+import type { NamespaceState, RouteState } from "../../plan/state.ts";
+import { FIRST_NIC_TABLE, FIRST_REPLY_TABLE, LAST_NIC_TABLE, POD_VETH, REPLY_RULE_PREFERENCE } from "./constants.ts";
+import { includesIp, isOwn } from "./own-objects.ts";
 
 export function isNicTable(table: number): boolean {
   return table >= FIRST_NIC_TABLE && table <= LAST_NIC_TABLE;

@@ -10,8 +10,8 @@ import { loadNative, type Native } from "../native.ts";
 import { createConversation } from "./conversation.ts";
 import { decodeLink } from "./families.ts";
 import { IFF_NOARP, RTM_NEWLINK } from "./link/constants.ts";
-import { type Link, linkOf } from "./link/link.ts";
-import { findLinkByIndex } from "./link/requests.ts";
+import type { Link } from "./link/link.ts";
+import { readLinkByIndex } from "./link/requests.ts";
 import { openMonitor, RTNLGRP_LINK } from "./monitor.ts";
 import { openRouteSocket } from "./socket.ts";
 
@@ -39,10 +39,7 @@ function stateOf(link: Link | undefined): LinkState {
 export function watchLink(netnsPath: string, index: number, listener: LinkListener, native: Native = loadNative()) {
   using opened = new DisposableStack();
   const conversation = createConversation(opened.use(openRouteSocket(netnsPath, native)));
-  const read = (): LinkState => {
-    const message = findLinkByIndex(conversation, index);
-    return stateOf(message && linkOf(message));
-  };
+  const read = () => stateOf(readLinkByIndex(conversation, index));
   const report = (): void => {
     let state: LinkState;
     try {

@@ -89,19 +89,22 @@ const of = (changes?: Partial<IpAllocationSpec>): WorldOf => ({ allocations: [re
 const reserved = (name: string): WorldOf => ({
   reserved: [{ ips: ["10.6.0.50"], owner: { namespace: "shop", name } }],
 });
+const TAKEN = "it is taken: 10.6.0.50 (kept for StatefulSet shop/db, member db-0)";
 const oldSet = { ...MEMBER, uid: "old" };
 
 it.each<[string, WorldOf, string, NamingWorkload?]>([
   ["a list is for the first member", {}, MADE],
   ["a map is for the members", {}, `${MADE}, fd06::50 six db-0 eth0, 10.6.0.51 blue db-1 net1`, setOf(MEMBERS)],
+  [
+    "no pod has that name",
+    {},
+    "10.6.0.50 for bd-0: no pod of StatefulSet shop/db has that name",
+    setOf({ "bd-0": ONE }),
+  ],
   ["the member's own record is enough", of(), ""],
   ["and what its pod has", of({ ...BOUND, holders: [{ ...POD, pod: "db-0" }] }), ""],
   ["that of the set before it is its own", of({ workload: oldSet }), MADE],
-  [
-    "but not what a pod had",
-    of({ node: "n1", workload: oldSet }),
-    "it is taken: 10.6.0.50 (kept for StatefulSet shop/db, member db-0)",
-  ],
+  ["but not what a pod had", of({ node: "n1", workload: oldSet }), TAKEN],
   ["it waits for what cools", of({ state: "Cooling" }), ""],
   ["a pod has it", of({ ...BOUND, workload: undefined }), "it is taken: 10.6.0.50 (pod shop/web-0)"],
   ["another namespace is not named", of({ workload: { ...MEMBER, namespace: "bank" } }), "another namespace has it"],
@@ -125,15 +128,12 @@ it.each<[string, WorldOf, string, NamingWorkload?]>([
     "vendor-conf has it that a StatefulSet keeps no addresses",
   ],
 ])("%s", (_, world, wanted, workload = DB) => {
-  expect(
-    planOf([workload], world)
-      .join(", ")
-      .replace(/^10.6.0.50 for db-0: /, ""),
-  ).toBe(wanted);
+  const text = planOf([workload], world).join(", ");
+  expect(text.replace(/^10.6.0.50 for db-0: /, "")).toBe(wanted);
 });
 
 it("of two sets that name one address the first gets it, and one that cannot be read is told", () => {
-  const taken = "10.6.0.50 for web-0: it is taken: 10.6.0.50 (kept for StatefulSet shop/db, member db-0)";
+  const taken = `10.6.0.50 for web-0: ${TAKEN}`;
   const fault = expect.stringContaining('annotation "ipam.vendor.io/ips"');
   expect(planOf([DB, setOf(ONE, {}, "web"), setOf('[{"ipv4": "db"}]', {}, "bad")])).toEqual([MADE, taken, fault]);
 });

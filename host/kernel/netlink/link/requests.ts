@@ -29,8 +29,10 @@ import {
   encodeLinkSpec,
   LINK_AND_SETTINGS,
   LINK_ATTRIBUTES,
+  type Link,
   type LinkChange,
   type LinkSpec,
+  linkOf,
 } from "./link.ts";
 
 /** Longest value of IFLA_IFNAME (linux/if.h): bytes, with the final NUL. */
@@ -62,6 +64,12 @@ export function linkNamed(name: string, answer: readonly Message[]): LinkMessage
 export function findLink(conversation: Conversation, name: string): LinkMessage | undefined {
   const answer = unlessRefused([ENODEV], () => conversation.request(linkRequest(name)));
   return answer && linkNamed(name, answer);
+}
+
+/** As {@link findLink}, decoded. Throws as {@link linkOf}. */
+export function readLink(conversation: Conversation, name: string): Link | undefined {
+  const message = findLink(conversation, name);
+  return message && linkOf(message);
 }
 
 /**
@@ -105,10 +113,10 @@ function linkIndexRequest(index: number): Request {
   return { operation: `get link ${index}`, type: RTM_GETLINK, payload: encodeLinkRequest(index) };
 }
 
-/** Returns the link with that index; undefined if there is none. */
-export function findLinkByIndex(conversation: Conversation, index: number): LinkMessage | undefined {
+/** Returns the link with that index; undefined if there is none. Throws as {@link linkOf}. */
+export function readLinkByIndex(conversation: Conversation, index: number): Link | undefined {
   const answer = unlessRefused([ENODEV], () => conversation.request(linkIndexRequest(index)));
-  return answer?.map((message) => decodeLink(message, LINK_AND_SETTINGS))[0];
+  return answer?.map((message) => linkOf(decodeLink(message, LINK_ATTRIBUTES)))[0];
 }
 
 /** Returns all links of the namespace, each with only the attributes `wanted`. */

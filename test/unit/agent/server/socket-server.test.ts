@@ -1,5 +1,5 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -68,7 +68,7 @@ function answer(containerId: string, given: Partial<Dispatched> = {}): void {
 }
 
 /** A call of that container which has arrived. */
-async function arrive(containerId: string): Promise<Caller> {
+async function arrive(containerId: string) {
   const caller = call(post(containerId));
   await until(() => requested.includes(containerId));
   return caller;
@@ -79,12 +79,7 @@ function post(containerId: string): string {
   return `${head}Content-Length: 2\r\n\r\n{}`;
 }
 
-interface Caller {
-  readonly socket: Socket;
-  readonly received: Promise<string>;
-}
-
-function call(text: string): Caller {
+function call(text: string) {
   const socket = connect(path);
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -97,7 +92,7 @@ function call(text: string): Caller {
 }
 
 /** Sends the text in so many pieces, with a pause between them. */
-async function callInPieces(text: string, pieces: number): Promise<Caller> {
+async function callInPieces(text: string, pieces: number) {
   const length = Math.ceil(text.length / pieces);
   const caller = call(text.slice(0, length));
   for (let at = length; at < text.length; at += length) {
