@@ -25,18 +25,16 @@ const REST_MS = 10_000;
 /** `count` is that of the addresses in use. */
 export async function readControllers(count: number): Promise<MemoryFigure[]> {
   const plane = await startControlPlane();
-  try {
-    await applyCrds(plane.client);
-    await plane.client.create(POOL_PATH, {
-      ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: POOL.name } },
-      spec: { subnet: POOL.subnet },
-    });
-    const before = await readController(plane, "no address in use", 0);
-    await fillCluster(plane.etcdUrl, count);
-    return [before, await readController(plane, `${count} addresses in use`, count)];
-  } finally {
-    await plane.stop();
-  }
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => plane.stop());
+  await applyCrds(plane.client);
+  await plane.client.create(POOL_PATH, {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: POOL.name } },
+    spec: { subnet: POOL.subnet },
+  });
+  const before = await readController(plane, "no address in use", 0);
+  await fillCluster(plane.etcdUrl, count);
+  return [before, await readController(plane, `${count} addresses in use`, count)];
 }
 
 /** Ready nodes, and pods in many namespaces with an address each; the pods of one namespace are on many nodes. */
@@ -62,16 +60,14 @@ async function fillCluster(etcdUrl: string, count: number): Promise<void> {
 async function readController({ kubeconfig, client }: ControlPlane, name: string, used: number): Promise<MemoryFigure> {
   sayProgress(`the controller with ${name}`);
   const controller = await startControllerProcess({ kubeconfig, name: "bench" });
-  try {
-    const isCounted = async (): Promise<boolean> => {
-      requireUninterrupted();
-      const { status } = await client.get(`${POOL_PATH}/${POOL.name}`);
-      return status !== undefined && Number(status.used) === used;
-    };
-    await until(`the addresses are counted: ${name}`, isCounted, COUNT_MS);
-    await sleep(REST_MS);
-    return readMemory(name, controller.pid);
-  } finally {
-    await controller.stop();
-  }
+  await using stack = new AsyncDisposableStack();
+  stack.defer(async () => void (await controller.stop()));
+  const isCounted = async (): Promise<boolean> => {
+    requireUninterrupted();
+    const { status } = await client.get(`${POOL_PATH}/${POOL.name}`);
+    return status !== undefined && Number(status.used) === used;
+  };
+  await until(`the addresses are counted: ${name}`, isCounted, COUNT_MS);
+  await sleep(REST_MS);
+  return readMemory(name, controller.pid);
 }

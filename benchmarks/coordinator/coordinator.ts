@@ -28,42 +28,37 @@ const WARM_UP_PODS = 300;
 
 async function runCoordinator(options: BenchOptions): Promise<BenchReport> {
   const directory = join(root, ".scratch", `bench-${process.pid}`);
-  const closers: (() => Promise<void>)[] = [];
-  try {
-    const nodes: Node[] = [];
-    for (const others of [0, OTHERS]) {
-      const place = join(directory, String(others));
-      mkdirSync(place, { recursive: true });
-      const node = await openNode(`bench-${process.pid}-${others}`, place, others);
-      closers.push(() => node.close());
-      await warmUp(node, Math.max(0, WARM_UP_PODS - others));
-      nodes.push(node);
-    }
-    const floors = await openFloors(nodes, directory, closers);
-    const figures = await measure(nodes, floors, options);
-    return {
-      tables: tabulate(figures),
-      targets: targetsOf(figures),
-      notes,
-      versions: { "macvlan and host-local": referenceTool("plugins").version },
-    };
-  } finally {
-    for (const close of closers.reverse()) await close();
-    rmSync(directory, { recursive: true, force: true });
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
+  const nodes: Node[] = [];
+  for (const others of [0, OTHERS]) {
+    const place = join(directory, String(others));
+    mkdirSync(place, { recursive: true });
+    const node = await openNode(stack, `bench-${process.pid}-${others}`, place, others);
+    await warmUp(node, Math.max(0, WARM_UP_PODS - others));
+    nodes.push(node);
   }
+  const floors = await openFloors(nodes, directory, stack);
+  const figures = await measure(nodes, floors, options);
+  return {
+    tables: tabulate(figures),
+    targets: targetsOf(figures),
+    notes,
+    versions: { "macvlan and host-local": referenceTool("plugins").version },
+  };
 }
 
 async function openFloors(
   [node]: readonly Node[],
   directory: string,
-  closers: (() => Promise<void>)[],
+  stack: AsyncDisposableStack,
 ): Promise<Contestant[]> {
   if (node === undefined) return [];
   const place = { directory, netnsPath: node.pods.path("{n}") };
   const result = preparedResult(node.pods.path(0), 0, "IPv4");
   const stdinFile = writeConf(node, "floor.json", coordinatorConf(PLAIN, false, result));
   const echo = await openEchoAgent(place, stdinFile);
-  closers.push(() => echo.close());
+  stack.defer(() => echo.close());
   return [openEmptyProgram(place), echo];
 }
 

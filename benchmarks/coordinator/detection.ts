@@ -37,12 +37,8 @@ interface Side {
 /** `pairs` must be fewer than there are rivals. */
 export async function measureDetection(node: Node, pairs: number): Promise<DetectionRow[]> {
   const silences = await measureSilences(node, pairs);
-  const rivals = await openRivals(node);
-  try {
-    return [...silences, ...(await measureConflicts(node, pairs))];
-  } finally {
-    await rivals.close();
-  }
+  await using _rivals = await openRivals(node);
+  return [...silences, ...(await measureConflicts(node, pairs))];
 }
 
 async function measureSilences(node: Node, pairs: number): Promise<DetectionRow[]> {
@@ -98,12 +94,9 @@ interface Pairs {
 
 async function measurePairs(node: Node, { name, dueMs, sides, pairs }: Pairs): Promise<DetectionRow> {
   const indices = Array.from({ length: pairs }, (_, index) => index);
-  const one = ({ first, add }: Side, index: number): Batch => ({
-    subject: add,
-    atOnce: 1,
-    first: first + index,
-    count: 1,
-  });
+  const one = ({ first, add: subject }: Side, index: number): Batch => {
+    return { subject, atOnce: 1, first: first + index, count: 1 };
+  };
   const batches = indices.flatMap((index) => sides.map((side) => one(side, index)));
   const samples = (await runBatches(batches, node.netns)).flatMap((outcome) => outcome.samples);
   for (const { first, del } of sides) {

@@ -5,11 +5,11 @@
  *       └─ macvlan eth0 of each pod
  *
  * Pods are made by pods.ts.
- * Effects: namespaces, an agent; all gone after `close`.
+ * Effects: namespaces, an agent; all removed by the stack.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Agent, type AgentOptions, startAgent } from "../../test/lab/agent.ts";
+import { type Agent, startAgent } from "../../test/lab/agent.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../../test/lab/netns.ts";
 import { definitions, manifests } from "./configuration.ts";
 import { attachOthers, Pods } from "./pods.ts";
@@ -27,39 +27,29 @@ export interface Node {
   readonly pods: Pods;
   /** Folder for files of this node. */
   readonly directory: string;
-  close(): Promise<void>;
 }
 
-/** A node with `others` pods that are attached, with both families, and stay. `options` are those of its agent. */
+/** A node with `others` pods that are attached, with both families, and stay. */
 export async function openNode(
+  stack: AsyncDisposableStack,
   id: string,
   directory: string,
   others: number,
-  options: AgentOptions = {},
 ): Promise<Node> {
-  const closers: (() => Promise<void>)[] = [];
-  const close = async (): Promise<void> => {
-    for (const closer of closers.splice(0).reverse()) await closer();
-  };
-  try {
-    const segment = await createNetns(`${id}-segment`);
-    closers.push(() => segment.delete());
-    const netns = await createNetns(`${id}-node`);
-    closers.push(() => netns.delete());
-    await connect(netns, segment);
-    const agent = await startAgent({ ...options, node: netns, config: { "pools.yaml": manifests() } });
-    closers.push(() => agent.delete());
-    for (const [name, text] of Object.entries(definitions())) writeFileSync(join(agent.cniConfDir, name), text);
-    const pods = new Pods(id, netns, UPLINK);
-    closers.push(() => pods.delete());
-    const name = others === 0 ? "no other pod" : `${others} other pods`;
-    const node: Node = { name, netns, segment, agent, pods, directory, close };
-    if (others > 0) await attachOthers(node, others);
-    return node;
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  const segment = await createNetns(`${id}-segment`);
+  stack.defer(() => segment.delete());
+  const netns = await createNetns(`${id}-node`);
+  stack.defer(() => netns.delete());
+  await connect(netns, segment);
+  const agent = await startAgent({ node: netns, config: { "pools.yaml": manifests() } });
+  stack.defer(() => agent.delete());
+  for (const [name, text] of Object.entries(definitions())) writeFileSync(join(agent.cniConfDir, name), text);
+  const pods = new Pods(id, netns, UPLINK);
+  stack.defer(() => pods.delete());
+  const name = others === 0 ? "no other pod" : `${others} other pods`;
+  const node = { name, netns, segment, agent, pods, directory };
+  if (others > 0) await attachOthers(node, others);
+  return node;
 }
 
 /** The node's uplink into the segment's switch, addresses and routes. */

@@ -1,6 +1,6 @@
 /**
  * Machines on the segment that have the addresses of the pool `taken`: a link with a MAC address of its own for each,
- * so that none looks like a switch that answers for all. Effects: a namespace, gone after `close`.
+ * so that none looks like a switch that answers for all. Effects: a namespace, gone with the stack.
  */
 import { runPlugin } from "../../test/lab/cnitool.ts";
 import { requireCommand } from "../../test/lab/command.ts";
@@ -11,33 +11,29 @@ import { BRIDGE, type Node } from "./node.ts";
 /** CNI error code of an address conflict (docs/errors.md). */
 const ADDRESS_CONFLICT = 104;
 
-export async function openRivals(node: Node): Promise<{ close(): Promise<void> }> {
+export async function openRivals(node: Node): Promise<AsyncDisposableStack> {
+  await using stack = new AsyncDisposableStack();
   const netns = await createNetns(`${node.segment.name}-rivals`);
-  const close = (): Promise<void> => netns.delete();
-  try {
-    const numbers = Array.from({ length: MOST_RIVALS }, (_, index) => index);
-    // Each answers on its own link only.
-    await run(netns, ["echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore"]);
-    await run(
-      node.segment,
-      numbers.flatMap((number) => [
-        `ip link add r${number} type veth peer name eth${number} netns ${netns.name}`,
-        `ip link set r${number} master ${BRIDGE} up`,
-      ]),
-    );
-    await run(
-      netns,
-      numbers.flatMap((number) => [
-        `ip addr add ${rivalAddress(number)}/32 dev eth${number}`,
-        `ip link set eth${number} up`,
-      ]),
-    );
-    await requireConflict(node);
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { close };
+  stack.defer(() => netns.delete());
+  const numbers = Array.from({ length: MOST_RIVALS }, (_, index) => index);
+  // Each answers on its own link only.
+  await run(netns, ["echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore"]);
+  await run(
+    node.segment,
+    numbers.flatMap((number) => [
+      `ip link add r${number} type veth peer name eth${number} netns ${netns.name}`,
+      `ip link set r${number} master ${BRIDGE} up`,
+    ]),
+  );
+  await run(
+    netns,
+    numbers.flatMap((number) => [
+      `ip addr add ${rivalAddress(number)}/32 dev eth${number}`,
+      `ip link set eth${number} up`,
+    ]),
+  );
+  await requireConflict(node);
+  return stack.move();
 }
 
 async function run(netns: Netns, script: readonly string[]): Promise<void> {

@@ -51,13 +51,11 @@ async function measureNodeAlone(place: Place, counts: readonly number[], isQuick
     const hostLocal = { name: "host-local", place: placeOf(count), contestant: openHostLocal(shape, place) };
     const berth = { name: "berth without a cluster", place: placeOf(count), contestant: await openBerth(shape, place) };
     const course = courseOf(isQuick);
-    try {
-      points.push(...(await measurePlaces(isSlow ? [berth] : [hostLocal, berth], course)));
-      if (isSlow) points.push(...(await measurePlaces([hostLocal], SLOW)));
-    } finally {
-      await hostLocal.contestant.close();
-      await berth.contestant.close();
-    }
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => berth.contestant.close());
+    stack.defer(() => hostLocal.contestant.close());
+    points.push(...(await measurePlaces(isSlow ? [berth] : [hostLocal, berth], course)));
+    if (isSlow) points.push(...(await measurePlaces([hostLocal], SLOW)));
   }
   return points;
 }

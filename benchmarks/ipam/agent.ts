@@ -57,26 +57,22 @@ export async function measureAgent(place: Place): Promise<AgentReport> {
 
 async function readSmallAgent(): Promise<MemoryFigure[]> {
   const agent = await startAgent({ config: { "pools.yaml": poolManifests(1) } });
-  try {
-    const started = readMemory("just started, 1 pool", agent.pid);
-    await sleep(QUIET_MS);
-    return [started, readMemory("at rest, 1 pool", agent.pid)];
-  } finally {
-    await agent.delete();
-  }
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => agent.delete());
+  const started = readMemory("just started, 1 pool", agent.pid);
+  await sleep(QUIET_MS);
+  return [started, readMemory("at rest, 1 pool", agent.pid)];
 }
 
 async function readLargeAgent(place: Place): Promise<MemoryFigure[]> {
   const agent = await startAgent({ config: { "pools.yaml": poolManifests(POOLS) }, readyMs: 120_000 });
-  try {
-    const started = readMemory(`just started, ${POOLS} pools`, agent.pid);
-    await runBatch({ subject: addOf(agent, place), atOnce: 1, first: 0, count: PODS });
-    const added = readMemory(`${POOLS} pools, after ${PODS} ADDs`, agent.pid);
-    await sleep(QUIET_MS);
-    return [started, added, readMemory(`${POOLS} pools, ${PODS} pods`, agent.pid)];
-  } finally {
-    await agent.delete();
-  }
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => agent.delete());
+  const started = readMemory(`just started, ${POOLS} pools`, agent.pid);
+  await runBatch({ subject: addOf(agent, place), atOnce: 1, first: 0, count: PODS });
+  const added = readMemory(`${POOLS} pools, after ${PODS} ADDs`, agent.pid);
+  await sleep(QUIET_MS);
+  return [started, added, readMemory(`${POOLS} pools, ${PODS} pods`, agent.pid)];
 }
 
 /** Milliseconds of starts with V8's cached code of an earlier one, as the service and the chart have it. */
@@ -87,18 +83,16 @@ async function timeStarts(place: Place): Promise<number[]> {
     await prefillBerth({ stateDir, pool: `bench-${pool}`, prefixLength: 24, addresses });
   }
   const agent = await startAgent({ config: { "pools.yaml": poolManifests(POOLS) }, stateDir, readyMs: 120_000 });
-  try {
-    const times: number[] = [];
-    while (times.length < STARTS) {
-      await agent.stop();
-      const fromMs = performance.now();
-      await agent.start();
-      times.push(performance.now() - fromMs);
-    }
-    return times;
-  } finally {
-    await agent.delete();
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => agent.delete());
+  const times: number[] = [];
+  while (times.length < STARTS) {
+    await agent.stop();
+    const fromMs = performance.now();
+    await agent.start();
+    times.push(performance.now() - fromMs);
   }
+  return times;
 }
 
 function addOf(agent: Agent, place: Place): Subject {

@@ -43,35 +43,27 @@ const KINDS: readonly Kind[] = [
 
 async function runNode({ quick }: BenchOptions): Promise<BenchReport> {
   const directory = join(root, ".scratch", `bench-${process.pid}`);
+  using stack = new DisposableStack();
+  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
   const course = quick ? QUICK : FULL;
-  try {
-    const cells: Cell[] = [];
-    for (const kind of KINDS) {
-      for (let turn = 0; turn < course.agents; turn++) {
-        sayProgress(`${kind.name}, ${kind.atOnce} at once: agent ${turn + 1} of ${course.agents}`);
-        const place = join(directory, `${kind.name}-${kind.atOnce}-${turn}`);
-        mkdirSync(place, { recursive: true });
-        const node = await openNode(`bench-${process.pid}`, place, 0);
-        try {
-          cells.push(...(await measureAgent(node, kind, course, turn)));
-        } finally {
-          await node.close();
-        }
-      }
+  const cells: Cell[] = [];
+  for (const kind of KINDS) {
+    for (let turn = 0; turn < course.agents; turn++) {
+      sayProgress(`${kind.name}, ${kind.atOnce} at once: agent ${turn + 1} of ${course.agents}`);
+      const place = join(directory, `${kind.name}-${kind.atOnce}-${turn}`);
+      mkdirSync(place, { recursive: true });
+      await using life = new AsyncDisposableStack();
+      const node = await openNode(life, `bench-${process.pid}`, place, 0);
+      cells.push(...(await measureAgent(node, kind, course, turn)));
     }
-    return {
-      tables: tabulate(cells),
-      targets: [],
-      headlines: { "README.md": describeHeadline(cells) },
-      notes: NOTES,
-      versions: {
-        "macvlan and host-local": referenceTool("plugins").version,
-        libcni: referenceTool("cnitool").version,
-      },
-    };
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
   }
+  return {
+    tables: tabulate(cells),
+    targets: [],
+    headlines: { "README.md": describeHeadline(cells) },
+    notes: NOTES,
+    versions: { "macvlan and host-local": referenceTool("plugins").version, libcni: referenceTool("cnitool").version },
+  };
 }
 
 interface Contestant {

@@ -65,15 +65,13 @@ export async function measureAlone(
   const series: Series[] = [];
   for (const [index, { shape, courses }] of SCENES.filter(({ isBrief = false }) => isBrief || !isQuick).entries()) {
     const plane = await startControlPlane();
-    try {
-      await furnish(plane, poolSpecs(shape));
-      if (shape.taken > 0) await fillBerth(plane, shape);
-      const site: Site = { plane, place, shape };
-      series.push(...(await measureScene(site, isQuick ? courses.map(brief) : courses)));
-      if (index === 0) await within(site);
-    } finally {
-      await plane.stop();
-    }
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => plane.stop());
+    await furnish(plane, poolSpecs(shape));
+    if (shape.taken > 0) await fillBerth(plane, shape);
+    const site: Site = { plane, place, shape };
+    series.push(...(await measureScene(site, isQuick ? courses.map(brief) : courses)));
+    if (index === 0) await within(site);
   }
   return series;
 }

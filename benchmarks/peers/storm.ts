@@ -80,14 +80,12 @@ export async function measureStorms(place: Place, isQuick: boolean): Promise<Sto
   for (const storm of STORMS) {
     const pods = isQuick ? storm.quickPods : storm.pods;
     const plane = await startControlPlane();
-    try {
-      await furnish(plane, poolSpecs(storm.shape));
-      const limitMs = isQuick ? QUICK_LIMIT_MS : LIMIT_MS;
-      const { name, shape, nodes } = storm;
-      found.push({ name, shape, nodes, pods, rows: await measureAll(plane, place, { shape, nodes, pods, limitMs }) });
-    } finally {
-      await plane.stop();
-    }
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => plane.stop());
+    await furnish(plane, poolSpecs(storm.shape));
+    const limitMs = isQuick ? QUICK_LIMIT_MS : LIMIT_MS;
+    const { name, shape, nodes } = storm;
+    found.push({ name, shape, nodes, pods, rows: await measureAll(plane, place, { shape, nodes, pods, limitMs }) });
   }
   return found;
 }
@@ -110,11 +108,9 @@ async function measureAll(plane: ControlPlane, place: Place, course: Course): Pr
   const rows: StormRow[] = [];
   for (const open of openings) {
     const ipam = await open();
-    try {
-      rows.push(await measureOne(ipam, course));
-    } finally {
-      await ipam.close();
-    }
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => ipam.close());
+    rows.push(await measureOne(ipam, course));
   }
   return rows;
 }

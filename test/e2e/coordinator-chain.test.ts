@@ -31,7 +31,7 @@ beforeAll(async () => {
 
 afterAll(() => node.delete());
 
-it("what stays after the first pod is the rule and the table that all pods share, and nothing else", async () => {
+it("the rule and the table that all pods share stay after the first pod, and nothing else", async () => {
   const { netns } = node;
   expect(await pairsOf(node.netns)).toEqual([]);
   for (const family of [4, 6]) {

@@ -44,7 +44,7 @@ it("a refused ADD or CHECK leaves an attachment as it is", async () => {
   await pod.expectState(detached, "after DEL");
 });
 
-describe("a request without what the coordinator stands on is refused", () => {
+describe("a request without a foundation of the coordinator is refused", () => {
   const PREV = '"prevResult", found nothing; put the coordinator after the main plugin in "plugins"';
   const rows: [what: string, call: PodCall, code: number, text: string][] = [
     ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
@@ -108,7 +108,7 @@ describe("a pod named by an attacker", () => {
     await pod.expectState(detached, "after the refusals");
   });
 
-  it("with an annotation by the attacker is refused, and shown without what a terminal obeys", async () => {
+  it("with an annotation by the attacker is refused, and shown without a terminal's commands", async () => {
     const annotations = { "ipam.vendor.io/default-route-nic": 'x\n{"level":"fatal"}\u001b[2J\u009b' };
     const conf = { runtimeConfig: { "io.kubernetes.cri.pod-annotations": annotations } };
     const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0";

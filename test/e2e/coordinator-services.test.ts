@@ -146,7 +146,7 @@ function inScene(prefix: string, families: readonly Family[]): void {
       },
     );
 
-    it("overlayPodCIDR, serviceSnat off: pods of another node answer directly, and the pod's node drops what it knows half of", async () => {
+    it("overlayPodCIDR, serviceSnat off: pods of another node answer directly, and the pod's node drops connections that it knows half of", async () => {
       const pod = requirePod(CLUSTER_OFF);
       const { node1 } = scene.lab.fabric;
       expect(await askPeer(pod, near, "tcp")).toBe(pod.address(family));

@@ -47,7 +47,7 @@ function inScene(prefix: string, families: readonly Family[]): void {
       expect(capture.frames().filter(({ from, to }) => [from, to].includes(client.address(family)))).toEqual([]);
     });
 
-    it("what the pod opens itself to the outside leaves by its own NIC", async () => {
+    it("the pod's own connections to the outside leave by its own NIC", async () => {
       const { client, lab } = scene;
       using capture = await openCapture(lab.fabric.router, "seg0");
       for (const protocol of PROTOCOLS) {

@@ -76,11 +76,6 @@ it("state, spool and socket are closed to others, whatever the mask and the dire
   }
 });
 
-/** No address is in use any more. */
-async function expectNone(): Promise<void> {
-  await expect.poll(() => world.usage(), PATIENCE).toEqual({});
-}
-
 describe("the socket", () => {
   it("answers one request of a connection; a second one is not carried out", async () => {
     const received = await say(addRequest("c1") + addRequest("c2"));
@@ -88,7 +83,7 @@ describe("the socket", () => {
     await sleep(200);
     expect((await world.usage()).Bound).toHaveLength(1);
     await world.del("c1");
-    await expectNone();
+    await expect.poll(() => world.usage(), PATIENCE).toEqual({});
   });
 
   const hostile: [what: string, text: string, answer: RegExp][] = [

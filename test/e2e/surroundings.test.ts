@@ -74,7 +74,7 @@ describe.each(FAMILIES)("a pod whose settings forward IPv%i", (family) => {
   });
 });
 
-describe.each(FAMILIES)("a policy that drops what IPv%i pods send to other nodes", (family) => {
+describe.each(FAMILIES)("a policy that drops packets of IPv%i pods to other nodes", (family) => {
   it("is named by check until a rule accepts the pairs", async () => {
     const { agent, netns } = scene.lab.node1;
     const program = family === 4 ? "iptables" : "ip6tables";
@@ -134,7 +134,7 @@ describe.each(FAMILIES)(
   },
 );
 
-describe.each(FAMILIES)("what takes a pod's IPv%i packets to its node", (family) => {
+describe.each(FAMILIES)("detours of a pod's IPv%i packets to its node", (family) => {
   const node = segmentAddress(0, 11, family);
   it.each([
     ["In replies the pod", "its node", "rule del pref 7", "rule add fwmark 0x1000000/0x1000000 pref 7 lookup 7"],

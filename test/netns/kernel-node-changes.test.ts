@@ -104,7 +104,7 @@ it.each<[string, () => void, (link: number) => object[]]>([
   ["a new link", () => run("ip", "link", "add", "v7", "type", "veth", "peer", "name", "v8"), () => []],
   ["a new neighbour", () => run("ip", "neigh", "add", ...neighbour.split(" ")), () => []],
   [
-    "an address that nobody answers for",
+    "an address for which no machine answers",
     () =>
       run("sh", "-c", "sysctl -qw net.ipv4.neigh.v0.retrans_time_ms=10; ping -c1 -W0.3 10.9.0.77 >/dev/null || true"),
     () => [],

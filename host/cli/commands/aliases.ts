@@ -1,5 +1,6 @@
 /** `berthctl doctor` and `berthctl health`: names that `check` has taken over. They remain for one release. */
 import { type Command, Option } from "commander";
+import { checkAgent } from "../../findings/host/check-agent.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
@@ -53,11 +54,10 @@ export function addHealth(cli: CommandLine): void {
     );
 }
 
-/** Returns a line, and one more for each problem. */
-function describeHealth({ status, version, mode, node, problems, spool }: HealthRecord): string[] {
+/** Returns a line, and one more for each finding. */
+function describeHealth(health: HealthRecord): string[] {
+  const { status, version, mode, node } = health;
   const where = mode === "cluster" ? `, node ${node} of a cluster` : "";
-  const lines = [`berth-agent ${version}: ${status}${where}`, ...problems.map((problem) => `- ${problem}`)];
-  if (spool.waiting > 0) lines.push(`- ${spool.waiting} DELs wait in the spool`);
-  if (spool.rejected > 0) lines.push(`- ${spool.rejected} spooled requests could not be read`);
-  return lines;
+  const found = [...checkAgent(health, version)];
+  return [`berth-agent ${version}: ${status}${where}`, ...found.map(({ text }) => `- ${text}`)];
 }

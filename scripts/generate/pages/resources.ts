@@ -75,7 +75,7 @@ It has a \`status\` and no \`spec\`. It may be late and is only a hint for an ag
   },
   {
     title: "IPAllocation",
-    text: `One address that is not free. Cluster-wide; only in a cluster, written by Berth alone. Its name is the address, so whoever creates it has the address: IPv6
+    text: `One address that is not free. Cluster-wide; only in a cluster, written by Berth alone. Its name is the address, so its creator has the address: IPv6
 in eight groups of four digits with dashes between, in a named address space \`<address>.<space>\`. Labels: \`${POD_UID_LABEL}\` is the first holder's UID,
 \`${OWNER_LABEL}\` a hash of the workload's namespace, UID and member. States: [allocation](allocation.md). Unknown keys are ignored, so that
 an older agent reads what a newer one wrote.`,
@@ -124,7 +124,7 @@ export function resourcesPage(): string {
 /** Returns the page for developers. */
 export function writtenResourcesPage(): string {
   return pageOf(
-    "# Objects that Berth writes\n\nWhat users write is in [resources](../resources.md). `kubectl explain` has the same texts.",
+    "# Objects that Berth writes\n\nKinds for users are in [resources](../resources.md). `kubectl explain` has the same texts.",
     WRITTEN,
   );
 }

@@ -144,7 +144,9 @@ class FaultyProxy implements ApiProxy {
   }
 
   cutWatches(): number {
-    return this.#resetAll(this.#watches);
+    const all = [...this.#watches];
+    for (const exchange of all) this.#reset(exchange);
+    return all.length;
   }
 
   holdWatches(): void {
@@ -160,12 +162,6 @@ class FaultyProxy implements ApiProxy {
   async stop(): Promise<void> {
     this.refuse();
     this.#upstream.agent.destroy();
-  }
-
-  #resetAll(exchanges: Set<Exchange>): number {
-    const all = [...exchanges];
-    for (const exchange of all) this.#reset(exchange);
-    return all.length;
   }
 
   #reset({ incoming, answer }: Exchange): void {

@@ -3,15 +3,8 @@
  * agent and plugins.
  */
 import type { Agent } from "../agent.ts";
-import {
-  type PluginCall,
-  type PluginOutcome,
-  type Refusal,
-  requireRefusal,
-  requireSuccess,
-  runPlugin,
-} from "../cnitool.ts";
-import { ipPool, macvlan, manifest, podArgs, vendorConf } from "../manifests.ts";
+import { type PluginCall, type PluginOutcome, type Refusal, requireRefusal, requireSuccess } from "../cnitool.ts";
+import { ipPool, macvlan, manifest, vendorConf } from "../manifests.ts";
 import { addVeth, type Netns } from "../netns.ts";
 import { addDirectly, addressesOf, type DirectCall, type LabNode, LabPod, NetnsWorld, usageOf } from "./world.ts";
 
@@ -71,12 +64,10 @@ export class Segment {
 
   /** One plugin of the network's chain by itself. */
   run(plugin: string, command: PluginCall["command"], pod: Netns, options: SegmentCall = {}): Promise<PluginOutcome> {
-    const { name = pod.name, conf, ...call } = options;
-    const args = podArgs("shop", name, `uid-${name}`);
-    const attachment = { containerId: `c-${pod.name}`, netns: pod.path, ifName: "eth0", args };
-    const entry = plugin === "coordinator" ? { type: plugin } : this.plugin;
-    const stdin = { cniVersion: "1.0.0", name: this.network, ...entry, ...conf };
-    return runPlugin({ plugin, command, ...attachment, stdin, env: this.agent.env, node: this.node, ...call });
+    const { name, conf, ...call } = options;
+    const entry = plugin === "coordinator" ? {} : this.plugin;
+    const network = { cniVersion: "1.0.0", name: this.network, ...entry, ...conf };
+    return this.#play(pod, name).run(plugin, command, { containerId: `c-${pod.name}`, conf: network, ...call });
   }
 
   /** As the runtime calls the network's main plugin. */
@@ -99,11 +90,13 @@ export class Segment {
   }
 
   cnitool(command: "add" | "check" | "del", pod: Netns): Promise<PluginOutcome> {
-    const { name } = pod;
-    return new LabPod({ agent: this.agent, netns: this.node }, pod, { name, uid: `uid-${name}` }).call(
-      command,
-      this.network,
-    );
+    return this.#play(pod).call(command, this.network);
+  }
+
+  /** The pod's calls wait for an agent as long as a runtime's do. */
+  #play(pod: Netns, name = pod.name): LabPod {
+    const options = { name, uid: `uid-${name}`, connectWait: "20" };
+    return new LabPod({ agent: this.agent, netns: this.node }, pod, options);
   }
 
   async setDetection(spec: { readonly detectIPConflict: boolean; readonly detectOptions?: object }): Promise<void> {

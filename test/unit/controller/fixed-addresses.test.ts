@@ -123,7 +123,7 @@ it.each<[string, WorldOf, string, NamingWorkload?]>([
   ["its template names another pool", {}, "no pool that its pods select has it", setOf(ONE, SIX)],
   ["so does the namespace", { annotations: NAMESPACE_SIX }, "no pool that its pods select has it"],
   [
-    "members are nobody's",
+    "members are no workload's",
     { settings: { enableStatefulSet: false } },
     "vendor-conf has it that a StatefulSet keeps no addresses",
   ],

@@ -53,7 +53,7 @@ describe("a link gets its former MAC back", () => {
     ["where it has it already", "pod", link(OWN, RECORD), NIC, [del(RECORD)]],
     ["not in a pod that has the path by now", "pod", link(CHANGED, recordOf("020000007701", OTHER)), NIC, []],
     ["not without a record", "pod", link(CHANGED), NIC, []],
-    ["on the node, whoever changed it", "host", link(CHANGED, RECORD), undefined, [set("host"), onNode]],
+    ["on the node, whichever program changed it", "host", link(CHANGED, RECORD), undefined, [set("host"), onNode]],
   ])("%s", (_what, place, found, nic, operations) => {
     expect(planReturn(place, [found], nic).map(formatOperation)).toEqual(operations);
   });

@@ -133,7 +133,7 @@ function circles(sources: readonly Source[]): string[][] {
 }
 
 describe("files that import one another", () => {
-  it("there are none: join them, or move what both need into a third", () => expect(circles(built)).toEqual([]));
+  it("there are none: join them, or move their common part into a third", () => expect(circles(built)).toEqual([]));
 
   it("are found", () => {
     const sources = [

@@ -132,7 +132,7 @@ describe("journal: a row stays until it is removed explicitly", () => {
   });
 });
 
-describe("journal: what the API server is known to have", () => {
+describe("journal: the known objects of the API server", () => {
   const confirmed = (rows: readonly Allocation[]) => rows.map((row) => ({ ...row, isConfirmed: true }));
 
   check("what is recorded of a row that has not changed leaves its version as it is", async (journal) => {

@@ -216,7 +216,7 @@ export function describeQuarantine(
     });
   });
 
-  describe(`${name}: what an attachment replaces`, () => {
+  describe(`${name}: the rows that an attachment replaces`, () => {
     const given = { netns: "/run/first", mac: RIVAL };
 
     check("conflict: a new sandbox learns where the old one is", async ({ registry }) => {

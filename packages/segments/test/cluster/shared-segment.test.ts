@@ -75,7 +75,9 @@ it("each cluster's berthctl shows the holders of addresses, and whose block an a
 });
 
 it("the block of a reserved address is leased; the other cluster is told its holder", async () => {
-  await shareRange([east, west], "fixed", { subnet: "10.7.0.0/26", blockSize: 29, gateway: "10.7.0.1" });
+  const subnet = { subnet: "10.7.0.0/26", gateway: "10.7.0.1" };
+  // The west's comes later: its first block, by chance, may be that one.
+  await shareRange([east, west], "fixed", { ...subnet, blockSize: 29 }, [east]);
   const spec = { ips: ["10.7.0.50"], owner: { namespace: "shop", name: "db-0" } };
   await east.world.create("ReservedIP", "db-0", spec);
   await until("east has the block", async () =>
@@ -84,6 +86,9 @@ it("the block of a reserved address is leased; the other cluster is told its hol
     ),
   );
   expect(await east.start("db-0", "fixed")).toBe("10.7.0.50");
+  await west.world.pool("fixed", { ...subnet, source: { range: "fixed" } });
+  const heard = async () => (await west.world.read("ippools", "fixed")).status?.source?.others?.length > 0;
+  await until("the west knows of the east's blocks", heard);
   await west.world.create("ReservedIP", "db-0", spec);
   const clause = 'pool fixed: its block of AddressRange "fixed" is cluster "east"\'s';
   const saidOf = async () =>

@@ -88,13 +88,13 @@ export async function openSharing<N extends string>(
   return Object.fromEntries(await Promise.all(opened));
 }
 
-/** A range of the hub, and a pool of the same name in each cluster. */
-export async function shareRange(clusters: readonly SharingCluster[], name: string, spec: object): Promise<void> {
+/** A range of the hub, and a pool of the same name in each cluster of `pools`. */
+export async function shareRange(clusters: readonly SharingCluster[], name: string, spec: object, pools = clusters) {
   const members = Object.fromEntries(clusters.map((each) => [each.name, 4]));
   const [home] = clusters as [SharingCluster];
   await createRange(home.world.client, name, spec, members);
   const { subnet, gateway } = spec as { subnet: string; gateway: string };
-  for (const { world } of clusters) await world.pool(name, { subnet, gateway, source: { range: name } });
+  for (const { world } of pools) await world.pool(name, { subnet, gateway, source: { range: name } });
 }
 
 async function open(

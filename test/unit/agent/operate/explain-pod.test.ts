@@ -33,7 +33,7 @@ it.each([
   expect(acts).toEqual([]);
 });
 
-it.each(["find", "identify"])("says once what %s could not read, and passes no verdict", async (step) => {
+it.each(["find", "identify"])("says once which input %s could not read, and passes no verdict", async (step) => {
   const node = await openClusterNode({ snapshot: snapshotOf(ONE) });
   const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "GET /pods", message: "no right" });
   const ipam = node.ipam({ cluster: clusterIpam() });

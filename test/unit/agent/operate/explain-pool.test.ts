@@ -46,7 +46,7 @@ const lineOf = async (lines: Promise<string[]>, begin: string) => (await lines).
 const HERE = "as far as this node knows";
 
 describe("a generated pool", () => {
-  it("has an owner, what is wanted, its usage and its future", async () =>
+  it("has an owner, a demand, its usage and its future", async () =>
     expect(await inCluster(web())).toEqual([
       'pool "web": generated from Subnet "blue" for Deployment shop/web, UID u-1',
       "used by: interface eth0 of its pods only",
@@ -56,7 +56,7 @@ describe("a generated pool", () => {
       "in use: 3 by pods, 1 cooling, 0 kept, 0 in quarantine; 1 of 5 are free, at the last count of the controller",
     ]));
 
-  it("says what its conditions say, with the ids of check", async () => {
+  it("repeats its conditions, with the ids of check", async () => {
     const conditions = [
       condition("Ready", "True", "Ready"),
       condition("Supplied", "False", "SubnetFull", "has 5 of 9"),
@@ -104,7 +104,7 @@ describe("a pool that leases its addresses", () => {
       "blocks: 1 Active, 1 Resting: 10.6.0.16/28 Active, 10.6.0.32/28 Resting",
     ]));
 
-  it("says what it may have, what other clusters have, and since when its hub is silent", async () => {
+  it("names its share, that of other clusters, and since when its hub is silent", async () => {
     const others = ["north", "west"].map((member) => ({ member, blocks: 2, ranges: [] }));
     const report = { reason: "HubAway", heard: "2026-11-27T00:00:00.000Z", member: "east", share: 4, others };
     const told = { ...LEASING, source: LEASING.source && { ...LEASING.source, report } };

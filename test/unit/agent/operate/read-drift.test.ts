@@ -112,7 +112,7 @@ it.each<[what: string, world: World]>([
   expect(await read(world)).toMatchObject({ requests: [], compared: 0 });
 });
 
-it("compares what another IPAM plugin assigned", async () => {
+it("compares addresses of another IPAM plugin", async () => {
   const { requests, compared } = await read({ rows: [], served: [served("c7")] });
   expect([requests.length, compared]).toEqual([1, 1]);
 });

@@ -37,7 +37,7 @@ function repair(answer: (containerId: string) => readonly Operation[]) {
   return repairDrift(deps as never, { rows: [], nowMs: 0 }).then((done) => ({ ...done, asked }));
 }
 
-it("repairs all attachments as a CHECK would compare them, and says what it did", async () => {
+it("repairs all attachments as a CHECK would compare them, and lists its changes", async () => {
   expect(await repair((containerId) => (containerId === "c1" ? [UP] : []))).toEqual({
     asked: ["CHECK c1 true", "CHECK c2 true"],
     repaired: [{ ...NIC, operations: ["pod: ip link set veth0 up"] }],

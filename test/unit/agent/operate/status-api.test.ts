@@ -195,7 +195,7 @@ describe("the inspector", () => {
 describe("operations of an administrator", () => {
   const step = (refusal: unknown, more: object = {}) => ({ steps: [{ refusal, ...more }], isDone: false });
 
-  it("release by a report: only the record of the report, of this node, and what is over is no failure", async () => {
+  it("release by a report: only the record of the report, of this node, and a record that is gone is no failure", async () => {
     await bind("10.0.0.7", 1, { pool: "blue", space: "" });
     const reported = "/v1/release?address=10.0.0.7&force&node=n1&dryRun&owner=10.0.0.7/";
     const other = "another pod or container has it since the report";

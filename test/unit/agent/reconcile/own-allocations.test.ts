@@ -48,7 +48,7 @@ it("recreate: a new notice has its allocations read, and a new Node object all",
   expect(await reads("set", self("u"))).toEqual([]);
   expect(await reads("set", self("u", "1 10.0.0.1"), self("u"))).toEqual([listed]);
   expect(await reads("set", self("u", "1 10.0.0.1"), self("u")), "the same again").toEqual([]);
-  expect(await reads("set", self("u"), self("u")), "somebody has removed it").toEqual([]);
+  expect(await reads("set", self("u"), self("u")), "it has been removed").toEqual([]);
   expect(await reads("gone", self("u"))).toEqual([]);
   expect(await reads("set", self("u")), "it is there again").toEqual([listed]);
   expect(await reads("set", self("v"), self("u")), "a list missed its end").toEqual([listed]);

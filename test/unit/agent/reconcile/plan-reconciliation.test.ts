@@ -191,7 +191,7 @@ describe("whose an object is", () => {
   it.each<[string, Spec, string | undefined]>([
     ["of the pod of this node", {}, "u1"],
     ["of the one of two that is here", { holders: [elsewhere, holder] }, "u1"],
-    ["of nobody here", { holders: [elsewhere] }, undefined],
+    ["of no pod here", { holders: [elsewhere] }, undefined],
     ["in quarantine: of the pod that had it here", { holders: [], quarantine: lostOf(holder) }, "u1"],
     ["in quarantine: of another node's", { holders: [], quarantine: lostOf(elsewhere) }, undefined],
     ["of a holder here before that of the quarantine", { quarantine: lostOf({ ...holder, podUid: "u9" }) }, "u1"],

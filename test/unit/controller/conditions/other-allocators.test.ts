@@ -22,7 +22,7 @@ it.each([
   expect(describeShared(blue, [], [])).toEqual([]);
 });
 
-it("one that is disabled, a single address, and what is no such object, give what they have", () => {
+it("one that is disabled, a single address, and an object of another form, give their ranges", () => {
   const { read } = CiliumLoadBalancerIPPool;
   expect(read({ spec: { disabled: true, blocks: [{ cidr: "10.6.0.8/30" }] } })).toEqual([]);
   expect(read({ spec: { blocks: [{ start: "10.6.0.8" }] } })).toHaveLength(1);

@@ -70,14 +70,14 @@ describe("conditions", () => {
   });
 });
 
-describe("what waits for an object", () => {
+describe("a program that waits for an object", () => {
   const statusOf = (findings: readonly Decision[], known: readonly Condition[] = []) =>
     plan(known, findings).conditions?.map(({ type, status, reason, message }) => [type, status, reason, message]);
 
   const isRefused = ["Ready", "False", "Refused", "is refused"];
   it("is told by Stalled that it waits in vain", () =>
     expect(statusOf([refused])).toEqual([isRefused, ["Stalled", "True", "Refused", "is refused"]]));
-  it.each([{ isPassing: true }, { isWanted: true }])("is not told so of what is %j", (change) =>
+  it.each([{ isPassing: true }, { isWanted: true }])("is not told so of one that is %j", (change) =>
     expect(statusOf([{ ...refused, ...change }])).toEqual([isRefused]),
   );
   it("is told when that is over", () => {

@@ -74,7 +74,7 @@ it.each([
 });
 
 describe("InvalidValues", () => {
-  it("names what a pool or a Subnet has had since an earlier release, which is ready", () => {
+  it("names old values of a pool or a Subnet from an earlier release, which is ready", () => {
     const edge = { subnet: "10.7.0.0/24", gateway: "10.7.0.255" };
     const { pools, subnets } = look({ pools: [pool("edge", edge)], subnets: [subnet("edge", edge)] });
     for (const [kind, all] of Object.entries({ IPPool: pools, Subnet: subnets })) {
@@ -136,7 +136,7 @@ describe("Overlap of pools", () => {
   });
 });
 
-it("Overlap of Subnets says what they share, and not of one that cannot be used, whose fault is reported", () => {
+it("Overlap of Subnets names the shared addresses, and not of one that cannot be used, whose fault is reported", () => {
   const wide = subnet("wide", { subnet: "10.7.0.0/16" });
   const part = (subnetOf: string) => subnet("part", { subnet: subnetOf });
   const shared = '+SharedAddresses 256 addresses, from 10.7.3.0 on, are also in Subnets "wide"';
@@ -333,7 +333,7 @@ describe("ReservedInUse", () => {
     const contested = look({ pools: [blue], reserved: [other], allocations: [at(10)] }).reserved;
     check(of(contested.get("mine"), "ReservedInUse"), "+AddressesInUse Others hold 1 address of these: …");
   });
-  it("is false for a Node or a Service that has what is reserved for no pod", () => {
+  it("is false for a Node or a Service that has an address reserved for no pod", () => {
     for (const kind of ["Node", "Service"]) check(held(machine(kind)), "nothing");
   });
   it("ends with the time of the reservation, which says so", () => {

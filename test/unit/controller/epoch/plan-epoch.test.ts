@@ -32,7 +32,7 @@ const HOUR_MS = 3_600_000;
 it.for([
   ["says whom it waits for", {}, { waiting: ["n1"] }, 0, { waitsFor: "n1" }],
   ["stays as it is", { waitsFor: "n1" }, { waiting: ["n1"] }, 0, undefined],
-  ["is settled when that is nobody", { waitsFor: "n1" }, {}, 0, { settled: "e2" }],
+  ["is settled when that is no node", { waitsFor: "n1" }, {}, 0, { settled: "e2" }],
   ["is settled once", { settled: "e2" }, {}, 0, undefined],
   ["is probed while a node is away", {}, { missing: ["n1"] }, 0, { settled: "e2", waitsFor: "n1", probed: "e2" }],
   [

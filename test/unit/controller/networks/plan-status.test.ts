@@ -225,7 +225,7 @@ const OWN = { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) };
 it.each<[what: string, sources: Partial<SourceStates>, spec: object, ready: object]>([
   ["true with the networks' sources", OWN, {}, { isTrue: true, reason: "Synced" }],
   ["false until a source can be read", { calico: unread("x", "no") }, {}, { reason: "SourceUnread", isPassing: true }],
-  ["false until somebody names what no source has", {}, {}, { reason: "NetworksUnknown", isPassing: false }],
+  ["false until the networks that no source has are named", {}, {}, { reason: "NetworksUnknown", isPassing: false }],
   ["false for both reasons", { serviceCidrs: unread("x", "no") }, {}, { reason: "NetworksUnknown", isPassing: false }],
   ["false with the fault", {}, { mode: "x" }, { reason: "InvalidSpecification", isPassing: false }],
 ])("the condition Ready is %s", (_, sources, spec, wanted) => {

@@ -133,14 +133,14 @@ describe("drift:", () => {
   const OF_POD = "drift 10.6.0.7/lab web-0 u1 c1";
   const LACKS = "the node lacks what its attachments need; restoring it requires";
 
-  it("names the attachment and what would restore it", () => {
+  it("names the attachment and the operation that would restore it", () => {
     const text = "interface eth0 in /run/netns/a is not as ADD left it";
     const command = `ip route add 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto 98 scope link`;
     const remedy = [`${REPAIR}, or on the node:`, command];
     expect(check({ ...attachment, operations: [missing] })).toEqual([{ about: OF_POD, text, remedy }]);
   });
 
-  it("names what all pods need once", () => {
+  it("names an object that all pods need once", () => {
     expect(check({ ...attachment, operations: [rule] }, { ...second, operations: [rule] })).toEqual([
       {
         about: "drift    ",
@@ -156,7 +156,7 @@ describe("drift:", () => {
     ]);
   });
 
-  it("has no commands where they would restore only a part, and names what is missing", () => {
+  it("has no commands where they would restore only a part, and names the missing objects", () => {
     const inPod = { ...table, place: "pod" } as Operation;
     const [found] = check({ ...attachment, operations: [missing, inPod] });
     expect(found?.remedy).toEqual([REPAIR]);
@@ -168,7 +168,7 @@ describe("drift:", () => {
     expect(found?.about).toBe("drift    c1");
   });
 
-  it("names only some of what has no command", () => {
+  it("names only some of the objects without a command", () => {
     const tables = Array.from({ length: MAX_DIFFERENCES + 2 }, (_, index) => ({
       ...{ kind: "add-table", place: "pod" },
       table: { name: `t${index}`, chains: [] },

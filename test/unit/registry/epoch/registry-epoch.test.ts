@@ -152,7 +152,7 @@ describe("an epoch of the registry", () => {
     expect(shared.record.cause).toBe("history");
   });
 
-  it("begins when the registry lacks some of what the leader added, and not when it has more", async () => {
+  it("begins when the registry lacks some of the leader's additions, and not when it has more", async () => {
     const { shared, node } = await openFilled();
     for (const beats of [["a"], ["a", "b"], ["b", "c"], ["x", "y"]]) {
       shared.record = { ...shared.record, beats };
@@ -252,7 +252,7 @@ describe("an epoch of the registry", () => {
     await expect.poll(() => node.written).toEqual(["e1 unsure", "e2 whole"]);
   });
 
-  it("leaves a journal that has lost rows in doubt about what it lacks", async () => {
+  it("leaves a journal that has lost rows in doubt about these", async () => {
     const { node } = await openFilled();
     node.epoch.rowsLost();
     node.epoch.wentBack();

@@ -13,7 +13,7 @@ describe("the state of an address", () => {
     states = new AddressStates("here");
   });
 
-  it("leak: what was read and is older than the last answer changes nothing", () => {
+  it("leak: a read state that is older than the last answer changes nothing", () => {
     states.noteAnswer("x", known);
     states.noteAnswer("x", { ...known, resourceVersion: "9", state: "Cooling" });
     expect(states.find("x")).toEqual(known);
@@ -21,7 +21,7 @@ describe("the state of an address", () => {
     expect(states.find("x")).toBeUndefined();
   });
 
-  it("leak: what a list shows that is no newer than what is known changes nothing", () => {
+  it("leak: a listed state that is no newer than the known one changes nothing", () => {
     states.noteAnswer("x", known);
     expect(states.noteSeen("x", { ...known, resourceVersion: "9", state: "Cooling" })).toBe(false);
     expect(states.noteSeen("x", { ...known, state: "Cooling" })).toBe(false);
@@ -30,7 +30,7 @@ describe("the state of an address", () => {
     expect(states.find("x")?.state).toBe("Cooling");
   });
 
-  it("leak: what was read and is older than the deletion makes nothing known", () => {
+  it("leak: a read state that is older than the deletion makes nothing known", () => {
     states.noteAnswer("x", "absent", known);
     expect([states.noteSeen("x", known), states.find("x")]).toEqual([false, undefined]);
     expect(states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" })).toBe(true);

@@ -96,7 +96,7 @@ test("a list begins again when its later pages are compacted away, and has each 
 
 test("it gives up after LIST_ATTEMPTS", async () => await expect(listByOne(LIST_ATTEMPTS)).rejects.toThrow("too old"));
 
-test("it leaves out what cannot be understood", async () => {
+test("it leaves out objects that cannot be understood", async () => {
   const spoil = (server: MemoryApiServer) => server.edit("10.6.0.1.blue", (spec) => ({ ...spec, address: "odd" }));
   expect(await listByOne(0, spoil)).toEqual(["10.6.0.2.blue"]);
 });

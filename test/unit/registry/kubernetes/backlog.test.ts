@@ -6,7 +6,7 @@ import { allocationLines, openClusterNode } from "../../../world/node.ts";
 import { claim, proposal } from "../../../world/subjects.ts";
 import { COOLDOWN_MS } from "../registry-suite.ts";
 
-it("what can be deleted is deleted, whatever many others cannot", async () => {
+it("objects that can be deleted are, even if many others cannot", async () => {
   const node = await openClusterNode({ poolSize: 100_000 });
   for (let at = 0; at <= LIST_PAGE; at++) {
     const owner = `p${at}`;

@@ -7,7 +7,7 @@ import { openClusterNode } from "../../../world/node.ts";
 import { claim, proposal } from "../../../world/subjects.ts";
 import { spanOfTen } from "../registry-suite.ts";
 
-it("cooling-visibility: what cools is as old as this node has seen it, whatever the clocks of others say", async () => {
+it("cooling-visibility: a cooling address is as old as this node has seen it, whatever the clocks of others say", async () => {
   const server = new MemoryApiServer();
   const [one, other] = [
     await openClusterNode({ server, name: "n1", poolSize: 256 }),

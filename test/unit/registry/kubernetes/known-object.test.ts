@@ -127,7 +127,7 @@ it.each<[what: string, object: KnownObject, ofPod: Workload | undefined, wanted:
   expect(findRecreatedOwner(row, object, ofPod)).toEqual(wanted),
 );
 
-it("retention: what is retained follows its owner that was created again while a claim of it was under way", async () => {
+it("retention: a retained address follows its owner that was created again while a claim of it was under way", async () => {
   let uid = WEB.uid;
   const { registry, server } = await openClusterNode({ findOwnerOf: () => ({ ...WEB, uid }) });
   for (uid of [WEB.uid, "again"]) {
@@ -140,7 +140,7 @@ it("retention: what is retained follows its owner that was created again while a
   expect(server.objects.get("10.0.0.1")?.spec.workload).toMatchObject({ uid });
 });
 
-it("retention: what the pod may have taken over by another claim is kept", async () => {
+it("retention: an address that the pod may have taken over by another claim is kept", async () => {
   const wanted = claim("a", [proposal("10.0.0.1")], { workload: WEB });
   const before = await openClusterNode();
   await claimAndRetain(before.registry, wanted);

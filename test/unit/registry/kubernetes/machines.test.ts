@@ -72,7 +72,7 @@ it("a copy of the journal on another machine releases nothing", async () => {
   expect(objectsOf(server)).toEqual(["10.0.0.1: Bound web on m1 of n1"]);
 });
 
-it("what an earlier agent has left waits until it is known which machine this is", async () => {
+it("rows of an earlier agent wait until it is known which machine this is", async () => {
   const node = await open(undefined);
   const { server, disk } = node;
   await node.bind("10.0.0.1", "web");

@@ -46,7 +46,7 @@ describe("exhaustion: the usage object is read on demand", () => {
     expect(answers.map((usage) => usage?.free)).toEqual([4, 4, 4]);
     expect(calls).toEqual(["GET /apis/ipam.vendor.io/v1/ippoolusages/blue"]);
   });
-  it("and only what is new is told", async () => {
+  it("and only news are told", async () => {
     let version = 1;
     const { calls, clock, usages } = open(async () => served(String(version)));
     expect(await usages.readNew("blue")).toBeDefined();

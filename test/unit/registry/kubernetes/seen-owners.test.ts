@@ -54,7 +54,7 @@ it("retention: an owner that could not be read or was not there is read again: i
   expect([seen, owners.isSeen(WEB), reads.length]).toEqual([[undefined, false, false, undefined], true, 4]);
 });
 
-it("retention: the journal remembers what was seen, and what was not there", async () => {
+it("retention: the journal remembers seen owners, and missing ones", async () => {
   const disk = openDisk();
   const before = open(disk, true, false);
   await before.owners.read(WEB);

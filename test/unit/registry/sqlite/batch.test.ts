@@ -53,7 +53,7 @@ it("clocks-and-boots: of the registry's calls a quarantine outlives the power, a
   expect([outlives("quarantineAndUndo"), outlives("claim"), outlives("release")]).toEqual([true, false, false]);
 });
 
-it("a failure leaves the level as it was, and what it had made free is not reported with the next operation", () =>
+it("a failure leaves the level as it was, and addresses that it had made free are not reported with the next operation", () =>
   withBatch((batch, level) => {
     const fail = operation((store) => {
       const outcome = store.claim(claim("a", [proposal("10.0.0.1")]), 0);

@@ -174,7 +174,7 @@ describe("SQLite registry: trouble", () => {
     );
   });
 
-  it.each([1, 2])("brings format %i up to date, with what is in it", (format) =>
+  it.each([1, 2])("brings format %i up to date, with its rows", (format) =>
     withDirectory(async (world) => {
       await (await world.open()).claim(CLAIM);
       await world.registry.close();

@@ -355,10 +355,13 @@ describe("values", () => {
 
   // The map brings metrics along.
   const names = new Set(sets.flatMap(({ values }) => [...leavesOf(values).keys()]));
-  itLong.each([...names].filter((name) => !/^metrics.enabled/.test(name)))("%s changes what is rendered", (name) => {
-    const having = sets.filter(({ values }) => leavesOf(values).has(name));
-    expect(having.some((set) => !isDeepStrictEqual(renderWithout(name, set), render(set)))).toBe(true);
-  });
+  itLong.each([...names].filter((name) => !/^metrics.enabled/.test(name)))(
+    "%s changes the rendered objects",
+    (name) => {
+      const having = sets.filter(({ values }) => leavesOf(values).has(name));
+      expect(having.some((set) => !isDeepStrictEqual(renderWithout(name, set), render(set)))).toBe(true);
+    },
+  );
 
   it("of settings are a vendor-conf that agents accept", () => {
     const { data } = find(objectsOf("full"), "ConfigMap", /^vendor-conf$/);
