@@ -1,4 +1,5 @@
 /** The demands that the last division of the Subnets did not meet: their conditions repeat why. */
+import { isDeepStrictEqual } from "node:util";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";
 
 /** Limits of pools and namespaces. */
@@ -34,7 +35,9 @@ export class Division {
     return this.#shortfalls;
   }
 
+  /** Most passes find the same: the listeners look at all objects and allocations. */
   tell(shortfalls: readonly Shortfall[] | undefined): void {
+    if (isDeepStrictEqual(shortfalls, this.#shortfalls)) return;
     this.#shortfalls = shortfalls;
     for (const listener of this.#listeners) listener();
   }

@@ -27,7 +27,7 @@ import { describe, Examples, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import type { Claimant } from "../types.ts";
 import { describeShared, type OtherRanges } from "./other-allocators.ts";
-import { type ConditionType, type Decision, formatSecond, READY } from "./plan-conditions.ts";
+import { absent, type ConditionType, type Decision, formatSecond, READY } from "./plan-conditions.ts";
 import { planSupplied, type SuppliedDecisions, type SuppliedView } from "./plan-supplied.ts";
 
 export interface DecisionsInput extends SuppliedView {
@@ -241,13 +241,16 @@ function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undef
 }
 
 function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sharing>, supply: SuppliedDecisions) {
-  const full = supply.subnets.get(subnet.name);
-  // Before the first division a full Subnet would seem to have room.
-  if (full === undefined) return;
   yield ready(subnet);
   yield* decideValues(subnet);
   yield* decideSharing("Subnets", sharing.get(subnet.name));
-  yield full;
+  yield supply.subnets.get(subnet.name) ?? fullAsBefore(subnet);
+}
+
+/** Before the first division a full Subnet would seem to have room: it stays full. */
+function fullAsBefore({ conditions }: ControlledSubnet): Decision {
+  const full = conditions.find(({ type }) => type === "Full");
+  return full?.status === "True" ? bad("Full", full.reason, full.message) : absent("Full");
 }
 
 function* decideReservation(

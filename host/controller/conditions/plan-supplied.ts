@@ -28,9 +28,10 @@ export interface SuppliedDecisions {
 }
 
 export function planSupplied({ pools, subnets, shortfalls, refusalOf }: SuppliedView): SuppliedDecisions {
-  const byPool = new Map(shortfalls?.map((shortfall) => [shortfall.pool?.name, shortfall]));
-  const full = shortfalls?.filter(({ reason }) => reason === "SubnetFull");
-  const waiting = Map.groupBy(full ?? [], ({ pool }) => pool?.subnet);
+  // Versions of a workload may share a pool: the current one comes first, and counts.
+  const byPool = new Map(shortfalls?.toReversed().map((shortfall) => [shortfall.pool?.name, shortfall]));
+  const full = [...byPool.values()].filter(({ reason }) => reason === "SubnetFull");
+  const waiting = Map.groupBy(full, ({ pool }) => pool?.subnet);
   const decided = pools.flatMap(({ name, deleting, value }) => {
     if (value === undefined || deleting) return [];
     const decision =
@@ -58,8 +59,9 @@ function decideGenerated(
   const what = describeWanted(has, generated);
   if (isShort && refusal !== undefined)
     return short(REFUSED, `${what}: the API server refuses to write it: ${refusal}`);
-  if (shortfall?.pool !== undefined) return short(shortfall.reason, shortfall.pool.message);
-  return isShort ? undefined : supplied(what);
+  if (shortfall?.pool === undefined) return isShort ? undefined : supplied(what);
+  // The division tells its plan before the writes: until these are made pods wait for them.
+  return has < shortfall.pool.has ? undefined : short(shortfall.reason, shortfall.pool.message);
 }
 
 const short = (reason: string, message: string): Decision => ({ type: "Supplied", isTrue: false, reason, message });

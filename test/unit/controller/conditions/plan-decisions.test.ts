@@ -168,13 +168,27 @@ describe("OutsideSubnet", () => {
   `)("%s", (_, [one, ...subnets], wanted) => check(ofPool("OutsideSubnet", { pools: [one], subnets }), wanted));
 });
 
+it("before the first division a Subnet is judged, and stays full", () => {
+  const full = { type: "Full", status: "True" as const, reason: "PoolsWait", message: "m", lastTransitionTime: "" };
+  const judge = (conditions: (typeof full)[]) => {
+    const world = { subnets: [{ ...subnet("blue", { subnet: NET }), conditions }], shortfalls: undefined };
+    const found = look(world).subnets.get("blue");
+    return [of(found, "Ready"), of(found, "Full")];
+  };
+  expect(judge([full])).toEqual(["+Ready", "+PoolsWait m"]);
+  expect(judge([])).toEqual(["+Ready", "-NobodyWaits"]);
+});
+
 it("a generated pool in the making is judged when something is in the way, nothing is wanted of it, or it goes", () => {
   const making = (has: string[], wanted: number, extra = {}) => generatedPool("web", { ips: has, wanted }, extra);
   const findings = (one: typeof blue, extra = {}) => look({ pools: [one], ...extra }).pools.get("web");
   const reasonOf = (found: Decisions, type: ConditionType) => find(found, type).reason;
   expect(findings(making([], 10))).toEqual([]);
   expect(of(findings(making(["10.6.0.1"], 10)), "Ready")).toBe("+Ready");
-  const lacking = findings(making([], 10), { shortfalls: [shortfall("web")] });
+  const short = shortfall("web");
+  const lacking = findings(making([], 10), {
+    shortfalls: [{ ...short, pool: short.pool && { ...short.pool, has: 0 } }],
+  });
   expect([reasonOf(lacking, "Ready"), reasonOf(lacking, "Supplied")]).toEqual(["Empty", "SubnetFull"]);
   expect(reasonOf(findings(making([], 0)), "Ready")).toBe("Empty");
   expect(reasonOf(findings(making([], 10, DELETED)), "Ready")).toBe("Terminating");

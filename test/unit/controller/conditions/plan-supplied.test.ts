@@ -30,6 +30,9 @@ describe("Supplied", () => {
   check("repeats the division", { pools: [THREE], shortfalls: full }, no("SubnetFull", "has 1 of 4: no room"));
   check("does so also if the Subnet no longer offers some of its addresses", { pools: [made(["10.6.0.1-10.6.0.6"])], shortfalls: full }, no("SubnetFull", "has 1 of 4: no room")); // biome-ignore format: a row
   check("tells first that the API server refuses the write", { pools: [THREE], shortfalls: full, refusalOf: () => "no label" }, no("Refused", `has 3 of ${WANTED}: the API server refuses to write it: no label`)); // biome-ignore format: a row
+  check("says nothing while the pool has yet to get its addresses from the division", { pools: [made([])], shortfalls: full }, undefined); // biome-ignore format: a row
+  const former = shortfall("web", "SubnetRefused", 2);
+  check("repeats the division about the current version of the workload", { pools: [THREE], shortfalls: [...full, former] }, no("SubnetFull", "has 1 of 4: no room")); // biome-ignore format: a row
   check("says nothing while nothing is in the way", { pools: [THREE], shortfalls: [shortfall("db")] }, undefined);
   check("says nothing before the first division", { pools: [made(["10.6.0.1-10.6.0.6"])], shortfalls: undefined }, undefined); // biome-ignore format: a row
   check("says nothing of a pool made by hand", { pools: [pool("web", { subnet: "10.6.0.0/24", ips: [] })] }, undefined);
@@ -50,8 +53,9 @@ describe("Full of a Subnet", () => {
       ...{ type: "Full", isTrue: true, reason: "PoolsWait" },
       message: `${numbers}; 4 pools wait for 12 more: "a" (Deployment shop/a, 1 of 4), "b" (Deployment shop/b, 1 of 4), "c" (Deployment shop/c, 1 of 4) and 1 more`,
     });
-    expect(fullOf(shortfall("d"))?.message).toBe(
-      `${numbers}; 1 pool waits for 3 more: "d" (Deployment shop/d, 1 of 4)`,
-    );
+    const one = `${numbers}; 1 pool waits for 3 more: "d" (Deployment shop/d, 1 of 4)`;
+    expect(fullOf(shortfall("d"))?.message).toBe(one);
+    // A former version of its workload is short as well.
+    expect(fullOf(shortfall("d"), shortfall("d", "SubnetFull", 2))?.message).toBe(one);
   });
 });
