@@ -105,6 +105,12 @@ it("joins the agents' records", async () => {
   });
 });
 
+it("takes unread state of an agent of the release before for a finding", async () => {
+  const former = { ...record("a"), problems: ["The objects of this node: timeout"] };
+  const { code, out } = await berth({ pods: [A], answers: { "agent-a": answer(former) } }, "check");
+  expect([code, out]).toEqual([3, expect.stringContaining("not-compared: The objects of this node: timeout\n")]);
+});
+
 it("asks the agents to repair, and tells the work of each", async () => {
   const operations = ["pod: ip link set veth0 up"];
   const repaired = [{ namespace: "shop", pod: "web-0", interface: "eth0", netns: "/run/netns/a", operations }];

@@ -63,9 +63,10 @@ function describeOrigin(name: string, pool: IpPool | undefined): string[] {
 }
 
 async function describeContents(pool: IpPool, deps: ExplainPoolDeps): Promise<string[]> {
-  const { spec, source } = pool;
+  const { spec, source, deleting } = pool;
   const which = spec.ranges.length === 0 ? "" : `: ${some(spec.ranges.map(formatRange))}`;
   return [
+    ...(deleting ? ["allocates nothing: it is being deleted; it is removed when its last address is free"] : []),
     ...(spec.disable ? ["allocates nothing: spec.disable is true"] : []),
     `has: ${addresses(addressCount(pool))} of IPv${spec.family} network ${formatPrefix(spec.subnet)}${which}`,
     await describeUse(pool.name, deps),

@@ -5,6 +5,7 @@
  * Effects: the log, an event; records of the registry.
  */
 import { setImmediate } from "node:timers/promises";
+import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { findLinks } from "../../kernel/netlink/link/requests.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import type { Log } from "../../lib/log.ts";
@@ -122,9 +123,19 @@ async function findMissing(row: Allocation, ipam: Backend["ipam"]): Promise<"NIC
   }
 }
 
-/** Returns whether a driver of the pod may have the NIC's device. */
+/** Returns whether a driver of the pod may have the NIC's device: the pod's namespace has no link of its name then. */
 export async function mayBeDriven(row: Allocation, ipam: Backend["ipam"]): Promise<boolean> {
-  return (await pluginsOfRow(ipam, row)).some(({ entry }) => DRIVER_TYPES.includes(entry.type));
+  return !hasLink(row) && (await pluginsOfRow(ipam, row)).some(({ entry }) => DRIVER_TYPES.includes(entry.type));
+}
+
+function hasLink(row: Allocation): boolean {
+  try {
+    using namespace = openPodNetns(row);
+    return namespace !== undefined && findLinks(namespace.route, [row.ifName]).length > 0;
+  } catch (error) {
+    if (error instanceof NetnsError || error instanceof NetlinkError) return false;
+    throw error;
+  }
 }
 
 function describeLost(nics: ReadonlySet<string>): string {

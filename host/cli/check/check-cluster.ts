@@ -8,11 +8,11 @@ import { AGENT_PROBLEMS, findUnread } from "../../findings/host/check-agent.ts";
 import { keyOf } from "../../findings/problem.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decode } from "../../lib/schema.ts";
-import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
+import type { CheckRecord, CheckReport } from "../../records/check-record.ts";
 import type { Finding } from "../../records/finding.ts";
 import { type AgentPod, askAgents, type ClusterOptions, isRunning, listAgents } from "../cluster-agents.ts";
 import { tryTo } from "../cluster-source.ts";
-import { nodeOf, ofNode } from "./check-node.ts";
+import { agentRecord, nodeOf, ofNode } from "./check-node.ts";
 import { findOpen } from "./find-open.ts";
 import { readCluster } from "./read-cluster.ts";
 
@@ -89,7 +89,7 @@ async function askForRecords(
 }
 
 function decodeRecord(text: string): CheckRecord | undefined {
-  const decoded = tryTo(() => decode(checkRecord, JSON.parse(text)));
+  const decoded = tryTo(() => decode(agentRecord, JSON.parse(text)));
   return decoded?.ok ? decoded.value : undefined;
 }
 

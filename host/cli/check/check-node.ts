@@ -3,7 +3,8 @@
  * Only the last needs an agent.
  */
 import { hostname } from "node:os";
-import { AGENT_PROBLEMS, checkAgent } from "../../findings/host/check-agent.ts";
+import * as z from "zod";
+import { AGENT_PROBLEMS, checkAgent, findUnread } from "../../findings/host/check-agent.ts";
 import { diagnoseHost } from "../../findings/host/diagnose.ts";
 import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
 import type { Finding } from "../../records/finding.ts";
@@ -29,6 +30,11 @@ interface NodeAnswer {
   /** Why there is no record. */
   readonly failure?: AgentError;
 }
+
+/** An agent of the release before lists its unread state beside the findings. */
+export const agentRecord = checkRecord
+  .extend({ problems: z.array(z.string()).default([]) })
+  .transform(({ problems, findings, ...rest }) => ({ ...rest, findings: [...findings, ...findUnread(problems)] }));
 
 /** Returns the findings that need no record. */
 export async function checkHost({ paths, version }: NodeCheck): Promise<NodeAnswer> {
@@ -60,7 +66,7 @@ function orFailure<T>(answer: Promise<T>): Promise<T | AgentError> {
 
 function askForCheck({ paths: { socket }, isRepair = false, withUsed = false }: NodeCheck): Promise<CheckRecord> {
   const [path, method] = isRepair ? (["/v1/repair", "POST"] as const) : (["/v1/check", "GET"] as const);
-  return askForRecord(checkRecord, socket, `${path}${withUsed ? "?used" : ""}`, method);
+  return askForRecord(agentRecord, socket, `${path}${withUsed ? "?used" : ""}`, method);
 }
 
 /** Returns the report of one node. */

@@ -162,8 +162,9 @@ export function planRelease(report: CheckReport, { nowMs, isForced, node }: Plan
   };
 }
 
-/** Returns the report of one node's releases, for its agent's berthctl. */
-export function reportOf(report: CheckReport, node: string, findings: readonly Finding[]): CheckReport {
-  const nodes = report.nodes.filter((each) => each.node === node);
-  return { ...report, nodes, findings: [...findings] };
+/** Returns the report of one node's releases, for its agent's berthctl: one of the release before wants all lists. */
+export function reportOf(report: CheckReport, node: string, findings: readonly Finding[]): object {
+  const none = { problems: [] };
+  const nodes = report.nodes.filter((each) => each.node === node).map((each) => ({ ...each, ...none }));
+  return { ...report, ...none, notCompared: [], nodes, findings: [...findings] };
 }

@@ -126,6 +126,13 @@ describe("a pool made by hand", () => {
       `in use: 3; 2 of 5 are free, ${HERE}`,
     ]));
 
+  it("that is being deleted allocates nothing, which no finding says", async () => {
+    const deleted = { ...pool("web", "10.6.0.0/24", {}), deleting: true };
+    expect(await lineOf(explain("web", { pools: poolsByName(deleted) }), "allocates")).toBe(
+      "allocates nothing: it is being deleted; it is removed when its last address is free",
+    );
+  });
+
   const WATCHED = { pools: poolsByName(pool("web", "10.6.0.0/24", {})) };
   it("is the API server's, not the watch's; else the watch's, with the reason", async () => {
     expect(await lineOf(inCluster(web(), WATCHED), "pool")).toContain("generated from");

@@ -57,10 +57,10 @@ describe("a release", () => {
     ["another node's, even if forced", report(), { node: "n9", isForced: true }, /of another node/],
   ])("refuses %s", (_what, given, options, text) => expect(() => plan(given, options)).toThrow(text));
 
-  it("gives each node's agent its own part", () => {
+  it("gives each node's agent its own part, as the release before reads it", () => {
     const given = report();
-    const own = { nodes: [given.nodes[1]], findings: [elsewhere] };
-    expect(reportOf(given, "n2", [elsewhere])).toEqual({ ...given, ...own });
+    const own = { nodes: [{ ...NODE, node: "n2", problems: [] }], findings: [elsewhere] };
+    expect(reportOf(given, "n2", [elsewhere])).toEqual({ ...given, ...own, notCompared: [], problems: [] });
   });
 });
 
