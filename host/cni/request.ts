@@ -66,7 +66,7 @@ export interface RequestedIp {
     | `IPAMClaim ${string}`
     | `ReservedIP ${string}`;
   /** The address space in which a ReservedIP has it for the pod, which keeps it from all others. */
-  readonly reservedIn?: string | undefined;
+  readonly reservedIn?: string;
   /** Another address will do if another owner has this one: it was not requested. */
   readonly isPreference?: boolean;
 }

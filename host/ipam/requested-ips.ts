@@ -45,9 +45,12 @@ export function requestedByReservation(
   const ofNic = ofPod.filter(({ spec: { owner } }) => (owner?.interface ?? firstNic) === ifName);
   return ofNic.flatMap((each) => {
     const { ranges, addressSpace: space } = each.spec;
-    const isFirst = (ip: Ip): boolean => findReserved(reserved, { space, ip }) === each;
     const source = `ReservedIP "${each.name}"` as const;
-    return ranges.map(({ first: ip }) => ({ ip, source, reservedIn: isFirst(ip) ? space : undefined }));
+    return ranges.flatMap(({ first: ip }): RequestedIp[] => {
+      const counting = findReserved(reserved, { space, ip });
+      if (counting === each) return [{ ip, source, reservedIn: space }];
+      return ofNic.some((other) => other === counting) ? [] : [{ ip, source }];
+    });
   });
 }
 

@@ -17,15 +17,19 @@ export function machineOf({ systemUuid, machineId }: MachineNames): string | und
   return hash("sha256", `${systemUuid.toLowerCase()}/${machineId.toLowerCase()}`, "hex").slice(0, 16);
 }
 
+/** In place of a machine: none is it, so that no agent and no taint confirms anything for it. */
+export const NO_MACHINE = "-";
+
 /** Returns whether `named` has `machine`, or none, as from older writers. An unknown machine equals no named one. */
 export function isOfMachine(named: { readonly machine?: string | undefined }, machine: string | undefined): boolean {
   return named.machine === undefined || named.machine === machine;
 }
 
-/** Returns whether both are named, and differ. */
+/** Returns whether both are named, and differ, or one of them is none. */
 export function areTwoMachines(
   one: { readonly machine?: string | undefined } | undefined,
   other: { readonly machine?: string | undefined } | undefined,
 ): boolean {
+  if (one?.machine === NO_MACHINE || other?.machine === NO_MACHINE) return true;
   return one?.machine !== undefined && other?.machine !== undefined && one.machine !== other.machine;
 }

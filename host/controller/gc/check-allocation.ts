@@ -140,7 +140,8 @@ export class AllocationChecker {
     const holders = state === "Bound" ? spec.holders : state === "NodeLost" ? [lastHolder(object)] : [];
     const known = holders.filter((holder) => holder !== undefined);
     const nodes = await Promise.all(known.map((holder) => sources.node(holder.node, holder.machine)));
-    const node = nodes[0] ?? (await sources.node(spec.node));
+    // The taint of one node confirms nothing for the other.
+    const node = nodes.find((each) => each !== "outOfService") ?? nodes[0] ?? (await sources.node(spec.node));
     const pods = await Promise.all(known.map((holder, index) => sources.pod(holder, nodes[index] ?? node)));
     const pod = podsStatus(pods, nodes);
     const prober = await this.#proberStatus(object, sources);

@@ -5,12 +5,13 @@
  */
 
 import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
+import { NO_MACHINE } from "../../resources/machine.ts";
 import type { CachedHolder } from "../cached-allocation.ts";
 
 /** State of an allocation; the last two are the reasons of a quarantine. */
 export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
 
-/** The node of the pod with the address; of the first of two. `outOfService`: its taint confirms that it is off. */
+/** The node of the pod with the address. `outOfService`: its taint, or those of both of two, confirm that it is off. */
 export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 
 /** The pod with the holder's UID. `replaced`: another pod has its name. `unknown`: it may run without an object. */
@@ -343,7 +344,9 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
     case "wait":
       return undefined;
     case "quarantine": {
-      const lost = { reason: "NodeLost" as const, mac: "", parent: "", ...(holder === undefined ? {} : { holder }) };
+      // Of two pods it names one, and only a probe tells whether both have stopped.
+      const last = holder && (object.spec.holders.length < 2 ? holder : { ...holder, machine: NO_MACHINE });
+      const lost = { reason: "NodeLost" as const, mac: "", parent: "", ...(last && { holder: last }) };
       // The owner stays recorded, so that the member's next pod can take the address over.
       return { ...base, state: "Quarantined", ...(workload === undefined ? {} : { workload }), quarantine: lost };
     }

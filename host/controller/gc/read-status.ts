@@ -32,12 +32,13 @@ export function nodeStatus(
 
 /**
  * Returns the status of the pods with an address: two while a machine migrates. `nodes`: of the pods, in their order.
- * If both have ended, it is unknown whether they run, until nodes have confirmed the end of each (node-lost).
+ * If both have ended, it is unknown whether they run, as long as the agent of one of their nodes may confirm its end.
  */
 export function podsStatus(pods: readonly PodStatus[], nodes: readonly NodeStatus[]): PodsStatus {
   const ended = pods.map((pod) => pod !== "alive" && pod !== "unknown");
   const [first = "absent"] = pods;
-  if (pods.length < 2 || ended.every((isEnded, index) => isEnded && nodes[index] === "outOfService")) return first;
+  const isThere = nodes.some((node) => node === "ready" || node === "notReady");
+  if (pods.length < 2 || (!ended.includes(false) && !isThere)) return first;
   const isLeft = ended.some((isEnded, index) => isEnded && nodes[index] === "ready");
   if (isLeft && !pods.includes("unknown")) return "outliving";
   return pods.includes("alive") ? "alive" : "unknown";

@@ -113,6 +113,18 @@ describe("an address is named for a NIC", () => {
     expect(texts(requestedByReservation([elsewhere, mine, reservedIp("10.6.0.7")], nic))).toBe(expected);
   });
 
+  it.each([
+    ["its own", "web-0", { source: 'ReservedIP "a"', reservedIn: "" }],
+    ["another pod's", "db-0", { source: 'ReservedIP "b"' }],
+  ])("by one of two ReservedIPs of an address: %s counts", (_, name, expected) => {
+    const first = { ...reservedIp("10.6.0.5", { namespace: "shop", name }), name: "a" };
+    const second = { ...reservedIp("10.6.0.5", { namespace: "shop", name: "web-0" }), name: "b" };
+    const found = requestedByReservation([second, first], nicOf("web-0"));
+    expect(found).toEqual([{ ip: ip("10.6.0.5"), ...expected }]);
+    // As the annotation requests it.
+    expect(withReserved([{ ip: ip("10.6.0.5"), source: SOURCE }], found)[0]?.reservedIn).toBe(found[0]?.reservedIn);
+  });
+
   it("by the annotation, for all pods or by name", () => {
     const [five, six] = [
       { ipv4: ip("10.6.0.5"), ipv6: ip("fd00::5") },

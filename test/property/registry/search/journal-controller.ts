@@ -37,7 +37,7 @@ function observe(object: IpAllocation, isTold: boolean, place: Surroundings<IpAl
   const lost = lastHolder(object);
   const holders = state === "Bound" ? spec.holders : state === "NodeLost" && lost !== undefined ? [lost] : [];
   const nodes = holders.map((holder) => nodeOf(holder.node, holder.machine));
-  const node = nodes[0] ?? nodeOf(spec.node);
+  const node = nodes.find((each) => each !== "outOfService") ?? nodes[0] ?? nodeOf(spec.node);
   const found = ({ pod }: Holder) => {
     const uid = place.uidOf(pod);
     return uid === undefined ? undefined : { uid, configHash: undefined, deleting: false };

@@ -117,6 +117,18 @@ it("node-lost: a pod and its node are gone: quarantine after a grace, with its l
   expect(gc.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
 });
 
+it("node-lost: two pods and their nodes are gone: quarantine, which no taint of one of the nodes ends", async () => {
+  liveness.set("vm", "gone");
+  const holders = ["n1", "n2"].map((node) => ({ namespace: "shop", pod: node, podUID: node, interface: "eth0", node }));
+  bind("10.6.0.1", "gone", { workload: { ...WEB, kind: "VirtualMachine", uid: "vm" }, holders });
+  await expectStates(GRACE_MS, "10.6.0.1 Quarantined");
+  expect(gc.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
+  const taints = [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }];
+  const nodeInfo = { machineID: "m", systemUUID: "u" };
+  for (const name of ["n1", "n2"]) server.put(NODES, name, { spec: { taints }, status: { nodeInfo } });
+  await expectStates(NODE_LOST_MS, "10.6.0.1 Quarantined");
+});
+
 it("node-lost: a node whose machine has another name now is named with it, at once and in quarantine", async () => {
   const nodeInfo = { machineID: "m", systemUUID: "u" };
   server.put(NODES, "new", { status: { conditions: [{ type: "Ready", status: "True" }], nodeInfo } });

@@ -16,6 +16,7 @@ import {
   situationOf,
 } from "../../../../host/controller/gc/plan-collection.ts";
 import { podsStatus } from "../../../../host/controller/gc/read-status.ts";
+import { NO_MACHINE } from "../../../../host/resources/machine.ts";
 import { HOLDER, ipAllocation } from "../../../world/subjects.ts";
 
 const MINUTE_MS = 60_000;
@@ -147,7 +148,7 @@ it.each([
   [["alive"], ["ready"], "alive"],
   [["absent", "finished"], ["ready", "absent"], "outliving"],
   [["absent", "finished"], ["absent", "notReady"], "unknown"],
-  [["absent", "finished"], ["outOfService", "absent"], "unknown"],
+  [["absent", "finished"], ["outOfService", "absent"], "absent"],
   [["absent", "finished"], ["outOfService", "outOfService"], "absent"],
   [["unknown", "absent"], ["ready", "ready"], "unknown"],
   [[], [], "absent"],
@@ -196,6 +197,13 @@ describe("the object that an action writes", () => {
     check({ workload }, "quarantine", { ...owned, state: "Quarantined", quarantine: lost });
     const { holder: _, ...unheld } = lost;
     check({ holders: [] }, "quarantine", { ...base, state: "Quarantined", quarantine: unheld });
+    // Neither machine can confirm that both pods have stopped.
+    const unproven = { ...lost, holder: { ...HOLDER, machine: NO_MACHINE } };
+    const two = [
+      { ...HOLDER, machine: "m1" },
+      { ...HOLDER, node: "n2", machine: "m2" },
+    ];
+    check({ workload, holders: two }, "quarantine", { ...owned, state: "Quarantined", quarantine: unproven });
   });
 
   it("ask names the node that probes, on whatever link it has", () => {
