@@ -4,7 +4,7 @@
  *   const exitCode = await runInMachine(["vitest", "run", "--project", "uml"], { directory });
  *
  * Its files are the machine's files, which it cannot change: only `directory` can be written to, by the same path
- * inside and outside. It has no network but those made inside. It boots in a second or two, and is slow at system
+ * inside and outside. It has no networks but those made inside. It boots in a second or two, and is slow at system
  * calls: for function, not for speed. Needs root, for a process namespace: whatever ends, nothing of the guest stays
  * behind. Effects: a process of about a gigabyte; a folder inside `directory`; prints the output of the guest.
  */

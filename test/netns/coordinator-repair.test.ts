@@ -1,6 +1,6 @@
 /**
- * The repair of an attachment restores CHECK's missing objects, all or nothing, and only while the attachment and its
- * namespace are the pod's.
+ * The repair of an attachment restores the objects that CHECK misses, all or nothing, and only while the attachment and
+ * its namespace are the pod's.
  */
 import { expect, it } from "vitest";
 import { formatOperation } from "../../host/plan/text.ts";

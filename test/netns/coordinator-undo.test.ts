@@ -1,10 +1,8 @@
-/**
- * An ADD that is taken back when its pod's namespace has lost its path, or the path leads to another pod: nothing
- * stays on the node.
- */
+/** An ADD that is undone, also when its pod's namespace has lost its path, or the path leads to another pod. */
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { coordinateEach } from "./coordinator-lab.ts";
+import { snapshot } from "./coordinator-snapshot.ts";
 import { addressOf, makeNic, nicOf, openWorld } from "./coordinator-world.ts";
 import { ipIn, showIn, unmountNetns } from "./kernel-scene.ts";
 
@@ -41,6 +39,14 @@ it("while detection waits: the refusal is detection's", async () => {
   unmountNetns(lab.names.pod);
   await refused;
   expect(leftOnNode()).toBe("");
+});
+
+it("when the caller hung up: pod and node are as they were", async () => {
+  const before = await snapshot(lab.names);
+  const undo = await lab.world.addAbandoned(net1, {});
+  expect(await snapshot(lab.names)).not.toEqual(before);
+  await undo();
+  expect(await snapshot(lab.names)).toEqual(before);
 });
 
 it("when the caller hung up and the namespace is gone", async () => {

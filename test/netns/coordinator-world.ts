@@ -8,9 +8,11 @@ import { CoordinatedAttachments } from "../../host/agent/coordinator/attachments
 import { PairRemover } from "../../host/agent/coordinator/pair-remover.ts";
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
 import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
+import type { Addition } from "../../host/agent/request/plugin.ts";
 import { type AttachRequest, type CniRequest, decodeRequest } from "../../host/cni/request.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
 import { LinkRemover } from "../../host/kernel/link-remover.ts";
+import { readNetnsIdentity } from "../../host/kernel/netns.ts";
 import { openNode } from "../../host/kernel/open-namespace.ts";
 import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
@@ -244,6 +246,11 @@ export async function openWorld(names: Names, options: WorldOptions = {}): Promi
       throw new Error(`${command} became ${request.command}`);
     return request;
   };
+  const add = async (nic: Nic, conf: object): Promise<Addition> => {
+    const request = attachRequest("ADD", nic, conf);
+    const { cookie: netnsCookie } = readNetnsIdentity(request.netns);
+    return plugin.add({ ...request, netnsCookie }, new AbortController().signal);
+  };
   const delQuickly = async (nic: Nic, conf: object): Promise<void> => {
     const request = decodeFor("DEL", { names, nic, conf, args: args() });
     if (request.command !== "DEL") throw new Error(`DEL became ${request.command}`);
@@ -254,11 +261,8 @@ export async function openWorld(names: Names, options: WorldOptions = {}): Promi
     setFaults: (next) => {
       faults = next;
     },
-    add: async (nic, conf) => {
-      await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal);
-    },
-    addAbandoned: async (nic, conf) =>
-      (await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal)).undo,
+    add: async (nic, conf) => void (await add(nic, conf)),
+    addAbandoned: async (nic, conf) => (await add(nic, conf)).undo,
     check: (nic, conf) => plugin.check(attachRequest("CHECK", nic, conf)),
     repair: (nic, conf) => plugin.repair(attachRequest("CHECK", nic, conf), true),
     delQuickly,

@@ -124,7 +124,7 @@ export function resourcesPage(): string {
 /** Returns the page for developers. */
 export function writtenResourcesPage(): string {
   return pageOf(
-    "# Objects that Berth writes\n\nKinds for users are in [resources](../resources.md). `kubectl explain` has the same texts.",
+    "# Objects that Berth writes\n\nThe kinds that users write are in [resources](../resources.md). `kubectl explain` has the same texts.",
     WRITTEN,
   );
 }

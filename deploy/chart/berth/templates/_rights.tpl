@@ -1,4 +1,4 @@
-{{/* Binds the ValidatingAdmissionPolicy of this name, and begins it: its spec follows. Call with a dict of root, name and, where there is one, component. */}}
+{{/* Binds the ValidatingAdmissionPolicy of this name, and begins it: its comment and its spec follow, so that they stay together. Call with a dict of root, name and, where there is one, component. */}}
 {{- define "berth.policy" -}}
 {{- $name := printf "%s-%s" (include "berth.fullname" .root) .name -}}
 apiVersion: admissionregistration.k8s.io/v1
