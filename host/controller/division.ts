@@ -11,8 +11,10 @@ export interface Shortfall {
   readonly reason: Limit | "SubnetFull" | "SubnetTerminating" | "SubnetRefused" | "SubnetInvalid" | "SubnetMissing";
   /** A sentence without its full stop. */
   readonly message: string;
-  /** The first of its pools, which reports it; undefined if it can have none, or addresses are coming back. */
+  /** The first of its pools, which reports it; undefined if it can have none. */
   readonly pool: ShortPool | undefined;
+  /** Addresses are coming back, which may end it. */
+  readonly isPassing?: boolean;
 }
 
 interface ShortPool {

@@ -172,10 +172,11 @@ function demandsOf(pod: GatedPod, view: GatesView): readonly Demand[] {
 }
 
 /** Whether it is a pod of Subnets, whose pool follows its workload, or asks for addresses by name or by a claim. */
-function isAsking({ name }: GatedPod, annotations: PodAnnotations, { enableSubnet }: VendorConf): boolean {
+function isAsking({ namespace, name }: GatedPod, annotations: PodAnnotations, { enableSubnet }: VendorConf): boolean {
   const { subnet, subnets, networks, ips } = annotations;
   if (enableSubnet && (subnet !== undefined || subnets !== undefined)) return true;
-  if (ips instanceof Map ? ips.has(name) : ips !== undefined) return true;
+  if (ips instanceof Map ? ownNames(namespace, name).names.some((each) => ips.has(each)) : ips !== undefined)
+    return true;
   return networks?.some(({ isAsking, claim }) => isAsking === true || claim !== undefined) === true;
 }
 

@@ -247,7 +247,7 @@ function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sh
   yield supply.subnets.get(subnet.name) ?? fullAsBefore(subnet);
 }
 
-/** Before the first division a full Subnet would seem to have room: it stays full. */
+/** It stays full while that is not decided: before the first division, and while pools are about to get addresses. */
 function fullAsBefore({ conditions }: ControlledSubnet): Decision {
   const full = conditions.find(({ type }) => type === "Full");
   return full?.status === "True" ? bad("Full", full.reason, full.message) : absent("Full");

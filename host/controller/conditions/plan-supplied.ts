@@ -23,11 +23,17 @@ export interface SuppliedView {
 export interface SuppliedDecisions {
   /** By name. Without pools made by hand, and those that are about to get their addresses. */
   readonly pools: ReadonlyMap<string, Decision>;
-  /** All Subnets by name; none before the first division. */
+  /** By name. Without those whose pools are about to get addresses; none before the first division. */
   readonly subnets: ReadonlyMap<string, Decision>;
 }
 
 export function planSupplied({ pools, subnets, shortfalls, refusalOf }: SuppliedView): SuppliedDecisions {
+  const known = new Map(pools.map(({ name, value }) => [name, value]));
+  const isPending = ({ pool, isPassing }: Shortfall): boolean => {
+    const value = pool && known.get(pool.name);
+    // The division tells its plan before the writes: until these are made pods wait for them.
+    return isPassing === true || value === undefined || addressCount(value) < (pool?.has ?? 0);
+  };
   // Versions of a workload may share a pool: the current one comes first, and counts.
   const byPool = new Map(shortfalls?.toReversed().map((shortfall) => [shortfall.pool?.name, shortfall]));
   const full = [...byPool.values()].filter(({ reason }) => reason === "SubnetFull");
@@ -36,21 +42,27 @@ export function planSupplied({ pools, subnets, shortfalls, refusalOf }: Supplied
     if (value === undefined || deleting) return [];
     const decision =
       value.source === undefined
-        ? shortfalls && decideGenerated(value, byPool.get(name), refusalOf?.(name))
+        ? shortfalls && decideGenerated(value, byPool.get(name), { isPending, refusal: refusalOf?.(name) })
         : leased(value.source);
     return decision === undefined ? [] : [[name, decision] as const];
   });
-  return {
-    pools: new Map(decided),
-    subnets: new Map(shortfalls && subnets.map(({ name }) => [name, fullness(waiting.get(name))])),
-  };
+  const fullness = subnets.flatMap(({ name }) => {
+    const own = waiting.get(name);
+    return own?.every(isPending) ? [] : [[name, decideFull(own)] as const];
+  });
+  return { pools: new Map(decided), subnets: new Map(shortfalls && fullness) };
+}
+
+interface Situation {
+  readonly isPending: (shortfall: Shortfall) => boolean;
+  readonly refusal: string | undefined;
 }
 
 /** Returns undefined for a pool made by hand, or if nothing prevents the pool from getting its addresses. */
 function decideGenerated(
   pool: IpPool,
   shortfall: Shortfall | undefined,
-  refusal: string | undefined,
+  { isPending, refusal }: Situation,
 ): Decision | undefined {
   const { generated } = pool.spec;
   if (generated === undefined) return undefined;
@@ -60,8 +72,7 @@ function decideGenerated(
   if (isShort && refusal !== undefined)
     return short(REFUSED, `${what}: the API server refuses to write it: ${refusal}`);
   if (shortfall?.pool === undefined) return isShort ? undefined : supplied(what);
-  // The division tells its plan before the writes: until these are made pods wait for them.
-  return has < shortfall.pool.has ? undefined : short(shortfall.reason, shortfall.pool.message);
+  return isPending(shortfall) ? undefined : short(shortfall.reason, shortfall.pool.message);
 }
 
 const short = (reason: string, message: string): Decision => ({ type: "Supplied", isTrue: false, reason, message });
@@ -76,7 +87,7 @@ function leased(source: PoolSource): Decision {
 }
 
 /** `waiting`: the shortfalls of its pools. */
-function fullness(waiting: readonly Shortfall[] = []): Decision {
+function decideFull(waiting: readonly Shortfall[] = []): Decision {
   const pools = waiting.flatMap(({ pool, demand }) => (pool === undefined ? [] : { ...pool, ...demand }));
   const [first] = pools;
   if (first === undefined) return absent("Full");

@@ -11,8 +11,9 @@ import type { Problem } from "../../../host/findings/problem.ts";
 
 const INTRODUCTION = `# Findings
 
-What [\`check\`](diagnostics.md#check) can find, and → what to do about it. A name in braces stands for a value. A warning does not count for the exit code.
-Beside these it says what [conditions](pool-status.md#conditions) of pools, Subnets, ReservedIPs and the Coordinator say: the id is the condition's reason.
+What [\`check\`](diagnostics.md#check) can find, and → what to do about it. A name in braces stands for a value. A warning does not count for the exit code,
+an unknown state is no answer (3). Beside these it says what [conditions](pool-status.md#conditions) of pools, Subnets, ReservedIPs and the
+Coordinator say: the id is the condition's reason.
 `;
 
 const SECTIONS: Readonly<Record<string, readonly object[]>> = {
@@ -32,7 +33,7 @@ function* rowsOf(title: string, tables: readonly object[]): Iterable<string> {
 
 function describe({ level, text, remedy }: Problem): string {
   const said = text === "{text}" ? "" : `${text} `;
-  return `${level === "warning" ? "warning: " : ""}${said}→ ${remedy}`.replaceAll("*", "\\*");
+  return `${level === "error" ? "" : `${level}: `}${said}→ ${remedy}`.replaceAll("*", "\\*");
 }
 
 export function findingsPage(): string {

@@ -56,7 +56,7 @@ export function planSubnets(view: SubnetsView): SubnetsPlan {
     networks: networksOf(draft),
     remove: [...remove].flatMap(({ now }) => now ?? []),
     shortfalls: shortfalls.map((each) =>
-      draft.isNamed(each, ...draft.returning) ? { ...each, pool: undefined } : each,
+      draft.isNamed(each, ...draft.returning) ? { ...each, isPassing: true } : each,
     ),
     ...{ excess, postponed, waiting },
   };

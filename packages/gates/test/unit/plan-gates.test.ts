@@ -80,12 +80,14 @@ describe("a pod is let through", () => {
 
   const asking = { "k8s.v1.cni.cncf.io/networks": '[{"name":"lan","ips":["10.0.0.1"]}]' };
   const settings = { ...DEFAULT_VENDOR_CONF, enableSubnet: true };
+  const ofWeb = { ips: { web: [{ ipv4: "10.1.0.9" }] } };
   const RESERVED = { spec: { owner: { namespace: "shop", name: "web-0" } } };
   it.each<[string, PodOptions, Partial<GatesView>]>([
     ["it is a member that has an address", { metadata }, { isKept: ({ member }) => member === "web-0" }],
     ["it asks for addresses", { annotations: asking }, {}],
     ["it names its address", { annotations: { ips: [{ ipv4: "10.1.0.9" }] } }, {}],
     ["its name has an address", { annotations: { ips: { "web-0": [{ ipv4: "10.1.0.9" }] } } }, {}],
+    ["its Deployment's name has one", { metadata: { name: "web-6d4cf56db6-x7k2p" }, annotations: ofWeb }, {}],
     ["an address is reserved for it", {}, { reserved: [RESERVED as never] }],
     ["it is on its node's network", { spec: { hostNetwork: true } }, {}],
     ["its pools are made for it", { annotations: { subnet: { ipv4: ["any"] } } }, { settings }],

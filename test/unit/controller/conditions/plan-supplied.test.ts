@@ -31,6 +31,7 @@ describe("Supplied", () => {
   check("does so also if the Subnet no longer offers some of its addresses", { pools: [made(["10.6.0.1-10.6.0.6"])], shortfalls: full }, no("SubnetFull", "has 1 of 4: no room")); // biome-ignore format: a row
   check("tells first that the API server refuses the write", { pools: [THREE], shortfalls: full, refusalOf: () => "no label" }, no("Refused", `has 3 of ${WANTED}: the API server refuses to write it: no label`)); // biome-ignore format: a row
   check("says nothing while the pool has yet to get its addresses from the division", { pools: [made([])], shortfalls: full }, undefined); // biome-ignore format: a row
+  check("says nothing while addresses come back", { pools: [THREE], shortfalls: full.map((each) => ({ ...each, isPassing: true })) }, undefined); // biome-ignore format: a row
   const former = shortfall("web", "SubnetRefused", 2);
   check("repeats the division about the current version of the workload", { pools: [THREE], shortfalls: [...full, former] }, no("SubnetFull", "has 1 of 4: no room")); // biome-ignore format: a row
   check("says nothing while nothing is in the way", { pools: [THREE], shortfalls: [shortfall("db")] }, undefined);
@@ -40,12 +41,20 @@ describe("Supplied", () => {
 });
 
 describe("Full of a Subnet", () => {
-  const fullOf = (...shortfalls: Shortfall[]) => plan({ shortfalls }).subnets.get("blue");
+  const poolOf = ({ pool }: Shortfall) => generatedPool(pool?.name ?? "", { ips: ["10.6.0.1"], wanted: 4 });
+  const fullOf = (...shortfalls: Shortfall[]) =>
+    plan({ pools: shortfalls.map(poolOf), shortfalls }).subnets.get("blue");
   it("does not hold while no pool waits for its addresses", () => {
     const found = { type: "Full", isTrue: false, reason: "NobodyWaits", message: "" };
     expect(fullOf()).toEqual(found);
     expect(fullOf(shortfall("web", "PoolTooLarge"))).toEqual(found);
     expect(plan({ shortfalls: undefined }).subnets.size).toBe(0);
+  });
+  it("is left as it is while addresses come back, or are on their way to the pool", () => {
+    const web = shortfall("web");
+    expect(fullOf({ ...web, isPassing: true })).toBeUndefined();
+    expect(plan({ shortfalls: [web] }).subnets.get("blue")).toBeUndefined();
+    expect(fullOf({ ...web, isPassing: true }, shortfall("db"))?.isTrue).toBe(true);
   });
   it("names who waits, a few of many, and for how much", () => {
     const numbers = "has 0 free of 20 addresses, and 2 pools";

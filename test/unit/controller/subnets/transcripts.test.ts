@@ -169,8 +169,8 @@ class Division implements Scenario {
     this.#networks = plan.networks;
     const pools = plan.networks.flatMap(({ targets }) => targets.map((target) => this.#describePool(target, plan)));
     const shortfalls = plan.shortfalls.map(
-      ({ demand, reason, message, pool }) =>
-        `${workloadOf(demand.application)} ${reason}${pool === undefined ? ", of no pool" : ""}: ${message}`,
+      ({ demand, reason, message, pool, isPassing }) =>
+        `${workloadOf(demand.application)} ${reason}${pool === undefined ? ", of no pool" : isPassing ? ", passing" : ""}: ${message}`,
     );
     return [...pools.sort(), ...shortfalls, ...plan.ask.map((owner) => `ask ${workloadOf(owner)}`)];
   }
