@@ -129,8 +129,7 @@ export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string): bo
  * those that share it with an earlier pod of this node: a later one has to ask the others first.
  */
 export function findOtherHolders(row: Allocation, all: readonly Holder[], node: string): readonly Holder[] | undefined {
-  const isEarlier = (claim: string | undefined): boolean =>
-    row.state === "Cooling" && claim !== undefined && isRecorded(row, claim);
+  const isEarlier = (claim = UNNAMED): boolean => row.state === "Cooling" && isRecorded(row, claim);
   const isOwn = ({ node: of, podUid, ifName, claim }: Holder): boolean =>
     of === node && ifName === row.ifName && (podUid === row.owner || isEarlier(claim));
   const others = all.filter((holder) => !isOwn(holder));

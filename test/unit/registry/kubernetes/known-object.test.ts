@@ -181,6 +181,10 @@ describe("retention: the other holders of a shared address", () => {
     const all = [{ ...HOLDER, claim: "c1" }, ...others];
     expect(findOtherHolders({ ...later, state: "Cooling" }, all, "n1")).toEqual(others);
     expect(findOtherHolders(later, all, "n1")).toBeUndefined();
+    // An older release has named no claim of it.
+    const unnamed: Allocation = { ...later, state: "Cooling", claim: { id: "c9", number: 1, earlier: [UNNAMED] } };
+    const [, away] = others;
+    expect(findOtherHolders(unnamed, others.slice(0, 2), "n1")).toEqual([away]);
   });
   it("are not asked for where the row's pod has no share", () => {
     expect(findOtherHolders(row, others, "n1")).toBeUndefined();
