@@ -7,7 +7,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type Profiler, Session } from "node:inspector";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -157,8 +157,10 @@ try {
   const pool = { subnet: "10.6.0.0/24", gateway: "10.6.0.1", ips: ["10.6.0.10-10.6.0.250"], default: true };
   const kind = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "lan" } };
   writeFileSync(join(folder, "lan.yaml"), JSON.stringify({ ...kind, spec: pool }));
+  const cniConfDirectory = join(folder, "net.d");
+  mkdirSync(cniConfDirectory);
   const embedded = await openEmbeddedBackend({
-    ...{ node: "n1", configDirectory: folder, cniConfDirectory: join(folder, "none"), drivers: [], nodeLabels: {} },
+    ...{ node: "n1", configDirectory: folder, cniConfDirectory, drivers: [], nodeLabels: {} },
     ...{ stateDirectory: join(folder, "embedded"), bootId: "boot", lockWaitMs: 0, log: LOG, audit: NO_AUDIT },
     coreWasm: readFileSync(join(root, "dist", "core", "berth-core.wasm")),
     nowMs: () => Math.floor(performance.now()),
@@ -176,7 +178,7 @@ try {
   }
   const cluster = await openBackend({
     ...{ api: clientOf(server), node: "n1", stateDirectory: join(folder, "cluster") },
-    ...{ cniConfDirectory: join(folder, "none"), bootId: "boot", log: LOG },
+    ...{ cniConfDirectory, bootId: "boot", log: LOG },
   });
   await walkAdd("ADD, cluster, nothing claimed ahead", cluster);
   await cluster.close();
