@@ -237,7 +237,8 @@ interface NameList {
 function expandNames({ rule, names, family }: NameList, selecting: Selecting): readonly Candidate[] {
   const expanded = new Map<string, Candidate>();
   for (const name of names) {
-    const found = isPattern(name) ? matchPools(name, family, selecting) : [evaluatePool(name, family, selecting)];
+    const isOne = selecting.pools.has(name) || !isPattern(name);
+    const found = isOne ? [evaluatePool(name, family, selecting)] : matchPools(name, family, selecting);
     if (found.length === 0) {
       const text = `Pattern "${name}" in ${rule} matches no IPv${family} pool`;
       throw new CniError(ErrorCode.InvalidAnnotation, text);
