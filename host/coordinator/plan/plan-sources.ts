@@ -61,14 +61,18 @@ export function findSources(
   ips: readonly Ip[],
 ): Source[] {
   const routed = host.routes.filter((route) => isOwn(route) && route.link === pair.host.name);
-  const inUse = pod.routes.filter(isOwn).flatMap(({ preferredSource }) => preferredSource ?? []);
   const reached = routed.map(({ destination }) => destination.ip);
   const names = pod.links.map(({ name }) => name).filter((name) => name !== conf.podDefaultCniNic);
-  return [conf.podDefaultCniNic, ...names].flatMap((name) => {
+  const nics = [conf.podDefaultCniNic, ...names].map((name) => {
+    const inUse = pod.routes.flatMap((route) => (isOwn(route) && route.link !== name && route.preferredSource) || []);
     const given = attached.find(({ ifName }) => ifName === name)?.addresses ?? [];
-    const candidates = [...given, ...ips, ...inUse.filter((ip) => includesIp(reached, ip)), ...reached];
-    return candidates.filter((ip) => isUsable(pod, name, ip)).map((ip) => ({ nic: name, ip }));
+    const usable = (some: readonly Ip[]): Source[] =>
+      some.filter((ip) => isUsable(pod, name, ip)).map((ip) => ({ nic: name, ip }));
+    const known = usable([...given, ...ips, ...inUse.filter((ip) => includesIp(reached, ip)), ...reached]);
+    return { known, inUse: usable(inUse) };
   });
+  // Other software may have removed the node's routes: then the sources in use are the NICs' nevertheless.
+  return [...nics.flatMap(({ known }) => known), ...nics.flatMap(({ inUse }) => inUse)];
 }
 
 /**
