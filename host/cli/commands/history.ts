@@ -103,9 +103,9 @@ async function showClusterHistory(
     ...(output === undefined ? [] : [`--output=${output}`]),
     ...(headers === false ? ["--no-headers"] : []),
   ];
-  const first = isAddress(subject)
-    ? await nodeNow(call, subject)
-    : await findNode(parsePod(subject, undefined), cli.place);
+  const findFirst = () =>
+    isAddress(subject) ? nodeNow(call, subject) : findNode(parsePod(subject, undefined), cli.place);
+  const first = cli.options.node ?? (await findFirst());
   const ofAgents = await callAgents(words, cli.place, { first, isAny: true });
   const texts = cli.options.node === undefined ? await readControllerLogs(cli.place) : [];
   const lines = texts
