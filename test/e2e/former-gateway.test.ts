@@ -7,7 +7,7 @@ import { addVeth } from "../lab/netns.ts";
 
 const NETWORK = "fg";
 const lan = (gateway: string, ips: string) =>
-  ipPool("lan", "10.7.0.0/24", { ips: [ips], gateway, selection: "ascending", default: true });
+  ipPool("lan", "10.47.0.0/24", { ips: [ips], gateway, selection: "ascending", default: true });
 
 let world: NetnsWorld;
 let node: LabNode;
@@ -18,7 +18,7 @@ beforeAll(async () => {
   await addVeth({ netns, name: "uplink" }, { netns: far, name: "end" });
   node = await world.addNode(netns, {
     "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "0s" }),
-    "lan.yaml": lan("10.7.0.1", "10.7.0.1-10.7.0.5"),
+    "lan.yaml": lan("10.47.0.1", "10.47.0.1-10.47.0.5"),
   });
   await world.define(NETWORK, [macvlan("uplink", { type: "berth" })]);
 });
@@ -39,35 +39,35 @@ async function end({ pod }: { pod: LabPod }): Promise<void> {
 /** The findings of check about addresses. */
 async function check(): Promise<string[]> {
   const { out } = await runBerthctl("--socket", node.agent.socket, "check");
-  return out.split("\n").filter((line) => line.includes(" 10.7.0."));
+  return out.split("\n").filter((line) => line.includes(" 10.47.0."));
 }
 
 const placeOf = async (address: string) => (await node.agent.get(`/v1/address?address=${address}`)).places[0].excluded;
 
 it("the former gateway is held back until its pods have ended, also over a restart, and check names them", async () => {
   const old = await start("old");
-  expect([old.address, old.gateway]).toEqual(["10.7.0.2/24", "10.7.0.1"]);
-  await node.agent.write("lan.yaml", lan("10.7.0.254", "10.7.0.1-10.7.0.5"));
+  expect([old.address, old.gateway]).toEqual(["10.47.0.2/24", "10.47.0.1"]);
+  await node.agent.write("lan.yaml", lan("10.47.0.254", "10.47.0.1-10.47.0.5"));
   const next = await start("next");
-  expect([next.address, next.gateway]).toEqual(["10.7.0.3/24", "10.7.0.254"]);
-  expect(await placeOf("10.7.0.1")).toBe('pods of IPPool "lan" still route by it');
+  expect([next.address, next.gateway]).toEqual(["10.47.0.3/24", "10.47.0.254"]);
+  expect(await placeOf("10.47.0.1")).toBe('pods of IPPool "lan" still route by it');
   await node.agent.restart();
-  expect(await placeOf("10.7.0.1")).toBe('pods of IPPool "lan" still route by it');
+  expect(await placeOf("10.47.0.1")).toBe('pods of IPPool "lan" still route by it');
   expect(await check()).toEqual([
-    "warning: PodsWithOtherGateway: of pool lan: pods route by 10.7.0.1, which the pool does not name any more: " +
-      "10.7.0.2 (pod shop/old); until they end no pod gets 10.7.0.1",
+    "warning: PodsWithOtherGateway: of pool lan: pods route by 10.47.0.1, which the pool does not name any more: " +
+      "10.47.0.2 (pod shop/old); until they end no pod gets 10.47.0.1",
   ]);
   await end(old);
-  await expect.poll(() => placeOf("10.7.0.1"), { timeout: 15_000 }).toBeUndefined();
+  await expect.poll(() => placeOf("10.47.0.1"), { timeout: 15_000 }).toBeUndefined();
   const first = await start("first");
-  expect(first.address).toBe("10.7.0.1/24");
+  expect(first.address).toBe("10.47.0.1/24");
   for (const each of [first, next]) await end(each);
 });
 
 it("a planned change of range is one sentence of check, and no error", async () => {
   const pods = [await start("one"), await start("two")];
-  await node.agent.write("lan.yaml", lan("10.7.0.254", "10.7.0.20-10.7.0.29"));
-  await expect.poll(() => placeOf("10.7.0.2")).toBe("spec.ips does not have it");
+  await node.agent.write("lan.yaml", lan("10.47.0.254", "10.47.0.20-10.47.0.29"));
+  await expect.poll(() => placeOf("10.47.0.2")).toBe("spec.ips does not have it");
   const named = pods.map(({ address }, nth) => `${address?.replace("/24", "")} (pod shop/${["one", "two"][nth]})`);
   expect(await check()).toEqual([
     "warning: AddressesOutside: of pool lan: in use and not among the addresses that the pool gives out now: " +
