@@ -54,7 +54,7 @@ export function ambiguousRights(text: string): string[] {
 }
 
 /** Verbs by which a text speaks of kubectl without a command to type. */
-const MENTION = /^kubectl (?:explain|describe|apply --server-side|get -o yaml|create job --from)$/;
+const MENTION = /^kubectl (?:explain|describe|apply(?: --server-side)?|get -o yaml|create job --from)$/;
 
 /**
  * The commands of a page that a reader may type, in its order: those in blocks of code, without a prompt, and those
