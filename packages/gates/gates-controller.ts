@@ -54,7 +54,7 @@ class GatesController implements Controller {
   #networks: Reflector<Network> | undefined;
   readonly #promises = new Promises();
   readonly #counter = new UsageCounter();
-  /** Number of retained addresses by member. */
+  /** Number of addresses that are retained, or in quarantine for a lost node, by member. */
   readonly #kept = new Map<string, number>();
   /** Undefined after a change of its sources. */
   #view: GatesView | undefined;
@@ -121,7 +121,7 @@ class GatesController implements Controller {
   }
 
   #keep(spec: CachedAllocation["spec"] | undefined, step: 1 | -1): void {
-    if (spec?.state !== "Kept" || spec.workload === undefined) return;
+    if (spec?.workload === undefined || (spec.state !== "Kept" && spec.state !== "Quarantined")) return;
     const key = memberKey(spec.workload);
     this.#kept.set(key, (this.#kept.get(key) ?? 0) + step);
     if (this.#kept.get(key) === 0) this.#kept.delete(key);

@@ -35,7 +35,7 @@ export interface GatesView {
   readonly mode: string;
   /** Returns undefined for a definition that is not Berth's, or not known. */
   readonly network: (name: string) => { readonly name: string; readonly ipamConf: IpamConf } | undefined;
-  /** Whether the member has a retained address, now. */
+  /** Whether an address waits for the member's next pod, now. */
   readonly isKept: (workload: Workload) => boolean;
   /** Addresses of the pool that no allocation has, now. */
   readonly freeIn: (pool: string) => number;

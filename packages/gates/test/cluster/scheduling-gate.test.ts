@@ -42,8 +42,8 @@ const makePool = (name: string, ends = [1], more: object = {}): Promise<unknown>
   return world.pool(name, { subnet: `${net}.0/24`, ips: ends.map((end) => `${net}.${end}`), ...more });
 };
 
-async function makePod(name: string, pool: string, gates = [GATE]): Promise<LabPod> {
-  const pod = podObject({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
+async function makePod(name: string, pool: string, gates = [GATE], more: object = {}): Promise<LabPod> {
+  const pod = podObject({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } }, ...more });
   const spec = { ...pod.spec, nodeName: undefined, schedulingGates: gates };
   const { metadata } = await client.create(PODS, { ...pod, spec });
   return { namespace: "shop", name, uid: metadata.uid, node: "n1" };
@@ -71,13 +71,19 @@ describe("pods with the gate", () => {
     expect(status.conditions).toMatchObject([{ reason: "SchedulingGated" }, { type: CONDITION, message }]);
   });
 
-  it("are let through to an address that is reserved for them, though others find none", async () => {
-    await makePool("reserved");
-    await world.create("ReservedIP", "own", { ips: [`10.${pools}.0.1`], owner: { namespace: "shop", name: "own" } });
-    await makePod("other", "reserved");
-    await expectState("other", "waits NoRoom");
-    await makePod("own", "reserved");
-    await expectState("own", "open");
+  it("are let through to an address that waits for them, though others find none", async () => {
+    await makePool("waiting", [1, 2]);
+    const net = `10.${pools}.0`;
+    await world.create("ReservedIP", "own", { ips: [`${net}.1`], owner: { namespace: "shop", name: "own" } });
+    const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "s1" };
+    const workload = { kind: owner.kind, namespace: "shop", name: owner.name, uid: owner.uid, member: "db-0" };
+    const quarantine = { reason: "NodeLost" as const, mac: "", parent: "" };
+    await world.allocate(`${net}.2`, { pool: "waiting", node: "n2", state: "Quarantined", workload, quarantine });
+    await makePod("db-1", "waiting", [GATE], { owner });
+    await expectState("db-1", "waits NoRoom");
+    await makePod("own", "waiting");
+    await makePod("db-0", "waiting", [GATE], { owner });
+    for (const name of ["own", "db-0"]) await expectState(name, "open");
   });
 
   it("keep other gates, and count as soon as those are gone", async () => {
