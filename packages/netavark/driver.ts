@@ -76,7 +76,8 @@ export class NetavarkDriver implements DriverPlugin {
   async #call(request: AttachRequest, entry: Entry, progress: Progress, signal: AbortSignal): Promise<CniResult> {
     const plugin = pluginOf(entry);
     const addition = await this.#plugins[plugin].add(requestFor(request, entry, progress.result), signal);
-    progress.undo.push(addition.undo);
+    // The address is free only when the NIC that has it is gone.
+    progress.undo[plugin === "berth" ? "unshift" : "push"](addition.undo);
     progress.assigned ??= addition.assigned;
     // The ifacer's result, a device of the node, is none of the container's.
     if (plugin === "coordinator") progress.result = addition.result;
