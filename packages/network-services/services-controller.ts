@@ -36,10 +36,9 @@ export const startServices: StartController = (deps) => new ServicesController(d
 
 /** A namespace with Services that have no fault. */
 interface Home {
-  readonly namespace: string;
   readonly pods: Reflector<BackendPod>;
-  /** By the pod's name, then by the allocation's. */
-  readonly allocations: Map<string, Map<string, CachedAllocation>>;
+  /** Of its pods, by name. */
+  readonly allocations: Map<string, CachedAllocation>;
 }
 
 class ServicesController implements Controller {
@@ -115,20 +114,15 @@ class ServicesController implements Controller {
 
   #onAllocation({ key, before, ...change }: Change<CachedAllocation>): void {
     const after = "value" in change ? change.value : undefined;
-    for (const { namespace, pod } of before?.spec.holders ?? []) {
-      if (this.#homes.get(namespace)?.allocations.get(pod)?.delete(key)) this.#mark(namespace);
-    }
+    for (const { namespace } of before?.spec.holders ?? [])
+      if (this.#homes.get(namespace)?.allocations.delete(key)) this.#mark(namespace);
     if (after !== undefined) this.#note(key, after);
   }
 
   #note(key: string, allocation: CachedAllocation): void {
     if (this.#homes.size === 0 || allocation.spec.state !== "Bound") return;
-    for (const { namespace, pod } of allocation.spec.holders) {
-      const home = this.#homes.get(namespace);
-      if (home === undefined) continue;
-      home.allocations.getOrInsertComputed(pod, () => new Map()).set(key, allocation);
-      this.#mark(namespace);
-    }
+    for (const { namespace } of allocation.spec.holders)
+      if (this.#homes.get(namespace)?.allocations.set(key, allocation)) this.#mark(namespace);
   }
 
   async #reconcile(): Promise<number | undefined> {
@@ -163,7 +157,7 @@ class ServicesController implements Controller {
     if (home?.pods.isSynced === false) return true;
     const backends = {
       pods: home?.pods.items.values().toArray() ?? [],
-      addressesOf: (pod: BackendPod, ifName: string) => addressesOf(home, pod, ifName),
+      addressesOf: addressesIn(namespace, home?.allocations.values() ?? []),
       firstNic: firstNicOf(this.#deps.caches),
     };
     const byName = new Map(services.map((service) => [service.name, service]));
@@ -190,7 +184,7 @@ class ServicesController implements Controller {
       decode: decodeBackendPod,
       budgeted: { budget: caches.budget },
     });
-    const home = { namespace, pods, allocations: new Map() };
+    const home = { pods, allocations: new Map() };
     this.#homes.set(namespace, home);
     for (const [key, allocation] of caches.allocations.items) this.#note(key, allocation);
     return home;
@@ -237,14 +231,12 @@ function namespaceOf(key: string): string {
   return key.slice(0, key.indexOf("/"));
 }
 
-/** Returns the addresses that the records of this very pod have, not those of one of its name before. */
-function addressesOf(home: Home | undefined, pod: BackendPod, ifName: string): Ip[] {
-  const uidHash = hashUid(pod.uid);
-  const isOwn = (holder: CachedAllocation["spec"]["holders"][number]): boolean =>
-    holder.namespace === home?.namespace &&
-    holder.pod === pod.name &&
-    holder.ifName === ifName &&
-    holder.uidHash === uidHash;
-  const own = [...(home?.allocations.get(pod.name)?.values() ?? [])];
-  return own.flatMap(({ spec }) => (spec.holders.some(isOwn) ? [spec.ip] : []));
+/** Returns a function that finds the addresses of this very pod's records, not of one of its name before. */
+function addressesIn(home: string, allocations: Iterable<CachedAllocation>) {
+  const keyOf = (...parts: readonly unknown[]): string => parts.join("/");
+  const found = new Map<string, Ip[]>();
+  for (const { spec } of allocations)
+    for (const { namespace, pod, ifName, uidHash } of spec.holders)
+      found.getOrInsertComputed(keyOf(namespace, pod, ifName, uidHash), () => []).push(spec.ip);
+  return ({ name, uid }: BackendPod, ifName: string) => found.get(keyOf(home, name, ifName, hashUid(uid))) ?? [];
 }
