@@ -77,8 +77,15 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   return (of, only) => {
     const annotations = orWhy(() => decodePodAnnotations(of.annotations, vendorConf));
     if (typeof annotations === "string") return [{ text: "", why: annotations }];
-    const named = namedBy(of, annotations.ips, firstNic).filter(({ ip }) => only === undefined || equalIp(ip, only));
-    return named.map((each) => offer(of, annotations, each));
+    const named = namedBy(of, annotations.ips, firstNic);
+    const [first, second] = of.requested === undefined ? [] : named.map(({ ip }) => ip);
+    if (first !== undefined && first.family === second?.family)
+      return [
+        { text: "", why: `${formatIp(first)} and ${formatIp(second)}: a NIC gets one IPv${first.family} address` },
+      ];
+    return named
+      .filter(({ ip }) => only === undefined || equalIp(ip, only))
+      .map((each) => offer(of, annotations, each));
   };
 }
 
