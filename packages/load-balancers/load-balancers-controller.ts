@@ -69,13 +69,16 @@ export const startLoadBalancers =
         const found = await refusals.attempt(() => assign({ ...deps, made, questions, view }, service, all));
         assigned.push(found ?? { service, ips: undefined, refusal: undefined, dueMs: undefined });
       }
+      deps.untold.clear();
+      const given = new Set(assigned.flatMap(({ ips = [] }) => ips));
+      for (const { ip, addressSpace } of view.records)
+        if (given.has(formatIp(ip))) deps.untold.add(allocationName(ip, addressSpace));
       const kept = (await metallb?.keep(assigned.flatMap((each) => announced(each, view)))) ?? "kept";
       if (kept === "outdated") return BALANCERS_REST_MS;
       let nextMs: number | undefined;
-      // A write to MetalLB may take so long that a record has ended.
-      const records = metallb === undefined ? view.records : recordsIn(caches, made);
+      const recorded = new Set(view.records.map(({ ip }) => formatIp(ip)));
       for (const each of assigned) {
-        const isLost = each.ips?.some((text) => !records.some(({ ip }) => formatIp(ip) === text));
+        const isLost = each.ips?.some((text) => !recorded.has(text));
         const dueMs = isLost
           ? BALANCERS_REST_MS
           : await refusals.attempt(() => tell({ ...deps, questions }, each, kept));

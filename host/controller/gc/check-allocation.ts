@@ -42,7 +42,7 @@ import { isUnused } from "./unused-nics.ts";
 /** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. */
 export const COLLECTION_RETRY_MS = 10_000;
 
-interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {
+interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "untold" | "clock" | "log"> {
   readonly observations: Observations;
   readonly unseen: UnseenHolders;
   readonly shares: NamespaceShares;
@@ -164,6 +164,7 @@ export class AllocationChecker {
     const isEnded = pod !== "alive" && pod !== "outliving" && pod !== "unknown";
     const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
     if (!matters) return "none";
+    if (this.#deps.untold.has(object.name)) return "alive";
     if (isMachines(object.spec)) return decideRecord(this.#deps.caches, object.spec, await this.#readMachine(workload));
     // No pod has had it: it is retained for as long as its owner names it.
     const isNew = object.spec.node === NO_NODE;

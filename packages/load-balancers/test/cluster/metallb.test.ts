@@ -57,6 +57,12 @@ it("an address is recorded, then MetalLB's, then told, and a kill between any tw
   // Without the rights it stays at the record. It may ask for a while before it reports that.
   await expect.poll(records, PATIENCE).toEqual(["10.6.0.99", "fd06::9"]);
   await expect.poll(() => told("a"), PATIENCE).toBe(" NotAnnounced");
+  // Its record stays, while the collection ends this one, which is younger.
+  const ids = async () => (await client.get(ALLOCATIONS)).items.map(({ metadata }: KubeObject) => metadata.uid);
+  const own = await ids();
+  const workload = { kind: "Service", namespace: "shop", name: "gone", uid: "gone", member: "gone" };
+  await world.allocate("10.6.0.50", { node: "-", state: "Kept", holders: [], workload });
+  await expect.poll(ids, PATIENCE).toEqual(own);
   await world.killControllers();
   await grantMetallb(client);
   await start();

@@ -58,6 +58,7 @@ beforeEach(async () => {
     clock: { nowMs: () => nowMs, now: () => new Date() },
     events: { emit: (event: KubeEvent) => void events.push(event) },
     owners: { addresses, pods },
+    untold: new Set(),
   } as unknown as ControllerDeps);
 });
 afterEach(async () => {
