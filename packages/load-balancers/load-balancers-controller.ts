@@ -19,7 +19,7 @@ import { isConflict } from "../../host/kubernetes/kube-api.ts";
 import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
 import { RefusalsOf } from "../../host/kubernetes/refused-writes.ts";
 import { describeValue } from "../../host/lib/describe.ts";
-import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
+import { equalIp, type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
 import { createAllocation } from "../../host/registry/kubernetes/allocation-objects.ts";
 import { allocationName, NO_NODE } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
@@ -27,7 +27,7 @@ import { findExclusion, type PoolSurroundings } from "../../host/resources/locat
 import { NONE_OCCUPIED } from "../../host/resources/occupied-ips.ts";
 import { type PoolsByName, PoolTable } from "../../host/resources/pools-by-name.ts";
 import { type Kept, openMetallb } from "./metallb.ts";
-import { type AddressPlan, type AddressWorld, planAddress, type ServiceRecord } from "./plan-address.ts";
+import { type AddressPlan, type AddressWorld, keptBy, planAddress, type ServiceRecord } from "./plan-address.ts";
 import { Questions } from "./questions.ts";
 import { type BalancedService, IPS_ANNOTATION, POOL_ANNOTATION, readBalanced } from "./service.ts";
 
@@ -64,24 +64,25 @@ export const startLoadBalancers =
       view.records.push(...questions.begin(new Set(all.map(({ uid }) => uid))));
       const refusals = new RefusalsOf();
       const assigned: Assigned[] = [];
+      const own = { ...deps, made, questions, view };
       // One after the other, since each sees the claims of those before it.
       for (const service of all) {
-        const found = await refusals.attempt(() => assign({ ...deps, made, questions, view }, service, all));
-        assigned.push(found ?? { service, ips: undefined, refusal: undefined, dueMs: undefined });
+        const world = worldOf(own, service, all);
+        const found = await refusals.attempt(() => assign(own, service, world));
+        assigned.push({ ...UNASSIGNED, ...found, service, stays: keptBy(service, world).map(formatIp) });
       }
       deps.untold.clear();
       const given = new Set(assigned.flatMap(({ ips = [] }) => ips));
       for (const { ip, addressSpace } of view.records)
         if (given.has(formatIp(ip))) deps.untold.add(allocationName(ip, addressSpace));
-      const kept = (await metallb?.keep(assigned.flatMap((each) => announced(each, view)))) ?? "kept";
+      const announced = assigned.flatMap(({ ips = [], stays }) => [...ips, ...stays]);
+      const kept = (await metallb?.keep(announced.flatMap((text) => parseIp(text) ?? []))) ?? "kept";
       if (kept === "outdated") return BALANCERS_REST_MS;
       let nextMs: number | undefined;
       const recorded = new Set(view.records.map(({ ip }) => formatIp(ip)));
       for (const each of assigned) {
         const isLost = each.ips?.some((text) => !recorded.has(text));
-        const dueMs = isLost
-          ? BALANCERS_REST_MS
-          : await refusals.attempt(() => tell({ ...deps, questions }, each, kept));
+        const dueMs = isLost ? BALANCERS_REST_MS : await refusals.attempt(() => tell(own, each, kept));
         if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
       }
       return refusals.require(nextMs);
@@ -115,48 +116,46 @@ interface ServeDeps extends Pick<ControllerDeps, "api" | "caches" | "events" | "
   readonly view: View;
 }
 
-type TellDeps = ControllerDeps & Pick<ServeDeps, "questions">;
-
 interface Assigned {
   readonly service: BalancedService;
   /** All have records; undefined if not all could be claimed yet. */
   readonly ips: readonly string[] | undefined;
+  /** Those of its status that stay, and are announced, until it is told others. */
+  readonly stays: readonly string[];
   readonly refusal: Refusal | undefined;
   /** Time after which it is to be looked at again, whatever has changed: milliseconds. */
   readonly dueMs: number | undefined;
 }
 
-async function assign(deps: ServeDeps, service: BalancedService, all: readonly BalancedService[]): Promise<Assigned> {
-  const world = worldOf(deps, service, all);
+const UNASSIGNED = { ips: undefined, refusal: undefined, dueMs: undefined };
+
+async function assign(
+  deps: ServeDeps,
+  service: BalancedService,
+  world: AddressWorld,
+): Promise<Pick<Assigned, keyof typeof UNASSIGNED>> {
   const plans = planService(deps, service, world);
   const refusal = plans.find((plan) => plan.kind === "refused");
   const isRefused = refusal !== undefined && (service.needsAll || plans[0]?.kind === "refused");
   const wanted = isRefused ? [] : plans.filter((plan) => plan.kind !== "refused");
   for (const plan of wanted)
     if (!(await (plan.kind === "claim" ? claim(deps, service, plan) : confirm(deps, service, plan.ip))))
-      return { service, ips: undefined, refusal: undefined, dueMs: BALANCERS_REST_MS };
+      return { ...UNASSIGNED, dueMs: BALANCERS_REST_MS };
   const dueMs = refusal && REFUSED_RETRY_MS;
-  if (!isRefused) return { service, ips: wanted.map(({ ip }) => formatIp(ip)), refusal: undefined, dueMs };
-  // It keeps its addresses while another one that it wants is refused.
-  const own = world.records.flatMap(({ ip, workload }) => (workload?.uid === service.uid ? [formatIp(ip)] : []));
-  return { service, ips: service.ingress.filter((text) => own.includes(text)), refusal, dueMs };
-}
-
-/** Returns a Service's addresses, and those of its status, which are announced until the status changes. */
-function announced({ service: { ingress, namespace }, ips = [] }: Assigned, { records }: View): Ip[] {
-  const told = records.filter(
-    ({ ip, workload }) => workload?.namespace === namespace && ingress.includes(formatIp(ip)),
-  );
-  return [...ips.flatMap((text) => parseIp(text) ?? []), ...told.map(({ ip }) => ip)];
+  const ips = isRefused ? keptBy(service, world) : wanted.map(({ ip }) => ip);
+  return { ips: ips.map(formatIp), refusal: isRefused ? refusal : undefined, dueMs };
 }
 
 /** Returns when to look at it again: milliseconds; undefined if it has all that it wants. */
-async function tell(deps: TellDeps, { service, ips, refusal, dueMs }: Assigned, kept: Exclude<Kept, "outdated">) {
+async function tell(
+  deps: ServeDeps,
+  { service, ips, stays, refusal, dueMs }: Assigned,
+  kept: Exclude<Kept, "outdated">,
+) {
   if (ips === undefined) return dueMs;
-  const told = ips.filter((text) => service.ingress.includes(text));
-  const isHeld = kept !== "kept" && told.length < ips.length;
+  const isHeld = kept !== "kept" && ips.some((text) => !service.ingress.includes(text));
   const held = isHeld && { reason: "NotAnnounced", message: kept.refusal };
-  const isWritten = await report(deps, service, held ? told : ips, held || refusal);
+  const isWritten = await report(deps, service, held ? stays : ips, held || refusal);
   return isWritten && !held ? dueMs : REFUSED_RETRY_MS;
 }
 
@@ -169,6 +168,7 @@ interface View {
   readonly refused: ReadonlyMap<string, string>;
   /** The UIDs of those that say that they have an address, by its text. */
   readonly claimed: ReturnType<typeof claimedBy>;
+  /** Those of Services. */
   readonly records: ServiceRecord[];
 }
 
@@ -181,17 +181,12 @@ function viewOf(caches: Caches, made: Made): View {
     if (value === undefined) refused.set(pool, "is invalid");
     else if (value.source === undefined) pools.set(pool, value);
     else refused.set(pool, "leases its addresses");
-  const around = { reserved, occupied: NONE_OCCUPIED, siblings };
-  return { around, pools, refused, claimed: claimedBy(caches), records: recordsIn(caches, made) };
-}
-
-/** Returns the records that Services have. */
-function recordsIn(caches: Caches, made: Made): ServiceRecord[] {
   const records: ServiceRecord[] = [];
   for (const all of [caches.allocations.items, made])
     for (const { spec } of all.values())
       if (spec.node === NO_NODE && spec.state === "Kept" && spec.workload?.kind === "Service") records.push(spec);
-  return records;
+  const around = { reserved, occupied: NONE_OCCUPIED, siblings };
+  return { around, pools, refused, claimed: claimedBy(caches), records };
 }
 
 function worldOf(
@@ -205,7 +200,9 @@ function worldOf(
     isTaken: (name) => items.has(name) || made.has(name),
     macOf: (name) => items.get(name)?.spec.quarantine?.mac || undefined,
     exclusionOf: (pool, ip) => findExclusion(ip, pool, around, true),
-    isClaimed: (ip) => [...(claimed.get(formatIp(ip)) ?? [])].some((other) => other !== uid),
+    isClaimed: (ip) =>
+      [...(claimed.get(formatIp(ip)) ?? [])].some((other) => other !== uid) ||
+      records.some((each) => equalIp(each.ip, ip) && each.workload?.uid !== uid),
   };
 }
 
@@ -310,7 +307,7 @@ async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promi
 }
 
 /** Writes the status if it says something else. Returns false if the Service has changed since. */
-async function report(deps: TellDeps, service: BalancedService, ips: readonly string[], refusal: Refusal | undefined) {
+async function report(deps: ServeDeps, service: BalancedService, ips: readonly string[], refusal: Refusal | undefined) {
   const { namespace, name, uid, resourceVersion, conditions, ingress } = service;
   const unprobed = deps.questions.unprobed(ips).map((text) => `; ${text} was not probed`);
   const { reason, message } = refusal ?? { reason: "Assigned", message: `${ips.join(", ")}${unprobed.join("")}` };

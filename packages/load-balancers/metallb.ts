@@ -65,7 +65,7 @@ export function openMetallb(deps: ControllerDeps, namespace: string, onChange: (
     if (before === undefined) {
       const metadata = { name: NAME, labels: { [OWN_LABEL.key]: OWN_LABEL.value } };
       const body = { apiVersion: resource.apiVersion, kind, metadata, spec };
-      return callIfThere(api, { method: "POST", path, body, signal }).then(() => true, orElse(isConflict, false));
+      return api.call({ method: "POST", path, body, signal }).then(() => true, orElse(isConflict, false));
     }
     const isAsWanted = !("addresses" in spec) || String(spec.addresses) === String(before.addresses);
     return isAsWanted || (await patchIfSame(api, { ...own, ...before, body: { spec } })) !== undefined;

@@ -22,7 +22,7 @@ export interface AddressWorld {
   readonly macOf: (name: string) => string | undefined;
   /** Why the pool never gives the address, a clause; undefined if it may. */
   readonly exclusionOf: (pool: IpPool, ip: Ip) => string | undefined;
-  /** Whether a Node or another Service says that it has it; it may lack a record yet. */
+  /** Whether a Node or another Service has it, or says so, in whichever address space. */
   readonly isClaimed: (ip: Ip) => boolean;
 }
 
@@ -48,22 +48,14 @@ export function planAddress(
     requested === undefined || equalIp(requested, ip)
       ? pools.find((pool) => pool.spec.family === ip.family && world.exclusionOf(pool, ip) === undefined)
       : undefined;
-  const recordOf = (ip: Ip) =>
-    world.records.find((each) => equalIp(each.ip, ip) && each.addressSpace === poolOf(ip)?.spec.addressSpace);
   const isFree = (pool: IpPool, ip: Ip): boolean => !world.isTaken(allocationName(ip, pool.spec.addressSpace));
-  const own = recordsOf(service, world);
-  const shared = sharedBy(service, world, first);
-  // Of a Service that is gone the record will be this one's.
-  const isLeft = (ip: Ip): boolean => {
-    const { uid, namespace } = recordOf(ip)?.workload ?? {};
-    return namespace === service.namespace && !world.services.some((other) => other.uid === uid);
-  };
   const told = ipsOf(service).find((ip) => ip.family === family && poolOf(ip) !== undefined);
   const toldPool = told && poolOf(told);
-  if (told !== undefined && (has([...own, ...shared], told) || isLeft(told))) return { kind: "held", ip: told };
+  if (told !== undefined && has(keptBy(service, world, first), told)) return { kind: "held", ip: told };
   if (told !== undefined && toldPool !== undefined && isFree(toldPool, told))
     return { kind: "claim", ip: told, pool: toldPool };
-  const held = [...own, ...shared].find((ip) => ip.family === family && poolOf(ip) !== undefined);
+  const usable = [...recordsOf(service, world), ...sharedBy(service, world, first)];
+  const held = usable.find((ip) => ip.family === family && poolOf(ip) !== undefined);
   if (held !== undefined) return { kind: "held", ip: held };
   const most = world.records.filter(({ workload }) => workload?.namespace === service.namespace).length;
   if (most >= MAX_SERVICE_ADDRESSES)
@@ -75,7 +67,7 @@ export function planAddress(
     const pool = poolOf(requested);
     const text = `annotation "${IPS_ANNOTATION}": ${formatIp(requested)}`;
     if (pool === undefined) return refused("NotOfPool", `${text}: ${whyNot(requested, pools, world)}`);
-    if (isFree(pool, requested)) return { kind: "claim", ip: requested, pool };
+    if (isFree(pool, requested) && !world.isClaimed(requested)) return { kind: "claim", ip: requested, pool };
     const mac = world.macOf(allocationName(requested, pool.spec.addressSpace));
     const answer = mac === undefined ? "" : `, ${mac} answers for it`;
     return refused("InUse", `${text} is in use${answer}; "kubectl berth ip ${formatIp(requested)}" shows what has it`);
@@ -86,6 +78,17 @@ export function planAddress(
   }
   const names = pools.map(({ name }) => `"${name}"`).join(", ");
   return refused("NoRoom", `No address is free in pool ${names}; add addresses, or name other pools`);
+}
+
+/** Returns the addresses of its status that stay while it gets no others. `first`: as for planAddress. */
+export function keptBy(service: BalancedService, world: AddressWorld, first?: Ip): Ip[] {
+  const usable = [...recordsOf(service, world), ...sharedBy(service, world, first)];
+  // Of a Service that is gone the record will be this one's.
+  const isLeft = (ip: Ip): boolean => {
+    const { uid, namespace } = world.records.find((each) => equalIp(each.ip, ip))?.workload ?? {};
+    return namespace === service.namespace && !world.services.some((other) => other.uid === uid);
+  };
+  return ipsOf(service).filter((ip) => has(usable, ip) || isLeft(ip));
 }
 
 function whyNot(ip: Ip, pools: readonly IpPool[], { exclusionOf }: AddressWorld): string {

@@ -23,7 +23,6 @@ beforeAll(async () => {
     settings: { ...settings, enableIPv6: true },
   });
   ({ client } = world);
-  await applyPeerKinds(client, [METALLB]);
   await world.pool("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.99"], default: true });
   await world.pool("blue6", { subnet: "fd06::/64", ips: ["fd06::1-fd06::9"], default: true });
   await start();
@@ -66,6 +65,10 @@ it("an address is recorded, then MetalLB's, then told, and a kill between any tw
   await world.killControllers();
   await grantMetallb(client);
   await start();
+  // MetalLB is not there yet.
+  const message = async () => (await client.get(`${SERVICES}/a`)).status.conditions[0].message;
+  await expect.poll(message, PATIENCE).toContain("answered with 404");
+  await applyPeerKinds(client, [METALLB]);
   const ofA = ["berth false 10.6.0.99/32,fd06::9/128", "berth berth"];
   await expect.poll(() => told("a"), PATIENCE).toBe("10.6.0.99,fd06::9 Assigned");
   expect(await objects()).toEqual(ofA);
@@ -114,8 +117,12 @@ it("a pool of MetalLB's user keeps its addresses, and says so alone; at the end 
   await client.patch(`${METALLB_PATH}/ipaddresspools/berth`, { metadata: { labels } });
   await make("d");
   await expect.poll(() => told("d"), PATIENCE).toBe(" NotAnnounced");
+  // A Service keeps its address until MetalLB has the one that it is to have in its place.
+  await client.patch(`${SERVICES}/b`, { metadata: { annotations: { "ipam.vendor.io/ips": "10.6.0.60" } } });
+  await expect.poll(() => told("b"), PATIENCE).toBe("10.6.0.98 NotAnnounced");
   await client.delete(`${METALLB_PATH}/ipaddresspools/berth`);
   await expect.poll(() => told("d"), PATIENCE).toMatch(/ Assigned/);
+  await expect.poll(() => told("b"), PATIENCE).toBe("10.6.0.60 Assigned");
   for (const name of ["a", "b", "c", "d"]) await client.delete(`${SERVICES}/${name}`);
   await expect.poll(async () => [await objects(), await records()], PATIENCE).toEqual([[], []]);
 });

@@ -85,9 +85,8 @@ it("a question is forgotten with the controller, and ended by the agent; without
   await expect.poll(() => told("late"), PATIENCE).toBe("10.6.0.97 Assigned 10.6.0.97");
   // It does not answer in time.
   await make("silent");
-  const patience = { timeout: 60_000 };
   const message = () => world.client.get(`${SERVICES}/silent`).then(({ status }) => status.conditions?.[0]?.message);
-  await expect.poll(message, patience).toBe("10.6.0.96; 10.6.0.96 was not probed");
+  await expect.poll(message, PATIENCE).toBe("10.6.0.96; 10.6.0.96 was not probed");
   // There is none.
   await world.setNode("n1", "False", []);
   await make("alone");

@@ -5,7 +5,7 @@ import { allocationName } from "../../../../host/resources/ip-allocation.ts";
 import { cases } from "../../../../test/world/rows.ts";
 import { pool } from "../../../../test/world/subjects.ts";
 import { ip } from "../../../../test/world/values.ts";
-import { planAddress } from "../../plan-address.ts";
+import { keptBy, planAddress } from "../../plan-address.ts";
 import { type BalancedService, CLASS, readBalanced } from "../../service.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.5-10.6.0.7"] } as never);
@@ -91,6 +91,7 @@ it.each(cases<Given & Parameters<typeof worldOf>[0]>`
     => InUse annotation "ipam.vendor.io/ips": 10.6.0.6 is in use
   is refused one for which a machine answers ${{ ...FIXED, taken: ["10.6.0.6"], mac: "10.6.0.6" }}
     => InUse annotation "ipam.vendor.io/ips": 10.6.0.6 is in use, aa:bb:cc:00:00:01 answers for it;
+  is refused one that another says that it has ${{ ...FIXED, claimed: ["10.6.0.6"] }} => InUse
   is refused one that no pool gives ${asking("10.6.0.9")}
     => NotOfPool annotation "ipam.vendor.io/ips": 10.6.0.9: pool "blue" may not give it: it is outside
   is refused where none is free ${{ taken: ALL }} => NoRoom No address is free in pool "blue"
@@ -110,6 +111,15 @@ it.each(cases<Given & Parameters<typeof worldOf>[0]>`
   const found = planAddress(service("me", given), 4, [BLUE], worldOf(given));
   const text = found.kind === "refused" ? `${found.reason} ${found.message}` : `${found.kind} ${formatIp(found.ip)}`;
   expect(text.slice(0, wanted.length)).toBe(wanted);
+});
+
+it.each(cases<Given & Parameters<typeof worldOf>[0]>`
+  its own ${{ ...TOLD, records: [own("10.6.0.5")] }} => 10.6.0.5
+  one that it shares ${{ ...sharing(), ...TOLD }} => 10.6.0.5
+  one of a Service that is gone ${{ ...TOLD, records: [FIVE] }} => 10.6.0.5
+  not one that another has by now ${{ ...TOLD, records: [FIVE], services: [service("a")] }} => nothing
+`)("a Service that is refused another address keeps %s", (_, given, wanted) => {
+  expect(keptBy(service("me", given), worldOf(given)).map(formatIp).join() || "nothing").toBe(wanted);
 });
 
 it.each<[string, object, object | undefined]>([
