@@ -3,6 +3,7 @@
  * pods may have. plan-blocks.ts decides; a hub that does not answer leaves everything as it is.
  */
 
+import { hasEveryRecord } from "../../../host/controller/caches.ts";
 import type { ControlledPool } from "../../../host/controller/objects.ts";
 import { patchIfSame } from "../../../host/controller/patch.ts";
 import { startReconciling } from "../../../host/controller/reconcile-loop.ts";
@@ -139,18 +140,19 @@ class Blocks {
 
   async #follow(followed: Followed): Promise<void> {
     const { pools } = followed;
-    const { epoch, settled } = [...this.#deps.caches.epoch.items.values()][0] ?? { epoch: "", settled: "" };
+    const { caches } = this.#deps;
+    const [{ epoch } = { epoch: "" }] = caches.epoch.items.values();
     let view: SourceView;
     let plans: readonly { readonly each: SourcedPool; readonly plan: BlocksPlan }[];
     try {
       view = await this.sources.ask(followed, { lease: {}, giveBack: [] });
       // While the registry lacks records of pods, a block only seems to be empty.
-      const mayReturn = view.bar === undefined && epoch === settled;
+      const mayReturn = view.bar === undefined && hasEveryRecord(caches);
       const returned = await findEmpty(this.#deps, followed, view, mayReturn);
       plans = this.#planAll(pools, view, returned);
       const giveBack = [...returned.orphans, ...plans.flatMap(({ plan }) => plan.giveBack)];
       const [first] = plans;
-      const missing = first === undefined ? [] : missingBlocks(this.#deps.caches, view);
+      const missing = first === undefined ? [] : missingBlocks(caches, view);
       if (missing.length > 0 || giveBack.length > 0 || plans.some(({ plan }) => plan.wants > 0)) {
         const total = ({ blocks, giveBack, wants }: BlocksPlan) => blocks.length - giveBack.length + wants;
         const lease = Object.fromEntries(plans.map(({ each, plan }) => [each.pool.name, total(plan)]));
@@ -203,7 +205,8 @@ class Blocks {
     for (const { each, plan } of plans) {
       const memory = this.#memory(each.pool.name);
       memory.surplusSinceMs = plan.isSurplus ? (memory.surplusSinceMs ?? this.#deps.clock.nowMs()) : undefined;
-      await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks, report });
+      // The record of the registry's epoch may be missing for a moment.
+      await this.#write(each, { epoch: epoch || each.source.epoch, problem, excluded, blocks: plan.blocks, report });
     }
     for (const each of pools) {
       const problem = findMisfit(each, view);

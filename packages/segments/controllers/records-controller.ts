@@ -4,6 +4,7 @@
  */
 
 import type { CachedAllocation } from "../../../host/controller/cached-allocation.ts";
+import { hasEveryRecord } from "../../../host/controller/caches.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../../../host/controller/types.ts";
 import { readClusterId } from "../../../host/kubernetes/cluster-id.ts";
 import { pauseMs } from "../../../host/kubernetes/http/retry.ts";
@@ -216,11 +217,10 @@ class Records implements Controller {
 
   #decide(): RecordsPlan {
     const { caches, clock } = this.#deps;
-    const { epoch, settled } = [...caches.epoch.items.values()][0] ?? {};
     const plan = planRecords({
       ...{ used: this.#used(), held: this.#held, known: this.#known ?? new Map(), findings: this.#findings },
       ...{ nowMs: clock.nowMs(), intervalMs: this.#settings.intervalMs },
-      isComplete: caches.allocations.problems.length === 0 && epoch === settled,
+      isComplete: caches.allocations.problems.length === 0 && hasEveryRecord(caches),
     });
     this.#plan = plan;
     this.#findings = new Map(plan.open);

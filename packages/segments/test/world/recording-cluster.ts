@@ -2,6 +2,7 @@
 import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
 import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
 import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
+import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import { ADMITS_ALL } from "../../../../test/fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../../../test/fakes/memory-api-server.ts";
 import { allocationObject, allocationSpec } from "../../../../test/lab/cluster/objects.ts";
@@ -10,9 +11,11 @@ import { type RecordsSettings, startRecords } from "../../controllers/records-co
 import type { MeasuredRecords } from "../../segment-metrics.ts";
 
 const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
+const MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const SERVES = {
   [ALLOCATIONS]: { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" },
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
+  [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
 };
 
 export const CLUSTER_UID = "7c1f0e52-94a3-4b6d-8f2e-3d5a6b7c8d9e";
@@ -29,6 +32,7 @@ export class RecordingCluster implements AsyncDisposable {
 
   constructor() {
     this.#server.put("/api/v1/namespaces", "kube-system", { metadata: { uid: CLUSTER_UID } });
+    this.setEpoch("e1");
     const { log } = this.log;
     this.#caches = openCaches({ api: this.#server.client(), configNamespace: "kube-system", log, random: () => 0 });
   }
@@ -55,6 +59,12 @@ export class RecordingCluster implements AsyncDisposable {
       }),
     ) as { metadata: { name: string }; spec: object };
     this.#server.put(ALLOCATIONS, metadata.name, { ...rest, spec });
+  }
+
+  /** "": the record of the registry's epoch is emptied. */
+  setEpoch(epoch: string): void {
+    const data = { epoch, settled: epoch, cause: "first", definition: "d", waitsFor: "" };
+    this.#server.put(MAPS, EPOCH_MAP, { metadata: { namespace: "kube-system" }, data });
   }
 
   take(name: string): void {

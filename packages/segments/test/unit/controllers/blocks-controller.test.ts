@@ -324,6 +324,18 @@ it("the blocks of a pool that is gone come back when no pod has an address of th
   expect(await leasesOf()).toEqual([]);
 });
 
+it("while the record of the registry's epoch is missing the pool's stays in force, and no block goes back", async () => {
+  home.remove(EPOCH_MAP, MAPS);
+  await expectStates(REST_MS + CHECK_MS, "New");
+  expect(await sourceOf()).toMatchObject({ epoch: "e1" });
+  home.remove("lan", `${BERTH}/ippools`);
+  await pass(3 * CHECK_MS);
+  expect(await leasesOf()).toHaveLength(1);
+  epoch("e1");
+  await pass(2 * CHECK_MS);
+  expect(await leasesOf()).toEqual([]);
+});
+
 it("the blocks of a pool that has no source, or not yet, stay: berthctl blocks changes it", async () => {
   await leaseTooMany();
   const before = await leasesOf();

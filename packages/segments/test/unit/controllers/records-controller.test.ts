@@ -69,8 +69,13 @@ it("a pod's address gets an entry with its names and the tag; a new pod's name r
   expect(entry).toMatchObject({ length: 16, tags: ["berth"], status: { name: "Active" } });
   expect(entry?.description).toBe(`Pod shop/web-0 eth0, cluster east [berth ${CLUSTER_UID}]`);
   cluster.give("10.6.0.7", "web-1");
-  await untilShown(["10.6.0.7 web-1.shop.pods.east.example.com", "fd00:6::7 web-0.shop.pods.east.example.com"]);
+  const both = ["10.6.0.7 web-1.shop.pods.east.example.com", "fd00:6::7 web-0.shop.pods.east.example.com"];
+  await untilShown(both);
+  cluster.setEpoch("");
   cluster.take("10.6.0.7");
+  await until("in sync", () => cluster.measured?.entries.pending === 0 && cluster.measured.entries.in_sync === 1);
+  await untilShown(both);
+  cluster.setEpoch("e1");
   await untilShown(["fd00:6::7 web-0.shop.pods.east.example.com"]);
   await until("in sync", () => cluster.measured?.entries.pending === 0 && cluster.measured.entries.in_sync === 1);
   expect(Object.fromEntries(cluster.measured?.changes ?? [])).toEqual({ create: 2, update: 1, delete: 1 });
