@@ -85,7 +85,7 @@ class Hub implements LeaseServer<HubParent> {
   async children(parent: HubParent, signal: AbortSignal): Promise<readonly Child[]> {
     const members = await listMembers(this.#options.api, signal);
     this.#known = members.find(({ name }) => name === this.#name);
-    this.#children = leasesOn(parent, recall(this.#seen, members, this.#name));
+    this.#children = leasesOn(parent, recall(this.#seen, members, this.#name), this.#name);
     this.bar = await this.#judge(signal);
     if (this.bar === undefined) await this.#renew(signal);
     return this.#children;

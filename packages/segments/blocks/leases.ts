@@ -45,13 +45,12 @@ export class Leases<P extends Parent> implements BlockSource {
   async update(demand: BlockDemand, signal: AbortSignal): Promise<SourceView> {
     const { own, server, key, cluster, name, newId } = this.#options;
     const parent = await server.findParent(signal);
-    const { blockSize } = parent;
     // In this order a request of another process is remembered by the time that its blocks are seen.
     const look = async () => ({ children: await server.children(parent, signal), known: await own.read(key, signal) });
     let { children, known } = await look();
     let refused = "";
     for (let plans = 0; ; plans++) {
-      const facts = { children, own: known.own, cluster, blockSize };
+      const facts = { children, own: known.own, cluster, parent };
       const plan = planLeases({ ...facts, name, demand, server, isNewPass: plans === 0, newId });
       if (plans === MAX_PLANS)
         return this.#viewOf(plan, { parent, children, own: known.own, short: undefined }, signal);
@@ -78,7 +77,7 @@ export class Leases<P extends Parent> implements BlockSource {
     const { cluster, server } = this.#options;
     const { parent, children, own, short } = pass;
     const { subnet, addressSpace, blockSize, excluded } = parent;
-    const { blocks, disputed, foreign } = usableBlocks({ children, own, cluster, blockSize });
+    const { blocks, disputed, foreign } = usableBlocks({ children, own, cluster, parent });
     const others = children.filter(({ mark }) => mark?.cluster !== cluster);
     return {
       ...{ subnet, addressSpace, size: 2 ** (bitsOf(subnet.ip.family) - blockSize), blocks, disputed },

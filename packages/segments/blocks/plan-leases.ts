@@ -6,9 +6,9 @@
  * creation: of two that overlap, the one that is seen second sees the other.
  */
 
-import { formatPrefix, type Prefix, prefixesOverlap } from "../../../host/net/prefix.ts";
+import { formatPrefix, type Prefix, prefixContains, prefixesOverlap } from "../../../host/net/prefix.ts";
 import { halvesOf, requirePrefix } from "./blocks-of-range.ts";
-import type { Bar, Child, LeaseServer, Made, Mark, Short } from "./lease-server.ts";
+import type { Bar, Child, LeaseServer, Made, Mark, Parent, Short } from "./lease-server.ts";
 import type { OwnLeases } from "./own-leases.ts";
 
 /** Most requests that are remembered after their blocks were given back. */
@@ -41,8 +41,7 @@ interface LeaseInputs {
   readonly cluster: string;
   /** Its name, as people know it. */
   readonly name: string;
-  /** Length of each block. */
-  readonly blockSize: number;
+  readonly parent: Pick<Parent, "subnet" | "blockSize">;
   readonly demand: BlockDemand;
   /** Whether the server was asked anew since the last pass. */
   readonly isNewPass: boolean;
@@ -64,24 +63,25 @@ type Facts = Pick<LeaseInputs, "children" | "own" | "cluster">;
 interface BlockUse {
   /** The blocks that the cluster may use, with their pools. */
   readonly blocks: Readonly<Record<string, string>>;
-  /** Those that the server has lost while another one got their addresses, or that were got so. */
+  /**
+   * Those that the server has lost while another one got their addresses, or that were got so; and others than the
+   * parent's, which was made anew.
+   */
   readonly disputed: Readonly<Record<string, string>>;
   /** Prefixes of people within the blocks: no pod gets their addresses. */
   readonly foreign: readonly Prefix[];
 }
 
 /** Returns the blocks that the cluster may use, by the server's answer. */
-export function usableBlocks({ children, own, cluster, blockSize }: Facts & Pick<LeaseInputs, "blockSize">): BlockUse {
+export function usableBlocks({ children, own, cluster, parent }: Facts & Pick<LeaseInputs, "parent">): BlockUse {
   const blocks: Record<string, string> = {};
   const disputed: Record<string, string> = {};
   const foreign: Prefix[] = [];
   for (const [block, { pool }] of Object.entries(own.leases)) {
-    // A block of a pool that was made anew with blocks of another size.
-    if (requirePrefix(block).length !== blockSize) continue;
     const child = findOwn({ children, cluster }, block, own);
     const others = child === undefined ? [] : overlapping(children, child.prefix, cluster);
     const isDisputed = others.some(({ mark }) => mark !== undefined && (mark.isAgain || child?.mark?.isAgain === true));
-    if (child === undefined || isDisputed) disputed[block] = pool;
+    if (child === undefined || isDisputed || !isBlockOf(parent, child.prefix)) disputed[block] = pool;
     else {
       blocks[block] = pool;
       const within = others.filter(({ prefix, mark }) => mark === undefined && prefix.length >= child.prefix.length);
@@ -89,6 +89,10 @@ export function usableBlocks({ children, own, cluster, blockSize }: Facts & Pick
     }
   }
   return { blocks, disputed, foreign };
+}
+
+function isBlockOf({ subnet, blockSize }: LeaseInputs["parent"], { ip, length }: Prefix): boolean {
+  return length === blockSize && prefixContains(subnet, ip);
 }
 
 /** Returns the prefixes of others that overlap with it. */
@@ -115,9 +119,9 @@ function findOwn(
 }
 
 /** Returns the memory of a cluster that continues with its blocks on the server. */
-function rejoin({ children, own, cluster, blockSize, server }: LeaseInputs): OwnLeases {
+function rejoin({ children, own, cluster, parent, server }: LeaseInputs): OwnLeases {
   const mine = children.flatMap(({ prefix, mark }) => (mark?.cluster === cluster ? [{ prefix, ...mark }] : []));
-  const [whole, parts] = [true, false].map((is) => mine.filter(({ prefix }) => (prefix.length === blockSize) === is));
+  const [whole, parts] = [true, false].map((is) => mine.filter(({ prefix }) => isBlockOf(parent, prefix) === is));
   const leases = (whole ?? []).map(({ prefix, request, pool }) => [formatPrefix(prefix), { request, pool }] as const);
   const past = pastWith({ own, server }, ...(parts ?? []).map(({ request }) => request));
   return { ...own, request: null, leases: Object.fromEntries(leases), past, isRejoining: false };

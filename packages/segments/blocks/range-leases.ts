@@ -25,19 +25,20 @@ export function givenOf(range: Pick<AddressRange, "spec">, blocks: readonly stri
 }
 
 /**
- * Returns the members' blocks of the range, and addresses of it that members of other ranges have. Only blocks of its
- * own range count: a member may write anything.
+ * Returns the members' blocks of the range, and addresses of it that members of other ranges have. Of others than
+ * `self`, by its object's name, only blocks of their own range count: a member may write anything.
  */
 export function leasesOn(
   { range: { spec }, ranges }: Pick<HubParent, "range" | "ranges">,
   members: readonly RangeMember[],
+  self: string,
 ): readonly Child[] {
   return members.flatMap(({ name, spec: { range, member }, status }) => {
     const own = ranges.get(range)?.spec;
     if (own?.addressSpace !== spec.addressSpace) return [];
     return Object.entries(status.blocks).flatMap(([block, { pool, request, since, again = false }]): Child[] => {
-      const prefix = blockIn(own, block);
-      if (prefix === undefined || !prefixesOverlap(prefix, spec.subnet)) return [];
+      const prefix = name === self ? parsePrefix(block) : blockIn(own, block);
+      if (prefix === undefined || (name !== self && !prefixesOverlap(prefix, spec.subnet))) return [];
       const mark = { cluster: name, name: member, pool, request, isAgain: again };
       return [{ id: `${name} ${block}`, prefix, created: since, mark }];
     });

@@ -45,7 +45,8 @@ const SOURCES_AT_ONCE = 8;
 /** How old a mark of an exhausted pool may be when this process sees it first: milliseconds. */
 const WANTED_MS = 120_000;
 
-const DISPUTED = "nothing is given of blocks that another cluster has too, or that bear this one's mark no more";
+const DISPUTED =
+  "nothing is given of blocks that another cluster has too, that are the range's no more, or that bear this one's mark no more";
 
 /** Shortest time between two writes of a pool for other clusters' blocks alone: milliseconds. All agents watch. */
 const OTHERS_REST_MS = 600_000;

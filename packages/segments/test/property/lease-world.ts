@@ -127,10 +127,10 @@ function findFree(scene: LeaseScene, children: readonly Child[]): string | undef
 function lookAt(scene: LeaseScene, server: Server, { name, own, seen }: Cluster) {
   const known = new Map(seen.map((each) => [each.name, each]));
   const members = hasPast(scene) ? recall(known, server.members, name) : server.members;
-  const children = scene.isHub === true ? leasesOn(parentOf(scene), members) : server.children;
+  const children = scene.isHub === true ? leasesOn(parentOf(scene), members, name) : server.children;
   const object = server.members.find((each) => each.name === name);
   const bar = object && barOf(own.seal, object.status, `uid-${name}`);
-  const facts = { children, own, cluster: name, blockSize: BLOCK_SIZE };
+  const facts = { children, own, cluster: name, parent: parentOf(scene).range.spec };
   const plan = (demand: BlockDemand, isNewPass: boolean, newId: () => string, at: OwnLeases = own): LeasePlan =>
     planLeases({
       ...facts,

@@ -203,6 +203,18 @@ it("records that the hub has lost are written again", async () => {
   await expectStates(REST_MS, "New");
 });
 
+it("blocks of another size than a range that was made anew go back, and are replaced by one of its own", async () => {
+  await pass(REST_MS + CHECK_MS);
+  await use(1);
+  hub.put(`${BERTH}/addressranges`, "lan", { spec: { subnet: "10.6.0.0/24", blockSize: 27 } });
+  await pass(CHECK_MS);
+  expect((await statesOf())?.toSorted()).toEqual(["Disputed", "Resting"]);
+  for (const { name } of caches.allocations.items.values()) home.remove(name);
+  await expectStates(REST_MS + 4 * CHECK_MS, "New");
+  const { writes, blocks } = (await memberOf()).status;
+  expect([writes, Object.keys(blocks)]).toEqual([3, [expect.stringMatching("/27$")]]);
+});
+
 async function mark(wanted: string, waiting?: number): Promise<void> {
   await changePool({ wanted, waiting });
   await pass(CHECK_MS);
