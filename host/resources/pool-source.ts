@@ -14,8 +14,8 @@ import { formatRange, parseRange, type Range, rangeContains, rangeOfPrefix } fro
 import { withoutSpecial } from "../net/special.ts";
 import { MAX_RANGES, ranges } from "./fields/address-spec.ts";
 
-/** Most blocks of a pool. @limit */
-const MAX_POOL_BLOCKS = 1_024;
+/** Most blocks of an AddressRange or a prefix, and so of a pool: lists of them must fit into etcd's 1.5 MB. @limit */
+export const MAX_BLOCKS = 2_048;
 
 /** The text of a block: at most a whole IPv6 prefix. */
 const blockText = z.string().max(43);
@@ -210,7 +210,7 @@ const givenStatus = z.object({
         }),
       }),
     )
-    .max(MAX_POOL_BLOCKS)
+    .max(MAX_BLOCKS)
     .meta({ description: "The blocks that the cluster has leased for the pool." }),
   excluded: ranges.optional().meta({
     description: "Addresses of the range that no pod of any cluster gets: of routers, of nodes, excluded ones.",

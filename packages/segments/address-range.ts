@@ -15,17 +15,15 @@ import {
   ranges,
 } from "../../host/resources/fields/address-spec.ts";
 import { berthObject, decodeBerth } from "../../host/resources/fields/metadata.ts";
+import { MAX_BLOCKS } from "../../host/resources/pool-source.ts";
 
-/** Most blocks of an AddressRange: a member's status may list all of them and must fit into etcd's 1.5 MB. @limit */
-export const MAX_BLOCKS = 2_048;
-
-/** Most addresses of a block, as a power of two: their records must be claimed one by one before it is returned. */
+/** Most addresses of a block, as a power of two. */
 const MAX_BLOCK_BITS = 8;
 
 export interface AddressRangeSpec extends AddressSpec {
   /** Length of each block's prefix. */
   readonly blockSize: number;
-  /** Addresses of the nodes of all members. */
+  /** Addresses of the nodes of all members, of the subnet's family. */
   readonly nodes: readonly Range[];
 }
 
@@ -81,7 +79,8 @@ const spec = z
     cel(...ADDRESS_RULES.filter(({ fieldPath }) => fieldPath !== ".ipVersion" && fieldPath !== ".ips"), ...BLOCK_RULES),
   )
   .transform(({ blockSize, nodeIPs, ...addresses }): AddressRangeSpec => {
-    return { ...addressSpecOf(addresses), blockSize, nodes: nodeIPs };
+    const { family } = addresses.subnet.ip;
+    return { ...addressSpecOf(addresses), blockSize, nodes: nodeIPs.filter(({ first }) => first.family === family) };
   });
 
 export const addressRangeSchema = berthObject("AddressRange", spec);

@@ -26,6 +26,14 @@ export const KINDS: readonly CustomKind[] = [
     description: "A cluster that may lease blocks of an AddressRange, and its blocks. Served by their hub.",
     spec: rangeMemberSchema.shape.spec,
     specDescription: "The cluster. Written by an administrator of the hub.",
+    // By any other name its cluster does not find it, and other members do not find its blocks.
+    rules: [
+      {
+        rule: "self.metadata.name == self.spec.range + '.' + self.spec.member",
+        message: "spec.range, a dot, and spec.member",
+        fieldPath: ".metadata.name",
+      },
+    ],
     status: rangeMemberStatus,
     statusDescription: "The blocks that the cluster has. Written by the cluster itself.",
     columns: [

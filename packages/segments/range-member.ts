@@ -9,8 +9,7 @@ import { objectName } from "../../host/config/fields/names.ts";
 import { cel, IMMUTABLE } from "../../host/lib/cel.ts";
 import { wholeNumber } from "../../host/lib/schema.ts";
 import { berthObject, decodeBerth } from "../../host/resources/fields/metadata.ts";
-import { uuidText } from "../../host/resources/pool-source.ts";
-import { MAX_BLOCKS } from "./address-range.ts";
+import { MAX_BLOCKS, uuidText } from "../../host/resources/pool-source.ts";
 
 /** One block that a member has. */
 export interface MemberBlock {

@@ -214,7 +214,9 @@ describe("the API server refuses a range", () => {
     expect(await outcomeOf(createRange(hub.client, "bad", { ...SPEC, ...spec }, {}))).toMatch(wanted);
   });
 
-  it("whose member becomes another cluster's", async () => {
+  it("whose member has another object's name, or becomes another cluster's", async () => {
+    const named = { ...memberObject(range, "south", 1), metadata: { name: "lan.south" } };
+    expect(await outcomeOf(hub.client.create(MEMBERS, named))).toMatch(/metadata.name.*spec.range, a dot/);
     const change = { spec: { member: "other" } };
     expect(await outcomeOf(hub.client.patch(`${MEMBERS}/${range}.east`, change))).toMatch(/immutable/);
   });

@@ -1,12 +1,14 @@
 /** AddressRanges and RangeMembers of hubs that have another version, or that no rule of the API server has checked. */
 import { expect, it } from "vitest";
+import { formatRange } from "../../../../host/net/range.ts";
 import { decodeAddressRange } from "../../address-range.ts";
 import { decodeRangeMember } from "../../range-member.ts";
 
 const metadata = { name: "lan", uid: "r", resourceVersion: "1" };
 const spec = { subnet: "10.6.0.0/24", blockSize: 28 };
 const RANGE = { apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata, spec };
-const STATUS = { cluster: "c", token: "t", writes: 1, blocks: {} };
+const BLOCK = { pool: "lan", request: "r", since: "2026-01-01T00:00:00Z" };
+const STATUS = { cluster: "c", token: "t", writes: 1, blocks: { everything: BLOCK, "10.6.0.0/28": BLOCK } };
 const MEMBER = {
   ...{ apiVersion: "ipam.vendor.io/v1", kind: "RangeMember", metadata: { ...metadata, name: "lan.east" } },
   ...{ spec: { range: "lan", member: "east", user: "u", maxBlocks: 3 }, status: STATUS },
@@ -24,7 +26,12 @@ it.each<[what: string, change: object, why: RegExp]>([
   expect(decode).toThrow(/^AddressRange "lan"/);
 });
 
-it("a member is read, without a status as one that has written nothing", () => {
+it("nodes' addresses of the other family are passed over", () => {
+  const { nodes } = decodeAddressRange({ ...RANGE, spec: { ...spec, nodeIPs: ["10.6.0.9", "fd00::9"] } }, "it").spec;
+  expect(nodes.map(formatRange)).toEqual(["10.6.0.9"]);
+});
+
+it("a member is read, also with a text that is no block; without a status as one that has written nothing", () => {
   const { status: _, ...fresh } = MEMBER;
   expect(decodeRangeMember(fresh, "m").status).toEqual({
     ...{ cluster: "", token: "", writes: 0, isContested: false, blocks: {} },
