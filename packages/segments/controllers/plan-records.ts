@@ -4,14 +4,13 @@
  */
 
 import { hashUid } from "../../../host/controller/cached-allocation.ts";
-import type { PodAddress } from "../record-server/pod-address.ts";
-import { contentOf, placeKey } from "../record-server/pod-address.ts";
+import { type AddressPlace, contentOf, type PodAddress, placeKey } from "../record-server/pod-address.ts";
 
 /** Most entries of a plan: later plans have the others, from the addresses in use then. */
 const MAX_PLANNED = 1_000;
 
 /** An entry of this cluster on the server. */
-export interface KnownEntry {
+export interface KnownEntry extends AddressPlace {
   readonly id: string;
   /** {@link printOf} of its content. */
   readonly print: number;
@@ -36,7 +35,7 @@ export interface RecordFinding {
   readonly kind: "foreign" | "refused";
   /** Of the IPAllocation. */
   readonly name: string;
-  /** A clause for people: the entry, or the server's words. */
+  /** What is wrong, after "Address 10.6.0.7", with the entry or the server's words. */
   readonly text: string;
   readonly againMs: number;
 }
@@ -57,19 +56,23 @@ interface RecordsSituation {
 export interface RecordsPlan {
   readonly create: readonly UsedAddress[];
   readonly update: readonly (UsedAddress & { readonly id: string })[];
-  /** Keys of `known`. */
-  readonly remove: readonly string[];
+  readonly remove: readonly KnownEntry[];
   /** Entries that are as they should be. */
   readonly inSync: number;
   /** Entries to create, change and delete, only some of which are planned; without findings. */
   readonly pending: number;
-  /** Findings that are about an address in use. */
+  /** Findings that are about an address in use, or an entry to delete. */
   readonly open: ReadonlyMap<string, RecordFinding>;
 }
 
 /** Returns 32 bits of an entry's content. */
 export function printOf(address: PodAddress): number {
   return hashUid(contentOf(address));
+}
+
+export function knownEntry(entry: PodAddress & { readonly id: string }): KnownEntry {
+  const { id, space, ip } = entry;
+  return { id, space, ip, print: printOf(entry) };
 }
 
 /** Returns since when the address has been seen with its pod. */
@@ -89,6 +92,11 @@ export function planRecords(situation: RecordsSituation): RecordsPlan {
   const open = new Map<string, RecordFinding>();
   const inUse = new Set<string>();
   let [inSync, pending] = [0, 0];
+  const rests = (key: string): boolean => {
+    const finding = findings.get(key);
+    if (finding !== undefined) open.set(key, finding);
+    return finding !== undefined && finding.againMs > nowMs;
+  };
   for (const address of used) {
     const key = placeKey(address);
     inUse.add(key);
@@ -99,17 +107,14 @@ export function planRecords(situation: RecordsSituation): RecordsPlan {
       continue;
     }
     const { sinceMs } = see(address, key, situation);
-    if (nowMs - sinceMs < intervalMs) continue;
-    const finding = findings.get(key);
-    if (finding !== undefined) open.set(key, finding);
-    if (finding !== undefined && finding.againMs > nowMs) continue;
+    if (nowMs - sinceMs < intervalMs || rests(key)) continue;
     pending++;
     if (create.length + update.length >= MAX_PLANNED) continue;
     if (entry === undefined) create.push(address);
     else update.push({ ...address, id: entry.id });
   }
   for (const key of held.keys()) if (!inUse.has(key)) held.delete(key);
-  const gone = isComplete ? [...known.keys()].filter((key) => !inUse.has(key)) : [];
+  const gone = isComplete ? [...known].flatMap(([key, entry]) => (inUse.has(key) || rests(key) ? [] : [entry])) : [];
   return { create, update, remove: gone.slice(0, MAX_PLANNED), inSync, pending: pending + gone.length, open };
 }
 

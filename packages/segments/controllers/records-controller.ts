@@ -27,8 +27,8 @@ import {
   countDrift,
   type HeldSince,
   type KnownEntry,
+  knownEntry,
   planRecords,
-  printOf,
   type RecordFinding,
   type RecordsPlan,
   type UsedAddress,
@@ -54,6 +54,9 @@ const CALL_MS = 5_000;
 
 /** Reason of events, by which `berthctl check` finds them. */
 const NOT_RECORDED = "AddressNotRecorded";
+
+const REFUSED = "is not recorded: the server refuses it";
+const KEPT = "has an entry too many: the server does not delete it";
 
 /** Most findings that problems name one by one. */
 const MAX_NAMED = 10;
@@ -81,6 +84,9 @@ export interface RecordsSettings {
 export function startRecords(settings: RecordsSettings): StartController {
   return (deps) => new Records(deps, settings);
 }
+
+/** An address, or without a name an entry that is to be deleted. */
+type RecordedPlace = AddressPlace & Partial<Pick<UsedAddress, "name">>;
 
 class Records implements Controller {
   readonly #deps: ControllerDeps;
@@ -121,9 +127,7 @@ class Records implements Controller {
   }
 
   get problems(): readonly string[] {
-    const findings = [...this.#findings].map(
-      ([key, { text }]) => `Address ${key.split(" ")[0]} is not recorded: ${text}`,
-    );
+    const findings = [...this.#findings].map(([key, { text }]) => `Address ${key.split(" ")[0]} ${text}`);
     const more = findings.length - MAX_NAMED;
     const unnamed = [...this.#unnamed].map(
       ([space, count]) =>
@@ -198,12 +202,12 @@ class Records implements Controller {
   async #observe(server: AddressServer): Promise<void> {
     await server.prepare(this.#signal);
     const known = new Map<string, KnownEntry>();
-    const surplus: string[] = [];
+    const surplus: KnownEntry[] = [];
     for await (const page of server.listOwn(this.#signal)) {
       for (const entry of page) {
         const key = placeKey(entry);
-        if (known.has(key) && known.get(key)?.id !== entry.id) surplus.push(entry.id);
-        else known.set(key, { id: entry.id, print: printOf(entry) });
+        if (known.has(key) && known.get(key)?.id !== entry.id) surplus.push(knownEntry(entry));
+        else known.set(key, knownEntry(entry));
       }
     }
     const drift = this.#known === undefined ? 0 : countDrift(this.#known, known);
@@ -211,7 +215,7 @@ class Records implements Controller {
     this.#drift += drift;
     this.#known = known;
     // After lost answers, where a server takes two entries for one address.
-    await this.#inBatches(surplus, (ids) => server.remove(ids, this.#signal));
+    await this.#remove(server, surplus, known);
     this.#checkedAtMs = this.#deps.clock.nowMs();
   }
 
@@ -241,23 +245,28 @@ class Records implements Controller {
 
   async #carryOut(server: AddressServer, { create, update, remove }: RecordsPlan): Promise<void> {
     const known = this.#known ?? new Map<string, KnownEntry>();
-    await this.#inBatches(remove, async (keys) => {
-      await server.remove(
-        keys.flatMap((key) => known.get(key)?.id ?? []),
-        this.#signal,
-      );
-      for (const key of keys) known.delete(key);
-      this.#count("delete", keys.length);
-    });
     await this.#inBatches(update, (entries) =>
       this.#write(entries, async (part) => {
         await server.update(part, this.#signal);
-        for (const entry of part) known.set(placeKey(entry), { id: entry.id, print: printOf(entry) });
+        for (const entry of part) known.set(placeKey(entry), knownEntry(entry));
         this.#count("update", part.length);
       }),
     );
     for (const ofSpace of Map.groupBy(create, ({ space }) => space).values())
       await this.#inBatches(ofSpace, (entries) => this.#create(server, entries, known));
+    // After all that pods need: a token may lack the right.
+    await this.#remove(server, remove, known);
+  }
+
+  #remove(server: AddressServer, list: readonly KnownEntry[], known: Map<string, KnownEntry>): Promise<void> {
+    return this.#inBatches(list, (entries) =>
+      this.#write<KnownEntry & RecordedPlace>(entries, async (part) => {
+        const ids = part.map(({ id }) => id);
+        await server.remove(ids, this.#signal);
+        for (const entry of part) if (known.get(placeKey(entry))?.id === entry.id) known.delete(placeKey(entry));
+        this.#count("delete", part.length);
+      }),
+    );
   }
 
   /** As many at once as the server does in a few seconds. */
@@ -287,13 +296,12 @@ class Records implements Controller {
     for (const address of entries) {
       const entry = taken.get(placeKey(address));
       // The answer to its creation was lost.
-      if (entry?.isOwn) known.set(placeKey(entry), { id: entry.id, print: printOf(entry) });
+      if (entry?.isOwn) known.set(placeKey(entry), knownEntry(entry));
       else if (entry !== undefined) this.#find(address, "foreign", describeForeign(entry));
     }
     const free = entries.filter((entry) => !taken.has(placeKey(entry)));
     await this.#write(free, async (part) => {
-      for (const entry of await server.create(part, this.#signal))
-        known.set(placeKey(entry), { id: entry.id, print: printOf(entry) });
+      for (const entry of await server.create(part, this.#signal)) known.set(placeKey(entry), knownEntry(entry));
       this.#count("create", part.length);
     });
   }
@@ -302,7 +310,7 @@ class Records implements Controller {
    * Those that are refused become findings; the others are planned again. If the server does not say which it means,
    * it is asked with halves.
    */
-  async #write<T extends UsedAddress>(
+  async #write<T extends RecordedPlace>(
     entries: readonly T[],
     call: (part: readonly T[]) => Promise<void>,
   ): Promise<void> {
@@ -318,21 +326,22 @@ class Records implements Controller {
       }
       for (const [index, entry] of entries.entries()) {
         const reason = error.reasons[index];
-        if (reason !== undefined) this.#find(entry, "refused", `the server refuses it: ${reason}`);
+        if (reason !== undefined)
+          this.#find(entry, "refused", `${entry.name === undefined ? KEPT : REFUSED}: ${reason}`);
       }
     }
   }
 
-  #find(address: UsedAddress, kind: RecordFinding["kind"], text: string): void {
+  #find(place: RecordedPlace, kind: RecordFinding["kind"], text: string): void {
     const { checkMs = RECORDS_CHECK_MS } = this.#settings;
-    const { name } = address;
-    this.#findings.set(placeKey(address), { kind, name, text, againMs: this.#deps.clock.nowMs() + checkMs });
+    const { name = place.ip } = place;
+    this.#findings.set(placeKey(place), { kind, name, text, againMs: this.#deps.clock.nowMs() + checkMs });
   }
 
   /** Events are forgotten after an hour, and `berthctl check` reads these: they are repeated while they are true. */
   #tell(): void {
     for (const { name, text } of [...this.#findings.values()].slice(0, MAX_NAMED))
-      this.#emit("IPAllocation", API_VERSION, name, `The address is not recorded: ${text}`);
+      this.#emit("IPAllocation", API_VERSION, name, `The address ${text}`);
   }
 
   #emit(kind: string, apiVersion: string, name: string, note: string): void {
@@ -360,7 +369,7 @@ function* usedAddress(
 
 function describeForeign({ ip, prefixLength, description, dnsName }: ServerAddress): string {
   const about = [dnsName, description].filter((text) => text !== "").join(", ");
-  return `the server has an entry ${ip}/${prefixLength} of others${about === "" ? "" : ` (${printable(about.slice(0, 100))})`}`;
+  return `is not recorded: the server has an entry ${ip}/${prefixLength} of others${about === "" ? "" : ` (${printable(about.slice(0, 100))})`}`;
 }
 
 /** Returns the places in parts whose addresses fit into the line of a request. */

@@ -22,7 +22,7 @@ export interface AddressServer {
   create(addresses: readonly PodAddress[], signal: AbortSignal): Promise<readonly ServerAddress[]>;
   /** Changes all or none. Rejects as {@link create}. */
   update(addresses: readonly (PodAddress & { readonly id: string })[], signal: AbortSignal): Promise<void>;
-  /** Deletes those that are there still. */
+  /** Deletes those that are there still, or none. Rejects as {@link create}. */
   remove(ids: readonly string[], signal: AbortSignal): Promise<void>;
 }
 

@@ -176,7 +176,8 @@ export class RestAddresses implements AddressServer {
     try {
       return (await this.#options.client.request({ method, path: PATH, body, timeoutMs: WRITE_MS, signal })).json;
     } catch (error) {
-      if (!(error instanceof RecordServerError) || error.status !== 400) throw error;
+      // 409: other objects need an entry that is to be deleted.
+      if (!(error instanceof RecordServerError) || (error.status !== 400 && error.status !== 409)) throw error;
       throw new RecordsRefused(reasonsOf(error.json, body));
     }
   }

@@ -36,6 +36,8 @@ const MISSING = "Related object not found using the provided attributes";
 
 export class AddressApi extends JsonServer {
   readonly entries = new Map<string, Entry>();
+  /** The identities of entries that other objects need. */
+  readonly needed = new Set<string>();
   /** By name: the identity. */
   readonly tags = new Map([["berth", "1"]]);
   /** Namespaces or VRFs by name. */
@@ -94,6 +96,8 @@ export class AddressApi extends JsonServer {
     const list = (Array.isArray(body) ? body : [id === undefined ? body : { ...Object(body), id }]) as Body[];
     if (method === "POST") return this.#create(list, Array.isArray(body));
     if (method === "PATCH") return this.#change(list, id === undefined);
+    if (list.some((each) => this.needed.has(String(each.id))))
+      return { status: 409, json: { detail: "Unable to delete object. 1 dependent objects were found: vip" } };
     for (const each of list) this.entries.delete(String(each.id));
     return { status: 204 };
   }

@@ -172,6 +172,20 @@ it("objects missing on the server are named, and refused entries keep no other o
   await untilShown(["10.6.0.7 web-0.shop", "10.99.0.1 web-1.shop"]);
 });
 
+it("an entry that the server does not delete keeps no other one away, and is deleted when it does", async () => {
+  for (const at of [7, 8]) cluster.give(`10.6.0.${at}`, `web-${at}`);
+  await start({ checkMs: 100 });
+  await untilShown(["10.6.0.7 web-7.shop", "10.6.0.8 web-8.shop"]);
+  for (const [id, { ip }] of api.entries) if (ip === "10.6.0.7") api.needed.add(id);
+  for (const at of [7, 8]) cluster.take(`10.6.0.${at}`);
+  cluster.give("10.6.0.9", "web-9");
+  await untilShown(["10.6.0.7 web-7.shop", "10.6.0.9 web-9.shop"]);
+  await untilProblem(/^Address 10\.6\.0\.7 has an entry too many: the server does not delete it: detail: Unable to/);
+  api.needed.clear();
+  await untilShown(["10.6.0.9 web-9.shop"]);
+  await until("no problem", () => cluster.problems.length === 0);
+});
+
 it("each address space has its namespace or VRF, and a space without one is a problem", async () => {
   await useNetbox();
   cluster.give("10.6.0.7", "web-0");
