@@ -1,9 +1,8 @@
-/** Where a cluster's blocks come from, as the controller knows it. */
+/** The answers of the server of a cluster's blocks, as the controller knows them. */
 import type { Prefix } from "../../../host/net/prefix.ts";
 import type { Range } from "../../../host/net/range.ts";
 import type { SourceReason } from "../../../host/resources/pool-source.ts";
 import type { Bar, Short } from "./lease-server.ts";
-import type { BlockDemand } from "./plan-leases.ts";
 
 /** The source's last answer. */
 export interface SourceView {
@@ -36,12 +35,4 @@ export class SourceFailure extends Error {
     super(message, { cause });
     this.reason = reason;
   }
-}
-
-export interface BlockSource {
-  /**
-   * Asks the source, and leases and returns blocks as demanded, as far as it may. Rejects without an answer, with
-   * SourceFailure if the source is the cause: the request may have been carried out, and the next call finds out.
-   */
-  update(demand: BlockDemand, signal: AbortSignal): Promise<SourceView>;
 }

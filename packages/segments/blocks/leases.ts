@@ -5,7 +5,7 @@
 import { bitsOf } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import { type Range, rangeOfPrefix } from "../../../host/net/range.ts";
-import type { BlockSource, SourceView } from "./block-source.ts";
+import type { SourceView } from "./block-source.ts";
 import { requirePrefix } from "./blocks-of-range.ts";
 import type { Child, LeaseServer, Parent, Short } from "./lease-server.ts";
 import type { OwnLeases } from "./own-leases.ts";
@@ -33,7 +33,7 @@ interface LeasesOptions<P extends Parent> {
   readonly nowMs: () => number;
 }
 
-export class Leases<P extends Parent> implements BlockSource {
+export class Leases<P extends Parent> {
   readonly #options: LeasesOptions<P>;
   /** By block: addresses that others have recorded in it. */
   readonly #addresses = new Map<string, { readonly atMs: number; readonly ranges: readonly Range[] }>();
@@ -42,6 +42,10 @@ export class Leases<P extends Parent> implements BlockSource {
     this.#options = options;
   }
 
+  /**
+   * Asks the server, and leases and returns blocks as demanded, as far as it may. Rejects without an answer: the request
+   * may have been carried out, and the next call finds out.
+   */
   async update(demand: BlockDemand, signal: AbortSignal): Promise<SourceView> {
     const { own, server, key, cluster, name, newId } = this.#options;
     const parent = await server.findParent(signal);

@@ -5,8 +5,9 @@
 import { randomUUID } from "node:crypto";
 import { readClusterId } from "../../../host/kubernetes/cluster-id.ts";
 import type { SourceSpec } from "../../../host/resources/pool-source.ts";
-import type { BlockSource, SourceView } from "../blocks/block-source.ts";
+import type { SourceView } from "../blocks/block-source.ts";
 import { openHub } from "../blocks/hub.ts";
+import type { Parent } from "../blocks/lease-server.ts";
 import { Leases } from "../blocks/leases.ts";
 import { OwnRanges } from "../blocks/own-ranges.ts";
 import type { BlockDemand } from "../blocks/plan-leases.ts";
@@ -22,13 +23,15 @@ const HUB_PATIENCE_MS = 10_000;
 /** The same for all requests of a pass to an IPAM of record: milliseconds. A block rests for twice that time. */
 const RECORDS_PATIENCE_MS = 30_000;
 
+type Source = Pick<Leases<Parent>, "update">;
+
 type Deps = Pick<BlocksDeps, "api" | "clock" | "hub" | "leading" | "recordServer">;
 
 export class BlockSources {
   /** By key of the source. */
   readonly records = new RangeRecords();
   readonly #deps: Deps;
-  readonly #opened = new Map<string, BlockSource>();
+  readonly #opened = new Map<string, Source>();
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -46,7 +49,7 @@ export class BlockSources {
     return (prefix === undefined ? hub?.member : recordServer?.cluster) ?? "";
   }
 
-  /** Rejects as {@link BlockSource}, and without a server. */
+  /** Rejects without a server, and without an answer: with SourceFailure if the server is the cause. */
   async ask(followed: Followed, demand: BlockDemand): Promise<SourceView> {
     const { leading, clock } = this.#deps;
     const { key, spec } = followed;
@@ -61,7 +64,7 @@ export class BlockSources {
     return view;
   }
 
-  async #open({ spec: { range, prefix }, addressSpace }: Followed): Promise<BlockSource> {
+  async #open({ spec: { range, prefix }, addressSpace }: Followed): Promise<Source> {
     const { api, hub, recordServer, clock } = this.#deps;
     const common = { newId: randomUUID, nowMs: clock.nowMs };
     if (prefix === undefined) {

@@ -13,7 +13,6 @@ import { PeriodicWorker } from "../../../host/lib/periodic.ts";
 import { printable } from "../../../host/lib/printable.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
-import { type AddressServer, BATCH_SIZE, RecordsRefused } from "../record-server/address-server.ts";
 import { RecordServerError } from "../record-server/http-client.ts";
 import {
   type AddressPlace,
@@ -23,6 +22,7 @@ import {
   type RecordingCluster,
   type ServerAddress,
 } from "../record-server/pod-address.ts";
+import { BATCH_SIZE, RecordsRefused, type RestAddresses } from "../record-server/rest-addresses.ts";
 import {
   countDrift,
   type HeldSince,
@@ -65,8 +65,8 @@ const MAX_NAMED = 10;
 const MAX_QUERY_CHARACTERS = 3_000;
 
 export interface RecordsSettings {
-  /** Opens the adapter for the cluster of this UID. */
-  readonly open: (clusterUid: string) => AddressServer;
+  /** For the cluster of this UID. */
+  readonly open: (clusterUid: string) => RestAddresses;
   /** The cluster's name for people. */
   readonly cluster: string;
   /** Suffix of DNS names. */
@@ -95,7 +95,7 @@ class Records implements Controller {
   readonly #signal: AbortSignal;
   readonly #worker: PeriodicWorker;
   readonly #held = new Map<string, HeldSince>();
-  #server: AddressServer | undefined;
+  #server: RestAddresses | undefined;
   #cluster: RecordingCluster | undefined;
   /** Entries of the server; undefined before they were read. */
   #known: Map<string, KnownEntry> | undefined;
@@ -190,7 +190,7 @@ class Records implements Controller {
     }
   }
 
-  async #open(): Promise<AddressServer> {
+  async #open(): Promise<RestAddresses> {
     const { open, cluster: name, domain } = this.#settings;
     if (this.#server !== undefined) return this.#server;
     const uid = await readClusterId(this.#deps.api, PATIENCE_MS);
@@ -199,7 +199,7 @@ class Records implements Controller {
     return this.#server;
   }
 
-  async #observe(server: AddressServer): Promise<void> {
+  async #observe(server: RestAddresses): Promise<void> {
     await server.prepare(this.#signal);
     const known = new Map<string, KnownEntry>();
     const surplus: KnownEntry[] = [];
@@ -243,7 +243,7 @@ class Records implements Controller {
     }
   }
 
-  async #carryOut(server: AddressServer, { create, update, remove }: RecordsPlan): Promise<void> {
+  async #carryOut(server: RestAddresses, { create, update, remove }: RecordsPlan): Promise<void> {
     const known = this.#known ?? new Map<string, KnownEntry>();
     await this.#inBatches(update, (entries) =>
       this.#write(entries, async (part) => {
@@ -258,7 +258,7 @@ class Records implements Controller {
     await this.#remove(server, remove, known);
   }
 
-  #remove(server: AddressServer, list: readonly KnownEntry[], known: Map<string, KnownEntry>): Promise<void> {
+  #remove(server: RestAddresses, list: readonly KnownEntry[], known: Map<string, KnownEntry>): Promise<void> {
     return this.#inBatches(list, (entries) =>
       this.#write<KnownEntry & RecordedPlace>(entries, async (part) => {
         const ids = part.map(({ id }) => id);
@@ -288,7 +288,7 @@ class Records implements Controller {
     this.#batch = Math.max(1, Math.floor(this.#batch / 2));
   }
 
-  async #create(server: AddressServer, entries: readonly UsedAddress[], known: Map<string, KnownEntry>): Promise<void> {
+  async #create(server: RestAddresses, entries: readonly UsedAddress[], known: Map<string, KnownEntry>): Promise<void> {
     const taken = new Map<string, ServerAddress>();
     for (const places of inQueries(entries))
       for (const entry of await server.findAt(places, this.#signal))

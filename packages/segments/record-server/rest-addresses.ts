@@ -5,9 +5,11 @@
 import * as z from "zod";
 import { printable } from "../../../host/lib/printable.ts";
 import { formatIp, parseIp } from "../../../host/net/ip.ts";
-import { type AddressServer, BATCH_SIZE, MissingOnServer, RecordsRefused } from "./address-server.ts";
 import { type HttpClient, type Query, RecordServerError } from "./http-client.ts";
 import { type AddressPlace, markOf, type PodAddress, type ServerAddress } from "./pod-address.ts";
+
+/** Most entries of one call. */
+export const BATCH_SIZE = 100;
 
 /** Longest time of a call that writes: milliseconds. A server needs some 30 ms for an entry. */
 const WRITE_MS = 60_000;
@@ -67,7 +69,23 @@ const bulkErrors = z.object({
 
 const page = z.object({ count: z.int().min(0), results: z.array(entry) });
 
-export class RestAddresses implements AddressServer {
+/** The server has carried out nothing of a call, because of some of its entries. */
+export class RecordsRefused extends Error {
+  override readonly name = "RecordsRefused";
+  /**
+   * Why, for each entry of the call in its order; undefined if nothing is wrong with it. Undefined as a whole if the
+   * server does not say with which.
+   */
+  readonly reasons: readonly (string | undefined)[] | undefined;
+
+  constructor(reasons: RecordsRefused["reasons"]) {
+    super("The server refused entries");
+    this.reasons = reasons;
+  }
+}
+
+/** All calls reject with RecordServerError if the server does not answer as expected. */
+export class RestAddresses {
   readonly #options: RestAddressesOptions;
   #tag: { readonly name: string; readonly id: string; readonly slug: string } | undefined;
   readonly #spaceIds = new Map<string, string>();
@@ -76,25 +94,28 @@ export class RestAddresses implements AddressServer {
     this.#options = options;
   }
 
+  /** Sent so far. */
   get requests(): number {
     return this.#options.client.requests;
   }
 
+  /** Why the files of token and authority cannot be read now; undefined if they can. */
   get problem(): string | undefined {
     return this.#options.client.problem;
   }
 
+  /** Resolves names on the server. Rejects if the tag or a space is missing. */
   async prepare(signal: AbortSignal): Promise<void> {
     const { dialect, tag, spaces } = this.#options;
     const found = await this.#findNamed(dialect.tagPath, tag, signal);
-    if (found === undefined) throw new MissingOnServer(`${dialect.product} has no tag "${tag}"; create it`);
+    if (found === undefined) throw new Error(`${dialect.product} has no tag "${tag}"; create it`);
     this.#tag = { name: tag, ...found };
     for (const space of spaces) {
       const path = dialect.spacePath(space);
       if (path === undefined) continue;
       const id = (await this.#findNamed(path, space, signal))?.id;
       const what = `no ${path.includes("vrf") ? "VRF" : "namespace"} "${space}"`;
-      if (id === undefined) throw new MissingOnServer(`${dialect.product} has ${what}; create it, or name another`);
+      if (id === undefined) throw new Error(`${dialect.product} has ${what}; create it, or name another`);
       this.#spaceIds.set(space, id);
     }
   }
@@ -110,6 +131,7 @@ export class RestAddresses implements AddressServer {
     return this.#tag;
   }
 
+  /** Yields all entries with the tag and the cluster's mark, page by page. */
   async *listOwn(signal: AbortSignal): AsyncGenerator<readonly ServerAddress[]> {
     const { dialect, spaces, cluster } = this.#options;
     for (const space of spaces) {
@@ -131,6 +153,7 @@ export class RestAddresses implements AddressServer {
     }
   }
 
+  /** Returns all entries, everybody's, that are at these addresses of one space; at most BATCH_SIZE. */
   async findAt(places: readonly AddressPlace[], signal: AbortSignal): Promise<readonly ServerAddress[]> {
     const [first] = places;
     if (first === undefined) return [];
@@ -144,6 +167,7 @@ export class RestAddresses implements AddressServer {
     return this.#decode(results, first.space);
   }
 
+  /** Creates all or none of one space. Rejects with RecordsRefused if the server says that some are wrong. */
   async create(addresses: readonly PodAddress[], signal: AbortSignal): Promise<readonly ServerAddress[]> {
     const [first] = addresses;
     if (first === undefined) return [];
@@ -153,6 +177,7 @@ export class RestAddresses implements AddressServer {
     return this.#decode(decode(z.array(entry), json, PATH), first.space);
   }
 
+  /** Changes all or none. Rejects as {@link create}. */
   async update(addresses: readonly (PodAddress & { readonly id: string })[], signal: AbortSignal): Promise<void> {
     await this.#write(
       "PATCH",
@@ -161,6 +186,7 @@ export class RestAddresses implements AddressServer {
     );
   }
 
+  /** Deletes those that are there still, or none. Rejects as {@link create}. */
   async remove(ids: readonly string[], signal: AbortSignal): Promise<void> {
     const body = ids.map((id) => ({ id: this.#idOf(id) }));
     await this.#write("DELETE", body, signal);
