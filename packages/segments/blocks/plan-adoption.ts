@@ -63,7 +63,9 @@ export function planAdoption(facts: AdoptionFacts): Adoption {
   const whole = spansOf([...blocks.values()].map(rangeOfPrefix));
   const cut = joinSpans(pools.flatMap(({ spec }) => spansOf(spec.ranges)));
   const masked = spansOf([...exemptOf(range), ...pools.flatMap(({ spec }) => spec.excluded), ...edgesOfSubnet(range)]);
-  const kept = withoutSpans(spansOf(range.spec.excluded), cut);
+  const excluded = spansOf(range.spec.excluded);
+  // The pools' own exclusions may be the range's: an adoption that broke off has widened the pools.
+  const given = withoutSpans(cut, joinSpans(pools.flatMap(({ spec }) => spansOf(spec.excluded))));
   const owners = [...blocks].map(([text, block]): [string, string] => {
     const [pool] = pools.filter(({ spec }) => isIn(spec.ranges, block));
     return [text, pool?.name ?? ""];
@@ -73,7 +75,7 @@ export function planAdoption(facts: AdoptionFacts): Adoption {
     ...pools.flatMap((pool) => problemsOfPool(range, pool)),
     ...[...blocks].flatMap(([text, block]) => problemsOfBlock(facts, text, block)),
     ...problemsOfShare(facts.member, [...blocks.keys()]),
-    ...problemsOfUse(facts, whole, joinSpans([...kept, ...spansOf(range.spec.nodes)])),
+    ...problemsOfUse(facts, whole, joinSpans([...withoutSpans(excluded, cut), ...spansOf(range.spec.nodes)])),
     ...problemsOfFree(facts, whole, [
       { ...own, pools: own.pools.filter(({ name }) => !adopted.includes(name)) },
       ...others,
@@ -82,7 +84,7 @@ export function planAdoption(facts: AdoptionFacts): Adoption {
   return {
     blocks: Object.fromEntries(owners),
     gained: rangesOf(withoutSpans(withoutSpans(whole, cut), masked), family),
-    excluded: rangesOf(kept, family),
+    excluded: rangesOf(withoutSpans(excluded, given), family),
     problems,
   };
 }

@@ -93,13 +93,14 @@ interface HubAnswer {
 
 /** The controller's report; undefined if there is none, or if the hub answers the same now. */
 function saidOf(pools: readonly IpPool[], answered: HubAnswer | undefined): Finding | undefined {
-  const told = pools.flatMap(({ source }) => source ?? []).find(({ problem }) => problem !== "");
+  const { name, source: told } = pools.find(({ source }) => (source?.problem ?? "") !== "") ?? {};
   if (told === undefined) return undefined;
   const { reason, heard } = told.report ?? NO_REPORT;
   if (answered !== undefined && answered.reason === reason) return undefined;
   const since = heard === "" ? "" : `; it answered last at ${heard}`;
   const now = answered?.reason === "" ? "; from here it answers" : "";
-  const text = `${describeSource(told)}: ${told.problem}${since}${now}`;
+  const about = reason === "OtherSubnet" ? `IPPool "${name}" leases nothing` : describeSource(told);
+  const text = `${about}: ${told.problem}${since}${now}`;
   return blockProblem(reason, (told.prefix === undefined ? REMEDIES : RECORD_REMEDIES)[reason])({ text });
 }
 

@@ -99,16 +99,13 @@ class Blocks {
   readonly sources: BlockSources;
   readonly #deps: BlocksDeps;
   readonly #memories = new Map<string, PoolMemory>();
-  #problems = new Map<string, string>();
+  /** Sentences without a full stop, of the latest pass that has ended; and by key those of this one. */
+  problems: readonly string[] = [];
+  #found = new Map<string, string>();
 
   constructor(deps: BlocksDeps) {
     this.#deps = deps;
     this.sources = new BlockSources(deps);
-  }
-
-  /** Sentences without a full stop. */
-  get problems(): readonly string[] {
-    return [...this.#problems.values()];
   }
 
   /** An agent has marked the pool. */
@@ -119,13 +116,14 @@ class Blocks {
   /** Returns after how many milliseconds to look again; undefined: no pool has a source. */
   async reconcile(): Promise<number | undefined> {
     const { caches, hub } = this.#deps;
-    this.#problems = new Map();
+    this.#found = new Map();
     const followed = followedSources(caches, await this.sources.held());
     const pools = new Set<string>(followed.flatMap(({ pools }) => pools.map(({ pool }) => pool.name)));
     for (const name of this.#memories.keys()) if (!pools.has(name)) this.#memories.delete(name);
     const keys = new Set(followed.map(({ key }) => key));
     this.sources.records.keep(keys);
     await inParallel(followed, SOURCES_AT_ONCE, (each) => this.#follow(each));
+    this.problems = [...this.#found.values()];
     if (hub === undefined && followed.length === 0) return undefined;
     return Math.min(hub?.checkMs ?? CHECK_MS, ...this.#restsMs());
   }
@@ -177,8 +175,10 @@ class Blocks {
   async #endUnheard({ key, spec, pools }: Followed, error: unknown): Promise<void> {
     const { records } = this.sources;
     const reason = error instanceof SourceFailure ? error.reason : "Failed";
-    const problem = describeOutage(reason, spec);
-    this.#problems.set(key, `${describeSource(spec)}: ${problem}: ${messageOf(error)}`);
+    const [outage, cause] = [describeOutage(reason, spec), messageOf(error)];
+    this.#found.set(key, `${describeSource(spec)}: ${outage}: ${cause}`);
+    // No word says what is in the way.
+    const problem = reason === "Failed" ? `${outage}: ${cause}` : outage;
     records.ended(key, reason);
     for (const each of pools) {
       const { report = NO_REPORT } = each.source;
@@ -195,9 +195,9 @@ class Blocks {
   ): Promise<void> {
     const { records } = this.sources;
     const { reason, text: problem = "" } = problemOf(view) ?? {};
-    if (problem !== "") this.#problems.set(key, `${describeSource(spec)}: ${problem}`);
+    if (problem !== "") this.#found.set(key, `${describeSource(spec)}: ${problem}`);
     const disputed = Object.keys(view.disputed).sort(compareBlocks).join(", ");
-    if (disputed !== "") this.#problems.set(`${key} disputed`, `${describeSource(spec)}: ${DISPUTED}: ${disputed}`);
+    if (disputed !== "") this.#found.set(`${key} disputed`, `${describeSource(spec)}: ${DISPUTED}: ${disputed}`);
     records.ended(key, reason);
     const { excluded, share } = view;
     const report: SourceReport = {
@@ -213,7 +213,7 @@ class Blocks {
       const problem = findMisfit(each, view);
       if (problem === undefined) continue;
       records.ended(key, reason ?? "OtherSubnet");
-      this.#problems.set(each.pool.name, `IPPool "${each.pool.name}" leases nothing: ${problem}`);
+      this.#found.set(each.pool.name, `IPPool "${each.pool.name}" leases nothing: ${problem}`);
       await this.#write(each, { epoch, problem, blocks: [], report: { ...report, reason: "OtherSubnet" } });
     }
   }

@@ -155,8 +155,8 @@ describe("a hand-cut pool", () => {
       pool,
     ]);
     expect(leased).toEqual([at("16/28"), at("48/28")].map((block) => [block, pool()]));
-    // Exclusions outside the pool stay.
-    expect(spec.excludeIPs).toEqual([`${at(16)}-${at(19)}`, `${at(32)}-${at(47)}`]);
+    // Exclusions outside the pool stay, and its own.
+    expect(spec.excludeIPs).toEqual([`${at(16)}-${at(19)}`, `${at(31)}-${at(47)}`, at(49)]);
     const wanted = [`${at("16/28")} Active`, `${at("48/28")} Active`];
     await until("the node knows the blocks", () => sourceOf(pool())?.join() === wanted.join());
     expect((await world.read("ippools", pool())).spec).toMatchObject({

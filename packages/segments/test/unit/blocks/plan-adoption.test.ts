@@ -62,6 +62,12 @@ it("ragged ends are gained, but for addresses that the range or the pool exclude
   expect(found.gained.map(formatRange)).toEqual(["10.6.0.4-10.6.0.7", "10.6.0.20-10.6.0.29"]);
 });
 
+it("addresses that a pool excludes stay excluded on the hub: an adoption that broke off has widened the pool", () => {
+  const spec = { excludeIPs: ["10.6.0.16-10.6.0.19"] };
+  const { excluded } = plan({ spec, pools: [pool("lan", ["10.6.0.16-10.6.0.31"], spec)] });
+  expect(excluded.map(formatRange)).toEqual(spec.excludeIPs);
+});
+
 const lan = (...ips: string[]) => [pool("lan", ips)];
 const whole = lan("10.6.0.16-10.6.0.31");
 const leased = (member: string) => [memberOf(member, ["10.6.0.16/28"])];

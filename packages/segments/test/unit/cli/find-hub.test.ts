@@ -64,6 +64,8 @@ it.each(cases<readonly IpPool[]>`
     => warning: AddressRange "seg": the hub cannot be asked; it answered last at 2026-11-27T00:00:00Z
   another has its name ${[pool(), pool("OtherCluster", "another cluster")]}
     => error: AddressRange "seg": another cluster
+  a pool has another subnet ${[pool("OtherSubnet", "its subnet 10.6.0.0/24 is not that of the range")]}
+    => error: IPPool "lan" leases nothing: its subnet 10.6.0.0/24 is not that of the range
   a newer controller says why ${[pool("Later", "why")]} => error: AddressRange "seg": why
 `)("%s: the controller's words", async (_, pools, wanted) =>
   expect(await found(pools)).toEqual(wanted === "nothing" ? [] : [wanted]),

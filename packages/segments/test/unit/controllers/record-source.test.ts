@@ -90,7 +90,8 @@ it.for([
   const [text] = part?.problems ?? [];
   expect(text).toMatch(/^prefix 10\.6\.0\.[0-9/]+: the IPAM of record /);
   expect(text).toContain(` ${problem}, pods get what is leased already: `);
-  expect((await statusOf("lan"))?.source).toMatchObject({ reason, blocks: [] });
+  const told = expect.stringContaining(reason === "Failed" ? cause : problem);
+  expect((await statusOf("lan"))?.source).toMatchObject({ reason, problem: told, blocks: [] });
 });
 
 it("a second pool of the same prefix has blocks of the same size", async () => {
