@@ -5,7 +5,7 @@
 import { ConfigError } from "../../../host/config/config-error.ts";
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { type Access, type Credentials, loadCredentials } from "../../../host/kubernetes/credentials.ts";
-import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import type { KubeApi, KubeCall, KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { SourceFailure } from "./block-source.ts";
 
 interface HubConnectionOptions {
@@ -36,22 +36,17 @@ export class HubConnection implements Pick<KubeApi, "call"> {
     return this.#credentials?.problem;
   }
 
-  /** Rejects with SourceFailure where the kubeconfig cannot be used, and where the hub has to be set up. */
+  /** Rejects as KubeApi, and with SourceFailure where the kubeconfig cannot be used. */
   async call(call: KubeCall): Promise<KubeObject> {
-    const { client, source } = await this.#ready();
-    try {
-      return await client.call(call);
-    } catch (error) {
-      throw explain(error, source);
-    }
+    return (await this.#ready()).call(call);
   }
 
-  async #ready(): Promise<{ readonly client: Client; readonly source: string }> {
+  async #ready(): Promise<Client> {
     try {
       const { client, credentials } = await this.#open();
       // Before the client tries it again and again.
       requireVerified(await credentials.current(), credentials.source);
-      return { client, source: credentials.source };
+      return client;
     } catch (error) {
       throw error instanceof ConfigError ? new SourceFailure("Failed", error.message, error) : error;
     }
@@ -84,22 +79,4 @@ function requireVerified({ endpoint: { origin, tls } }: Access, source: string):
   const wanted = "a hub whose certificate is verified (certificate-authority-data)";
   const refused = new ConfigError(source, [{ path: "insecure-skip-tls-verify", got: "true", wanted }]);
   throw new SourceFailure("HubNotTrusted", refused.message, refused);
-}
-
-function explain(error: unknown, source: string): unknown {
-  if (!(error instanceof ApiError)) return error;
-  const { status, message } = error;
-  if (status === 401)
-    return new SourceFailure(
-      "TokenRefused",
-      `it refuses the credentials of ${source}: they have expired, or are another cluster's`,
-      error,
-    );
-  if (status === 404 && !message.includes('"'))
-    return new SourceFailure(
-      "OtherVersion",
-      "it does not serve AddressRanges of ipam.vendor.io/v1; install deploy/crds/addressranges.yaml",
-      error,
-    );
-  return error;
 }

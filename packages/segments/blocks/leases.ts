@@ -43,8 +43,8 @@ export class Leases<P extends Parent> {
   }
 
   /**
-   * Asks the server, and leases and returns blocks as demanded, as far as it may. Rejects without an answer: the request
-   * may have been carried out, and the next call finds out.
+   * Asks the server, and leases and returns blocks as demanded, as far as it may. Rejects without an answer: what was
+   * asked may have been carried out, and the next call finds out.
    */
   async update(demand: BlockDemand, signal: AbortSignal): Promise<SourceView> {
     const { own, server, key, cluster, name, newId } = this.#options;

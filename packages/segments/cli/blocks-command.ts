@@ -17,7 +17,13 @@ export function addBlocks(cli: CommandLine): void {
     "blocks",
     "blocks leave --pool lan --hub-kubeconfig hub.conf",
   ]);
-  for (const add of SUBCOMMANDS) add(cli, blocks);
+  // In the order of the help.
+  addListBlocks(cli, blocks);
+  addAdopt(cli, blocks);
+  addLeave(cli, blocks);
+  addRelease(cli, blocks);
+  addRejoin(cli, blocks);
+  addProbe(cli, blocks);
   for (const command of blocks.commands) cli.withExamples(command, EXAMPLES[command.name()] ?? []);
 }
 
@@ -36,16 +42,6 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     `blocks rejoin --range lan --member east-2 --i-know-its-copy-is-off ${HUB}`,
   ],
 };
-
-/** In the order of the help. */
-const SUBCOMMANDS: readonly ((cli: CommandLine, blocks: Command) => void)[] = [
-  addListBlocks,
-  addAdopt,
-  addLeave,
-  addRelease,
-  addRejoin,
-  addProbe,
-];
 
 /** Most addresses of one question to an agent. */
 const ADDRESSES_AT_ONCE = 256;

@@ -121,17 +121,6 @@ it("a cluster that meets unknown blocks of its own neither leases nor returns, u
   expect(Object.keys((await copy.update(3)).blocks)).toEqual(BLOCKS.slice(0, 3));
 });
 
-it("a prefix whose mark a person has removed is given from no more, and nothing of it is changed", async () => {
-  const east = open();
-  await east.update(1);
-  const [child] = children();
-  const others = server.content.prefixes.filter((each) => each !== child);
-  const edited = { ...child, id: child?.id ?? "", description: "ours" };
-  server.content = { ...server.content, prefixes: [...others, edited] };
-  expect(await east.update(1)).toMatchObject({ blocks: {}, disputed: { [BLOCKS[0]]: "lan" } });
-  expect(children()).toEqual([edited]);
-});
-
 it("a refusal that does not end has the server's words", async () => {
   const east = open();
   await east.update(1);

@@ -148,4 +148,5 @@ it("a block whose mark people have taken away is given of no more, and is named"
   record.content = { ...record.content, prefixes: [all ?? { id: 0 }, { ...made, id: 9, description: "printers" }] };
   await start(access());
   await expect.poll(() => part?.problems, SOON).toEqual([expect.stringMatching(/bear this one's mark no more: 10\.6/)]);
+  expect(record.content.prefixes[1]).toMatchObject({ id: 9, description: "printers" });
 });

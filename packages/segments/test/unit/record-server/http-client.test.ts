@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -148,15 +147,6 @@ it.for<[what: string, answer: Handler, error: object, message?: RegExp, request?
   const found = await fail(answer, request);
   expect(found).toMatchObject(error);
   if (message !== undefined) expect(found.message).toMatch(message);
-});
-
-it("is an error without secrets: bytes that are no HTTP", async () => {
-  const server = createTcpServer((socket) => socket.on("error", () => {}).end("SSH-2.0-OpenSSH\r\n"));
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  ends.push(() => once(server.close(), "close"));
-  const { port } = server.address() as { port: number };
-  const error = await failOf(open(`http://127.0.0.1:${port}`).request({ method: "GET", path: "/", signal }));
-  expect(error.message).toMatch(/failed: .*(?:HTTP|Parse)/);
 });
 
 it("rejects with the caller's reason", async () => {
