@@ -8,7 +8,7 @@ import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { findInConditions } from "../findings/conditions.ts";
 import { type KubeClient, openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
-import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
+import { callIfThere, isForbidden, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
 import { BERTH_LABELS } from "../kubernetes/labels.ts";
 import { listPages } from "../kubernetes/list.ts";
 import { collectionPath, NAMESPACES, type ObjectName, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
@@ -17,7 +17,7 @@ import { pauseUnlessAborted } from "../lib/abort.ts";
 import { messageOf } from "../lib/describe.ts";
 import { openLog } from "../lib/log.ts";
 import { byName } from "../lib/order.ts";
-import { tryOr } from "../lib/try-or.ts";
+import { orElse, tryOr } from "../lib/try-or.ts";
 import { compareIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import type { AddressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../records/allocation-record.ts";
@@ -145,12 +145,8 @@ export class ClusterSource implements Source {
   }
 
   async hasNamespace(name: string): Promise<boolean | undefined> {
-    try {
-      return (await this.#find(NAMESPACES, { name })) !== undefined;
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 403) return undefined;
-      throw error;
-    }
+    const found = this.#find(NAMESPACES, { name }).then((object) => object !== undefined);
+    return found.catch(orElse(isForbidden, undefined));
   }
 
   /** Berth's programs by the tags of their images. */

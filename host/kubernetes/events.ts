@@ -7,8 +7,9 @@
 import { hash } from "node:crypto";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import type { Log } from "../lib/log.ts";
+import { orElse } from "../lib/try-or.ts";
 import { describeFailure, pause } from "./http/retry.ts";
-import { ApiError, isConflict, type KubeApi } from "./kube-api.ts";
+import { isConflict, isForbidden, type KubeApi } from "./kube-api.ts";
 import { collectionPath, EVENTS } from "./paths.ts";
 
 /** Longest note of an event: bytes. The server refuses longer ones. */
@@ -175,12 +176,9 @@ export class EventSender {
 
   async #count({ namespace, name }: EventName, count: number): Promise<void> {
     const series = { count, lastObservedTime: microTime() };
-    try {
-      await this.#call("PATCH", `${collectionPath(EVENTS, namespace)}/${encodeURIComponent(name)}`, { series });
-    } catch (error) {
-      // Rights of an older release: the object is there, without a count.
-      if (!(error instanceof ApiError && error.status === 403)) throw error;
-    }
+    const path = `${collectionPath(EVENTS, namespace)}/${encodeURIComponent(name)}`;
+    // Rights of an older release: the object is there, without a count.
+    await this.#call("PATCH", path, { series }).catch(orElse(isForbidden, undefined));
   }
 
   async #call(method: "POST" | "PATCH", path: string, body: object): Promise<void> {

@@ -124,6 +124,11 @@ export async function callIfThere(api: Pick<KubeApi, "call">, call: KubeCall): P
   return await api.call(call).catch(orElse(isNotFound, undefined));
 }
 
+/** Returns whether the account lacks the right. */
+export function isForbidden(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 403;
+}
+
 /** Returns whether the name is taken, or the object has changed since. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409;

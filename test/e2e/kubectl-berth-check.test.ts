@@ -16,6 +16,8 @@ let home: string;
 let server: Server;
 /** Objects by the last part of their collection's path. */
 let objects: Record<string, object[]>;
+/** In place of the objects of a collection that the server cannot list. */
+const UNLISTED: object[] = [];
 
 const LEAK = {
   ...error("leak", "its pod is gone", "Release it")({}),
@@ -39,6 +41,7 @@ beforeAll(async () => {
     }
     const items = objects[path.split("/").at(-1) ?? ""];
     if (items === undefined) response.statusCode = 403;
+    if (items === UNLISTED) response.statusCode = 400;
     response.end(JSON.stringify({ metadata: { resourceVersion: "1" }, items, message: "not permitted" }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -184,11 +187,17 @@ it("asks the running pod of two on a node, and only the named node", async () =>
   expect(JSON.parse(named.out)).toMatchObject({ cluster: "k1", nodes: [{ node: "a" }], findings: [] });
 });
 
-it("names kinds that the user may not read", async () => {
-  objects = { ipallocations: [], ippools: [] };
+it("names kinds that the user may not read, or the API server does not list", async () => {
+  objects = { ipallocations: [], ippools: [], subnets: UNLISTED };
   const { code, out } = await berth({ pods: [A], answers: { "agent-a": answer(record("a")) } }, "check");
   expect(code).toBe(3);
-  expect(out).toMatch(/not-compared: Pods cannot be read: .*\n.*\nnot-compared: Nodes cannot be read: /);
+  expect(out.match(/(?<=^not-compared: )\w+(?= cannot be read: )/gm)).toEqual(["Pods", "Subnets", "Nodes"]);
+});
+
+it("says the rest although vendor-conf cannot be decoded", async () => {
+  objects["vendor-conf"] = [];
+  const agents = { pods: [A], answers: { "agent-a": answer(record("a", [LEAK])) } };
+  expect(await berth(agents, "check")).toMatchObject({ code: 1, out: expect.stringContaining(LEAK.text) });
 });
 
 it("ends with 3 if there is no agent", async () => {

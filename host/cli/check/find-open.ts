@@ -28,7 +28,9 @@ export async function findOpen(api: KubeApi, home: string): Promise<readonly Fin
   const name = { namespace: home, name: "vendor-conf" };
   const call = { method: "GET", path: objectPath(CONFIG_MAPS, name), patienceMs: CLUSTER_PATIENCE_MS } as const;
   const map = await api.call(call).catch(() => undefined);
-  if (map !== undefined && decodeVendorConfMap(map, describeObject(map)).conf.tenantDefinitions === "closed") return [];
+  const conf = map && tryTo(() => decodeVendorConfMap(map, describeObject(map)).conf);
+  // Agents name settings that cannot be decoded; the last good ones stay in force.
+  if (map !== undefined && conf?.tenantDefinitions !== "open") return [];
   const definitions = await readOr(api, NETWORK_DEFINITIONS, (object) => usesOfDefinition(object, home));
   const subnets = await readOr(api, SUBNETS, (object) => {
     const { name, spec } = decodeSubnet(object, describeObject(object));

@@ -2,9 +2,9 @@
 import * as z from "zod";
 import type { AddressedPod, ClusterFacts } from "../../findings/find-cluster-damage.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
-import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import { isForbidden, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { NODES, PODS } from "../../kubernetes/paths.ts";
-import { orNote } from "../../lib/try-or.ts";
+import { orElse, orNote } from "../../lib/try-or.ts";
 import { parseIp } from "../../net/ip.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
@@ -33,14 +33,18 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
   const pools = await listObjects(api, { resource: IP_POOLS });
   // Users without the right to read them see fewer findings.
   const others = Object.entries({ Subnet: SUBNETS, ReservedIP: RESERVED_IPS, Coordinator: COORDINATORS }).map(
-    ([kind, resource]) => readObjects(api, { resource }, (object) => findingsIn(kind, object)).catch(() => []),
+    ([kind, resource]) => {
+      const found = readObjects(api, { resource }, (object) => findingsIn(kind, object));
+      return orNote(problems, `${kind}s`, found.catch(orElse(isForbidden, [])));
+    },
   );
+  const statedOfOthers = (await Promise.all(others)).flatMap((found = []) => found.flat());
   const nodes = await orNote(problems, "Nodes", readObjects(api, { resource: NODES }, nameOf));
   const cluster = await orNote(problems, "Namespace kube-system", readClusterId(api, CLUSTER_PATIENCE_MS));
   return {
     ...{ cluster, nodes: nodes && new Set(nodes), allocations, pods: pods ?? [], problems },
     pools: decodedPools(pools),
-    stated: [...pools.map((object) => findingsIn("IPPool", object)), ...(await Promise.all(others)).flat()].flat(),
+    stated: [...pools.flatMap((object) => findingsIn("IPPool", object)), ...statedOfOthers],
   };
 }
 

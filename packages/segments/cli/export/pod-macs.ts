@@ -1,8 +1,9 @@
 /** MAC addresses of pods' NICs, which no record has in a cluster: Multus shows them in an annotation of each pod. */
 import * as z from "zod";
 import { listObjects } from "../../../../host/cli/cluster-source.ts";
-import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
+import { isForbidden, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { PODS } from "../../../../host/kubernetes/paths.ts";
+import { orElse } from "../../../../host/lib/try-or.ts";
 import { formatIp, parseIp } from "../../../../host/net/ip.ts";
 import type { AllocationRecord } from "../../../../host/records/allocation-record.ts";
 import { readNetworkStatus } from "../../../../host/resources/network-status.ts";
@@ -13,10 +14,7 @@ const podSchema = z.object({
 
 /** Returns the records with the MAC addresses that are known; as they are if the account may not list pods. */
 export async function withMacs(api: KubeApi, records: readonly AllocationRecord[]) {
-  const pods = await listObjects(api, { resource: PODS }).catch((error: unknown) => {
-    if (error instanceof ApiError && error.status === 403) return [];
-    throw error;
-  });
+  const pods = await listObjects(api, { resource: PODS }).catch(orElse(isForbidden, []));
   const macs = new Map(pods.flatMap(macsOf));
   return records.map((record) => {
     const mac = record.state === "Bound" ? macs.get(keyOf(record)) : undefined;
