@@ -26,6 +26,9 @@ export const WELL = {
   Full: "NobodyWaits",
 } as const;
 
+/** Precedes the fault in the message about an object that cannot be decoded; agents say the fault as well. */
+export const INVALID = "The specification is invalid: ";
+
 /** Conditions that are good when they are true. */
 export const GOOD: ReadonlySet<string> = new Set(["Ready", "Supplied"]);
 

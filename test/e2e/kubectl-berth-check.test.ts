@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { INVALID } from "../../host/findings/conditions.ts";
 import { error, warning } from "../../host/findings/problem.ts";
 import type { CheckRecord, CheckReport } from "../../host/records/check-record.ts";
 import { runKubectlBerth } from "../lab/berthctl.ts";
@@ -146,17 +147,18 @@ it("joins the findings of the hosts, where the options say", async () => {
   expect((await called(A)).code).toBe(0);
 });
 
-it("says once the message of a pool's condition, with its id, and not of one node", async () => {
-  const message = 'IPPool "wide" is refused: its subnet overlaps';
-  const conditions = [{ type: "Ready", status: "False", reason: "Refused", message, lastTransitionTime: "" }];
+it.each([
+  ["Refused", "", ""],
+  ["InvalidSpecification", INVALID, "Of IPPools, wide cannot be used: "],
+])("says once what a pool's condition says, by its reason %s, and not of one node", async (reason, before, ofAgent) => {
+  const fault = 'IPPool "wide": its subnet overlaps';
+  const conditions = [{ type: "Ready", status: "False", reason, message: `${before}${fault}`, lastTransitionTime: "" }];
   objects.ippools = [{ metadata: { name: "wide" }, spec: {}, status: { conditions } }];
-  const answers = { "agent-a": answer(record("a", [error("agent", message, "See it")({})])) };
+  const answers = { "agent-a": answer(record("a", [error("agent", `${ofAgent}${fault}`, "See it")({})])) };
   const { code, out } = await berth({ pods: [A], answers }, "check");
-  expect([code, out.replace(/;.*/, "")]).toEqual([
-    1,
-    expect.stringMatching(/^node a: 1 finding\nRefused: IPPool wide: .* its subnet overlaps\n {2}See .*#conditions\n$/),
-  ]);
-  expect((await berth({ pods: [A], answers }, "--node", "a", "check")).out).toContain(`\nagent: ${message}\n`);
+  expect([code, out]).toEqual([1, expect.stringMatching(/^node a: 1 finding;.*\n.*\n {2}See .*#conditions\n$/)]);
+  expect(out).toContain(`\n${reason}: IPPool wide: ${before}${fault}\n`);
+  expect((await berth({ pods: [A], answers }, "--node", "a", "check")).out).toContain(`\nagent: ${ofAgent}${fault}\n`);
 });
 
 it.each<[what: string, pods: string[], answers: Record<string, string>, code: number, line: string]>([

@@ -3,6 +3,7 @@
  * the API server.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { INVALID } from "../../findings/conditions.ts";
 import { type ClusterFacts, findClusterDamage } from "../../findings/find-cluster-damage.ts";
 import { AGENT_PROBLEMS, findUnread } from "../../findings/host/check-agent.ts";
 import { keyOf } from "../../findings/problem.ts";
@@ -52,14 +53,14 @@ export async function checkCluster(
           ...(await findOpen(api, agents[0]?.namespace ?? "")),
         ]
       : [];
-  // An agent's text about a pool that it refuses is that of the pool's condition.
-  const texts = new Set(ofCluster.map(({ text }) => text));
+  // An agent's text about an object that it cannot use ends as that of the object's condition.
+  const stated = ofCluster.map(({ text }) => text.replace(INVALID, "")).filter((text) => text !== "");
   return {
     time: new Date().toISOString(),
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     findings: [
-      ...records.flatMap(ofNode).filter(({ text }) => !texts.has(text)),
+      ...records.flatMap(ofNode).filter(({ text }) => !stated.some((each) => text.endsWith(each))),
       ...ofCluster,
       ...silent,
       ...findUnread(facts.problems),

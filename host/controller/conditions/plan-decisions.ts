@@ -3,6 +3,7 @@
  * results of the planners beside this file.
  */
 import { joinRanges, joinSpans, rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
+import { INVALID } from "../../findings/conditions.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import { addresses } from "../../ipam/subnet-capacity.ts";
 import { listSome } from "../../lib/describe.ts";
@@ -174,7 +175,7 @@ function describeEmpty({ source }: IpPool): string {
 
 function ready({ value, fault, deleting }: Controlled<unknown>): Decision {
   const why = fault ?? "it cannot be decoded";
-  if (value === undefined) return notReady("InvalidSpecification", `The specification is invalid: ${why}`);
+  if (value === undefined) return notReady("InvalidSpecification", `${INVALID}${why}`);
   return deleting ? notReady("Terminating", "", true) : READY;
 }
 

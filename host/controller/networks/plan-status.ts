@@ -1,4 +1,5 @@
 /** The status of the Coordinator, from its specification and the sources of the cluster's networks. */
+import { INVALID } from "../../findings/conditions.ts";
 import { formatPrefix, type Prefix, parsePrefixOrIp } from "../../net/prefix.ts";
 import { type Decision, READY } from "../conditions/plan-conditions.ts";
 import type { ControlledCoordinator } from "../objects.ts";
@@ -45,7 +46,7 @@ export function planStatus(
   const before = (key: Key): readonly string[] => knownBefore(status[key]);
   if (value === undefined) {
     const networks = { overlayPodCIDR: before("overlayPodCIDR"), serviceCIDR: before("serviceCIDR") };
-    const reason = cut(`The specification is invalid: ${fault ?? "unknown reason"}`);
+    const reason = cut(`${INVALID}${fault ?? "unknown reason"}`);
     return notReady({ phase: "NotReady", reason, ...networks }, "InvalidSpecification");
   }
   const { spec } = value;
