@@ -59,7 +59,7 @@ export function describeUsage({ from, stepSeconds, used }: UsageAnswer): (Elemen
 export function listPools(pools: readonly Pool[], open: (pool: string) => void): (Node | string)[][] {
   const rows = pools.map((pool) => {
     const size = BigInt(pool.size);
-    const free = size - BigInt(usedOf(pool));
+    const free = BigInt(pool.free);
     // Tenths of a percent: an IPv6 pool has more addresses than a number can count.
     return { pool, free, size, share: size === 0n ? 0 : Number((free * 1_000n) / size) / 10 };
   });

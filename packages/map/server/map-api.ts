@@ -7,12 +7,13 @@ import type { ServerResponse } from "node:http";
 import type * as z from "zod";
 import { readCoreWasm } from "../../../host/core/instance.ts";
 import { PoolSpace } from "../../../host/core/pool-space.ts";
-import { sizeOf, spansOf, withoutSpans } from "../../../host/core/spans.ts";
+import { rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../../host/core/spans.ts";
 import { describeValue } from "../../../host/lib/describe.ts";
 import { byName } from "../../../host/lib/order.ts";
 import { answerJson, type HttpAnswer } from "../../../host/metrics/listen.ts";
 import { type Ip, parseIp } from "../../../host/net/ip.ts";
 import { formatPrefix, prefixContains } from "../../../host/net/prefix.ts";
+import type { Range } from "../../../host/net/range.ts";
 import {
   describeOutcome,
   type ExplanationRecord,
@@ -30,7 +31,7 @@ import {
   searchAnswer,
   usageAnswer,
 } from "./map-records.ts";
-import type { MapChange, MapPool, MapSource } from "./map-source.ts";
+import type { MapChange, MapPool, MapReservation, MapSource } from "./map-source.ts";
 import { numberOf, type Segments, segmentsOf } from "./segments.ts";
 import type { UsageSamples } from "./usage-samples.ts";
 import { seesPool, stateFor, stateNumber, type Viewer } from "./viewer.ts";
@@ -183,33 +184,27 @@ async function tellHistory(source: MapSource, { query, viewer, signal }: Questio
 
 function describePools(source: MapSource, viewer: Viewer): Omit<PoolsAnswer, "version"> {
   const shown = source.pools().filter((pool) => seesPool(viewer, pool));
-  const counts = countStates(source, viewer);
   const reserved = source.reserved();
+  const offers = new Map(shown.map((pool) => [pool.name, offerOf(pool, reserved)]));
+  const { counts, taken } = countStates(source, viewer, offers);
   const pools = shown.map((pool): PoolsAnswer["pools"][number] => {
-    const { name, subnet, addressSpace, ranges, excluded, isDefault, isDisabled, generated, conditions } = pool;
+    const { name, subnet, addressSpace, ranges, isDefault, isDisabled, generated, conditions } = pool;
     const states = counts.get(name) ?? {};
-    const held = reserved.filter((each) => each.addressSpace === addressSpace).flatMap((each) => each.ranges);
-    const offered = withoutSpans(
-      spansOf(ranges),
-      spansOf([...excluded, ...held.filter(({ first }) => first.family === subnet.ip.family)]),
-    );
+    const size = sizeOf(spansOf(offers.get(name) ?? []));
+    const free = size - BigInt(taken.get(name) ?? 0);
     return {
       name,
       subnet: formatPrefix(subnet),
       family: subnet.ip.family,
       addressSpace,
       size: String(sizeOf(spansOf(ranges))),
+      free: String(free),
       states,
       isDefault,
       isDisabled,
       ...(generated === undefined ? {} : { generated: `Subnet ${generated.subnet}, for ${generated.owner}` }),
       conditions: conditions.map((each) => (viewer === "all" ? { ...each } : { ...each, message: "" })),
-      alerts: findAlerts({
-        size: sizeOf(offered),
-        used: sumOf(states),
-        quarantined: states.Quarantined ?? 0,
-        isGenerated: generated !== undefined,
-      }),
+      alerts: findAlerts({ size, free, quarantined: states.Quarantined, isGenerated: generated !== undefined }),
     };
   });
   pools.sort(byName);
@@ -218,18 +213,29 @@ function describePools(source: MapSource, viewer: Viewer): Omit<PoolsAnswer, "ve
   return { mode, canExplain, problems: viewer === "all" ? [...source.problems()] : [], pools };
 }
 
+/** Returns the addresses that the pool may hand out. */
+function offerOf(pool: MapPool, reserved: readonly MapReservation[]): readonly Range[] {
+  const { subnet, addressSpace, ranges, excluded } = pool;
+  const { family } = subnet.ip;
+  const held = reserved.filter((each) => each.addressSpace === addressSpace).flatMap((each) => each.ranges);
+  const left = [...excluded, ...held.filter(({ first }) => first.family === family)];
+  return rangesOf(withoutSpans(spansOf(ranges), spansOf(left)), family);
+}
+
 type States = PoolsAnswer["pools"][number]["states"];
 
-/** Counts the allocations by pool, wherever their addresses are. */
-function countStates(source: MapSource, viewer: Viewer): ReadonlyMap<string, States> {
+/** Counts the allocations by pool, wherever their addresses are, and those `taken` from what the pool offers. */
+function countStates(source: MapSource, viewer: Viewer, offers: ReadonlyMap<string, readonly Range[]> = new Map()) {
   const counts = new Map<string, States>();
+  const taken = new Map<string, number>();
   for (const allocation of source.allocations()) {
-    const states = counts.get(allocation.pool) ?? {};
+    const { pool, ip } = allocation;
+    const states = counts.getOrInsertComputed(pool, () => ({}));
     const state = stateFor(viewer, allocation);
     states[state] = (states[state] ?? 0) + 1;
-    counts.set(allocation.pool, states);
+    if (rangesContain(offers.get(pool) ?? [], ip)) taken.set(pool, (taken.get(pool) ?? 0) + 1);
   }
-  return counts;
+  return { counts, taken };
 }
 
 /** Checks the server's own answer: keys that the schema does not describe are a bug. */
@@ -243,7 +249,7 @@ export function refuse(status: number, error: string): HttpAnswer {
 
 /** Returns how many addresses were claimed from each pool and are not free. */
 export function countUsed(source: MapSource): ReadonlyMap<string, number> {
-  const counts = countStates(source, "all");
+  const { counts } = countStates(source, "all");
   return new Map(source.pools().map(({ name }) => [name, sumOf(counts.get(name) ?? {})]));
 }
 
@@ -257,18 +263,16 @@ const NEARLY_FULL = 0.1;
 interface PoolCounts {
   /** Addresses that the pool may hand out. */
   readonly size: bigint;
-  /** Number of them that are not free. */
-  readonly used: number;
-  readonly quarantined: number;
+  readonly free: bigint;
+  readonly quarantined: number | undefined;
   /** Such a pool is as large as its workload needs. */
   readonly isGenerated: boolean;
 }
 
 /** Returns the worst first. */
-export function findAlerts({ size, used, quarantined, isGenerated }: PoolCounts): PoolAlert[] {
-  const free = size - BigInt(used);
+export function findAlerts({ size, free, quarantined = 0, isGenerated }: PoolCounts): PoolAlert[] {
   const alerts: PoolAlert[] = [];
-  if (!isGenerated && size > 0n && free <= 0n) {
+  if (!isGenerated && size > 0n && free === 0n) {
     alerts.push({ kind: "Full", text: "The pool has no free address: new pods that need it do not start." });
   } else if (!isGenerated && Number(free) < NEARLY_FULL * Number(size)) {
     alerts.push({ kind: "NearlyFull", text: `The pool is nearly full: ${free} of ${size} addresses are free.` });

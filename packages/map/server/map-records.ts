@@ -39,6 +39,8 @@ const pool = z.object({
   addressSpace: z.string(),
   /** Addresses of the pool's ranges, with those that are reserved or excluded. */
   size: count,
+  /** Addresses that it may hand out and that are free. */
+  free: count,
   /** Addresses claimed from the pool, by state. */
   states,
   isDefault: z.boolean(),
