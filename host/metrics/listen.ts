@@ -111,6 +111,7 @@ export async function listenHttp({ address, tls, log, answer }: ListenOptions): 
     const gone = new AbortController();
     response.once("close", () => gone.abort(new Error("The caller has left")));
     void answerTo({ request, signal: gone.signal }, address, answer).then(({ status, type, body, headers }) => {
+      if (gone.signal.aborted) return;
       // One request per connection: a kept connection would be cut at the end, possibly with a request on its way.
       response.writeHead(status, { "content-type": type, connection: "close", ...headers });
       if (request.method === "HEAD") response.end();

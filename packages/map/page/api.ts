@@ -61,7 +61,7 @@ export class Api {
 
   /**
    * Reads the changes of a map until the signal ends, or the connection: then it resolves. `onOpen` is called when
-   * every later change will come. `onReload`: the map has to be read again.
+   * every later change will come.
    */
   async follow(pool: string, on: FollowEvents, signal: AbortSignal): Promise<void> {
     const answer = await this.#get("changes", { pool }, signal);
@@ -103,10 +103,9 @@ export class Api {
 interface FollowEvents {
   readonly onOpen: () => void;
   readonly onChanges: (changes: ChangesEvent) => void;
-  readonly onReload: () => void;
 }
 
-function tell(text: string, { onOpen, onChanges, onReload }: FollowEvents): void {
+function tell(text: string, { onOpen, onChanges }: FollowEvents): void {
   const field = (name: string) =>
     text
       .split("\n")
@@ -114,7 +113,6 @@ function tell(text: string, { onOpen, onChanges, onReload }: FollowEvents): void
       ?.slice(name.length + 2);
   const event = field("event");
   if (event === "open") onOpen();
-  else if (event === "reload") onReload();
   else if (event === "changes") onChanges(JSON.parse(field("data") ?? "[]") as ChangesEvent);
 }
 

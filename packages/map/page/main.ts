@@ -2,7 +2,7 @@
 
 import { parseIp } from "../../../host/net/ip.ts";
 import { parsePrefixOrIp } from "../../../host/net/prefix.ts";
-import type { MapAddress, PoolsAnswer } from "../server/map-records.ts";
+import type { ChangesEvent, MapAddress, PoolsAnswer } from "../server/map-records.ts";
 import { Api, Refusal } from "./api.ts";
 import { DARK, KIND_TEXTS, LIGHT } from "./colours.ts";
 import {
@@ -137,15 +137,38 @@ async function openPool(): Promise<void> {
   await Promise.all([showPool(pool), follow(pool, signal)]);
 }
 
+/** Changes since the map that is being read was asked for: it may lack them. Undefined: none is being read. */
+let meanwhile: ChangesEvent[number][] | undefined;
+
+/** Reads and shows the map, and again while it lacks the island of a change. */
 async function load(pool: string, signal: AbortSignal): Promise<void> {
-  const model = await api.map(pool);
-  if (signal.aborted) return;
-  const isNew = view.model?.header.pool !== pool;
-  view.show(model);
-  if (isNew && !goToLink()) view.fitRuns(model.ownRuns());
-  view.drawNow();
-  showLegend(model);
-  followAtRest();
+  const changes: ChangesEvent[number][] = [];
+  meanwhile = changes;
+  try {
+    const model = await api.map(pool);
+    if (signal.aborted || meanwhile !== changes) return;
+    const isNew = view.model?.header.pool !== pool;
+    const numbers = setChanges(model, changes);
+    view.show(model);
+    if (isNew && !goToLink()) view.fitRuns(model.ownRuns());
+    view.drawNow();
+    showLegend(model);
+    followAtRest();
+    if (numbers.length < changes.length) await load(pool, signal);
+  } finally {
+    if (meanwhile === changes) meanwhile = undefined;
+  }
+}
+
+/** Returns the numbers of those addresses that are on the map. */
+function setChanges(model: MapModel, changes: ChangesEvent): number[] {
+  return changes.flatMap(([address, state]) => {
+    const ip = parseIp(address);
+    const number = ip && model.numberOf(ip);
+    if (number === undefined) return [];
+    model.set(number, state);
+    return number;
+  });
 }
 
 /**
@@ -172,14 +195,14 @@ async function followOn(pool: string, signal: AbortSignal, read: () => Promise<v
             void read();
           },
           onChanges: (changes) => {
-            const { model } = view;
-            if (model === undefined) return;
-            for (const [number, state] of changes) model.set(number, state);
-            view.touch(changes.map(([number]) => number));
+            meanwhile?.push(...changes);
+            if (view.model === undefined) return;
+            const numbers = setChanges(view.model, changes);
+            if (numbers.length < changes.length && meanwhile === undefined) void read();
+            view.touch(numbers);
             followAtRest();
             if (changes.some(([, state]) => state === QUARANTINED)) refreshIn(ALERT_MS);
           },
-          onReload: () => void read(),
         },
         signal,
       );

@@ -29,10 +29,7 @@ interface MapQuestion {
 /** Uses memory of the core until it returns. */
 export function encodeMap(space: PoolSpace, { pool, allocations, reserved, viewer }: MapQuestion): Uint8Array {
   const inside = [...allocations].filter((each) => isIn(pool, each));
-  const segments = segmentsOf(
-    pool.subnet,
-    inside.map(({ ip }) => ip),
-  );
+  const segments = segmentsOf(pool.subnet, inside);
   const byState = Map.groupBy(inside, (allocation) => stateFor(viewer, allocation));
   const planes = MAP_STATES.flatMap((state) => {
     const members = byState.get(state);

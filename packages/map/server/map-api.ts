@@ -11,8 +11,8 @@ import { rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../..
 import { describeValue } from "../../../host/lib/describe.ts";
 import { byName } from "../../../host/lib/order.ts";
 import { answerJson, type HttpAnswer } from "../../../host/metrics/listen.ts";
-import { type Ip, parseIp } from "../../../host/net/ip.ts";
-import { formatPrefix, prefixContains } from "../../../host/net/prefix.ts";
+import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
+import { formatPrefix } from "../../../host/net/prefix.ts";
 import type { Range } from "../../../host/net/range.ts";
 import {
   describeOutcome,
@@ -31,8 +31,7 @@ import {
   searchAnswer,
   usageAnswer,
 } from "./map-records.ts";
-import type { MapChange, MapPool, MapReservation, MapSource } from "./map-source.ts";
-import { numberOf, type Segments, segmentsOf } from "./segments.ts";
+import type { MapPool, MapReservation, MapSource } from "./map-source.ts";
 import type { UsageSamples } from "./usage-samples.ts";
 import { seesPool, stateFor, stateNumber, type Viewer } from "./viewer.ts";
 
@@ -114,16 +113,10 @@ export function createMapApi({ source, samples, version }: MapApiOptions): MapAp
         const own = user === "" ? 0 : feeds.filter((each) => each === user).length;
         if (feeds.length >= MAX_FEEDS || own >= MAX_FEEDS_OF_USER)
           return refuse(503, "Too many pages follow changes; close one of them");
-        const inside = [...source.allocations()].filter((each) => isIn(pool, each));
-        const segments = segmentsOf(
-          pool.subnet,
-          inside.map(({ ip }) => ip),
-        );
-        const subscribe = (listener: Parameters<MapSource["subscribe"]>[0]) => source.subscribe(listener);
         const body: HttpAnswer["body"] = (response) => {
           feeds.push(user);
           const onEnd = (): void => void feeds.splice(feeds.indexOf(user), 1);
-          feedChanges(response, { pool, segments, viewer, subscribe, onEnd });
+          feedChanges(response, { pool, viewer, source, onEnd });
         };
         return { status: 200, type: "text/event-stream", body };
       }),
@@ -291,7 +284,7 @@ const GATHER_MS = 100;
 /** Interval of a stream's signs of life while nothing changes: milliseconds. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** Most changes that are gathered; with more, the page is told to read the map again. */
+/** Most changes that are gathered; with more the stream ends, and the page reads the map again. */
 const MAX_GATHERED = 20_000;
 
 /** Bytes that a slow reader may leave unread before its stream is closed. */
@@ -299,36 +292,30 @@ const MAX_UNREAD_BYTES = 4_194_304;
 
 interface FeedOptions {
   readonly pool: MapPool;
-  /** The map's segments that the page shows. */
-  readonly segments: Segments;
   readonly viewer: Viewer;
-  readonly subscribe: (listener: (change: MapChange) => void) => () => void;
+  readonly source: MapSource;
   readonly onEnd: () => void;
 }
 
 /** Writes events until the reader, or time, ends the stream. The first, `open`, says that all later ones come. */
-function feedChanges(response: ServerResponse, { pool, segments, viewer, subscribe, onEnd }: FeedOptions): void {
-  const waiting = new Map<number, number>();
-  let isOther = false;
+function feedChanges(response: ServerResponse, { pool, viewer, source, onEnd }: FeedOptions): void {
+  const waiting = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
   const write = (text: string): void => {
     if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
-    else response.write(text);
+    // Whoever reads slowly may not have the end yet.
+    else if (!response.writableEnded) response.write(text);
   };
   const flush = (): void => {
     timer = undefined;
     const changes: ChangesEvent = [...waiting];
-    if (isOther) write("event: reload\ndata: {}\n\n");
-    else write(`event: changes\ndata: ${JSON.stringify(changes)}\n\n`);
+    write(`event: changes\ndata: ${JSON.stringify(changes)}\n\n`);
     waiting.clear();
-    isOther = false;
   };
-  const unsubscribe = subscribe(({ ip, addressSpace, allocation }) => {
-    if (addressSpace !== pool.addressSpace || !prefixContains(pool.subnet, ip)) return;
-    const number = numberOf(segments, ip);
-    // An island that the map does not have, or more than is worth sending one by one.
-    if (number === undefined || waiting.size >= MAX_GATHERED) isOther = true;
-    else waiting.set(number, stateNumber(allocation && stateFor(viewer, allocation)));
+  const unsubscribe = source.subscribe((change) => {
+    if (response.writableEnded || !isIn(pool, change)) return;
+    waiting.set(formatIp(change.ip), stateNumber(change.allocation && stateFor(viewer, change.allocation)));
+    if (waiting.size > MAX_GATHERED) response.end();
     timer ??= setTimeout(flush, GATHER_MS);
   });
   const beat = setInterval(() => write(": alive\n\n"), KEEP_ALIVE_MS);

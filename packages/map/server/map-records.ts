@@ -161,11 +161,8 @@ export const historyAnswer = z.object({
   problems: z.array(z.string()),
 });
 
-/**
- * An event `changes` of GET /api/v1/changes: pairs of an address's number (the head of the map) and its state's (0:
- * free).
- */
-export type ChangesEvent = readonly (readonly [number: number, state: number])[];
+/** An event `changes` of GET /api/v1/changes: pairs of an address and the number of its state (0: free). */
+export type ChangesEvent = readonly (readonly [address: string, state: number])[];
 
 export type PoolsAnswer = z.output<typeof poolsAnswer>;
 export type MapHeader = z.output<typeof mapHeader>;

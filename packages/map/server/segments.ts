@@ -2,9 +2,8 @@
  * Which addresses of a subnet a map shows, and their numbers: the whole subnet up to 2^24 addresses, else islands of
  * 256 around those in use.
  */
-import { countLeading } from "../../../host/lib/search.ts";
 import { bitsOf, type Family, formatIp, type Ip } from "../../../host/net/ip.ts";
-import { firstIp, type Prefix, prefixContains } from "../../../host/net/prefix.ts";
+import { firstIp, type Prefix } from "../../../host/net/prefix.ts";
 import type { Range } from "../../../host/net/range.ts";
 
 /** Largest subnet that is shown as a whole: bits. The core numbers so many addresses of a pool in its bitmap. */
@@ -26,26 +25,15 @@ export interface Segments {
   readonly islands: number | undefined;
 }
 
-/** `used`: addresses in use, in any order; only those of the subnet count. */
-export function segmentsOf(subnet: Prefix, used: Iterable<Ip>): Segments {
+/** `used`: addresses of the subnet, in any order. */
+export function segmentsOf(subnet: Prefix, used: Iterable<{ readonly ip: Ip }>): Segments {
   const { family, value } = firstIp(subnet);
   const bits = bitsOf(family) - subnet.length;
   if (bits <= MAX_WHOLE_BITS) return { family, bits, firsts: [value], islands: undefined };
   const islands = new Set<bigint>();
-  for (const ip of used)
-    if (prefixContains(subnet, ip)) islands.add((ip.value >> BigInt(ISLAND_BITS)) << BigInt(ISLAND_BITS));
+  for (const { ip } of used) islands.add((ip.value >> BigInt(ISLAND_BITS)) << BigInt(ISLAND_BITS));
   const firsts = [...islands].sort((a, b) => (a < b ? -1 : 1)).slice(0, MAX_ISLANDS);
   return { family, bits: ISLAND_BITS, firsts, islands: islands.size };
-}
-
-/** Returns the number of an address; undefined outside of the segments. */
-export function numberOf({ family, bits, firsts }: Segments, ip: Ip): number | undefined {
-  if (ip.family !== family) return undefined;
-  const at = countLeading(firsts, (first) => first <= ip.value) - 1;
-  const first = firsts[at];
-  if (first === undefined) return undefined;
-  const offset = ip.value - first;
-  return offset >> BigInt(bits) === 0n ? at * 2 ** bits + Number(offset) : undefined;
 }
 
 export function rangesOfSegments({ family, bits, firsts }: Segments): Range[] {

@@ -1,7 +1,8 @@
+import { once } from "node:events";
 import { get } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { type ListenAddress, listenHttp, parseListenAddress } from "../../../host/metrics/listen.ts";
 
 it.each<[string, ListenAddress | undefined]>([
@@ -21,11 +22,10 @@ it.each<[string, ListenAddress | undefined]>([
   ["", undefined],
 ])("listens on %s", (text, expected) => expect(parseListenAddress(text)).toEqual(expected));
 
-async function listen() {
-  const server = await listenHttp({
-    address: { kind: "loopback", host: "127.0.0.1", port: 0 },
-    answer: () => ({ status: 200, type: "text/plain", body: "" }),
-  });
+type Answer = Parameters<typeof listenHttp>[0]["answer"];
+
+async function listen(answer: Answer = () => ({ status: 200, type: "text/plain", body: "" })) {
+  const server = await listenHttp({ address: { kind: "loopback", host: "127.0.0.1", port: 0 }, answer });
   onTestFinished(() => server.close());
   return server;
 }
@@ -44,6 +44,20 @@ it.each<[hosts: readonly string[], status: number]>([
     get(server.url, { headers: { host } }, ({ statusCode }) => resolve(statusCode)).on("error", reject);
   });
   expect(status).toBe(expected);
+});
+
+it("begins no stream for a caller that has left: it would not hear of its end", async () => {
+  const body = vi.fn();
+  const { promise: answered, resolve } = Promise.withResolvers<void>();
+  const server = await listen(async (_, { signal }) => {
+    request.destroy();
+    await once(signal, "abort");
+    setImmediate(resolve);
+    return { status: 200, type: "text/plain", body };
+  });
+  const request = get(server.url).on("error", () => {});
+  await answered;
+  expect(body.mock.calls).toEqual([]);
 });
 
 it("answers no call that names two hosts", async () => {

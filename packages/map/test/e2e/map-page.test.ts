@@ -199,6 +199,19 @@ it("an alert leads to the addresses in quarantine, and a new conflict comes by i
     expect(await page.textContent("#pool option:checked")).toBe("servers (2 alerts)");
   }));
 
+it("a change after one outside of the islands shown is of the same address", () =>
+  visitPage(`${scene.url}/#pool=servers-v6`, async (visit) => {
+    await shows(visit, "#legend", "bound to a pod: 4");
+    scene.change("fd00:20::2:1", "Bound");
+    await shows(visit, "#legend", "bound to a pod: 5");
+    scene.change("fd00:20::4:11", undefined);
+    try {
+      await shows(visit, "#legend", "bound to a pod: 4");
+    } finally {
+      scene.change("fd00:20::2:1", undefined);
+    }
+  }));
+
 it("lists all pools, the fullest first, and opens one at the addresses that it hands out", () =>
   visitPage(scene.url, async (visit) => {
     const { page } = visit;

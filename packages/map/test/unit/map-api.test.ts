@@ -1,4 +1,6 @@
-import { expect, it } from "vitest";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { ip, prefix, range } from "../../../../test/world/values.ts";
 import { createMapApi, findAlerts } from "../../server/map-api.ts";
 import { poolsAnswer } from "../../server/map-records.ts";
@@ -45,4 +47,16 @@ async function ask(path: string) {
 it("counts only the addresses that the pool gives out, and not those that have left its ranges", async () => {
   const [{ size, free, alerts } = {}] = poolsAnswer.parse(JSON.parse(String(await ask("/api/v1/pools")))).pools;
   expect([size, free, alerts]).toEqual(["6", "3", []]);
+});
+
+it("a stream of changes ends for a reader that has not read it yet, and nothing is written after", async () => {
+  const body = await ask("/api/v1/changes");
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  const failed = vi.fn();
+  response.on("error", failed);
+  if (typeof body === "function") body(response);
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect([response.writableEnded, failed.mock.calls]).toEqual([true, []]);
 });
