@@ -55,8 +55,8 @@ export class Api {
     return this.#read("explain", { in: namespace, pod });
   }
 
-  history(address: string): Promise<HistoryAnswer> {
-    return this.#read("history", { address });
+  history(pool: string, address: string): Promise<HistoryAnswer> {
+    return this.#read("history", { pool, address });
   }
 
   /**

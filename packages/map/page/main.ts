@@ -294,24 +294,24 @@ async function choose(number: number): Promise<void> {
   const turn = ++chosenTurn;
   view.chosen = number;
   const address = model.addressAt(number);
+  const { pool } = model.header;
   await attempt(async () => {
-    const { addresses } = await api.addresses(model.header.pool, address, address);
+    const { addresses } = await api.addresses(pool, address, address);
     if (turn !== chosenTurn) return;
     const kind = KIND_TEXTS[KINDS[model.kindAt(number)] ?? "Free"] + placeNote(model, number);
     const section = find("chosen");
-    section.replaceChildren(
-      ...describeAddress({ address, kind, record: addresses[0], actions: actionsOf(address, addresses[0]) }),
-    );
+    const actions = actionsOf(pool, address, addresses[0]);
+    section.replaceChildren(...describeAddress({ address, kind, record: addresses[0], actions }));
     section.hidden = false;
   });
 }
 
 /** Returns the actions one click away from an address. */
-function actionsOf(address: string, record: MapAddress | undefined): readonly HTMLElement[] {
+function actionsOf(pool: string, address: string, record: MapAddress | undefined): readonly HTMLElement[] {
   const output = make("div");
   if (!answer?.canExplain) return [make("p", `Which pods had it: kubectl berth history ${address}`)];
   const history = makeLink("Which pod had this address?", () => {
-    void attempt(async () => output.replaceChildren(...describeHistory(await api.history(address))));
+    void attempt(async () => output.replaceChildren(...describeHistory(await api.history(pool, address))));
   });
   const holder = record?.holders[0];
   const explain =

@@ -121,7 +121,7 @@ export function createMapApi({ source, samples, version }: MapApiOptions): MapAp
         return { status: 200, type: "text/event-stream", body };
       }),
     "/api/v1/explain": (question) => explain(source, question),
-    "/api/v1/history": (question) => tellHistory(source, question),
+    "/api/v1/history": (question) => tellHistory(source, question, poolOf(question)),
   };
 
   return async (path, question) => {
@@ -157,7 +157,12 @@ function forOwner({ succeeds, lines, nics }: ExplanationRecord): ExplanationReco
   return { succeeds, lines: nics.length === 0 ? lines : told.filter((line) => line !== ""), nics: [] };
 }
 
-async function tellHistory(source: MapSource, { query, viewer, signal }: Question): Promise<HttpAnswer> {
+/** `pool`: lines about the same address of another address space are left out. */
+async function tellHistory(
+  source: MapSource,
+  { query, viewer, signal }: Question,
+  pool: MapPool | undefined,
+): Promise<HttpAnswer> {
   const { questions } = source;
   if (questions === undefined) return ONLY_AGENTS_KNOW;
   const ip = parseIp(query.get("address") ?? "");
@@ -167,12 +172,16 @@ async function tellHistory(source: MapSource, { query, viewer, signal }: Questio
     const since = source.namespaceSince?.(namespace);
     return since !== undefined && Date.parse(time) >= Date.parse(since);
   };
+  const others = source.pools().filter(({ addressSpace }) => pool !== undefined && addressSpace !== pool.addressSpace);
+  const elsewhere = new Set(others.map(({ name }) => name));
   const seen = lines.filter(
-    ({ namespace, time }) => viewer === "all" || (viewer.has(namespace) && isOfThis(namespace, time)),
+    ({ namespace, time, addresses, pools }) =>
+      !elsewhere.has(pools[addresses.indexOf(formatIp(ip))] ?? "") &&
+      (viewer === "all" || (viewer.has(namespace) && isOfThis(namespace, time))),
   );
   // Problems name nodes.
-  const why = viewer === "all" || problems.length === 0 ? [...problems] : ["Some nodes did not answer."];
-  return encode(historyAnswer, { lines: [...seen], problems: why });
+  const why = viewer === "all" || problems.length === 0 ? [...problems] : ["Lines may be missing."];
+  return encode(historyAnswer, { lines: seen, problems: why });
 }
 
 function describePools(source: MapSource, viewer: Viewer): Omit<PoolsAnswer, "version"> {

@@ -39,9 +39,10 @@ const tokenFile = join(directory, "token");
 writeFileSync(tokenFile, "secret\n");
 const ADDRESS = { family: 4, value: 0x0a060015n } as const;
 
-const line = (time: string, audit: string) => ({
+const line = (time: string, audit: string, pool = "blue") => ({
   ...{ time, level: "info", audit, plugin: "berth", node: "n1", namespace: "shop", pod: "web-0", uid: "u" },
-  ...{ interface: "eth0", network: "lan", addresses: ["10.6.0.21"], pools: [], sources: [], rule: "", container: "c" },
+  ...{ interface: "eth0", network: "lan", addresses: ["fd06::7", "10.6.0.7"], pools: ["six", pool], sources: [] },
+  ...{ rule: "", container: "c" },
   ...{ code: 0, ms: 1 },
 });
 
@@ -101,17 +102,21 @@ describe("an agent", () => {
     expect([succeeds, lines]).toEqual([false, ["No address is free", "a", "b"]]);
   });
 
-  it("whose namespace was made again: its viewers do not read the former one's pods", async () => {
+  it("has lines of former namespaces and of other address spaces, which not every question gets", async () => {
     const times = ["2026-01-01T00:00:01.200Z", "2026-01-01T00:00:02.100Z", "2026-01-01T00:00:03Z"];
-    const { questions } = await serve(own, { node: "n1", lines: times.map((time) => line(time, "ADD")), missing: 0 });
-    const source = { refresh: async () => {}, questions, namespaceSince: () => "2026-01-01T00:00:02Z" };
+    const lines = times.map((time, at) => line(time, "ADD", ["blue", "lab", "gone"][at]));
+    const { questions } = await serve(own, { node: "n1", lines, missing: 1 });
+    const pools = () => ["", "lab"].map((addressSpace) => ({ name: addressSpace || "blue", addressSpace }));
+    const source = { refresh: async () => {}, pools, questions, namespaceSince: () => "2026-01-01T00:00:02Z" };
     const ask = createMapApi({ source: source as never, samples: new UsageSamples(), version: "1" });
-    const seen = async (viewer: Viewer): Promise<string[]> => {
-      const query = new URLSearchParams({ address: "10.6.0.7" });
+    const seen = async (viewer: Viewer, pool = "") => {
+      const query = new URLSearchParams({ address: "10.6.0.7", pool });
       const { body } = await ask("/api/v1/history", { query, viewer, user: "", signal });
-      return historyAnswer.parse(JSON.parse(String(body))).lines.map(({ time }) => time);
+      const { lines, problems } = historyAnswer.parse(JSON.parse(String(body)));
+      return { times: lines.map(({ time }) => time), problems };
     };
-    expect(await seen("all")).toEqual(times);
-    expect(await seen(new Set(["shop"]))).toEqual(times.slice(1));
+    expect(await seen("all")).toMatchObject({ times, problems: [expect.stringContaining("n1")] });
+    expect(await seen(new Set(["shop"]))).toEqual({ times: times.slice(1), problems: ["Lines may be missing."] });
+    expect((await seen("all", "blue")).times).toEqual([times[0], times[2]]);
   });
 });
