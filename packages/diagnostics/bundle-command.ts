@@ -1,5 +1,5 @@
 /** `berthctl support-bundle`: one file for maintainers, about this host or a cluster. */
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Call, CommandLine } from "../../host/cli/command-line.ts";
 import { ExitCode, UsageError } from "../../host/cli/exit-code.ts";
@@ -38,9 +38,10 @@ async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Pr
   const now = new Date();
   const subject = cli.isCluster ? "cluster" : hostname();
   const folder = `berth-${subject}-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
+  const path = flags.file ?? `${folder}.tar.gz`;
+  if (path !== "-") tryNew(path);
   const files = cli.isCluster ? await collectCluster(cli) : await collectHost(cli, flags);
   const { archive, notes } = await packBundle(files, { folder, timeS: now.getTime() / 1_000, maxBytes });
-  const path = flags.file ?? `${folder}.tar.gz`;
   if (path === "-") {
     await writeStdout(archive);
     return ExitCode.Success;
@@ -57,6 +58,12 @@ function parseSize(text: string): number {
   const value = Number(text);
   if (text.trim() !== "" && value > 0 && value <= 3_600) return value;
   throw new UsageError(`Option --max-size: found ${JSON.stringify(text)}, want a number above 0 and at most 3600`);
+}
+
+/** Tells before the collection what would refuse the bundle after it: UsageError. */
+function tryNew(path: string): void {
+  writeNew(path, Buffer.alloc(0));
+  rmSync(path);
 }
 
 /** An existing file would keep its owner and mode, and a link would lead elsewhere: UsageError. */

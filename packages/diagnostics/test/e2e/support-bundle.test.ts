@@ -43,7 +43,7 @@ beforeAll(async () => {
   bin = path("bin");
   mkdirSync(bin);
   // The journal of a service manager.
-  const journal = `#!/bin/sh\necho 'GET /x with Authorization: Bearer ${SECRETS.bearer}'\necho 'the end'\n`;
+  const journal = `#!/bin/sh\ntouch ${path("journal-read")}\necho 'GET /x with Authorization: Bearer ${SECRETS.bearer}'\necho 'the end'\n`;
   writeFileSync(join(bin, "journalctl"), journal, { mode: 0o755 });
   agent = await startAgent({
     config: { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24") },
@@ -158,8 +158,10 @@ it("is created anew: neither a link nor another user's file takes it", async () 
   writeFileSync(path("victim"), "kept", { mode: 0o644 });
   symlinkSync(path("victim"), path("link.tar.gz"));
   for (const file of ["victim", "link.tar.gz"]) {
+    rmSync(path("journal-read"), { force: true });
     const { exitCode, stderr } = await pack(file, "--socket", path("no.sock"));
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Option --file: EEXIST")]);
+    expect(existsSync(path("journal-read"))).toBe(false);
   }
   expect([readFileSync(path("victim"), "utf8"), statSync(path("victim")).mode & 0o777]).toEqual(["kept", 0o644]);
   // A report replaces a file of its name.
