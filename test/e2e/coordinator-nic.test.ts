@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ChainNode, dumpNetns, ENTRY, expectNetns, makeChainNode } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
+import { until } from "../lab/waiting.ts";
 
 const NETWORK = `cn${process.pid}`;
 
@@ -102,6 +103,20 @@ describe("the NIC is left to its main plugin", () => {
       await node.expectState(start);
     }));
 });
+
+it("that goes from a running pod is named by the agent, one that goes later as well", () =>
+  node.withPod("gone", (gone) =>
+    node.withPod("later", async (later) => {
+      for (const [name, pod] of Object.entries({ gone, later })) {
+        await pod.attach(NETWORK);
+        await pod.netns.ip("link delete eth0");
+        await node.netns.ip("link add other0 type veth peer name other1");
+        await node.netns.ip("link delete other0");
+        await until(`the log names ${name}`, () => node.agent.stderr().includes(`eth0 of shop/${name}.`));
+      }
+      await Promise.all([gone, later].map((pod) => pod.detach(NETWORK)));
+    }),
+  ));
 
 it("no warning of it is in a log", async () => {
   const files = (await readdir(node.agent.logDir)).map((name) => join(node.agent.logDir, name));

@@ -46,8 +46,8 @@ export class MissingNics {
   readonly #worker: PeriodicWorker;
   /** When a row's namespace or NIC was first missed; by address, version of the row, and the missing part. */
   #missed: ReadonlyMap<string, number> = new Map();
-  /** Number of NICs that were missing for long enough. */
-  count = 0;
+  /** The NICs that were missing for long enough, in words. */
+  #lost: ReadonlySet<string> = new Set();
 
   constructor(deps: MissingNicsDeps) {
     this.#deps = deps;
@@ -59,6 +59,11 @@ export class MissingNics {
       retryMs: () => RECHECK_MS,
       log: deps.log,
     });
+  }
+
+  /** Number of NICs that were missing for long enough. */
+  get count(): number {
+    return this.#lost.size;
   }
 
   /** A link of the node is gone, or may be. */
@@ -75,7 +80,6 @@ export class MissingNics {
     const { registry, backend, nowMs, log, audit } = this.#deps;
     const { graceMs } = backend.resources.state.snapshot.vendorConf.garbageCollection;
     const missed = new Map<string, number>();
-    /** In words. */
     const lost = new Set<string>();
     // In a cluster the pods decide.
     const mayCollect = backend.mode === "embedded";
@@ -92,12 +96,12 @@ export class MissingNics {
       if (what === "namespace" && isSure && mayCollect && (await registry.collect(row)) !== undefined)
         audit.record({ audit: "COLLECT", allocations: [row], rule: "its network namespace is gone and no DEL came" });
     }
-    const isNew = this.count === 0;
+    const news = lost.difference(this.#lost);
     this.#missed = missed;
-    this.count = lost.size;
-    if (isNew && lost.size > 0) {
-      const text = describeLost(lost);
-      log.warn({ nics: lost.size }, text);
+    this.#lost = lost;
+    if (news.size > 0) {
+      const text = describeLost(news);
+      log.warn({ nics: news.size }, text);
       backend.reportNode?.("PodNicsGone", text);
     }
     return nextMs;
