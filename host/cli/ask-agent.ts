@@ -67,7 +67,7 @@ function ask(
           fail(`The agent on ${socketPath} answers with more than ${MAX_ANSWER_BYTES} bytes`);
         else chunks.push(chunk);
       });
-      answer.on("error", reject);
+      answer.on("error", (error) => fail(`The agent on ${socketPath} did not complete its answer: ${error.message}`));
       answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
     });
     call.on("error", (error) => fail(`No agent answers on ${socketPath}: ${error.message}`));

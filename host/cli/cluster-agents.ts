@@ -2,6 +2,7 @@
 import { execFile } from "node:child_process";
 import { CONTROLLER_LABELS } from "../kubernetes/labels.ts";
 import { inParallel } from "../lib/in-parallel.ts";
+import { printable, printableLines } from "../lib/printable.ts";
 import { commandTail } from "./command-tail.ts";
 import { ExitCode } from "./exit-code.ts";
 import type { PodName } from "./source.ts";
@@ -162,8 +163,8 @@ export async function callAgents(
     const isAnswer = exitCode <= ExitCode.Problem;
     if (found.length > 0 && exitCode !== 0 && isAnswer) continue;
     if (agents.length > 1) console.log(`# ${node}`);
-    process.stdout.write(stdout);
-    for (const line of errors) console.error(line);
+    process.stdout.write(printableLines(stdout));
+    for (const line of errors) console.error(printable(line));
     if (!isAnswer && error !== errors.at(-1)) console.error(`node ${node}: ${error || `exit code ${exitCode}`}`);
   }
   if (found.length > 0) return ExitCode.Success;

@@ -13,7 +13,7 @@ import {
 } from "../../host/net/prefix.ts";
 import { formatRange, parseRange, type Range, rangeOfPrefix, rangesOverlap } from "../../host/net/range.ts";
 import { MAX_RANGES, MAX_ROUTES } from "../../host/resources/fields/address-spec.ts";
-import type { Findings, Place } from "./findings.ts";
+import type { Place } from "./findings.ts";
 
 /** A value and its field in the peer's object. */
 interface Placed<T> {
@@ -51,7 +51,6 @@ interface AddressFields {
 }
 
 interface AddressTarget {
-  readonly findings: Findings;
   readonly peer: string;
   /** The only addresses that Berth may allocate, of all pools. Default: those that the peer allocates. */
   readonly ips?: readonly Range[] | undefined;
@@ -59,17 +58,15 @@ interface AddressTarget {
 
 /** Returns undefined if there is no pool to be made of the draft; the findings say why. */
 export function convertAddresses(draft: AddressDraft, place: Place, target: AddressTarget): AddressFields | undefined {
-  const { findings } = target;
   const { subnet: text, addressSpace = "" } = draft;
   const given = parsePrefix(text.value);
   if (given === undefined) {
-    findings.add("problem", place, text.field, text.value, 'want a network in CIDR form, such as "10.6.0.0/16"');
+    place.problem(text.field, text.value, 'want a network in CIDR form, such as "10.6.0.0/16"');
     return undefined;
   }
   const subnet = maskPrefix(given);
-  if (formatPrefix(subnet) !== text.value)
-    findings.add("changed", place, text.field, text.value, `written as ${formatPrefix(subnet)}`);
-  const inSubnet = { subnet, place, findings };
+  if (formatPrefix(subnet) !== text.value) place.changed(text.field, text.value, `written as ${formatPrefix(subnet)}`);
+  const inSubnet = { subnet, place };
   const theirs = draft.ips === undefined ? undefined : rangesIn(draft.ips, { ...inSubnet, level: "problem" });
   const { gateway, routes, kept } = convertRoutes(draft, inSubnet);
   const theirExcluded = rangesIn(draft.excluded ?? [], { ...inSubnet, level: "unneeded" });
@@ -80,13 +77,7 @@ export function convertAddresses(draft: AddressDraft, place: Place, target: Addr
   const excludeIPs = joinRanges([...excluded, ...kept.map((ip) => ({ first: ip, last: ip }))], subnet.ip.family);
   for (const [field, list] of [["ips", ips ?? []] as const, ["excludeIPs", excludeIPs] as const]) {
     if (list.length <= MAX_RANGES) continue;
-    findings.add(
-      "problem",
-      place,
-      text.field,
-      text.value,
-      `${field} has ${list.length} ranges, want ${MAX_RANGES} at most`,
-    );
+    place.problem(text.field, text.value, `${field} has ${list.length} ranges, want ${MAX_RANGES} at most`);
     return undefined;
   }
   return {
@@ -114,18 +105,18 @@ function restrict(
   { subnet, place, field, target }: InSubnet & { readonly field: string; readonly target: AddressTarget },
 ): Allocatable {
   if (target.ips === undefined) return theirs;
-  const { findings, peer } = target;
+  const { peer } = target;
   const whole = rangeOfPrefix(subnet);
   const { family } = subnet.ip;
   const ours = sharedSpans(spansOf([whole]), spansOf(target.ips.filter(({ first }) => first.family === family)));
   if (ours.length === 0) {
-    findings.add("changed", place, field, formatPrefix(subnet), "Berth allocates none of it: --ips has none of it");
+    place.changed(field, formatPrefix(subnet), "Berth allocates none of it: --ips has none of it");
     return { ips: undefined, excluded: [whole] };
   }
   const allocated = withoutSpans(spansOf(theirs.ips ?? [whole]), spansOf(theirs.excluded));
   for (const range of rangesOf(sharedSpans(ours, allocated), family)) {
     const text = `${peer} allocates ${formatRange(range)} as well as --ips would: exclude it there first`;
-    findings.add("problem", place, field, formatPrefix(subnet), text);
+    place.problem(field, formatPrefix(subnet), text);
   }
   return { ips: rangesOf(ours, family), excluded: [] };
 }
@@ -133,7 +124,6 @@ function restrict(
 interface InSubnet {
   readonly subnet: Prefix;
   readonly place: Place;
-  readonly findings: Findings;
 }
 
 /** Returns an address, a range or a prefix as a range; undefined for other text. */
@@ -145,30 +135,24 @@ export function parseSpan(text: string): Range | undefined {
 /** Returns the ranges inside the subnet, joined; `level` is that of entries outside. */
 function rangesIn(
   list: readonly Placed<string>[],
-  { subnet, place, findings, level }: InSubnet & { readonly level: "problem" | "unneeded" },
+  { subnet, place, level }: InSubnet & { readonly level: "problem" | "unneeded" },
 ): Range[] {
   const whole = rangeOfPrefix(subnet);
   const inside = list.flatMap(({ field, value }): Range[] => {
     const range = parseSpan(value);
     if (range === undefined) {
-      findings.add("problem", place, field, value, "left out: want an address or a range first-last");
+      place.problem(field, value, "left out: want an address or a range first-last");
       return [];
     }
     if (!rangesOverlap(range, whole)) {
-      findings.add(level, place, field, value, `left out: outside of ${formatPrefix(subnet)}`);
+      place.add(level, field, value, `left out: outside of ${formatPrefix(subnet)}`);
       return [];
     }
     const first = compareIp(range.first, whole.first) < 0 ? whole.first : range.first;
     const last = compareIp(range.last, whole.last) > 0 ? whole.last : range.last;
     const cut = { first, last };
     if (formatRange(cut) !== formatRange(range))
-      findings.add(
-        level,
-        place,
-        field,
-        value,
-        `cut to ${formatRange(cut)}: the rest is outside of ${formatPrefix(subnet)}`,
-      );
+      place.add(level, field, value, `cut to ${formatRange(cut)}: the rest is outside of ${formatPrefix(subnet)}`);
     return [cut];
   });
   return joinRanges(inside, subnet.ip.family);
@@ -182,41 +166,33 @@ interface ConvertedRoutes {
 }
 
 function convertRoutes(draft: AddressDraft, inSubnet: InSubnet): ConvertedRoutes {
-  const { subnet, place, findings } = inSubnet;
+  const { subnet, place } = inSubnet;
   const gateway = draft.gateway && addressIn(draft.gateway, inSubnet);
   let defaultGateway = draft.isGatewayDefault ? gateway : undefined;
   const routes = new Map<string, string>();
   for (const { field, value } of draft.routes ?? []) {
     const dst = parsePrefix(value.dst);
-    if (dst === undefined)
-      findings.add("problem", place, `${field}.dst`, value.dst, "left out: want a network in CIDR form");
+    if (dst === undefined) place.problem(`${field}.dst`, value.dst, "left out: want a network in CIDR form");
     if (dst === undefined || dst.ip.family !== subnet.ip.family) continue;
     const gw = value.gw === undefined ? gateway : addressIn({ field: `${field}.gw`, value: value.gw }, inSubnet);
     if (gw === undefined) {
-      if (value.gw === undefined)
-        findings.add("lost", place, field, value.dst, "a route without a next hop, and no gateway");
+      if (value.gw === undefined) place.lost(field, value.dst, "a route without a next hop, and no gateway");
       continue;
     }
     const text = formatPrefix(maskPrefix(dst));
     if (dst.length === 0 && (defaultGateway === undefined || defaultGateway.value === gw.value)) defaultGateway = gw;
     else if (dst.length === 0)
-      findings.add(
-        "lost",
-        place,
-        `${field}.gw`,
-        value.gw,
-        `the default route is through ${formatIp(defaultGateway as Ip)}`,
-      );
+      place.lost(`${field}.gw`, value.gw, `the default route is through ${formatIp(defaultGateway as Ip)}`);
     else if (routes.has(text) && routes.get(text) !== formatIp(gw))
-      findings.add("lost", place, field, text, "a second route to the same network");
+      place.lost(field, text, "a second route to the same network");
     else if (routes.size >= MAX_ROUTES && !routes.has(text))
-      findings.add("lost", place, field, text, `a pool has at most ${MAX_ROUTES} routes`);
+      place.lost(field, text, `a pool has at most ${MAX_ROUTES} routes`);
     else routes.set(text, formatIp(gw));
   }
   const isUnused = gateway !== undefined && gateway.value !== defaultGateway?.value && prefixContains(subnet, gateway);
   if (isUnused && draft.gateway !== undefined) {
     const text = "no default route goes through it; kept out of allocation by excludeIPs";
-    findings.add("changed", place, draft.gateway.field, draft.gateway.value, text);
+    place.changed(draft.gateway.field, draft.gateway.value, text);
   }
   return {
     gateway: defaultGateway,
@@ -226,13 +202,11 @@ function convertRoutes(draft: AddressDraft, inSubnet: InSubnet): ConvertedRoutes
 }
 
 /** Returns the address if a pool of the subnet can have it as a router. */
-function addressIn({ field, value }: Placed<string>, { subnet, place, findings }: InSubnet): Ip | undefined {
+function addressIn({ field, value }: Placed<string>, { subnet, place }: InSubnet): Ip | undefined {
   const ip = parseIp(value);
-  if (ip === undefined) findings.add("problem", place, field, value, "left out: want an address");
+  if (ip === undefined) place.problem(field, value, "left out: want an address");
   else if (!prefixContains(subnet, ip) && !(subnet.ip.family === 6 && isLinkLocal(ip)))
-    findings.add(
-      "lost",
-      place,
+    place.lost(
       field,
       value,
       `Berth's gateways and next hops are inside the subnet, ${formatPrefix(subnet)}${subnet.ip.family === 6 ? ", or link-local" : ""}`,

@@ -11,6 +11,7 @@ import { convertAddresses, parseSpan } from "./address-draft.ts";
 import { parseCalicoSelector } from "./calico-selector.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
+import type { PlacedField } from "./findings.ts";
 import type { Input, PlacedObject } from "./input.ts";
 import { addNetwork, berthIpam, findNetworks, ipamOf } from "./networks.ts";
 import { type AnnotationConverter, type AnnotationsToConvert, convertWorkloads } from "./workloads.ts";
@@ -73,7 +74,6 @@ const configSpec = z.object({
 type PoolNames = ReadonlyMap<string, { readonly name: string; readonly family: Family }>;
 
 export function convertCalico(input: Input, builder: PlanBuilder): void {
-  const { findings } = builder;
   const objects = input.objects.filter(({ apiVersion }) => [CALICO_API, CALICO_V3_API].includes(apiVersion));
   const names = new Map<string, { name: string; family: Family }>();
   for (const object of objects) {
@@ -89,21 +89,15 @@ export function convertCalico(input: Input, builder: PlanBuilder): void {
         break;
       case "IPAMConfig":
       case "IPAMConfiguration":
-        reportConfig(object, builder);
+        reportConfig(object);
         break;
       case "BlockAffinity":
-        findings.add(
-          "unneeded",
-          object.place,
-          "spec",
-          object.name,
-          "Berth's pools are not divided into blocks of nodes",
-        );
+        object.place.unneeded("spec", object.name, "Berth's pools are not divided into blocks of nodes");
         break;
       default:
         // Policies, BGP and the like are no matter of IPAM.
         if (/^(?:IP|IPAM|Block)/.test(object.kind) && object.kind !== "IPAMHandle")
-          findings.add("lost", object.place, "kind", object.kind, "the converter does not know this kind");
+          object.place.lost("kind", object.kind, "the converter does not know this kind");
     }
   }
   const renamed = convertNetworks(input, names, builder);
@@ -115,13 +109,12 @@ function convertPool(
   names: Map<string, { name: string; family: Family }>,
   builder: PlanBuilder,
 ): void {
-  const { findings } = builder;
-  const spec = decodePlaced(poolSpec, value.spec, { place, field: "spec", findings });
+  const spec = decodePlaced(poolSpec, value.spec, { place, field: "spec" });
   if (spec === undefined) return;
-  const lose = (key: keyof typeof spec, why: string) => findings.add("lost", place, `spec.${key}`, spec[key], why);
+  const lose = (key: keyof typeof spec, why: string) => place.lost(`spec.${key}`, spec[key], why);
   const { allowedUses = [], blockSize, ipipMode = "Never", vxlanMode = "Never" } = spec;
   if (allowedUses.length > 0 && !allowedUses.includes("Workload")) {
-    findings.add("unneeded", place, "spec.allowedUses", allowedUses, "not converted: the pool is not for pods");
+    place.unneeded("spec.allowedUses", allowedUses, "not converted: the pool is not for pods");
     return;
   }
   const ownNetwork = "Berth has no overlay; the pool is disabled until you have made a network for it";
@@ -131,7 +124,7 @@ function convertPool(
     lose("natOutgoing", "pods are not masqueraded, except by serviceSnat of the coordinator");
   if (spec.disableBGPExport === true) lose("disableBGPExport", "Berth announces no routes");
   if (blockSize !== undefined)
-    findings.add("unneeded", place, "spec.blockSize", blockSize, "Berth's pools are not divided into blocks of nodes");
+    place.unneeded("spec.blockSize", blockSize, "Berth's pools are not divided into blocks of nodes");
   const node = selectorOf(spec.nodeSelector);
   const namespace = selectorOf(spec.namespaceSelector);
   const isOverlay = ipipMode !== "Never" || vxlanMode !== "Never";
@@ -164,9 +157,7 @@ function convertPool(
   );
   const family = parsePrefix(fields.subnet)?.ip.family ?? 4;
   if (added === undefined) return;
-  findings.add(
-    "changed",
-    place,
+  place.changed(
     "spec.cidr",
     fields.subnet,
     "the pool has no gateway: add spec.gateway of the network that the pods will be on",
@@ -181,18 +172,11 @@ function selectorOf(selector: string | undefined) {
 
 /** Each allocation of a block is the index of its attributes; null is free. */
 function useBlock({ place, value }: PlacedObject, builder: PlanBuilder): void {
-  const { findings } = builder;
-  const spec = decodePlaced(blockSpec, value.spec, { place, field: "spec", findings });
+  const spec = decodePlaced(blockSpec, value.spec, { place, field: "spec" });
   if (spec === undefined || spec.deleted === true) return;
   const prefix = parsePrefix(spec.cidr);
   if (prefix === undefined) {
-    findings.add(
-      "problem",
-      place,
-      "spec.cidr",
-      spec.cidr,
-      "the addresses in use cannot be read: want a network in CIDR form",
-    );
+    place.problem("spec.cidr", spec.cidr, "the addresses in use cannot be read: want a network in CIDR form");
     return;
   }
   const { ip: first } = maskPrefix(prefix);
@@ -201,18 +185,12 @@ function useBlock({ place, value }: PlacedObject, builder: PlanBuilder): void {
     const ip = { family: first.family, value: first.value + BigInt(at) };
     const field = `spec.allocations[${at}]`;
     if (!prefixContains(prefix, ip)) {
-      findings.add("problem", place, field, index, `outside of ${formatPrefix(prefix)}`);
+      place.problem(field, index, `outside of ${formatPrefix(prefix)}`);
       continue;
     }
     const attribute = spec.attributes[index];
     if (attribute === undefined)
-      findings.add(
-        "problem",
-        place,
-        field,
-        index,
-        `want an index below ${spec.attributes.length}, the number of attributes`,
-      );
+      place.problem(field, index, `want an index below ${spec.attributes.length}, the number of attributes`);
     const { pod, namespace } = attribute?.secondary ?? {};
     const holder = pod === undefined || namespace === undefined ? undefined : `${namespace}/${pod}`;
     builder.use(ip, "", { pod: holder, text: holder ?? attribute?.handle_id ?? "unknown" }, place);
@@ -220,12 +198,11 @@ function useBlock({ place, value }: PlacedObject, builder: PlanBuilder): void {
 }
 
 function convertReservation({ place, value, name, labels }: PlacedObject, builder: PlanBuilder): void {
-  const { findings } = builder;
-  const spec = decodePlaced(reservationSpec, value.spec, { place, field: "spec", findings });
+  const spec = decodePlaced(reservationSpec, value.spec, { place, field: "spec" });
   const ranges = (spec?.reservedCIDRs ?? []).flatMap((entry, at): Range[] => {
     const range = parseSpan(entry);
     if (range === undefined)
-      findings.add("problem", place, `spec.reservedCIDRs[${at}]`, entry, "left out: want an address or a network");
+      place.problem(`spec.reservedCIDRs[${at}]`, entry, "left out: want an address or a network");
     return range === undefined ? [] : [range];
   });
   const families = ([4, 6] as const).filter((family) => ranges.some(({ first }) => first.family === family));
@@ -239,21 +216,14 @@ function convertReservation({ place, value, name, labels }: PlacedObject, builde
   }
 }
 
-function reportConfig({ place, value }: PlacedObject, { findings }: PlanBuilder): void {
-  const spec = decodePlaced(configSpec, value.spec ?? {}, { place, field: "spec", findings });
+function reportConfig({ place, value }: PlacedObject): void {
+  const spec = decodePlaced(configSpec, value.spec ?? {}, { place, field: "spec" });
   if (spec === undefined) return;
   const { maxBlocksPerHost = 0, strictAffinity, autoAllocateBlocks } = spec;
   if (maxBlocksPerHost !== 0)
-    findings.add(
-      "lost",
-      place,
-      "spec.maxBlocksPerHost",
-      maxBlocksPerHost,
-      "Berth limits addresses by pod and namespace, not by node",
-    );
+    place.lost("spec.maxBlocksPerHost", maxBlocksPerHost, "Berth limits addresses by pod and namespace, not by node");
   for (const [key, found] of Object.entries({ strictAffinity, autoAllocateBlocks }))
-    if (found !== undefined)
-      findings.add("unneeded", place, `spec.${key}`, found, "Berth's pools are not divided into blocks of nodes");
+    if (found !== undefined) place.unneeded(`spec.${key}`, found, "Berth's pools are not divided into blocks of nodes");
 }
 
 const ipamSchema = z.object({
@@ -267,25 +237,23 @@ const ipamSchema = z.object({
 
 /** Converts networks of other main plugins; Calico's own plugin makes a network that has no counterpart. */
 function convertNetworks(input: Input, names: PoolNames, builder: PlanBuilder): Set<string> {
-  const { findings } = builder;
   const renamed = new Set<string>();
-  for (const network of findNetworks(input, findings)) {
+  for (const network of findNetworks(input)) {
     const plugin = network.plugins.find((each) => ipamOf(each, [IPAM_TYPE]) !== undefined);
     const own = plugin && ipamOf(plugin, [IPAM_TYPE]);
     if (plugin === undefined || own === undefined) continue;
     const { place } = network;
     if (plugin.entry.type === "calico") {
       const text = "not converted: the network of Calico's own plugin. Make one of Berth's with \"berthctl network\"";
-      findings.add("lost", place, joinPath(plugin.field, "type"), plugin.entry.type, text);
+      place.lost(joinPath(plugin.field, "type"), plugin.entry.type, text);
       continue;
     }
     const field = joinPath(plugin.field, "ipam");
-    const ipam = decodePlaced(ipamSchema, own, { place, field, findings });
+    const ipam = decodePlaced(ipamSchema, own, { place, field });
     if (ipam === undefined) continue;
-    const context = { place, findings };
     const pools = {
-      4: poolsNamed(ipam.ipv4_pools ?? [], names, { ...context, field: `${field}.ipv4_pools` }),
-      6: poolsNamed(ipam.ipv6_pools ?? [], names, { ...context, field: `${field}.ipv6_pools` }),
+      4: poolsNamed(ipam.ipv4_pools ?? [], names, { place, field: `${field}.ipv4_pools` }),
+      6: poolsNamed(ipam.ipv6_pools ?? [], names, { place, field: `${field}.ipv6_pools` }),
     };
     const isAdded = addNetwork(
       network,
@@ -298,16 +266,11 @@ function convertNetworks(input: Input, names: PoolNames, builder: PlanBuilder): 
 }
 
 /** Returns the names of Berth's pools for names and networks of Calico's. */
-function poolsNamed(
-  list: readonly string[],
-  names: PoolNames,
-  { place, field, findings }: Pick<AnnotationsToConvert, "place" | "field" | "findings">,
-): string[] {
+function poolsNamed(list: readonly string[], names: PoolNames, { place, field }: PlacedField): string[] {
   return list.flatMap((entry, at) => {
     const prefix = parsePrefix(entry);
     const found = names.get(entry) ?? (prefix && names.get(formatPrefix(maskPrefix(prefix))));
-    if (found === undefined)
-      findings.add("lost", place, `${field}[${at}]`, entry, "no pool of the input has this name or network");
+    if (found === undefined) place.lost(`${field}[${at}]`, entry, "no pool of the input has this name or network");
     return found?.name ?? [];
   });
 }
@@ -336,14 +299,14 @@ function annotationsOf(names: PoolNames): AnnotationConverter {
     const pools = decoded && poolsNamed(decoded, names, { ...context, field });
     return pools === undefined || pools.length === 0 ? undefined : pools;
   };
-  const reportOthers = ({ annotations, place, field, findings }: AnnotationsToConvert) => {
+  const reportOthers = ({ annotations, place, field }: AnnotationsToConvert) => {
     for (const [key, value] of Object.entries(annotations)) {
       if (!key.startsWith(PREFIX)) continue;
       const name = key.slice(PREFIX.length);
       const at = `${field}["${key}"]`;
-      if (WRITTEN_BY_CALICO.includes(name)) findings.add("unneeded", place, at, value, "written by Calico");
+      if (WRITTEN_BY_CALICO.includes(name)) place.unneeded(at, value, "written by Calico");
       else if (!["ipv4pools", "ipv6pools"].includes(name))
-        findings.add("lost", place, at, value, LOST_ANNOTATIONS[name] ?? "Berth has no such annotation");
+        place.lost(at, value, LOST_ANNOTATIONS[name] ?? "Berth has no such annotation");
     }
   };
   return {

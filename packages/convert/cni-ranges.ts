@@ -7,7 +7,7 @@ import { parsePrefix } from "../../host/net/prefix.ts";
 import { type AddressDraft, convertAddresses } from "./address-draft.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { joinPath } from "./decode-placed.ts";
-import type { Findings, Place } from "./findings.ts";
+import type { PlacedField } from "./findings.ts";
 import { addNetwork, berthIpam, type PeerNetwork, type PlacedPlugin } from "./networks.ts";
 
 /** Main plugins that use the gateway of the result themselves. */
@@ -45,7 +45,7 @@ export function addNetworkWithPools({ network, plugin, sets, builder, node }: Ne
     const family = parsePrefix(drafts[0]?.subnet.value ?? "")?.ip.family ?? 4;
     if (pools[family].length > 0) {
       const text = `a second IPv${family} address of the NIC: Berth gives one of each family. Its range is not converted`;
-      builder.findings.add("lost", place, field, drafts.map(({ subnet }) => subnet.value).join(", "), text);
+      place.lost(field, drafts.map(({ subnet }) => subnet.value).join(", "), text);
       continue;
     }
     for (const [at, draft] of drafts.entries()) {
@@ -61,7 +61,7 @@ export function addNetworkWithPools({ network, plugin, sets, builder, node }: Ne
     }
   }
   if (pools[4].length + pools[6].length === 0) {
-    builder.findings.add("problem", place, plugin.field, name, "not converted: no pool could be made for this network");
+    place.problem(plugin.field, name, "not converted: no pool could be made for this network");
     return false;
   }
   const converted = plugins.map((each) => (each === plugin ? { ...each.entry, ipam: berthIpam(pools) } : each.entry));
@@ -74,12 +74,12 @@ export function addNetworkWithPools({ network, plugin, sets, builder, node }: Ne
  */
 export function reportKeys(
   ipam: Readonly<Record<string, unknown>>,
-  { place, field, findings }: { readonly place: Place; readonly field: string; readonly findings: Findings },
+  { place, field }: PlacedField,
   texts: { readonly unneeded: Readonly<Record<string, string>>; readonly lost: Readonly<Record<string, string>> },
 ): void {
   for (const level of ["unneeded", "lost"] as const) {
     for (const [key, text] of Object.entries(texts[level]))
-      if (isSet(ipam[key])) findings.add(level, place, joinPath(field, key), ipam[key], text);
+      if (isSet(ipam[key])) place.add(level, joinPath(field, key), ipam[key], text);
   }
 }
 

@@ -158,7 +158,7 @@ export class PlanBuilder {
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       for (const { path, got, wanted } of error.mismatches)
-        this.findings.addPhrase("problem", place, path, got, `not converted: Berth wants ${wanted}`);
+        place.addPhrase("problem", path, got, `not converted: Berth wants ${wanted}`);
       return undefined;
     }
     this.#added.set(`${draft.kind} ${name}`, { place, manifest });
@@ -183,7 +183,7 @@ export class PlanBuilder {
       this.#uses.get(key) ?? (moved === undefined ? undefined : { pod: moved, text: moved });
     if (earlier !== undefined && isAnother(earlier, holder)) {
       const [one, other] = [earlier.pod ?? earlier.text, holder.pod ?? holder.text].sort();
-      this.findings.add("problem", place, "", formatIp(ip), `the address is in use twice: by ${one} and ${other}`);
+      place.problem("", formatIp(ip), `the address is in use twice: by ${one} and ${other}`);
     }
     // Berth itself has the address of a pod that has been moved.
     if (moved !== undefined) return;
@@ -244,16 +244,10 @@ export class PlanBuilder {
   #nameFor({ kind, name: wanted, spec }: Draft, place: Place): string {
     const digest = digestOf(`${wanted} ${JSON.stringify(spec)}`);
     const valid = toName(wanted, digest);
-    if (valid !== wanted) this.findings.add("changed", place, "metadata.name", wanted, `named ${valid}`);
+    if (valid !== wanted) place.changed("metadata.name", wanted, `named ${valid}`);
     if (!this.#added.has(`${kind} ${valid}`)) return valid;
     const numbered = toName(`${valid.slice(0, MAX_LABEL_LENGTH - 9)}-${digest}`, digest);
-    this.findings.add(
-      "changed",
-      place,
-      "metadata.name",
-      wanted,
-      `named ${numbered}: another ${kind} is named ${valid}`,
-    );
+    place.changed("metadata.name", wanted, `named ${numbered}: another ${kind} is named ${valid}`);
     return numbered;
   }
 
@@ -270,7 +264,7 @@ export class PlanBuilder {
       const reason = refused.get(manifest.metadata.name);
       if (reason === undefined) continue;
       const text = `pool "${manifest.metadata.name}" ${reason}`;
-      this.findings.add("problem", place, "", manifest.spec.subnet, `not converted: ${text}`);
+      place.problem("", manifest.spec.subnet, `not converted: ${text}`);
       this.#added.delete(`IPPool ${manifest.metadata.name}`);
     }
   }
@@ -315,7 +309,8 @@ export class PlanBuilder {
           ].join("-");
           const ips = ranges.slice(at, at + MAX_RANGES).map(formatRange);
           const spec = { ips, ...(space === "" ? {} : { addressSpace: space }) };
-          this.add({ kind: "ReservedIP", name, spec }, { source: "addresses in use", object: `ReservedIP "${name}"` });
+          const place = this.findings.placeOf("addresses in use", `ReservedIP "${name}"`);
+          this.add({ kind: "ReservedIP", name, spec }, place);
         }
       }
     }

@@ -4,7 +4,7 @@
 import * as z from "zod";
 import { describeValue } from "../../host/lib/describe.ts";
 import { decode } from "../../host/lib/schema.ts";
-import type { Findings, Place } from "./findings.ts";
+import type { PlacedField } from "./findings.ts";
 
 /**
  * Returns the decoded value; undefined if it does not fit the schema, with a problem for each mismatch. Fields that
@@ -13,16 +13,16 @@ import type { Findings, Place } from "./findings.ts";
 export function decodePlaced<S extends z.ZodType>(
   schema: S,
   value: unknown,
-  { place, field, findings }: { readonly place: Place; readonly field: string; readonly findings: Findings },
+  { place, field }: PlacedField,
 ): z.output<S> | undefined {
   const decoded = decode(schema, value);
   if (!decoded.ok) {
     for (const { path, got, wanted } of decoded.mismatches)
-      findings.addPhrase("problem", place, joinPath(field, path), got, `want ${wanted}`);
+      place.addPhrase("problem", joinPath(field, path), got, `want ${wanted}`);
     return undefined;
   }
   for (const { path, found } of unknownFields(schema, value))
-    findings.add("lost", place, joinPath(field, path), found, "this field is unknown to the converter");
+    place.lost(joinPath(field, path), found, "this field is unknown to the converter");
   return decoded.value;
 }
 

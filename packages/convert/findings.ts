@@ -9,14 +9,9 @@ import { compareText } from "../../host/lib/order.ts";
 export const LEVELS = ["problem", "lost", "changed", "unneeded"] as const;
 type Level = (typeof LEVELS)[number];
 
-/** An object, and the file and line or the cluster that it is from. */
-export interface Place {
+export interface Finding {
   readonly source: string;
-  /** `SpiderIPPool "blue"` */
   readonly object: string;
-}
-
-export interface Finding extends Place {
   readonly level: Level;
   /** `spec.routes[0].gw`; "" is the whole object. */
   readonly field: string;
@@ -29,22 +24,59 @@ export interface Finding extends Place {
 /** Fields whose values do not belong into a report. */
 const SECRET = /password|passwd|secret|token|credential/i;
 
-export class Findings {
-  readonly #list: Finding[] = [];
+/** An object, and the file and line or the cluster that it is from; takes the findings about it. */
+export class Place {
+  readonly source: string;
+  /** `SpiderIPPool "blue"` */
+  readonly object: string;
+  readonly #list: Finding[];
+
+  constructor(list: Finding[], source: string, object: string) {
+    this.#list = list;
+    this.source = source;
+    this.object = object;
+  }
+
+  problem(field: string, value: unknown, text: string): void {
+    this.add("problem", field, value, text);
+  }
+
+  lost(field: string, value: unknown, text: string): void {
+    this.add("lost", field, value, text);
+  }
+
+  changed(field: string, value: unknown, text: string): void {
+    this.add("changed", field, value, text);
+  }
+
+  unneeded(field: string, value: unknown, text: string): void {
+    this.add("unneeded", field, value, text);
+  }
 
   /** Adds a finding about a value. */
-  add(level: Level, place: Place, field: string, value: unknown, text: string): void {
-    if (SECRET.test(field)) {
-      this.addPhrase(level, place, field, "a value that is not shown", text);
-      return;
-    }
+  add(level: Level, field: string, value: unknown, text: string): void {
     const found = typeof value === "object" && value !== null ? describeJson(value) : describeValue(value);
-    this.addPhrase(level, place, field, found, text);
+    this.addPhrase(level, field, SECRET.test(field) ? "a value that is not shown" : found, text);
   }
 
   /** The same if `found` is a phrase already. */
-  addPhrase(level: Level, { source, object }: Place, field: string, found: string, text: string): void {
+  addPhrase(level: Level, field: string, found: string, text: string): void {
+    const { source, object } = this;
     this.#list.push({ level, source, object, field, found, text });
+  }
+}
+
+/** A field of an object, such as `spec.ips[0]`. */
+export interface PlacedField {
+  readonly place: Place;
+  readonly field: string;
+}
+
+export class Findings {
+  readonly #list: Finding[] = [];
+
+  placeOf(source: string, object: string): Place {
+    return new Place(this.#list, source, object);
   }
 
   /** Returns the findings, the worst first, in an order that does not depend on that of the input. */

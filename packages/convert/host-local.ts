@@ -39,7 +39,6 @@ const ipamSchema = z.object({
 type Ipam = z.output<typeof ipamSchema>;
 
 export function convertHostLocal(input: Input, builder: PlanBuilder): void {
-  const { findings } = builder;
   const renamed = new Set<string>();
   const ours: {
     readonly network: PeerNetwork;
@@ -47,15 +46,15 @@ export function convertHostLocal(input: Input, builder: PlanBuilder): void {
     readonly ipam: Ipam;
     readonly field: string;
   }[] = [];
-  for (const network of findNetworks(input, findings)) {
+  for (const network of findNetworks(input)) {
     const plugin = network.plugins.find((each) => ipamOf(each, [IPAM_TYPE]) !== undefined);
     const own = plugin && ipamOf(plugin, [IPAM_TYPE]);
     if (plugin === undefined || own === undefined) continue;
     const field = joinPath(plugin.field, "ipam");
-    const ipam = decodePlaced(ipamSchema, own, { place: network.place, field, findings });
+    const ipam = decodePlaced(ipamSchema, own, { place: network.place, field });
     if (ipam === undefined) continue;
-    reportKeys(own, { place: network.place, field, findings }, { unneeded: UNNEEDED, lost: LOST });
-    reportCapabilities(network, plugin, builder);
+    reportKeys(own, { place: network.place, field }, { unneeded: UNNEEDED, lost: LOST });
+    reportCapabilities(network, plugin);
     ours.push({ network, plugin, ipam, field });
   }
   for (const { network, plugin, ipam, field } of ours) {
@@ -82,16 +81,10 @@ function subnetsOf({ subnet, ranges = [] }: Ipam): string {
   return [subnet ?? "", ...ranges.flat().map((each) => each.subnet)].sort().join(" ");
 }
 
-function reportCapabilities({ place }: PeerNetwork, { entry, field }: PlacedPlugin, { findings }: PlanBuilder): void {
+function reportCapabilities({ place }: PeerNetwork, { entry, field }: PlacedPlugin): void {
   const { capabilities } = entry;
   if (!isJson(capabilities) || capabilities.ipRanges !== true) return;
-  findings.add(
-    "lost",
-    place,
-    joinPath(field, "capabilities.ipRanges"),
-    true,
-    "ranges that the runtime passes: Berth's are in pools",
-  );
+  place.lost(joinPath(field, "capabilities.ipRanges"), true, "ranges that the runtime passes: Berth's are in pools");
 }
 
 function setsOf(
@@ -137,8 +130,7 @@ function useAddressFiles({ addresses }: Input, builder: PlanBuilder): void {
   for (const { place, address, text } of addresses) {
     const [id = "", nic = ""] = text.split(/\r?\n/);
     const ip = parseIp(address);
-    if (ip === undefined || id.trim() === "")
-      builder.findings.add("problem", place, address, text, "want the ID of a container");
+    if (ip === undefined || id.trim() === "") place.problem(address, text, "want the ID of a container");
     if (ip !== undefined) builder.use(ip, "", { text: `container ${id.trim()} ${nic}`.trim() }, place);
   }
 }

@@ -91,19 +91,19 @@ export function readInput(files: readonly InputFile[], findings: Findings): Inpu
     const fileName = basename(file.path);
     if (parseIp(fileName) !== undefined) {
       const network = basename(dirname(file.path));
-      const place = { source: file.path, object: `network "${network}"` };
+      const place = findings.placeOf(file.path, `network "${network}"`);
       addresses.push({ place, network, address: fileName, text: file.text });
       continue;
     }
     for (const { value, source } of valuesOf(file)) {
-      if (isTooDeep(value)) refuseDepth({ source, object: "document" }, "", findings);
+      if (isTooDeep(value)) refuseDepth(findings.placeOf(source, "document"), "");
       else if (isConfig(value)) {
-        const place = { source, object: `network ${describeValue(value.name ?? fileName)}` };
+        const place = findings.placeOf(source, `network ${describeValue(value.name ?? fileName)}`);
         configs.push({ place, fileName, node: file.node, value });
       } else objects.push(...objectsOf(value, source, findings));
     }
   }
-  return { objects: withoutRepeated(objects, findings), configs, addresses };
+  return { objects: withoutRepeated(objects), configs, addresses };
 }
 
 /** Returns the objects of an API server's list. */
@@ -124,14 +124,8 @@ export function isTooDeep(value: unknown): boolean {
   return true;
 }
 
-export function refuseDepth(place: Place, field: string, findings: Findings): void {
-  findings.addPhrase(
-    "problem",
-    place,
-    field,
-    "deeper nesting",
-    `not converted: want at most ${MAX_INPUT_DEPTH} levels`,
-  );
+export function refuseDepth(place: Place, field: string): void {
+  place.addPhrase("problem", field, "deeper nesting", `not converted: want at most ${MAX_INPUT_DEPTH} levels`);
 }
 
 interface SourcedValue {
@@ -164,18 +158,30 @@ function objectsOf(value: unknown, source: string, findings: Findings): PlacedOb
   const decoded = head.safeParse(found);
   if (found === undefined || !decoded.success) {
     const wanted = "ignored: neither an object of Kubernetes with a name nor a network configuration";
-    findings.add("unneeded", { source, object: "document" }, "", found?.kind ?? value, wanted);
+    findings.placeOf(source, "document").unneeded("", found?.kind ?? value, wanted);
     return [];
   }
   const { apiVersion, kind, metadata } = decoded.data;
   const { name, namespace, labels, annotations, ownerReferences } = metadata;
   const object = `${kind} ${describeValue(namespace === "" ? name : `${namespace}/${name}`)}`;
   const owners = ownerReferences.map((owner) => owner.kind);
-  return [{ place: { source, object }, apiVersion, kind, namespace, name, labels, annotations, owners, value: found }];
+  return [
+    {
+      place: findings.placeOf(source, object),
+      apiVersion,
+      kind,
+      namespace,
+      name,
+      labels,
+      annotations,
+      owners,
+      value: found,
+    },
+  ];
 }
 
 /** The first of several objects with one name counts. */
-function withoutRepeated(objects: readonly PlacedObject[], findings: Findings): PlacedObject[] {
+function withoutRepeated(objects: readonly PlacedObject[]): PlacedObject[] {
   const seen = new Map<string, PlacedObject>();
   for (const object of objects) {
     const { apiVersion, kind, namespace, name, place } = object;
@@ -184,7 +190,7 @@ function withoutRepeated(objects: readonly PlacedObject[], findings: Findings): 
     if (earlier === undefined) seen.set(key, object);
     else if (JSON.stringify(earlier.value) !== JSON.stringify(object.value)) {
       const text = `another object of this name is in ${earlier.place.source}; that one is converted`;
-      findings.add("problem", place, "metadata.name", name, text);
+      place.problem("metadata.name", name, text);
     }
   }
   return [...seen.values()];

@@ -14,7 +14,7 @@ import { JsonError, parseJson } from "../../host/lib/json.ts";
 import type { Family } from "../../host/net/ip.ts";
 import { CONVERTED_LABEL, type PlanBuilder } from "./conversion-plan.ts";
 import { joinPath } from "./decode-placed.ts";
-import type { Findings, Place } from "./findings.ts";
+import type { Place, PlacedField } from "./findings.ts";
 import { type Input, isTooDeep, refuseDepth } from "./input.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -43,14 +43,14 @@ export const NETWORK_DEFINITION_KIND = "NetworkAttachmentDefinition";
 const NETWORK_API = "k8s.cni.cncf.io/v1";
 
 /** Returns the networks of the input: definitions, and files of nodes. */
-export function findNetworks({ objects, configs }: Input, findings: Findings): PeerNetwork[] {
+export function findNetworks({ objects, configs }: Input): PeerNetwork[] {
   const defined = objects
     .filter(({ apiVersion, kind }) => apiVersion === NETWORK_API && kind === NETWORK_DEFINITION_KIND)
     .flatMap((object): PeerNetwork[] => {
       const { spec } = object.value;
       const text = isJson(spec) ? spec.config : undefined;
       if (typeof text !== "string" || text.trim() === "") return [];
-      const config = parseConfig(text, { place: object.place, field: "spec.config", findings });
+      const config = parseConfig(text, { place: object.place, field: "spec.config" });
       const { name, namespace, place, annotations } = object;
       const around = { place, name, namespace: namespace || "default", fileName: "", node: undefined, annotations };
       return config === undefined ? [] : [{ ...around, config, plugins: pluginsOf(config, "spec.config") }];
@@ -71,25 +71,19 @@ export function findNetworks({ objects, configs }: Input, findings: Findings): P
   return [...defined, ...files];
 }
 
-interface ConfigPlace {
-  readonly place: Place;
-  readonly field: string;
-  readonly findings: Findings;
-}
-
 /** Returns a JSON text that must be an object; undefined with a problem if it is not. */
-export function parseConfig(text: string, { place, field, findings }: ConfigPlace): Json | undefined {
+export function parseConfig(text: string, { place, field }: PlacedField): Json | undefined {
   try {
     const value = parseJson(text);
     if (isTooDeep(value)) {
-      refuseDepth(place, field, findings);
+      refuseDepth(place, field);
       return undefined;
     }
     if (isJson(value)) return value;
-    findings.add("problem", place, field, value, "not converted: want an object in JSON");
+    place.problem(field, value, "not converted: want an object in JSON");
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    findings.addPhrase("problem", place, field, error.found, `not converted: ${error.message}`);
+    place.addPhrase("problem", field, error.found, `not converted: ${error.message}`);
   }
   return undefined;
 }
@@ -132,11 +126,10 @@ export function newNetworkName(name: string, suffix: string): string {
  */
 export function addNetwork(network: PeerNetwork, plugins: readonly Json[], builder: PlanBuilder): boolean {
   const { place, config, namespace, node, fileName, annotations } = network;
-  const { findings } = builder;
   const name = newNetworkName(network.name, namespace === undefined ? "" : builder.suffix);
   const isList = Array.isArray(config.plugins);
   const [only] = plugins;
-  const version = versionOf(network, findings);
+  const version = versionOf(network);
   const base = isList ? { ...config, plugins } : (only ?? {});
   const changed = { ...base, cniVersion: version, name: config.name ?? name };
   const text = JSON.stringify(changed, undefined, 2);
@@ -146,7 +139,7 @@ export function addNetwork(network: PeerNetwork, plugins: readonly Json[], build
     if (!(error instanceof ConfigError)) throw error;
     for (const { path, got, wanted } of error.mismatches) {
       const where = error.source === place.object ? path : `${error.source.slice(place.object.length + 2)}, ${path}`;
-      findings.addPhrase("problem", place, where, got, `not converted: Berth wants ${wanted}`);
+      place.addPhrase("problem", where, got, `not converted: Berth wants ${wanted}`);
     }
     return false;
   }
@@ -155,13 +148,7 @@ export function addNetwork(network: PeerNetwork, plugins: readonly Json[], build
     return false;
   }
   if (!isDnsSubdomain(name) || !isDnsLabel(namespace)) {
-    findings.add(
-      "problem",
-      place,
-      "metadata",
-      `${namespace}/${name}`,
-      "not converted: want names that Kubernetes accepts",
-    );
+    place.problem("metadata", `${namespace}/${name}`, "not converted: want names that Kubernetes accepts");
     return false;
   }
   const kept = Object.entries(annotations).filter(([key]) => key.startsWith("k8s.v1.cni.cncf.io/"));
@@ -182,11 +169,11 @@ export function addNetwork(network: PeerNetwork, plugins: readonly Json[], build
 
 const OLDEST_VERSION = "0.3.1";
 
-function versionOf({ config, place, namespace }: PeerNetwork, findings: Findings): string {
+function versionOf({ config, place, namespace }: PeerNetwork): string {
   const { cniVersion } = config;
   if (SUPPORTED_VERSIONS.some((version) => version === cniVersion)) return String(cniVersion);
   const field = namespace === undefined ? "cniVersion" : "spec.config.cniVersion";
-  findings.addPhrase("changed", place, field, describeValue(cniVersion), `written as ${OLDEST_VERSION}`);
+  place.addPhrase("changed", field, describeValue(cniVersion), `written as ${OLDEST_VERSION}`);
   return OLDEST_VERSION;
 }
 

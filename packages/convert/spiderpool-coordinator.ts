@@ -5,7 +5,7 @@ import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings
 import { orAbsent } from "../../host/lib/schema.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
-import type { Findings, Place } from "./findings.ts";
+import type { PlacedField } from "./findings.ts";
 import type { PlacedObject } from "./input.ts";
 import { OWN_COORDINATOR } from "./networks.ts";
 
@@ -52,35 +52,20 @@ const coordinatorEntry = z.object({
 
 type CoordinatorKeys = z.output<z.ZodObject<typeof coordinatorKeys>>;
 
-/** The place of settings, and the list for their findings. */
-export interface SettingsPlace {
-  readonly place: Place;
-  readonly field: string;
-  readonly findings: Findings;
-}
-
 /** Returns the keys that both forms of the settings have. */
-function sharedKeys(keys: CoordinatorKeys, { place, field, findings }: SettingsPlace): Record<string, unknown> {
+function sharedKeys(keys: CoordinatorKeys, { place, field }: PlacedField): Record<string, unknown> {
   const { mode, hijackCIDR, policyRoutes = [], podMACPrefix, tunePodRoutes, hostRuleTable, podRPFilter = 0 } = keys;
   const at = (key: string) => joinPath(field, key);
-  const lose = (key: string, value: unknown, why: string) => findings.add("lost", place, at(key), value, why);
+  const lose = (key: string, value: unknown, why: string) => place.lost(at(key), value, why);
   if (policyRoutes.length > 0) lose("policyRoutes", policyRoutes, "write the routes into the pool (spec.routes)");
   if ((keys.txQueueLen ?? 0) !== 0)
     lose("txQueueLen", keys.txQueueLen, "the coordinator leaves the queue length alone");
   const filter = Math.max(-1, podRPFilter);
   if (filter !== 0)
-    findings.add(
-      "changed",
-      place,
-      at("podRPFilter"),
-      podRPFilter,
-      `hostRPFilter: ${filter}, which also applies to the node's links`,
-    );
+    place.changed(at("podRPFilter"), podRPFilter, `hostRPFilter: ${filter}, which also applies to the node's links`);
   const table = hostRuleTable === undefined ? undefined : otherTable(hostRuleTable);
   if (table !== undefined)
-    findings.add(
-      "changed",
-      place,
+    place.changed(
       at("hostRuleTable"),
       hostRuleTable,
       `${table}: Spiderpool's routes of running pods stay in table ${hostRuleTable}`,
@@ -110,11 +95,10 @@ export function convertCoordinator(
   settings: SpiderpoolSettings,
   builder: PlanBuilder,
 ): void {
-  const { findings } = builder;
   for (const { place, value, name } of objects) {
-    const context = { place, field: "spec", findings };
+    const context = { place, field: "spec" };
     if (name !== "default") {
-      findings.add("problem", place, "metadata.name", name, 'not converted: only the object "default" has an effect');
+      place.problem("metadata.name", name, 'not converted: only the object "default" has an effect');
       continue;
     }
     const spec = decodePlaced(coordinatorSpec, value.spec ?? {}, context);
@@ -134,9 +118,9 @@ export function convertCoordinator(
 /** Returns Berth's entry of the plugin. */
 export function convertEntry(
   entry: Readonly<Record<string, unknown>>,
-  context: SettingsPlace,
+  context: PlacedField,
 ): Readonly<Record<string, unknown>> {
-  const { place, field, findings } = context;
+  const { place, field } = context;
   const keys = decodePlaced(coordinatorEntry, entry, context);
   if (keys === undefined) return { type: OWN_COORDINATOR };
   const {
@@ -149,21 +133,9 @@ export function convertEntry(
     detectIPConflict,
   } = keys;
   if ((keys.multusNicPrefix ?? "") !== "")
-    findings.add(
-      "lost",
-      place,
-      joinPath(field, "multusNicPrefix"),
-      keys.multusNicPrefix,
-      "Berth reads the names of NICs from the pod",
-    );
+    place.lost(joinPath(field, "multusNicPrefix"), keys.multusNicPrefix, "Berth reads the names of NICs from the pod");
   if (keys.logOptions !== undefined)
-    findings.add(
-      "unneeded",
-      place,
-      joinPath(field, "logOptions"),
-      keys.logOptions,
-      "Berth's coordinator has a log of its own",
-    );
+    place.unneeded(joinPath(field, "logOptions"), keys.logOptions, "Berth's coordinator has a log of its own");
   return {
     type: OWN_COORDINATOR,
     ...sharedKeys(keys, context),

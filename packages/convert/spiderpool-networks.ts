@@ -4,7 +4,7 @@ import { COORDINATOR_TYPES, IFACER_TYPES } from "../../host/cni/request.ts";
 import { orAbsent } from "../../host/lib/schema.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
-import type { Findings, Place } from "./findings.ts";
+import type { Place, PlacedField } from "./findings.ts";
 import type { Input, PlacedObject } from "./input.ts";
 import {
   addNetwork,
@@ -17,7 +17,7 @@ import {
   parseConfig,
   pluginsOf,
 } from "./networks.ts";
-import { convertEntry, coordinatorSpec, type SettingsPlace } from "./spiderpool-coordinator.ts";
+import { convertEntry, coordinatorSpec } from "./spiderpool-coordinator.ts";
 
 /** Type of the IPAM plugin. */
 const SPIDERPOOL_IPAM = "spiderpool";
@@ -28,12 +28,11 @@ const number = orAbsent(z.int());
 const flag = orAbsent(z.boolean());
 
 /** Returns Berth's entry for one of Spiderpool's plugins; other plugins as they are. */
-function convertPlugin(plugin: PlacedPlugin, place: Place, findings: Findings): Readonly<Record<string, unknown>> {
+function convertPlugin(plugin: PlacedPlugin, place: Place): Readonly<Record<string, unknown>> {
   const { entry, field } = plugin;
   const ipam = ipamOf(plugin, [SPIDERPOOL_IPAM]);
-  if (ipam !== undefined)
-    return { ...entry, ipam: convertIpam(ipam, { place, field: joinPath(field, "ipam"), findings }) };
-  if (COORDINATOR_TYPES.some((type) => type === entry.type)) return convertEntry(entry, { place, field, findings });
+  if (ipam !== undefined) return { ...entry, ipam: convertIpam(ipam, { place, field: joinPath(field, "ipam") }) };
+  if (COORDINATOR_TYPES.some((type) => type === entry.type)) return convertEntry(entry, { place, field });
   return IFACER_TYPES.some((type) => type === entry.type) ? { ...entry, type: OWN_IFACER } : entry;
 }
 
@@ -60,22 +59,20 @@ const OWN_KEYS = [
   "ipam_unix_socket_path",
 ] as const;
 
-function convertIpam(ipam: Readonly<Record<string, unknown>>, context: SettingsPlace): object {
-  const { place, field, findings } = context;
+function convertIpam(ipam: Readonly<Record<string, unknown>>, context: PlacedField): object {
+  const { place, field } = context;
   const keys = decodePlaced(ipamKeys, ipam, context);
   if (keys?.clean_gateway === true)
-    findings.add(
-      "lost",
-      place,
+    place.lost(
       joinPath(field, "clean_gateway"),
       true,
       "use a pool without gateway, or cleangateway of the annotation ippools",
     );
   if (keys?.match_master_subnet === true)
-    findings.add("lost", place, joinPath(field, "match_master_subnet"), true, "name pools of the master's subnet");
+    place.lost(joinPath(field, "match_master_subnet"), true, "name pools of the master's subnet");
   for (const key of OWN_KEYS)
     if (keys?.[key] !== undefined)
-      findings.add("unneeded", place, joinPath(field, key), keys[key], "a setting of Spiderpool's own programs");
+      place.unneeded(joinPath(field, key), keys[key], "a setting of Spiderpool's own programs");
   return berthIpam({ 4: keys?.default_ipv4_ippool ?? [], 6: keys?.default_ipv6_ippool ?? [] });
 }
 
@@ -96,16 +93,15 @@ export function convertSpiderpoolNetworks(
   configs: readonly PlacedObject[],
   builder: PlanBuilder,
 ): Set<string> {
-  const { findings } = builder;
-  const made = configs.flatMap((object) => networkOfMultusConfig(object, findings) ?? []);
+  const made = configs.flatMap((object) => networkOfMultusConfig(object) ?? []);
   const names = new Set(made.map(({ namespace, name }) => `${namespace}/${name}`));
-  const found = findNetworks(input, findings).filter(isSpiderpools);
+  const found = findNetworks(input).filter(isSpiderpools);
   // Spiderpool made these out of a SpiderMultusConfig.
   const others = found.filter(({ namespace, name }) => namespace === undefined || !names.has(`${namespace}/${name}`));
   const replaced = [...made, ...others].filter((network) =>
     addNetwork(
       network,
-      network.plugins.map((plugin) => convertPlugin(plugin, network.place, findings)),
+      network.plugins.map((plugin) => convertPlugin(plugin, network.place)),
       builder,
     ),
   );
@@ -166,18 +162,16 @@ type MultusSpec = z.output<typeof multusSpec>;
 const RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
 
 /** Returns the network that Spiderpool makes of a SpiderMultusConfig, in the form of a definition. */
-function networkOfMultusConfig(
-  { place, value, name, namespace, annotations }: PlacedObject,
-  findings: Findings,
-): PeerNetwork | undefined {
-  const context = { place, field: "spec", findings };
+function networkOfMultusConfig(object: PlacedObject): PeerNetwork | undefined {
+  const { place, value, name, namespace, annotations } = object;
+  const context = { place, field: "spec" };
   const spec = decodePlaced(multusSpec, value.spec ?? {}, context);
   if (spec === undefined) return undefined;
   const definition = annotations["multus.spidernet.io/cr-name"] ?? name;
   const cniVersion = annotations["multus.spidernet.io/cni-version"] ?? "0.3.1";
   const around = { place, name: definition, namespace: namespace || "default", fileName: "", node: undefined };
   if (spec.cniType === "custom") {
-    const config = parseConfig(spec.customCNI ?? "", { place, field: "spec.customCNI", findings });
+    const config = parseConfig(spec.customCNI ?? "", { place, field: "spec.customCNI" });
     return config && { ...around, annotations, config, plugins: pluginsOf(config, "spec.customCNI") };
   }
   const main = mainPlugins(spec, context);
@@ -188,13 +182,7 @@ function networkOfMultusConfig(
   });
   const { podCIDRType, podDefaultRouteNIC, ...keys } = spec.coordinator ?? {};
   if (podCIDRType !== undefined)
-    findings.add(
-      "unneeded",
-      place,
-      "spec.coordinator.podCIDRType",
-      podCIDRType,
-      "Spiderpool reads it of the SpiderCoordinator only",
-    );
+    place.unneeded("spec.coordinator.podCIDRType", podCIDRType, "Spiderpool reads it of the SpiderCoordinator only");
   const coordinator = {
     type: COORDINATOR_TYPES[0],
     ...keys,
@@ -225,8 +213,8 @@ interface MainPlugins {
  * Returns the entries before and after those of chained plugins and coordinator; undefined if the settings of the
  * type are missing.
  */
-function mainPlugins(spec: MultusSpec, context: SettingsPlace): MainPlugins | undefined {
-  const { place, findings } = context;
+function mainPlugins(spec: MultusSpec, context: PlacedField): MainPlugins | undefined {
+  const { place } = context;
   const { cniType, macvlan, ipvlan, vlan, sriov, ibsriov, ipoib, ovs } = spec;
   const ipamFor = (named: z.output<typeof pools>) => (spec.disableIPAM === true ? {} : { ipam: spiderpoolIpam(named) });
   const keep = (entry: Record<string, unknown>) =>
@@ -237,7 +225,7 @@ function mainPlugins(spec: MultusSpec, context: SettingsPlace): MainPlugins | un
     if (devices === undefined) return undefined;
     const mtu = one.mtu === 0 ? undefined : one.mtu;
     if (vlan?.vlanMode !== undefined && vlan.vlanMode !== "manual" && cniType === "vlan")
-      findings.add("lost", place, "spec.vlan.vlanMode", vlan.vlanMode, "write a VLAN id");
+      place.lost("spec.vlan.vlanMode", vlan.vlanMode, "write a VLAN id");
     const mode = cniType === "macvlan" ? "bridge" : undefined;
     const vlanId = cniType === "vlan" ? one.vlanID : undefined;
     const main = keep({ type: cniType, master: devices.master, mode, vlanId, mtu, ...ipamFor(one.ippools) });
@@ -274,13 +262,7 @@ function mainPlugins(spec: MultusSpec, context: SettingsPlace): MainPlugins | un
     });
     return { before: [main], after: [], resource: deviceID ? `ovs-cni.network.kubevirt.io/${bridge}` : undefined };
   }
-  findings.add(
-    "problem",
-    place,
-    `spec.${fieldOf(cniType)}`,
-    undefined,
-    `not converted: want the settings of cniType ${cniType}`,
-  );
+  place.problem(`spec.${fieldOf(cniType)}`, undefined, `not converted: want the settings of cniType ${cniType}`);
   return undefined;
 }
 
@@ -302,25 +284,13 @@ type OnMaster = z.output<z.ZodObject<typeof onMaster>>;
  */
 function devicesOf(
   { master, vlanID = 0, bond, rdmaResourceName }: OnMaster,
-  { place, field, findings }: SettingsPlace,
+  { place, field }: PlacedField,
   hasVlan: boolean,
 ) {
   if (rdmaResourceName)
-    findings.add(
-      "lost",
-      place,
-      joinPath(field, "rdmaResourceName"),
-      rdmaResourceName,
-      "write the resource into the pods",
-    );
+    place.lost(joinPath(field, "rdmaResourceName"), rdmaResourceName, "write the resource into the pods");
   if (master.length > 1 && bond === undefined) {
-    findings.add(
-      "problem",
-      place,
-      joinPath(field, "bond"),
-      undefined,
-      "not converted: want the bond that joins several masters",
-    );
+    place.problem(joinPath(field, "bond"), undefined, "not converted: want the bond that joins several masters");
     return undefined;
   }
   const vlan = hasVlan ? vlanID : 0;

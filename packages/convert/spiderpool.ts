@@ -81,8 +81,7 @@ const endpointStatus = z.object({
 });
 
 /** Stands in for an object that the input lacks, with Spiderpool's defaults. */
-const ABSENT_COORDINATOR: PlacedObject = {
-  place: { source: "not in the input", object: 'SpiderCoordinator "default"' },
+const ABSENT_COORDINATOR: Omit<PlacedObject, "place"> = {
   apiVersion: SPIDERPOOL_API,
   kind: "SpiderCoordinator",
   namespace: "",
@@ -105,9 +104,8 @@ export function convertSpiderpool(input: Input, builder: PlanBuilder): void {
     "SpiderEndpoint",
   ];
   for (const { kind, place } of objects)
-    if (!known.includes(kind))
-      builder.findings.add("lost", place, "kind", kind, "the converter does not know this kind");
-  const settings = convertSettings(input.objects, builder);
+    if (!known.includes(kind)) place.lost("kind", kind, "the converter does not know this kind");
+  const settings = convertSettings(input.objects);
   const renamed = convertSpiderpoolNetworks(input, ofKind("SpiderMultusConfig"), builder);
   const pools = ofKind("SpiderIPPool");
   for (const pool of pools) convertPool(pool, { builder, renamed });
@@ -116,9 +114,10 @@ export function convertSpiderpool(input: Input, builder: PlanBuilder): void {
   for (const endpoint of ofKind("SpiderEndpoint")) useEndpoint(endpoint, builder);
   const coordinators = ofKind("SpiderCoordinator");
   convertCoordinator(coordinators, settings, builder);
+  const absent = builder.findings.placeOf("not in the input", 'SpiderCoordinator "default"');
   const isMissing = !coordinators.some(({ name }) => name === "default");
   if (isMissing && (renamed.size > 0 || settings.detectIPConflict || settings.detectGateway))
-    convertCoordinator([ABSENT_COORDINATOR], settings, builder);
+    convertCoordinator([{ ...ABSENT_COORDINATOR, place: absent }], settings, builder);
   convertWorkloads(input.objects, builder, { converter: SPIDERPOOL_ANNOTATIONS, renamed });
 }
 
@@ -152,14 +151,13 @@ function isGenerated({ labels }: PlacedObject): boolean {
 
 function convertPool(object: PlacedObject, { builder, renamed }: PoolContext): void {
   const { place, value, name, labels } = object;
-  const { findings } = builder;
   useAllocations(object, builder);
   if (isGenerated(object)) {
     const text = "generated from a SpiderSubnet; Berth's controller generates a pool when the workload's pods need it";
-    findings.add("unneeded", place, "", name, text);
+    place.unneeded("", name, text);
     return;
   }
-  const spec = decodePlaced(poolSpec, value.spec, { place, field: "spec", findings });
+  const spec = decodePlaced(poolSpec, value.spec, { place, field: "spec" });
   const fields = spec && convertAddresses(draftOf(spec), place, builder);
   if (spec === undefined || fields === undefined) return;
   const { podAffinity, namespaceAffinity, nodeAffinity, namespaceName = [], nodeName = [], multusName = [] } = spec;
@@ -195,24 +193,23 @@ function withNewNames(names: readonly string[], renamed: ReadonlySet<string>, su
 }
 
 function useAllocations({ place, value }: PlacedObject, builder: PlanBuilder): void {
-  const { findings } = builder;
   const field = "status.allocatedIPs";
   const status = poolStatus.safeParse(value.status);
   const text = status.success ? status.data.allocatedIPs : undefined;
-  if (!status.success) findings.add("problem", place, "status", value.status, "the addresses in use cannot be read");
+  if (!status.success) place.problem("status", value.status, "the addresses in use cannot be read");
   if (text === undefined || text === "") return;
   let parsed: unknown;
   try {
     parsed = parseJson(text);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    findings.addPhrase("problem", place, field, error.found, `the addresses in use cannot be read: ${error.message}`);
+    place.addPhrase("problem", field, error.found, `the addresses in use cannot be read: ${error.message}`);
     return;
   }
-  const found = decodePlaced(allocations, parsed, { place, field, findings }) ?? {};
+  const found = decodePlaced(allocations, parsed, { place, field }) ?? {};
   for (const [address, { pod }] of Object.entries(found)) {
     const ip = parseIp(address);
-    if (ip === undefined) findings.add("problem", place, field, address, "want an address");
+    if (ip === undefined) place.problem(field, address, "want an address");
     else builder.use(ip, "", { pod, text: pod }, place);
   }
 }
@@ -223,17 +220,10 @@ interface SubnetContext {
 }
 
 function convertSubnet({ place, value, name, labels }: PlacedObject, { builder, pools }: SubnetContext): void {
-  const { findings } = builder;
-  const spec = decodePlaced(subnetSpec, value.spec, { place, field: "spec", findings });
+  const spec = decodePlaced(subnetSpec, value.spec, { place, field: "spec" });
   if (spec === undefined) return;
   if (builder.ips !== undefined) {
-    findings.add(
-      "problem",
-      place,
-      "",
-      name,
-      "not converted: --ips is for pools; move the workloads of a Subnet at once",
-    );
+    place.problem("", name, "not converted: --ips is for pools; move the workloads of a Subnet at once");
     return;
   }
   // Addresses of pools that people made are no longer the Subnet's.
@@ -252,30 +242,22 @@ function convertSubnet({ place, value, name, labels }: PlacedObject, { builder, 
   const draft = draftOf(spec);
   const excluded = [...(draft.excluded ?? []), ...joined.map((value) => ({ field: "spec.excludeIPs", value }))];
   if (joined.length > 0)
-    findings.add(
-      "changed",
-      place,
-      "spec.excludeIPs",
-      spec.excludeIPs ?? [],
-      `and ${joined.join(", ")}, which pools have`,
-    );
+    place.changed("spec.excludeIPs", spec.excludeIPs ?? [], `and ${joined.join(", ")}, which pools have`);
   const fields = convertAddresses({ ...draft, excluded }, place, builder);
   if (fields !== undefined)
     builder.add({ kind: "Subnet", name, labels: ownLabels(labels), spec: { ...fields } }, place);
 }
 
 function convertReserved({ place, value, name, labels }: PlacedObject, builder: PlanBuilder): void {
-  const { findings } = builder;
-  const spec = decodePlaced(reservedSpec, value.spec, { place, field: "spec", findings });
+  const spec = decodePlaced(reservedSpec, value.spec, { place, field: "spec" });
   const ranges = (spec?.ips ?? []).flatMap((text, at) => {
     const range = parseSpan(text);
-    if (range === undefined)
-      findings.add("problem", place, `spec.ips[${at}]`, text, "left out: want an address or a range first-last");
+    if (range === undefined) place.problem(`spec.ips[${at}]`, text, "left out: want an address or a range first-last");
     return range ?? [];
   });
   const [first] = ranges;
   if (first === undefined) {
-    if (spec !== undefined) findings.add("unneeded", place, "spec.ips", spec.ips, "reserves nothing");
+    if (spec !== undefined) place.unneeded("spec.ips", spec.ips, "reserves nothing");
     return;
   }
   const { family } = first.first;
@@ -285,15 +267,14 @@ function convertReserved({ place, value, name, labels }: PlacedObject, builder: 
   ).map(formatRange);
   for (const range of ranges)
     if (range.first.family !== family)
-      findings.add("problem", place, "spec.ips", formatRange(range), "left out: another family than the first entry");
+      place.problem("spec.ips", formatRange(range), "left out: another family than the first entry");
   builder.add({ kind: "ReservedIP", name, labels: ownLabels(labels), spec: { ips } }, place);
 }
 
 function useEndpoint({ place, value, namespace, name }: PlacedObject, builder: PlanBuilder): void {
-  const { findings } = builder;
   const status = endpointStatus.safeParse(value.status);
   if (!status.success) {
-    findings.add("problem", place, "status", value.status, "the addresses of the endpoint cannot be read");
+    place.problem("status", value.status, "the addresses of the endpoint cannot be read");
     return;
   }
   const { current, ownerControllerType, ownerControllerName } = status.data;
@@ -302,14 +283,14 @@ function useEndpoint({ place, value, namespace, name }: PlacedObject, builder: P
     for (const text of [ipv4, ipv6]) {
       const ip = text === undefined ? undefined : parseIp(text.split("/")[0] ?? "");
       if (ip !== undefined) builder.use(ip, "", { pod, text: `${pod} ${nic}` }, place);
-      else if (text !== undefined) findings.add("problem", place, "status.current.ips", text, "want an address");
+      else if (text !== undefined) place.problem("status.current.ips", text, "want an address");
     }
   }
   const isRetained = ["StatefulSet", "VirtualMachine", "VirtualMachineInstance"].includes(ownerControllerType);
   if (!isRetained) return;
   const text =
     "its addresses stay reserved until they are adopted; a pod that moves before gets others, which it retains";
-  findings.add("changed", place, "status.ownerControllerName", `${ownerControllerType} ${ownerControllerName}`, text);
+  place.changed("status.ownerControllerName", `${ownerControllerType} ${ownerControllerName}`, text);
 }
 
 /** Settings of the ConfigMap that have a default in Berth, or a place in the Coordinator. */
@@ -336,7 +317,7 @@ const SETTING_NAMES: Readonly<Record<string, string>> = {
  * Reads the ConfigMap `spiderpool-conf`. Berth's settings are one text of the chart, which a conversion does not
  * overwrite.
  */
-function convertSettings(objects: readonly PlacedObject[], { findings }: PlanBuilder): SpiderpoolSettings {
+function convertSettings(objects: readonly PlacedObject[]): SpiderpoolSettings {
   const map = objects.find(
     ({ apiVersion, kind, name }) => apiVersion === "v1" && kind === "ConfigMap" && name === "spiderpool-conf",
   );
@@ -350,25 +331,21 @@ function convertSettings(objects: readonly PlacedObject[], { findings }: PlanBui
     value = parseYaml(text, "conf.yml")[0]?.value;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    findings.addPhrase("problem", place, field, error.got, "want well-formed YAML");
+    place.addPhrase("problem", field, error.got, "want well-formed YAML");
   }
-  const settings = decodePlaced(settingsSchema, value ?? {}, { place, field, findings }) ?? settingsSchema.parse({});
+  const settings = decodePlaced(settingsSchema, value ?? {}, { place, field }) ?? settingsSchema.parse({});
   for (const [key, own] of Object.entries(SETTING_NAMES)) {
-    if (settings[key] === false)
-      findings.add("lost", place, `${field}.${key}`, false, `set ${own}: false in vendor-conf by hand`);
+    if (settings[key] === false) place.lost(`${field}.${key}`, false, `set ${own}: false in vendor-conf by hand`);
   }
   const number = settings.clusterSubnetDefaultFlexibleIPNumber;
   if (number > 1)
-    findings.add(
-      "lost",
-      place,
+    place.lost(
       `${field}.clusterSubnetDefaultFlexibleIPNumber`,
       number,
       `annotate workloads with ${ANNOTATION_PREFIX}ippool-ip-number: "+${number}"; Berth's default is +1`,
     );
   const other = Object.keys(settings).filter((key) => !Object.hasOwn(settingsSchema.shape, key));
-  for (const key of other)
-    findings.add("unneeded", place, `${field}.${key}`, settings[key], "a setting of Spiderpool's own programs");
+  for (const key of other) place.unneeded(`${field}.${key}`, settings[key], "a setting of Spiderpool's own programs");
   return { detectIPConflict: settings.enableIPConflictDetection, detectGateway: settings.enableGatewayDetection };
 }
 
@@ -385,7 +362,7 @@ const POD_KEYS = [
 const NAMESPACE_KEYS = ["default-ipv4-ippool", "default-ipv6-ippool"];
 
 function renameKeys(
-  { annotations, place, field, findings }: AnnotationsToConvert,
+  { annotations, place, field }: AnnotationsToConvert,
   keys: readonly string[],
 ): Record<string, string> {
   const own: Record<string, string> = {};
@@ -395,8 +372,8 @@ function renameKeys(
     const name = key.slice(PREFIX.length);
     if (!isForeign && keys.includes(name)) own[ANNOTATION_PREFIX + name] = text.trim();
     else if (!isForeign && name.startsWith("assigned-"))
-      findings.add("unneeded", place, `${field}["${key}"]`, text, "written by Spiderpool");
-    else findings.add("lost", place, `${field}["${key}"]`, text, "Berth has no such annotation");
+      place.unneeded(`${field}["${key}"]`, text, "written by Spiderpool");
+    else place.lost(`${field}["${key}"]`, text, "Berth has no such annotation");
   }
   return own;
 }

@@ -97,19 +97,18 @@ interface KnownRange {
 }
 
 export function convertWhereabouts(input: Input, builder: PlanBuilder): void {
-  const { findings } = builder;
   const renamed = new Set<string>();
   const known: KnownRange[] = [];
-  const defaults = readFlatFile(input, builder);
-  for (const network of findNetworks(input, findings)) {
+  const defaults = readFlatFile(input);
+  for (const network of findNetworks(input)) {
     const plugin = network.plugins.find((each) => ipamOf(each, [IPAM_TYPE]) !== undefined);
     const own = plugin && ipamOf(plugin, [IPAM_TYPE]);
     if (plugin === undefined || own === undefined) continue;
     const field = joinPath(plugin.field, "ipam");
-    const context = { place: network.place, field, findings };
+    const context = { place: network.place, field };
     const ipam = decodePlaced(ipamSchema, own, context);
     if (ipam === undefined) continue;
-    reportKeys(own, { place: network.place, field, findings }, { unneeded: UNNEEDED, lost: LOST });
+    reportKeys(own, context, { unneeded: UNNEEDED, lost: LOST });
     const inherited = { ...defaults, ...withoutUndefined(ipam) };
     const { isAdded, ranges } = convertNetwork(network, plugin, { ipam: inherited, field, builder });
     known.push(...ranges);
@@ -120,21 +119,21 @@ export function convertWhereabouts(input: Input, builder: PlanBuilder): void {
     if (object.kind === "IPPool") convertPool(object, known, builder);
     else if (object.kind === "OverlappingRangeIPReservation") useReservation(object, known, builder);
     else if (object.kind === "NodeSlicePool")
-      findings.add("unneeded", object.place, "spec.sliceSize", object.value.spec, UNNEEDED.node_slice_size);
-    else findings.add("lost", object.place, "kind", object.kind, "the converter does not know this kind");
+      object.place.unneeded("spec.sliceSize", object.value.spec, UNNEEDED.node_slice_size);
+    else object.place.lost("kind", object.kind, "the converter does not know this kind");
   }
   convertWorkloads(input.objects, builder, { converter: NO_ANNOTATIONS, renamed });
 }
 
 /** Returns the settings of `whereabouts.conf`, which networks inherit; its keys are those of the `ipam` object. */
-function readFlatFile({ configs }: Input, { findings }: PlanBuilder): Partial<Ipam> {
+function readFlatFile({ configs }: Input): Partial<Ipam> {
   const files = configs.filter(
     ({ value, fileName }) =>
       fileName === "whereabouts.conf" || (value.type === undefined && value.plugins === undefined),
   );
   const merged = files.map(({ place, value }) => {
-    reportKeys(value, { place, field: "", findings }, { unneeded: UNNEEDED, lost: LOST });
-    return decodePlaced(ipamSchema, value, { place, field: "", findings }) ?? {};
+    reportKeys(value, { place, field: "" }, { unneeded: UNNEEDED, lost: LOST });
+    return decodePlaced(ipamSchema, value, { place, field: "" }) ?? {};
   });
   return Object.assign({}, ...merged.map(withoutUndefined));
 }
@@ -157,12 +156,9 @@ function convertNetwork(
 ): { readonly isAdded: boolean; readonly ranges: KnownRange[] } {
   const { network_name: networkName = "", ipRanges = [], range, range_start, range_end, exclude } = ipam;
   const space = toAddressSpace(networkName);
-  if (space !== networkName)
-    builder.findings.add("changed", network.place, `${field}.network_name`, networkName, `address space "${space}"`);
+  if (space !== networkName) network.place.changed(`${field}.network_name`, networkName, `address space "${space}"`);
   else if (space !== "")
-    builder.findings.add(
-      "changed",
-      network.place,
+    network.place.changed(
       `${field}.network_name`,
       networkName,
       `address space "${space}": its addresses are apart from those of other networks`,
@@ -243,12 +239,11 @@ function rangeText(prefix: Prefix | undefined, { start, end, first, last }: Ends
 }
 
 function convertPool({ place, value, name }: PlacedObject, known: readonly KnownRange[], builder: PlanBuilder): void {
-  const { findings } = builder;
-  const spec = decodePlaced(poolSpec, value.spec, { place, field: "spec", findings });
+  const spec = decodePlaced(poolSpec, value.spec, { place, field: "spec" });
   if (spec === undefined) return;
   const prefix = parsePrefix(spec.range);
   if (prefix === undefined) {
-    findings.add("problem", place, "spec.range", spec.range, 'want a network in CIDR form, such as "10.6.0.0/16"');
+    place.problem("spec.range", spec.range, 'want a network in CIDR form, such as "10.6.0.0/16"');
     return;
   }
   const around = known.filter(
@@ -263,9 +258,7 @@ function convertPool({ place, value, name }: PlacedObject, known: readonly Known
     );
     if (fields !== undefined) {
       builder.addPoolOnce(name.toLowerCase(), { ...fields }, place);
-      findings.add(
-        "changed",
-        place,
+      place.changed(
         "spec.range",
         spec.range,
         "no network of the input has this range: its start, end, gateway and routes are not known",
@@ -279,7 +272,7 @@ function convertPool({ place, value, name }: PlacedObject, known: readonly Known
       ? { family: prefix.ip.family, value: prefix.ip.value + BigInt(offset) }
       : undefined;
     if (ip === undefined || !prefixContains(prefix, ip))
-      findings.add("problem", place, field, offset, `want an offset inside ${spec.range}`);
+      place.problem(field, offset, `want an offset inside ${spec.range}`);
     else use(ip, { space, podref, id, place }, builder);
   }
 }
@@ -308,29 +301,21 @@ function useReservation(
   known: readonly KnownRange[],
   builder: PlanBuilder,
 ): void {
-  const { findings } = builder;
-  const spec = decodePlaced(reservationSpec, value.spec, { place, field: "spec", findings });
+  const spec = decodePlaced(reservationSpec, value.spec, { place, field: "spec" });
   if (spec === undefined) return;
   const own = ownerOf(name, known);
   const address = own === undefined ? name : name.slice(own.networkName.length + 1);
   const ip = parseIp(address) ?? parseIp(address.replaceAll("-", ":"));
   if (ip === undefined)
-    findings.add(
-      "problem",
-      place,
-      "metadata.name",
-      name,
-      "want an address, behind the name of a known network if it has one",
-    );
+    place.problem("metadata.name", name, "want an address, behind the name of a known network if it has one");
   else use(ip, { space: own?.space ?? "", podref: spec.podref, id: spec.containerid, place }, builder);
 }
 
 /** whereabouts reads no annotations of pods. */
 const NO_ANNOTATIONS: AnnotationConverter = {
-  ofPod: ({ annotations, place, field, findings }) => {
+  ofPod: ({ annotations, place, field }) => {
     for (const [key, text] of Object.entries(annotations))
-      if (key.startsWith(ANNOTATION_PREFIX))
-        findings.add("lost", place, `${field}["${key}"]`, text, "Berth has no such annotation");
+      if (key.startsWith(ANNOTATION_PREFIX)) place.lost(`${field}["${key}"]`, text, "Berth has no such annotation");
     return {};
   },
   ofNamespace: () => ({}),

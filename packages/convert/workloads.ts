@@ -13,19 +13,15 @@ import { JsonError, parseJson } from "../../host/lib/json.ts";
 import { textMap } from "../../host/lib/schema.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
-import type { Findings, Place } from "./findings.ts";
+import type { PlacedField } from "./findings.ts";
 import type { PlacedObject } from "./input.ts";
 import { isJson, newNetworkName } from "./networks.ts";
 
 type Annotations = Readonly<Record<string, string>>;
 
 /** Annotations to be read, and their place. */
-export interface AnnotationsToConvert {
+export interface AnnotationsToConvert extends PlacedField {
   readonly annotations: Annotations;
-  readonly place: Place;
-  /** `spec.template.metadata.annotations` */
-  readonly field: string;
-  readonly findings: Findings;
 }
 
 /** Return Berth's annotations for those of the peer; findings for the others. */
@@ -48,12 +44,11 @@ export function convertWorkloads(
   builder: PlanBuilder,
   { converter, renamed }: { readonly converter: AnnotationConverter; readonly renamed: ReadonlySet<string> },
 ): void {
-  const { findings } = builder;
   for (const object of objects) {
     const path = annotationPath(object);
     if (path === undefined) continue;
     const annotations = annotationsAt(object.value, path);
-    const found = { annotations, place: object.place, field: path.join("."), findings };
+    const found = { annotations, place: object.place, field: path.join(".") };
     const isNamespace = object.kind === "Namespace";
     const own = checked(isNamespace ? converter.ofNamespace(found) : converter.ofPod(found), found, isNamespace);
     const networks = isNamespace ? {} : renameNetworks(object, found, { renamed, suffix: builder.suffix });
@@ -73,20 +68,19 @@ interface AnnotationPatch {
 /** Adds the patch, or says why there is none. */
 function addPatch(object: PlacedObject, { builder, path, set }: AnnotationPatch): void {
   const { apiVersion, kind, namespace, name, place, owners } = object;
-  const { findings } = builder;
   if (kind === "Pod" || kind === "Job") {
     const keys = set.map(([key, text]) => `${key}: ${text}`).join(", ");
     const text = `cannot be changed while it exists; create it again with ${keys}`;
-    findings.add("changed", place, path.join("."), kind, text);
+    place.changed(path.join("."), kind, text);
     return;
   }
   if (!isDnsSubdomain(name) || !(namespace === "" || isDnsLabel(namespace))) {
-    findings.add("problem", place, "metadata", `${namespace}/${name}`, "no patch: want names that Kubernetes accepts");
+    place.problem("metadata", `${namespace}/${name}`, "no patch: want names that Kubernetes accepts");
     return;
   }
   const [owner] = owners;
   if (owner !== undefined)
-    findings.add("changed", place, "metadata.ownerReferences", owner, "the owner may undo the patch; change the owner");
+    place.changed("metadata.ownerReferences", owner, "the owner may undo the patch; change the owner");
   const annotations = annotationsAt(object.value, path);
   const before = set.map(([key]) => [key, annotations[key] ?? null] as const);
   const patch = nest(path, Object.fromEntries(set));
@@ -152,7 +146,7 @@ function nest(path: readonly string[], value: object): object {
 /** Returns the annotations that Berth can read; the others are problems. */
 function checked(
   own: Record<string, string>,
-  { place, field, findings }: AnnotationsToConvert,
+  { place, field }: AnnotationsToConvert,
   isNamespace: boolean,
 ): Record<string, string> {
   const decode = isNamespace ? decodeNamespaceAnnotations : decodePodAnnotations;
@@ -163,9 +157,8 @@ function checked(
         return true;
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
-        findings.addPhrase(
+        place.addPhrase(
           "problem",
-          place,
           `${field}["${key}"]`,
           error.got,
           `left out: Berth wants ${error.wanted} at "${error.path}"`,
@@ -179,14 +172,14 @@ function checked(
 const familyEntries = z.array(z.looseObject({ ipv4: z.unknown().optional(), ipv6: z.unknown().optional() }));
 
 /** Berth refuses a pod whose annotation omits an enabled family. */
-function reportSingleFamily(own: Record<string, string>, { place, findings }: AnnotationsToConvert): void {
+function reportSingleFamily(own: Record<string, string>, { place }: AnnotationsToConvert): void {
   for (const key of ["subnet", "subnets", "ippool", "ippools"].map((name) => ANNOTATION_PREFIX + name)) {
     const text = own[key];
     const entries = text === undefined ? [] : familyEntries.parse([parseQuietly(text)].flat());
     const isSingle = entries.some(({ ipv4, ipv6 }) => (ipv4 === undefined) !== (ipv6 === undefined));
     if (!isSingle) continue;
     const remedy = "unless vendor-conf has allowSingleFamily: true or disables the other family, the pod is refused";
-    findings.add("changed", place, key, text, `names one family: ${remedy}`);
+    place.changed(key, text, `names one family: ${remedy}`);
   }
 }
 

@@ -15,6 +15,7 @@ case "$*" in
 *"--context=three"*) exit 3 ;;
 *"--context=away"*) exit 137 ;;
 *"--context=hanging"*agent-1*) exec sleep 60 ;;
+*"history 10.6.0.6"*) printf '\\033[2Jcleared\\n' ;;
 *"agent-1"*"history 10.6.0.9"*) echo "No line"; exit 1 ;;
 *"agent-2"*"history 10.6.0.8"*) echo "no agent" >&2; exit 3 ;;
 *) echo "kubectl $*" ;;
@@ -66,6 +67,7 @@ it.each([
     ["--node", "b", "explain", "web-0"],
     exec("agent-2", "explain web-0 --namespace=shop"),
   ],
+  ["an agent, and escapes its words", ["--node", "b", "history", "10.6.0.6"], "\\u{1b}[2Jcleared\n"],
   ["agents with the same of a history", ["--node", "b", "history", "web-0"], exec("agent-2", "history shop/web-0")],
 ])("it calls %s", async (_, words, stdout) => {
   expect(await call(...words)).toEqual({ exitCode: 0, stdout, stderr: "" });

@@ -59,6 +59,11 @@ const rows: [what: string, script: Script, said: RegExp, code?: number][] = [
   ["a cursor that stays", pages(() => "10.6.0.1"), /come to the end of its addresses/],
   ["cursors for ever", pages(() => `c${asked++}`), /come to the end of its addresses/],
   ["a body without end", flood, /answers with more than 67108864 bytes/],
+  [
+    "half an answer",
+    (connection) => connection.end("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n["),
+    /The agent on .* did not complete its answer: aborted/,
+  ],
   ["a byte now and then", drip, /did not answer in time/],
   [
     "a message of 20 MB",

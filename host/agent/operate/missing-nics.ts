@@ -96,12 +96,12 @@ export class MissingNics {
       if (what === "namespace" && isSure && mayCollect && (await registry.collect(row)) !== undefined)
         audit.record({ audit: "COLLECT", allocations: [row], rule: "its network namespace is gone and no DEL came" });
     }
-    const news = lost.difference(this.#lost);
+    const added = lost.difference(this.#lost);
     this.#missed = missed;
     this.#lost = lost;
-    if (news.size > 0) {
-      const text = describeLost(news);
-      log.warn({ nics: news.size }, text);
+    if (added.size > 0) {
+      const text = describeLost(added);
+      log.warn({ nics: added.size }, text);
       backend.reportNode?.("PodNicsGone", text);
     }
     return nextMs;

@@ -106,14 +106,9 @@ interface FollowEvents {
 }
 
 function tell(text: string, { onOpen, onChanges }: FollowEvents): void {
-  const field = (name: string) =>
-    text
-      .split("\n")
-      .find((line) => line.startsWith(`${name}: `))
-      ?.slice(name.length + 2);
-  const event = field("event");
+  const [, event, json = ""] = /^event: (\w+)\ndata: (.*)$/.exec(text) ?? [];
   if (event === "open") onOpen();
-  else if (event === "changes") onChanges(JSON.parse(field("data") ?? "[]") as ChangesEvent);
+  else if (event === "changes") onChanges(JSON.parse(json) as ChangesEvent);
 }
 
 /** Returns the text of the server's refusal. */

@@ -37,6 +37,12 @@ interface ViewEvents {
   readonly onChoose: (number: number) => void;
 }
 
+/** Returns the part of a tile `up` levels above that shows the tile: left, top, width, height. */
+function partOf(up: number, x: number, y: number) {
+  const [side, part] = [TILE / 2 ** up, 2 ** up - 1];
+  return [(x & part) * side, (y & part) * side, side, side] as const;
+}
+
 /** The level on which one tile shows the whole map. */
 function coarsestOf({ levels }: MapModel): number {
   return levels - Math.log2(TILE);
@@ -234,10 +240,11 @@ export class MapView {
       const top = Math.round((y * cells - this.#y) * this.#scale);
       const right = Math.round(((x + 1) * cells - this.#x) * this.#scale);
       const bottom = Math.round(((y + 1) * cells - this.#y) * this.#scale);
-      const isLate = performance.now() >= until && this.#hasCoarser(level, x, y, coarsest);
-      const tile = this.#tile(level, x, y, isLate);
-      if (tile !== undefined) context.drawImage(tile.canvas, left, top, right - left, bottom - top);
-      else this.#drawCoarser(level, x, y, coarsest, [left, top, right - left, bottom - top]);
+      const coarser = performance.now() >= until ? this.#findCoarser(level, x, y, coarsest) : undefined;
+      const tile = this.#tile(level, x, y, coarser !== undefined);
+      const place = [left, top, right - left, bottom - top] as const;
+      if (tile !== undefined) context.drawImage(tile.canvas, ...place);
+      else if (coarser !== undefined) context.drawImage(coarser.tile.canvas, ...partOf(coarser.up, x, y), ...place);
       if (tile === undefined || tile.isStale) isComplete = false;
     }
     this.#drawOver(model);
@@ -298,31 +305,12 @@ export class MapView {
     return oldest[1];
   }
 
-  #hasCoarser(level: number, x: number, y: number, coarsest: number): boolean {
-    return this.#tiles.has(`${level}/${x}/${y}`) || this.#findCoarser(level, x, y, coarsest) !== undefined;
-  }
-
   #findCoarser(level: number, x: number, y: number, coarsest: number) {
     for (let up = 1; level + up <= coarsest && up <= 8; up++) {
       const tile = this.#tiles.get(`${level + up}/${x >> up}/${y >> up}`);
       if (tile !== undefined) return { tile, up };
     }
     return undefined;
-  }
-
-  #drawCoarser(
-    level: number,
-    x: number,
-    y: number,
-    coarsest: number,
-    [left, top, width, height]: readonly number[],
-  ): void {
-    const found = this.#findCoarser(level, x, y, coarsest);
-    if (found === undefined) return;
-    const side = TILE / 2 ** found.up;
-    const part = 2 ** found.up - 1;
-    const [fromX, fromY] = [(x & part) * side, (y & part) * side];
-    this.#context.drawImage(found.tile.canvas, fromX, fromY, side, side, left ?? 0, top ?? 0, width ?? 0, height ?? 0);
   }
 
   /**
