@@ -31,7 +31,9 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
   // Blocks are leased for pods. A NIC's network is unknown before the pod.
   const open = siblings.filter(({ deleting, source }) => !deleting && source === undefined);
-  const pools = tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, multusName: [] } })));
+  // Addresses of a disabled pool are reserved, too, or another pod could get them when it is enabled.
+  const anyPod = { multusName: [], disable: false };
+  const pools = tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, ...anyPod } })));
   const index = new SpacesIndex([...pools.values()].map((value) => ({ space: "", ranges: value.spec.ranges, value })));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
   const [vendorConf, firstNic] = [settingsOf(caches), firstNicOf(caches)];

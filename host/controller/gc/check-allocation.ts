@@ -165,9 +165,11 @@ export class AllocationChecker {
     const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
     if (!matters) return "none";
     if (this.#deps.untold.has(object.name)) return "alive";
-    if (isMachines(object.spec)) return decideRecord(this.#deps.caches, object.spec, await this.#readMachine(workload));
-    // No pod has had it: it is retained for as long as its owner names it.
+    // No pod has had it: it is retained for as long as its owner names it, and its pool gives it.
     const isNew = object.spec.node === NO_NODE;
+    const pool = this.#deps.caches.pools.items.get(object.spec.pool);
+    if (isNew && pool?.fault !== undefined && !pool.deleting) return "unknown";
+    if (isMachines(object.spec)) return decideRecord(this.#deps.caches, object.spec, await this.#readMachine(workload));
     const isNamed = (of?: NamingWorkload): boolean => {
       this.#offersOf ??= openOffers(this.#deps.caches);
       return of !== undefined && isOffered(this.#offersOf(of, object.spec.ip), object.spec);

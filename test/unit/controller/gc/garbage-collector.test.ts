@@ -195,6 +195,19 @@ it("retention: addresses kept for a NIC that the member's pod does not have cool
   await expectStates(1, "10.6.0.1 Bound", "10.6.0.2 Cooling", "10.6.0.3 Kept", "10.6.0.4 Kept");
 });
 
+it("known-stays: what workloads and Nodes have of a pool stays while its specification is invalid", async () => {
+  const spec = { subnet: "10.6.0.0/16", ips: ["10.6.0.9-10.6.0.1"] };
+  server.put(POOLS, "blue", { apiVersion: API_VERSION, kind: "IPPool", spec });
+  liveness.set("web", "gone");
+  const node = { kind: "Node", name: "n1", uid: "n1", member: "n1" };
+  for (const [address, workload] of Object.entries({ "10.6.0.1": WEB, "10.6.0.2": node }))
+    write(address, { state: "Kept", node: "-", workload });
+  await expectStates(GRACE_MS, "10.6.0.1 Kept", "10.6.0.2 Kept");
+  server.put(POOLS, "blue", { apiVersion: API_VERSION, kind: "IPPool", spec: { ...spec, ips: [] } });
+  await expectStates(0, "10.6.0.1 Kept", "10.6.0.2 Kept");
+  await expectStates(GRACE_MS, "10.6.0.1 Cooling", "10.6.0.2 Cooling");
+});
+
 it("pool-changes: an allocation of a pool that is gone stays, and is reported", async () => {
   setNode("n1", "True");
   putPod("web");
