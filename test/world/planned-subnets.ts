@@ -44,6 +44,8 @@ export class PlannedSubnets {
   labels: Readonly<Record<string, string>> = {};
   /** For how long every excess has lasted. */
   excessMs = 60_000;
+  /** The API server refuses to write existing pools. */
+  isRefused = false;
 
   subnet(name: string, spec: Record<string, unknown>): void {
     const status = this.subnets.get(name)?.status;
@@ -85,6 +87,7 @@ export class PlannedSubnets {
         return stray ?? ([...this.held].some(isIt) ? (own?.name ?? "another") : undefined);
       },
       excessMs: () => this.excessMs,
+      isRefused: () => this.isRefused,
       labelsOf: (namespace) => (namespace === "shop" ? this.labels : {}),
       closedTo: this.closedTo,
       maxPoolSize: this.maxPoolSize,

@@ -6,7 +6,7 @@ import { isSameList } from "../../lib/same-list.ts";
 import { formatIp } from "../../net/ip.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
-import { isEpochOpen } from "../caches.ts";
+import { isEpochOpen, settingsOf } from "../caches.ts";
 import { haveOtherAddresses, planRecords } from "../claimants.ts";
 import type { Controlled } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
@@ -76,7 +76,7 @@ class ConditionsController implements Controller {
       failure: "Writing the condition Supplied of generated pools failed",
       work: () => this.#reconcileSupplied(),
       restMs: () => Math.max(SUPPLIED_REST_MS, CONDITIONS_REST_FACTOR * this.#suppliedTookMs),
-      follow: (wake) => [...changed, division, refused].map((each) => each.subscribe(wake)),
+      follow: (wake) => [...changed, caches.vendorConf, division, refused].map((each) => each.subscribe(wake)),
     });
   }
 
@@ -117,6 +117,7 @@ class ConditionsController implements Controller {
       pools: [...caches.pools.items.values()],
       subnets: [...caches.subnets.items.values()],
       shortfalls: division.shortfalls,
+      isOff: !settingsOf(caches).enableSubnet,
       refusalOf: (pool: string) => refused.find("subnets", objectPath(IP_POOLS, { name: pool }))?.message,
     };
   }

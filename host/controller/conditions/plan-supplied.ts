@@ -16,6 +16,8 @@ export interface SuppliedView {
   readonly subnets: readonly ControlledSubnet[];
   /** Of the last division of the Subnets; undefined before the first one. */
   readonly shortfalls: readonly Shortfall[] | undefined;
+  /** Whether `enableSubnet` is false. */
+  readonly isOff?: boolean;
   /** Returns the API server's words if it refuses to write the pool. */
   readonly refusalOf?: (pool: string) => string | undefined;
 }
@@ -27,7 +29,7 @@ export interface SuppliedDecisions {
   readonly subnets: ReadonlyMap<string, Decision>;
 }
 
-export function planSupplied({ pools, subnets, shortfalls, refusalOf }: SuppliedView): SuppliedDecisions {
+export function planSupplied({ pools, subnets, shortfalls, isOff, refusalOf }: SuppliedView): SuppliedDecisions {
   const known = new Map(pools.map(({ name, value }) => [name, value]));
   const isPending = ({ pool, isPassing }: Shortfall): boolean => {
     const value = pool && known.get(pool.name);
@@ -42,7 +44,7 @@ export function planSupplied({ pools, subnets, shortfalls, refusalOf }: Supplied
     if (value === undefined || deleting) return [];
     const decision =
       value.source === undefined
-        ? shortfalls && decideGenerated(value, byPool.get(name), { isPending, refusal: refusalOf?.(name) })
+        ? shortfalls && decideGenerated(value, byPool.get(name), { isPending, isOff, refusal: refusalOf?.(name) })
         : leased(value.source);
     return decision === undefined ? [] : [[name, decision] as const];
   });
@@ -55,6 +57,7 @@ export function planSupplied({ pools, subnets, shortfalls, refusalOf }: Supplied
 
 interface Situation {
   readonly isPending: (shortfall: Shortfall) => boolean;
+  readonly isOff: boolean | undefined;
   readonly refusal: string | undefined;
 }
 
@@ -62,13 +65,14 @@ interface Situation {
 function decideGenerated(
   pool: IpPool,
   shortfall: Shortfall | undefined,
-  { isPending, refusal }: Situation,
+  { isPending, isOff, refusal }: Situation,
 ): Decision | undefined {
   const { generated } = pool.spec;
   if (generated === undefined) return undefined;
   const has = addressCount(pool);
   const isShort = has < generated.wanted;
   const what = describeWanted(has, generated);
+  if (isShort && isOff) return supplied(`${what}, and gets no others while enableSubnet is false`);
   if (isShort && refusal !== undefined)
     return short(REFUSED, `${what}: the API server refuses to write it: ${refusal}`);
   if (shortfall?.pool === undefined) return isShort ? undefined : supplied(what);

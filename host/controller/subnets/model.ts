@@ -49,6 +49,8 @@ export interface SubnetsView {
   readonly holderOf: (addressSpace: string, family: Family, address: bigint) => string | undefined;
   /** Returns the time for which the pool has had a surplus: milliseconds; 0 for a new one. */
   readonly excessMs: (uid: string) => number;
+  /** Returns whether the API server refuses for long to write the pool. */
+  readonly isRefused: (pool: string) => boolean;
   /** Returns the labels of a namespace, none if it is unknown. */
   readonly labelsOf: (namespace: string) => Labels;
   /** The only namespace that may use Subnets without a rule; undefined: all may. */

@@ -242,7 +242,7 @@ class SubnetsController implements Controller {
 
   /** Plans the changed Subnets. `open`: names of those that must be planned again in any case. */
   #plan(all: Demands): SubnetsPlan & { readonly open: readonly string[] } {
-    const { caches, clock } = this.#deps;
+    const { caches, clock, refused } = this.#deps;
     const beganMs = clock.nowMs();
     const pools = [...caches.pools.items.values()];
     const demands = this.#ending.addTo(all.demands, pools);
@@ -264,6 +264,7 @@ class SubnetsController implements Controller {
         },
         successorOf: (application) => this.#liveness.successorOf(application),
         excessMs: (uid) => beganMs - (this.#excessSinceMs.get(uid) ?? beganMs),
+        isRefused: (name) => refused.find("subnets", objectPath(IP_POOLS, { name })) !== undefined,
       }),
       this.#changed,
     );

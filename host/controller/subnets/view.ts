@@ -3,7 +3,6 @@
 import type { Labels } from "../../config/label-selector.ts";
 import { closedTo } from "../../config/vendor-conf.ts";
 import { joinSpans, spansOf } from "../../core/spans.ts";
-import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { FAMILIES, type Family, parseIp } from "../../net/ip.ts";
 import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
@@ -105,27 +104,19 @@ export function boundIn({ name, value: pool }: ControlledPool, allocations: Cach
   return found;
 }
 
-interface ViewParts {
+interface ViewParts
+  extends Pick<SubnetsView, "demands" | "subnets" | "livenessOf" | "successorOf" | "excessMs" | "isRefused"> {
   readonly caches: Caches;
-  readonly demands: readonly PoolDemand[];
   readonly pools: readonly ControlledPool[];
-  readonly subnets: readonly CurrentSubnet[];
-  readonly livenessOf: SubnetsView["livenessOf"];
-  readonly successorOf: SubnetsView["successorOf"];
-  readonly excessMs: SubnetsView["excessMs"];
 }
 
-export function viewOf({ caches, demands, pools, subnets, livenessOf, successorOf, excessMs }: ViewParts): SubnetsView {
+export function viewOf({ caches, pools, ...given }: ViewParts): SubnetsView {
   const settings = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
-  const spaces = new Set(subnets.map(({ spec }) => spec.addressSpace));
+  const spaces = new Set(given.subnets.map(({ spec }) => spec.addressSpace));
   return {
-    demands,
-    subnets,
-    livenessOf,
-    successorOf,
-    excessMs,
+    ...given,
     faultOf: (name) => {
       const object = caches.subnets.items.get(name);
       return object && faultOf(object);

@@ -373,7 +373,7 @@ function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall
       const { left, given } = giveBack(pool.target, spare, draft.isHeldIn(pool));
       pool.target = left;
       if (given < spare) waiting.add(pool.name);
-      if (given > 0 && pool.capacity !== undefined) returning.add(pool.capacity.network);
+      if (given > 0 && pool.capacity && !draft.view.isRefused(pool.name)) returning.add(pool.capacity.network);
     }
     // A request's first pool stays even if it is empty: it reports the shortfall.
     for (const pool of pools) {

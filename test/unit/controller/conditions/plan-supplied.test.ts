@@ -35,6 +35,7 @@ describe("Supplied", () => {
   const former = shortfall("web", "SubnetRefused", 2);
   check("repeats the division about the current version of the workload", { pools: [THREE], shortfalls: [...full, former] }, no("SubnetFull", "has 1 of 4: no room")); // biome-ignore format: a row
   check("says nothing while nothing is in the way", { pools: [THREE], shortfalls: [shortfall("db")] }, undefined);
+  check("holds, whatever is lacking, while generated pools are switched off", { pools: [THREE], isOff: true }, yes(`has 3 of ${WANTED}, and gets no others while enableSubnet is false`)); // biome-ignore format: a row
   check("says nothing before the first division", { pools: [made(["10.6.0.1-10.6.0.6"])], shortfalls: undefined }, undefined); // biome-ignore format: a row
   check("says nothing of a pool made by hand", { pools: [pool("web", { subnet: "10.6.0.0/24", ips: [] })] }, undefined);
   check("says nothing of a pool that is being deleted", { pools: [generatedPool("web", { ips: [], wanted: 5 }, DELETED)], shortfalls: full }, undefined); // biome-ignore format: a row

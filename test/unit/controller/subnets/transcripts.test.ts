@@ -261,7 +261,7 @@ function countBySubnet(pools: ReturnType<typeof admitWrites>["held"]): string[] 
 
 const SUBNET_KEYS = ["ips", "excludeIPs", "gateway", "routes", "addressSpace", "namespaceName", "namespaceAffinity"];
 
-const SETTINGS = ["maxPoolSize", "maxPerNamespace", "excessMs", "byHand", "labels"] as const;
+const SETTINGS = ["maxPoolSize", "maxPerNamespace", "excessMs", "isRefused", "byHand", "labels"] as const;
 
 const DEMAND_KEYS = ["count", "ifName", "family", "subnets", "reclaim", "isCurrent", "reason"] as const;
 const DEMAND = { ifName: "eth0", family: 4, subnets: ["blue"], count: 0, reclaim: true, isCurrent: true } as const;
