@@ -32,16 +32,13 @@ export function nodeStatus(
 
 /**
  * Returns the status of the pods with an address: two while a machine migrates. `nodes`: of the pods, in their order.
- * If both have ended, it is unknown whether they run, as long as the agent of one of their nodes may confirm its end.
+ * Of two that have ended a ready node's agent removes its own first, and only then the other one is taken for lost.
  */
 export function podsStatus(pods: readonly PodStatus[], nodes: readonly NodeStatus[]): PodsStatus {
-  const ended = pods.map((pod) => pod !== "alive" && pod !== "unknown");
+  const isLeft = pods.some((pod, index) => pod !== "alive" && pod !== "unknown" && nodes[index] === "ready");
+  if (pods.length > 1 && isLeft && !pods.includes("unknown")) return "outliving";
   const [first = "absent"] = pods;
-  const isThere = nodes.some((node) => node === "ready" || node === "notReady");
-  if (pods.length < 2 || (!ended.includes(false) && !isThere)) return first;
-  const isLeft = ended.some((isEnded, index) => isEnded && nodes[index] === "ready");
-  if (isLeft && !pods.includes("unknown")) return "outliving";
-  return pods.includes("alive") ? "alive" : "unknown";
+  return pods.find((pod) => pod === "alive") ?? pods.find((pod) => pod === "unknown") ?? first;
 }
 
 /** `found` has the holder's name or UID; undefined if there is no such pod. */

@@ -118,8 +118,9 @@ it("node-lost: a pod and its node are gone: quarantine after a grace, with its l
   expect(gc.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
 });
 
-it("node-lost: two pods and their nodes are gone: quarantine, which no taint of one of the nodes ends", async () => {
+it("node-lost: two pods have ended, and no node is ready: quarantine, which no taint of the nodes ends", async () => {
   liveness.set("vm", "gone");
+  setNode("n2", "Unknown");
   const holders = ["n1", "n2"].map((node) => ({ namespace: "shop", pod: node, podUID: node, interface: "eth0", node }));
   bind("10.6.0.1", "gone", { workload: { ...WEB, kind: "VirtualMachine", uid: "vm" }, holders });
   await expectStates(GRACE_MS, "10.6.0.1 Quarantined");
