@@ -72,6 +72,8 @@ export interface CheckHistory {
   readonly asked: Map<string, Set<string>>;
   /** The version that agents were told of. */
   readonly told: Map<string, string>;
+  /** Addresses that no ready node can probe. */
+  readonly withoutProber: Set<string>;
 }
 
 /** Checks of one pass, which share the counts of possible probers. */
@@ -83,8 +85,6 @@ export class AllocationChecker {
   readonly #live: StatusReader;
   /** Lives as long as the controller. */
   readonly #history: CheckHistory;
-  /** Addresses that no ready node can probe. */
-  readonly withoutProber: string[] = [];
 
   constructor(deps: CheckerDeps, probers: Probers, history: CheckHistory) {
     this.#deps = deps;
@@ -99,7 +99,7 @@ export class AllocationChecker {
     const object = await this.#read(name);
     if (object !== undefined) return this.check(object, this.#live);
     this.#deps.observations.forget(name);
-    this.#history.asked.delete(name);
+    for (const known of Object.values(this.#history)) known.delete(name);
     return undefined;
   }
 
@@ -127,6 +127,7 @@ export class AllocationChecker {
     const key = `${versionOf(object)} ${situationOf(seen)}`;
     const ageMs = observations.ageMs(name, key, clock.nowMs());
     const decision = decideCollection({ ...seen, ageMs }, this.#timesOf(spec.pool));
+    if (decision.kind === "observe" || decision.action !== "ask") this.#history.withoutProber.delete(name);
     if (decision.kind === "observe") {
       const node = lostNode(object);
       observations.note(name, { key, node, pauseMs: decision.pauseMs, nowMs: clock.nowMs() });
@@ -213,7 +214,7 @@ export class AllocationChecker {
     const prober = action === "ask" ? this.#chooseProber(object) : undefined;
     const { name } = object;
     if (action === "ask" && prober === undefined) {
-      if (!this.#isReplaced(object)) this.withoutProber.push(name);
+      if (!this.#isReplaced(object)) this.#history.withoutProber.add(name);
       observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
       return undefined;
     }

@@ -60,7 +60,7 @@ export class GarbageCollector implements Controller {
   readonly #shares: NamespaceShares;
   readonly #recreated: RecreatedOwners;
   readonly #shared: SharedMachines;
-  readonly #history: CheckHistory = { asked: new Map(), told: new Map() };
+  readonly #history: CheckHistory = { asked: new Map(), told: new Map(), withoutProber: new Set() };
   readonly #nodeChanges: NodeChanges;
   readonly #closing = new AbortController();
   readonly #worker: PeriodicWorker;
@@ -70,7 +70,6 @@ export class GarbageCollector implements Controller {
   #sweepProblems = new SweepProblems();
   /** Number of times that each action was taken. */
   readonly #actions = new Map<string, number>();
-  #withoutProber: readonly string[] = [];
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
@@ -110,7 +109,7 @@ export class GarbageCollector implements Controller {
   }
 
   get problems(): readonly string[] {
-    const withoutProber = this.#withoutProber.map(
+    const withoutProber = [...this.#history.withoutProber].map(
       (name) => `No ready node can probe address ${name}, whose node is lost`,
     );
     return [...this.#sweepProblems.sentences, ...withoutProber, ...this.#shared.problems, ...this.#worker.problems];
@@ -167,7 +166,6 @@ export class GarbageCollector implements Controller {
     for (const known of Object.values(this.#history))
       for (const name of known.keys()) if (!names.has(name)) known.delete(name);
     this.#sweepProblems = problems;
-    this.#withoutProber = checker.withoutProber;
     this.#sweepDueMs =
       clock.nowMs() + settingsOf(this.#deps.caches).garbageCollection.intervalMs * (0.9 + 0.2 * random());
     return collected;
@@ -193,7 +191,6 @@ export class GarbageCollector implements Controller {
     const due = this.#observations.due(clock.nowMs());
     for (const name of due) this.#observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
     collected.push(...(await this.#checkAll(due, (name) => checker.recheck(name))));
-    if (due.length > 0) this.#withoutProber = checker.withoutProber;
     return collected;
   }
 

@@ -131,6 +131,23 @@ it("node-lost: two pods have ended, and no node is ready: quarantine, which no t
   await expectStates(NODE_LOST_MS, "10.6.0.1 Quarantined");
 });
 
+it("node-lost: each address that no node can probe is named, whichever was checked last", async () => {
+  const count = () => gc.problems.filter((line) => line.startsWith("No ready node can probe")).length;
+  for (const [last, nextMs] of [[1, 3_000] as const, [2, NODE_LOST_MS - 3_000] as const]) {
+    write(`10.6.0.${last}`, { state: "Quarantined", quarantine: { reason: "NodeLost", mac: "", parent: "" } });
+    await gc.sweep();
+    nowMs += nextMs;
+  }
+  await gc.checkDue();
+  nowMs += 3_000;
+  await gc.checkDue();
+  expect(count()).toBe(2);
+  server.remove("10.6.0.1");
+  nowMs += NODE_LOST_MS;
+  await gc.checkDue();
+  expect(count()).toBe(1);
+});
+
 it("node-lost: a node whose machine has another name now is named with it, at once and in quarantine", async () => {
   const nodeInfo = { machineID: "m", systemUUID: "u" };
   server.put(NODES, "new", { status: { conditions: [{ type: "Ready", status: "True" }], nodeInfo } });
