@@ -10,16 +10,18 @@ import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
+import { type Ip, parseIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import { rangeContains } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import { describePoolOwner, type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
+import { haveOtherAddresses } from "../claimants.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import { RECONCILE_RETRY_MS, startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
-import type { Controller, ControllerDeps, Demands, Measurements, StartController } from "../types.ts";
+import type { Claimant, Controller, ControllerDeps, Demands, Measurements, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE, type Written } from "./apply-plan.ts";
 import { EndingPods } from "./ending-pods.ts";
 import { LivenessCache } from "./liveness-cache.ts";
@@ -104,6 +106,8 @@ class SubnetsController implements Controller {
         return [
           owners.pools.subscribe(wake),
           ...[caches.reserved, caches.vendorConf, caches.coordinators].map((cache) => cache.subscribe(changeAll)),
+          ...caches.apiServer.map((cache) => cache.subscribe(changeAll)),
+          ...[caches.nodes, caches.services].map((cache) => cache.subscribe((change) => this.#onMachine(change))),
           caches.namespaces.subscribe(({ key }) => {
             for (const { application, subnets } of this.#demands)
               if (application.namespace === key) for (const name of subnets) this.#changed.add(name);
@@ -164,7 +168,7 @@ class SubnetsController implements Controller {
     const { kind, before } = change;
     const states = [before, valueAfter(change)];
     const strays = states.flatMap((each) => (each !== undefined && this.#isStray(each) ? each : []));
-    for (const stray of strays) this.#changeAround(stray);
+    for (const { spec } of strays) this.#changeAround(spec.ip, spec.addressSpace);
     const isFreed = kind === "gone" && this.#waiting.has(before.spec.pool);
     if (strays.length > 0 || isFreed || this.#ending.has(before)) this.#loop.wake();
   }
@@ -176,9 +180,19 @@ class SubnetsController implements Controller {
     return pool === undefined || (generated !== undefined && !ranges.some((range) => rangeContains(range, ip)));
   }
 
-  #changeAround({ spec: { addressSpace, ip } }: CachedAllocation): void {
-    for (const { name, value } of this.#deps.caches.subnets.items.values())
-      if (value?.spec.addressSpace === addressSpace && prefixContains(value.spec.subnet, ip)) this.#changed.add(name);
+  /** No generated pool gets an address of a Node or a Service, in whatever address space. */
+  #onMachine(change: Change<Pick<Claimant, "addresses">>): void {
+    if (!haveOtherAddresses(change)) return;
+    const texts = [change.before, valueAfter(change)].flatMap((each) => each?.addresses ?? []);
+    for (const ip of texts.flatMap((text) => parseIp(text) ?? [])) this.#changeAround(ip);
+    this.#loop.wake();
+  }
+
+  #changeAround(ip: Ip, addressSpace?: string): void {
+    for (const { name, value } of this.#deps.caches.subnets.items.values()) {
+      const isOfSpace = [value?.spec.addressSpace, undefined].includes(addressSpace);
+      if (value !== undefined && isOfSpace && prefixContains(value.spec.subnet, ip)) this.#changed.add(name);
+    }
   }
 
   async #reconcile(): Promise<number | undefined> {

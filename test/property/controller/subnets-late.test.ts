@@ -20,6 +20,7 @@ import { ALLOCATIONS, MemoryApiServer, type StoredObject, type Written } from ".
 import { type DemandOptions, ScriptedPoolOwners } from "../../fakes/scripted-pool-owners.ts";
 import { allocationObject, allocationSpec } from "../../lab/cluster/objects.ts";
 
+const NODES = "/api/v1/nodes";
 const BERTH = "/apis/ipam.vendor.io/v1";
 const [POOLS, SUBNETS] = [`${BERTH}/ippools`, `${BERTH}/subnets`];
 const own = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
@@ -268,15 +269,20 @@ it("a pass waits for the writes of the last one: a late watch costs no refused w
   expect(world.refused).toBe(0);
 });
 
-it("an address that a pod of another pool turns out to have is replaced at once", async () => {
+const CLAIMED = allocationObject(allocationSpec("10.0.0.2", { pool: "former" }));
+const JOINED = { status: { addresses: [{ type: "InternalIP", address: "10.0.0.2" }] } };
+
+it.each([
+  ["a pod of another pool", ALLOCATIONS, "10.0.0.2", CLAIMED],
+  ["a Node", NODES, "n1", JOINED],
+])("an address that %s turns out to have is replaced at once", async (_, collection, name, object) => {
   const world = new World();
   world.subnet("a", {});
   const leader = await world.lead();
   world.want("web", { count: 2 });
   await vi.advanceTimersByTimeAsync(REST_MS);
   expect(world.addressesOf("web")).toEqual(["10.0.0.2", "10.0.0.3"]);
-  const claimed = allocationObject(allocationSpec("10.0.0.2", { pool: "former" }));
-  world.server.put(ALLOCATIONS, "10.0.0.2", claimed as StoredObject);
+  world.server.put(collection, name, object);
   await vi.advanceTimersByTimeAsync(1_000);
   leader.end();
   expect(world.addressesOf("web")).toEqual(["10.0.0.3", "10.0.0.4"]);
