@@ -2,10 +2,10 @@
  * The controller's collection on a real API server, and the agents that it asks: the test makes each sweep and moves
  * the clocks; the segment is a table. The rules are in test/unit/controller/gc.
  */
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { QUARANTINE_PROBE_MAX_MS } from "../../host/agent/detection/quarantine-prober.ts";
 import { AgentNode } from "../lab/cluster/agent-node.ts";
-import { GRACE_MS, LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
+import { GRACE_MS, type LabCollection, leadCollection, NODE_LOST_MS } from "../lab/cluster/collector.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { probeDue } from "../lab/cluster/probe-due.ts";
@@ -14,12 +14,8 @@ import { until } from "../lab/waiting.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
-const SIX = "fd00-0000-0000-0000-0000-0000-0000-0001";
-/** Two `interval` and `nodeLost`. */
-const SILENCE_MS = 600_000 + NODE_LOST_MS;
-
 let world: World;
-let collector: LabCollector;
+let collector: LabCollection;
 /** Addresses that a machine answers for. */
 const answering = new Set<string>();
 const nodes: AgentNode[] = [];
@@ -30,15 +26,12 @@ beforeAll(async () => {
   await followWorld(world, { minReuseMs: 0, minConflictMs: 0, minLostMs: 0 });
   await world.namespace("shop");
   await world.pool("blue", { subnet: "10.6.0.0/16" });
-  collector = await LabCollector.open(world);
+  collector = await leadCollection(world);
 });
-afterEach(async () => {
-  await world.client.delete("/apis/apps/v1/namespaces/shop/statefulsets/web").catch(() => {});
-  for (const node of nodes.splice(0)) await node.close();
-  answering.clear();
-  await collector.clear();
+afterAll(async () => {
+  for (const node of nodes) await node.close();
+  await world?.stop();
 });
-afterAll(() => world?.stop());
 
 async function openNode(name: string): Promise<AgentNode> {
   await collector.setNode(name, "True");
@@ -82,38 +75,3 @@ it("conflict: after nodeLost another node asks: silence frees an address, an ans
   await ask(two);
   expect(await states(2, 9)).toEqual(["free", "Bound n2"]);
 });
-
-const [OLD, NEW] = [{ ippool: { ipv4: ["a"], ipv6: ["b"] } }, { ippool: { ipv6: ["b"] } }];
-
-type Json = Readonly<Record<string, unknown>>;
-
-it.each<[title: string, settings: Json, annotations: Json, isKept: boolean, kept?: string, live?: string]>([
-  ["IPv6 only by settings", { enableIPv4: false }, OLD, false],
-  ["IPv6 only by the pod's annotation", {}, NEW, false],
-  ["IPv6 only by pools that are no defaults any more", {}, {}, false],
-  ["IPv6 only by an entry of the NIC", {}, { ippools: [{ ipv6: ["b"] }] }, false],
-  ["still both", {}, OLD, true],
-  ["still both by an entry of the NIC", {}, { ippools: [OLD.ippool] }, true],
-  ["unreadable", {}, { ippool: "{" }, true],
-  ["IPv4 only", { enableIPv6: false }, OLD, false, "fd00::1", "10.6.0.1"],
-])(
-  "retention: the other family of a member's NIC, which now is %s",
-  async (_title, settings, annotations, isKept, kept = "10.6.0.1", live = "fd00::1") => {
-    await world.settings(settings);
-    collector.liveness = "alive";
-    await collector.setNode("n1", "True");
-    const owner = await lab.createWorkload(world.client, "StatefulSet", "web");
-    const pod = await lab.createPod(world.client, { name: "web-0", node: "n1", owner, annotations });
-    const workload = { ...owner, member: "web-0", ifName: "eth0" };
-    const holder = { namespace: "shop", pod: "web-0", podUid: pod.uid, ifName: "eth0", node: "n1" };
-    await world.allocate(live, { workload, holders: [holder] });
-    await world.allocate(kept, { workload, state: "Kept", lastHolder: holder });
-    await Promise.all([kept, live].map((address) => collector.knows(address.replace("fd00::1", SIX))));
-    await collector.sweep(SILENCE_MS - 1);
-    const stateOf = async (address: string) =>
-      (await world.allocations()).find(({ spec }) => spec.address === address)?.spec.state;
-    expect(await stateOf(kept)).toBe("Kept");
-    await collector.sweep(1);
-    expect([await stateOf(kept), await stateOf(live)]).toEqual([isKept ? "Kept" : "Cooling", "Bound"]);
-  },
-);

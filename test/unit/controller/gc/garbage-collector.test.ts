@@ -20,6 +20,7 @@ const [GRACE_MS, COOLDOWN_MS, INTERVAL_MS, NODE_LOST_MS] = [60_000, 30_000, 300_
 const SILENCE_MS = 2 * INTERVAL_MS + NODE_LOST_MS;
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "web", member: "web-0", interface: "eth0" };
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+const MAPS = "/api/v1/namespaces/kube-system/configmaps";
 
 let server: MemoryApiServer;
 let caches: OpenCaches;
@@ -212,6 +213,35 @@ it("retention: addresses kept for a NIC that the member's pod does not have cool
   expect(states()).toContain("10.6.0.2 Kept");
   await expectStates(1, "10.6.0.1 Bound", "10.6.0.2 Cooling", "10.6.0.3 Kept", "10.6.0.4 Kept");
 });
+
+const [IPPOOL, ONLY_SIX] = ["ipam.vendor.io/ippool", '{"ipv6": ["b"]}'];
+const BOTH = '{"ipv4": ["a"], "ipv6": ["b"]}';
+const SIX = "fd00-0000-0000-0000-0000-0000-0000-0001";
+
+it.each<[title: string, conf: string, annotations: object, isKept: boolean, kept?: string, live?: string]>([
+  ["IPv6 only by settings", "enableIPv4: false", { [IPPOOL]: BOTH }, false],
+  ["IPv6 only by the pod's annotation", "{}", { [IPPOOL]: ONLY_SIX }, false],
+  ["IPv6 only by pools that are no defaults any more", "{}", {}, false],
+  ["IPv6 only by an entry of the NIC", "{}", { [`${IPPOOL}s`]: `[${ONLY_SIX}]` }, false],
+  ["still both", "{}", { [IPPOOL]: BOTH }, true],
+  ["still both by an entry of the NIC", "{}", { [`${IPPOOL}s`]: `[${BOTH}]` }, true],
+  ["unreadable", "{}", { [IPPOOL]: "{" }, true],
+  ["IPv4 only", "enableIPv6: false", { [IPPOOL]: BOTH }, false, SIX, "10.6.0.1"],
+])(
+  "retention: the other family of a member's NIC, which now is %s",
+  async (_, conf, annotations, isKept, kept = "10.6.0.1", live = SIX) => {
+    server.put(MAPS, "vendor-conf", { metadata: { namespace: "kube-system" }, data: { "conf.yml": conf } });
+    liveness.set("web", "alive");
+    setNode("n1", "True");
+    putPod("web-0", annotations);
+    const spec = (name: string) => ({ workload: WEB, address: name === SIX ? "fd00::1" : name });
+    bind(live, "web-0", spec(live));
+    write(kept, { state: "Kept", ...spec(kept) });
+    await sweep(SILENCE_MS - 1);
+    expect(states()).toContain(`${kept} Kept`);
+    await expectStates(1, `${live} Bound`, `${kept} ${isKept ? "Kept" : "Cooling"}`);
+  },
+);
 
 it("known-stays: what workloads and Nodes have of a pool stays while its specification is invalid", async () => {
   const spec = { subnet: "10.6.0.0/16", ips: ["10.6.0.9-10.6.0.1"] };
