@@ -200,6 +200,7 @@ function isOwn({ workload }: Pick<IpAllocationSpec, "workload">, of: Workload | 
 
 /** Does not name the owner of an address in another namespace. */
 function describeTaken(spec: CachedAllocation["spec"], { namespace }: NamingWorkload): string {
+  if (spec.quarantine?.reason === "NodeLost") return "a pod of a lost node may have it";
   if (spec.state === "Quarantined") return "another machine answers for it";
   if (spec.workload?.kind === "Node") return "a Node has it";
   const its = spec.holders[0]?.namespace ?? spec.workload?.namespace;

@@ -17,8 +17,11 @@ export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 /** The pod with the holder's UID. `replaced`: another pod has its name. `unknown`: it may run without an object. */
 export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
-/** Status of the pods with the address. `outliving`: one of two has ended on a ready node, and the other may run. */
-export type PodsStatus = PodStatus | "outliving";
+/**
+ * Status of the pods with the address. `outliving`: one of two has ended on a ready node, and the other runs.
+ * `unconfirmed`: both have ended, and the agent of a node may confirm it.
+ */
+export type PodsStatus = PodStatus | "outliving" | "unconfirmed";
 
 /**
  * The address owner. `moved`: it is alive, and its member has another address for the NIC, instead of one in `NodeLost`
@@ -135,6 +138,21 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     after: "grace",
     action: "tell",
     why: "one of its two pods is gone, and the agent of that pod's node has not removed it",
+  },
+  {
+    state: "Bound",
+    pod: ["unconfirmed"],
+    isTold: false,
+    after: "grace",
+    action: "tell",
+    why: "its two pods are gone, and the agents of their nodes have removed neither",
+  },
+  {
+    state: "Bound",
+    pod: ["unconfirmed"],
+    after: "silence",
+    action: "quarantine",
+    why: "its two pods are gone, and the agents of their nodes do not act",
   },
   { state: "Bound", pod: ["unknown"], action: "wait", why: "it is unknown whether its pod runs" },
   {

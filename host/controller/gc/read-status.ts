@@ -30,15 +30,14 @@ export function nodeStatus(
   return node.ready === "True" ? "ready" : "notReady";
 }
 
-/**
- * Returns the status of the pods with an address: two while a machine migrates. `nodes`: of the pods, in their order.
- * Of two that have ended a ready node's agent removes its own first, and only then the other one is taken for lost.
- */
+/** Returns the status of the pods with an address: two while a machine migrates. `nodes`: theirs, in their order. */
 export function podsStatus(pods: readonly PodStatus[], nodes: readonly NodeStatus[]): PodsStatus {
   const isLeft = pods.some((pod, index) => pod !== "alive" && pod !== "unknown" && nodes[index] === "ready");
-  if (pods.length > 1 && isLeft && !pods.includes("unknown")) return "outliving";
+  if (pods.includes("alive")) return isLeft && !pods.includes("unknown") ? "outliving" : "alive";
+  if (pods.includes("unknown")) return "unknown";
+  const isThere = nodes.some((node) => node === "ready" || node === "notReady");
   const [first = "absent"] = pods;
-  return pods.find((pod) => pod === "alive") ?? pods.find((pod) => pod === "unknown") ?? first;
+  return pods.length > 1 && isThere ? "unconfirmed" : first;
 }
 
 /** `found` has the holder's name or UID; undefined if there is no such pod. */

@@ -29,7 +29,8 @@ const WORDS: Readonly<Record<string, string>> = {
   notReady: "not ready",
   outOfService: "out of service",
   replaced: "of another UID",
-  outliving: "one of two ended on a ready node",
+  outliving: "one of two ended on a ready node, the other alive",
+  unconfirmed: "two ended, one on a ready or not ready node",
   none: "none",
 };
 

@@ -87,6 +87,9 @@ const MEMBERS = {
 };
 const SIX = { "ipam.vendor.io/ippool": '{"ipv4": ["six"], "ipv6": ["six"]}' };
 const of = (changes?: Partial<IpAllocationSpec>): WorldOf => ({ allocations: [record("10.6.0.50", changes)] });
+const quarantined = (reason: "Conflict" | "NodeLost"): Partial<IpAllocationSpec> => ({
+  ...{ state: "Quarantined", workload: undefined, quarantine: { reason, mac: "", parent: "" } },
+});
 const reserved = (name: string): WorldOf => ({
   reserved: [{ ips: ["10.6.0.50"], owner: { namespace: "shop", name } }],
 });
@@ -107,6 +110,8 @@ it.each<[string, WorldOf, string, NamingWorkload?]>([
   ["that of the set before it is its own", of({ workload: oldSet }), MADE],
   ["but not what a pod had", of({ node: "n1", workload: oldSet }), TAKEN],
   ["it waits for what cools", of({ state: "Cooling" }), ""],
+  ["another machine has it", of(quarantined("Conflict")), "another machine answers for it"],
+  ["a lost node may have it", of(quarantined("NodeLost")), "a pod of a lost node may have it"],
   ["a pod has it", of({ ...BOUND, workload: undefined }), "it is taken: 10.6.0.50 (pod shop/web-0)"],
   ["another namespace is not named", of({ workload: { ...MEMBER, namespace: "bank" } }), "another namespace has it"],
   ["a Node has it", of({ workload: { ...MEMBER, kind: "Node", namespace: "" } }), "a Node has it"],

@@ -124,7 +124,9 @@ it("node-lost: two pods have ended, and no node is ready: quarantine, which no t
   setNode("n2", "Unknown");
   const holders = ["n1", "n2"].map((node) => ({ namespace: "shop", pod: node, podUID: node, interface: "eth0", node }));
   bind("10.6.0.1", "gone", { workload: { ...WEB, kind: "VirtualMachine", uid: "vm" }, holders });
-  await expectStates(GRACE_MS, "10.6.0.1 Quarantined");
+  await expectStates(GRACE_MS, "10.6.0.1 Bound");
+  await expectStates(SILENCE_MS - 1, "10.6.0.1 Bound");
+  await expectStates(1, "10.6.0.1 Quarantined");
   expect(gc.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
   const taints = [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }];
   const nodeInfo = { machineID: "m", systemUUID: "u" };

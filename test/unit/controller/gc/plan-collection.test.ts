@@ -28,8 +28,8 @@ const TIMES: CollectionTimes = {
 
 const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLost", "Conflict"];
 const NODES: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
-const PODS: readonly PodsStatus[] = ["alive", "outliving", "finished", "replaced", "absent", "unknown"];
 const ENDED: readonly PodStatus[] = ["finished", "replaced", "absent"];
+const PODS: readonly PodsStatus[] = ["alive", "outliving", "unconfirmed", ...ENDED, "unknown"];
 const OWNERS: readonly OwnerStatus[] = ["none", "alive", "moved", "unseen", "unused", "excess", "gone", "unknown"];
 const PROBERS: readonly ProberStatus[] = ["none", "ready", "away"];
 
@@ -62,7 +62,7 @@ function pauseOf(found: ObservedState): number | undefined {
 
 describe("the table", () => {
   it("has an answer for every combination", () => {
-    expect(all()).toHaveLength(5_760);
+    expect(all()).toHaveLength(6_720);
     const why = (each: ObservedState) => decideCollection({ ...each, ageMs: undefined }, TIMES).why;
     expect(all().filter((each) => why(each) === "no rule covers this state")).toEqual([]);
   });
@@ -100,6 +100,13 @@ it.each<Row>([
   ["node-lost: a pod whose state is unknown, in quarantine", { state: "NodeLost", pod: "unknown" }, "wait"],
   ["node-lost: a workload that lives: its next pod has it", { ...LOST, owner: "alive" }, "keep"],
   ["retention: one of two pods has ended", { state: "Bound", pod: "outliving" }, "tell", graceMs],
+  ["retention: both have", { state: "Bound", pod: "unconfirmed", isTold: false }, "tell", graceMs],
+  [
+    "retention: their agents are silent",
+    { state: "Bound", pod: "unconfirmed", isTold: true },
+    "quarantine",
+    SILENCE_MS,
+  ],
   ...ENDED.flatMap((pod): Row[] => [
     ["node-lost: the agent is told", { state: "Bound", node: "ready", pod, isTold: false }, "tell", cooldownMs],
     ["node-lost: it was", { state: "Bound", node: "ready", pod, isTold: true }, "quarantine", SILENCE_MS],
@@ -146,8 +153,8 @@ it.each([
   [["alive", "absent"], ["ready", "notReady"], "alive"],
   [["alive", "absent"], ["ready", "outOfService"], "alive"],
   [["alive"], ["ready"], "alive"],
-  [["absent", "finished"], ["ready", "absent"], "outliving"],
-  [["absent", "finished"], ["absent", "notReady"], "absent"],
+  [["absent", "finished"], ["ready", "absent"], "unconfirmed"],
+  [["absent", "finished"], ["absent", "notReady"], "unconfirmed"],
   [["absent", "alive"], ["notReady", "notReady"], "alive"],
   [["absent", "finished"], ["outOfService", "absent"], "absent"],
   [["absent", "finished"], ["outOfService", "outOfService"], "absent"],
