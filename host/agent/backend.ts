@@ -80,11 +80,6 @@ export interface Backend extends ReadinessSource {
   readonly client?: KubeClient | undefined;
   /** Sets the metrics of this mode. */
   collectMetrics(metrics: AgentMetrics): Promise<void>;
-  /**
-   * Releases a Bound row for an administrator: it cools, and in embedded mode with it the other addresses of its NIC.
-   * Returns the released rows.
-   */
-  releaseRow(row: Allocation): Promise<readonly Allocation[]>;
   /** Reads the row's pod now. Absent where pods are not known; rejects when the API server does not answer. */
   readPodOf?(row: Allocation): Promise<PodStatus>;
   /**

@@ -203,11 +203,6 @@ export class ClusterBackend implements Backend {
     await collectNodeAddresses(this.registry, metrics);
   }
 
-  async releaseRow(row: Allocation): Promise<readonly Allocation[]> {
-    const cooling = await this.registry.collect(row);
-    return cooling === undefined ? [] : [cooling];
-  }
-
   readPodOf(row: Allocation): Promise<PodStatus> {
     return this.collector.readPodOf(row);
   }

@@ -7,7 +7,7 @@ import { PoolCache } from "../../ipam/pool-cache.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { listRows } from "../../registry/list-rows.ts";
-import type { Allocation, RecoverableRegistry, RegistryHealth } from "../../registry/registry.ts";
+import type { RecoverableRegistry, RegistryHealth } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
 import { type Backend, type BackendOptions, problemsOf, type RecoverOptions } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
@@ -99,10 +99,6 @@ class EmbeddedBackend implements Backend {
 
   async collectMetrics(metrics: AgentMetrics): Promise<void> {
     await collectPoolUsage(this.ipam.inventory, metrics);
-  }
-
-  releaseRow({ containerId, ifName, network }: Allocation): Promise<readonly Allocation[]> {
-    return this.#registry.release({ containerId, ifName, network });
   }
 
   stats(): Readonly<Record<string, unknown>> {

@@ -42,7 +42,7 @@ export interface ReportedRecord {
 }
 
 interface OperationsDeps {
-  readonly backend: Pick<Backend, "ipam" | "readPodOf" | "releaseRow">;
+  readonly backend: Pick<Backend, "ipam" | "readPodOf">;
   readonly audit: Audit;
   readonly nowMs: () => number;
 }
@@ -75,11 +75,12 @@ export class Operations {
       steps.push(stepOf({ ...target }, "released", refusal, options));
     }
     if (!mayAct(steps, options)) return { steps, isDone: false };
-    for (const row of rows) {
-      const released = await this.#deps.backend.releaseRow(row);
-      if (released.length > 0) this.#record("RELEASE", released, options);
-    }
-    return { steps, isDone: true };
+    const { registry } = this.#deps.backend.ipam.inventory;
+    const released = await Promise.all(rows.map((row) => registry.collect(row)));
+    const done = rows.filter((_, index) => released[index] !== undefined);
+    for (const row of done) this.#record("RELEASE", [row], options);
+    const left = steps.map((step, index) => (released[index] === undefined ? { ...step, ...LOST_RACE } : step));
+    return { steps: left, isDone: done.length === rows.length };
   }
 
   /** Anything but a retained address → Quarantined, to be probed after `forMs`. Rejects with RegistryError. */
@@ -183,7 +184,8 @@ function ownerOf({ namespace, pod, ifName, state }: Allocation): string {
   return pod === "" ? ` to ${ifName}` : ` to ${ifName} of pod ${namespace}/${pod}`;
 }
 
+const LOST_RACE = { refusal: "another owner has it, or it has changed meanwhile", isForceable: false };
+
 function lostRace(steps: readonly Step[]): OperationRecord {
-  const refusal = "another owner has it, or it has changed meanwhile";
-  return { steps: steps.map((step) => ({ ...step, refusal, isForceable: false })), isDone: false };
+  return { steps: steps.map((step) => ({ ...step, ...LOST_RACE })), isDone: false };
 }

@@ -6,7 +6,6 @@ import type { StatusApi } from "../../../../host/agent/server/answer.ts";
 import { STEADY_MS } from "../../../../host/findings/node/find-damage.ts";
 import { EMPTY_NAMESPACE } from "../../../../host/plan/state.ts";
 import { explanationRecord } from "../../../../host/records/explanation-record.ts";
-import type { Allocation } from "../../../../host/registry/registry.ts";
 import { NO_AUDIT } from "../../../world/no-audit.ts";
 import { openNode, type TestNode } from "../../../world/node.ts";
 import { claim, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
@@ -18,11 +17,10 @@ const POOLS = [
   pool("six", "fd00::/64"),
 ];
 
-/** As in embedded mode: no pods are known, and a NIC is released as a whole. */
+/** As in embedded mode: no pods are known. */
 function operationsOf(node: TestNode): Operations {
-  const releaseRow = ({ containerId, ifName }: Allocation) => node.registry.release({ containerId, ifName });
   return new Operations({
-    backend: { ipam: node.ipam(), releaseRow },
+    backend: { ipam: node.ipam() },
     audit: { ...NO_AUDIT, record: ({ audit, rule }) => void recorded.push(`${audit} ${rule}`) },
     nowMs: () => node.clock.nowMs(),
   });
@@ -211,6 +209,18 @@ describe("operations of an administrator", () => {
     expect(await post(`${reported}&container=10.0.0.7&cluster=c1`)).toEqual({
       error: "The report is of a cluster, and this node is in none",
     });
+  });
+
+  it("release the one address that is named, although its NIC has another, and none that was attached again", async () => {
+    const both = [proposal("10.0.0.7"), proposal("fd00::7", { pool: "six" })];
+    await registry.claim(claim("dual", both, { containerId: "c1" }));
+    expect(await post("/v1/release?address=10.0.0.7&force")).toMatchObject({ steps: [{}], isDone: true });
+    expect(await node.states()).toEqual({ Cooling: ["10.0.0.7"], Bound: ["fd00::7"] });
+    node.around = async (method, _, run) => {
+      if (method === "collect") await registry.claim(claim("dual", [], { containerId: "c2", skipOwnCooling: true }));
+      return run();
+    };
+    expect(await post("/v1/release?address=fd00::7&force")).toMatchObject(step(expect.stringContaining("changed")));
   });
 
   it.each([
