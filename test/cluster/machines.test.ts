@@ -128,7 +128,7 @@ describe("addresses of pools that machines of the cluster have", () => {
   });
 
   it("stay with the pod, and with the member, that had them before; both sides are told", async () => {
-    await makePool("green", { subnet: "10.9.0.0/24", ips: ["10.9.0.1-10.9.0.9"], selection: "ascending" });
+    await makePool("green", { subnet: "10.9.0.0/24", selection: "ascending", cooldown: "10s" });
     const { uid } = (await client.create(SETS, statefulSet("web", 1))).metadata;
     made.push(`${SETS}/web`);
     const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };

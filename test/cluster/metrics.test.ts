@@ -103,7 +103,7 @@ async function scrapeVerified(of: Component, bearer: string | undefined): Promis
 describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) => {
   it("are for callers whose token the API server accepts and whose user may get them", async () => {
     const statuses = [token.prometheus, token.other, "made-up", undefined].map(
-      async (bearer) => (await scrape(of, bearer)).status,
+      async (bearer) => (await scrapeVerified(of, bearer)).status,
     );
     expect(await Promise.all(statuses)).toEqual([200, 403, 401, 401]);
   });
