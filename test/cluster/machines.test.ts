@@ -128,7 +128,8 @@ describe("addresses of pools that machines of the cluster have", () => {
   });
 
   it("stay with the pod, and with the member, that had them before; both sides are told", async () => {
-    await makePool("green", { subnet: "10.9.0.0/24", selection: "ascending", cooldown: "10s" });
+    // Of a larger pool no other owner may take an address while it cools.
+    await makePool("green", { subnet: "10.9.0.0/22", selection: "ascending", cooldown: "10s" });
     const { uid } = (await client.create(SETS, statefulSet("web", 1))).metadata;
     made.push(`${SETS}/web`);
     const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
