@@ -4,13 +4,11 @@
  * test/unit/registry.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Registry } from "../../host/registry/registry.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import { POOLS } from "../lab/cluster/objects.ts";
-import type { RegistryNode } from "../lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { describeQuarantine } from "../unit/registry/registry-quarantine-suite.ts";
-import { describeRegistry, spanOfTen } from "../unit/registry/registry-suite.ts";
+import { afterIdle, describeRegistry, spanOfTen } from "../unit/registry/registry-suite.ts";
 import { describeTakingBack } from "../unit/registry/registry-taking-back-suite.ts";
 import { ofRun } from "../world/long-cases.ts";
 import { claim, proposal } from "../world/subjects.ts";
@@ -32,27 +30,13 @@ afterEach(() => world.clear());
 
 afterAll(() => world?.stop());
 
-/** The registry, whose answers come when the API server has been told. */
-function flushed({ registry }: RegistryNode): Registry {
-  return new Proxy<Registry>(registry, {
-    get: (target, name) => {
-      const found: unknown = Reflect.get(target, name);
-      if (typeof found !== "function") return found;
-      return (...args: unknown[]) => {
-        const answer: unknown = found.apply(target, args);
-        return answer instanceof Promise ? answer.finally(() => registry.idle()) : answer;
-      };
-    },
-  });
-}
-
 for (const describeSuite of ofRun([describeRegistry, describeTakingBack, describeQuarantine], () => false))
   describeSuite("Kubernetes registry", async (test) => {
     const node = await world.openRegistry(SMALL);
     const advance = (milliseconds: number): void => {
       node.clockMs += milliseconds;
     };
-    await test({ registry: flushed(node), freed: node.freed, advance, nowMs: () => node.clockMs });
+    await test({ registry: afterIdle(node.registry), freed: node.freed, advance, nowMs: () => node.clockMs });
   });
 
 describe("several nodes", () => {

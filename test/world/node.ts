@@ -250,8 +250,8 @@ export class TestNode<R extends Opened = Opened> {
   }
 }
 
-async function idle(registry: Registry & { idle?(): Promise<void> }): Promise<void> {
-  await registry.idle?.();
+async function idle(registry: Registry & Partial<Pick<KubernetesRegistry, "objects">>): Promise<void> {
+  await registry.objects?.idle();
 }
 
 /** The store of the node, with `node.around` around its operations. */

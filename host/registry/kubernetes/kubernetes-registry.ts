@@ -374,9 +374,6 @@ export class KubernetesRegistry implements Registry {
     }
   }
 
-  /** Resolves when nothing runs in the background. */
-  readonly idle = (): Promise<void> => this.objects.idle();
-
   /** Syncs all rows that are due. A failure stays in the backlog. */
   async #syncDue(): Promise<void> {
     const seen = new Set<number>();

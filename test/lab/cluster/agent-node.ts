@@ -159,9 +159,9 @@ export class AgentNode implements AsyncDisposable {
     const { allocations, collector, registry } = this.cluster;
     await allocations.reconcile();
     await collector.sweep();
-    await registry.idle();
+    await registry.objects.idle();
     await registry.expire();
-    await registry.idle();
+    await registry.objects.idle();
   }
 
   /** The claim of an ADD that has chosen the address of pool blue, by the registry's own port. */

@@ -25,7 +25,7 @@ export async function probeDue(node: AgentNode, answering: ReadonlySet<string>):
   });
   await prober.probeDue();
   await prober.close();
-  await node.registry.idle();
+  await node.registry.objects.idle();
   await node.registry.expire();
-  await node.registry.idle();
+  await node.registry.objects.idle();
 }

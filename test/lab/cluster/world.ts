@@ -468,7 +468,7 @@ export class World {
       if (agent?.isRunning) await agent.del({ uid });
       await this.deletePod({ namespace, name, uid, node: spec.nodeName });
     }
-    for (const agent of this.#agents.values()) if (agent.isRunning) await agent.registry.idle();
+    for (const agent of this.#agents.values()) if (agent.isRunning) await agent.registry.objects.idle();
     await forceDeleteAll(this.client);
   }
 }

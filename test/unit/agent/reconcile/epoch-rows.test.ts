@@ -102,7 +102,7 @@ class Agent {
 
   async end(pod: string): Promise<void> {
     await this.node.registry.release({ containerId: `c-${pod}`, ifName: "eth0" });
-    await this.node.registry.idle();
+    await this.node.registry.objects.idle();
   }
 
   /** The same, and the address is free again. */
@@ -286,7 +286,7 @@ describe("a record that came back with the past", () => {
       const isLate = how.endsWith("late");
       fail(one, () => true, new ApiUnavailable("the call", "no route"));
       if (!isLate) await collect();
-      await one.node.registry.idle();
+      await one.node.registry.objects.idle();
       const late = isLate ? [undefined, collect] : [];
       one.node.gate = (_call, commit) => Promise.resolve(late.shift()?.()).then(commit);
       one.journal = { isWhole: how !== "as found", isNewer: true };
@@ -316,7 +316,7 @@ describe("a record that came back with the past", () => {
     const quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: clock.ms + COOLED_MS } as const;
     await goBackBefore(async () => {
       await one.node.registry.quarantine(row, quarantine);
-      await one.node.registry.idle();
+      await one.node.registry.objects.idle();
     });
     expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Quarantined n1"]]);
   });

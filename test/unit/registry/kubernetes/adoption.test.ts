@@ -29,7 +29,7 @@ it.each([
   expect(await registry.renounce(row)).toMatchObject({ state: "Cooling" });
   clock.jump(3_600_000);
   await registry.expire();
-  await registry.idle();
+  await registry.objects.idle();
   expect(statesOf(server)).toEqual([]);
   await registry.close();
 });
@@ -37,7 +37,7 @@ it.each([
 it("an adopted address of a StatefulSet's pod is retained when the pod ends", async () => {
   const { registry, row, server } = await adopted(WORKLOAD);
   await registry.collect(row);
-  await registry.idle();
+  await registry.objects.idle();
   expect(statesOf(server)).toEqual(["Kept"]);
   await registry.close();
 });

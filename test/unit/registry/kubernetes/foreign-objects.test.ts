@@ -16,7 +16,7 @@ it("cooling-visibility: a cooling address is as old as this node has seen it, wh
   const startMs = other.clock.nowMs();
   await one.registry.claim(claim("a", [proposal("10.0.0.1")]));
   await one.registry.release({ containerId: "c-a", ifName: "eth0" });
-  await one.registry.idle();
+  await one.registry.objects.idle();
   const seen = async () => (await other.registry.findCooling([spanOfTen()], 9, "blue"))[0]?.sinceMs;
   expect(await seen()).toBe(startMs);
   other.clock.jump(2_000);

@@ -21,7 +21,7 @@ it.each([
       },
     });
     const take = async (): Promise<string[]> => {
-      await node.registry.idle();
+      await node.registry.objects.idle();
       return methods.splice(0).filter((method) => !["findDue", "expire", "list"].includes(method));
     };
     await take();

@@ -135,7 +135,7 @@ it("retention: a retained address follows its owner that was created again while
     const wanted = proposal("10.0.0.1", kept && { replaces: kept.version });
     await claimAndRetain(registry, claim(uid, [wanted], { workload: WEB }));
     if (uid !== "again") await registry.release({ containerId: `c-${uid}`, ifName: "eth0" });
-    await registry.idle();
+    await registry.objects.idle();
   }
   expect(server.objects.get("10.0.0.1")?.spec.workload).toMatchObject({ uid });
 });
@@ -147,7 +147,7 @@ it("retention: an address that the pod may have taken over by another claim is k
   const { registry, server } = await openClusterNode({ server: before.server });
   await registry.claim(wanted);
   await registry.release({ containerId: "c-a", ifName: "eth0" });
-  await registry.idle();
+  await registry.objects.idle();
   expect(server.objects.get("10.0.0.1")?.spec.state).toBe("Kept");
 });
 

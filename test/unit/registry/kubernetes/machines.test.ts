@@ -25,7 +25,7 @@ it("an object says which machine has the address, and who had it last on which",
   await node.bind("10.0.0.1", "web", { workload: WORKLOAD });
   expect(objectsOf(node.server)).toEqual(["10.0.0.1: Bound web on m1 of n1"]);
   await node.registry.release({ containerId: "c-web", ifName: "eth0" });
-  await node.registry.idle();
+  await node.registry.objects.idle();
   expect(objectsOf(node.server)).toEqual(["10.0.0.1: Kept web on m1 of n1"]);
 });
 
@@ -35,7 +35,7 @@ it("who had it last is written as the object says it, also if an older writer na
   const { server, disk } = older;
   const node = await open("m1", { server, disk });
   await node.registry.release({ containerId: "c-web", ifName: "eth0" });
-  await node.registry.idle();
+  await node.registry.objects.idle();
   expect(objectsOf(server)).toEqual(["10.0.0.1: Kept web on none of n1"]);
 });
 
