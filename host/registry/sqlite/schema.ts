@@ -173,16 +173,21 @@ export function prepareSchema(database: DatabaseSync): void {
   }
 }
 
+/** The tables beside the allocations with a row of an address. */
+export const BESIDE = ["netns", "claim"] as const;
+
+export type Table = "allocation" | (typeof BESIDE)[number];
+
 /** A row with all its columns, to be copied. */
 export type RawRow = Readonly<Record<string, null | number | bigint | string | Uint8Array>>;
 
 /** Adds rows of another database of this format, except impossible ones: a damaged page may look like one. */
-export function insertRows(database: DatabaseSync, rows: readonly RawRow[]): void {
+export function insertRows(database: DatabaseSync, rows: readonly RawRow[], table: Table = "allocation"): void {
   const [first] = rows;
   if (first === undefined) return;
   const columns = Object.keys(first);
   const places = columns.map(() => "?").join(", ");
-  const insert = database.prepare(`INSERT INTO allocation (${columns.join(", ")}) VALUES (${places})`);
+  const insert = database.prepare(`INSERT INTO ${table} (${columns.join(", ")}) VALUES (${places})`);
   database.exec("BEGIN IMMEDIATE");
   for (const row of rows) {
     try {

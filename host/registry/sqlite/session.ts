@@ -15,7 +15,7 @@ import type { RegistryPoint } from "./identity.ts";
 import { SqliteJournal } from "./journal.ts";
 import { type CallMessage, onlyReads, operationOf } from "./operation.ts";
 import { ReserveFile } from "./reserve-file.ts";
-import { insertRows, prepareSchema, type RawRow, readFormat } from "./schema.ts";
+import { BESIDE, insertRows, prepareSchema, type RawRow, readFormat, type Table } from "./schema.ts";
 import { SqliteStore } from "./store.ts";
 import { Witness } from "./witness.ts";
 
@@ -151,12 +151,14 @@ export class SqliteSession {
   /** Creates a new database with all rows that can still be read from the open one, and returns these. */
   #replace(): ReadableRows {
     const found = readRows(this.#open.database);
+    const beside = BESIDE.map((table) => ({ table, ...readRows(this.#open.database, table) }));
     const { cooldowns, point } = this.#open.store;
     this.#open.database.close();
     mkdirSync(this.#options.directory, { recursive: true, mode: 0o700 });
     this.#files.setAside();
     this.#open = this.#start(lockDatabase(this.#files.database, this.#lock), point.lastVersion, cooldowns);
     insertRows(this.#open.database, found.rows);
+    for (const { rows, table } of beside) insertRows(this.#open.database, rows, table);
     signHolder(this.#lock);
     this.#witness?.ensure(this.#open.store.point);
     this.#files.remember();
@@ -278,18 +280,17 @@ interface ReadableRows {
   readonly areAll: boolean;
 }
 
-/** Returns the rows of addresses that can be read: those before damaged pages, and those after them. */
-export function readRows(database: DatabaseSync): ReadableRows {
-  const before: RawRow[] = [];
-  if (readInOrder(database, "ASC", before)) return { rows: before, areAll: true };
-  const after: RawRow[] = [];
-  readInOrder(database, "DESC", after);
+/** Returns the rows of a table that can be read: those before damaged pages, and those after them. */
+export function readRows(database: DatabaseSync, table: Table = "allocation"): ReadableRows {
+  const [before, after]: [RawRow[], RawRow[]] = [[], []];
+  const sql = (order: string) => `SELECT * FROM ${table} ORDER BY space ${order}, family ${order}, address ${order}`;
+  if (readAll(database, sql("ASC"), before)) return { rows: before, areAll: true };
+  readAll(database, sql("DESC"), after);
   return { rows: [...before, ...after], areAll: false };
 }
 
 /** Adds the rows up to a damaged page to `rows`. Returns whether there was none. */
-function readInOrder(database: DatabaseSync, order: "ASC" | "DESC", rows: RawRow[]): boolean {
-  const sql = `SELECT * FROM allocation ORDER BY space ${order}, family ${order}, address ${order}`;
+function readAll(database: DatabaseSync, sql: string, rows: RawRow[]): boolean {
   try {
     for (const row of database.prepare(sql).iterate()) rows.push(row as RawRow);
     return true;
