@@ -7,7 +7,7 @@ import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
 import type { PoolSpace } from "../core/pool-space.ts";
 import { haveShared, spansOf } from "../core/spans.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
-import { prefixesOverlap } from "../net/prefix.ts";
+import { prefixContains, prefixesOverlap } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
 import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
@@ -371,7 +371,8 @@ export class PoolCache {
   contains(poolName: string, ip: Ip, isHeld = false): boolean {
     const entry = this.#entries.get(poolName);
     if (entry === undefined || entry.bits.contains(ip)) return entry !== undefined;
-    return isHeld && this.findExclusion(poolName, ip, { isHeld }) === undefined;
+    const isWithin = isHeld && prefixContains(entry.pool.spec.subnet, ip);
+    return isWithin && this.findExclusion(poolName, ip, { isHeld }) === undefined;
   }
 
   /** Blocks that are not confirmed have no addresses. */

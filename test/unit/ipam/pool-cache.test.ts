@@ -1,8 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { PoolTally } from "../../../host/controller/usage/usage-counter.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../host/resources/ip-pool-shape.ts";
+import type { ReservedIp } from "../../../host/resources/reserved-ip.ts";
 import { openCore, pool, poolsByName } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -74,6 +75,15 @@ describe("the pool cache after a survey", () => {
     expect([poolCache.take(other, 0), poolCache.take(other, 0)]).toEqual([ip("10.6.0.2"), undefined]);
     expect(poolCache.apply(poolsByName(plain, other), []).map(({ name }) => name)).toEqual(["a", "b"]);
     expect(poolCache.take(other, 0)).toEqual(ip("10.6.0.1"));
+  });
+
+  it("looks at no reservation for a pool of another subnet: a node's check asks each pool about each address", () => {
+    const poolCache = new PoolCache(space);
+    const get = vi.fn(() => ({ family: 4, addressSpace: "", ranges: [] }));
+    const reserved = Object.defineProperty({ name: "r" }, "spec", { get }) as ReservedIp;
+    poolCache.apply(poolsByName(pool("a", "10.6.0.0/24"), pool("b", "10.7.0.0/24")), [reserved]);
+    get.mockClear();
+    expect([poolCache.contains("b", ip("10.6.0.9"), true), get.mock.calls]).toEqual([false, []]);
   });
 
   it.each([
