@@ -2,6 +2,7 @@
  * Releases and quarantines that an administrator orders with berthctl. They go through the registry's own
  * transitions, and each names the version of the row that was judged: an ADD or a DEL in between makes it fail.
  */
+import { randomUUID } from "node:crypto";
 import {
   type OperationFacts,
   type OperationRefusal,
@@ -18,12 +19,6 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Backend } from "../backend.ts";
 import type { Audit } from "../log/audit.ts";
 import { readNetnsStatus } from "../netns/pod-netns.ts";
-
-/**
- * Owner and NIC of an address between its claim and its quarantine. No pod has them; the claim ends after two minutes
- * if the agent does.
- */
-const OPERATOR = { owner: "berthctl-quarantine", ifName: "quarantine" };
 
 interface AddressName {
   readonly ip: Ip;
@@ -142,7 +137,7 @@ export class Operations {
     return { row, pod, netns: await readNetnsStatus(row) };
   }
 
-  /** Returns the address as Bound to {@link OPERATOR}; undefined if another owner has it by now. */
+  /** Returns the address as Bound to this order; undefined if another owner has it by now. */
   async #claim(
     { ip, space }: AddressName,
     row: Allocation | undefined,
@@ -150,9 +145,11 @@ export class Operations {
   ): Promise<Allocation | undefined> {
     const { registry } = this.#deps.backend.ipam.inventory;
     const prefixLength = row?.prefixLength ?? pool?.spec.subnet.length ?? 0;
-    const place = { space, ip, prefixLength, pool: row?.pool ?? pool?.name ?? "", ifName: OPERATOR.ifName };
+    // No pod has such a NIC, and no other order such an owner. The claim ends after two minutes if the agent does.
+    const nic = { ifName: "quarantine", containerId: "", network: "" };
+    const place = { space, ip, prefixLength, pool: row?.pool ?? pool?.name ?? "", ifName: nic.ifName };
     const proposal = row === undefined ? place : { ...place, replaces: row.version };
-    const claim = { ...OPERATOR, namespace: "", pod: "", containerId: "", network: "", proposals: [proposal] };
+    const claim = { ...nic, owner: `berthctl-${randomUUID()}`, namespace: "", pod: "", proposals: [proposal] };
     const outcome = await registry.claim(claim, AbortSignal.timeout(10_000));
     return outcome.kind === "bound" ? outcome.created[0] : undefined;
   }

@@ -223,6 +223,12 @@ describe("operations of an administrator", () => {
     expect(await post("/v1/release?address=fd00::7&force")).toMatchObject(step(expect.stringContaining("changed")));
   });
 
+  it("quarantine several addresses at once", async () => {
+    const all = ["10.0.0.20", "10.0.0.21", "fd00::20"];
+    await Promise.all(all.map((each) => post(`/v1/quarantine?address=${each}`)));
+    expect(await node.states()).toEqual({ Quarantined: all });
+  });
+
   it.each([
     ["release?address=10.0.0.9&force", step("this node has no record of it")],
     ["release?pod=shop/none&force", { steps: [], isDone: true }],
