@@ -18,8 +18,7 @@ spec:
   # There may be no network of pods yet, or no longer.
   hostNetwork: true
   priorityClassName: {{ $root.Values.controller.priorityClassName }}
-  nodeSelector:
-    kubernetes.io/os: linux
+  {{- include "berth.hookNodes" $root.Values.controller | nindent 2 }}
   {{- with $root.Values.controller.tolerations }}
   tolerations:
     {{- toYaml . | nindent 4 }}
@@ -87,11 +86,7 @@ spec:
       priorityClassName: {{ $root.Values.agent.priorityClassName }}
       # A pod of the network would need an address.
       hostNetwork: true
-      nodeSelector:
-        kubernetes.io/os: linux
-        {{- with $root.Values.agent.nodeSelector }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+      {{- include "berth.hookNodes" $root.Values.agent | nindent 6 }}
       terminationGracePeriodSeconds: 1
       containers:
         {{- include "berth.idle" $root | nindent 8 }}
@@ -176,6 +171,16 @@ volumes:
     capabilities:
       drop: [ALL]
 {{- end }}
+
+{{/* The nodes of a component, whose values this is called with. Its affinity to pods is its own. */}}
+{{- define "berth.hookNodes" -}}
+nodeSelector:
+  {{- merge (dict "kubernetes.io/os" "linux") .nodeSelector | toYaml | nindent 2 }}
+{{- with pick .affinity "nodeAffinity" }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
 
 {{/* Of containers that live for a short time. */}}
 {{- define "berth.hookResources" -}}

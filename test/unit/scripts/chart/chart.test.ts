@@ -402,6 +402,10 @@ it("pods are placed, and accounts annotated, as the values say; replicas stay ap
   expect(topologyKey).toBe("kubernetes.io/hostname");
   const [spread] = controller.topologySpreadConstraints;
   expect(podOf("Deployment").topologySpreadConstraints).toEqual([{ ...spread, labelSelector }]);
+  for (const { spec } of ofHooks(objects)) expect(spec.template.spec.affinity).toEqual(agent.affinity);
+  const { nodeSelector } = controller;
+  for (const { spec } of ofKind(objects, "Pod"))
+    expect(spec).toMatchObject({ affinity: controller.affinity, nodeSelector });
   for (const { metadata } of ofKind(objects, "ServiceAccount"))
     expect(metadata.annotations).toMatchObject(serviceAccount.annotations);
   const images = [...JSON.stringify(objects).matchAll(/"image\\?":\\?"([^"\\]+)/g)].map(([, image]) => image);
