@@ -468,8 +468,6 @@ describe("with Multus", () => {
     // The lab's own values: there is no service `kubernetes`, and a node will be down.
     const lab = { apiServer: { host: LAN.gateway }, uninstall: { timeoutSeconds: 60 } };
     await writeFile(join(home, "values.yaml"), `${values}\n${stringify(lab)}`);
-    // The pages that follow call the reader's file so.
-    await writeFile(join(home, "values.json"), JSON.stringify({ ...parse(values), ...lab }));
     await followPage(scene, "README.md", undefined, { VERSION: CURRENT.version });
     await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 6, annotations }));
     const first = async () => (await seen.pods("web")).find((pod) => isReady(pod) && addressOf(pod) !== undefined);

@@ -28,16 +28,17 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ merge (include "berth.selector" . | fromYaml) $own $root.Values.commonLabels | toYaml }}
 {{- end -}}
 
-{{/* Labels and annotations of an object. Call with a dict of root and, where there are such, component, labels, annotations. */}}
+{{/* Labels and annotations of an object. Call with a dict of root and, where there are such, component, labels, annotations; with keep, an uninstallation with keepState leaves it. */}}
 {{- define "berth.metadata" -}}
 {{- $selector := include "berth.selector" (list .root (default "" .component)) | fromYaml -}}
 {{- if not .component -}}{{- $_ := unset $selector "app.kubernetes.io/component" -}}{{- end -}}
 {{- $chart := printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
 {{- $version := .root.Chart.AppVersion | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $keep := ternary (dict "helm.sh/resource-policy" "keep") dict (and (hasKey . "keep") .root.Values.uninstall.keepState) -}}
 {{- $recommended := dict "app.kubernetes.io/version" $version "app.kubernetes.io/part-of" "berth" "app.kubernetes.io/managed-by" .root.Release.Service "helm.sh/chart" $chart -}}
 labels:
   {{- merge $selector (default dict .labels) .root.Values.commonLabels $recommended | toYaml | nindent 2 }}
-{{- with merge dict (default dict .annotations) .root.Values.commonAnnotations }}
+{{- with merge $keep (default dict .annotations) .root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}

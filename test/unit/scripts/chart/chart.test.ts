@@ -379,6 +379,15 @@ describe("values", () => {
   });
 });
 
+it("with keepState an uninstallation leaves the objects, and what the cluster knows of its registry and blocks", () => {
+  const values = { ...SETS.full.values, uninstall: { keepState: true } };
+  const kept = render({ values, release: PLAIN_RELEASE }).filter(
+    ({ metadata: { annotations } }) => annotations?.["helm.sh/resource-policy"] === "keep",
+  );
+  const names = ["berth-address-ranges", EPOCH_MAP, "default", "lan", "routers", "blue"];
+  expect(kept.map(({ metadata }) => metadata.name).sort()).toEqual(names.sort());
+});
+
 it("the rights include the kinds that retain by name", () => {
   const objects = objectsOf("full");
   const rulesOf = (name: RegExp): string[] =>
