@@ -54,6 +54,7 @@ while [ $# -gt 0 ]; do
 done
 
 [ -z "$renew_token" ] || [ -n "$kubeconfig" ] || fail "--renew-token needs --kubeconfig"
+options_file=$root/etc/berth/agent.env
 
 # Prints the command, and executes it unless this is a dry run.
 run() {
@@ -112,24 +113,35 @@ remove_pages() {
     done
 }
 
-# The options of the agent, which an earlier installation or the administrator may have written.
+# Before any change: a package's unit would be hidden by this one's, and the options of the agent are the administrator's.
+require_host() {
+    [ ! -e "$root/usr/lib/berth/bin/berth-agent" ] || fail "a package has installed Berth here; upgrade that, or remove it first"
+    [ -e "$options_file" ] || return 0
+    words=" $(tr '\n="' '   ' <"$options_file") "
+    for option in ${kubeconfig:+"--kubeconfig $kubeconfig"} ${renew_token:+--renew-token}; do
+        case $words in
+        *" $option "*) ;;
+        *) fail "$options_file lacks $option; edit it, or remove it and repeat" ;;
+        esac
+    done
+}
+
 install_options() {
-    target=$root/etc/berth/agent.env
-    if [ -e "$target" ]; then
-        [ -z "$kubeconfig" ] || grep -qF -e "--kubeconfig $kubeconfig" "$target" ||
-            fail "$target has other options than --kubeconfig $kubeconfig; edit it, or remove it and repeat"
-        return
-    fi
+    [ ! -e "$options_file" ] || return 0
     options="--config /etc/berth/pools.d"
     [ -z "$kubeconfig" ] || options="--kubeconfig $kubeconfig${renew_token:+ --renew-token}"
-    echo "write $target: BERTH_AGENT_OPTIONS=$options"
-    [ -n "$dry_run" ] || printf '# Options of berth-agent, see berth-agent --help.\nBERTH_AGENT_OPTIONS=%s\n' "$options" >"$target"
+    echo "write $options_file: BERTH_AGENT_OPTIONS=$options"
+    [ -n "$dry_run" ] || {
+        printf '# Options of berth-agent, see berth-agent --help.\nBERTH_AGENT_OPTIONS=%s\n' "$options" >"$options_file.berth-new"
+        mv "$options_file.berth-new" "$options_file"
+    }
 }
 
 install_all() {
     for part in bin lib share cni systemd VERSION; do
         [ -e "$here/$part" ] || fail "$here/$part is missing; run install.sh from the unpacked release tarball"
     done
+    require_host
     # First, since it refuses to replace another product's files. Network lists are the administrator's.
     "$here/bin/berth-agent" install --plugins-only --cni-bin-dir "$root$cni_dir" ${aliases_only:+--aliases-only} ${dry_run:+--dry-run}
     install_version

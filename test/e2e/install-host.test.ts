@@ -114,6 +114,17 @@ it("names the kubeconfig of an agent in a cluster", async () => {
   expect(read("etc/berth/agent.env")).toContain("--kubeconfig /etc/berth/kubeconfig --renew-token\n");
 });
 
+it("refuses options that the host's settings lack, and takes a package for another installation", async () => {
+  await install("--kubeconfig", "/etc/berth/kubeconfig");
+  const refusal = async (...words: string[]) => (await runCommand(["sh", script, "--root", host, ...words])).stderr;
+  expect(await refusal("--kubeconfig", "/etc/berth/kube")).toContain("lacks --kubeconfig /etc/berth/kube; edit it");
+  const renewing = ["--kubeconfig", "/etc/berth/kubeconfig", "--renew-token"];
+  expect(await refusal(...renewing)).toContain("agent.env lacks --renew-token; edit it");
+  mkdirSync(join(host, "usr/lib/berth/bin"), { recursive: true });
+  writeFileSync(join(host, "usr/lib/berth/bin/berth-agent"), "");
+  expect(await refusal()).toContain("a package has installed Berth");
+});
+
 it("prints each step and makes none with --dry-run", async () => {
   const printed = await install("--dry-run");
   expect(printed).toContain(`create ${host}/opt/cni/bin/berth\n`);
@@ -176,7 +187,7 @@ it("keeps the administrator's files when it is uninstalled, and says so, unless 
     "--kubeconfig",
     "/etc/berth/kubeconfig",
   ]);
-  expect([exitCode, stderr]).toEqual([1, expect.stringContaining("agent.env has other options")]);
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining("agent.env lacks --kubeconfig")]);
   await install("uninstall", "--purge");
   expect(existsSync(join(host, "etc/berth"))).toBe(false);
 });
