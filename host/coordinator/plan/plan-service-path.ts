@@ -5,6 +5,7 @@
  */
 import { refuseInterface } from "../../cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
+import { IFA_F_PERMANENT } from "../../kernel/netlink/address/constants.ts";
 import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { FIB_RULE_INVERT } from "../../kernel/netlink/rule/constants.ts";
 import { bitsOf, equalIp, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
@@ -331,20 +332,17 @@ const VIRTUAL_LINKS =
 /** Returns whether pods know none of the link's addresses. The loopback is not virtual: it may have the only one. */
 export const isVirtualLink = (name: string): boolean => name !== "lo" && VIRTUAL_LINKS.test(name);
 
-/** RT_SCOPE_UNIVERSE */
-const GLOBAL = 0;
 /** IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): may disappear. */
 const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
 /** IFA_F_TEMPORARY and IFA_F_SECONDARY are the same bit, which IPv4 sets on every further address of a subnet. */
 const UNRELIABLE_IPV4 = 0x08 | 0x20;
-const IFA_F_PERMANENT = 0x80;
 const IFA_F_DEPRECATED = 0x20;
 
 function isReliable({ prefix, scope, flags }: AddressState): boolean {
   const bad = prefix.ip.family === 6 ? UNRELIABLE : UNRELIABLE_IPV4;
   // Programs that move a virtual address deprecate it, so that it is not used as a source; it does not expire.
   const expires = (flags & IFA_F_PERMANENT) === 0;
-  return scope === GLOBAL && (flags & (expires ? bad : bad & ~IFA_F_DEPRECATED)) === 0;
+  return scope === RT_SCOPE_UNIVERSE && (flags & (expires ? bad : bad & ~IFA_F_DEPRECATED)) === 0;
 }
 
 /**
