@@ -17,8 +17,8 @@ import { InstallError, runSteps, type Step, type StepOptions } from "./step.ts";
 
 const LOG_FILE = basename(DEFAULT_COORDINATOR_CONF.logOptions.logFile);
 
-/** The coordinator's log and the audit log, with their full files. */
-const OWN_LOG = new RegExp(`^(?:${LOG_FILE.replaceAll(".", "[.]")}|audit[.]jsonl)(?:[.][0-9]+)?$`);
+/** The coordinator's log and the audit log, with their full files, and those of logrotate: `.2.gz`, `-20261129`. */
+const OWN_LOG = new RegExp(`^(?:${LOG_FILE.replaceAll(".", "[.]")}|audit[.]jsonl)(?:[.-][0-9].*)?$`);
 
 interface UninstallOptions {
   readonly cniBinDirectory: string;

@@ -155,6 +155,8 @@ it("uninstalls the files of runs: registry, the coordinator's log, a network lis
   for (const path of [
     "var/lib/berth/state/registry.sqlite",
     "var/log/vendor/coordinator.log",
+    "var/log/vendor/coordinator.log.2.gz",
+    "var/log/vendor/coordinator.log-20261129",
     "run/berth/agent.sock.registry",
   ])
     writeFileSync(join(host, path), "");
