@@ -6,26 +6,27 @@
 import { stringify } from "yaml";
 import { pluginKeys } from "../../cni/net-conf.ts";
 import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
+import { resolveCoordinatorConf } from "../../config/coordinator-settings.ts";
 import { isDnsLabel, isDnsSubdomain } from "../../config/fields/names.ts";
-import { decodeIfacerConf } from "../../config/ifacer-conf.ts";
-import {
-  decodeAttachedNetwork,
-  decodeNetworkList,
-  findCoordinatorSettings,
-  findIpamConf,
-} from "../../config/network-definition.ts";
+import { decodeAttachedNetwork, decodeNetworkList, findCoordinatorSettings } from "../../config/network-definition.ts";
 import { checked, FlagError, type NetworkFlags, pluginsOfFlags, shown } from "../../config/network-flags.ts";
+import { conflictTiming, requireShortDetection } from "../../coordinator/probe.ts";
+import { decodeDeviceSpec } from "../../ifacer/device-spec.ts";
 import { documentation } from "../../lib/documentation.ts";
 import { ADDRESS_GATE } from "../../resources/address-gate.ts";
+
+/** The flags of fields that are judged by more than their schemas. */
+const FLAGS = { "bond.options": "--bond-options", detectOptions: "--detectOptions" };
 
 /** Decodes the text as the agent does, with the same errors. */
 function verify(name: string, text: string, isList: boolean): void {
   const decode = () => (isList ? decodeNetworkList(text, name) : decodeAttachedNetwork(text, name, name));
   const { plugins } = checked({}, decode);
-  findIpamConf(plugins);
-  findCoordinatorSettings(plugins);
+  const settings = findCoordinatorSettings(plugins);
+  const { detectOptions } = resolveCoordinatorConf(...(settings ? [settings] : []));
+  checked(FLAGS, () => requireShortDetection(conflictTiming(detectOptions)));
   for (const { entry, place } of plugins)
-    if (entry.type === "ifacer") decodeIfacerConf(pluginKeys({ raw: entry }), place);
+    if (entry.type === "ifacer") checked(FLAGS, () => decodeDeviceSpec(pluginKeys({ raw: entry }), place));
 }
 
 /** Returns YAML of a NetworkAttachmentDefinition, or JSON of a conflist. Throws {@link FlagError}. */

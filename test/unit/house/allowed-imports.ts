@@ -25,7 +25,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
     "lib net core cni config records resources plan ipam kubernetes metrics registry kernel coordinator ifacer findings",
   install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core cni config records resources ipam kubernetes metrics registry findings",
-  cli: "lib net core cni config records resources kubernetes coordinator install findings",
+  cli: "lib net core cni config records resources kubernetes coordinator ifacer install findings",
   "extension.ts": "resources kubernetes metrics findings agent controller cli",
   bin: "lib core config kernel kubernetes metrics agent install controller cli extension.ts",
 };

@@ -83,6 +83,11 @@ const refused: [flags: Row, text: string][] = [
   [{ type: "sriov", mtu: "9000", conflist: true }, '--mtu: found "9000", want no --type sriov'],
   [{ ...MACVLAN, bondMode: "1" }, '--bond-mode: found "1", want at least two values of --master'],
   [{ ...MACVLAN, master: ["eth0", "eth1"], bondMode: "7" }, '--bond-mode: found "7", want a mode from 0 to 6'],
+  [{ ...MACVLAN, master: ["eth0", "eth1"], bondOptions: "mimon=9" }, '--bond-options: found the entry "mimon=9", want'],
+  [
+    { ...MACVLAN, settings: { detectOptions: '{"window": "1h"}' } },
+    "--detectOptions: found a window of 1h, want at most",
+  ],
   [{ ...MACVLAN, master: ["eth0", "eth0"] }, '--master: found "eth0", want another interface than entry [0]'],
   [{ ...MACVLAN, master: ["eth0/1"] }, '--master: found "eth0/1", want an interface name'],
   [{ ...MACVLAN, master: ["eth0", "eth1"], vlan: "300" }, "--vlan: found 300, which makes the device name"],
