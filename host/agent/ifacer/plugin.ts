@@ -179,13 +179,13 @@ async function attach(definition: DeviceSpec, request: AttachRequest, deps: Ifac
 /**
  * Restores the devices if other software has deleted them or set them down, and returns the operations that did it.
  * Addresses are never moved to a bond: only an ADD does that. Throws CniError 106 for a device that must not be
- * changed, and ApplyError.
+ * changed, or is missing and not permitted any more, and ApplyError.
  */
 async function restoreDevices(definition: DeviceSpec, deps: IfacerDeps): Promise<readonly Operation[]> {
-  const spec = requireSpec(definition, deps);
+  const spec = resolveNames(definition, deps.host);
   const { operations } = planDevices(spec, observe(deps.host, spec));
   if (operations.length === 0 || operations.some(isMove)) return [];
-  return (await planAndApply(spec, deps)).operations;
+  return (await planAndApply(requireSpec(definition, deps), deps)).operations;
 }
 
 /** Throws CniError 106 that lists the differences in the words of `ip`. */
