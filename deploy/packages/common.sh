@@ -43,8 +43,12 @@ remove_from_host() {
     fi
 }
 
-# All that is left, except an administrator's files.
+# All that is left, except an administrator's files. A tarball's service or a cluster's agent may be here since.
 purge() {
+    if [ -e /opt/berth/current ] || /opt/cni/bin/berth --probe live >/dev/null 2>&1; then
+        echo "berth: another installation serves this host; registry, logs and plugins stay" >&2
+        return
+    fi
     for plugin in berth berth-coordinator berth-ifacer coordinator ifacer; do
         if grep -qs "CNI plugins berth, coordinator and ifacer" "/opt/cni/bin/$plugin"; then rm -f "/opt/cni/bin/$plugin"; fi
     done

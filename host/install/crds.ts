@@ -25,10 +25,6 @@ const crdSchema = z.looseObject({
   }),
 });
 
-const conditionsSchema = z.object({
-  status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })) }),
-});
-
 interface CrdOptions {
   readonly api: KubeApi;
   /** Directory of YAML files, one definition each. */
@@ -53,24 +49,13 @@ export async function applyCrds({ api, directory, print }: CrdOptions): Promise<
   }
   for (const { metadata, spec } of crds) {
     const collection = { apiVersion: `${spec.group}/${spec.versions[0]?.name}`, plural: spec.names.plural };
-    // A kind is served a moment after its definition is established.
-    const isServed = async () =>
-      (await isEstablished(api, metadata.name)) &&
-      (await callIfThere(api, { method: "GET", path: collectionPath(collection), query: { limit: 1 } })) !== undefined;
+    const list = { method: "GET", path: collectionPath(collection), query: { limit: 1 } } as const;
+    const isServed = async () => (await callIfThere(api, list)) !== undefined;
     if (!(await pollUntil(performance.now() + CRD_WAIT_MS, isServed)))
       throw new Error(
         `The API server does not serve ${metadata.name} after ${CRD_WAIT_MS / 1000} seconds; see its conditions`,
       );
   }
-}
-
-async function isEstablished(api: KubeApi, name: string): Promise<boolean> {
-  const answer = conditionsSchema.safeParse(
-    await callIfThere(api, { method: "GET", path: objectPath(CRDS, { name }) }),
-  );
-  return (
-    answer.data?.status.conditions.some(({ type, status }) => type === "Established" && status === "True") ?? false
-  );
 }
 
 /** Deletes the definitions with all their objects, which must have no finalizers. Throws if one remains. */

@@ -1,5 +1,6 @@
 /** install.sh of the release tarball, into folders that stand for a host's root. */
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -139,16 +140,9 @@ it("leaves the network lists of the host as they are", async () => {
   expect(existsSync(list)).toBe(true);
 });
 
-it("uninstalls everything of its own and leaves another product's plugin", async () => {
+it("uninstalls everything of its own, the files of runs included, and leaves another product's plugin", async () => {
   await install();
   writeFileSync(join(host, "opt/cni/bin/macvlan"), "of another product");
-  await install("uninstall", "--purge");
-  const files = listFiles().filter((path) => statSync(join(host, path)).isFile());
-  expect(files).toEqual(["opt/cni/bin/macvlan"]);
-});
-
-it("uninstalls the files of runs: registry, the coordinator's log, a network list that Berth wrote", async () => {
-  await install();
   writeList();
   for (const folder of ["var/lib/berth/state", "var/log/vendor", "run/berth"])
     mkdirSync(join(host, folder), { recursive: true });
@@ -163,7 +157,7 @@ it("uninstalls the files of runs: registry, the coordinator's log, a network lis
   expect(await install("uninstall", "--dry-run")).toContain(`remove ${host}/var/lib/berth\n`);
   expect(existsSync(join(host, "opt/berth"))).toBe(true);
   await install("uninstall", "--purge");
-  expect(listFiles().filter((path) => statSync(join(host, path)).isFile())).toEqual([]);
+  expect(listFiles().filter((path) => statSync(join(host, path)).isFile())).toEqual(["opt/cni/bin/macvlan"]);
 });
 
 it("uninstalls from a folder without a change of this machine's kernel", async () => {
@@ -202,6 +196,15 @@ it("says where there is no systemd that no agent was started", async () => {
 it("refuses an unknown option with its usage", async () => {
   const { exitCode, stderr } = await runCommand(["sh", script, "--clean"]);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining("--keep-state")]);
+});
+
+it("a purge of a removed package leaves the registry that another installation uses", async () => {
+  const scripts = join(directory, "common.sh");
+  copyFileSync("deploy/packages/common.sh", scripts);
+  const hide = "for place in /opt /run /var; do mount -t tmpfs none $place; done";
+  const purge = `${hide}; mkdir -p /opt/berth/current /var/lib/berth/state; . "$0"; purge; ls /var/lib/berth`;
+  const { stdout, stderr } = await runCommand(["unshare", "--mount", "sh", "-c", purge, scripts]);
+  expect([stdout, stderr]).toEqual(["state\n", expect.stringContaining("another installation serves this host")]);
 });
 
 it("installs a unit that systemd accepts without a warning", async () => {

@@ -89,11 +89,6 @@ describe("install", () => {
     expect(statSync(join(bin, "berth")).mode & 0o7777).toBe(0o755);
   });
 
-  it("leaves out the names of other products with --aliases-only", async () => {
-    await install("--aliases-only");
-    expect(readdirSync(bin).sort()).toEqual(ALIASES);
-  });
-
   it("replaces a plugin while it runs and waits for its agent, which then answers", async () => {
     const result = '{"cniVersion":"1.0.0","ips":[]}';
     const executable = writeOldShim("coordinator");

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { root } from "../../../../scripts/setup/paths.mjs";
-import { controllerOptions, serviceEnvironment } from "../../../lab/service-environment.ts";
+import { serviceEnvironment } from "../../../lab/service-environment.ts";
 
 const manifest = (name: string): string => readFileSync(join(root, "deploy", name), "utf8");
 
@@ -23,11 +23,4 @@ test("service and chart keep compiled code in the same directory", () => {
   expect(unit).toContain(`CacheDirectory=${directory?.replace("/var/cache/", "")}\n`);
   expect(manifest("agent.yaml")).toContain(`name: BERTH_CODE_CACHE\n              value: ${directory}\n`);
   expect(manifest("agent.yaml")).toContain(`name: cache\n              mountPath: ${directory}\n`);
-});
-
-test("the controller of the chart has options of Node.js", () => {
-  expect(controllerOptions()).toEqual([
-    expect.stringMatching(/^--max-semi-space-size=/),
-    expect.stringMatching(/^--heap-/),
-  ]);
 });
