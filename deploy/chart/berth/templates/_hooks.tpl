@@ -175,8 +175,8 @@ volumes:
 {{/* The nodes of a component, whose values this is called with. Its affinity to pods is its own. */}}
 {{- define "berth.hookNodes" -}}
 nodeSelector:
-  {{- merge (dict "kubernetes.io/os" "linux") .nodeSelector | toYaml | nindent 2 }}
-{{- with pick .affinity "nodeAffinity" }}
+  {{- merge (dict "kubernetes.io/os" "linux") (default dict .nodeSelector) | toYaml | nindent 2 }}
+{{- with pick (default dict .affinity) "nodeAffinity" }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}

@@ -22,6 +22,7 @@ const LABELS = { labels: { release: "prometheus" } };
 
 const TERM = { matchExpressions: [{ key: "rack", operator: "In", values: ["a"] }] };
 const AFFINITY = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [TERM] } } };
+const NOWHERE = { nodeSelector: null, affinity: null };
 const SPREAD = { maxSkew: 1, topologyKey: "topology.kubernetes.io/zone", whenUnsatisfiable: "ScheduleAnyway" };
 
 /** In `full` and `other` every value is another than its default; two, because some exclude each other. */
@@ -142,7 +143,8 @@ export const SETS = {
     },
   },
   talos: { release: PLAIN_RELEASE, values: { platform: "talos" } },
-  k3s: { release: PLAIN_RELEASE, values: { platform: "k3s" } },
+  // Null takes a default away.
+  k3s: { release: PLAIN_RELEASE, values: { platform: "k3s", agent: NOWHERE, controller: NOWHERE } },
 } as const satisfies Readonly<Record<string, ValueSet>>;
 
 export type SetName = keyof typeof SETS;
