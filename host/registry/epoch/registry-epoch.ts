@@ -141,18 +141,17 @@ export class RegistryEpoch {
   constructor(deps: RegistryEpochDeps) {
     this.#deps = deps;
     const { watch, history } = deps.line;
+    const restMs = () => watch.answeredMs + OTHERS_LOOK_MS - performance.now();
     this.line = {
-      isUp: () =>
-        performance.now() >= watch.answeredMs + OTHERS_LOOK_MS &&
-        this.#isWatching &&
-        this.#looked === watch.stats.watches,
+      isUp: () => restMs() <= 0 && this.#isWatching && this.#looked === watch.stats.watches,
       silence: () => watch.silence,
       up: async (signal) => {
         await watch.watching(signal);
         // The first answer may have raised a suspicion.
         await history.confirming;
         await this.look();
-        await sleep(Math.max(0, watch.answeredMs + OTHERS_LOOK_MS - performance.now()), undefined, { signal });
+        // A timer may end less than a millisecond early.
+        while (restMs() > 0) await sleep(restMs(), undefined, { signal });
       },
     };
     if (deps.known.state.isBroken) this.#break("history");

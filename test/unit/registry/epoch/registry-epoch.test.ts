@@ -176,6 +176,15 @@ describe("an epoch of the registry", () => {
     await expect.poll(() => shared.marks).toContain("n1 e2");
   });
 
+  it("is heard of after an outage once the wait for that is over, to the fraction of a millisecond", async () => {
+    const { node } = await openFilled();
+    for (let round = 0; round < 20; round++) {
+      node.watch.answeredMs = performance.now() - 2_995 + Math.random();
+      await node.epoch.line.up(new AbortController().signal);
+      expect(node.epoch.line.isUp()).toBe(true);
+    }
+  });
+
   it("begins when that is found missing before the watch is back", async () => {
     const { node } = await openFilled();
     await node.epoch.line.up(new AbortController().signal);
