@@ -152,13 +152,15 @@ async function memberAddresses(): Promise<string[]> {
  * Links, routes and namespaces of pods that are left on the node. The rule of the table stays: it belongs to the node.
  */
 async function leftOnNode({ name, machine }: RealNode): Promise<string[]> {
-  const run = (argv: readonly string[]) => requireCommand(machine.enter(argv));
-  const links = (await run(["ip", "-o", "link"])).split("\n").filter((line) => !/^\d+: (?:lo|eth0)[:@]|^$/.test(line));
-  const routes = await run(["sh", "-c", "ip route show table 500 2>/dev/null || true"]);
-  const namespaces = await readdir(`${machine.root}/run/netns`).catch(() => []);
-  return [...links, ...routes.split("\n").filter((line) => line !== ""), ...namespaces].map(
-    (text) => `${name}: ${text}`,
-  );
+  const run = async (argv: readonly string[], own: RegExp): Promise<string[]> =>
+    (await requireCommand(argv)).split("\n").filter((line) => line !== "" && !own.test(line));
+  const links = await run(machine.enter(["ip", "-o", "link"]), /^\d+: (?:lo|eth0)[:@]/);
+  const routes = await run(machine.enter(["sh", "-c", "ip route show table 500 2>/dev/null || true"]), /^$/);
+  const folder = `${machine.root}/run/netns`;
+  const namespaces = await readdir(folder).catch(() => []);
+  // A killed containerd may forget a namespace that it has just made, without a NIC.
+  const nics = namespaces.map((each) => run(["nsenter", `--net=${folder}/${each}`, "ip", "-o", "link"], /^\d+: lo:/));
+  return [...links, ...routes, ...(await Promise.all(nics)).flat()].map((text) => `${name}: ${text}`);
 }
 
 async function leftInAgent({ name, agent }: RealNode): Promise<string[]> {
