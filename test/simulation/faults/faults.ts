@@ -66,16 +66,17 @@ function withDecision(
 }
 
 type Journal = SqliteRegistry.SqliteRegistry;
+type Changed = "claim" | "release" | "endQuarantine";
 
 /** `change` returns the methods that are others. */
-function withJournal(change: (journal: Pick<Journal, "claim" | "release">) => Partial<Journal>): ReplacedModule {
+function withJournal(change: (journal: Pick<Journal, Changed>) => Partial<Journal>): ReplacedModule {
   return replace<typeof SqliteRegistry>("host/registry/sqlite/sqlite-registry.ts", {
     SqliteRegistry: (Original) =>
       class extends Original {
         constructor(...given: ConstructorParameters<typeof Original>) {
           super(...given);
-          const { claim, release } = this;
-          Object.assign(this, change({ claim, release }));
+          const { claim, release, endQuarantine } = this;
+          Object.assign(this, change({ claim, release, endQuarantine }));
         }
       },
   });
@@ -121,7 +122,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   "a right record is written again": {
     ...noticed("calm", "was written more than", 60_000),
     replaced: withDecision((action, { row }) =>
-      action.kind === "synced" ? { kind: "replace", state: row.state } : action,
+      action.kind === "synced" && row.isConfirmed === true ? { kind: "replace", state: row.state } : action,
     ),
   },
   "a record that vanished is not written again": {
@@ -173,7 +174,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "an address on a lost node is taken over without a probe": {
-    ...noticed("conflicts", " is on ", 200_000),
+    ...noticed("partition", " is on ", 200_000),
     replaced: replace<typeof Decide>(DECIDE, {
       takeOver:
         (takeOver) =>
@@ -247,7 +248,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "a quarantine does not end": {
     ...noticed("conflicts", "is still Quarantined", 100_000),
-    replaced: withJournal(() => ({ endQuarantine: async () => {} })),
+    replaced: withJournal(({ endQuarantine }) => ({
+      endQuarantine: async (row) => (row.state === "Bound" ? endQuarantine(row) : undefined),
+    })),
   },
   "an edit of a pool is ignored": {
     ...noticed("pools", "which no pool gives to pods", 200_000),
@@ -336,7 +339,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a deletion names no version": {
-    ...noticed("delays", "its record is ", 1_500_000),
+    ...noticed("delays", "may not delete it", 400_000),
     replaced: replace<typeof AllocationObjects>("host/registry/kubernetes/allocation-objects.ts", {
       deleteAllocation: (deleteAllocation) => (api, name, _object, terms) =>
         deleteAllocation(api, name, {} as never, terms),
@@ -387,7 +390,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     })),
   },
   "an address proves that a namespace is an orphan's": {
-    ...noticed("spaces", "as if it were an orphan's", 400_000),
+    ...noticed("spaces", "as if it were an orphan's", 900_000),
     replaced: withNics((nics) => ({
       ...nics,
       findNetns: (nic, known) => {
@@ -408,6 +411,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     ...noticed("spaces", "the address, followed by a dot and the address space", 60_000),
     replaced: replace<typeof IpAllocation>("host/resources/ip-allocation.ts", {
       allocationName: (nameOf) => (ip) => nameOf(ip, ""),
+      encodeIpAllocation: (encode) => (spec, more) => {
+        const { metadata } = encode({ ...spec, addressSpace: "" }, more);
+        return { ...encode(spec, more), metadata };
+      },
     }),
   },
   "an owner's label has another value than in the last release": {
