@@ -37,9 +37,6 @@ const GATES_REST_MS = 250;
 /** Longest time between two passes while there are such pods: milliseconds. Promises end. */
 const LOOK_AGAIN_MS = 5_000;
 
-/** Longest time for which a pass keeps the rest of the process waiting: milliseconds. */
-const TURN_MS = 5;
-
 /** Pods that are written at once. */
 const PODS_AT_ONCE = 8;
 
@@ -132,16 +129,13 @@ class GatesController implements Controller {
     if (!this.#follow().isSynced) return undefined;
     const { clock } = this.#deps;
     const startMs = clock.nowMs();
-    let turnMs = startMs;
     const pods = inTurn(this.#pods.items.values(), this.#served);
     this.#view ??= this.#look();
     const decide = openPass(this.#view, this.#promises, this.#promises.renew(pods, startMs));
     const decided: { readonly pod: GatedPod; readonly decision: GateDecision }[] = [];
     for (const pod of pods) {
-      if (clock.nowMs() - turnMs > TURN_MS) {
-        await setImmediate();
-        turnMs = clock.nowMs();
-      }
+      // Others of the process have their turns meanwhile.
+      await setImmediate();
       const decision = decide(pod);
       if (!pod.hasGate) continue;
       decided.push({ pod, decision });

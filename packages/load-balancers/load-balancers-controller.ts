@@ -3,6 +3,7 @@
  * status. Whatever ends it in between, the next pass finds the record, or the collection ends it.
  */
 
+import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../host/cni/error.ts";
 import { decodePodAnnotations } from "../../host/config/annotations.ts";
 import { ConfigError } from "../../host/config/config-error.ts";
@@ -14,6 +15,7 @@ import { patchIfSame } from "../../host/controller/patch.ts";
 import { startReconciling } from "../../host/controller/reconcile-loop.ts";
 import type { Caches, ControllerDeps, StartController } from "../../host/controller/types.ts";
 import { writeRecord } from "../../host/controller/write-record.ts";
+import { describePassedOver } from "../../host/ipam/refusal.ts";
 import { selectPools } from "../../host/ipam/selection.ts";
 import { isConflict } from "../../host/kubernetes/kube-api.ts";
 import { collectionPath, SERVICES, statusPath } from "../../host/kubernetes/paths.ts";
@@ -67,6 +69,8 @@ export const startLoadBalancers =
       const own = { ...deps, made, questions, view };
       // One after the other, since each sees the claims of those before it.
       for (const service of all) {
+        // The pools that a tenant lists take long to select.
+        await setImmediate();
         const world = worldOf(own, service, all);
         const found = await refusals.attempt(() => assign(own, service, world));
         assigned.push({ ...UNASSIGNED, ...found, service, stays: keptBy(service, world).map(formatIp) });
@@ -245,7 +249,8 @@ function poolsFor(
     );
     const usable = candidates.flatMap((each) => (each.refusal === undefined ? [each.pool] : []));
     if (usable.length > 0) return usable;
-    const reasons = candidates.map((each) => `pool "${each.name}" ${each.brief ?? each.refusal}`);
+    const none = (): string => "gives none";
+    const reasons = describePassedOver(candidates, "owner", { separator: " ", reasonOf: none, shortReasonOf: none });
     return {
       reason: "NoPool",
       message: `No pool gives IPv${family} addresses to this Service: ${reasons.join("; ") || "none is named"}`,

@@ -1,6 +1,8 @@
 /** Decides about a Service's address of one family: its present one, one that it shares, or a free one. */
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
 import { MAX_SERVICE_ADDRESSES } from "../../host/controller/claimants.ts";
+import { MAX_EXAMPLES } from "../../host/controller/examples.ts";
+import { listSome } from "../../host/lib/describe.ts";
 import { equalIp, type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
 import { allocationName } from "../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
@@ -76,8 +78,11 @@ export function planAddress(
     const ip = findFree(pool, world);
     if (ip !== undefined) return { kind: "claim", ip, pool };
   }
-  const names = pools.map(({ name }) => `"${name}"`).join(", ");
-  return refused("NoRoom", `No address is free in pool ${names}; add addresses, or name other pools`);
+  const names = pools.map(({ name }) => `"${name}"`);
+  return refused(
+    "NoRoom",
+    `No address is free in pool ${listSome(names, MAX_EXAMPLES)}; add addresses, or name other pools`,
+  );
 }
 
 /** Returns the addresses of its status that stay while it gets no others. `first`: as for planAddress. */
@@ -92,7 +97,8 @@ export function keptBy(service: BalancedService, world: AddressWorld, first?: Ip
 }
 
 function whyNot(ip: Ip, pools: readonly IpPool[], { exclusionOf }: AddressWorld): string {
-  return pools.map((pool) => `pool "${pool.name}" may not give it: ${exclusionOf(pool, ip)}`).join("; ");
+  const reasons = pools.map((pool) => `pool "${pool.name}" may not give it: ${exclusionOf(pool, ip)}`);
+  return listSome(reasons, MAX_EXAMPLES);
 }
 
 const ipsOf = ({ ingress }: BalancedService): Ip[] => ingress.flatMap((text) => parseIp(text) ?? []);

@@ -3,6 +3,7 @@
  * come from the pods of namespaces that have such a Service, addresses from IPAllocations; plan-slices.ts decides.
  */
 
+import { setImmediate } from "node:timers/promises";
 import { type CachedAllocation, hashUid } from "../../host/controller/cached-allocation.ts";
 import { firstNicOf } from "../../host/controller/caches.ts";
 import { followObjects } from "../../host/controller/follow-objects.ts";
@@ -165,6 +166,8 @@ class ServicesController implements Controller {
     let isDone = true;
     const refusals = new RefusalsOf();
     for (const name of names) {
+      // A namespace may have very many, and pods.
+      await setImmediate();
       const own = slices.filter((slice) => slice.service === name);
       const plan = planSlices(byName.get(name), backends, own);
       if ((await refusals.attempt(() => this.#write(namespace, plan))) !== true) isDone = false;

@@ -124,7 +124,6 @@ it.each(cases<Given & Parameters<typeof worldOf>[0]>`
 
 it.each<[string, object, object | undefined]>([
   ["of another class is none", { spec: { loadBalancerClass: "other" } }, undefined],
-  ["of another type is none", { spec: { type: "ClusterIP" } }, undefined],
   [
     "has its families in their order",
     { spec: { ipFamilies: ["IPv6", "IPv4"], ipFamilyPolicy: "RequireDualStack" } },
@@ -133,7 +132,6 @@ it.each<[string, object, object | undefined]>([
   ["asks for an address of each family", { ips: "fd00::5, 10.6.0.5" }, { requested: { 4: "10.6.0.5", 6: "fd00::5" } }],
   ["asks for one of another family only", { ips: "fd00::5", spec: { ipFamilies: ["IPv4"] } }, { requested: undefined }],
   ["asks for two of one family", { ips: "10.6.0.5,10.6.0.6" }, { requested: undefined }],
-  ["asks for no address", { ips: "front" }, { requested: undefined }],
 ])("a Service %s", (_, { spec = {}, ips }: { spec?: object; ips?: string }, wanted) => {
   const metadata = { namespace: "shop", name: "a", uid: "a", resourceVersion: "1" };
   const annotations = ips === undefined ? {} : { "ipam.vendor.io/ips": ips };

@@ -126,11 +126,8 @@ it("Podman shows why a network is refused, and that the agent is down", async ()
   const before = await bound();
   await start("left");
   await host.require("systemctl", "stop", "berth-agent");
-  const down = await host.run(
-    "sh",
-    "-c",
-    "env BERTH_CONNECT_WAIT=0.5 podman run --rm --network lan localhost/box /bin/ip",
-  );
+  const command = "env BERTH_CONNECT_WAIT=0.5 podman run --rm --network lan localhost/box /bin/ip";
+  const down = await host.run("sh", "-c", command);
   expect(down.stderr).toMatch(/Agent at .*agent\.sock.* cannot be reached/);
   await remove("left");
   await host.require("systemctl", "start", "berth-agent");
