@@ -7,7 +7,7 @@ import { CniError, ErrorCode } from "../../host/cni/error.ts";
 import type { CniResult, ResultRoute } from "../../host/cni/result.ts";
 import type { PlacedEntry } from "../../host/config/network-definition.ts";
 import { applyOperations } from "../../host/kernel/apply.ts";
-import { EEXIST } from "../../host/kernel/errno.ts";
+import { EEXIST, EINVAL } from "../../host/kernel/errno.ts";
 import { REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
 import { addressesIn } from "../../host/kernel/netlink/address/address.ts";
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../host/kernel/netlink/address/constants.ts";
@@ -23,6 +23,7 @@ import {
   findLink,
   findLinkName,
   readLink,
+  readLinkByIndex,
   setLink,
 } from "../../host/kernel/netlink/link/requests.ts";
 import { RT_SCOPE_LINK, RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../host/kernel/netlink/route/constants.ts";
@@ -53,8 +54,8 @@ function refuse(code: ErrorCode, text: string, cause?: unknown): never {
 }
 
 /**
- * Creates the NIC, which is down, and returns its MAC address. Throws CniError 106 if the node has no such link or the
- * namespace has one of the name, NetnsError, NetlinkError.
+ * Creates the NIC, which is down, and returns its MAC address. Throws CniError 106 if the node has no such link or one
+ * of a lower MTU, or the namespace has one of the name, NetnsError, NetlinkError.
  */
 export function createNic({ netns, ifName }: NicPlace, entry: PlacedEntry["entry"], mac: Mac | undefined): Mac {
   using pod = openPodNamespace(netns);
@@ -77,8 +78,12 @@ export function createNic({ netns, ifName }: NicPlace, entry: PlacedEntry["entry
       netnsFd: pod.fd,
     });
   } catch (error) {
-    if (!(error instanceof NetlinkError) || error.errno !== EEXIST) throw error;
-    refuse(ErrorCode.InterfaceRefused, `Interface "${ifName}" exists in ${netns}`, error);
+    if (!(error instanceof NetlinkError)) throw error;
+    if (error.errno === EEXIST) refuse(ErrorCode.InterfaceRefused, `Interface "${ifName}" exists in ${netns}`, error);
+    const below = error.errno === EINVAL ? readLinkByIndex(node, parent) : undefined;
+    if (below === undefined || !(Number(mtu) > below.mtu)) throw error;
+    const text = `Option mtu of the network: found ${Number(mtu)}, want at most ${below.mtu}, as "${below.name}" has`;
+    refuse(ErrorCode.InterfaceRefused, text, error);
   }
   return readLink(pod.route, ifName)?.mac ?? refuse(ErrorCode.InterfaceRefused, `Interface "${ifName}" is gone`);
 }
