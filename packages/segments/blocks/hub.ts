@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { isConflict, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { describeObject } from "../../../host/kubernetes/object-key.ts";
 import { collectionPath, statusPath } from "../../../host/kubernetes/paths.ts";
 import { ADDRESS_RANGES, RANGE_MEMBERS } from "../../../host/resources/collections.ts";
 import type { SourceReason } from "../../../host/resources/pool-source.ts";
@@ -201,15 +202,17 @@ function notFound(what: string, reason: SourceReason = "NoRange"): SourceFailure
 }
 
 const listRanges = (api: Api, signal: AbortSignal) =>
-  list(api, collectionPath(ADDRESS_RANGES), signal, (each) => decodeAddressRange(each, "An AddressRange of the hub"));
+  list(api, collectionPath(ADDRESS_RANGES), signal, decodeAddressRange);
 
 const listMembers = (api: Api, signal: AbortSignal) =>
-  list(api, collectionPath(RANGE_MEMBERS), signal, (each) => decodeRangeMember(each, "A RangeMember of the hub"));
+  list(api, collectionPath(RANGE_MEMBERS), signal, decodeRangeMember);
 
-async function list<T>(api: Api, path: string, signal: AbortSignal, decode: (each: KubeObject) => T): Promise<T[]> {
+type Decode<T> = (value: unknown, source: string) => T;
+
+async function list<T>(api: Api, path: string, signal: AbortSignal, decode: Decode<T>): Promise<T[]> {
   try {
     const { items } = await api.call({ method: "GET", path, patienceMs: READ_PATIENCE_MS, signal });
-    return ((items ?? []) as KubeObject[]).map(decode);
+    return ((items ?? []) as KubeObject[]).map((each) => decode(each, `${describeObject(each)} of the hub`));
   } catch (error) {
     throw hubFailure(error);
   }

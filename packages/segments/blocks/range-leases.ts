@@ -1,6 +1,7 @@
 /** The blocks of one range by the RangeMembers of a hub, and the block that a cluster takes next. */
-import { type Spans, spansOf, withoutSpans } from "../../../host/core/spans.ts";
+import { type Spans, sharedSpans, spansOf, withoutSpans } from "../../../host/core/spans.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixContains, prefixesOverlap } from "../../../host/net/prefix.ts";
+import { rangeOfPrefix } from "../../../host/net/range.ts";
 import { routersOf } from "../../../host/resources/ip-pool-shape.ts";
 import type { AddressRange, AddressRangeSpec } from "../address-range.ts";
 import type { BlocksChange, MemberBlock, RangeMember } from "../range-member.ts";
@@ -19,9 +20,10 @@ export function exemptOf({ spec }: Pick<AddressRange, "spec">): AddressRangeSpec
   return [...spec.excluded, ...spec.nodes, ...routers];
 }
 
-/** Returns the addresses of the blocks that pods may have. */
+/** Returns the addresses of the blocks that pods may have: of the range alone, since a member may write anything. */
 export function givenOf(range: Pick<AddressRange, "spec">, blocks: readonly string[]): Spans {
-  return withoutSpans(spansOf(rangesOfBlocks(blocks)), spansOf(exemptOf(range)));
+  const within = sharedSpans(spansOf(rangesOfBlocks(blocks)), spansOf([rangeOfPrefix(range.spec.subnet)]));
+  return withoutSpans(within, spansOf(exemptOf(range)));
 }
 
 /**

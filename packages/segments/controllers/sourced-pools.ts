@@ -7,7 +7,7 @@ import { bitsOf } from "../../../host/net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, prefixContains, prefixesOverlap } from "../../../host/net/prefix.ts";
 import { rangeContains } from "../../../host/net/range.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
-import type { SourceSpec } from "../../../host/resources/pool-source.ts";
+import { isPrefix, type SourceSpec } from "../../../host/resources/pool-source.ts";
 import type { SourceView } from "../blocks/block-source.ts";
 import { requirePrefix } from "../blocks/blocks-of-range.ts";
 
@@ -29,12 +29,7 @@ export interface Followed {
 
 /** Pools of one key share a source; undefined for a pool that has none. */
 export function keyOfSource({ source, spec: { addressSpace } }: IpPool): string | undefined {
-  return source && keyOf(source.range, addressSpace);
-}
-
-/** No name of a range has a slash, and every prefix has one. */
-function keyOf(range: string, addressSpace: string): string {
-  return range.includes("/") && addressSpace !== "" ? `${range} ${addressSpace}` : range;
+  return source && (isPrefix(source) && addressSpace !== "" ? `${source.range} ${addressSpace}` : source.range);
 }
 
 /** Returns the sources of pools, and the ranges of the hub that the cluster has blocks of. */

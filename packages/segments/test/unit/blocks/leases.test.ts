@@ -137,13 +137,3 @@ it("a server that changes descriptions is left as it was, and asked no more in t
   await expect(open().update(2)).rejects.toThrow("The server changes the description of 10.6.0.0/28");
   expect(texts()).toEqual([]);
 });
-
-it("an answer that is no list of prefixes changes nothing", async () => {
-  const east = open();
-  await east.update(1);
-  const { content } = server;
-  server.content = { ...content, prefixes: [...content.prefixes, { id: "x", prefix: "10.6.0.16/28", created: 7 }] };
-  await expect(east.update(2)).rejects.toThrow("created");
-  server.content = content;
-  expect(Object.keys((await east.update(1)).blocks)).toEqual([BLOCKS[0]]);
-});

@@ -1,14 +1,16 @@
 import { expect, it } from "vitest";
+import { rangesOf } from "../../../../../host/core/spans.ts";
 import { formatRange } from "../../../../../host/net/range.ts";
 import { encodeRelease, hasWritten, refuseRelease } from "../../../blocks/plan-release.ts";
-import { exemptOf } from "../../../blocks/range-leases.ts";
+import { givenOf } from "../../../blocks/range-leases.ts";
 import { memberOf, rangeOf } from "./range-object.ts";
 
 const lost = memberOf("b", ["10.6.0.16/28"]);
 
-it("no router, node or excluded address of a lost cluster is probed", () => {
+it("no router, node, excluded or other address than the range's is probed of a lost cluster", () => {
   const range = rangeOf({ gateway: "10.6.0.17", nodeIPs: ["10.6.0.20-10.6.0.22"], excludeIPs: ["10.6.0.31"] });
-  expect(exemptOf(range).map(formatRange)).toEqual(["10.6.0.31", "10.6.0.20-10.6.0.22", "10.6.0.17"]);
+  const given = rangesOf(givenOf(range, ["10.6.0.16/28", "10.7.0.0/16"]), 4);
+  expect(given.map(formatRange)).toEqual(["10.6.0.16", "10.6.0.18-10.6.0.19", "10.6.0.23-10.6.0.30"]);
 });
 
 it.each<[what: string, member: typeof lost, cluster: string, why: string | undefined]>([
