@@ -25,7 +25,8 @@ type Offer = { readonly text: string } & ({ readonly spec: IpAllocationSpec } | 
 
 /**
  * Returns a function that returns the record for each address of a workload by the present caches, or why there can be
- * none. `text`: `10.6.0.50 for db-0`. `only`: this address alone.
+ * none. `text`: `10.6.0.50 for db-0`. `only`: this address alone. It throws ConfigError for annotations, also of the
+ * namespace, that cannot be read.
  */
 export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => readonly Offer[] {
   const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
@@ -72,13 +73,12 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     const workload = { kind, namespace, name, uid, member, ...(ifName === "" ? {} : { ifName }) };
     const text = `${formatIp(ip)} for ${member}`;
     if (isStray) return { text, why: `no pod of ${describeWorkload(of)} has that name` };
-    const pool = orWhy(() => find(of, annotations, { member, ifName: ifName || firstNic, ip }));
+    const pool = orWhy(CniError, () => find(of, annotations, { member, ifName: ifName || firstNic, ip }));
     if (typeof pool === "string") return { text, why: pool };
     return { text, spec: { ...recordFor(workload, ip, pool), number: 0 } };
   };
   return (of, only) => {
-    const annotations = orWhy(() => decodePodAnnotations(of.annotations, vendorConf));
-    if (typeof annotations === "string") return [{ text: "", why: annotations }];
+    const annotations = decodePodAnnotations(of.annotations, vendorConf);
     const named = namedBy(of, annotations.ips, firstNic);
     const [first, second] = of.requested === undefined ? [] : named.map(({ ip }) => ip);
     if (first !== undefined && first.family === second?.family)
@@ -91,12 +91,12 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   };
 }
 
-/** Returns the text of an error in place of throwing it. */
-function orWhy<T>(work: () => T): T | string {
+/** Returns the text of such an error in place of throwing it. */
+function orWhy<T>(kind: typeof CniError | typeof ConfigError, work: () => T): T | string {
   try {
     return work();
   } catch (error) {
-    if (error instanceof ConfigError || error instanceof CniError) return error.message;
+    if (error instanceof kind) return error.message;
     throw error;
   }
 }
@@ -172,10 +172,12 @@ export function planFixed(caches: Caches, all: readonly NamingWorkload[], shares
   };
   const refused = new Map<NamingWorkload, readonly string[]>();
   for (const of of all) {
-    const reasons = offersOf(of).flatMap((each) => {
+    const offers = orWhy(ConfigError, () => offersOf(of));
+    const reasonOf = (each: Offer): readonly string[] => {
       const why = plan(of, each);
-      return why === undefined ? [] : [each.text === "" ? why : `${each.text}: ${why}`];
-    });
+      return why === undefined ? [] : [`${each.text}: ${why}`];
+    };
+    const reasons = typeof offers === "string" ? [offers] : offers.flatMap(reasonOf);
     if (reasons.length > 0) refused.set(of, reasons);
   }
   return { missing: [...missing.values()], refused, wanted };

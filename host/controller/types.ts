@@ -83,7 +83,7 @@ export interface NamingWorkload extends Pick<Workload, "kind" | "namespace" | "n
 export interface AddressOwners {
   /**
    * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was scaled
-   * down), does not exist, or `isNamed` returns false for its members' named addresses.
+   * down), does not exist, or `isNamed` returns false for its members' named addresses; it may throw ConfigError.
    */
   readLiveness(
     workload: Workload,

@@ -28,7 +28,7 @@ export interface ControllerProcessOptions {
 /** Its output is a log of JSON lines; after `stop` the lease is given back, after `kill` it runs out. */
 export interface ControllerProcess extends Pick<Daemon, "name" | "pid" | "output" | "kill" | "stop"> {
   status(): Promise<ControllerStatus & { readonly version: string }>;
-  ask(path: string, method?: string): Promise<{ readonly status: number; readonly body: string }>;
+  ask(path: string): Promise<{ readonly status: number; readonly body: string }>;
 }
 
 const LISTENING = /"listen":"(?<url>http[^"]+)"/;
@@ -54,8 +54,8 @@ export async function startControllerProcess(options: ControllerProcessOptions):
     await daemon.kill();
     throw error;
   }
-  const ask: ControllerProcess["ask"] = async (path, method = "GET") => {
-    const answer = await fetch(`${url}${path}`, { method });
+  const ask: ControllerProcess["ask"] = async (path) => {
+    const answer = await fetch(`${url}${path}`);
     return { status: answer.status, body: await answer.text() };
   };
   const status = async () => JSON.parse((await ask("/v1/status")).body);

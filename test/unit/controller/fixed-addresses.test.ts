@@ -1,5 +1,6 @@
 /** The records of addresses that workloads name, and the answers to the workloads. */
 import { expect, it } from "vitest";
+import { ConfigError } from "../../../host/config/config-error.ts";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
 import { isOffered, openOffers, planFixed } from "../../../host/controller/fixed-addresses.ts";
 import { NamespaceShares } from "../../../host/controller/namespace-shares.ts";
@@ -170,4 +171,10 @@ it("a record is named as long as its pool gives the address to the member's NIC"
     expect(isNamed(setOf(other))).toBe(false);
   expect(isNamed(DB, { pool: "red" })).toBe(false);
   expect(isNamed(DB, {}, { reserved: [{ ips: ["10.6.0.50"] }] })).toBe(false);
+  // What cannot be read may name it.
+  expect(() => isNamed(setOf('[{"ipv4": "db"}]'))).toThrow(ConfigError);
+  const broken = { "ipam.vendor.io/default-ipv4-ippool": "[" };
+  expect(() => isNamed(DB, {}, { annotations: broken })).toThrow(ConfigError);
+  const single = { "ipam.vendor.io/ippool": '{"ipv4": ["blue"]}' };
+  expect(() => isNamed(setOf(ONE, single), {}, { settings: { enableIPv6: true } })).toThrow(ConfigError);
 });
