@@ -3,7 +3,7 @@
  * are embedded/backend.ts and cluster/backend.ts.
  */
 
-import type { PodStatus } from "../ipam/leak.ts";
+import type { PodsOfRows } from "../ipam/leak.ts";
 import type { KubeClient } from "../kubernetes/client.ts";
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
@@ -80,12 +80,9 @@ export interface Backend extends ReadinessSource {
   readonly client?: KubeClient | undefined;
   /** Sets the metrics of this mode. */
   collectMetrics(metrics: AgentMetrics): Promise<void>;
-  /** Reads the row's pod now. Absent where pods are not known; rejects when the API server does not answer. */
-  readPodOf?(row: Allocation): Promise<PodStatus>;
-  /**
-   * Reads the objects that name this node, and those of these names. Absent without a cluster; rejects when the API
-   * server does not answer.
-   */
+  /** Reads the rows' pods now. Absent where pods are not known; rejects without an answer. */
+  readPodsOf?(rows: readonly Allocation[]): Promise<PodsOfRows>;
+  /** Reads the node's objects, and those of these names. Absent without a cluster; rejects without an answer. */
   readObjects?(names: ReadonlySet<string>): Promise<readonly IpAllocation[]>;
   /** Counters for GET /v1/stats: plain JSON. */
   stats(): Readonly<Record<string, unknown>>;

@@ -40,6 +40,9 @@ export type PodStatus =
   | { readonly kind: "absent" }
   | { readonly kind: "present"; readonly pod: PodFacts };
 
+/** Returns the status of the pod of one of the rows whose pods were read. */
+export type PodsOfRows = (row: Pick<LeakRow, "namespace" | "pod">) => PodStatus;
+
 /** Whether the attachment's network namespace still exists; `inUse`: a link in it also has the address. */
 export type NetnsStatus = "inUse" | "there" | "gone" | "unknown";
 

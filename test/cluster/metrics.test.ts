@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { get } from "node:https";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
 import { NAMESPACES, namespaceObject } from "../lab/cluster/objects.ts";
@@ -78,11 +78,11 @@ interface Scraped {
 }
 
 /** Rejects if the certificate cannot be verified. */
-function scrape(of: Component, bearer: string | undefined, localAddress = "127.0.0.1"): Promise<Scraped> {
+function scrape(of: Component, bearer: string | undefined): Promise<Scraped> {
   const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
   const { caFile, serverName: servername } = certificates.trust[of];
   return new Promise((resolve, reject) => {
-    const options = { headers, agent: false, ca: readFileSync(caFile), servername, localAddress };
+    const options = { headers, agent: false, ca: readFileSync(caFile), servername };
     const question = get(`${urls[of]}/metrics`, options, (answer) => {
       let body = "";
       answer.setEncoding("utf8").on("data", (text: string) => {
@@ -95,10 +95,7 @@ function scrape(of: Component, bearer: string | undefined, localAddress = "127.0
 }
 
 /** Authorities live for seconds here, and one may be used before its file has been written: asks again until then. */
-async function scrapeVerified(of: Component, bearer: string | undefined): Promise<Scraped> {
-  const ask = () => scrape(of, bearer).catch(() => undefined);
-  return (await eventually(ask, Boolean, PATIENCE.timeout)) ?? scrape(of, bearer);
-}
+const scrapeVerified = (of: Component, bearer: string | undefined) => vi.waitFor(() => scrape(of, bearer), PATIENCE);
 
 describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) => {
   it("are for callers whose token the API server accepts and whose user may get them", async () => {

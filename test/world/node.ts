@@ -254,6 +254,20 @@ async function idle(registry: Registry & Partial<Pick<KubernetesRegistry, "objec
   await registry.objects?.idle();
 }
 
+/** The registry, whose answers come when the API server has been told. */
+export function afterIdle(registry: KubernetesRegistry): Registry {
+  return new Proxy<Registry>(registry, {
+    get: (target, name) => {
+      const found: unknown = Reflect.get(target, name);
+      if (typeof found !== "function") return found;
+      return (...args: unknown[]) => {
+        const answer: unknown = found.apply(target, args);
+        return answer instanceof Promise ? answer.finally(() => registry.objects.idle()) : answer;
+      };
+    },
+  });
+}
+
 /** The store of the node, with `node.around` around its operations. */
 function journalOf(
   node: Pick<TestNode, "disk" | "around">,

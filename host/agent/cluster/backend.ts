@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
-import { isOwner, type PodStatus, podFacts } from "../../ipam/leak.ts";
+import { isOwner, podFacts } from "../../ipam/leak.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import { findAddressOwner } from "../../ipam/retention.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
@@ -203,21 +203,15 @@ export class ClusterBackend implements Backend {
     await collectNodeAddresses(this.registry, metrics);
   }
 
-  readPodOf(row: Allocation): Promise<PodStatus> {
-    return this.collector.readPodOf(row);
-  }
+  readonly readPodsOf: Collector["readPodsOf"] = (rows) => this.collector.readPodsOf(rows);
 
   async readObjects(names: ReadonlySet<string>): Promise<readonly IpAllocation[]> {
     const { api, node } = this.#options;
     const terms = { lane: "background" } as const;
     const own = await listNodeAllocations(api, node, terms);
     const missing = [...names].filter((name) => !own.some((object) => object.name === name));
-    const others: IpAllocation[] = [];
-    for (const name of missing) {
-      const found = await readAllocation(api, name, terms);
-      if (found !== undefined) others.push(found);
-    }
-    return [...own, ...others];
+    const others = await Promise.all(missing.map((name) => readAllocation(api, name, terms)));
+    return [...own, ...others.filter((each) => each !== undefined)];
   }
 
   stats(): Readonly<Record<string, unknown>> {

@@ -17,6 +17,7 @@ import {
   mayLeak,
   type NetnsStatus,
   type PodStatus,
+  type PodsOfRows,
   podFacts,
 } from "../../ipam/leak.ts";
 import { mayBeShared } from "../../ipam/retention.ts";
@@ -261,9 +262,9 @@ export class Collector {
     return isSilent ? this.#collect(row, "gone") : undefined;
   }
 
-  /** Reads the row's pod from the API server now. Rejects when it does not answer. */
-  readPodOf(row: PodRow): Promise<PodStatus> {
-    return readPodStatus(this.#reader, row);
+  /** Reads the rows' pods from the API server now. Rejects when it does not answer. */
+  readPodsOf(rows: readonly PodRow[]): Promise<PodsOfRows> {
+    return readPodStatuses(this.#reader, rows);
   }
 
   /** Resolves when no sweep and no check is under way. */
@@ -312,12 +313,12 @@ export class Collector {
       if (mayLeak(row) && !this.#isWatchedAlive(row)) suspects.push(row);
     }
     this.#forgetOthers(suspects);
-    const statuses = await readPodStatuses(this.#reader, suspects);
+    const statusOf = await this.readPodsOf(suspects);
     const collected: Allocation[] = [];
     const failures: unknown[] = [];
     for (const row of suspects) {
       try {
-        const cooling = await this.#check(row, statuses.get(podKey(row)) ?? { kind: "absent" });
+        const cooling = await this.#check(row, statusOf(row));
         if (cooling !== undefined) collected.push(cooling);
       } catch (error) {
         // One question without an answer does not delay the others.

@@ -1,6 +1,6 @@
 /** Reads the present status of pods and nodes from the API server, never from a cache. */
 import { ConfigError } from "../../config/config-error.ts";
-import { type PodStatus, podFacts } from "../../ipam/leak.ts";
+import { type PodStatus, type PodsOfRows, podFacts } from "../../ipam/leak.ts";
 import type { NodeStatus } from "../../ipam/retention.ts";
 import { ApiError, isNotFound, type KubeApi, type KubeObject, type Lane } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
@@ -60,21 +60,18 @@ export async function readPodStatus(
 }
 
 /**
- * Returns each pod's status by its {@link podKey}: with a GET each when they are few, else with one consistent LIST
- * of the node's pods. A pod that has an address of this node is in that list or gone.
+ * Reads the pods with a GET each when they are few, else with one consistent LIST of the node's pods. A pod that has an
+ * address of this node is in that list or gone. Rejects without an answer to one of them.
  */
-export async function readPodStatuses(
-  deps: PodReaderDeps,
-  names: readonly PodName[],
-): Promise<ReadonlyMap<string, PodStatus>> {
+export async function readPodStatuses(deps: PodReaderDeps, names: readonly PodName[]): Promise<PodsOfRows> {
   const wanted = new Map(names.map((name) => [podKey(name), name]));
-  if (wanted.size > MAX_SINGLE_POD_READS) return listPods(deps);
-  const found = new Map<string, PodStatus>();
-  for (const [key, name] of wanted) found.set(key, await readPodStatus(deps, name));
-  return found;
+  const isList = wanted.size > MAX_SINGLE_POD_READS;
+  const found = isList ? await listPods(deps) : new Map<string, PodStatus>();
+  for (const [key, name] of isList ? [] : wanted) found.set(key, await readPodStatus(deps, name));
+  return (name) => found.get(podKey(name)) ?? ABSENT;
 }
 
-async function listPods({ api, node, signal, log }: PodReaderDeps): Promise<ReadonlyMap<string, PodStatus>> {
+async function listPods({ api, node, signal, log }: PodReaderDeps): Promise<Map<string, PodStatus>> {
   const found = new Map<string, PodStatus>();
   const query = { fieldSelector: `spec.nodeName=${node}`, limit: POD_PAGE };
   for await (const { items } of listPages(api, {

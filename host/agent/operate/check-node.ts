@@ -7,7 +7,6 @@ import { findUnread } from "../../findings/host/check-agent.ts";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "../../findings/node/find-damage.ts";
 import { findClosed, findDrift, findLeftovers, keyOfIp } from "../../findings/node/find-drift.ts";
 import { keyOf } from "../../findings/problem.ts";
-import type { PodStatus } from "../../ipam/leak.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { orNote } from "../../lib/try-or.ts";
 import { formatIp } from "../../net/ip.ts";
@@ -29,7 +28,7 @@ const RECHECK_MS = 2_000;
 const CLUSTER_ID_MS = 5_000;
 
 interface CheckDeps {
-  readonly backend: Pick<Backend, "ipam" | "readPodOf" | "readObjects" | "client">;
+  readonly backend: Pick<Backend, "ipam" | "readPodsOf" | "readObjects" | "client">;
   readonly coordinator: CoordinatorState;
   /** Directories in which runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
@@ -73,17 +72,16 @@ async function readFacts({ backend, netnsDirectories }: CheckDeps) {
   const nics: NicAddress[] = addresses.map(({ prefix, ...nic }) => ({ ...nic, ip: prefix.ip }));
   const rows = await Array.fromAsync(listRows(inventory.registry));
   const objects = await readObjects(backend, nics, rows, problems);
-  const podOf = async (row: Allocation): Promise<PodStatus> => {
-    const reading = row.state === "Bound" && row.pod !== "" ? backend.readPodOf?.(row) : undefined;
-    const found = reading && (await orNote(problems, `Pod ${row.namespace}/${row.pod}`, reading));
-    return found ?? { kind: "unknown" };
-  };
+  const isOfPod = ({ state, pod }: Allocation): boolean => state === "Bound" && pod !== "";
+  const reading = backend.readPodsOf?.(rows.filter(isOfPod));
+  const statusOf = reading && (await orNote(problems, "The pods of this node", reading));
   const rowFacts: NodeFacts["rows"][number][] = [];
   for (const row of rows) {
     const netnsId = row.netns === undefined ? undefined : netnsIdOf(row.netns);
     const status = await readNetnsStatus(row);
     const netns = status === "there" && (await mayBeDriven(row, backend.ipam)) ? "unknown" : status;
-    rowFacts.push({ row, pod: await podOf(row), netns, netnsId });
+    const pod = (isOfPod(row) ? statusOf?.(row) : undefined) ?? { kind: "unknown" };
+    rowFacts.push({ row, pod, netns, netnsId });
   }
   const { pools } = await inventory.loaded();
   const contains: NodeFacts["contains"] = (pool, ip) => inventory.poolCache.contains(pool, ip, true);

@@ -37,7 +37,7 @@ export interface ReportedRecord {
 }
 
 interface OperationsDeps {
-  readonly backend: Pick<Backend, "ipam" | "readPodOf">;
+  readonly backend: Pick<Backend, "ipam" | "readPodsOf">;
   readonly audit: Audit;
   readonly nowMs: () => number;
 }
@@ -133,8 +133,9 @@ export class Operations {
   }
 
   async #factsOf(row: Allocation): Promise<OperationFacts> {
-    const pod = await this.#deps.backend.readPodOf?.(row).catch(() => ({ kind: "unknown" as const }));
-    return { row, pod, netns: await readNetnsStatus(row) };
+    const unknown = () => ({ kind: "unknown" as const });
+    const statusOf = await this.#deps.backend.readPodsOf?.([row]).catch(() => unknown);
+    return { row, pod: statusOf?.(row), netns: await readNetnsStatus(row) };
   }
 
   /** Returns the address as Bound to this order; undefined if another owner has it by now. */

@@ -37,7 +37,7 @@ export const MAX_PAGE = 1_000;
 
 interface StatusApiOptions {
   readonly backend: Omit<ReadinessSource, "synced"> &
-    Pick<Backend, "mode" | "ipam" | "live" | "recover" | "stats" | "readPodOf" | "readObjects" | "client">;
+    Pick<Backend, "mode" | "ipam" | "live" | "recover" | "stats" | "readPodsOf" | "readObjects" | "client">;
   /** Directories in which runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
   readonly spool: Pick<Spool, "count">;

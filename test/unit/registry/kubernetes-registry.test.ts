@@ -3,9 +3,9 @@
  * test/cluster/registry.test.ts with a real one, in a second.
  */
 import { describe } from "vitest";
-import { openClusterNode } from "../../world/node.ts";
+import { afterIdle, openClusterNode } from "../../world/node.ts";
 import { describeQuarantine } from "./registry-quarantine-suite.ts";
-import { afterIdle, describeRegistry, type SuiteWorld } from "./registry-suite.ts";
+import { describeRegistry, type SuiteWorld } from "./registry-suite.ts";
 import { describeTakingBack } from "./registry-taking-back-suite.ts";
 
 async function withRegistry(poolSize: number, test: (world: SuiteWorld) => Promise<void>): Promise<void> {

@@ -1,7 +1,6 @@
 /** Duties of every registry, whatever stores it. Each implementation runs this suite with its own `open`. */
 import { describe, expect, it } from "vitest";
 import { formatIp } from "../../../host/net/ip.ts";
-import type { KubernetesRegistry } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import {
   type Allocation,
   type Claim,
@@ -19,20 +18,6 @@ export interface SuiteWorld {
   /** Moves the clock of the registry. */
   advance(milliseconds: number): void;
   nowMs(): number;
-}
-
-/** The registry, whose answers come when the API server has been told. */
-export function afterIdle(registry: KubernetesRegistry): Registry {
-  return new Proxy<Registry>(registry, {
-    get: (target, name) => {
-      const found: unknown = Reflect.get(target, name);
-      if (typeof found !== "function") return found;
-      return (...args: unknown[]) => {
-        const answer: unknown = found.apply(target, args);
-        return answer instanceof Promise ? answer.finally(() => registry.objects.idle()) : answer;
-      };
-    },
-  });
 }
 
 export const COOLDOWN_MS = 30_000;

@@ -179,7 +179,7 @@ describe("leak: a sweep", () => {
     expect([await world.state, world.node.calls.length]).toEqual(["Bound", 2]);
   });
 
-  it("collects the others when there is no answer about one, and ends when there is none about a few", async ({
+  it("collects others when there is no answer about one, ends when there is none about a few, and a check at the first", async ({
     world,
   }) => {
     for (let last = 1; last <= 9; last++) await world.node.bind(`10.0.0.${last}`, `web-${last}`);
@@ -188,6 +188,10 @@ describe("leak: a sweep", () => {
     world.node.gate = async (call, commit) => (calls.length > 9 ? unreachable(call, commit) : commit());
     await expect(world.sweepLater()).rejects.toThrow(ApiUnavailable);
     expect(calls.length).toBe(9 + SWEEP_FAILURES);
+    await expect(world.collector.readPodsOf(await world.node.registry.list(undefined, 9))).rejects.toThrow(
+      ApiUnavailable,
+    );
+    expect(calls.length).toBe(9 + SWEEP_FAILURES + 1);
     world.node.gate = async (call, commit) => (calls.length === 10 ? unreachable(call, commit) : commit());
     await expect(world.sweepLater()).rejects.toThrow(ApiUnavailable);
     expect(await world.statesOf("10.0.0.1", "10.0.0.2", "10.0.0.9")).toEqual(["Bound", "Cooling", "Cooling"]);
