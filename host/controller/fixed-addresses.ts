@@ -82,9 +82,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     const named = namedBy(of, annotations.ips, firstNic);
     const [first, second] = of.requested === undefined ? [] : named.map(({ ip }) => ip);
     if (first !== undefined && first.family === second?.family)
-      return [
-        { text: "", why: `${formatIp(first)} and ${formatIp(second)}: a NIC gets one IPv${first.family} address` },
-      ];
+      return [{ text: `${formatIp(first)} and ${formatIp(second)}`, why: `a NIC gets one IPv${first.family} address` }];
     return named
       .filter(({ ip }) => only === undefined || equalIp(ip, only))
       .map((each) => offer(of, annotations, each));
