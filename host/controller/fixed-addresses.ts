@@ -32,7 +32,8 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
   // Blocks are leased for pods. A NIC's network is unknown before the pod.
   const open = siblings.filter(({ deleting, source }) => !deleting && source === undefined);
-  // Addresses of a disabled pool are reserved, too, or another pod could get them when it is enabled.
+  // What no other pool has of a disabled one is reserved, too, or another pod could get it when the pool is enabled.
+  const off = new Set<string>(open.flatMap(({ name, spec }) => (spec.disable ? name : [])));
   const anyPod = { multusName: [], disable: false };
   const pools = tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, ...anyPod } })));
   const index = new SpacesIndex([...pools.values()].map((value) => ({ space: "", ranges: value.spec.ranges, value })));
@@ -56,7 +57,9 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     };
     const families = selectPools(subject, pools).nics.flatMap((each) => (each.ifName === nic ? each.families : []));
     const selected = families.flatMap((each) => (each.family === ip.family ? each.candidates : []));
-    const candidates = selected.filter((each) => having.includes(each.name));
+    const candidates = selected
+      .filter((each) => having.includes(each.name))
+      .sort((a, b) => Number(off.has(a.name)) - Number(off.has(b.name)));
     const own = ownNames(namespace, name);
     const others = reserved.filter((each) => !isReservedFor(each, own));
     const around = { reserved: others, occupied: NONE_OCCUPIED, siblings };

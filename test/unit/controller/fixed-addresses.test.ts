@@ -24,6 +24,7 @@ const POOLS = [
   berth("IPPool", "gone", { subnet: "10.9.0.0/24" }, { deletionTimestamp: "2026-01-01T00:00:00Z" }),
   berth("IPPool", "six", { subnet: "fd06::/64" }),
   berth("IPPool", "off", { subnet: "10.7.0.0/24", disable: true }),
+  berth("IPPool", "on", { subnet: "10.7.0.0/24", ips: ["10.7.0.6"] }),
 ];
 
 const NAMESPACE_SIX = { "ipam.vendor.io/default-ipv4-ippool": '["six"]' };
@@ -119,6 +120,7 @@ it.each<[string, WorldOf, string, NamingWorkload?]>([
   ["a Service has it", {}, "10.6.0.9 for db-0: a Node or a Service has it", setOf([{ ipv4: "10.6.0.9" }])],
   ["it is the gateway", {}, '10.6.0.1 for db-0: pool "blue": it is the gateway', setOf([{ ipv4: "10.6.0.1" }])],
   ["its pool is disabled for now", {}, "10.7.0.5 off db-0 eth0", setOf([{ ipv4: "10.7.0.5" }])],
+  ["one of its pools is", {}, "10.7.0.6 on db-0 eth0", setOf([{ ipv4: "10.7.0.6" }])],
   ["its pool is being deleted", {}, "10.9.0.5 for db-0: no pool has it", setOf([{ ipv4: "10.9.0.5" }])],
   [
     "it is another namespace's",
