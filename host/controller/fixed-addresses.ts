@@ -83,9 +83,12 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   return (of, only) => {
     const annotations = decodePodAnnotations(of.annotations, vendorConf);
     const named = namedBy(of, annotations.ips, firstNic);
-    const [first, second] = of.requested === undefined ? [] : named.map(({ ip }) => ip);
-    if (first !== undefined && first.family === second?.family)
-      return [{ text: `${formatIp(first)} and ${formatIp(second)}`, why: `a NIC gets one IPv${first.family} address` }];
+    const byFamily = Map.groupBy(of.requested === undefined ? [] : named, ({ ip }) => ip.family);
+    const [family, all] = [...byFamily].find(([, { length }]) => length > 1) ?? [];
+    if (all !== undefined) {
+      const text = all.map(({ ip }) => formatIp(ip)).join(" and ");
+      return [{ text, why: `a NIC gets one IPv${family} address` }];
+    }
     return named
       .filter(({ ip }) => only === undefined || equalIp(ip, only))
       .map((each) => offer(of, annotations, each));

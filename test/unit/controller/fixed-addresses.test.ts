@@ -159,7 +159,7 @@ it("a namespace gets as many as it may retain", () => {
 it("a claim's request is for the claim, whatever the namespace names", () => {
   const claim = { ...DB, kind: "IPAMClaim", name: "c", annotations: {}, requested: ["10.6.0.50"], ifName: "net1" };
   expect(planOf([claim], { annotations: NAMESPACE_SIX })).toEqual(["10.6.0.50 blue c net1"]);
-  const both = { ...claim, requested: ["10.6.0.50", "10.6.0.51"] };
+  const both = { ...claim, requested: ["10.6.0.50", "fd06::50", "10.6.0.51"] };
   expect(planOf([both])).toEqual(["10.6.0.50 and 10.6.0.51: a NIC gets one IPv4 address"]);
 });
 
