@@ -71,11 +71,14 @@ export class Operations {
     }
     if (!mayAct(steps, options)) return { steps, isDone: false };
     const { registry } = this.#deps.backend.ipam.inventory;
-    const released = await Promise.all(rows.map((row) => registry.collect(row)));
-    const done = rows.filter((_, index) => released[index] !== undefined);
-    for (const row of done) this.#record("RELEASE", [row], options);
-    const left = steps.map((step, index) => (released[index] === undefined ? { ...step, ...LOST_RACE } : step));
-    return { steps: left, isDone: done.length === rows.length };
+    const release = async (row: Allocation): Promise<boolean> => {
+      const isReleased = (await registry.collect(row)) !== undefined;
+      if (isReleased) this.#record("RELEASE", [row], options);
+      return isReleased;
+    };
+    const done = await Promise.all(rows.map(release));
+    const left = steps.map((step, index) => (done[index] === true ? step : { ...step, ...LOST_RACE }));
+    return { steps: left, isDone: done.every(Boolean) };
   }
 
   /** Anything but a retained address → Quarantined, to be probed after `forMs`. Rejects with RegistryError. */

@@ -229,6 +229,19 @@ describe("operations of an administrator", () => {
     expect(await node.states()).toEqual({ Quarantined: all });
   });
 
+  it("release records what it released before the registry failed", async () => {
+    await registry.claim(claim("u1", [proposal("10.0.0.7"), proposal("fd00::7", { pool: "six" })]));
+    recorded.splice(0);
+    let calls = 0;
+    node.around = async (method, _, run) => {
+      if (method === "collect" && ++calls === 2) throw new Error("The disk is full");
+      return run();
+    };
+    expect(await post("/v1/release?pod=shop/u1&force")).toMatchObject({ msg: "Internal error: The disk is full" });
+    expect(await node.states()).toEqual({ Cooling: ["10.0.0.7"], Bound: ["fd00::7"] });
+    expect(recorded).toEqual(["RELEASE ordered with berthctl --force"]);
+  });
+
   it.each([
     ["release?address=10.0.0.9&force", step("this node has no record of it")],
     ["release?pod=shop/none&force", { steps: [], isDone: true }],
