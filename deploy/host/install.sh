@@ -117,7 +117,7 @@ remove_pages() {
 require_host() {
     [ ! -e "$root/usr/lib/berth/bin/berth-agent" ] || fail "a package has installed Berth here; upgrade that, or remove it first"
     [ -e "$options_file" ] || return 0
-    words=" $(tr '\n="' '   ' <"$options_file") "
+    words=" $(tr -s "\n\t =\"'" '      ' <"$options_file") "
     for option in ${kubeconfig:+"--kubeconfig $kubeconfig"} ${renew_token:+--renew-token}; do
         case $words in
         *" $option "*) ;;

@@ -102,9 +102,9 @@ it("removes links to man pages, which releases up to 0.4.0 had, and leaves those
 
 it("changes nothing when it is repeated, and keeps the administrator's files", async () => {
   await install();
-  writeFileSync(join(host, "etc/berth/agent.env"), "BERTH_AGENT_OPTIONS=--config /srv/pools\n");
-  expect(await install()).toBe("");
-  expect(read("etc/berth/agent.env")).toContain("/srv/pools");
+  writeFileSync(join(host, "etc/berth/agent.env"), "BERTH_AGENT_OPTIONS='--kubeconfig /srv/kube'\n");
+  expect(await install("--kubeconfig", "/srv/kube")).toBe("");
+  expect(read("etc/berth/agent.env")).toContain("'--kubeconfig /srv/kube'");
 });
 
 it("names the kubeconfig of an agent in a cluster", async () => {
