@@ -133,8 +133,8 @@ function findFree(pool: IpPool, world: AddressWorld): Ip | undefined {
   for (const { first, last } of ranges.toReversed())
     for (let value = last.value; value >= first.value && left > 0; value--, left--) {
       const ip = { family, value };
-      if (world.isTaken(allocationName(ip, addressSpace)) || world.isClaimed(ip)) continue;
-      if (world.exclusionOf(pool, ip) === undefined) return ip;
+      if (world.isTaken(allocationName(ip, addressSpace)) || world.exclusionOf(pool, ip) !== undefined) continue;
+      if (!world.isClaimed(ip)) return ip;
     }
   return undefined;
 }

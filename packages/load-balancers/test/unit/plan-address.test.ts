@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { MAX_SERVICE_ADDRESSES } from "../../../../host/controller/claimants.ts";
+import { rangesContain } from "../../../../host/core/spans.ts";
 import { equalIp, formatIp } from "../../../../host/net/ip.ts";
 import { allocationName } from "../../../../host/resources/ip-allocation.ts";
 import { cases } from "../../../../test/world/rows.ts";
@@ -8,7 +9,7 @@ import { ip } from "../../../../test/world/values.ts";
 import { keptBy, planAddress } from "../../plan-address.ts";
 import { type BalancedService, CLASS, readBalanced } from "../../service.ts";
 
-const BLUE = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.5-10.6.0.7"] } as never);
+const BLUE = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.5-10.6.0.8"], excludeIPs: ["10.6.0.8"] } as never);
 
 interface Given {
   readonly annotations?: Record<string, string>;
@@ -49,10 +50,11 @@ function worldOf(
     isTaken: (name) => names.includes(name),
     macOf: (name) => (name === mac ? "aa:bb:cc:00:00:01" : undefined),
     exclusionOf: ({ spec }, each) =>
-      spec.ranges.some(({ first, last }) => first.value <= each.value && each.value <= last.value)
-        ? undefined
-        : "it is outside",
-    isClaimed: (each) => claimed.some((text) => equalIp(ip(text), each)),
+      rangesContain(spec.ranges, each) && !rangesContain(spec.excluded, each) ? undefined : "it is outside",
+    isClaimed: (each) => {
+      expect(rangesContain(BLUE.spec.excluded, each), "asked of each excluded one it takes seconds").toBe(false);
+      return claimed.some((text) => equalIp(ip(text), each));
+    },
   };
 }
 
