@@ -20,6 +20,7 @@ import {
   type Resource,
   SERVICES,
 } from "../../../host/kubernetes/paths.ts";
+import { messageOf } from "../../../host/lib/describe.ts";
 import { inParallel } from "../../../host/lib/in-parallel.ts";
 import { byName } from "../../../host/lib/order.ts";
 import { tryOr } from "../../../host/lib/try-or.ts";
@@ -62,11 +63,13 @@ const LOOK_MS = 500;
 /** Rejects if the objects cannot be made, with ProblemError if they do not go, and when the signal ends. */
 export async function runTest(options: TestOptions): Promise<TestResult[]> {
   const name = `berth-test-${randomBytes(3).toString("hex")}`;
+  const { api, signal } = options;
+  await api.call({ method: "POST", path: collectionPath(NAMESPACES), body: namespaceOf(name), signal });
   try {
     return await testIn(name, options);
   } finally {
     options.progress(`removing namespace ${name}`);
-    await removeNamespace(options.api, name);
+    await removeNamespace(api, name);
     options.progress("");
   }
 }
@@ -82,7 +85,6 @@ const named = z.object({ metadata: z.object({ name: z.string() }) });
 async function testIn(namespace: string, options: TestOptions): Promise<TestResult[]> {
   const { api, images, signal, progress } = options;
   const create = (path: string, body: object) => api.call({ method: "POST", path, body, signal });
-  await create(collectionPath(NAMESPACES), namespaceOf(namespace));
   const names = [...images.keys()].sort();
   progress(`starting pods on ${names.length} nodes`);
   const service = await create(collectionPath(SERVICES, namespace), serviceOf());
@@ -245,17 +247,18 @@ function clusterIps(service: KubeObject): readonly string[] {
   return decoded.data?.spec.clusterIPs ?? [];
 }
 
-/** Resolves when it is gone. */
+/** Resolves when it is gone, else rejects with ProblemError. */
 async function removeNamespace(api: KubeApi, name: string): Promise<void> {
   const path = objectPath(NAMESPACES, { name });
   const endMs = performance.now() + CLEAN_MS;
-  await callIfThere(api, { method: "DELETE", path });
-  while ((await callIfThere(api, { method: "GET", path })) !== undefined) {
-    if (performance.now() > endMs)
-      throw new ProblemError(
-        `Namespace ${name} is not gone after ${CLEAN_MS / 1_000} s; kubectl describe namespace ${name} says why`,
-      );
-    await sleep(LOOK_MS);
+  try {
+    await callIfThere(api, { method: "DELETE", path });
+    while ((await callIfThere(api, { method: "GET", path })) !== undefined) {
+      if (performance.now() > endMs) throw new Error(`${CLEAN_MS / 1_000} s; kubectl describe namespace says why`);
+      await sleep(LOOK_MS);
+    }
+  } catch (error) {
+    throw new ProblemError(`Namespace ${name} is not removed: ${messageOf(error)}`);
   }
 }
 

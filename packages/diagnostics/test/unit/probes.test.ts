@@ -2,8 +2,22 @@ import { execFile } from "node:child_process";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
+import type { KubeApi, KubeCall, KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { type Plan, planProbes, type TestNode } from "../../connectivity/plan-probes.ts";
 import { PROBE_SCRIPT, type ProbeAnswer, type ProbeTarget } from "../../connectivity/probe-script.ts";
+import { runTest } from "../../connectivity/run-test.ts";
+
+it("a namespace that stays is named, also when the test was interrupted", async () => {
+  const ending = new AbortController();
+  const call = async ({ method }: KubeCall): Promise<KubeObject> => {
+    if (method === "DELETE") throw new Error("may not delete");
+    if (method === "GET") ending.abort();
+    return { metadata: { resourceVersion: "1" }, items: [] };
+  };
+  const of = { images: new Map(), access: {}, progress: () => {}, startMs: 1 };
+  const test = runTest({ api: { call } as unknown as KubeApi, signal: ending.signal, ...of });
+  await expect(test).rejects.toThrow(/^Namespace berth-test-\w+ is not removed: may not delete$/);
+});
 
 const node = (name: string, at: number): TestNode => ({
   name,
