@@ -67,6 +67,11 @@ it.each([
     ["--node", "b", "explain", "web-0"],
     exec("agent-2", "explain web-0 --namespace=shop"),
   ],
+  [
+    "an agent with a pod named as its namespace",
+    ["--node", "b", "release", "web", "-n", "web", "--dry-run"],
+    exec("agent-2", "release web -n web --dry-run"),
+  ],
   ["an agent, and escapes its words", ["--node", "b", "history", "10.6.0.6"], "\\u{1b}[2Jcleared\n"],
   ["agents with the same of a history", ["--node", "b", "history", "web-0"], exec("agent-2", "history shop/web-0")],
 ])("it calls %s", async (_, words, stdout) => {

@@ -53,7 +53,9 @@ export function addRelease(cli: CommandLine): void {
         const { namespace, name } = await cli.pod(target, flags.namespace);
         const pod = `${namespace}/${name}`;
         const query = new URLSearchParams({ pod });
-        return operate(cli, call, { path: "/v1/release", query, typed: target, target: pod, flags });
+        // With the option the agent's berthctl finds the pod by the same words.
+        const typed = flags.namespace === undefined ? target : pod;
+        return operate(cli, call, { path: "/v1/release", query, typed, target: pod, flags });
       }),
     );
 }
