@@ -71,7 +71,7 @@ export const CLUSTER_PROBLEMS = {
 
 /** Returns the problems that the agents' own findings lack. */
 export function findClusterDamage(state: ClusterState): Finding[] {
-  const known = new Set(state.records.flatMap(({ findings }) => findings.map(({ address }) => address)));
+  const known = state.records.flatMap(({ findings }) => findings);
   const { allocations, pods } = state.facts;
   const objects = new Map(allocations.map((allocation) => [nameOf(allocation), allocation]));
   const found = [
@@ -81,7 +81,10 @@ export function findClusterDamage(state: ClusterState): Finding[] {
       state.agents.has(pod.node) ? pod.ips.flatMap((ip) => findPod(pod, ip, state.facts, objects)) : [],
     ),
   ];
-  return found.filter(({ address }) => !known.has(address));
+  // What else a node finds about an address must not hide that it has two holders.
+  const isTold = ({ kind, address }: Finding): boolean =>
+    known.some((each) => each.address === address && (kind !== "duplicate" || each.kind === kind));
+  return found.filter((each) => !isTold(each));
 }
 
 type Objects = ReadonlyMap<string, IpAllocation>;

@@ -81,6 +81,8 @@ it.each<[what: string, changes: Changes]>([
 it.each(cases<Changes>`
   an address on NICs of two nodes ${{ records: TWO }}
     => duplicate 10.6.0.7 shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to pod shop/web-0
+  the same where a node has found something else about it ${{ records: [...TWO, record("n3", [], [NODE_FINDING])] }}
+    => duplicate 10.6.0.7 shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to pod shop/web-0
   the same without an object ${{ records: TWO, facts: { allocations: [], pods: [] } }}
     => duplicate 10.6.0.7 shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to no pod
   an object of a node that is gone ${{ facts: { nodes: new Set(["n2"]), pods: [] }, agents: new Set(["n2"]) }}
