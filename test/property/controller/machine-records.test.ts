@@ -129,7 +129,7 @@ class Walk {
       case 7: {
         const before = this.#claims.get(name);
         if (chance.chance(0.3)) this.#claims.delete(name);
-        else this.#claims.set(name, claimOf(name, chance.chance(0.3) ? uid() : (before?.uid ?? uid()), some()));
+        else this.#claims.set(name, claimOf(name, chance.chance(0.3) ? uid() : (before?.uid ?? uid()), [address]));
         this.#tell(before?.uid ?? "");
         break;
       }
