@@ -147,18 +147,21 @@ it("joins the findings of the hosts, where the options say", async () => {
   expect((await called(A)).code).toBe(0);
 });
 
+const FAULT = 'field "spec.subnet": found 3, want text';
+
 it.each([
-  ["Refused", "", ""],
-  ["InvalidSpecification", INVALID, "Of IPPools, wide cannot be used: "],
-])("says once what a pool's condition says, by its reason %s, and not of one node", async (reason, before, ofAgent) => {
-  const fault = 'IPPool "wide": its subnet overlaps';
-  const conditions = [{ type: "Ready", status: "False", reason, message: `${before}${fault}`, lastTransitionTime: "" }];
+  ["Refused", 'IPPool "wide" is refused: its subnet overlaps', 'IPPool "wide" is refused: its subnet overlaps'],
+  ["InvalidSpecification", `${INVALID}${FAULT}`, `IPPool "wide" cannot be used: ${FAULT}`],
+])("says once what a pool's condition says, by its reason %s, and not of one node", async (reason, message, own) => {
+  const conditions = [{ type: "Ready", status: "False", reason, message, lastTransitionTime: "" }];
   objects.ippools = [{ metadata: { name: "wide" }, spec: {}, status: { conditions } }];
-  const answers = { "agent-a": answer(record("a", [error("agent", `${ofAgent}${fault}`, "See it")({})])) };
+  const ofOther = `IPPool "other" cannot be used: ${FAULT}`;
+  const said = [own, ofOther].map((text) => error("agent", text, "See it")({}));
+  const answers = { "agent-a": answer(record("a", said)) };
   const { code, out } = await berth({ pods: [A], answers }, "check");
-  expect([code, out]).toEqual([1, expect.stringMatching(/^node a: 1 finding;.*\n.*\n {2}See .*#conditions\n$/)]);
-  expect(out).toContain(`\n${reason}: IPPool wide: ${before}${fault}\n`);
-  expect((await berth({ pods: [A], answers }, "--node", "a", "check")).out).toContain(`\nagent: ${ofAgent}${fault}\n`);
+  expect([code, out]).toEqual([1, expect.stringMatching(/^node a: 2 findings;.*\n(?:.*\n.*\n){2}$/)]);
+  expect(out).toContain(`agent: ${ofOther}\n  See it\n${reason}: IPPool wide: ${message}\n`);
+  expect((await berth({ pods: [A], answers }, "--node", "a", "check")).out).toContain(`\nagent: ${own}\n`);
 });
 
 it.each<[what: string, pods: string[], answers: Record<string, string>, code: number, line: string]>([

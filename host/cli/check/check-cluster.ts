@@ -53,19 +53,23 @@ export async function checkCluster(
           ...(await findOpen(api, agents[0]?.namespace ?? "")),
         ]
       : [];
-  // An agent's text about an object that it cannot use ends as that of the object's condition.
-  const stated = ofCluster.map(({ text }) => text.replace(INVALID, "")).filter((text) => text !== "");
   return {
     time: new Date().toISOString(),
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     findings: [
-      ...records.flatMap(ofNode).filter(({ text }) => !stated.some((each) => text.endsWith(each))),
+      ...records.flatMap(ofNode).filter(({ text }) => !ofCluster.some((each) => says(each, text))),
       ...ofCluster,
       ...silent,
       ...findUnread(facts.problems),
     ],
   };
+}
+
+/** An agent's text about an object that it cannot use names it, and ends as that of the object's condition. */
+function says({ object, text }: Finding, said: string): boolean {
+  if (!text.startsWith(INVALID)) return said === text;
+  return said.includes(object.replace(/ (.*)/, ' "$1"')) && said.endsWith(text.slice(INVALID.length));
 }
 
 async function askForRecords(
