@@ -240,11 +240,11 @@ export class MapView {
       const top = Math.round((y * cells - this.#y) * this.#scale);
       const right = Math.round(((x + 1) * cells - this.#x) * this.#scale);
       const bottom = Math.round(((y + 1) * cells - this.#y) * this.#scale);
-      const coarser = performance.now() >= until ? this.#findCoarser(level, x, y, coarsest) : undefined;
-      const tile = this.#tile(level, x, y, coarser !== undefined);
+      const shown = performance.now() >= until ? this.#findShown(level, x, y, coarsest) : undefined;
+      const tile = this.#tile(level, x, y, shown !== undefined);
       const place = [left, top, right - left, bottom - top] as const;
       if (tile !== undefined) context.drawImage(tile.canvas, ...place);
-      else if (coarser !== undefined) context.drawImage(coarser.tile.canvas, ...partOf(coarser.up, x, y), ...place);
+      else if (shown !== undefined) context.drawImage(shown.tile.canvas, ...partOf(shown.up, x, y), ...place);
       if (tile === undefined || tile.isStale) isComplete = false;
     }
     this.#drawOver(model);
@@ -305,8 +305,9 @@ export class MapView {
     return oldest[1];
   }
 
-  #findCoarser(level: number, x: number, y: number, coarsest: number) {
-    for (let up = 1; level + up <= coarsest && up <= 8; up++) {
+  /** Returns the tile, which may be stale, else a coarser one, `up` levels above. */
+  #findShown(level: number, x: number, y: number, coarsest: number) {
+    for (let up = 0; level + up <= coarsest && up <= 8; up++) {
       const tile = this.#tiles.get(`${level + up}/${x >> up}/${y >> up}`);
       if (tile !== undefined) return { tile, up };
     }
