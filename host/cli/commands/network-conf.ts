@@ -23,8 +23,9 @@ function verify(name: string, text: string, isList: boolean): void {
   const decode = () => (isList ? decodeNetworkList(text, name) : decodeAttachedNetwork(text, name, name));
   const { plugins } = checked({}, decode);
   const settings = findCoordinatorSettings(plugins);
-  const { detectOptions } = resolveCoordinatorConf(...(settings ? [settings] : []));
+  const { detectGateway, detectOptions } = resolveCoordinatorConf(...(settings ? [settings] : []));
   checked(FLAGS, () => requireShortDetection(conflictTiming(detectOptions)));
+  if (detectGateway) checked(FLAGS, () => requireShortDetection({ ...detectOptions, windowMs: undefined }));
   for (const { entry, place } of plugins)
     if (entry.type === "ifacer") checked(FLAGS, () => decodeDeviceSpec(pluginKeys({ raw: entry }), place));
 }

@@ -88,6 +88,10 @@ const refused: [flags: Row, text: string][] = [
     { ...MACVLAN, settings: { detectOptions: '{"window": "1h"}' } },
     "--detectOptions: found a window of 1h, want at most",
   ],
+  [
+    { ...MACVLAN, settings: { detectGateway: "true", detectOptions: '{"retry": 60, "window": "1s"}' } },
+    "--detectOptions: found 60 requests, 1s apart",
+  ],
   [{ ...MACVLAN, master: ["eth0", "eth0"] }, '--master: found "eth0", want another interface than entry [0]'],
   [{ ...MACVLAN, master: ["eth0/1"] }, '--master: found "eth0/1", want an interface name'],
   [{ ...MACVLAN, master: ["eth0", "eth1"], vlan: "300" }, "--vlan: found 300, which makes the device name"],
