@@ -122,7 +122,7 @@ async function foreignState(): Promise<string[]> {
 function type(line: string): Promise<CommandOutcome> {
   const { PATH } = process.env;
   const env = { HOME: home, KUBECONFIG: world.plane.kubeconfig, PATH: `${referenceTool("kubectl").directory}:${PATH}` };
-  return runCommand(["sh", "-c", line], { env, cwd: root });
+  return runCommand(["sh", "-c", line.replace(/ > (?=\w)/, ` > ${home}/`)], { env, cwd: root });
 }
 
 /** Refused on purpose, as the page says there. */
