@@ -31,7 +31,15 @@ import {
   type ServicePath,
   serviceRoutes,
 } from "./plan-service-path.ts";
-import { findRestored, findSources, makesPair, pairAddresses, type Source, sourceOf } from "./plan-sources.ts";
+import {
+  findRestored,
+  findSources,
+  findSourcesInUse,
+  makesPair,
+  pairAddresses,
+  type Source,
+  sourceOf,
+} from "./plan-sources.ts";
 import { replyFamiliesOf, replyTableOf } from "./plan-tables.ts";
 
 /** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */
@@ -236,7 +244,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const restored = findRestored(situation);
   const families = familiesOf([...ips, ...restored.flatMap(({ addresses }) => addresses)]);
   const { networks, warnings } = findNetworks(situation, nics, restored);
-  const sources = findSources(situation, ips);
+  const sources = [...findSources(situation, ips), ...findSourcesInUse(observed)];
   const present = serviceRoutesIn(pod);
   const service = path === undefined ? [] : serviceRoutes(present, path, { families, networks, sources, nics });
   const reply =

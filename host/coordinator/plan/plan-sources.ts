@@ -61,18 +61,22 @@ export function findSources(
   ips: readonly Ip[],
 ): Source[] {
   const routed = host.routes.filter((route) => isOwn(route) && route.link === pair.host.name);
+  const inUse = pod.routes.filter(isOwn).flatMap(({ preferredSource }) => preferredSource ?? []);
   const reached = routed.map(({ destination }) => destination.ip);
   const names = pod.links.map(({ name }) => name).filter((name) => name !== conf.podDefaultCniNic);
-  const nics = [conf.podDefaultCniNic, ...names].map((name) => {
-    const inUse = pod.routes.flatMap((route) => (isOwn(route) && route.link !== name && route.preferredSource) || []);
+  return [conf.podDefaultCniNic, ...names].flatMap((name) => {
     const given = attached.find(({ ifName }) => ifName === name)?.addresses ?? [];
-    const usable = (some: readonly Ip[]): Source[] =>
-      some.filter((ip) => isUsable(pod, name, ip)).map((ip) => ({ nic: name, ip }));
-    const known = usable([...given, ...ips, ...inUse.filter((ip) => includesIp(reached, ip)), ...reached]);
-    return { known, inUse: usable(inUse) };
+    const candidates = [...given, ...ips, ...inUse.filter((ip) => includesIp(reached, ip)), ...reached];
+    return candidates.filter((ip) => isUsable(pod, name, ip)).map((ip) => ({ nic: name, ip }));
   });
-  // Other software may have removed the node's routes: then the sources in use are the NICs' nevertheless.
-  return [...nics.flatMap(({ known }) => known), ...nics.flatMap(({ inUse }) => inUse)];
+}
+
+/** Returns the sources of the pod's routes over its pair, whether or not the node has its routes at the moment. */
+export function findSourcesInUse({ pod }: PlanInput["observed"]): Source[] {
+  return pod.links.flatMap(({ name: nic }) => {
+    const inUse = pod.routes.flatMap((route) => (isOwn(route) && route.link !== nic && route.preferredSource) || []);
+    return inUse.filter((ip) => isUsable(pod, nic, ip)).map((ip) => ({ nic, ip }));
+  });
 }
 
 /**
