@@ -1,23 +1,21 @@
 /**
  * `npm run demo`: Berth on a node, explained to a newcomer to CNI, with real plugins; `-- --stay` waits for Enter at
  * the end, with the address map open. `-- --cluster`: on a real etcd and a real API server; `--record
- * docs/operator.svg` writes the README's recording. `-- --clusters`: two clusters that share a segment. The exit code
- * is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
+ * docs/operator.svg` writes the README's recording. The exit code is 0 only when every claim came true; everything is
+ * removed in any case, also after Ctrl-C.
  * Effects: network namespaces, processes, temporary files; all removed.
  */
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { clusterStory, OPERATOR_TITLE } from "./demo/cluster/story.ts";
-import { type Story, StoryError, tell } from "./demo/engine.ts";
+import { StoryError, tell } from "./demo/engine.ts";
 import { nodeStory } from "./demo/node/story.ts";
 import { renderRecording } from "./demo/recording.ts";
-import { hasPackage } from "./setup/paths.mjs";
 import { runSetup } from "./setup/run-setup.ts";
 
 const { values } = parseArgs({
   options: {
     cluster: { type: "boolean", default: false },
-    clusters: { type: "boolean", default: false },
     stay: { type: "boolean", default: false },
     record: { type: "string" },
   },
@@ -39,16 +37,9 @@ async function untilEnter(sight: string): Promise<void> {
   process.stdin.destroy();
 }
 
-async function readClustersStory() {
-  if (!hasPackage("segments")) throw new StoryError("Clusters that share a segment need packages/segments.");
-  const { default: story } = await import("../packages/segments/demo/clusters-story.ts" as string);
-  return story as Story<unknown>;
-}
-
 async function play(): Promise<void> {
   const options = { interrupted, stay: values.stay ? untilEnter : undefined };
-  if (values.clusters) await tell(await readClustersStory(), options);
-  else if (!values.cluster) await tell(nodeStory, options);
+  if (!values.cluster) await tell(nodeStory, options);
   else {
     const printed = await tell(clusterStory, options);
     if (values.record !== undefined) await writeFile(values.record, renderRecording(OPERATOR_TITLE, printed));
@@ -59,7 +50,7 @@ if (process.getuid?.() !== 0) {
   console.error("The demo makes network namespaces, which only root may do. Run: sudo npm run demo");
   process.exit(1);
 }
-if (values.cluster || values.clusters) runSetup("reference", "cluster", "chart");
+if (values.cluster) runSetup("reference", "cluster", "chart");
 try {
   await play();
 } catch (error) {

@@ -158,8 +158,10 @@ async function leftOnNode({ name, machine }: RealNode): Promise<string[]> {
   const routes = await run(machine.enter(["sh", "-c", "ip route show table 500 2>/dev/null || true"]), /^$/);
   const folder = `${machine.root}/run/netns`;
   const namespaces = await readdir(folder).catch(() => []);
-  // A killed containerd may forget a namespace that it has just made, without a NIC.
-  const nics = namespaces.map((each) => run(["nsenter", `--net=${folder}/${each}`, "ip", "-o", "link"], /^\d+: lo:/));
+  // A killed containerd may forget a namespace that it has just made, without a NIC. Others may have gone by now.
+  const nics = namespaces.map((each) =>
+    run(["nsenter", `--net=${folder}/${each}`, "ip", "-o", "link"], /^\d+: lo:/).catch(() => []),
+  );
   return [...links, ...routes, ...(await Promise.all(nics)).flat()].map((text) => `${name}: ${text}`);
 }
 

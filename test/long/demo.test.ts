@@ -4,8 +4,8 @@ import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 
-it.each(["--cluster", "--clusters"])("the demo with %s comes to its end, and all its claims are true", async (form) => {
-  const { stdout } = await promisify(execFile)(process.execPath, ["scripts/demo.ts", form], { cwd: root });
+it("the demo with --cluster comes to its end, and all its claims are true", async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ["scripts/demo.ts", "--cluster"], { cwd: root });
   expect(stdout).toMatch(/\n[0-9]{2,} claims, all true, in /);
 });
 

@@ -26,11 +26,10 @@ const SHOWN: readonly [words: string, ...tests: (readonly [file: string, name: s
   ["the agent is killed", [DEMO, "the demo comes to its end, and all its claims are true"]],
   [
     "with an outage of the API server",
-    [DEMOS, "the demo with %s comes to its end, and all its claims are true"],
+    [DEMOS, "the demo with --cluster comes to its end, and all its claims are true"],
     [SERVER, AWAY],
     [SERVER, BACK],
   ],
-  ["the hub is away", [DEMOS, "the demo with %s comes to its end, and all its claims are true"]],
   [
     "addresses of lost nodes [collected]",
     ["test/cluster/workloads.test.ts", ELSEWHERE],

@@ -19,8 +19,7 @@ import type { ControlPlane } from "../../../../test/lab/control-plane.ts";
 import type { KubeObject } from "../../../../test/lab/kube-client.ts";
 import { until } from "../../../../test/lab/waiting.ts";
 import { startBlocks } from "../../controllers/blocks-controller.ts";
-import { applyHubRights, createRange as createShared, MEMBERS, RANGES } from "../lab/hub.ts";
-import { leasesOf } from "../lab/leasing-cluster.ts";
+import { applyHubRights, createRange as createShared, leasesOf, MEMBERS, RANGES } from "../lab/hub.ts";
 
 const SILENT = { link: "uplink", answered: [] };
 const ANSWERED = { link: "uplink", answered: [{ address: "10.6.0.20", mac: "02:00:00:00:00:07" }] };
@@ -143,7 +142,7 @@ describe("a hand-cut pool", () => {
       exitCode: 0,
       stdout: expect.stringContaining(`${at("16/28")}: pool "${pool()}"`),
     });
-    expect((await leases()).size).toBe(0);
+    expect((await leases()).length).toBe(0);
     const done = await blocks(...words());
     expect([done.exitCode, done.stdout.split("\n").at(-2)], done.stderr).toEqual([
       0,
@@ -169,7 +168,7 @@ describe("a hand-cut pool", () => {
     const left = await blocks("leave", "--pool", pool());
     expect([left.exitCode, left.stderr], left.stdout).toEqual([0, ""]);
     const after = await hub.client.get(`${RANGES}/${range}`);
-    expect([(await leases()).size, after.spec.excludeIPs]).toEqual([0, [`${at(16)}-${at(63)}`]]);
+    expect([(await leases()).length, after.spec.excludeIPs]).toEqual([0, [`${at(16)}-${at(63)}`]]);
     const ranges = [`${at(16)}-${at(31)}`, `${at(48)}-${at(63)}`];
     expect((await world.read("ippools", pool())).spec).toMatchObject({
       ips: ranges,
@@ -192,7 +191,7 @@ describe("a hand-cut pool", () => {
       expect.stringContaining(`${at(29)}: 02:00:00:00:00:07 answers, as the agent of node n1`),
     ]);
     expect(questions().at(-1)).toBe(`-- berthctl blocks probe ${subnet} --ranges ${at(25)}-${at(31)} -o json`);
-    expect((await leases()).size).toBe(0);
+    expect((await leases()).length).toBe(0);
   });
 });
 
@@ -254,7 +253,7 @@ describe("a cluster that was restored", () => {
   it("goes on when no other cluster uses its blocks, and leases again", { timeout: 60_000 }, async () => {
     await createRange();
     await world.pool(pool(), { subnet, source: { range } });
-    await until("it has a block", async () => (await leases()).size > 0);
+    await until("it has a block", async () => (await leases()).length > 0);
     expect(await blocks(...words())).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining("nothing is contested"),

@@ -9,8 +9,7 @@ import type { LabController } from "../../../../test/lab/cluster/controller.ts";
 import { until } from "../../../../test/lab/waiting.ts";
 import { ofRun } from "../../../../test/world/long-cases.ts";
 import { rows } from "../../../../test/world/rows.ts";
-import { MEMBERS, RANGES } from "../lab/hub.ts";
-import { leasesOf } from "../lab/leasing-cluster.ts";
+import { leasesOf, MEMBERS, RANGES } from "../lab/hub.ts";
 import { answered, openSharing, type SharingCluster, shareRange } from "./sharing-clusters.ts";
 
 let east: SharingCluster;
@@ -40,7 +39,7 @@ it("pods start in both until the segment is full, no address is given twice, and
   // Of /27 without its first and last address and the gateway.
   expect(given).toHaveLength(29);
   expect([new Set(given).size, answered]).toEqual([given.length, []]);
-  expect((await leasesOf(east.world.client)).size).toBe(4);
+  expect(await leasesOf(east.world.client, "lan")).toHaveLength(4);
   for (const refusal of refusals.values())
     expect(refusal).toMatch(
       /takes its blocks from AddressRange "lan": no block is free: this cluster has \d, (?:east|west) \d$/,

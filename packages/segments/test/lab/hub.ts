@@ -31,6 +31,13 @@ export async function createRange(
     await hub.create(MEMBERS, memberObject(name, member, maxBlocks));
 }
 
+/** Returns the blocks that the members of the range have leased. */
+export async function leasesOf(hub: KubeClient, range: string): Promise<string[]> {
+  const { items } = await hub.get(MEMBERS);
+  const members = items.filter(({ spec }: KubeObject) => spec.range === range);
+  return members.flatMap(({ status }: KubeObject) => Object.keys(status?.blocks ?? {}));
+}
+
 export function memberObject(range: string, member: string, maxBlocks: number): KubeObject {
   const user = `system:serviceaccount:${SYSTEM}:${accountOf(member)}`;
   return {

@@ -145,6 +145,9 @@ describe("a pool that leases ahead", () => {
   });
 });
 
+it("an ADD waits for a block that begins to rest at the next pass", () =>
+  expect(BLOCK_WAIT_MS).toBeGreaterThanOrEqual(REST_MS + PASS_MS));
+
 describe("an oscillating load", () => {
   const waves = fc.record({
     ...{ size: sizes, low: fc.integer({ min: 0, max: 50 }), rise: fc.integer({ min: 1, max: 150 }) },
