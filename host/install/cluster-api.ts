@@ -5,16 +5,14 @@ import { listPages } from "../kubernetes/list.ts";
 
 const PAUSE_MS = 500;
 
-/** Returns the objects of a collection; none if its kind is not installed. */
-export async function listObjects(api: KubeApi, path: string, labelSelector?: string): Promise<ListedObject[]> {
-  const objects: ListedObject[] = [];
+/** Yields the objects of a collection, of which there may be many; none if its kind is not installed. */
+export async function* listObjects(api: KubeApi, path: string, labelSelector?: string): AsyncGenerator<ListedObject> {
   try {
     for await (const { items } of listPages(api, { path, query: { labelSelector } }))
-      objects.push(...(items as unknown as ListedObject[]));
+      yield* items as unknown as ListedObject[];
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-  return objects;
 }
 
 /** The fields of any object that the hooks read. */

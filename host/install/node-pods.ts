@@ -37,7 +37,7 @@ export async function runOnNodes(
   await applyObject(api, path, daemonSet);
   const labels = Object.entries(spec.selector.matchLabels).map(([key, value]) => `${key}=${value}`);
   const listLate = async (): Promise<string[]> => {
-    const pods = await listObjects(api, collectionPath(PODS, metadata.namespace), labels.join(","));
+    const pods = await Array.fromAsync(listObjects(api, collectionPath(PODS, metadata.namespace), labels.join(",")));
     return pods.filter((pod) => !isReady(pod)).map((pod) => `${pod.spec?.nodeName}`);
   };
   let missing = undefined as number | undefined;

@@ -15,8 +15,8 @@ interface PullOptions {
 /** Resolves when all nodes that are Ready have the image, or when the time is over. */
 export async function pullImage({ api, puller, limitMs, print }: PullOptions): Promise<void> {
   const deadlineMs = performance.now() + limitMs;
-  const nodes = await listObjects(api, collectionPath(NODES));
-  const down = new Set(nodes.filter((node) => !isReady(node)).map(({ metadata }) => metadata.name));
+  const down = new Set<string>();
+  for await (const node of listObjects(api, collectionPath(NODES))) if (!isReady(node)) down.add(node.metadata.name);
   const { isComplete, late, absent } = await runOnNodes(api, puller, deadlineMs, down);
   if (isComplete) print("All nodes have the image");
   for (const node of late) {

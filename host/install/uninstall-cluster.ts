@@ -69,21 +69,24 @@ export async function uninstallFromCluster(options: UninstallOptions): Promise<v
 }
 
 async function refuseIfUsed({ api, print }: UninstallOptions): Promise<void> {
-  for (const { metadata, status } of await listObjects(api, collectionPath(RANGE_MEMBERS))) {
+  for await (const { metadata, status } of listObjects(api, collectionPath(RANGE_MEMBERS))) {
     const blocks = Object.keys(status?.blocks ?? {}).length;
     if (blocks > 0)
       throw new InstallError(
         `Refused, nothing was changed: RangeMember "${metadata.name}" has ${blocks} blocks, and clusters would use each other's without it. Move it to another hub first`,
       );
   }
-  const allocations = await listObjects(api, collectionPath(IP_ALLOCATIONS));
-  const used = allocations.filter(({ spec }) => spec?.state === "Bound");
-  if (used.length === 0) return;
-  print("Addresses in use:");
-  for (const { spec } of used.slice(0, MAX_LISTED_ADDRESSES)) print(`  ${describe(spec)}`);
-  if (used.length > MAX_LISTED_ADDRESSES) print(`  and ${used.length - MAX_LISTED_ADDRESSES} more`);
+  let used = 0;
+  for await (const { spec } of listObjects(api, collectionPath(IP_ALLOCATIONS))) {
+    if (spec?.state !== "Bound") continue;
+    if (used === 0) print("Addresses in use:");
+    if (used < MAX_LISTED_ADDRESSES) print(`  ${describe(spec)}`);
+    used += 1;
+  }
+  if (used === 0) return;
+  if (used > MAX_LISTED_ADDRESSES) print(`  and ${used - MAX_LISTED_ADDRESSES} more`);
   throw new InstallError(
-    `Refused, nothing was changed: ${used.length} addresses are in use. Delete their pods first. To uninstall nevertheless: helm rollback to the last revision, helm upgrade with uninstall.force=true, helm uninstall`,
+    `Refused, nothing was changed: ${used} addresses are in use. Delete their pods first. To uninstall nevertheless: helm rollback to the last revision, helm upgrade with uninstall.force=true, helm uninstall`,
   );
 }
 
@@ -101,7 +104,7 @@ async function stopPods(options: UninstallOptions): Promise<void> {
   await callIfThere(api, { method: "DELETE", path: objectPath(DAEMON_SETS, { namespace, name: agent }), query });
   let left: ListedObject[] = [];
   const areGone = async (): Promise<boolean> => {
-    left = await listObjects(api, collectionPath(PODS, namespace), selector);
+    left = await Array.fromAsync(listObjects(api, collectionPath(PODS, namespace), selector));
     return left.length === 0;
   };
   const waitMs = Math.min(STOP_WAIT_MS, limitMs / 4);
@@ -120,13 +123,15 @@ async function cleanNodes({ api, cleaner, limitMs, print }: UninstallOptions, de
 
 async function deleteAll({ api, print }: UninstallOptions, kind: Resource): Promise<void> {
   const path = collectionPath(kind);
-  const objects = await listObjects(api, path);
-  for (const { metadata, spec } of objects) {
-    if (metadata.finalizers === undefined && spec?.state !== "Bound") continue;
-    const body = { metadata: { finalizers: null, annotations: { [FORCE_DELETE]: "true" } } };
-    await callIfThere(api, { method: "PATCH", path: objectPath(kind, metadata), body });
+  let count = 0;
+  const held: string[] = [];
+  for await (const { metadata, spec } of listObjects(api, path)) {
+    count += 1;
+    if (metadata.finalizers !== undefined || spec?.state === "Bound") held.push(metadata.name);
   }
-  if (objects.length === 0) return;
+  const body = { metadata: { finalizers: null, annotations: { [FORCE_DELETE]: "true" } } };
+  for (const name of held) await callIfThere(api, { method: "PATCH", path: objectPath(kind, { name }), body });
+  if (count === 0) return;
   await callIfThere(api, { method: "DELETE", path });
-  print(`Deleted ${objects.length} ${kind.plural}`);
+  print(`Deleted ${count} ${kind.plural}`);
 }
