@@ -1,10 +1,12 @@
 /** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
 import { execFile } from "node:child_process";
 import { CONTROLLER_LABELS } from "../kubernetes/labels.ts";
+import { messageOf } from "../lib/describe.ts";
 import { inParallel } from "../lib/in-parallel.ts";
 import { printable, printableLines } from "../lib/printable.ts";
 import { commandTail } from "./command-tail.ts";
 import { ExitCode } from "./exit-code.ts";
+import type { Output } from "./output.ts";
 import type { PodName } from "./source.ts";
 
 export interface ClusterOptions {
@@ -46,6 +48,7 @@ interface AgentAnswer {
   readonly errors: readonly string[];
   /** The last of them, or why there is no answer. */
   readonly error: string;
+  readonly records?: readonly object[];
 }
 
 /**
@@ -139,39 +142,57 @@ function kubectlAside(access: Access, words: readonly string[], input = ""): Pro
 }
 
 interface Calling {
+  readonly out: Output;
   /** This node's answer stands before the others. */
   readonly first?: string | undefined;
   /** One agent's success is enough: then it alone is printed. */
   readonly isAny?: boolean;
+  /** In a document they follow the agents' records. */
+  readonly more?: readonly object[];
 }
 
 /**
- * Calls `berthctl words` in each agent's pod, and prints the outputs, in the order of the nodes. Returns the highest
- * exit code. Rejects if no agent runs.
+ * Calls `berthctl words` in each agent's pod, and prints the outputs, in the order of the nodes: texts below the node's
+ * name, records of several agents as one list. Returns the highest exit code. Rejects if no agent runs.
  */
 export async function callAgents(
   words: readonly string[],
   options: ClusterOptions,
-  { first, isAny = false }: Calling = {},
+  { out, first, isAny = false, more = [] }: Calling,
 ): Promise<ExitCode> {
   const agents = (await listAgents(options)).filter(isRunning);
   if (agents.length === 0) throw noAgents(options);
   agents.sort((a, b) => Number(b.node === first) - Number(a.node === first));
-  const answers = await askAgents(agents, words, options);
+  const isList = out.isDocument && agents.length + more.length > 1;
+  const all = await askAgents(agents, words, options);
+  const answers = isList ? await Promise.all(all.map((answer) => withRecords(answer, out))) : all;
   const found = isAny ? answers.filter(({ exitCode }) => exitCode === 0) : [];
   for (const { node, exitCode, stdout, errors, error } of answers) {
     const isAnswer = exitCode <= ExitCode.Problem;
     if (found.length > 0 && exitCode !== 0 && isAnswer) continue;
-    if (agents.length > 1) console.log(`# ${node}`);
-    process.stdout.write(printableLines(stdout));
+    if (agents.length > 1 && out.isTable) out.text(`# ${node}`);
+    if (!isList) out.document(printableLines(stdout));
     for (const line of errors) console.error(printable(line));
     if (!isAnswer && error !== errors.at(-1)) console.error(`node ${node}: ${error || `exit code ${exitCode}`}`);
   }
+  if (isList) await out.value([...answers.flatMap(({ records = [] }) => records), ...more]);
   if (found.length > 0) return ExitCode.Success;
   const code = Math.max(...answers.map(({ exitCode }) => exitCode));
   const known: readonly ExitCode[] = Object.values(ExitCode);
   // Codes that berthctl does not have are of kubectl or of a signal.
   return known.find((each) => each === code) ?? ExitCode.NoAnswer;
+}
+
+/** Adds the record or the list of records that the agent printed, each with its node; an error if it printed neither. */
+async function withRecords(answer: AgentAnswer, { format }: Output): Promise<AgentAnswer> {
+  const { node, exitCode, stdout } = answer;
+  if (exitCode > ExitCode.Problem || stdout === "") return answer;
+  try {
+    const found = format === "json" ? JSON.parse(stdout) : (await import("yaml")).parse(stdout);
+    return { ...answer, records: [found].flat().map((record) => ({ node, ...record })) };
+  } catch (cause) {
+    return { ...answer, exitCode: ExitCode.NoAnswer, error: `the answer is no ${format}: ${messageOf(cause)}` };
+  }
 }
 
 /** Returns the node of a pod; undefined if it has none yet, or cannot be read: then kubectl's reason is printed. */

@@ -198,7 +198,7 @@ export class CommandLine {
       const { place } = this;
       const { pod, words = this.forwarded() } = (await ofPod?.()) ?? {};
       const node = place.node ?? (pod === undefined ? undefined : await findNode(pod, place));
-      return callAgents(words, { ...place, ...(node === undefined ? {} : { node }) });
+      return callAgents(words, { ...place, ...(node === undefined ? {} : { node }) }, call);
     });
   }
 

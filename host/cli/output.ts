@@ -55,10 +55,19 @@ export class Output {
     return this.#options.format;
   }
 
-  /** Whether lists are tables with titles, for a person. */
+  /** Whether all is printed as one document, for a program. */
+  get isDocument(): boolean {
+    return this.format === "json" || this.format === "yaml";
+  }
+
+  /** Whether lists are tables, for a person. */
+  get isTable(): boolean {
+    return this.format === "table" || this.format === "wide";
+  }
+
+  /** Whether they have titles. */
   get hasTitles(): boolean {
-    const { format, hasHeaders } = this.#options;
-    return hasHeaders && (format === "table" || format === "wide");
+    return this.#options.hasHeaders && this.isTable;
   }
 
   /**
@@ -67,7 +76,7 @@ export class Output {
    */
   async list<T>(table: Table<T>, records: readonly T[], heading?: string, canGrow = false): Promise<void> {
     const { format, hasHeaders } = this.#options;
-    if (format === "json" || format === "yaml") return this.value(records);
+    if (this.isDocument) return this.value(records);
     if (format === "name") return this.#lines(records.map((record) => printable(table.nameOf(record))));
     this.#hideUnused(table, records, canGrow);
     const columns = this.#columnsOf(table);
@@ -116,7 +125,7 @@ export class Output {
 
   /** Prints lines for a person, and instead of them the value with `-o json` and `-o yaml`. */
   async report(lines: readonly Line[], value: unknown): Promise<void> {
-    if (this.#options.format === "json" || this.#options.format === "yaml") return this.value(value);
+    if (this.isDocument) return this.value(value);
     const plain = lines.map((line) => (typeof line === "string" ? { text: line } : line));
     this.#lines(plain.map((line) => this.#styled(line)));
   }

@@ -39,7 +39,7 @@ async function watchList<T>({ out, signal }: Call, source: Source, list: List<T>
   const following = { ...list, nameOf: table.nameOf };
   for await (const { records, added, changed, removed, isFirst } of followRecords(source, following, signal)) {
     if (!isFirst) await out.more(table, [...changed, ...added, ...removed.map(gone)]);
-    else if (out.format === "json" || out.format === "yaml") await out.more(table, records);
+    else if (out.isDocument) await out.more(table, records);
     else await out.list(table, records, await source.scope(), true);
   }
   return ExitCode.Success;

@@ -85,6 +85,8 @@ describe("history", () => {
     expect([lost.code, cooled.code]).toEqual([0, 0]);
     const ofPod = await history("shop/lost-0", "-o", "wide");
     expect(ofPod.out).toMatch(/QUARANTINE +shop\/lost-0 .* n9 /);
+    const document = await history("shop/lost-0", "-o", "json");
+    expect(JSON.parse(document.out)).toMatchObject([{ audit: "QUARANTINE", node: "n9" }]);
     const before = await history("10.6.0.50", "--until", "2026-01-01T00:00:00Z");
     expect(before.out).not.toContain("QUARANTINE");
   });

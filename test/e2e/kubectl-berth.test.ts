@@ -16,6 +16,11 @@ case "$*" in
 *"--context=away"*) exit 137 ;;
 *"--context=hanging"*agent-1*) exec sleep 60 ;;
 *"history 10.6.0.6"*) printf '\\033[2Jcleared\\n' ;;
+*"agent-1"*"--output=json"*) echo '[{"pod":"web-0","node":"a"}]' ;;
+*"agent-2"*"--output=json"*) echo '[]'; exit 1 ;;
+*"-o yaml"*) echo 'succeeds: true' ;;
+*"agent-1"*"-o json"*) echo 'busy' ;;
+*"agent-2"*"-o json"*) echo '{"succeeds":true}' ;;
 *"agent-1"*"history 10.6.0.9"*) echo "No line"; exit 1 ;;
 *"agent-2"*"history 10.6.0.8"*) echo "no agent" >&2; exit 3 ;;
 *) echo "kubectl $*" ;;
@@ -117,12 +122,23 @@ it.each([
 });
 
 it("of several agents one that knows the history is enough", async () => {
-  const at = ["--since", "2026-11-26T14:02:00Z", "-o", "json"];
-  const words = "--since 2026-11-26T14:02:00.000Z --output=json";
+  const at = ["--since", "2026-11-26T14:02:00Z"];
+  const words = "--since 2026-11-26T14:02:00.000Z";
   const b = `# b\n${exec("agent-2", `history 10.6.0.9 ${words}`)}`;
   expect(await call("history", "10.6.0.9", ...at)).toEqual({ exitCode: 0, stdout: b, stderr: "" });
   const a = `# a\n${exec("agent-1", `history 10.6.0.8 ${words}`)}# b\n`;
   expect(await call("history", "10.6.0.8", ...at)).toEqual({ exitCode: 0, stdout: a, stderr: "no agent\n" });
+});
+
+it("records of several agents are one document", async () => {
+  const history = await call("history", "10.6.0.5", "-o", "json");
+  expect(JSON.parse(history.stdout)).toEqual([{ pod: "web-0", node: "a" }]);
+  const yaml = { exitCode: 0, stdout: "- node: a\n  succeeds: true\n- node: b\n  succeeds: true\n", stderr: "" };
+  expect(await call("explain", "pool", "blue", "-o", "yaml")).toEqual(yaml);
+  const { exitCode, stdout, stderr } = await call("explain", "pool", "blue", "-o", "json");
+  expect(JSON.parse(stdout)).toEqual([{ node: "b", succeeds: true }]);
+  expect([exitCode, stderr]).toEqual([3, expect.stringContaining("node a: the answer is no json: ")]);
+  expect((await call("history", "10.6.0.7", "-o", "name")).stdout).not.toContain("#");
 });
 
 it("an agent that does not answer in time delays no other", async () => {

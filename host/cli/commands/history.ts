@@ -106,16 +106,17 @@ async function showClusterHistory(
   const findFirst = () =>
     isAddress(subject) ? nodeNow(call, subject) : findNode(parsePod(subject, undefined), cli.place);
   const first = cli.options.node ?? (await findFirst());
-  const ofAgents = await callAgents(words, cli.place, { first, isAny: true });
   const texts = cli.options.node === undefined ? await readControllerLogs(cli.place) : [];
   const lines = texts
     .flatMap((text) => text.split("\n"))
     .flatMap((text) => parseAuditLine(text) ?? [])
     .filter(isWanted)
     .sort((a, b) => (a.time < b.time ? -1 : 1));
-  if (lines.length === 0) return ofAgents;
-  if (out.format === "table" || out.format === "wide") out.text("# controller");
-  await out.list(HISTORY_TABLE, at === undefined ? lines : lines.slice(-1));
+  const more = at === undefined ? lines : lines.slice(-1);
+  const ofAgents = await callAgents(words, cli.place, { out, first, isAny: true, more });
+  if (more.length === 0) return ofAgents;
+  if (out.isTable) out.text("# controller");
+  if (!out.isDocument) await out.list(HISTORY_TABLE, more);
   return ExitCode.Success;
 }
 
@@ -135,12 +136,11 @@ async function showHistory(socket: string, { out }: Call, { subject, times }: Qu
   const pages = await readPages(socket, new URLSearchParams({ [key]: subject, ...Object.fromEntries(range) }));
   const all = pages.flatMap((page) => page.lines);
   const lines = at === undefined ? all : findHolders(all);
-  const isText = out.format === "table" || out.format === "wide";
-  if (lines.length > 0 && isText && at !== undefined) out.text(lines.map(describeHolder).join("\n"));
-  else if (lines.length > 0 || !isText) await out.list(HISTORY_TABLE, lines);
+  if (lines.length > 0 && out.isTable && at !== undefined) out.text(lines.map(describeHolder).join("\n"));
+  else if (lines.length > 0 || !out.isTable) await out.list(HISTORY_TABLE, lines);
   else out.text(describeNothing(subject, at, pages));
   const missing = pages.reduce((sum, page) => sum + page.missing, 0);
-  if (isText && missing > 0) out.text(`At most ${missing} lines of the audit log are missing`, "yellow");
+  if (out.isTable && missing > 0) out.text(`At most ${missing} lines of the audit log are missing`, "yellow");
   return lines.length > 0 ? ExitCode.Success : ExitCode.Problem;
 }
 

@@ -33,7 +33,7 @@ export function addPod(cli: CommandLine): void {
         const { namespace, name } = await cli.pod(pod, flags.namespace);
         const opened = await source();
         const [found, scope] = [await opened.pod({ namespace, name }), await opened.scope()];
-        if (out.format === "json" || out.format === "yaml") await out.value(found);
+        if (out.isDocument) await out.value(found);
         else {
           const { pod: object, isMissing } = found;
           const state =

@@ -155,7 +155,7 @@ async function operateInCluster(cli: CommandLine, from: Call, operation: Operati
   const { typed, target, flags, path } = operation;
   const node = cli.options.node ?? (await nodeOf(from, target, path));
   const { callAgents } = await import("../cluster-agents.ts");
-  const call = (...more: string[]) => callAgents(cli.forwarded(more, [typed, target]), { ...cli.place, node });
+  const call = (...more: string[]) => callAgents(cli.forwarded(more, [typed, target]), { ...cli.place, node }, from);
   if (flags.dryRun === true) return call();
   if (flags.yes !== true) {
     const trial = await call("--dry-run");

@@ -43,7 +43,7 @@ export function addListBlocks(cli: CommandLine, blocks: Command): void {
       const source = await call.source();
       const [pools, allocations, scope] = await Promise.all([source.pools(), source.allocations({}), source.scope()]);
       const found = listBlocks(pools, allocations);
-      if (call.out.format === "json" || call.out.format === "yaml") await call.out.value(found);
+      if (call.out.isDocument) await call.out.value(found);
       else {
         if (call.out.hasTitles) await call.out.report(found.ranges.map(describeRange), found);
         await call.out.list(BLOCK_TABLE, found.blocks, scope);
