@@ -183,7 +183,7 @@ export async function callAgents(
   return known.find((each) => each === code) ?? ExitCode.NoAnswer;
 }
 
-/** Adds the record or the list of records that the agent printed, each with its node; an error if it printed neither. */
+/** Adds the records that the agent printed, each with its node; an error if it printed none. */
 async function withRecords(answer: AgentAnswer, { format }: Output): Promise<AgentAnswer> {
   const { node, exitCode, stdout } = answer;
   if (exitCode > ExitCode.Problem || stdout === "") return answer;

@@ -1,6 +1,6 @@
 /**
  * Finds faults that only the whole cluster shows: addresses on two nodes, objects of nodes and pools that are gone,
- * pods whose addresses no object explains.
+ * pods whose addresses no object explains, controllers of which none leads.
  */
 import { documentation } from "../lib/documentation.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
@@ -10,6 +10,7 @@ import type { Finding } from "../records/finding.ts";
 import { type IpAllocation, parseAllocationName } from "../resources/ip-allocation.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { locateAddress } from "../resources/locate-address.ts";
+import { type Controllers, checkControllers } from "./check-controllers.ts";
 import { error } from "./problem.ts";
 
 /** A pod whose status shows addresses, and which is neither finished nor being deleted. */
@@ -28,6 +29,8 @@ export interface ClusterFacts {
   readonly pools: readonly IpPool[];
   readonly allocations: readonly IpAllocation[];
   readonly pods: readonly AddressedPod[];
+  /** Undefined if the user may not read them. */
+  readonly controllers?: Controllers | undefined;
   /** The problems in the conditions of the objects. */
   readonly stated: readonly Finding[];
   /** Objects that could not be read: sentences. */
@@ -72,7 +75,7 @@ export const CLUSTER_PROBLEMS = {
 /** Returns the problems that the agents' own findings lack. */
 export function findClusterDamage(state: ClusterState): Finding[] {
   const known = state.records.flatMap(({ findings }) => findings);
-  const { allocations, pods } = state.facts;
+  const { allocations, pods, controllers } = state.facts;
   const objects = new Map(allocations.map((allocation) => [nameOf(allocation), allocation]));
   const found = [
     ...findOnTwoNodes(state, objects),
@@ -84,7 +87,10 @@ export function findClusterDamage(state: ClusterState): Finding[] {
   // What else a node finds about an address must not hide that it has two holders.
   const isTold = ({ kind, address }: Finding): boolean =>
     known.some((each) => each.address === address && (kind !== "duplicate" || each.kind === kind));
-  return found.filter((each) => !isTold(each));
+  return [
+    ...(controllers === undefined ? [] : checkControllers(controllers)),
+    ...found.filter((each) => !isTold(each)),
+  ];
 }
 
 type Objects = ReadonlyMap<string, IpAllocation>;

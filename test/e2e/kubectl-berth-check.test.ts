@@ -109,6 +109,21 @@ it("joins the agents' records", async () => {
   });
 });
 
+it("says that no controller leads, and that one is not ready", async () => {
+  const labels = { "app.kubernetes.io/component": "controller" };
+  const spec = { nodeName: "b", containers: [{}] };
+  objects.pods = [{ metadata: { namespace: "berth", name: "c-1", labels }, spec, status: { phase: "Running" } }];
+  const spoken = record("a", [warning("sysctls", "it is so", "Change it")({})]);
+  const check = () => berth({ pods: [A], answers: { "agent-a": answer(spoken) } }, "check");
+  expect(await check()).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/controller: of pod berth\/c-1 on node b/),
+  });
+  const lease = { holderIdentity: "c-1_0a", leaseDurationSeconds: 30, renewTime: "2026-01-01T00:00:00Z" };
+  objects.leases = [{ metadata: { annotations: { "ipam.vendor.io/notifier": "c-1_0a" } }, spec: lease }];
+  expect(await check()).toMatchObject({ code: 1, out: expect.stringContaining("\ncontroller: no controller leads") });
+});
+
 it("takes unread state of an agent of the release before for a finding", async () => {
   const former = { ...record("a"), problems: ["The objects of this node: timeout"] };
   const { code, out } = await berth({ pods: [A], answers: { "agent-a": answer(former) } }, "check");

@@ -1,5 +1,6 @@
 /** Reads addresses, pods and nodes from the API server, cut to the parts that a check of the whole cluster compares. */
 import * as z from "zod";
+import type { Controllers } from "../../findings/check-controllers.ts";
 import type { AddressedPod, ClusterFacts } from "../../findings/find-cluster-damage.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { isForbidden, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
@@ -10,6 +11,7 @@ import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from ".
 import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
 import { readNetworkStatus } from "../../resources/network-status.ts";
 import { decodePod } from "../../resources/pod.ts";
+import { readBerthPods } from "../berth-pods.ts";
 import {
   CLUSTER_PATIENCE_MS,
   decodedPools,
@@ -19,6 +21,7 @@ import {
   readObjects,
   tryTo,
 } from "../cluster-source.ts";
+import { readLeader } from "../read-leader.ts";
 
 /**
  * Pods are read before allocations: an address in a pod's status was recorded before. Rejects if allocations or pools
@@ -41,11 +44,21 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
   const statedOfOthers = (await Promise.all(others)).flatMap((found = []) => found.flat());
   const nodes = await orNote(problems, "Nodes", readObjects(api, { resource: NODES }, nameOf));
   const cluster = await orNote(problems, "Namespace kube-system", readClusterId(api, CLUSTER_PATIENCE_MS));
+  const controllers = pods && (await orNote(problems, "Controllers", readControllers(api)));
   return {
-    ...{ cluster, nodes: nodes && new Set(nodes), allocations, pods: pods ?? [], problems },
+    ...{ controllers, cluster, nodes: nodes && new Set(nodes), allocations, pods: pods ?? [], problems },
     pools: decodedPools(pools),
     stated: [...pools.flatMap((object) => findingsIn("IPPool", object)), ...statedOfOthers],
   };
+}
+
+async function readControllers(api: KubeApi): Promise<Controllers> {
+  const pods = await readBerthPods(api);
+  const notReady = pods.filter(
+    ({ component, phase, isReady }) =>
+      component === "controller" && !isReady && (phase === "Pending" || phase === "Running"),
+  );
+  return { notReady, leader: await readLeader(api, pods, new Date()).catch(orElse(isForbidden, undefined)) };
 }
 
 const shown = z.object({

@@ -3,12 +3,12 @@ import * as z from "zod";
 import { DAEMON_SETS, daemonSetProgress } from "../../install/node-pods.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { AGENT_LABELS } from "../../kubernetes/labels.ts";
-import { LEASES, type Resource } from "../../kubernetes/paths.ts";
+import type { Resource } from "../../kubernetes/paths.ts";
 import { orNote } from "../../lib/try-or.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
-import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
 import { type BerthPod, readBerthPods } from "../berth-pods.ts";
 import { type ClusterSource, listObjects } from "../cluster-source.ts";
+import { readLeader } from "../read-leader.ts";
 import type { VersionRecord } from "../source.ts";
 
 /** An Event of Berth's. */
@@ -58,9 +58,6 @@ export interface StatusRecord {
 
 const CORE_EVENTS: Resource = { apiVersion: "v1", plural: "events" };
 
-/** A Lease that was not renewed for this many of its durations is no leader's, by the caller's clock. */
-const LEASE_DURATIONS = 4;
-
 /** Action of the events about agents' repairs. */
 const RESTORE = "Restore";
 
@@ -73,10 +70,7 @@ export async function readStatus({ api, source, now }: StatusDeps): Promise<Stat
   const sets = await readOr("The agents' DaemonSet", listObjects(api, { resource: DAEMON_SETS, query: labels }));
   const agents = agentsOf(pods, sets);
   const controllerPods = pods.filter(({ component }) => component === "controller");
-  const namespaces = [...new Set(controllerPods.map(({ namespace }) => namespace))];
-  const listed = namespaces.map((namespace) => listObjects(api, { resource: LEASES, namespace }));
-  const leases = await readOr("The controllers' Lease", Promise.all(listed));
-  const leader = leases && leaderOf(leases.flat(), now);
+  const leader = await readOr("The controllers' Lease", readLeader(api, pods, now));
   const [versions, pools] = [await source.versions(), poolsWorstFirst(await source.pools())];
   const ours = { fieldSelector: "source=berth-agent" };
   const events = await readOr("Events", listObjects(api, { resource: CORE_EVENTS, query: ours }));
@@ -89,12 +83,12 @@ export async function readStatus({ api, source, now }: StatusDeps): Promise<Stat
     wanted: controllerPods.length,
     ready: controllerPods.length - notReady.length,
     notReady,
-    ...(leader === undefined ? {} : { leader }),
+    ...(leader ? { leader } : {}),
   };
   const { wanted, ready, updated } = agents;
   const areReady = wanted > 0 && ready >= wanted && updated >= wanted;
   return {
-    isReady: areReady && controllers.ready > 0 && (leases === undefined || leader !== undefined),
+    isReady: areReady && controllers.ready > 0 && leader !== "",
     agents,
     controllers,
     versions,
@@ -126,22 +120,6 @@ function agentsOf(pods: readonly BerthPod[], sets: readonly KubeObject[] | undef
     if (status.observedGeneration >= metadata.generation) known.updated += status.updatedNumberScheduled;
   }
   return known;
-}
-
-const lease = z.object({
-  metadata: z.object({ annotations: z.record(z.string(), z.string()) }),
-  spec: z.object({ holderIdentity: z.string().min(1), leaseDurationSeconds: z.number(), renewTime: z.string() }),
-});
-
-/** The holder's identity is its pod's name and a random suffix. */
-function leaderOf(leases: readonly KubeObject[], now: Date): string | undefined {
-  const decoded = leases.flatMap((object) => lease.safeParse(object).data ?? []);
-  const [held] = decoded.filter(
-    ({ metadata, spec }) =>
-      metadata.annotations[NOTIFIER_ANNOTATION] !== undefined &&
-      Math.abs(now.getTime() - Date.parse(spec.renewTime)) < LEASE_DURATIONS * spec.leaseDurationSeconds * 1_000,
-  );
-  return held?.spec.holderIdentity.replace(/_[0-9a-f]+$/, "");
 }
 
 const coreEvent = z.object({

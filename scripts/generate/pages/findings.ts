@@ -1,6 +1,7 @@
 /** The page docs/findings.md: the problems that `check` can find, from the tables beside the checks. */
 import { readExtensions } from "../../../host/bin/extensions.ts";
 import { OPEN_PROBLEMS } from "../../../host/cli/check/find-open.ts";
+import { CONTROLLER_PROBLEMS } from "../../../host/findings/check-controllers.ts";
 import { CLUSTER_PROBLEMS } from "../../../host/findings/find-cluster-damage.ts";
 import { AGENT_PROBLEMS } from "../../../host/findings/host/check-agent.ts";
 import { HOST_PROBLEMS } from "../../../host/findings/host/diagnose.ts";
@@ -18,7 +19,7 @@ Coordinator say: the id is the condition's reason.
 
 const SECTIONS: Readonly<Record<string, readonly object[]>> = {
   "The host": [HOST_PROBLEMS, FILE_PROBLEMS],
-  "The agent": [AGENT_PROBLEMS],
+  "Agents and controllers": [AGENT_PROBLEMS, CONTROLLER_PROBLEMS],
   "Addresses, routes and rules": [ADDRESS_PROBLEMS, CLUSTER_PROBLEMS, DRIFT_PROBLEMS, OPEN_PROBLEMS],
   Packages: await Promise.all((await readExtensions()).map(({ readProblems }) => readProblems?.() ?? [])),
 };
