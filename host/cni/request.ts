@@ -3,7 +3,7 @@
 import { describeValue } from "../lib/describe.ts";
 import { tryOr } from "../lib/try-or.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
-import { type Mac, parseMac } from "../net/mac.ts";
+import { type Mac, parseLinkAddress } from "../net/mac.ts";
 import { CniError, ErrorCode } from "./error.ts";
 import {
   type ContainerId,
@@ -245,7 +245,7 @@ export function requestedIps(request: CniRequest): RequestedIp[] {
 /** Returns the MAC that the request itself asks for. Throws {@link CniError} 7 for a malformed one in CNI_ARGS. */
 export function requestedMac({ netConf: { runtimeConfig, args }, ...request }: CniRequest): Mac | undefined {
   const text = request.args.get("MAC") ?? "";
-  const mac = runtimeConfig.mac ?? args.cni.mac ?? parseMac(text);
+  const mac = runtimeConfig.mac ?? args.cni.mac ?? parseLinkAddress(text)?.mac;
   if (mac !== undefined || text === "") return mac;
   const wanted = "a MAC address of six octets";
   throw new CniError(

@@ -7,7 +7,7 @@ import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
 import { pluginKeys } from "../cni/net-conf.ts";
 import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
 import { parsedText } from "../lib/schema.ts";
-import { type Mac, parseMac } from "../net/mac.ts";
+import { type Mac, parseLinkAddress } from "../net/mac.ts";
 import { decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeCoordinatorConf } from "./coordinator-conf.ts";
 import type { CoordinatorSettings } from "./coordinator-settings.ts";
@@ -149,7 +149,7 @@ export function isNicDispensable(plugins: readonly PlacedEntry[]): boolean {
 /** Returns the MAC address that one of the plugins gives the NIC of every pod, and that plugin's type. */
 export function findMac(plugins: readonly PlacedEntry[]): { readonly mac: Mac; readonly type: string } | undefined {
   for (const { entry } of plugins) {
-    const mac = typeof entry.mac === "string" ? parseMac(entry.mac) : undefined;
+    const mac = typeof entry.mac === "string" ? parseLinkAddress(entry.mac)?.mac : undefined;
     if (mac !== undefined) return { mac, type: entry.type };
   }
   return undefined;

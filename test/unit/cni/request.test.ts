@@ -143,7 +143,7 @@ describe("requestedMac", () => {
     ["none", {}, "IgnoreUnknown=1;MAC=", undefined],
     ["runtimeConfig.mac first", { runtimeConfig: { mac: one }, args: { cni: { mac: two } } }, `MAC=${three}`, one],
     ["args.cni.mac before CNI_ARGS", { args: { cni: { mac: two } } }, `MAC=${three}`, two],
-    ["CNI_ARGS MAC", {}, `MAC=${three.toUpperCase()}`, three],
+    ["CNI_ARGS MAC", {}, "MAC=0242.AC11.0003", three],
   ])("%s", (_title, conf, args, expected) => {
     expect(requestedMac(decodeWith({ "cni-args": args }, { ...CONF, ...conf }))).toBe(expected);
   });

@@ -25,7 +25,7 @@ const MAC = "02:42:ac:11:00:09";
 it.each<[string, { readonly type: string; readonly [key: string]: unknown }[], string | undefined, boolean]>([
   ["none", [{ type: "macvlan" }, coordinator], undefined, false],
   ["of the main plugin", [{ type: "macvlan", mac: MAC }, coordinator], "macvlan", false],
-  ["of a plugin behind the coordinator", [coordinator, { type: "tuning", mac: MAC.toUpperCase() }], "tuning", false],
+  ["of a plugin behind the coordinator", [coordinator, { type: "tuning", mac: "0242.AC11.0009" }], "tuning", false],
   ["no address", ["", 7].map((mac) => ({ type: "tuning", mac })), undefined, false],
   ["by capability", [{ type: "tuning", capabilities: { mac: true } }], undefined, true],
   ["by capability, switched off", [{ type: "tuning", capabilities: { mac: false } }], undefined, false],
