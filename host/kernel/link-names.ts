@@ -24,7 +24,7 @@ export function readFirstLinkNames(netns: NetnsHandle): string[] {
 function readPage(): string {
   const fd = openSync(DEVICES, "r");
   try {
-    return page.toString("latin1", 0, readSync(fd, page));
+    return page.toString("utf8", 0, readSync(fd, page));
   } finally {
     closeSync(fd);
   }

@@ -21,13 +21,13 @@ it("the names of the first links are those of the namespace, also of very many, 
   using netns = openNetns(`/run/netns/${far}`);
   const read = () => readFirstLinkNames({ fd: netns.fd, path: far });
   const all = () => listLinks(there).map((link) => linkOf(link).name);
-  createLink(there, { name: "dot.1", kind: { kind: "bridge" } });
+  createLink(there, { name: "éth.1", kind: { kind: "bridge" } });
   expect(read().sort()).toEqual(all().sort());
   for (let at = 0; at < 60; at++) createLink(there, { name: `abcdefghijk${at}`, kind: { kind: "bridge" } });
   const found = read();
   expect(found.length).toBeGreaterThan(15);
   expect(all()).toEqual(expect.arrayContaining(found));
-  for (const name of all().filter((each) => each.startsWith("abcdefghijk") || each === "dot.1"))
+  for (const name of all().filter((each) => each.startsWith("abcdefghijk") || each === "éth.1"))
     deleteLink(there, linkIn(there, name).index);
   expect(read().sort()).toEqual(all().sort());
 });
