@@ -184,10 +184,24 @@ function mtuOf(members: readonly LinkState[]): number | undefined {
   return sizes.length === 0 ? undefined : Math.min(...sizes);
 }
 
+/**
+ * Returns the interfaces that the definition names. A bond that has members works without one whose device has failed;
+ * else a name may be misspelt, and CniError 106 is thrown.
+ */
+function findMembers(host: NamespaceState, { name, members }: BondSpec): LinkState[] {
+  if (membersOf(host, name).length === 0) return members.map((member) => requireInterface(host, member));
+  return members.flatMap((member) => findLink(host, member) ?? []);
+}
+
+function warnAboutAbsent(host: NamespaceState, { name, members }: BondSpec): string[] {
+  const absent = members.filter((member) => findLink(host, member) === undefined);
+  return absent.map((member) => `Bond "${name}" is used without "${member}", which does not exist on this node`);
+}
+
 /** Returns the link if any, the operations, those to apply `lastly`, whose failure keeps the rest, and warnings. */
 export function planBond(host: NamespaceState, spec: BondSpec) {
   const { name, mode = 0, options } = spec;
-  const members = spec.members.map((member) => requireInterface(host, member));
+  const members = findMembers(host, spec);
   const link = findLink(host, name);
   const found = link && requireSame(host, link, spec);
   const joining = members.filter(({ master }) => master !== name);
@@ -221,6 +235,9 @@ export function planBond(host: NamespaceState, spec: BondSpec) {
       ...(isOurs && primary !== undefined ? [setLast({ numbers: {}, primary: "" }, { numbers: {}, primary })] : []),
     ],
     lastly: isOurs && activeSlave !== undefined ? [setLast({ numbers: {} }, { numbers: {}, activeSlave })] : [],
-    warnings: found?.isUntouched === false ? differences(name, found.settings, options) : [],
+    warnings: [
+      ...warnAboutAbsent(host, spec),
+      ...(found?.isUntouched === false ? differences(name, found.settings, options) : []),
+    ],
   };
 }

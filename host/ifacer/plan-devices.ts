@@ -21,9 +21,7 @@ export interface DevicePlan {
 
 /** Returns whether the plan depends on addresses and routes: a member has yet to join. */
 export function needsTraffic({ bond, interfaces }: DeviceSpec, { links }: NamespaceState): boolean {
-  return (
-    bond !== undefined && interfaces.some((name) => links.find((link) => link.name === name)?.master !== bond.name)
-  );
+  return bond !== undefined && links.some((link) => interfaces.includes(link.name) && link.master !== bond.name);
 }
 
 function parentOf(link: LinkState) {
