@@ -94,7 +94,7 @@ function classify(error: unknown): CniError {
     const advice = error.full ? "; free disk space in the state directory" : "";
     return new CniError(
       ErrorCode.RegistryUnavailable,
-      `The registry could not record the address: ${error.message}${advice}`,
+      `The registry could not read or record the address: ${error.message}${advice}`,
       cause,
     );
   }
