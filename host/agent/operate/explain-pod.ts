@@ -121,23 +121,28 @@ class PodExplainer {
 
   async explain(): Promise<ExplanationRecord> {
     const at = `${new Date().toISOString().slice(0, 19)}Z`;
-    const nics = this.#nicsOfQuestion();
+    const held = await this.#readHeld();
+    const nics = this.#nicsOfQuestion(held);
     this.#notes.push(...this.#notesOfPod());
     const records: NicRecord[] = [];
     for (const nic of nics) records.push(await this.#explainNic(nic, nics.length === 1));
-    const held = await this.#describeHeld();
     const { epoch } = this.#given.ipam.cluster ?? {};
     if (epoch?.isOpen === true) this.#notes.push(`the registry is new, and first addresses wait for ${epoch.waitsFor}`);
     this.#notes.push(`seen at ${at}; another pod may be faster`);
     return {
       succeeds: records.every(({ outcome }) => outcome === "allocated"),
-      lines: [...records.map(describeOutcome), ...this.#lines, ...held, ...this.#notes.map((note) => `note: ${note}`)],
+      lines: [
+        ...records.map(describeOutcome),
+        ...this.#lines,
+        ...held.map(({ ip, ifName, pool, state }) => `${ifName} has ${formatIp(ip)} of pool "${pool}" (${state})`),
+        ...this.#notes.map((note) => `note: ${note}`),
+      ],
       nics: records,
     };
   }
 
-  /** Returns the NICs of the question. A NIC that the pod does not announce has an unknown network. */
-  #nicsOfQuestion(): readonly NicNetwork[] {
+  /** Returns the NICs of the question. One without a definition is of the network of the address that it has. */
+  #nicsOfQuestion(held: readonly Allocation[]): readonly NicNetwork[] {
     const { networks, inventory } = this.#given.ipam;
     const { ifName, network } = this.#given.question;
     const { subject } = this.#given.identity;
@@ -145,9 +150,12 @@ class PodExplainer {
     const isMeant = (nic: NicNetwork): boolean =>
       (ifName === undefined || nic.ifName === ifName) && (network === undefined || isNamed(nic, network));
     const found = announced.filter(isMeant);
-    if (found.length > 0) return found;
-    const first = ifName ?? inventory.snapshot.firstNic;
-    return [{ ifName: first, network: network ?? "", plugins: (network && networks.pluginsOf(network)) || [] }];
+    if (found.length === 0) found.push({ ifName: ifName ?? inventory.snapshot.firstNic, network: "", plugins: [] });
+    return found.map((nic) => {
+      if (nic.network !== "") return nic;
+      const known = network ?? held.find((row) => row.ifName === nic.ifName)?.network ?? "";
+      return { ...nic, network: known, plugins: (known && networks.pluginsOf(known)) || [] };
+    });
   }
 
   #notesOfPod(): string[] {
@@ -160,11 +168,10 @@ class PodExplainer {
     return [`pod ${namespace}/${name} has no manifest here: what its runtime says of its annotations is unknown`];
   }
 
-  /** Describes the addresses that the pod has. */
-  async #describeHeld(): Promise<string[]> {
+  /** Returns the addresses that the pod has. */
+  async #readHeld(): Promise<readonly Allocation[]> {
     const { owner } = this.#given.identity;
-    const held = owner === "" ? [] : await this.#given.ipam.inventory.registry.findOwner(owner);
-    return held.map(({ ip, ifName, pool, state }) => `${ifName} has ${formatIp(ip)} of pool "${pool}" (${state})`);
+    return owner === "" ? [] : this.#given.ipam.inventory.registry.findOwner(owner);
   }
 
   async #explainNic(nic: NicNetwork, isOnly: boolean): Promise<NicRecord> {

@@ -4,8 +4,8 @@ import { toCniError } from "../../../../host/agent/server/answer.ts";
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import type { FirstClaims } from "../../../../host/registry/epoch/registry-epoch.ts";
 import { clusterIpam, RECORDS } from "../../../world/cluster-ipam.ts";
-import { openClusterNode } from "../../../world/node.ts";
-import { pool, snapshotOf } from "../../../world/subjects.ts";
+import { openClusterNode, openNode } from "../../../world/node.ts";
+import { decodedSnapshot, pool, snapshotOf } from "../../../world/subjects.ts";
 
 const READY = { ready: true, problems: [], health: { trouble: undefined } };
 const ONE = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1"], default: true });
@@ -31,6 +31,16 @@ it.each([
   expect(lines[0]).toContain(wanted);
   expect(lines.at(-1)).toMatch(/^note: seen at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; another pod may be faster$/);
   expect(acts).toEqual([]);
+});
+
+it("says which address the pod keeps, on a network that only the address's record names", async () => {
+  const metadata = { name: "web-0", namespace: "shop", uid: "uid-web-0" };
+  const { pods } = decodedSnapshot({ apiVersion: "v1", kind: "Pod", metadata });
+  const node = await openNode({ snapshot: { ...snapshotOf(ONE), pods } });
+  await node.bind("10.6.0.1", "web-0");
+  const deps = { ipam: node.ipam(), backend: READY, toCniError };
+  const { lines } = await explainPod(deps, { namespace: "shop", pod: "web-0" });
+  expect(lines[0]).toContain('would get 10.6.0.1 of pool "blue", which it has already');
 });
 
 it.each(["find", "identify"])("says once which input %s could not read, and passes no verdict", async (step) => {
