@@ -23,14 +23,14 @@ export interface Leadership {
 }
 
 /** `refused`: default: new for this leadership. */
-export type LeadershipDeps = Omit<ControllerDeps, "refused" | "division" | "untold"> &
+export type LeadershipDeps = Omit<ControllerDeps, "refused" | "division" | "promised"> &
   Partial<Pick<ControllerDeps, "refused">>;
 
 /** A controller that fails to start or to stop does not affect the others. */
 export function startLeadership(parts: Controllers, given: LeadershipDeps): Leadership {
   const { log } = given;
   const refused = given.refused ?? new RefusedWrites({ nowMs: () => given.clock.nowMs(), random: given.random });
-  const deps = { ...given, refused, division: new Division(), untold: new Set<string>() };
+  const deps = { ...given, refused, division: new Division(), promised: new Set<string>() };
   const running: { readonly name: string; readonly part: Controller }[] = [];
   const failed: Record<string, readonly string[]> = {};
   for (const [name, start] of Object.entries(parts)) {

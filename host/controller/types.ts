@@ -156,8 +156,8 @@ export interface ControllerDeps {
   readonly refused: RefusedWrites;
   /** The demands that the last division of the Subnets did not meet. */
   readonly division: Division;
-  /** Names of records that Services are about to be told of: the collection leaves them. */
-  readonly untold: Set<string>;
+  /** Names of records of Services whose status is yet to have the address: the collection keeps them. */
+  readonly promised: Set<string>;
   readonly caches: Caches;
   readonly owners: Owners;
   readonly events: Events;

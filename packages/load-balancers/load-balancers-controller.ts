@@ -75,10 +75,10 @@ export const startLoadBalancers =
         const found = await refusals.attempt(() => assign(own, service, world));
         assigned.push({ ...UNASSIGNED, ...found, service, stays: keptBy(service, world).map(formatIp) });
       }
-      deps.untold.clear();
+      deps.promised.clear();
       const given = new Set(assigned.flatMap(({ ips = [] }) => ips));
       for (const { ip, addressSpace } of view.records)
-        if (given.has(formatIp(ip))) deps.untold.add(allocationName(ip, addressSpace));
+        if (given.has(formatIp(ip))) deps.promised.add(allocationName(ip, addressSpace));
       const announced = assigned.flatMap(({ ips = [], stays }) => [...ips, ...stays]);
       const kept = (await metallb?.keep(announced.flatMap((text) => parseIp(text) ?? []))) ?? "kept";
       if (kept === "outdated") return BALANCERS_REST_MS;

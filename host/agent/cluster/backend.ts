@@ -273,7 +273,6 @@ interface Known {
 
 /** Parts that are opened later than their callers. */
 interface Later {
-  collector?: Collector;
   allocations?: OwnAllocations;
   epoch?: RegistryEpoch;
   /** Removes the coordinator's objects for an attachment. */
@@ -313,9 +312,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   stack.defer(() => resources.close());
   stack.defer(() => events.close());
   const lost = new LostAddresses({ events, log });
-  const machine = new OwnMachine({
-    ...{ api, node, bootId: options.bootId, host: options.hostMachine, nowMs, log },
-  });
+  const machine = new OwnMachine({ api, node, bootId: options.bootId, host: options.hostMachine, nowMs, log });
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
   const registry = await openRegistry(options, { resources, poolCache, lost, machine, later });
   stack.defer(() => registry.close());
@@ -377,7 +374,6 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     },
   );
   stack.defer(() => collector.close());
-  later.collector = collector;
   const lease = { namespace: options.configNamespace, name: options.controllerLease ?? CONTROLLER_LEASE };
   const allocations = new OwnAllocations(
     {

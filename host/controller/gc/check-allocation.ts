@@ -42,7 +42,7 @@ import { isUnused } from "./unused-nics.ts";
 /** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. */
 export const COLLECTION_RETRY_MS = 10_000;
 
-interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "untold" | "clock" | "log"> {
+interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "promised" | "clock" | "log"> {
   readonly observations: Observations;
   readonly unseen: UnseenHolders;
   readonly shares: NamespaceShares;
@@ -165,7 +165,7 @@ export class AllocationChecker {
     const isEnded = pod !== "alive" && pod !== "outliving" && pod !== "unknown";
     const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
     if (!matters) return "none";
-    if (this.#deps.untold.has(object.name)) return "alive";
+    if (this.#deps.promised.has(object.name)) return "alive";
     // No pod has had it: it is retained for as long as its owner names it, and its pool gives it.
     const isNew = object.spec.node === NO_NODE;
     const pool = this.#deps.caches.pools.items.get(object.spec.pool);

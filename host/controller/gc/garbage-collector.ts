@@ -263,9 +263,9 @@ export class GarbageCollector implements Controller {
   }
 
   #openChecker(): AllocationChecker {
-    const { api, caches, owners, untold, clock, log } = this.#deps;
+    const { api, caches, owners, promised, clock, log } = this.#deps;
     const own = { observations: this.#observations, unseen: this.#unseen, shares: this.#shares, signal: this.#signal };
-    const deps = { api, caches, owners, untold, clock, log, ...own };
+    const deps = { api, caches, owners, promised, clock, log, ...own };
     return new AllocationChecker(deps, new Probers(caches), this.#history);
   }
 

@@ -188,10 +188,11 @@ class SubnetsController implements Controller {
     this.#loop.wake();
   }
 
-  #changeAround(ip: Ip, addressSpace?: string): void {
+  /** Without an address space: in all of them. */
+  #changeAround(ip: Ip, space?: string): void {
     for (const { name, value } of this.#deps.caches.subnets.items.values()) {
-      const isOfSpace = [value?.spec.addressSpace, undefined].includes(addressSpace);
-      if (value !== undefined && isOfSpace && prefixContains(value.spec.subnet, ip)) this.#changed.add(name);
+      if (value === undefined || !prefixContains(value.spec.subnet, ip)) continue;
+      if (space === undefined || value.spec.addressSpace === space) this.#changed.add(name);
     }
   }
 

@@ -59,7 +59,7 @@ beforeEach(async () => {
     clock: { nowMs: () => nowMs, now: () => new Date() },
     events: { emit: (event: KubeEvent) => void events.push(event) },
     owners: { addresses, pods },
-    untold: new Set(),
+    promised: new Set(),
   } as unknown as ControllerDeps);
 });
 afterEach(async () => {
