@@ -46,7 +46,20 @@ export interface KubeCall {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A server's versions, all of one etcd (events may have their own: none is read with them). */
+export interface History {
+  /** The highest that is known. */
+  readonly version: bigint;
+  /**
+   * The server has told this version. `before`: the highest that was known when the answer was asked for, if that is as
+   * of a later moment: a lower version is of another history, as after a restore of etcd.
+   */
+  answered(version: string | undefined, before?: bigint): void;
+}
+
 export interface KubeApi {
+  /** Default: the server's history is taken for one. */
+  readonly history?: History | undefined;
   /**
    * Returns the decoded answer of a 2xx. Retries transient failures with a growing, jittered pause: no connection, a
    * broken connection, no answer in time, 429 and 5xx (`Retry-After` is honoured). So **a POST may have been carried

@@ -199,8 +199,12 @@ export class Reflector<T> {
    */
   async #hasGoneBack(): Promise<boolean> {
     const newest = this.#mirror.newest();
+    const { history } = this.#options.api;
+    // A list of all may come from a cache that is behind.
+    const before = newest && history?.version;
     // One attempt: the owner should hear of its failure.
     for await (const page of this.#pages(this.#selecting(newest?.key), 0)) {
+      history?.answered(page.resourceVersion, before);
       if (isEarlier(page.resourceVersion, this.version)) return true;
       const isKnown = page.items.some((item) => versionOf(item) === newest?.version);
       this.#missing = isKnown ? undefined : newest?.key;
@@ -234,6 +238,7 @@ export class Reflector<T> {
     for await (const page of this.#pages()) {
       if (isEarlier(page.resourceVersion, this.version)) this.#mirror.forgetVersions();
       this.version = page.resourceVersion;
+      this.#options.api.history?.answered(this.version);
       for (const item of page.items) {
         const startedMs = performance.now();
         const key = this.#mirror.set(item);
@@ -296,6 +301,7 @@ export class Reflector<T> {
     if (type === "DELETED") this.#mirror.delete(object);
     else if (type !== "BOOKMARK") this.#mirror.set(object);
     this.version = versionOf(object) ?? this.version;
+    this.#options.api.history?.answered(this.version);
     this.#version = this.version;
     this.#failures = 0;
     this.#reached();

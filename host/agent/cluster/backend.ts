@@ -12,7 +12,6 @@ import type { KubeClient } from "../../kubernetes/client.ts";
 import { EventSender, type Events } from "../../kubernetes/events.ts";
 import type { ApiError, KubeApi, KubeCall } from "../../kubernetes/kube-api.ts";
 import { type Change, valueAfter } from "../../kubernetes/mirror.ts";
-import { collectionPath } from "../../kubernetes/paths.ts";
 import { RefusedWrites } from "../../kubernetes/refused-writes.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
@@ -29,7 +28,6 @@ import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-reg
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Attachment, RegistryHealth } from "../../registry/registry.ts";
 import { CONTROLLER_LEASE } from "../../resources/allocation-notice.ts";
-import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { EPOCH_ANNOTATION } from "../../resources/registry-epoch.ts";
@@ -53,7 +51,6 @@ import { OwnEpochRows } from "../reconcile/epoch-rows.ts";
 import { OwnAllocations } from "../reconcile/own-allocations.ts";
 import { Definitions } from "../request/definitions.ts";
 import { isOwnerThere, readHolderStatus } from "./address-owners.ts";
-import { HistoryApi } from "./history-api.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { KubernetesIpam } from "./ipam.ts";
 import { announce, ClusterDefinitions } from "./networks.ts";
@@ -292,18 +289,14 @@ function reportUnused(events: Events, node: string, namespace: string): void {
 
 async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableStack): Promise<Parts> {
   const { node, log, audit, nowMs, random } = given;
-  const knownEpoch = new KnownEpoch(given.epochFile ?? epochFileIn(given.stateDirectory));
+  const later: Later = {};
+  const epochFile = given.epochFile ?? epochFileIn(given.stateDirectory);
+  const knownEpoch = new KnownEpoch(epochFile, () => later.epoch?.wentBack());
   const refused = new RefusedWrites({ nowMs, random });
   const onRefused = ({ method, path }: KubeCall, { message: reason }: ApiError): void =>
     log.warn({ method, path, reason }, "The API server refuses a write; it is repeated ever more rarely");
-  const resting = refused.apiFor(given.api, { part: "agent", onRefused });
-  const api = new HistoryApi(resting, {
-    trusted: collectionPath(IP_ALLOCATIONS),
-    known: knownEpoch,
-    onWentBack: () => later.epoch?.wentBack(),
-  });
+  const api = { ...refused.apiFor(given.api, { part: "agent", onRefused }), history: knownEpoch };
   const options = { ...given, api };
-  const later: Later = {};
   const events = new EventSender({ api, component: "berth-agent", node, log, nowMs });
   const resources = new ClusterResources({
     ...{ api, node, log, random, configNamespace: options.configNamespace },
@@ -395,7 +388,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const { watches } = resources;
   const epoch = new RegistryEpoch({
     ...{ known: knownEpoch, random, log },
-    line: { watch: watches.epoch, history: api },
+    watch: watches.epoch,
     port: new KubernetesEpoch({
       ...{ api, node },
       configNamespace: options.configNamespace,

@@ -6,6 +6,8 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
+import type { History } from "../../kubernetes/kube-api.ts";
+import { isVersion } from "../../kubernetes/mirror.ts";
 import { readText } from "../../lib/regular-file.ts";
 import { tryOr } from "../../lib/try-or.ts";
 
@@ -67,18 +69,30 @@ export function epochFileIn(stateDirectory: string): EpochFile {
   };
 }
 
-export class KnownEpoch {
+export class KnownEpoch implements History {
   readonly #file: EpochFile;
+  readonly #onWentBack: () => void;
   /** Highest version that the registry has answered with. */
   version: bigint;
   state: State;
   #saved = "";
 
-  constructor(file: EpochFile) {
+  /** `onWentBack`: called when an answer is of another history. */
+  constructor(file: EpochFile, onWentBack = (): void => {}) {
     this.#file = file;
+    this.#onWentBack = onWentBack;
     const { format: _, version, ...state } = readContent(file.read());
     this.version = BigInt(version);
     this.state = state;
+  }
+
+  /** The first answer of another history tells. */
+  answered(version = "", before = 0n): void {
+    if (!isVersion(version)) return;
+    const now = BigInt(version);
+    const isBack = now < before && this.version >= before;
+    if (isBack || now > this.version) this.version = now;
+    if (isBack) this.#onWentBack();
   }
 
   /** That it was in force once; it may be again after the history went back. */

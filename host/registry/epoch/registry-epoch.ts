@@ -75,7 +75,8 @@ interface RegistryEpochDeps {
   readonly port: EpochPort;
   readonly rows: EpochRows;
   readonly known: KnownEpoch;
-  readonly line: EpochSource;
+  /** There is another one after each interruption. */
+  readonly watch: Pick<Reflector<unknown>, "isWatching" | "watching" | "silence" | "stats" | "answeredMs">;
   readonly random: () => number;
   readonly log: Log;
   /** The epoch is settled. */
@@ -90,13 +91,6 @@ interface EpochLine {
   silence(): string;
   /** Resolves when it is. Rejects with the signal's reason. */
   up(signal: AbortSignal): Promise<void>;
-}
-
-interface EpochSource {
-  /** There is another watch after each interruption. */
-  readonly watch: Pick<Reflector<unknown>, "isWatching" | "watching" | "silence" | "stats" | "answeredMs">;
-  /** The registry may have gone back while it is being asked. */
-  readonly history: { readonly confirming: Promise<unknown> | undefined };
 }
 
 /** A claim under way. */
@@ -140,15 +134,13 @@ export class RegistryEpoch {
 
   constructor(deps: RegistryEpochDeps) {
     this.#deps = deps;
-    const { watch, history } = deps.line;
+    const { watch } = deps;
     const restMs = () => watch.answeredMs + OTHERS_LOOK_MS - performance.now();
     this.line = {
-      isUp: () => restMs() <= 0 && this.#isWatching && this.#looked === watch.stats.watches,
+      isUp: () => restMs() <= 0 && watch.isWatching && this.#looked === watch.stats.watches,
       silence: () => watch.silence,
       up: async (signal) => {
         await watch.watching(signal);
-        // The first answer may have raised a suspicion.
-        await history.confirming;
         await this.look();
         // A timer may end less than a millisecond early.
         while (restMs() > 0) await sleep(restMs(), undefined, { signal });
@@ -170,7 +162,7 @@ export class RegistryEpoch {
       failure: "Saving the registry's versions failed",
       work: async () => {
         deps.known.save();
-        if (this.#isWatching) void this.look();
+        if (watch.isWatching) void this.look();
         return SAVE_MS;
       },
       retryMs: () => SAVE_MS,
@@ -270,11 +262,11 @@ export class RegistryEpoch {
    * another registry's. Publishing records again waits for it, and would hide that they were missing. Never rejects.
    */
   async look(): Promise<void> {
-    const { watch } = this.#deps.line;
+    const { watch } = this.#deps;
     // A look under way may be answered by the former registry.
     await this.#looking;
     const session = watch.stats.watches;
-    if (this.#isWatching && this.#looked === session) return;
+    if (watch.isWatching && this.#looked === session) return;
     this.#looking ??= this.#deps.rows.isNewestMissing().then((isMissing) => {
       this.#looking = undefined;
       this.#looked = session;
@@ -340,11 +332,6 @@ export class RegistryEpoch {
     await this.#worker.close();
     await this.#saver.close();
     this.#deps.known.save();
-  }
-
-  get #isWatching(): boolean {
-    const { watch, history } = this.#deps.line;
-    return watch.isWatching && history.confirming === undefined;
   }
 
   get #isRedefined(): boolean {

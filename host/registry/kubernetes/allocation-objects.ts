@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isConfigError } from "../../config/config-error.ts";
 import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
+import { versionOf } from "../../kubernetes/mirror.ts";
 import { insteadOf } from "../../lib/try-or.ts";
 import { API_PATH, API_VERSION } from "../../resources/fields/metadata.ts";
 import {
@@ -34,7 +35,7 @@ export const FOR_POD: CallTerms = { lane: "pod" };
 /** The object that a write expects; the API server compares both. */
 type Precondition = Pick<IpAllocation, "uid" | "resourceVersion">;
 
-type Api = Pick<KubeApi, "call">;
+type Api = Pick<KubeApi, "call" | "history">;
 
 interface Selector {
   readonly fields?: Readonly<Record<string, string>>;
@@ -57,7 +58,7 @@ export async function createAllocation(
   terms: CallTerms & Pick<KubeCall, "onUnanswered">,
 ): Promise<IpAllocation> {
   const body = encodeIpAllocation(spec);
-  return decodeWritten(await api.call({ ...terms, method: "POST", path: COLLECTION, body }), spec, body);
+  return decodeWritten(await ask(api, { ...terms, method: "POST", path: COLLECTION, body }), spec, body);
 }
 
 export async function replaceAllocation(
@@ -122,11 +123,21 @@ async function collect<T>(
   }
 }
 
+/** A list and a create are answered as of a later moment. */
+async function ask(api: Api, call: KubeCall): Promise<KubeObject> {
+  const before = api.history?.version;
+  const answer = await api.call(call);
+  api.history?.answered(versionOf(answer), before);
+  return answer;
+}
+
 async function readPages<T>(api: Api, call: KubeCall, read: (page: KubeObject) => readonly T[]): Promise<readonly T[]> {
   const found: T[] = [];
   let token: string | undefined;
   do {
-    const page = await api.call({ ...call, query: { ...call.query, continue: token } });
+    const paged = { ...call, query: { ...call.query, continue: token } };
+    // Later pages are as old as the first.
+    const page = await (token === undefined ? ask(api, paged) : api.call(paged));
     for (const each of read(page)) found.push(each);
     token = String(recordOf(page.metadata).continue ?? "");
   } while (token !== "");

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import type { History, KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
@@ -40,6 +40,7 @@ async function play(
     optional?: boolean;
     onChange?: (change: Change<string>) => void;
     decode?: (object: KubeObject) => string | undefined;
+    history?: History;
     budget?: ObjectBudget;
   } = {},
 ) {
@@ -53,7 +54,11 @@ async function play(
   /** `+a` for set, `-a` for gone. */
   const changes: string[] = [];
   const reflector = new Reflector<string>({
-    api: stub.client,
+    api: {
+      call: (call) => stub.client.call(call),
+      watch: (watch) => stub.client.watch(watch),
+      history: options.history,
+    },
     name: "things",
     path: "/apis/x/v1/things",
     fieldSelector: "spec.node=n1",
@@ -197,6 +202,24 @@ describe("a reflector", () => {
     expect(versions.slice(0, 2)).toEqual(["7", "8"]);
     // A wall clock that jumps back would keep first claims waiting for as long.
     expect(performance.now() - reflector.answeredMs).toBeGreaterThanOrEqual(0);
+  });
+
+  it.each([
+    ["an object that it knows", [object("a", "7")], ["7", "9", "5 < 9", "5"]],
+    ["all objects", [], ["7", "9", "5", "5"]],
+  ])("tells its versions; after a failure it asks for %s", async (_, items, told) => {
+    const versions: string[] = [];
+    const answered = (version?: string, before?: bigint) => versions.push([version, before ?? []].flat().join(" < "));
+    const { watches } = await play(
+      {
+        lists: [answer(list("7", items)), answer(list("5", []))],
+        watches: [lines(line("BOOKMARK", object("", "9")), "nonsense\n"), silence],
+        version: "5",
+      },
+      { history: { version: 9n, answered } },
+    );
+    await until(() => watches().length === 2, "another watch");
+    expect(versions).toEqual(told);
   });
 
   it("continues when its owner throws", async () => {

@@ -65,7 +65,7 @@ class World {
       },
       ...{
         known: this.known,
-        line: { watch: this.watch, history: { confirming: undefined } },
+        watch: this.watch,
         random: () => 0.5,
         log: node.log,
         onSettled: () => {},

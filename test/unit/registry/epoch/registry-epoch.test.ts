@@ -75,7 +75,7 @@ class Node {
         },
       },
       known: new KnownEpoch(this.file),
-      line: { watch: this.watch, history: { confirming: undefined } },
+      watch: this.watch,
       random: () => 0.5,
       log: recordLog().log,
       onSettled: () => {},

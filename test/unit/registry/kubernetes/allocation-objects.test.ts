@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { KnownEpoch } from "../../../../host/registry/epoch/known-epoch.ts";
 import {
   createAllocation,
   LIST_ATTEMPTS,
@@ -99,4 +100,28 @@ test("it gives up after LIST_ATTEMPTS", async () => await expect(listByOne(LIST_
 test("it leaves out objects that cannot be understood", async () => {
   const spoil = (server: MemoryApiServer) => server.edit("10.6.0.1.blue", (spec) => ({ ...spec, address: "odd" }));
   expect(await listByOne(0, spoil)).toEqual(["10.6.0.2.blue"]);
+});
+
+const listAll = (api: KubeApi) => listAllocations(api, {}, { lane: "pod" });
+
+test.each<[string, (api: KubeApi) => Promise<unknown>]>([
+  ["a create", (api) => createAllocation(api, SPEC, { lane: "pod" })],
+  ["a list", listAll],
+  ["two lists at once", (api) => Promise.all([listAll(api), listAll(api)])],
+])("the first answer of a server that went back tells, before it is passed on: %s", async (_, ask) => {
+  const server = new MemoryApiServer();
+  let told = 0;
+  const history = new KnownEpoch({ read: () => undefined, write: () => {} }, () => told++);
+  const api = { ...server.client(), history };
+  const copy = server.snapshot();
+  for (let index = 1; index < 99; index++) server.put(ALLOCATIONS, `10.6.1.${index}`, { spec: {} });
+  await listAll(api);
+  // An event may be older than another one.
+  for (const version of ["3", "", undefined]) history.answered(version);
+  server.restore(copy);
+  expect([history.version, told]).toEqual([98n, 0]);
+  await ask(api);
+  expect(told).toBe(1);
+  await listAll(api);
+  expect(told).toBe(1);
 });
