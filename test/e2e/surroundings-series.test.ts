@@ -19,7 +19,7 @@ import { Seeded } from "../world/seeded.ts";
 import { makeScene, PORT, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 /** The long run has four such series, which wait most of the time. */
-const ACTIONS = gateOrLong(60, 300);
+const ACTIONS = gateOrLong(30, 300);
 /** In the gate the processors work for other tests, too. */
 const WITHIN_MS = gateOrLong(20_000, 5_000);
 /** Of both policies for traffic from outside: with and without the node's address in the client's place. */

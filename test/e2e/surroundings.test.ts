@@ -1,23 +1,18 @@
 /** The surroundings of a pod: settings, machines and programs that Berth did not make. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { readlinkSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { bitsOf, FAMILIES } from "../../host/net/ip.ts";
 import type { CheckRecord } from "../../host/records/check-record.ts";
 import type { HealthRecord } from "../../host/records/health-record.ts";
 import { lengthOf, segmentAddress, segmentSubnet } from "../lab/addressing.ts";
-import type { PluginOutcome } from "../lab/cnitool.ts";
 import { requireCommand } from "../lab/command.ts";
 import { macvlanOn } from "../lab/netns/coordinator.ts";
-import { type Segment, withSegment } from "../lab/netns/segment.ts";
 import type { LabPod } from "../lab/netns/world.ts";
 import { addVeth, type Netns } from "../lab/netns.ts";
 import { NoTraffic } from "../lab/sockets.ts";
 import { ask, ping, serve } from "../lab/traffic.ts";
 import { eventually, SOON_MS } from "../lab/waiting.ts";
+import { ofRun } from "../world/long-cases.ts";
 import { ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 let scene: Scene;
@@ -104,33 +99,37 @@ describe.each(FAMILIES)(
   "what takes the node's IPv%i packets from a pod, and Berth's rule cannot move before",
   (family) => {
     const [node, segment] = [segmentAddress(0, 11, family), segmentSubnet(0, family)];
-    it.each([
+    const causes = [
       ["a rule with preference 0", `rule add to ${segment} pref 0 lookup 7`],
       ["a rule with preference 0 for the node's packets", `rule add from ${node} pref 0 lookup 7`],
       ["a route in the kernel's table of own addresses", "route add local POD dev lo table local"],
       ["an unreachable destination there", "route add unreachable POD table local metric 7"],
-    ])("is named by CHECK, check and health until it goes: %s", async (_what, words) => {
-      const { agent, netns } = scene.lab.node1;
-      const script = words.replace("POD", scene.client.address(family));
-      const ip = (text: string) => netns.ip(`-${family} ${text}`);
-      const drifts = async () => {
-        const { findings }: CheckRecord = await agent.get("/v1/check");
-        return findings.flatMap(({ kind, text }) => (kind === "drift" ? text : [])).join();
-      };
-      const text = "not to the pod: a rule or route of other software comes before Berth's";
-      await ip(`route add default via ${segmentAddress(0, 1, family)} dev eth0 table 7`);
-      await ip("route flush table 500"); // restored at the same time
-      await ip(script);
-      await expect.poll(problems, { timeout: SOON_MS }).toContain(text);
-      // Arrivals of the last half minute are not compared.
-      await expect.poll(drifts, { timeout: 60_000 }).toContain(text);
-      await expect(scene.client.check(scene.network)).rejects.toThrow(text);
-      await ip(script.replace(" add ", " del "));
-      await ip("route flush table 7");
-      await expect.poll(problems, { timeout: 90_000 }).toBe("");
-      expect(await drifts()).toBe("");
-      await scene.client.check(scene.network);
-    });
+    ] as const;
+    it.each(ofRun(causes, (_, at) => family === 4 || at === 2))(
+      "is named by CHECK, check and health until it goes: %s",
+      async (_what, words) => {
+        const { agent, netns } = scene.lab.node1;
+        const script = words.replace("POD", scene.client.address(family));
+        const ip = (text: string) => netns.ip(`-${family} ${text}`);
+        const drifts = async () => {
+          const { findings }: CheckRecord = await agent.get("/v1/check");
+          return findings.flatMap(({ kind, text }) => (kind === "drift" ? text : [])).join();
+        };
+        const text = "not to the pod: a rule or route of other software comes before Berth's";
+        await ip(`route add default via ${segmentAddress(0, 1, family)} dev eth0 table 7`);
+        await ip("route flush table 500"); // restored at the same time
+        await ip(script);
+        await expect.poll(problems, { timeout: SOON_MS }).toContain(text);
+        // Arrivals of the last half minute are not compared.
+        await expect.poll(drifts, { timeout: 60_000 }).toContain(text);
+        await expect(scene.client.check(scene.network)).rejects.toThrow(text);
+        await ip(script.replace(" add ", " del "));
+        await ip("route flush table 7");
+        await expect.poll(problems, { timeout: 90_000 }).toBe("");
+        expect(await drifts()).toBe("");
+        await scene.client.check(scene.network);
+      },
+    );
   },
 );
 
@@ -336,106 +335,6 @@ it("a node whose new links do not forward forwards pods' packets", async () => {
   } finally {
     setting("1");
   }
-});
-
-describe("a NIC that goes without a DEL", () => {
-  const vendor = { enableIPv6: false, garbageCollection: { grace: "1s" } };
-  const requireRun = async (outcome: Promise<PluginOutcome>): Promise<PluginOutcome> => {
-    expect(await outcome).toMatchObject({ exitCode: 0 });
-    return outcome;
-  };
-  const isUnused = (usage: object): boolean => Object.keys(usage).length === 0;
-  const untilMissing = ({ agent }: Segment, count: number) =>
-    expect
-      .poll(async () => (await agent.request("/metrics")).body, { timeout: SOON_MS })
-      .toContain(`berth_missing_nics ${count}\n`);
-
-  /** A process keeps the namespace, which no path in a folder leads to any more. */
-  async function unmount(pod: Netns): Promise<AsyncDisposable> {
-    const [file = "", ...args] = pod.enter(["sleep", "1000"]);
-    const keeper = spawn(file, args);
-    await once(keeper, "spawn");
-    const isInside = () => readlinkSync(`/proc/${keeper.pid}/ns/net`) !== readlinkSync("/proc/self/ns/net");
-    await eventually(async () => isInside(), Boolean);
-    await pod.delete();
-    return {
-      [Symbol.asyncDispose]: async () => {
-        if (keeper.signalCode !== null) return;
-        const ended = once(keeper, "exit");
-        keeper.kill();
-        await ended;
-      },
-    };
-  }
-
-  it.each([
-    ["macvlan, with its parent", "macvlan", {}],
-    ["bridge, with its end on the node", "bridge", { bridge: "br9" }],
-  ])("is named in the log and counted within five seconds, until its pod is deleted: %s", (_what, type, keys) =>
-    withSegment({}, async (segment) => {
-      await segment.setDetection({ detectIPConflict: false });
-      const pods = [await segment.pod(), await segment.pod()];
-      const under = new Set<number>();
-      for (const pod of pods) {
-        await requireRun(segment.run(type, "ADD", pod, { conf: { ...keys, type } }));
-        const [nic] = await pod.ipJson<{ link_index: number }>("link show dev eth0");
-        under.add(nic?.link_index ?? 0);
-      }
-      await sleep(2_000); // the search at the start of the agent is over
-      for (const { ifindex, ifname } of await segment.node.ipJson<{ ifindex: number; ifname: string }>("link"))
-        if (under.has(ifindex)) await segment.node.ip(`link del ${ifname}`);
-      await untilMissing(segment, 2);
-      expect(
-        segment.agent.stderr().match(/NICs of running pods are gone.* eth0 of shop\/.*Delete these/g),
-      ).toHaveLength(1);
-      for (const pod of pods) await requireRun(segment.run(type, "DEL", pod, { conf: { ...keys, type } }));
-      await untilMissing(segment, 0);
-    }),
-  );
-
-  it("with its namespace gives its address back, but not while a process keeps the namespace", () =>
-    withSegment({ vendor }, async (segment) => {
-      const [gone, kept] = [await segment.pod(), await segment.pod()];
-      const addresses = [await segment.add(gone), await segment.add(kept)].flat();
-      expect(await segment.usage()).toEqual({ Bound: addresses });
-      await using process = await unmount(kept);
-      await gone.delete();
-      const isOne = ({ Bound = [] }: Record<string, string[]>): boolean => Bound.length === 1;
-      await eventually(() => segment.usage(), isOne);
-      await sleep(3_000);
-      expect(await segment.usage()).toMatchObject({ Bound: [addresses[1]] });
-      await process[Symbol.asyncDispose]();
-      expect(await eventually(() => segment.usage(), isUnused)).toEqual({});
-    }));
-
-  it("takes the pair with it in a DEL of a network that the agent does not know", () =>
-    withSegment({ vendor }, async (segment) => {
-      const pod = await segment.pod();
-      const { stdout: prevResult } = await requireRun(segment.call("ADD", pod));
-      const conf = { mode: "underlay", prevResult };
-      await requireRun(segment.run("coordinator", "ADD", pod, { conf }));
-      expect(await pod.ip("link")).toContain("veth0");
-      await requireRun(segment.run("coordinator", "DEL", pod, { conf }));
-      const links = await pod.ip("link");
-      expect([links.includes("veth0"), links.includes("eth0")]).toEqual([false, true]);
-      expect(await pod.ip("rule")).not.toContain("fwmark");
-    }));
-
-  it("and has the MAC address of the next pod's is named, and the try after that has another address", () =>
-    withSegment({ vendor, more: [{ ...ENTRY, podMACPrefix: "0a:1b" }] }, async (segment) => {
-      await segment.setDetection({ detectIPConflict: false });
-      const [left, next] = [await segment.pod(), await segment.pod()];
-      await requireRun(segment.cnitool("add", left));
-      await using _process = await unmount(left);
-      await requireRun(segment.cnitool("del", left));
-      expect(await eventually(() => segment.usage(), isUnused)).toEqual({});
-      expect((await segment.cnitool("add", next)).stderr).toMatch(
-        /MAC address 0a:1b:0a:42:00:01: another NIC on .*uplink.* has it, in .proc.\d+.ns.net. It has outlived its pod: delete it/,
-      );
-      await requireRun(segment.cnitool("del", next));
-      await requireRun(segment.cnitool("add", next));
-      expect(await segment.addressesOf(next)).toContain("10.66.0.2/29");
-    }));
 });
 
 interface LinkCopy {
