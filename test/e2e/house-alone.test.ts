@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
+import { startAgent } from "../lab/agent.ts";
 import { itLong } from "../world/long-cases.ts";
 
 const run = promisify(execFile);
@@ -33,7 +34,14 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(place, { recursive: true }));
 
-it("its demo comes to its end", { timeout: 300_000 }, async () => {
+it("is built, and its agent serves", { timeout: 300_000 }, async () => {
+  await inPlace("npm", "run", "build");
+  const agent = await startAgent({ dist: join(place, "dist") });
+  expect((await agent.get("/v1/health")).status).toBe("ready");
+  await agent.delete();
+});
+
+itLong("its demo comes to its end", { timeout: 300_000 }, async () => {
   const { stdout } = await inPlace("npm", "run", "demo");
   expect(stdout).toMatch(/\n[0-9]{2,} claims, all true, in /);
 });
