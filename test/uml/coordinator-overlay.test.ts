@@ -116,6 +116,7 @@ const CASES: Case[] = [
     master: `b0.${VLAN}`,
     plugins: onDevice(`b0.${VLAN}`, { interfaces: WIRES, bond: { name: "b0", mode: 1, options: "miimon=50" } }),
     hasArp: true,
+    isLong: true,
   },
 ];
 

@@ -170,7 +170,7 @@ describe("the protocol", () => {
   });
 });
 
-it.each([2, 20])("%i ADDs at once make one device, and all succeed", async (count) => {
+it.each(ofRun([2, 20], (count) => count === 2))("%i ADDs at once make one device, and all succeed", async (count) => {
   const calls = Array.from({ length: count }, (_, index) => succeed(call("ADD", trunk, `c${index}`)));
   const results = await Promise.all(calls);
   expect(new Set(results.map((result) => JSON.stringify(result))).size).toBe(1);

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { toCniError } from "../../host/agent/server/answer.ts";
+import { ofRun } from "../world/long-cases.ts";
 import { type IfacerNode, makeIfacerNode } from "./ifacer-node.ts";
 
 let node: IfacerNode;
@@ -115,7 +116,8 @@ describe("a VLAN device", () => {
 
 describe("a bond", () => {
   const modes = ["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"];
-  it.each(modes.map((name, mode) => [mode, name] as const))("of mode %i (%s)", async (mode, name) => {
+  const ofModes = modes.map((name, mode) => [mode, name] as const);
+  it.each(ofRun(ofModes, ([mode]) => mode === 1 || mode === 4))("of mode %i (%s)", async (mode, name) => {
     await add(bondOf("miimon=100", mode % 2 === 0 ? mode : name));
     expect(options("b0", "mode", "slaves")).toEqual([`${name} ${mode}`, "m0 m1"]);
     expect(node.file("/proc/net/bonding/b0")).toContain("MII Polling Interval (ms): 100");
