@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
@@ -13,7 +14,8 @@ interface Kind {
 
 /** One project per kind of test, each with what it may cost; `npm test` runs all but `long`, in this order. */
 const kinds: Kind[] = [
-  { name: "unit", testTimeout: 20_000, fileParallelism: true, maxWorkers: "100%" },
+  // Some files mostly wait.
+  { name: "unit", testTimeout: 20_000, fileParallelism: true, maxWorkers: Math.ceil(1.5 * availableParallelism()) },
   { name: "property", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "simulation", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "fuzz", testTimeout: 120_000, fileParallelism: false },

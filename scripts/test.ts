@@ -48,8 +48,9 @@ const TESTS = "{test,packages/*/test}";
 /** These kinds keep the processors busiest, and show their progress. */
 const FOREGROUND = ["unit", "cluster", "e2e"];
 /**
- * These mostly wait, or use one processor. Each row runs beside the others, its kinds one after the other; their output
- * is printed at the end. Computing kinds come first, beside other computing tests; e2e tests measure milliseconds.
+ * These mostly wait, or use one processor. Each row runs beside the others, its kinds one after the other, the first
+ * one after the linter and the compilers; their output is printed at the end. Computing kinds come first, beside other
+ * computing tests; e2e tests measure milliseconds.
  */
 const BACKGROUND = [
   ["nodes"],
@@ -259,9 +260,10 @@ async function runAll(): Promise<Result[]> {
   ];
   if (values.check) return runStages([testStage("unit"), testStage("property", [SINCE_LAST_RUN])], [tools]);
   if (values.ci) tools.push(ageStage());
+  const [first = [], ...rows] = BACKGROUND.map(kindStages);
   const files = values.long ? globSync(`${TESTS}/long/**/*.test.ts`, { cwd: root }).sort() : [];
   const long = files.map((file) => testStage("long", [file], file));
-  return runStages([...tools, ...kindStages(FOREGROUND), ...long], BACKGROUND.map(kindStages));
+  return runStages([...kindStages(FOREGROUND), ...long], [[...tools, ...first], ...rows]);
 }
 
 if (!hasMachine) console.log(`No uml tests: there is no User-Mode Linux for ${process.arch}`);
