@@ -15,6 +15,8 @@ const text = z.string();
 const name = z.string().regex(/^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/);
 const flag = z.boolean();
 const path = z.string().regex(/^(?:\/|$)/);
+/** A name, or an IPv4 or IPv6 address, without scheme and port. */
+const host = z.string().regex(/^(?:[\w.-]*|[\dA-Fa-f.]*(?::[\dA-Fa-f.]*){2,})$/);
 
 /** The files of other programs that `berthctl check` reads, as far as a pod may be given them. */
 const HOST_FILES = [
@@ -70,6 +72,7 @@ const network = {
     .default("macvlan")
     .meta({ description: "Main plugin." }),
   master: z.array(text).default([]).meta({
+    uniqueItems: true,
     description:
       "Interface of the node under the pods' NICs, for macvlan and ipvlan. ifacer joins several in a bond, or uses the bond named by `bond.name`.",
   }),
@@ -173,9 +176,9 @@ export const valuesSchema = z.strictObject({
       .meta({ description: "Secrets of the registry: a list of `{name: …}`." }),
   }),
   apiServer: section({
-    host: text.default("").meta({
+    host: host.default("").meta({
       description:
-        "Address of the API server, for clusters whose service `kubernetes` needs a network that Berth or its nodes do not have yet. If empty, that service is used.",
+        "Name or address of the API server, for clusters whose service `kubernetes` needs a network that Berth or its nodes do not have yet. If empty, that service is used.",
     }),
     port: z.int().min(1).max(65535).default(6443).meta({ description: "Its port, with `host`." }),
   }),
