@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { INVALID } from "../../host/findings/conditions.ts";
+import { AGENT_PROBLEMS } from "../../host/findings/host/check-agent.ts";
 import { error, warning } from "../../host/findings/problem.ts";
 import type { CheckRecord, CheckReport } from "../../host/records/check-record.ts";
 import { runKubectlBerth } from "../lab/berthctl.ts";
@@ -160,6 +161,14 @@ it("joins the findings of the hosts, where the options say", async () => {
     ),
   });
   expect((await called(A)).code).toBe(0);
+});
+
+it("says once what agents say about the settings, with their nodes", async () => {
+  const said = [AGENT_PROBLEMS.settings({ problem: "Of vendor-conf, it is odd" })];
+  const answers = { "agent-a": answer(record("a", said)), "agent-b": answer(record("b", said)) };
+  const { code, out } = await berth({ pods: [A, B], answers }, "check");
+  const wanted = /^2 nodes: 1 finding;.*\nagent: Of vendor-conf, it is odd \(nodes a, b\)\n {2}Correct it/;
+  expect([code, out]).toEqual([1, expect.stringMatching(wanted)]);
 });
 
 const FAULT = 'field "spec.subnet": found 3, want text';

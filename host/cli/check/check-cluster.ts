@@ -8,6 +8,7 @@ import { type ClusterFacts, findClusterDamage } from "../../findings/find-cluste
 import { AGENT_PROBLEMS, findUnread } from "../../findings/host/check-agent.ts";
 import { keyOf } from "../../findings/problem.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { listSome } from "../../lib/describe.ts";
 import { decode } from "../../lib/schema.ts";
 import type { CheckRecord, CheckReport } from "../../records/check-record.ts";
 import type { Finding } from "../../records/finding.ts";
@@ -19,6 +20,9 @@ import { readCluster } from "./read-cluster.ts";
 
 /** Between the two readings of the API server: milliseconds. */
 const CLUSTER_RECHECK_MS = 2_000;
+
+/** Most nodes that one finding names. */
+const MAX_NODES = 20;
 
 /** The words by which an agent's berthctl prints its record, with the addresses on its NICs. */
 const RECORD_WORDS = ["check", "--record"];
@@ -58,7 +62,7 @@ export async function checkCluster(
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     findings: [
-      ...records.flatMap(ofNode).filter(({ text }) => !ofCluster.some((each) => says(each, text))),
+      ...joinSettings(records.flatMap(ofNode).filter(({ text }) => !ofCluster.some((each) => says(each, text)))),
       ...ofCluster,
       ...silent,
       ...findUnread(facts.problems),
@@ -70,6 +74,18 @@ export async function checkCluster(
 function says({ object, text }: Finding, said: string): boolean {
   if (!text.startsWith(INVALID)) return said === text;
   return said.includes(object.replace(/ (.*)/, ' "$1"')) && said.endsWith(text.slice(INVALID.length));
+}
+
+/** All nodes have the same settings: what several say about them is one finding, with their names. */
+function joinSettings(findings: readonly Finding[]): Finding[] {
+  const ofSettings = findings.filter(({ remedy }) => remedy === AGENT_PROBLEMS.settings.remedy);
+  const said = Map.groupBy(ofSettings, ({ text }) => text);
+  return findings.flatMap((finding) => {
+    const { node, text } = finding;
+    const nodes = (said.get(text) ?? []).map((same) => same.node);
+    if (nodes.length < 2) return finding;
+    return node === nodes[0] ? { ...finding, node: "", text: `${text} (nodes ${listSome(nodes, MAX_NODES)})` } : [];
+  });
 }
 
 async function askForRecords(
