@@ -87,14 +87,26 @@ install_version() {
         run rm -rf "$release"
         run mv "$release.berth-new" "$release"
     fi
-    if [ "$(readlink "$root/opt/berth/current" 2>/dev/null)" != "$version" ]; then
+    before=$(readlink "$root/opt/berth/current" 2>/dev/null) || before=
+    if [ "$before" != "$version" ]; then
         run ln -sfn "$version" "$root/opt/berth/current.berth-new"
         run mv -fT "$root/opt/berth/current.berth-new" "$root/opt/berth/current"
+        remove_versions
     fi
     for program in $PROGRAMS; do link "/opt/berth/current/bin/$program" "/usr/local/bin/$program"; done
     for file in $COMPLETIONS; do link "/opt/berth/current/share/$file" "/usr/local/share/$file"; done
     link /opt/berth/current/cni/berth "$DRIVERS/berth"
     remove_pages
+}
+
+# Leaves the version in use, and the one before for the way back.
+remove_versions() {
+    for file in "$root"/opt/berth/*/VERSION; do
+        case $file in
+        */current/VERSION | */"$version"/VERSION | */"${before##*/}"/VERSION | */"*"/VERSION) ;;
+        *) run rm -rf "${file%/VERSION}" ;;
+        esac
+    done
 }
 
 # link TARGET PATH: unless it is one.

@@ -107,6 +107,18 @@ it("changes nothing when it is repeated, and keeps the administrator's files", a
   expect(read("etc/berth/agent.env")).toContain("'--kubeconfig /srv/kube'");
 });
 
+it("keeps one version beside its own: the one that was in use", async () => {
+  const versions = join(host, "opt/berth");
+  for (const name of ["0.2.0", "0.3.0", "0.4.0"]) {
+    mkdirSync(join(versions, name), { recursive: true });
+    writeFileSync(join(versions, name, "VERSION"), name);
+  }
+  mkdirSync(join(versions, "notes"));
+  symlinkSync("0.3.0", join(versions, "current"));
+  await install();
+  expect(readdirSync(versions).sort()).toEqual(["0.3.0", VERSION, "current", "notes"].sort());
+});
+
 it("names the kubeconfig of an agent in a cluster", async () => {
   await install("--kubeconfig", "/etc/berth/kubeconfig");
   expect(read("etc/berth/agent.env")).toContain("BERTH_AGENT_OPTIONS=--kubeconfig /etc/berth/kubeconfig\n");

@@ -118,6 +118,8 @@ export class Operations {
     const steps = [stepOf(address, `Quarantined${machine} → free`, refusal, options)];
     if (row === undefined || !mayAct(steps, options)) return { steps, isDone: false };
     await this.#deps.backend.ipam.inventory.registry.endQuarantine(row);
+    const [left] = await this.#rowOf(address);
+    if (left !== undefined && left.state !== "Cooling") return lostRace(steps);
     this.#record("RELEASE", [row], options);
     return { steps, isDone: true };
   }
