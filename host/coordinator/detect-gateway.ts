@@ -33,15 +33,7 @@ export interface GatewayProbe {
   readonly timeoutMs: number;
   /** Conflict detection of the `own` addresses, while it runs: gateways are asked by probes until it ends. */
   readonly pendingConflict?: Promise<unknown> | undefined;
-  /** Returns numbers in [0, 1) that spread the first request. */
-  readonly random?: (() => number) | undefined;
   readonly signal: AbortSignal;
-}
-
-export interface GatewayAnswers {
-  readonly unreachable: readonly Ip[];
-  /** Keys are the gateways' addresses as text. */
-  readonly macs: ReadonlyMap<string, Mac>;
 }
 
 function encodeRequest(mac: Mac, { gateway, own }: GatewayTarget, asProbe: boolean): ProbeFrame {
@@ -54,34 +46,33 @@ function encodeRequest(mac: Mac, { gateway, own }: GatewayTarget, asProbe: boole
 }
 
 /**
- * Resolves with the gateways that did not answer and the MACs of those that did. The time starts when the link has a
- * carrier. Rejects with DetectionError if the link is down or deleted, gets no carrier in time, or the signal aborts.
+ * Resolves with the gateways that did not answer. The time starts when the link has a carrier. Rejects with
+ * DetectionError if the link is down or deleted, gets no carrier in time, or the signal aborts.
  */
-export async function detectGateways(question: GatewayProbe): Promise<GatewayAnswers> {
-  const { link, targets, pendingConflict, random = Math.random, signal } = question;
-  const macs = new Map<string, Mac>();
+export async function detectGateways(question: GatewayProbe): Promise<readonly Ip[]> {
+  const { link, targets, pendingConflict, signal } = question;
+  if (targets.length === 0) return [];
+  const answered = new Set<string>();
   const gateways = targets.map(({ gateway }) => gateway);
-  const open = () => targets.filter(({ gateway }) => !macs.has(formatIp(gateway)));
-  const answers = (): GatewayAnswers => ({ unreachable: open().map(({ gateway }) => gateway), macs });
-  if (targets.length === 0) return answers();
+  const open = () => targets.filter(({ gateway }) => !answered.has(formatIp(gateway)));
   let isPending = pendingConflict !== undefined;
   const finish = () => {
     isPending = false;
   };
   pendingConflict?.then(finish, finish);
   const context = { candidates: [], gateways, ownMacs: new Set([link.mac]), nonces: new Set<string>() };
-  return await runProbeSession<GatewayAnswers>({
+  return await runProbeSession<readonly Ip[]>({
     link,
     addresses: gateways,
-    schedule: requestSchedule(question, random),
+    schedule: requestSchedule(question, Math.random),
     needsCarrier: false,
     signal,
     frames: () => open().map((target) => encodeRequest(link.mac, target, isPending)),
     onPacket: (packet) => {
       const found = classifyPacket(packet, context);
-      if (found?.kind === "gateway") macs.set(formatIp(found.gateway), found.mac);
-      return open().length === 0 ? answers() : undefined;
+      if (found?.kind === "gateway") answered.add(formatIp(found.gateway));
+      return open().length === 0 ? [] : undefined;
     },
-    onTimeout: answers,
+    onTimeout: () => open().map(({ gateway }) => gateway),
   });
 }

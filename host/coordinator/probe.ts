@@ -64,7 +64,7 @@ export interface ProbeContext {
 export type PacketClass =
   | { readonly kind: "ours" }
   | { readonly kind: "conflict"; readonly conflict: Conflict }
-  | { readonly kind: "gateway"; readonly gateway: Ip; readonly mac: Mac };
+  | { readonly kind: "gateway"; readonly gateway: Ip };
 
 /** A packet's claim: the machine `from` has the address `has`, or probes for `wants`. */
 interface Claim {
@@ -104,7 +104,7 @@ export function classifyPacket(packet: NeighbourPacket, context: ProbeContext): 
   const isOurs = context.ownMacs.has(mac) || (nonce !== undefined && context.nonces.has(nonce));
   if (isOurs) return { kind: "ours" };
   if (candidate !== undefined) return { kind: "conflict", conflict: { ip: candidate, mac } };
-  return gateway && { kind: "gateway", gateway, mac };
+  return gateway && { kind: "gateway", gateway };
 }
 
 /** When to send, in milliseconds from the start, ascending; and when the session ends. */

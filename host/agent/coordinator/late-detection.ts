@@ -8,7 +8,7 @@ import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { type ConflictProbe, detectConflict } from "../../coordinator/detect-conflict.ts";
-import { detectGateways, type GatewayAnswers, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
+import { detectGateways, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
 import { type Conflict, conflictTiming, type ProbeLink, requireShortDetection } from "../../coordinator/probe.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { type Address, addressesIn } from "../../kernel/netlink/address/address.ts";
@@ -127,8 +127,6 @@ async function addressConflict(
   return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, action: action });
 }
 
-const NOT_PROBED: GatewayAnswers = { unreachable: [], macs: new Map() };
-
 async function findConflict(known: Conflict | undefined, probe: ConflictProbe): Promise<Conflict | undefined> {
   return known ?? (await detectConflict(probe));
 }
@@ -160,7 +158,7 @@ export async function detectOnNic(
     random: Math.random,
     signal: either,
   });
-  const probeGateways = (): Promise<GatewayAnswers> =>
+  const probeGateways = (): Promise<readonly Ip[]> =>
     detectGateways({
       link,
       targets: conf.detectGateway ? targetsOf(prevResult, addresses) : [],
@@ -172,8 +170,7 @@ export async function detectOnNic(
     });
   // Answers to 0.0.0.0 do not reach an ipvlan, so its gateways are asked from its address, and only once that is
   // known to be free.
-  const gateways =
-    probeLink === link ? probeGateways() : conflict.then((found) => (found ? NOT_PROBED : probeGateways()));
+  const gateways = probeLink === link ? probeGateways() : conflict.then((found) => (found ? [] : probeGateways()));
   gateways.catch(() => {}); // awaited below unless there is a conflict
   try {
     const found = (await conflict) ?? findKnown();
@@ -181,7 +178,7 @@ export async function detectOnNic(
       removeAddress(pod, link, found.ip);
       throw await addressConflict(deps, request, found, link);
     }
-    const { unreachable } = await gateways;
+    const unreachable = await gateways;
     if (unreachable.length > 0) throw unreachableGateways(unreachable, ifName, conf.detectOptions);
   } finally {
     stop.abort();

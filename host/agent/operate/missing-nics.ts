@@ -10,6 +10,7 @@ import { findLinks } from "../../kernel/netlink/link/requests.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
+import { insteadOf } from "../../lib/try-or.ts";
 import { formatIp } from "../../net/ip.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
@@ -108,39 +109,36 @@ export class MissingNics {
   }
 }
 
-/**
- * One namespace in a turn of the event loop. A pod may take an address off its NIC, as sandboxes that copy links do:
- * then nothing is missing. Without a cookie the path is no proof that the namespace is gone.
- */
+/** One namespace in a turn of the event loop. Without a cookie the path is no proof that the namespace is gone. */
 async function findMissing(row: Allocation, ipam: Backend["ipam"]): Promise<"NIC" | "namespace" | undefined> {
   await setImmediate();
   const status = await readNetnsStatus(row);
   if (status === "gone" && row.netnsCookie !== undefined) return "namespace";
-  if (status !== "there") return undefined;
-  try {
-    using namespace = openPodNetns(row);
-    if (namespace === undefined || findLinks(namespace.route, [row.ifName]).length > 0) return undefined;
-    return (await mayBeDriven(row, ipam)) ? undefined : "NIC";
-  } catch (error) {
-    if (error instanceof NetnsError) return undefined;
-    throw error;
-  }
+  if (status !== "there" || !lacksNic(row)) return undefined;
+  return (await isOfDriver(row, ipam)) ? undefined : "NIC";
 }
 
 /** Returns whether a driver of the pod may have the NIC's device: the pod's namespace has no link of its name then. */
 export async function mayBeDriven(row: Allocation, ipam: Backend["ipam"]): Promise<boolean> {
-  return !hasLink(row) && (await pluginsOfRow(ipam, row)).some(({ entry }) => DRIVER_TYPES.includes(entry.type));
+  return lacksNic(row) && (await isOfDriver(row, ipam));
 }
 
-function hasLink(row: Allocation): boolean {
-  try {
-    using namespace = openPodNetns(row);
-    return namespace !== undefined && findLinks(namespace.route, [row.ifName]).length > 0;
-  } catch (error) {
-    if (error instanceof NetnsError || error instanceof NetlinkError) return false;
-    throw error;
-  }
+async function isOfDriver(row: Allocation, ipam: Backend["ipam"]): Promise<boolean> {
+  return (await pluginsOfRow(ipam, row)).some(({ entry }) => DRIVER_TYPES.includes(entry.type));
 }
+
+/**
+ * A pod may take an address off its NIC, as sandboxes that copy links do: then nothing is missing. False if the
+ * namespace cannot be read.
+ */
+function lacksNic(row: Allocation): boolean {
+  return insteadOf(isUnreadable, false, () => {
+    using namespace = openPodNetns(row);
+    return namespace !== undefined && findLinks(namespace.route, [row.ifName]).length === 0;
+  });
+}
+
+const isUnreadable = (error: unknown): boolean => error instanceof NetnsError || error instanceof NetlinkError;
 
 function describeLost(nics: ReadonlySet<string>): string {
   const named = [...nics].slice(0, MAX_NAMED).join(", ");

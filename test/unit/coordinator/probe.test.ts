@@ -53,8 +53,8 @@ const advertisement = (from: typeof rival, target: typeof candidate6, change: Pa
 const conflictWith = (ip: typeof candidate4, mac = rival): PacketClass => ({ kind: "conflict", conflict: { ip, mac } });
 const [conflict4, conflict6] = [conflictWith(candidate4), conflictWith(candidate6)];
 const ours: PacketClass = { kind: "ours" };
-const theGateway4: PacketClass = { kind: "gateway", gateway: gateway4, mac: rival };
-const theGateway6: PacketClass = { kind: "gateway", gateway: gateway6, mac: rival };
+const theGateway4: PacketClass = { kind: "gateway", gateway: gateway4 };
+const theGateway6: PacketClass = { kind: "gateway", gateway: gateway6 };
 
 const request = (target: string, senderIp: typeof candidate4) => arp(encodeArpProbe(rival, ip(target)), { senderIp });
 const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
