@@ -165,6 +165,19 @@ function pairMtu(situation: PlanInput): number | undefined {
   return conf.vethMTU || observed.pod.links.find(({ name }) => name === ifName)?.mtu;
 }
 
+/** Least MTU of a veth (drivers/net/veth.c), and of a link with IPv6 (RFC 8200 §5): bytes. */
+const LEAST_MTU = { 4: 68, 6: 1_280 } as const;
+
+/** Throws CniError 106 for a pair that the kernel would not make, or not give IPv6. */
+function requireUsableMtu(situation: PlanInput, families: readonly Family[]): void {
+  const { vethMTU } = situation.conf;
+  const family = families.find((each) => vethMTU < LEAST_MTU[each]);
+  if (vethMTU === 0 || family === undefined || !makesPair(situation)) return;
+  refuseInterface(
+    `vethMTU ${vethMTU} is too small for the pair of a pod with IPv${family} addresses: want at least ${LEAST_MTU[family]}, or 0 for the MTU of the pod's NIC`,
+  );
+}
+
 function decidesAboutPair(situation: PlanInput): boolean {
   return situation.ifName === situation.conf.podDefaultCniNic || makesPair(situation);
 }
@@ -243,6 +256,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const path = findPath(situation, nics);
   const restored = findRestored(situation);
   const families = familiesOf([...ips, ...restored.flatMap(({ addresses }) => addresses)]);
+  requireUsableMtu(situation, families);
   const { networks, warnings } = findNetworks(situation, nics, restored);
   const sources = [...findSources(situation, ips), ...findSourcesInUse(observed)];
   const present = serviceRoutesIn(pod);
