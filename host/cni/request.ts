@@ -21,6 +21,9 @@ export const COORDINATOR_TYPES = ["coordinator", "berth-coordinator"] as const;
 /** The same of the ifacer. */
 export const IFACER_TYPES = ["ifacer", "berth-ifacer"] as const;
 
+export const isCoordinator = (type: unknown): boolean => COORDINATOR_TYPES.some((each) => each === type);
+export const isIfacer = (type: unknown): boolean => IFACER_TYPES.some((each) => each === type);
+
 interface Call {
   /** Name of the plugin, or of the driver of another runtime. */
   readonly plugin: string;
@@ -247,9 +250,6 @@ export function requestedMac({ netConf: { runtimeConfig, args }, ...request }: C
   const text = request.args.get("MAC") ?? "";
   const mac = runtimeConfig.mac ?? args.cni.mac ?? parseLinkAddress(text)?.mac;
   if (mac !== undefined || text === "") return mac;
-  const wanted = "a MAC address of six octets";
-  throw new CniError(
-    ErrorCode.InvalidNetworkConfig,
-    `Requested MAC address in CNI_ARGS MAC: found ${describeValue(text)}, want ${wanted}`,
-  );
+  const found = `found ${describeValue(text)}, want a MAC address of six octets`;
+  throw new CniError(ErrorCode.InvalidNetworkConfig, `Requested MAC address in CNI_ARGS MAC: ${found}`);
 }

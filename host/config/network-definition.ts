@@ -5,18 +5,13 @@
 import * as z from "zod";
 import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
 import { pluginKeys } from "../cni/net-conf.ts";
-import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
+import { isCoordinator, isIfacer } from "../cni/request.ts";
 import { parsedText } from "../lib/schema.ts";
 import { type Mac, parseLinkAddress } from "../net/mac.ts";
 import { decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeCoordinatorConf } from "./coordinator-conf.ts";
 import type { CoordinatorSettings } from "./coordinator-settings.ts";
 import { decodeIpamConf, type IpamConf } from "./ipam-conf.ts";
-
-const COORDINATOR_NAMES: readonly string[] = COORDINATOR_TYPES;
-const IFACER_NAMES: readonly string[] = IFACER_TYPES;
-
-const OWN_NAMES: readonly string[] = [...COORDINATOR_TYPES, ...IFACER_TYPES];
 
 /** Main plugins whose DEL does nothing but release the NIC's addresses and delete the NIC, if there still is one. */
 const PLAIN_MAIN_TYPES: readonly string[] = ["macvlan", "ipvlan"];
@@ -82,9 +77,14 @@ export function decodePluginFile(text: string, source: string): PlacedEntry {
   return { entry: decodeJsonConfig(pluginEntry, text, source), place: source };
 }
 
+/** Returns the entry of the first coordinator among the plugins. */
+export function findCoordinator(plugins: readonly PlacedEntry[]): PlacedEntry | undefined {
+  return plugins.find(({ entry }) => isCoordinator(entry.type));
+}
+
 /** Returns the settings of the first coordinator among the plugins; undefined if there is none. Throws ConfigError. */
 export function findCoordinatorSettings(plugins: readonly PlacedEntry[]): CoordinatorSettings | undefined {
-  const found = plugins.find(({ entry }) => COORDINATOR_NAMES.includes(entry.type));
+  const found = findCoordinator(plugins);
   return found && decodeCoordinatorConf(pluginKeys({ raw: found.entry }), found.place);
 }
 
@@ -106,7 +106,7 @@ export function trimNetwork(value: unknown): unknown {
 
 function trimPlugin(entry: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { type, ipam, mac, capabilities, args, isGateway, isDefaultGateway } = entry;
-  if (typeof type === "string" && OWN_NAMES.includes(type)) return entry;
+  if (isCoordinator(type) || isIfacer(type)) return entry;
   const cni = isObject(args) ? args.cni : undefined;
   return {
     ...("type" in entry ? { type } : {}),
@@ -141,9 +141,9 @@ export function findIpamConf(plugins: readonly PlacedEntry[]): IpamConf | undefi
  * Berth, Berth's coordinator, and its ifacer. DHCP, for example, gives an address back over the NIC.
  */
 export function isNicDispensable(plugins: readonly PlacedEntry[]): boolean {
-  const [main, ...others] = plugins.map(({ entry }) => entry).filter(({ type }) => !IFACER_NAMES.includes(type));
+  const [main, ...others] = plugins.map(({ entry }) => entry).filter(({ type }) => !isIfacer(type));
   if (main === undefined || !PLAIN_MAIN_TYPES.includes(main.type) || !isBerth(main.ipam)) return false;
-  return others.length > 0 && others.every(({ type }) => COORDINATOR_NAMES.includes(type));
+  return others.length > 0 && others.every(({ type }) => isCoordinator(type));
 }
 
 /** Returns the MAC address that one of the plugins gives the NIC of every pod, and that plugin's type. */
@@ -167,7 +167,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 /** Returns whether a plugin behind the coordinator moves the NIC's routes out of the main table. */
 export function losesMainRoutes(plugins: readonly PlacedEntry[]): boolean {
   const types = plugins.map(({ entry }) => entry.type);
-  const at = types.findIndex((type) => COORDINATOR_NAMES.includes(type));
+  const at = types.findIndex(isCoordinator);
   return at >= 0 && types.indexOf("sbr", at) >= 0;
 }
 

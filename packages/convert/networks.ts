@@ -3,7 +3,7 @@
  * read do not change.
  */
 import { pluginKeys } from "../../host/cni/net-conf.ts";
-import { COORDINATOR_TYPES, IFACER_TYPES } from "../../host/cni/request.ts";
+import { COORDINATOR_TYPES, IFACER_TYPES, isIfacer } from "../../host/cni/request.ts";
 import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
 import { ConfigError } from "../../host/config/config-error.ts";
 import { isDnsLabel, isDnsSubdomain } from "../../host/config/fields/names.ts";
@@ -182,8 +182,7 @@ function verifyNetwork(text: string, name: string, place: Place): void {
   const { plugins } = decodeAttachedNetwork(text, name, place.object);
   findIpamConf(plugins);
   findCoordinatorSettings(plugins);
-  for (const { entry, place } of plugins)
-    if (IFACER_TYPES.some((type) => type === entry.type)) decodeIfacerConf(pluginKeys({ raw: entry }), place);
+  for (const { entry, place } of plugins) if (isIfacer(entry.type)) decodeIfacerConf(pluginKeys({ raw: entry }), place);
 }
 
 /** The names of Berth's plugins that no other product has: [coordinator, ifacer]. */

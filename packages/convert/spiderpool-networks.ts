@@ -1,6 +1,6 @@
 /** Spiderpool's networks: those that it makes of a SpiderMultusConfig, and network definitions with its plugins. */
 import * as z from "zod";
-import { COORDINATOR_TYPES, IFACER_TYPES } from "../../host/cni/request.ts";
+import { COORDINATOR_TYPES, isCoordinator, isIfacer } from "../../host/cni/request.ts";
 import { orAbsent } from "../../host/lib/schema.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
@@ -32,8 +32,8 @@ function convertPlugin(plugin: PlacedPlugin, place: Place): Readonly<Record<stri
   const { entry, field } = plugin;
   const ipam = ipamOf(plugin, [SPIDERPOOL_IPAM]);
   if (ipam !== undefined) return { ...entry, ipam: convertIpam(ipam, { place, field: joinPath(field, "ipam") }) };
-  if (COORDINATOR_TYPES.some((type) => type === entry.type)) return convertEntry(entry, { place, field });
-  return IFACER_TYPES.some((type) => type === entry.type) ? { ...entry, type: OWN_IFACER } : entry;
+  if (isCoordinator(entry.type)) return convertEntry(entry, { place, field });
+  return isIfacer(entry.type) ? { ...entry, type: OWN_IFACER } : entry;
 }
 
 const ipamKeys = z.object({

@@ -5,7 +5,7 @@
 import type { CniPlugins, DriverPlugin } from "../../host/agent/request/driver.ts";
 import type { Addition, Assigned } from "../../host/agent/request/plugin.ts";
 import { CniError, ErrorCode } from "../../host/cni/error.ts";
-import { type AttachRequest, COORDINATOR_TYPES, type DetachRequest, IFACER_TYPES } from "../../host/cni/request.ts";
+import { type AttachRequest, type DetachRequest, isCoordinator, isIfacer } from "../../host/cni/request.ts";
 import type { CniResult } from "../../host/cni/result.ts";
 import type { PlacedEntry } from "../../host/config/network-definition.ts";
 import { messageOf } from "../../host/lib/describe.ts";
@@ -16,11 +16,7 @@ import { completeNetwork, entriesOf, formatStatus, translateCall } from "./trans
 type Entry = PlacedEntry["entry"];
 
 const pluginOf = ({ type }: Entry): keyof CniPlugins =>
-  COORDINATOR_TYPES.some((each) => each === type)
-    ? "coordinator"
-    : IFACER_TYPES.some((each) => each === type)
-      ? "ifacer"
-      : "berth";
+  isCoordinator(type) ? "coordinator" : isIfacer(type) ? "ifacer" : "berth";
 
 /** Returns the request for one plugin of the list, as a runtime would send it. */
 function requestFor<T extends AttachRequest | DetachRequest>(request: T, entry: Entry, prevResult?: CniResult): T {

@@ -74,10 +74,6 @@ export function findHostEnd({ route }: NamespaceSource, { host }: Veth): LinkSta
   return end?.kind === "veth" && end.mac === host.mac ? end : undefined;
 }
 
-function hasPodEnd({ route }: NamespaceSource, { pod }: Veth): boolean {
-  return readLink(route, pod.name)?.mac === pod.mac;
-}
-
 /** The pod of a detached first NIC. */
 export interface DetachedPod {
   readonly path: string;
@@ -122,7 +118,8 @@ export async function cleanPod(
   const pair = nameVeth(containerId);
   try {
     const end = findHostEnd(host, pair);
-    if (end === undefined || !isSameNetns(identityOf(pod), identity) || !hasPodEnd(pod, pair)) return pod;
+    const isOwn = readLink(pod.route, pair.pod.name)?.mac === pair.pod.mac;
+    if (end === undefined || !isOwn || !isSameNetns(identityOf(pod), identity)) return pod;
     const observed = { pod: observePod(pod, log), host: { ...EMPTY_NAMESPACE, links: [end] } };
     // Other settings concern the node, where everything lies on the pair.
     const conf = { ...DEFAULT_COORDINATOR_CONF, podDefaultCniNic: ifName };

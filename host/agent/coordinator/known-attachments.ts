@@ -1,13 +1,13 @@
 /** The node's state of the attachments of its pods, including those that an earlier agent served. */
-import { type AttachRequest, IFACER_TYPES } from "../../cni/request.ts";
-import type { PlacedEntry } from "../../config/network-definition.ts";
+import { type AttachRequest, isIfacer } from "../../cni/request.ts";
+import { findCoordinator, type PlacedEntry } from "../../config/network-definition.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import type { NicSettings } from "../request/nic-definition.ts";
 import type { CoordinatedAttachments } from "./attachments.ts";
-import { findCoordinator, pluginsOfRow, type RebuildDeps, rebuildRequest } from "./rebuild-request.ts";
+import { pluginsOfRow, type RebuildDeps, rebuildRequest } from "./rebuild-request.ts";
 
 /** The node's side of its pods. */
 export interface NodeSide {
@@ -44,7 +44,7 @@ export class KnownAttachments {
     for await (const row of listRows(registry)) {
       if (row.state !== "Bound") continue;
       const plugins = await pluginsOfRow(rebuilding, row);
-      for (const { entry } of plugins) if (isOfIfacer(entry)) devices.set(JSON.stringify(entry), entry);
+      for (const { entry } of plugins) if (isIfacer(entry.type)) devices.set(JSON.stringify(entry), entry);
       if (!this.#hasAdopted && findCoordinator(plugins) !== undefined) coordinated.push(row);
     }
     if (!this.#hasAdopted) await this.#adopt(coordinated, rebuilding);
@@ -63,5 +63,3 @@ export class KnownAttachments {
     }
   }
 }
-
-const isOfIfacer = ({ type }: PlacedEntry["entry"]): boolean => IFACER_TYPES.some((known) => known === type);

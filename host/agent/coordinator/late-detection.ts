@@ -7,7 +7,7 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
-import { type ConflictProbe, detectConflict } from "../../coordinator/detect-conflict.ts";
+import { detectConflict } from "../../coordinator/detect-conflict.ts";
 import { detectGateways, type GatewayTarget } from "../../coordinator/detect-gateway.ts";
 import { type Conflict, conflictTiming, type ProbeLink, requireShortDetection } from "../../coordinator/probe.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
@@ -127,10 +127,6 @@ async function addressConflict(
   return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, action: action });
 }
 
-async function findConflict(known: Conflict | undefined, probe: ConflictProbe): Promise<Conflict | undefined> {
-  return known ?? (await detectConflict(probe));
-}
-
 /** Throws CniError 104 for an address that another machine has, 105 for a gateway that does not answer. */
 export async function detectOnNic(
   deps: LateDetectionDeps,
@@ -150,14 +146,17 @@ export async function detectOnNic(
   const either = AbortSignal.any([signal, stop.signal]);
   const probeLink = unverified.length === 0 ? link : findAskingLink(link);
   const findKnown = () => (conf.detectIPConflict ? findDadFailure(pod, link, addresses) : undefined);
-  const conflict = findConflict(findKnown(), {
-    link: probeLink,
-    addresses: unverified,
-    ownMacs: unverified.length === 0 ? undefined : macsInPod(pod),
-    ...timing,
-    random: Math.random,
-    signal: either,
-  });
+  const known = findKnown();
+  const conflict: Promise<Conflict | undefined> = known
+    ? Promise.resolve(known)
+    : detectConflict({
+        link: probeLink,
+        addresses: unverified,
+        ownMacs: unverified.length === 0 ? undefined : macsInPod(pod),
+        ...timing,
+        random: Math.random,
+        signal: either,
+      });
   const probeGateways = (): Promise<readonly Ip[]> =>
     detectGateways({
       link,

@@ -1,7 +1,7 @@
 /** The request of a CHECK for an attachment of an earlier agent: from its NIC's rows and its network's definition. */
 import { parseContainerId, parseIfName } from "../../cni/names.ts";
-import { type AttachRequest, COORDINATOR_TYPES } from "../../cni/request.ts";
-import type { PlacedEntry } from "../../config/network-definition.ts";
+import type { AttachRequest } from "../../cni/request.ts";
+import { findCoordinator, type PlacedEntry } from "../../config/network-definition.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Identifier } from "../ipam/pod-identity.ts";
 import { type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
@@ -31,7 +31,7 @@ export async function rebuildRequest(
   const { namespace, pod, owner, network, netns = "" } = row;
   const [containerId, ifName] = [parseContainerId(row.containerId), parseIfName(row.ifName)];
   if (containerId === undefined || ifName === undefined || netns === "") return undefined;
-  const entry = findCoordinator(await pluginsOfRow(deps, row));
+  const { entry } = findCoordinator(await pluginsOfRow(deps, row)) ?? {};
   if (entry === undefined) return undefined;
   const uid: [string, string][] = owner === containerId ? [] : [["K8S_POD_UID", owner]];
   const names: [string, string][] = pod === "" ? [] : [["K8S_POD_NAMESPACE", namespace], ["K8S_POD_NAME", pod], ...uid];
@@ -58,9 +58,4 @@ export async function rebuildRequest(
       raw: entry,
     },
   };
-}
-
-/** Returns the coordinator's entry among a network's plugins. */
-export function findCoordinator(plugins: readonly PlacedEntry[]): PlacedEntry["entry"] | undefined {
-  return plugins.find(({ entry }) => COORDINATOR_TYPES.some((type) => type === entry.type))?.entry;
 }

@@ -114,13 +114,13 @@ async function findMissing(row: Allocation, ipam: Backend["ipam"]): Promise<"NIC
   await setImmediate();
   const status = await readNetnsStatus(row);
   if (status === "gone" && row.netnsCookie !== undefined) return "namespace";
-  if (status !== "there" || !lacksNic(row)) return undefined;
+  if (status !== "there" || hasNic(row) !== false) return undefined;
   return (await isOfDriver(row, ipam)) ? undefined : "NIC";
 }
 
 /** Returns whether a driver of the pod may have the NIC's device: the pod's namespace has no link of its name then. */
 export async function mayBeDriven(row: Allocation, ipam: Backend["ipam"]): Promise<boolean> {
-  return lacksNic(row) && (await isOfDriver(row, ipam));
+  return hasNic(row) !== true && (await isOfDriver(row, ipam));
 }
 
 async function isOfDriver(row: Allocation, ipam: Backend["ipam"]): Promise<boolean> {
@@ -128,13 +128,13 @@ async function isOfDriver(row: Allocation, ipam: Backend["ipam"]): Promise<boole
 }
 
 /**
- * A pod may take an address off its NIC, as sandboxes that copy links do: then nothing is missing. False if the
- * namespace cannot be read.
+ * Undefined without a namespace that can be read. A pod may take an address off its NIC, as sandboxes that copy links
+ * do: then nothing is missing.
  */
-function lacksNic(row: Allocation): boolean {
-  return insteadOf(isUnreadable, false, () => {
+function hasNic(row: Allocation): boolean | undefined {
+  return insteadOf(isUnreadable, undefined, () => {
     using namespace = openPodNetns(row);
-    return namespace !== undefined && findLinks(namespace.route, [row.ifName]).length === 0;
+    return namespace && findLinks(namespace.route, [row.ifName]).length > 0;
   });
 }
 

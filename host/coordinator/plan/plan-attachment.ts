@@ -57,16 +57,17 @@ function ownedServiceRoutes(present: readonly RouteState[], wanted: readonly Rou
 interface ReplyDemand {
   readonly families: readonly Family[];
   readonly sources: readonly Source[];
-  readonly table: number;
-  readonly ifName: string;
+  readonly nics: readonly Nic[];
 }
 
 /** Plans the reply path of an underlay pod for some families. */
 function planReplyPath(
-  pod: NamespaceState,
+  { ifName, observed: { pod } }: PlanInput,
   path: ServicePath,
-  { families, sources, table, ifName }: ReplyDemand,
+  { families, sources, nics }: ReplyDemand,
 ): { wanted: Partial<Wanted>; owned: Partial<Owned> } {
+  const nicTables = nics.map(({ table }) => table);
+  const table = replyTableOf(pod, nicTables);
   const usable = families.filter((family) => path.families.includes(family));
   const named = nicsIn(pod.tables);
   return {
@@ -262,17 +263,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const present = serviceRoutesIn(pod);
   const service = path === undefined ? [] : serviceRoutes(present, path, { families, networks, sources, nics });
   const reply =
-    path !== undefined && mode === "underlay"
-      ? planReplyPath(pod, path, {
-          families,
-          sources,
-          ifName,
-          table: replyTableOf(
-            pod,
-            nics.map(({ table }) => table),
-          ),
-        })
-      : undefined;
+    path !== undefined && mode === "underlay" ? planReplyPath(situation, path, { families, sources, nics }) : undefined;
   // Not by a later NIC: its undone ADD deletes the address, and with a link's only IPv4 address all routes over it.
   const hasPairAddress = mode === "underlay" && families.includes(4) && decidesAboutPair(situation);
   const routes: PodRoutes | undefined = conf.tunePodRoutes

@@ -23,14 +23,14 @@ export function planDetachment(
 ): PlanResult {
   const { conf, ifName, observed, pair } = situation;
   const { pod, host } = observed;
-  const isFirst = ifName === conf.podDefaultCniNic;
+  const { podDefaultCniNic: first } = conf;
+  const isFirst = ifName === first;
   const gone = pod.addresses.filter(({ link, scope }) => link === ifName && scope === 0);
   const ips = uniqueIps([...situation.addresses, ...gone.map(({ prefix }) => prefix.ip)]);
   const links = pod.links.filter(({ name }) => name !== ifName);
-  const nics = findNics({ ...pod, links }, conf.podDefaultCniNic, ifName);
+  const nics = findNics({ ...pod, links }, first, ifName);
   const end = host.links.find(({ name, mac }) => name === pair.host.name && mac === pair.host.mac);
   const hasPair = end !== undefined;
-  const first = conf.podDefaultCniNic;
   const isAlone = !hasPair && pod.links.every(({ name, loopback }) => loopback || name === first || name === ifName);
   // The pair of another container that got the same address meanwhile keeps its neighbours and routes.
   const pairs = host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name);
@@ -38,7 +38,7 @@ export function planDetachment(
   others.delete(pair.host.name);
   const isOurs = ({ link }: { readonly link?: string | undefined }): boolean => !others.has(link);
   // The pod's own addresses are not trusted: the node must reach them over the pod's pair or by its MAC.
-  const ownMacs = pod.links.filter(({ name }) => name === conf.podDefaultCniNic).map(({ mac }) => mac);
+  const ownMacs = pod.links.filter(({ name }) => name === first).map(({ mac }) => mac);
   const isReached = (ip: Ip): boolean =>
     includesIp(situation.addresses, ip) ||
     host.neighbours.some(

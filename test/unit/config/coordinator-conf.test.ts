@@ -65,11 +65,9 @@ it("the first source wins key by key, also inside the objects", () => {
 });
 
 it.each([
-  [{ retry: 9 }, {}, undefined],
   [{}, { retry: 9 }, undefined],
   [{ retry: 9 }, { window: "1s" }, 1_000],
   [{ window: "1s" }, { timeout: "3s" }, 1_000],
-  [{ onConflict: "next" }, {}, 200],
 ])("detectOptions %j over %j have the window %s", (network, global, windowMs) => {
   const { detectOptions } = resolve({ detectOptions: network }, { detectOptions: global });
   expect(detectOptions.windowMs).toBe(windowMs);

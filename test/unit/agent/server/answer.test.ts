@@ -28,7 +28,7 @@ const rows: [what: string, error: unknown, code: number, text: RegExp, bug: bool
   ["a refusal stays what it is", new CniError(ErrorCode.PoolExhausted, "Full"), 101, /^Full$/, false],
   ["an annotation is named", new ConfigError('annotation "a"', [mismatch]), 102, /^Annotation "a": /, false],
   ["other configuration is code 7", new ConfigError("CNI configuration, ipam", [mismatch]), 7, /^CNI conf/, false],
-  ["the registry", new RegistryError("disk I/O error"), 107, /could not read or record the address: disk I\/O error$/, false],
+  ["the registry", new RegistryError("disk I/O error"), 107, /read or record the address: disk I\/O error$/, false],
   ["a full disk", new RegistryError("full", { full: true }), 107, /; free disk space in the state directory$/, false],
   ["no API server", new ApiUnavailable("GET pods", "refused"), 11, /^The API server does not answer: refu/, false],
   ["the namespace", new NetnsError("open", "/run/netns/x", 2), 8, /\/run\/netns\/x/, false],
