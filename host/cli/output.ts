@@ -80,18 +80,13 @@ export class Output {
     if (format === "name") return this.#lines(records.map((record) => printable(table.nameOf(record))));
     this.#hideUnused(table, records, canGrow);
     const columns = this.#columnsOf(table);
-    const rows = records.map((record) => columns.map((column) => cellOf(column, record)));
-    this.#widths = columns.map(({ title }, at) =>
+    const rows = rowsOf(columns, records);
+    const titles = columns.map(({ title }) => title);
+    this.#widths = titles.map((title, at) =>
       rows.reduce((most, row) => Math.max(most, widthAt(row, at)), hasHeaders ? title.length : 0),
     );
     if (hasHeaders && heading !== undefined) this.#lines([this.#paint(printableLines(heading), "dim")]);
-    if (hasHeaders)
-      this.#lines([
-        this.#line(
-          columns,
-          columns.map(({ title }) => title),
-        ),
-      ]);
+    if (hasHeaders) this.#lines([this.#line(columns, titles)]);
     this.#lines(rows.map((row, at) => this.#line(columns, row, records[at])));
   }
 
@@ -105,15 +100,7 @@ export class Output {
     }
     if (format === "name") return this.#lines(records.map((record) => printable(table.nameOf(record))));
     const columns = this.#columnsOf(table);
-    this.#lines(
-      records.map((record) =>
-        this.#line(
-          columns,
-          columns.map((column) => cellOf(column, record)),
-          record,
-        ),
-      ),
-    );
+    this.#lines(rowsOf(columns, records).map((row, at) => this.#line(columns, row, records[at])));
   }
 
   /** Prints a value as JSON or YAML. */
@@ -182,9 +169,8 @@ export class Output {
   }
 }
 
-function cellOf<T>({ cell }: Column<T>, record: T): string {
-  const text = cell(record);
-  return text === undefined || text === "" ? "-" : printable(text);
+function rowsOf<T>(columns: readonly Column<T>[], records: readonly T[]): string[][] {
+  return records.map((record) => columns.map(({ cell }) => printable(cell(record) || "-")));
 }
 
 function widthAt(row: readonly string[], at: number): number {

@@ -200,8 +200,8 @@ export function dueFor(
 
 /** A claim may be for any NIC; objects of older agents do not name theirs. */
 function isOwn({ workload }: Pick<IpAllocationSpec, "workload">, of: Workload | undefined): boolean {
-  const isSameNic = [undefined, of?.ifName].includes(workload?.ifName) || of?.ifName === undefined;
-  return isSameNic && isSameMember(of, workload);
+  const [wanted, named] = [of?.ifName, workload?.ifName];
+  return (wanted === undefined || named === undefined || wanted === named) && isSameMember(of, workload);
 }
 
 /** Does not name the owner of an address in another namespace. */

@@ -79,7 +79,7 @@ export interface IpPool {
   /** Whether the controller has found the pool in order: its condition `Ready`. Default: it has not. */
   readonly isReady?: boolean;
   /** Whether the controller has read the present specification, and recorded its machines' addresses. Default: no. */
-  readonly isSaid?: boolean;
+  readonly isObserved?: boolean;
   /** The blocks that it has leased. Undefined without `spec.source`. */
   readonly source?: PoolSource | undefined;
 }
@@ -244,7 +244,7 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
     waiting,
     shortfall: supplied?.status === "False" ? supplied.message : undefined,
     ...(ready?.status === "True" && { isReady: true }),
-    ...(ready !== undefined && ready.observedGeneration === metadata.generation && { isSaid: true }),
+    ...(ready !== undefined && ready.observedGeneration === metadata.generation && { isObserved: true }),
   };
 }
 

@@ -18,6 +18,9 @@ export const CONFIG_HASH = "kubernetes.io/config.hash";
 /** Annotation that the kubelet sets on the mirror of a static pod, with the value of {@link CONFIG_HASH}. */
 export const CONFIG_MIRROR = "kubernetes.io/config.mirror";
 
+/** Name of the scheduling gate by which a pod waits until the pools that it selects have room. */
+export const ADDRESS_GATE = "ipam.vendor.io/address";
+
 /** Label of pods that run virtual machines. */
 export const LAUNCHER_LABEL = "kubevirt.io";
 

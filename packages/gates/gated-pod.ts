@@ -3,8 +3,7 @@ import * as z from "zod";
 import { IPS_ANNOTATION } from "../../host/config/annotations.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 import { describeObject } from "../../host/kubernetes/object-key.ts";
-import { ADDRESS_GATE } from "../../host/resources/address-gate.ts";
-import { decodePod, type Pod, reducePod } from "../../host/resources/pod.ts";
+import { ADDRESS_GATE, decodePod, type Pod, reducePod } from "../../host/resources/pod.ts";
 
 /** Type of the pod's condition that says whether the pools have room. */
 export const ADDRESS_CONDITION = "ipam.vendor.io/AddressAvailable";

@@ -14,7 +14,7 @@ import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import { ApiError, type KubeApi, type KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { REFUSALS_PER_SECOND, REST_MAX_MS } from "../../host/kubernetes/refused-writes.ts";
 import { openLog } from "../../host/lib/log.ts";
-import { ADDRESS_GATE } from "../../host/resources/address-gate.ts";
+import { ADDRESS_GATE } from "../../host/resources/pod.ts";
 import { ADMITS_ALL } from "../fakes/admission/admission.ts";
 import { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";

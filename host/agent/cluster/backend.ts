@@ -42,7 +42,7 @@ import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
-import { findUnsaid } from "../ipam/wait-for-pool.ts";
+import { findUnobserved } from "../ipam/wait-for-pool.ts";
 import { readNodeStatus } from "../liveness/live-status.ts";
 import { openNoticeTerm } from "../liveness/notice-term.ts";
 import { OwnMachine } from "../liveness/own-machine.ts";
@@ -120,7 +120,7 @@ interface Parts {
 }
 
 /** A pool without a controller's look for longer is a problem: milliseconds. */
-const UNSAID_MS = 30_000;
+const UNOBSERVED_MS = 30_000;
 
 /** `addAddresses(backend.ipam, request, signal)` is the ADD, `backend.registry.release(attachment)` the DEL. */
 export class ClusterBackend implements Backend {
@@ -138,7 +138,7 @@ export class ClusterBackend implements Backend {
   readonly #parts: Parts;
   readonly #stack: AsyncDisposableStack;
   /** The pool without a controller's look, and since when health has known. */
-  #unsaid: { readonly name: string; readonly sinceMs: number } | undefined;
+  #unobserved: { readonly name: string; readonly sinceMs: number } | undefined;
 
   constructor(options: ClusterBackendOptions, parts: Parts, stack: AsyncDisposableStack) {
     this.resources = parts.resources;
@@ -236,23 +236,23 @@ export class ClusterBackend implements Backend {
   }
 
   /** A pool that has just been written is looked at within seconds. */
-  #findUnsaid(): string | undefined {
-    const name = findUnsaid(this.resources.state.snapshot);
+  #findUnobserved(): string | undefined {
+    const name = findUnobserved(this.resources.state.snapshot);
     const nowMs = this.#options.nowMs();
-    if (name !== this.#unsaid?.name) this.#unsaid = name === undefined ? undefined : { name, sinceMs: nowMs };
-    return nowMs - (this.#unsaid?.sinceMs ?? nowMs) > UNSAID_MS ? name : undefined;
+    if (name !== this.#unobserved?.name) this.#unobserved = name === undefined ? undefined : { name, sinceMs: nowMs };
+    return nowMs - (this.#unobserved?.sinceMs ?? nowMs) > UNOBSERVED_MS ? name : undefined;
   }
 
   get problems(): readonly string[] {
-    const unsaid = this.#findUnsaid();
+    const pool = this.#findUnobserved();
     const unread = this.resources.unread.join(", ") || "allocations of this node";
     return problemsOf(this, [
       ...(this.#options.connection?.problems ?? []),
       ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.epoch.problems,
-      ...(unsaid === undefined
+      ...(pool === undefined
         ? []
-        : [`No controller has looked at IPPool "${unsaid}" yet: what Nodes and Services have of it may lack a record`]),
+        : [`No controller has looked at IPPool "${pool}" yet: what Nodes and Services have of it may lack a record`]),
       ...this.allocations.problems,
       ...this.#parts.machine.problems,
       ...this.collector.problems,

@@ -46,7 +46,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   readonly changes = new Listeners<SnapshotChange>((error) => {
     throw error;
   });
-  readonly #all: readonly AnyWatch[];
+  readonly #all: readonly (readonly [name: string, watch: AnyWatch])[];
   readonly #budget: ObjectBudget;
   readonly #pools = new CheckedPools();
   /** Why pools cannot be read, by name. */
@@ -75,16 +75,16 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     epoch.subscribe((change) => {
       if (valueAfter(change)?.settings !== change.before?.settings) this.#schedule();
     });
-    this.#all = Object.values<AnyWatch>({ ...this.watches });
+    this.#all = Object.entries<AnyWatch>({ ...this.watches });
     this.snapshot = this.#compose();
   }
 
   start(): void {
-    for (const reflector of this.#all) reflector.start();
+    for (const [, reflector] of this.#all) reflector.start();
   }
 
   get problems(): readonly string[] {
-    return [...this.#all.flatMap(({ problems }) => problems), ...this.#budget.problems];
+    return [...this.#all.flatMap(([, { problems }]) => problems), ...this.#budget.problems];
   }
 
   /** Objects for which there is no room. */
@@ -97,7 +97,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     const { reserved, coordinators, vendorConf } = this.watches;
     const isConfKnown = vendorConf.unknown.size === 0 || this.#knownConf !== undefined;
     const areKnown = reserved.unknown.size === 0 && !coordinators.unknown.has(COORDINATOR_NAME) && isConfKnown;
-    return areKnown && this.#all.every(({ isSynced }) => isSynced);
+    return areKnown && this.#all.every(([, { isSynced }]) => isSynced);
   }
 
   /** By `namespace/name`. */
@@ -132,14 +132,12 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   /** Names of the collections whose first list is not complete. */
   get unread(): readonly string[] {
-    const all = Object.entries<AnyWatch>({ ...this.watches });
-    return all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
+    return this.#all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
   }
 
   /** By the collection's name. */
   get stats(): Readonly<Record<string, ReflectorStats & { readonly objects: number }>> {
-    const lines = Object.entries<AnyWatch>({ ...this.watches });
-    return Object.fromEntries(lines.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
+    return Object.fromEntries(this.#all.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
   }
 
   flush(): void {
@@ -148,7 +146,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   /** Resolves when every list was complete once. */
   async known(signal?: AbortSignal): Promise<void> {
-    await Promise.all(this.#all.map((reflector) => reflector.synced(signal)));
+    await Promise.all(this.#all.map(([, reflector]) => reflector.synced(signal)));
     this.flush();
   }
 
@@ -196,7 +194,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   async close(): Promise<void> {
     clearTimeout(this.#pending);
-    await Promise.all(this.#all.map((reflector) => reflector.close()));
+    await Promise.all(this.#all.map(([, reflector]) => reflector.close()));
   }
 
   /** The settings that the controller has kept. */

@@ -32,7 +32,7 @@ import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
 import type { Identifier } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import { type AddressDemand, type ForeseenRows, isSameAddress, isServed } from "./sources/source.ts";
-import { isUnsaid, type SkipIfFull, untilSaid, waitForPool } from "./wait-for-pool.ts";
+import { hasUnobserved, type SkipIfFull, untilObserved, waitForPool } from "./wait-for-pool.ts";
 
 /** The dependencies of an ADD. */
 export interface AddDeps {
@@ -96,11 +96,11 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   const { identity, ifName, containerId } = nic;
   const { namespace, name: pod, owner: uid } = identity;
   let prepared = await prepareDemand(deps, nic, deadline);
-  let isBlind = cluster !== undefined && isUnsaid(inventory.snapshot, prepared.demand);
+  let isBlind = cluster !== undefined && hasUnobserved(inventory.snapshot, prepared.demand);
   if (isBlind && cluster !== undefined) {
-    await untilSaid({ inventory, poolChanges: cluster.poolChanges }, prepared.demand, deadline);
+    await untilObserved({ inventory, poolChanges: cluster.poolChanges }, prepared.demand, deadline);
     prepared = await prepareDemand(deps, nic, deadline);
-    isBlind = isUnsaid(inventory.snapshot, prepared.demand);
+    isBlind = hasUnobserved(inventory.snapshot, prepared.demand);
   }
   const { selection, demand } = prepared;
   if (deps.onSelected !== undefined) await deps.onSelected(selection);

@@ -18,7 +18,7 @@ import {
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { type AddDeadline, BLOCK_WAIT_MS, POOL_WAIT_MS, SAID_WAIT_MS, Timeout } from "../request/add-deadline.ts";
+import { type AddDeadline, BLOCK_WAIT_MS, OBSERVED_WAIT_MS, POOL_WAIT_MS, Timeout } from "../request/add-deadline.ts";
 import type { PoolChanges, SuppliedPools } from "./cluster-ipam.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import type { AddressDemand } from "./sources/source.ts";
@@ -120,30 +120,30 @@ type Known = Pick<Snapshot, "coordinator" | "pools">;
  * Returns the first pool that no controller has looked at. Those that it generated count as checked; without a
  * Coordinator no controller is expected.
  */
-export function findUnsaid({ coordinator, pools }: Known, among: Iterable<IpPool> = pools.values()) {
+export function findUnobserved({ coordinator, pools }: Known, among: Iterable<IpPool> = pools.values()) {
   if (coordinator === undefined) return undefined;
   for (const { name } of among) {
-    const { spec, isSaid } = pools.get(name) ?? {};
-    if (spec !== undefined && spec.generated === undefined && isSaid !== true) return name;
+    const { spec, isObserved } = pools.get(name) ?? {};
+    if (spec !== undefined && spec.generated === undefined && isObserved !== true) return name;
   }
   return undefined;
 }
 
 /** Whether the demand's candidates have such a pool. */
-export function isUnsaid(known: Known, { nics }: Pick<AddressDemand, "nics">): boolean {
+export function hasUnobserved(known: Known, { nics }: Pick<AddressDemand, "nics">): boolean {
   const among = nics.flatMap(({ families }) => families.flatMap(poolsOf));
-  return findUnsaid(known, among) !== undefined;
+  return findUnobserved(known, among) !== undefined;
 }
 
 /** For a pod without an address, and for a bounded time: without a controller, NICs that can probe are served. */
-export async function untilSaid(
+export async function untilObserved(
   { inventory, poolChanges }: { readonly inventory: PoolInventory; readonly poolChanges: PoolChanges },
   demand: AddressDemand,
   deadline: AddDeadline,
 ): Promise<void> {
-  const timeout = new Timeout(deadline.clock, SAID_WAIT_MS);
+  const timeout = new Timeout(deadline.clock, OBSERVED_WAIT_MS);
   if ((await inventory.registry.findOwner(demand.claimant.owner)).length > 0) return;
-  while (isUnsaid(inventory.snapshot, demand)) {
+  while (hasUnobserved(inventory.snapshot, demand)) {
     const wait = { since: poolChanges.changeCount, withinMs: timeout.leftMs };
     if (!(await poolChanges.changed(deadline.signal, wait))) return;
   }

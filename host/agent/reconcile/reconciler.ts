@@ -364,9 +364,8 @@ export class Reconciler {
 
   /**
    * Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next, and the
-   * member's own first. Goes on with
-   * other pods after a read without an answer, and rejects at the end: the next reconciliation, for which ADDs may
-   * wait, has the less to do.
+   * member's own first. Goes on with other pods after a read without an answer, and rejects at the end: the next
+   * reconciliation, for which ADDs may wait, has the less to do.
    */
   async #handleOrphans(orphans: readonly IpAllocation[]): Promise<OrphanReport> {
     const adopted: Allocation[] = [];

@@ -9,7 +9,7 @@
  * | a read of the pod, its namespace or its address owner, which the watches lack | POD_READ_PATIENCE_MS | each read |
  * | a claim in progress that prefetch has begun | PREFETCH_PATIENCE_MS | the begin of that claim |
  * | a pool that was created just before the ADD | NEW_POOL_WAIT_MS | each selection |
- * | the controller, which has not looked at a candidate pool yet | SAID_WAIT_MS | each selection |
+ * | the controller, which has not looked at a candidate pool yet | OBSERVED_WAIT_MS | each selection |
  * | a generated pool, or an address in it | POOL_WAIT_MS | the first attempt that found none |
  * | a block of a pool that leases its addresses | BLOCK_WAIT_MS | the first attempt that found none |
  * | other nodes that publish their cooling addresses | OTHERS_COOLING_WAIT_MS | the search's first claim that failed |
@@ -34,7 +34,7 @@ export const POD_READ_PATIENCE_MS = 10_000;
 export const PREFETCH_PATIENCE_MS = 10_000;
 
 /** Time for which an ADD waits for the controller to check a pool: milliseconds. Then it probes where it can. */
-export const SAID_WAIT_MS = 5_000;
+export const OBSERVED_WAIT_MS = 5_000;
 
 /** Time for which an ADD that no pool can serve waits for a new pool: milliseconds. */
 export const NEW_POOL_WAIT_MS = 300;

@@ -108,10 +108,7 @@ export class Definitions {
   readonly #form: NetworkFiles;
   readonly #next: Definitions | undefined;
   readonly #networkFiles: StampedFiles<NetworkDefinition | undefined>;
-  readonly #pluginFiles = new StampedFiles(
-    (text, path) => decodePluginFile(text, sourceOf(path)),
-    MAX_DEFINITION_BYTES,
-  );
+  readonly #pluginFiles = new StampedFiles((text, path) => decodePluginFile(text, sourceOf(path)));
   #last: DirectoryContent = { found: [], problems: [] };
   #problems: readonly string[] = [];
   /** By name, in the order of the files. */
@@ -127,7 +124,7 @@ export class Definitions {
     this.#directory = directory;
     this.#form = form;
     this.#next = next;
-    this.#networkFiles = new StampedFiles((text, path) => form.decode(text, sourceOf(path)), MAX_DEFINITION_BYTES);
+    this.#networkFiles = new StampedFiles((text, path) => form.decode(text, sourceOf(path)));
     this.#log = log;
     this.#later = later;
     this.#notices = new DirectoryNotices(directory);
@@ -282,14 +279,12 @@ interface Known<T> extends StampedFile<T> {
 
 class StampedFiles<T> {
   readonly #decode: (text: string, path: string) => T;
-  readonly #maxBytes: number;
   #known = new Map<string, Known<T>>();
   #used = new Map<string, Known<T>>();
 
   /** `decode` throws an error whose message is a sentence that names the file. */
-  constructor(decode: (text: string, path: string) => T, maxBytes: number) {
+  constructor(decode: (text: string, path: string) => T) {
     this.#decode = decode;
-    this.#maxBytes = maxBytes;
   }
 
   /** Returns undefined if there is no such file, or it is a directory. */
@@ -320,7 +315,7 @@ class StampedFiles<T> {
   }
 
   #read(path: string, known: Known<T> | undefined): Known<T> {
-    const { bytes, stats } = readRegular(path, this.#maxBytes);
+    const { bytes, stats } = readRegular(path, MAX_DEFINITION_BYTES);
     const age = Date.now() - Number(stats.ctimeMs);
     const stamp = age > STAMP_GRAIN_MS ? stats : undefined;
     try {

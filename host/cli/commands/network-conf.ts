@@ -13,7 +13,7 @@ import { checked, FlagError, type NetworkFlags, pluginsOfFlags, shown } from "..
 import { conflictTiming, requireShortDetection } from "../../coordinator/probe.ts";
 import { decodeDeviceSpec } from "../../ifacer/device-spec.ts";
 import { documentation } from "../../lib/documentation.ts";
-import { ADDRESS_GATE } from "../../resources/address-gate.ts";
+import { ADDRESS_GATE } from "../../resources/pod.ts";
 
 /** The flags of fields that are judged by more than their schemas. */
 const FLAGS = { "bond.options": "--bond-options", detectOptions: "--detectOptions" };

@@ -12,7 +12,7 @@ import { type DemandDeps, prepareDemand } from "../demand.ts";
 import { claimFirst } from "../first-claims.ts";
 import type { PodIdentity } from "../pod-identity.ts";
 import type { AddressDemand } from "../sources/source.ts";
-import { isUnsaid } from "../wait-for-pool.ts";
+import { hasUnobserved } from "../wait-for-pool.ts";
 
 export interface ClaimAheadDeps extends Omit<DemandDeps, "cluster"> {
   readonly cluster?: ClusterAddresses | undefined;
@@ -86,7 +86,7 @@ async function claimMissing(
   // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit. Pods
   // that never run must not be faster than the controller counts.
   const { maxAddressesPerNamespace: most } = inventory.snapshot.vendorConf;
-  if (demand.limits?.perPod !== undefined || isUnsaid(inventory.snapshot, demand) || (most !== 0 && ahead > most))
+  if (demand.limits?.perPod !== undefined || hasUnobserved(inventory.snapshot, demand) || (most !== 0 && ahead > most))
     throw leftToAdd("The pod or its namespace may exceed its limit of addresses, or too little is known");
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));

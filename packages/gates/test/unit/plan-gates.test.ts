@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import { hashUid } from "../../../../host/controller/cached-allocation.ts";
-import { ADDRESS_GATE } from "../../../../host/resources/address-gate.ts";
 import { decodeNamespace } from "../../../../host/resources/namespace.ts";
+import { ADDRESS_GATE } from "../../../../host/resources/pod.ts";
 import { allocationSpec } from "../../../../test/lab/cluster/objects.ts";
 import { annotationsOf } from "../../../../test/unit/controller/owners/workload-objects.ts";
 import { cases } from "../../../../test/world/rows.ts";

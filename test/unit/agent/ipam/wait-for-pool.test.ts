@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { PoolChanges } from "../../../../host/agent/ipam/cluster-ipam.ts";
 import { PoolInventory } from "../../../../host/agent/ipam/pool-inventory.ts";
-import { findUnsaid, isUnsaid, type SkipIfFull, waitForPool } from "../../../../host/agent/ipam/wait-for-pool.ts";
+import {
+  findUnobserved,
+  hasUnobserved,
+  type SkipIfFull,
+  waitForPool,
+} from "../../../../host/agent/ipam/wait-for-pool.ts";
 import { BLOCK_WAIT_MS, POOL_WAIT_MS } from "../../../../host/agent/request/add-deadline.ts";
 import { CniError } from "../../../../host/cni/error.ts";
 import type { NicDemand } from "../../../../host/ipam/model.ts";
@@ -318,11 +323,11 @@ it.each<[string, object[], boolean]>([
   ["is not waited for where no controller is expected", [blueOf({})], false],
 ])("a pool %s", (_, manifests, wanted) => {
   const snapshot = decodedSnapshot(...manifests);
-  expect(findUnsaid(snapshot)).toBe(wanted ? "blue" : undefined);
+  expect(findUnobserved(snapshot)).toBe(wanted ? "blue" : undefined);
   const other = demandOf({ ifName: "eth0", pools: [] }, snapshot.pools);
   const demand = { nics: [demandOf({ ifName: "eth0", pools: [["blue"]] }, snapshot.pools)] };
-  expect([isUnsaid(snapshot, demand), isUnsaid(snapshot, { nics: [other] })]).toEqual([wanted, false]);
+  expect([hasUnobserved(snapshot, demand), hasUnobserved(snapshot, { nics: [other] })]).toEqual([wanted, false]);
 });
 
 it("a pool of a file has no generation, and is not looked at", () =>
-  expect(decodeIpPool(ipPool("blue", "10.6.0.0/24"), "the test").isSaid).toBeUndefined());
+  expect(decodeIpPool(ipPool("blue", "10.6.0.0/24"), "the test").isObserved).toBeUndefined());
