@@ -18,7 +18,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= purge= force= kubeconfig= renew_token= left=
+action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= purge= force= kubeconfig= renew_token= left= next=
 UNIT=berth-agent.service
 # The commands of users.
 PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
@@ -141,7 +141,8 @@ require_host() {
 install_options() {
     [ ! -e "$options_file" ] || return 0
     options="--config /etc/berth/pools.d"
-    [ -z "$kubeconfig" ] || options="--kubeconfig $kubeconfig${renew_token:+ --renew-token}"
+    next="Pools are files in /etc/berth/pools.d, such as /etc/berth/pool.yaml.example; to see them: berthctl pools"
+    [ -z "$kubeconfig" ] || options="--kubeconfig $kubeconfig${renew_token:+ --renew-token}" next="To see whether all is well: berthctl check"
     echo "write $options_file: BERTH_AGENT_OPTIONS=$options"
     [ -n "$dry_run" ] || {
         printf '# Options of berth-agent, see berth-agent --help.\nBERTH_AGENT_OPTIONS=%s\n' "$options" >"$options_file.berth-new"
@@ -170,6 +171,7 @@ install_all() {
         run systemctl daemon-reload
         run systemctl enable $UNIT
         run systemctl restart $UNIT
+        [ -z "$next" ] || echo "$next"
     elif [ -z "$root" ]; then
         echo "systemd does not run here, so no agent was started; run /opt/berth/current/bin/berth-agent with the options in /etc/berth/agent.env"
     fi

@@ -2,7 +2,7 @@
 import * as z from "zod";
 
 export const findingRecord = z.object({
-  /** The finding's id: docs/findings.md has a section for each. */
+  /** The finding's id: docs/findings.md has a row for each. */
   kind: z.string(),
   /**
    * `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code;

@@ -31,7 +31,8 @@ describe("before the installation", () => {
 
   it.each(partsAt("new host"))("%s", async (_, part) => {
     await host.require("sh", INSTALL, "uninstall", "--force", "--purge");
-    await execute(part);
+    const { stdout } = await execute(part);
+    expect(stdout).toContain("to see them: berthctl pools\n");
     expect(await host.require("find", "/opt", "-name", "*berth*")).toBe("");
   });
 
