@@ -11,14 +11,14 @@ import type { PodName } from "./source.ts";
 
 export interface ClusterOptions {
   /** Default: all nodes. */
-  readonly node?: string;
+  readonly node?: string | undefined;
   readonly selector: string;
-  readonly kubeconfig?: string;
-  readonly context?: string;
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
   /** Longest time that one agent may take: milliseconds. Default: {@link AGENT_MS}. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Shows how far a question to several agents is; "" at its end. */
-  readonly progress?: (text: string) => void;
+  readonly progress?: ((text: string) => void) | undefined;
 }
 
 /** Agents that are asked at once: each is a kubectl and a berthctl. */

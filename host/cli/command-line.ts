@@ -198,7 +198,7 @@ export class CommandLine {
       const { place } = this;
       const { pod, words = this.forwarded() } = (await ofPod?.()) ?? {};
       const node = place.node ?? (pod === undefined ? undefined : await findNode(pod, place));
-      return callAgents(words, { ...place, ...(node === undefined ? {} : { node }) }, call);
+      return callAgents(words, { ...place, node }, call);
     });
   }
 
@@ -229,15 +229,9 @@ export class CommandLine {
   get place(): ClusterOptions {
     const { node, selector, kubeconfig, context, timeout } = this.options;
     const { writeError, isRewritable = false } = this.#terminal;
-    const progress = (text: string): void => writeError(`\r${text}\u001b[K`);
-    return {
-      selector,
-      ...(timeout === undefined ? {} : { timeoutMs: parseSpan("--timeout", timeout) }),
-      ...(isRewritable ? { progress } : {}),
-      ...(node === undefined ? {} : { node }),
-      ...(kubeconfig === undefined ? {} : { kubeconfig }),
-      ...(context === undefined ? {} : { context }),
-    };
+    const timeoutMs = timeout === undefined ? undefined : parseSpan("--timeout", timeout);
+    const progress = isRewritable ? (text: string): void => writeError(`\r${text}\u001b[K`) : undefined;
+    return { selector, node, kubeconfig, context, timeoutMs, progress };
   }
 
   #fail(error: unknown): void {
@@ -248,11 +242,7 @@ export class CommandLine {
   }
 
   #openOutput({ output, headers = true }: OutputFlags): Output {
-    return new Output({
-      format: output ?? "table",
-      hasHeaders: headers,
-      ...this.#terminal,
-    });
+    return new Output({ format: output ?? "table", hasHeaders: headers, ...this.#terminal });
   }
 
   async #openSource(): Promise<Source> {

@@ -123,19 +123,8 @@ function checkCombination(flags: NetworkFlags): void {
 /** Returns the entry of ifacer and the device that it makes; without a VLAN and a bond only the master. */
 function ifacerOf(flags: NetworkFlags): { readonly entries: object[]; readonly device: string } {
   const { master = [], vlan, bondName, bondMode = "active-backup", bondOptions } = flags;
-  const bond =
-    master.length < 2
-      ? undefined
-      : {
-          ...(bondName === undefined ? {} : { name: bondName }),
-          mode: bondMode,
-          ...(bondOptions === undefined ? {} : { options: bondOptions }),
-        };
-  const keys = {
-    interfaces: master,
-    ...(vlan === undefined ? {} : { vlanID: decodeValue("vlanID", vlan) }),
-    ...(bond === undefined ? {} : { bond }),
-  };
+  const bond = master.length < 2 ? undefined : { name: bondName, mode: bondMode, options: bondOptions };
+  const keys = { interfaces: master, vlanID: vlan && decodeValue("vlanID", vlan), bond };
   const names = {
     interfaces: "--master",
     vlanID: "--vlan",
@@ -150,11 +139,7 @@ function ifacerOf(flags: NetworkFlags): { readonly entries: object[]; readonly d
 }
 
 function ipamOf({ ipv4Pool, ipv6Pool }: NetworkFlags): object {
-  const ipam = {
-    type: "berth",
-    ...(ipv4Pool === undefined ? {} : { default_ipv4_ippool: ipv4Pool }),
-    ...(ipv6Pool === undefined ? {} : { default_ipv6_ippool: ipv6Pool }),
-  };
+  const ipam = { type: "berth", default_ipv4_ippool: ipv4Pool, default_ipv6_ippool: ipv6Pool };
   const names = { default_ipv4_ippool: "--ipv4-pool", default_ipv6_ippool: "--ipv6-pool" };
   checked(names, () => decodeIpamConf(ipam, "ipam"));
   return ipam;
@@ -177,14 +162,14 @@ function mainEntries(flags: NetworkFlags): object[] {
       return [...entries, { type, master: device, mode: type === "macvlan" ? "bridge" : "l2", ...rest }];
     }
     case "bridge":
-      return [{ type, ...(flags.bridge === undefined ? {} : { bridge: flags.bridge }), ...rest }];
+      return [{ type, bridge: flags.bridge, ...rest }];
     case "ptp":
       return [{ type, ...rest }];
     case "sriov": {
       const vlan = flags.vlan === undefined ? undefined : Number(flags.vlan);
       if (vlan !== undefined && !(Number.isInteger(vlan) && vlan >= 0 && vlan <= MAX_VLAN_ID))
         throw new FlagError("--vlan", shown(flags.vlan ?? ""), `a whole number from 0 to ${MAX_VLAN_ID}`);
-      return [{ type, ...(vlan === undefined ? {} : { vlan }), ...rest }];
+      return [{ type, vlan, ...rest }];
     }
   }
 }
@@ -197,7 +182,7 @@ function coordinatorEntries({ coordinator, settings }: NetworkFlags): object[] {
   return [{ type: "coordinator", ...entry }];
 }
 
-/** Returns the entries of the network's list, in their order. Throws {@link FlagError}. */
+/** Returns the entries of the network's list; a key without its flag is undefined. Throws {@link FlagError}. */
 export function pluginsOfFlags(flags: NetworkFlags): readonly object[] {
   checkCombination(flags);
   return [...mainEntries(flags), ...coordinatorEntries(flags)];

@@ -23,3 +23,5 @@ export interface Plan {
 
 export const EMPTY_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
 export const EMPTY_WANTED: Wanted = { ...EMPTY_OWNED, links: new Map(), sysctls: new Map() };
+/** A planner's part of a plan without anything. */
+export const EMPTY_PART = { wanted: EMPTY_WANTED, owned: EMPTY_OWNED, warnings: [] };

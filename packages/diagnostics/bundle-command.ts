@@ -85,8 +85,9 @@ async function collectCluster(cli: CommandLine): Promise<readonly BundleFile[]> 
   const { collectClusterBundle } = await import("./bundle/cluster-bundle.ts");
   const source = await cli.openCluster();
   const about = { berthctl: cli.version, time: new Date().toISOString() };
+  const { timeoutMs = BUNDLE_AGENT_MS } = cli.place;
   try {
-    return await collectClusterBundle({ api: source.api, about, timeoutMs: BUNDLE_AGENT_MS, ...cli.place });
+    return await collectClusterBundle({ api: source.api, about, ...cli.place, timeoutMs });
   } finally {
     await source.close();
   }

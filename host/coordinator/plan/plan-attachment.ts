@@ -7,7 +7,7 @@ import { refuseInterface } from "../../cni/error.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
-import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
+import { EMPTY_OWNED, EMPTY_PART } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { requireFreeVethName, requireSafeAddresses, selectRoutable } from "./address-policy.ts";
 import { parseAlias } from "./alias.ts";
@@ -65,7 +65,7 @@ function planReplyPath(
   { ifName, observed: { pod } }: PlanInput,
   path: ServicePath,
   { families, sources, nics }: ReplyDemand,
-): { wanted: Partial<Wanted>; owned: Partial<Owned> } {
+): Readonly<Record<"wanted" | "owned", Pick<Owned, "routes" | "rules" | "tables">>> {
   const nicTables = nics.map(({ table }) => table);
   const table = replyTableOf(pod, nicTables);
   const usable = families.filter((family) => path.families.includes(family));
@@ -263,26 +263,28 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const present = serviceRoutesIn(pod);
   const service = path === undefined ? [] : serviceRoutes(present, path, { families, networks, sources, nics });
   const reply =
-    path !== undefined && mode === "underlay" ? planReplyPath(situation, path, { families, sources, nics }) : undefined;
+    path === undefined || mode !== "underlay"
+      ? EMPTY_PART
+      : planReplyPath(situation, path, { families, sources, nics });
   // Not by a later NIC: its undone ADD deletes the address, and with a link's only IPv4 address all routes over it.
   const hasPairAddress = mode === "underlay" && families.includes(4) && decidesAboutPair(situation);
-  const routes: PodRoutes | undefined = conf.tunePodRoutes
+  const routes: PodRoutes = conf.tunePodRoutes
     ? planPodRoutes({
         pod,
         nics,
         ifName,
         defaultNic: situation.defaultNic,
         losesMainRoutes: situation.losesMainRoutes,
-        replyFamilies: [...replyFamiliesOf(pod), ...(reply?.wanted.rules ?? []).map(({ family }) => family)],
+        replyFamilies: [...replyFamiliesOf(pod), ...reply.wanted.rules.map(({ family }) => family)],
         servicePath: path === undefined ? present : service,
         sources,
       })
-    : undefined;
+    : EMPTY_PART;
   if (path !== undefined) {
     requireOwnTable(situation);
     requireUnusedAddresses(situation, path, ips);
   }
-  const host = path && planHost(situation, path, { ips, restored });
+  const host = path === undefined ? EMPTY_PART : planHost(situation, path, { ips, restored });
   const carriers = ["all", ifName, ...(path === undefined ? [] : [path.pod.link])];
   const pairEnd = mode === "underlay" ? [pair.pod.name] : [];
   const links: [string, LinkSettings][] = [
@@ -301,27 +303,23 @@ export function planAttachment(situation: PlanInput): PlanResult {
           ]),
           addresses: hasPairAddress ? pairAddresses(conf.vethLinkAddress) : [],
           neighbours: path === undefined ? [] : podNeighbours(path, families),
-          routes: [...service, ...(reply?.wanted.routes ?? []), ...(routes?.wanted.routes ?? [])],
-          rules: [...(reply?.wanted.rules ?? []), ...(routes?.wanted.rules ?? [])],
-          tables: reply?.wanted.tables ?? [],
+          routes: [...service, ...reply.wanted.routes, ...routes.wanted.routes],
+          rules: [...reply.wanted.rules, ...routes.wanted.rules],
+          tables: reply.wanted.tables,
         },
-        host: host?.wanted ?? EMPTY_WANTED,
+        host: host.wanted,
       },
       owned: {
         pod: {
           addresses: [],
           neighbours: pod.neighbours.filter(({ link, ip }) => link === POD_VETH && families.includes(ip.family)),
-          routes: [
-            ...ownedServiceRoutes(present, service),
-            ...(reply?.owned.routes ?? []),
-            ...(routes?.owned.routes ?? []),
-          ],
-          rules: [...(reply?.owned.rules ?? []), ...(routes?.owned.rules ?? [])],
-          tables: reply?.owned.tables ?? [],
+          routes: [...ownedServiceRoutes(present, service), ...reply.owned.routes, ...routes.owned.routes],
+          rules: [...reply.owned.rules, ...routes.owned.rules],
+          tables: reply.owned.tables,
         },
-        host: host?.owned ?? EMPTY_OWNED,
+        host: host.owned,
       },
     },
-    warnings: [...leftOut, ...warnings, ...(routes?.warnings ?? []), ...warnAboutHost(situation, families, path)],
+    warnings: [...leftOut, ...warnings, ...routes.warnings, ...warnAboutHost(situation, families, path)],
   };
 }

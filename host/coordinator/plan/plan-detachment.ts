@@ -1,7 +1,7 @@
 /** Plans the state of a pod and its node with a NIC detached: nothing for this NIC, and no change for the others. */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
-import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
+import { EMPTY_OWNED, EMPTY_PART, EMPTY_WANTED } from "../../plan/plan.ts";
 import type { RouteState } from "../../plan/state.ts";
 import { parseAlias } from "./alias.ts";
 import { NFT_TABLE } from "./constants.ts";
@@ -60,7 +60,8 @@ export function planDetachment(
       ? { ...route, preferredSource: undefined }
       : route;
   const hasFirst = links.some(({ name }) => name === first);
-  const isMaker = ["", parseAlias(end?.alias ?? "")?.network].includes(situation.network);
+  const { network } = situation;
+  const isMaker = network === "" || network === parseAlias(end?.alias ?? "")?.network;
   // The pair stays for other NICs. Without any, the first NIC takes it along; without a first one, the last NIC, or the
   // NIC that made the pair.
   const isLast = isFirst || (pod.links.length > 0 && (!hasFirst || isMaker));
@@ -78,7 +79,7 @@ export function planDetachment(
         servicePath: wanted.filter(({ table }) => table === RT_TABLE_MAIN),
         sources,
       })
-    : undefined;
+    : EMPTY_PART;
   const present = pod.tables.filter(({ name }) => name === NFT_TABLE);
   const named = nicsIn(present)?.filter((name) => name !== ifName);
   const tables = goes || present.length === 0 ? [] : [podTable(pair.pod.name, named)];
@@ -87,14 +88,14 @@ export function planDetachment(
     plan: {
       ...(goes && hasPair ? { veth: { pair, wanted: false } } : {}),
       wanted: {
-        pod: { ...EMPTY_WANTED, ...routes?.wanted, routes: [...wanted, ...(routes?.wanted.routes ?? [])], tables },
+        pod: { ...EMPTY_WANTED, ...routes.wanted, routes: [...wanted, ...routes.wanted.routes], tables },
         host: EMPTY_WANTED,
       },
       owned: {
         pod: {
           ...EMPTY_OWNED,
-          routes: [...(routes?.owned.routes ?? []), ...ours, ...replyRoutesIn(pod)],
-          rules: goes ? all : (routes?.owned.rules ?? []),
+          routes: [...routes.owned.routes, ...ours, ...replyRoutesIn(pod)],
+          rules: goes ? all : routes.owned.rules,
           tables: present,
         },
         host: {

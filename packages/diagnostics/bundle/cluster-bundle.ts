@@ -19,7 +19,7 @@ const MAX_CONTROLLER_LOG = 2 * 1024 * 1024;
 interface ClusterBundleOptions extends AskOptions {
   readonly api: KubeApi;
   /** Only this node's agent. */
-  readonly node?: string;
+  readonly node?: string | undefined;
   /** Facts of the caller's. */
   readonly about: object;
 }
