@@ -4,7 +4,7 @@
  * fixed.
  */
 
-import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -15,15 +15,15 @@ import { formatIp, type Ip } from "../../net/ip.ts";
 import { withRouters } from "../../resources/ip-pool.ts";
 import { heldRoutersOf } from "../../resources/ip-pool-shape.ts";
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
-import { hasEnded } from "../../resources/reserved-ip.ts";
+import { hasEnded, type ReservedIp } from "../../resources/reserved-ip.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
-import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
+import type { Resources, ResourcesState } from "../request/resources.ts";
 
 /** Which routers the pods of a pool have, by its name. */
 export type RoutersInUse = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Interval at which the agent checks whether the watched directory was replaced: milliseconds. */
-const DIRECTORY_RECHECK_MS = 2_000;
+/** Interval of looks at the directory without a request: milliseconds. */
+const LOOK_MS = 500;
 
 /**
  * Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes
@@ -58,11 +58,9 @@ export class ManifestDirectory implements Resources {
   /** Whether the files are those that an earlier agent, perhaps of another release, has left. */
   #isFirstLook = true;
   state: ResourcesState;
-  #watcher: FSWatcher | undefined;
-  #watched: string | undefined;
-  #pending: NodeJS.Timeout | undefined;
-  #emptyLook: NodeJS.Timeout | undefined;
-  readonly #recheck: NodeJS.Timeout;
+  /** The directory that was read last. */
+  #identity: string | undefined;
+  readonly #looks: NodeJS.Timeout;
 
   /** Reads the directory once, then follows it; `onChange` is called for every later state. */
   constructor(path: string, log: Log, onChange: (state: ResourcesState) => void) {
@@ -70,19 +68,13 @@ export class ManifestDirectory implements Resources {
     this.#log = log;
     this.#onChange = onChange;
     this.#notices = new DirectoryNotices(path, { lookAnywayMs: Number.POSITIVE_INFINITY });
-    this.#arm();
     this.state = this.#read(() => []);
-    this.#recheck = setInterval(() => this.#rearm(), DIRECTORY_RECHECK_MS).unref();
+    this.#looks = setInterval(() => this.#look(), LOOK_MS).unref();
   }
 
-  /**
-   * Reads pending changes at once: the event loop may answer a caller before it gives the watcher the notice of an
-   * earlier change.
-   */
+  /** Reads changes that were complete before the call. */
   flush(): void {
-    if (this.#pending === undefined && !this.#notices.mayHaveChanged()) return;
-    clearTimeout(this.#pending);
-    this.#reload();
+    if (this.#notices.mayHaveChanged()) this.#reload();
   }
 
   /** From now on the pools hold these back, by name, where they do not name them. */
@@ -92,38 +84,23 @@ export class ManifestDirectory implements Resources {
   }
 
   close(): void {
-    clearInterval(this.#recheck);
-    clearTimeout(this.#pending);
-    clearTimeout(this.#emptyLook);
-    this.#watcher?.close();
+    clearInterval(this.#looks);
   }
 
-  #arm(): void {
-    this.#watcher?.close();
-    this.#watcher = undefined;
-    try {
-      this.#watched = identify(this.#path);
-      this.#watcher = watch(this.#path, { persistent: false }, () => this.#schedule());
-      this.#watcher.on("error", () => this.#schedule());
-    } catch {
-      this.#watched = undefined; // The next look finds it again; until then reading reports what is wrong.
-    }
-  }
-
-  /** Watches the directory anew if it was removed and created again. Takes notice of ReservedIPs that have ended. */
-  #rearm(): void {
-    if (this.state.snapshot.reserved.some((each) => hasEnded(each, Date.now()))) this.#schedule();
-    if (this.#watched !== undefined && identify(this.#path) === this.#watched) return;
-    this.#arm();
-    this.#schedule();
-  }
-
-  #schedule(): void {
-    this.#pending ??= setTimeout(() => this.#reload(), RELOAD_DELAY_MS).unref();
+  /**
+   * There is no notice of another directory at the path, nor of time that passes: a file has been empty for long, a
+   * ReservedIP has ended, or has not because the clock was set back.
+   */
+  #look(): void {
+    const { reserved, ended } = this.state.snapshot;
+    const isOver = (each: ReservedIp): boolean => hasEnded(each, Date.now());
+    const isEmptied = this.#files.values().some(({ emptySinceMs }) => emptySinceMs !== undefined);
+    const isLate = isEmptied || reserved.some(isOver) || !ended.every(isOver);
+    if (isLate || identify(this.#path) !== this.#identity) this.#reload();
+    else this.flush();
   }
 
   #reload(): void {
-    this.#pending = undefined;
     const before = this.state;
     const heldBy = (pool: string): readonly Ip[] => {
       const spec = before.snapshot.pools.get(pool)?.spec;
@@ -138,6 +115,7 @@ export class ManifestDirectory implements Resources {
 
   #read(routersOfPods: (pool: string) => Iterable<string>): ResourcesState {
     this.#notices.mayHaveChanged(); // Changes from now on are noticed.
+    this.#identity = identify(this.#path);
     try {
       const names = readdirSync(this.#path)
         .filter((name) => MANIFEST_NAME.test(name))
@@ -183,12 +161,7 @@ export class ManifestDirectory implements Resources {
   #retainEmptied(text: string, known: ManifestFile | undefined): ManifestFile | undefined {
     if (text !== "" || known?.resources === undefined || known.resources.length === 0) return undefined;
     const { resources, emptySinceMs = performance.now() } = known;
-    const restMs = emptySinceMs + EMPTY_FILE_MS - performance.now();
-    if (restMs <= 0) return undefined;
-    this.#emptyLook ??= setTimeout(() => {
-      this.#emptyLook = undefined;
-      this.#schedule();
-    }, restMs).unref();
+    if (performance.now() - emptySinceMs >= EMPTY_FILE_MS) return undefined;
     return { text: undefined, resources, problem: undefined, emptySinceMs };
   }
 

@@ -51,10 +51,6 @@ describe("the identity of a pod", () => {
     expect(subject).toMatchObject({ namespace: "", name: "", annotations: { defaultRouteNic: "net1" } });
   });
 
-  it("names that are properties of every object are unknown pods", () => {
-    expect(identify({ namespace: "__proto__", name: "constructor" }).owner).toBe("c1");
-  });
-
   it("a wrong annotation is an error that names it", () => {
     const wrong = { namespace: "shop", name: "new", annotations: { "ipam.vendor.io/ipool": "{}" } };
     expect(() => identify(wrong)).toThrow('annotation "ipam.vendor.io/ipool"');

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { MAX_MANIFEST_BYTES, ManifestDirectory } from "../../../../host/agent/embedded/manifest-directory.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";
 import { ipPool } from "../../../world/subjects.ts";
@@ -197,16 +197,28 @@ describe("the manifest directory", () => {
     put("b.yaml", poolText("b", "c"));
     await until(() => pools().length === 2);
     expect(lines).toHaveLength(1);
-  });
-
-  it("a directory exchanged at once, maybe under the same inode, is followed", { timeout: 20_000 }, async () => {
-    given({ "a.yaml": poolText("a") });
+    // At once, maybe under the same inode.
     rmSync(path, { recursive: true });
     mkdirSync(path);
-    put("b.yaml", poolText("b"));
-    await until(() => pools().join() === "b");
-    put("c.yaml", poolAt("c", 1));
-    await until(() => pools().join() === "b,c");
+    put("d.yaml", poolText("d"));
+    await becomes("d");
+  });
+
+  it("a ReservedIP is in force again when the clock that has passed its end is set back", {
+    timeout: 20_000,
+  }, async () => {
+    const spec = "{ips: [10.0.0.9], until: 2100-01-01T00:00:00Z}";
+    given({
+      "r.yaml": poolAt("r", 0)
+        .replace("IPPool", "ReservedIP")
+        .replace(/(?<=spec: ).*/, spec),
+    });
+    const inForce = (): number => directory.state.snapshot.reserved.length;
+    expect(inForce()).toBe(1);
+    using _ = vi.spyOn(Date, "now").mockReturnValue(Date.UTC(2101));
+    await until(() => inForce() === 0);
+    vi.restoreAllMocks();
+    await until(() => inForce() === 1);
   });
 
   it("a directory that was never there is not complete", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Assignments, isSameAddress, usablePools } from "../../../../../host/agent/ipam/sources/source.ts";
+import { Assignments, usablePools } from "../../../../../host/agent/ipam/sources/source.ts";
 import { PoolCache } from "../../../../../host/ipam/pool-cache.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import { demandOf, openCore, pool, poolsByName, proposal } from "../../../../world/subjects.ts";
@@ -26,14 +26,6 @@ describe("the addresses that a search has assigned", () => {
     assignments.drop(at("10.6.0.1", "lab"));
     expect(assigned(assignments)).toEqual(["eth0 10.6.0.1"]);
   });
-});
-
-it.each<[what: string, address: ReturnType<typeof at>, isSame: boolean]>([
-  ["the same", at("10.6.0.1"), true],
-  ["another", at("10.6.0.2"), false],
-  ["the same of another space", at("10.6.0.1", "lab"), false],
-])("%s address", (_, address, isSame) => {
-  expect(isSameAddress(at("10.6.0.1"), address)).toBe(isSame);
 });
 
 it("a search waits for addresses of pools that can hand out some, free or not", () => {
