@@ -44,10 +44,12 @@ async function check(): Promise<string[]> {
 
 const placeOf = async (address: string) => (await node.agent.get(`/v1/address?address=${address}`)).places[0].excluded;
 
-it("the former gateway is held back until its pods have ended, also over a restart, and check names them", async () => {
+it("the former gateway is held back until its pods have ended, also in another file and over a restart, and check names them", async () => {
   const old = await start("old");
   expect([old.address, old.gateway]).toEqual(["10.47.0.2/24", "10.47.0.1"]);
-  await node.agent.write("lan.yaml", lan("10.47.0.254", "10.47.0.1-10.47.0.5"));
+  await node.agent.remove("lan.yaml");
+  await expect.poll(async () => (await node.agent.get("/v1/pools"))[0].gone).toBe(true);
+  await node.agent.write("edge.yaml", lan("10.47.0.254", "10.47.0.1-10.47.0.5"));
   const next = await start("next");
   expect([next.address, next.gateway]).toEqual(["10.47.0.3/24", "10.47.0.254"]);
   expect(await placeOf("10.47.0.1")).toBe('pods of IPPool "lan" still route by it');
@@ -66,7 +68,7 @@ it("the former gateway is held back until its pods have ended, also over a resta
 
 it("a planned change of range is one sentence of check, and no error", async () => {
   const pods = [await start("one"), await start("two")];
-  await node.agent.write("lan.yaml", lan("10.47.0.254", "10.47.0.20-10.47.0.29"));
+  await node.agent.write("edge.yaml", lan("10.47.0.254", "10.47.0.20-10.47.0.29"));
   await expect.poll(() => placeOf("10.47.0.2")).toBe("spec.ips does not have it");
   const named = pods.map(({ address }, nth) => `${address?.replace("/24", "")} (pod shop/${["one", "two"][nth]})`);
   expect(await check()).toEqual([

@@ -6,7 +6,6 @@ import type { PodSubject } from "../../ipam/model.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
-import { listRows } from "../../registry/list-rows.ts";
 import type { RecoverableRegistry, RegistryHealth } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
 import { type Backend, type BackendOptions, problemsOf, type RecoverOptions } from "../backend.ts";
@@ -18,8 +17,9 @@ import { collectPoolUsage } from "../metrics/collect.ts";
 import { Definitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
 import type { Driver } from "../request/driver.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
-import { ManifestDirectory, type RoutersInUse } from "./manifest-directory.ts";
+import { ManifestDirectory } from "./manifest-directory.ts";
 import { recover } from "./recovery/recover.ts";
+import { RoutersInUse } from "./routers-in-use.ts";
 
 /** Interval at which routers that pools hold back are compared with those of pods: milliseconds. */
 const ROUTERS_LOOK_MS = 2_000;
@@ -126,21 +126,14 @@ function describeNodeNics(
   });
 }
 
-/** Returns which routers the pods of each pool have. */
-async function readRouters(registry: Pick<RecoverableRegistry, "list">): Promise<RoutersInUse> {
-  const inUse = new Map<string, Set<string>>();
-  for await (const { state, pool, routers = [] } of listRows(registry)) {
-    if (state !== "Bound") continue;
-    const found = inUse.getOrInsertComputed(pool, () => new Set());
-    for (const router of routers) found.add(router);
-  }
-  return inUse;
-}
-
 /** Releases former routers that pools no longer need. Returns the time until the next look: milliseconds. */
 async function releaseRouters(directory: ManifestDirectory, registry: RecoverableRegistry): Promise<number> {
-  const pools = [...directory.state.snapshot.pools.values()];
-  if (pools.some(({ spec }) => spec.formerRouters !== undefined)) directory.holdRouters(await readRouters(registry));
+  const { state } = directory;
+  if (state.snapshot.pools.values().some(({ spec }) => spec.formerRouters !== undefined)) {
+    const inUse = await RoutersInUse.read(registry);
+    // Rows may be older than an edit in between.
+    if (directory.state === state) directory.holdRouters(inUse);
+  }
   return ROUTERS_LOOK_MS;
 }
 
@@ -159,7 +152,7 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
       directory: options.stateDirectory,
       onFreed: (space, ip) => poolCache.unmark(space, ip),
     });
-    directory.holdRouters(await readRouters(registry));
+    directory.holdRouters(await RoutersInUse.read(registry));
     inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, { metrics: options.metrics });
     inventory.follow(directory.state.snapshot);
     await inventory.loaded();

@@ -11,16 +11,11 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular } from "../../lib/regular-file.ts";
 import { tryOr } from "../../lib/try-or.ts";
-import { formatIp, type Ip } from "../../net/ip.ts";
-import { withRouters } from "../../resources/ip-pool.ts";
-import { heldRoutersOf } from "../../resources/ip-pool-shape.ts";
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
 import { hasEnded, type ReservedIp } from "../../resources/reserved-ip.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
 import type { Resources, ResourcesState } from "../request/resources.ts";
-
-/** Which routers the pods of a pool have, by its name. */
-export type RoutersInUse = ReadonlyMap<string, ReadonlySet<string>>;
+import { RoutersInUse } from "./routers-in-use.ts";
 
 /** Interval of looks at the directory without a request: milliseconds. */
 const LOOK_MS = 500;
@@ -57,6 +52,7 @@ export class ManifestDirectory implements Resources {
   #files = new Map<string, ManifestFile>();
   /** Whether the files are those that an earlier agent, perhaps of another release, has left. */
   #isFirstLook = true;
+  #routers = new RoutersInUse();
   state: ResourcesState;
   /** The directory that was read last. */
   #identity: string | undefined;
@@ -68,7 +64,7 @@ export class ManifestDirectory implements Resources {
     this.#log = log;
     this.#onChange = onChange;
     this.#notices = new DirectoryNotices(path, { lookAnywayMs: Number.POSITIVE_INFINITY });
-    this.state = this.#read(() => []);
+    this.state = this.#read();
     this.#looks = setInterval(() => this.#look(), LOOK_MS).unref();
   }
 
@@ -77,10 +73,12 @@ export class ManifestDirectory implements Resources {
     if (this.#notices.mayHaveChanged()) this.#reload();
   }
 
-  /** From now on the pools hold these back, by name, where they do not name them. */
+  /** From now on the pools hold these back, and what they name themselves. */
   holdRouters(routers: RoutersInUse): void {
-    this.state = this.#read((pool) => routers.get(pool) ?? []);
-    this.#onChange(this.state);
+    // An ADD under way may tell its pod what they name now.
+    routers.addNamed(this.state.snapshot.pools);
+    this.#routers = routers;
+    this.#reload();
   }
 
   close(): void {
@@ -102,18 +100,14 @@ export class ManifestDirectory implements Resources {
 
   #reload(): void {
     const before = this.state;
-    const heldBy = (pool: string): readonly Ip[] => {
-      const spec = before.snapshot.pools.get(pool)?.spec;
-      return spec === undefined ? [] : heldRoutersOf(spec);
-    };
-    this.state = this.#read((pool) => heldBy(pool).map(formatIp));
+    this.state = this.#read();
     const added = this.state.problems.filter((problem) => !before.problems.includes(problem));
     for (const problem of added)
       this.#log.warn({ problem }, "A manifest is invalid; its last valid version stays in effect");
     this.#onChange(this.state);
   }
 
-  #read(routersOfPods: (pool: string) => Iterable<string>): ResourcesState {
+  #read(): ResourcesState {
     this.#notices.mayHaveChanged(); // Changes from now on are noticed.
     this.#identity = identify(this.#path);
     try {
@@ -129,16 +123,12 @@ export class ManifestDirectory implements Resources {
       return { snapshot: assembleSnapshot([]), problems: [problem], complete: false };
     }
     const files = [...this.#files];
-    const hold = (each: Resource): Resource => {
-      if (each.kind !== "IPPool") return each;
-      const spec = withRouters(each.spec, routersOfPods(each.name));
-      return spec === each.spec ? each : { ...each, spec };
-    };
+    const sources = files.map(([source, { resources = [] }]) => ({ source, resources }));
+    const snapshot = assembleSnapshot(sources, Date.now());
+    const pools = this.#routers.heldBy(snapshot.pools);
+    this.#routers.addNamed(pools);
     return {
-      snapshot: assembleSnapshot(
-        files.map(([source, { resources = [] }]) => ({ source, resources: resources.map(hold) })),
-        Date.now(),
-      ),
+      snapshot: { ...snapshot, pools },
       problems: files.flatMap(([, { problem }]) => problem ?? []),
       complete: files.every(([, { resources }]) => resources !== undefined),
     };

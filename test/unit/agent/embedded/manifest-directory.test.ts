@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { MAX_MANIFEST_BYTES, ManifestDirectory } from "../../../../host/agent/embedded/manifest-directory.ts";
+import { RoutersInUse } from "../../../../host/agent/embedded/routers-in-use.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";
 import { ipPool } from "../../../world/subjects.ts";
 
@@ -92,6 +94,21 @@ describe("a file with values that an earlier release accepted", () => {
       expect.stringMatching(/^IPPool "loop" is refused: field "spec.subnet": found "127.10.0.0\/24"/),
     ]);
   });
+});
+
+it.each([
+  ["comes back in another file", "a"],
+  ["comes back under another name", "z"],
+])("the former gateway of a pool that %s is held back until no pod has it", (_, name) => {
+  given({ "a.yaml": withGateway("1", "a") });
+  rmSync(join(path, "a.yaml"));
+  directory.flush();
+  put("b.yaml", withGateway("254", "a").replace("name: a", `name: ${name}`));
+  directory.flush();
+  const held = () => [...directory.state.snapshot.pools.values()].map(({ spec }) => spec.formerRouters?.map(formatIp));
+  expect(held()).toEqual([["10.0.0.1"]]);
+  directory.holdRouters(new RoutersInUse());
+  expect(held()).toEqual([undefined]);
 });
 
 describe("the manifest directory", () => {
