@@ -56,9 +56,12 @@ export class RequestedAddresses {
 
 /** The owner of an address that a pod of `namespace` requests; `text` does not name one in another namespace. */
 function describeHolder(holder: Allocation, namespace: string): { readonly text: string; readonly forLog: string } {
-  const { state, pod, containerId, ifName, quarantine, workload } = holder;
+  const { state, pod, containerId, ifName, quarantine, workload, version } = holder;
   if (state === "Quarantined") {
-    const text = `it is quarantined, because ${quarantine?.mac ?? "another machine"} answers for it`;
+    const isCertain = quarantine === undefined || quarantine.mac !== undefined;
+    const doubt = version < 0 ? "its node was lost" : "another machine may answer for it";
+    const why = isCertain ? `${quarantine?.mac ?? "another machine"} answers for it` : doubt;
+    const text = `it is quarantined, because ${why}`;
     return { text, forLog: text };
   }
   if (state === "Kept" && workload !== undefined) {

@@ -225,8 +225,9 @@ describe("a requested address that another owner has", () => {
     [{ ...KEPT, workload: { ...KEPT.workload, kind: "Node" } }, "a Node has it", "it is retained for Node lab/c"],
     [KEPT, "it is retained for a workload of another namespace", "it is retained for IPAMClaim lab/c"],
     [quarantine(mac("02:00:00:00:00:99")), "it is quarantined, because 02:00:00:00:00:99 answers for it"],
-    [quarantine(), "it is quarantined, because another machine answers for it"],
+    [quarantine(), "it is quarantined, because another machine may answer for it"],
     [{ state: "Quarantined", version: -4 }, "it is quarantined, because another machine answers for it"],
+    [{ ...quarantine(), version: -4 }, "it is quarantined, because its node was lost"],
   ])("is refused: $1", async (row, text, forLog = text) => {
     const head = "The address requested by CNI_ARGS IP is refused: 10.6.0.9";
     const { answer } = replace(rowOf("10.6.0.9", row));
