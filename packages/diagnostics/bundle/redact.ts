@@ -35,8 +35,8 @@ const KNOWN_FORMS =
 
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi;
 
-/** `https://user:password@host`. */
-const USER_INFO = /(:\/\/)[^\s/@:"']+:[^\s/@"']+@/g;
+/** `https://user:password@host`, also with one of the two. */
+const USER_INFO = /(:\/\/)[^\s/@"']+@/g;
 
 /** `--token abc`. */
 const OPTION = new RegExp(`(--[\\w-]{0,256}(?:${WORDS})\\s+)(?!-)\\S+`, "gi");
@@ -44,34 +44,34 @@ const OPTION = new RegExp(`(--[\\w-]{0,256}(?:${WORDS})\\s+)(?!-)\\S+`, "gi");
 /** `key: value`, `key=value` and `"key": "value"`, also with escaped quotes, as inside a text of JSON. */
 const KEY = `([\\w.-]{0,40}(?:${WORDS})[\\w.-]{0,40})`;
 const PAIR = new RegExp(
-  `(\\\\{0,16}["']?)\\b${KEY}(\\1\\s*[:=][ \\t]*)(\\\\+"[^"\\\\]*\\\\+"|"(?:[^"\\\\]|\\\\.)*"|'[^']*'|\\[[^\\]\\n]*\\]?|[^\\s,}\\]{[|>"'\\\\][^,}\\]\\n]*)`,
+  `(\\\\{0,16}["']?)\\b${KEY}(\\1\\s*[:=][ \\t]*)(\\\\+"[^"\\\\]*(?:\\\\+")?|"(?:[^"\\\\\\n]|\\\\.)*"?|'(?:[^'\\n]|'')*'?|\\[[^\\]\\n]*\\]?|[^\\s,}\\]{[|>"'\\\\][^,}\\]\\n]*)`,
   "gi",
 );
-const ASSIGNMENT = new RegExp(`\\b${KEY}(=)([^\\s"'\\\\][^\\s]*)`, "gi");
+const ASSIGNMENT = new RegExp(`\\b${KEY}(=)((?:(?:Bearer|Basic)\\s+)?[^\\s"'\\\\][^\\s]*)`, "gi");
 
-/** A YAML block: all lines that are indented more than its key. */
-const BLOCK = new RegExp(
-  `^([ \\t]*(?:- )?)["']?${KEY}["']?:[ \\t]*[|>][-+\\d]*[ \\t]*\\n(?:\\1[ \\t]+[^\\n]*(?:\\n|$)|[ \\t]*\\n)*`,
-  "gim",
-);
+/** A line of YAML: its indentation with marks of lists, and the key. */
+const YAML_KEY = new RegExp(`^([ \\t]*(?:- +)*)["']?${KEY}["']?[ \\t]*:`, "i");
+
+/** The rest of such a line if the value is on the next ones. */
+const NO_VALUE = /^[ \t]*(?:[|>&!#].*)?$/;
 
 /** An environment variable of a container: its name, then its value. */
 const VARIABLE = new RegExp(
-  `(\\bname["']?\\s*:\\s*["']?[\\w.-]{0,256}(?:${WORDS})[\\w.-]{0,256}["']?\\s*,?\\s*["']?value["']?\\s*:\\s*)("(?:[^"\\\\]|\\\\.)*"|'[^']*'|[^\\n,}]+)`,
+  `(\\bname["']?\\s*:\\s*["']?[\\w.-]{0,256}(?:${WORDS})[\\w.-]{0,256}["']?(?:\\s*,)?\\s*["']?value["']?\\s*:\\s*)("(?:[^"\\\\]|\\\\.)*"|'[^']*'|[^\\n,}]+)`,
   "gi",
 );
 
 /** Returns the text without tokens, passwords, keys and certificates. */
 export function redact(text: string): string {
-  return redactForms(redactJson(text));
+  const whole = /^\s*[{[]/.test(text) ? redactJson(text) : undefined;
+  if (whole !== undefined) return whole;
+  const lines = text.split("\n").map((line) => (line.startsWith("{") ? redactJson(line) : undefined) ?? line);
+  return redactForms(lines.join("\n"));
 }
 
 function redactForms(text: string): string {
-  return redactPem(text)
+  return redactYaml(redactPem(text))
     .replace(VARIABLE, `$1"${REDACTED}"`)
-    .replace(BLOCK, (whole, indent: string, key: string) =>
-      NAMES_ONLY.test(key) ? whole : `${indent}${key}: "${REDACTED}"\n`,
-    )
     .replace(ASSIGNMENT, (whole, key: string) => (NAMES_ONLY.test(key) ? whole : `${key}="${REDACTED}"`))
     .replace(PAIR, (whole, quote: string, key: string, sign: string) => {
       const slashes = quote.replace(/["']/, "");
@@ -82,6 +82,21 @@ function redactForms(text: string): string {
     .replace(USER_INFO, `$1${REDACTED}@`)
     .replace(JWT, REDACTED)
     .replace(KNOWN_FORMS, REDACTED);
+}
+
+/** The next lines that are indented more belong to a secret key, and those of a list that are indented as much. */
+function redactYaml(text: string): string {
+  let secretAt = Number.POSITIVE_INFINITY;
+  const kept = text.split("\n").flatMap((line) => {
+    const indent = line.search(/[^ \t]/);
+    if (indent < 0) return line;
+    if (indent > secretAt || (indent === secretAt && line.startsWith("- ", indent))) return [];
+    const [start = "", marks = "", key = ""] = YAML_KEY.exec(line) ?? [];
+    const isSecret = start !== "" && !NAMES_ONLY.test(key);
+    secretAt = isSecret ? marks.length : Number.POSITIVE_INFINITY;
+    return isSecret && NO_VALUE.test(line.slice(start.length)) ? `${start} "${REDACTED}"` : line;
+  });
+  return kept.join("\n");
 }
 
 /** PEM also without its beginning or its end, where a text was cut; line feeds may be written as \n, as in JSON. */
@@ -113,40 +128,30 @@ function pemLength(lines: readonly string[]): number {
   return lines.slice(0, end === -1 ? lines.length : end).join("").length;
 }
 
-/** Redacts a text that is JSON, or lines that are, by their keys. Others stay as they are. */
-function redactJson(text: string): string {
-  if (!/^[^\S\n]*[{[]/m.test(text)) return text;
-  const whole = parseJson(text);
-  if (whole !== undefined) return reprint(text, whole, text.trim().includes("\n") ? 2 : 0);
-  return text
-    .split("\n")
-    .map((line) => {
-      const value = line.startsWith("{") ? parseJson(line) : undefined;
-      return value === undefined ? line : reprint(line, value, 0);
-    })
-    .join("\n");
-}
-
-function parseJson(text: string): unknown {
-  return tryOr(() => JSON.parse(text), undefined);
-}
-
-function reprint(text: string, value: unknown, indent: number): string {
-  const redacted = redactValue(value, false);
-  if (JSON.stringify(redacted) === JSON.stringify(value)) return text;
-  return `${JSON.stringify(redacted, undefined, indent)}${text.endsWith("\n") ? "\n" : ""}`;
+/** Returns JSON without secrets; undefined for a text that is none, or is nested too deeply. */
+function redactJson(text: string): string | undefined {
+  return tryOr(() => {
+    const value: unknown = JSON.parse(text);
+    const redacted = redactValue(value, false);
+    // Of a repeated key only the last value was parsed.
+    if (JSON.stringify(redacted) === JSON.stringify(value)) return redactForms(text);
+    const indent = text.trim().includes("\n") ? 2 : 0;
+    return `${JSON.stringify(redacted, undefined, indent)}${text.endsWith("\n") ? "\n" : ""}`;
+  }, undefined);
 }
 
 /** `isSecret`: below a key whose values are secret. */
 function redactValue(value: unknown, isSecret: boolean): unknown {
-  if (typeof value === "string") return isSecret && value !== "" ? REDACTED : value;
+  if (typeof value !== "object" || value === null) {
+    if (isSecret && value !== "") return REDACTED;
+    return typeof value === "string" ? redact(value) : value;
+  }
   if (Array.isArray(value)) return value.map((each) => redactValue(each, isSecret));
-  if (typeof value !== "object" || value === null) return value;
   const { name } = value as { readonly name?: unknown };
   const isVariable = typeof name === "string" && isSecretKey(name);
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
-      key,
+      redact(key),
       redactValue(inner, isSecret || isSecretKey(key) || (isVariable && key === "value")),
     ]),
   );

@@ -26,9 +26,17 @@ it.each([
   ["a variable in YAML", "- name: DB_PASSWORD\n  value: hunter2\n", '- name: DB_PASSWORD\n  value: "[redacted]"\n'],
   ["a password with blanks in YAML", "password: horse battery staple\na: b", 'password: "[redacted]"\na: b'],
   ["a YAML block", "  password: |\n    hunter2\n    more\n  user: a\n", '  password: "[redacted]"\n  user: a\n'],
+  ["a YAML block of a list", "- token: |\n    hunter2\n  a: b\n", '- token: "[redacted]"\n  a: b\n'],
+  ["a list in YAML", "secrets:\n- hunter2\n- hunter3\na: b", 'secrets: "[redacted]"\na: b'],
+  [
+    "YAML in JSON",
+    '{"conf":"a:\\n  psk-token: |-\\n    hunter2"}',
+    String.raw`{"conf":"a:\n  psk-token: \"[redacted]\""}`,
+  ],
   ["a key of a cloud", "aws_secret_access_key = abc/def", 'aws_secret_access_key = "[redacted]"'],
   ["an option", "run --token s3cret --token-file /t", "run --token [redacted] --token-file /t"],
   ["a password in a URL", "at https://bob:hunter2@example.org/x", "at https://[redacted]@example.org/x"],
+  ["a password alone in a URL", "redis://:hunter2@example.org", "redis://[redacted]@example.org"],
   ["a bootstrap token", "join abcdef.0123456789abcdef", "join [redacted]"],
   ["a key", `key: |\n${PEM}\nend`, "key: |\n[redacted]\nend"],
   ["a key in JSON", JSON.stringify({ key: PEM }), '{"key":"[redacted]"}'],
@@ -36,6 +44,7 @@ it.each([
   ["a key whose end was cut off", `a\n-----BEGIN PRIVATE KEY-----\n${KEY}`, "a\n[redacted]"],
   ["a kubeconfig", "client-key-data: TUlJ\nuser: a", 'client-key-data: "[redacted]"\nuser: a'],
   ["a header", "Authorization: Bearer abcdefghijkl", 'Authorization: "[redacted]"'],
+  ["an assigned header", "authorization=Bearer abcdefghijkl a=b", 'authorization="[redacted]" a=b'],
   ["a token of a header in a log line", "got Bearer abcdefghijkl from x", "got Bearer [redacted] from x"],
   ["no name of a file", "tokenFile: /var/run/token", "tokenFile: /var/run/token"],
   ["no name of a file in JSON", '{"tokenFile":"/t","secretName":"x"}', '{"tokenFile":"/t","secretName":"x"}'],
@@ -59,6 +68,7 @@ it.each([
   ["", "-eyJ"],
   ["a://", "b:"],
   ["name:", "token"],
+  ["name: token", " "],
 ])("redacts %j and many of %j in time that grows with the length only", (start, part) => {
   const redacted = (length: number) => {
     const text = start + part.repeat(length / part.length);
