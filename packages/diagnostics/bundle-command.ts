@@ -43,7 +43,7 @@ async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Pr
   const files = cli.isCluster ? await collectCluster(cli) : await collectHost(cli, flags);
   const { archive, notes } = await packBundle(files, { folder, timeS: now.getTime() / 1_000, maxBytes });
   if (path === "-") {
-    await writeStdout(archive);
+    process.stdout.write(archive);
     return ExitCode.Success;
   }
   writeNew(path, archive);
@@ -91,10 +91,4 @@ async function collectCluster(cli: CommandLine): Promise<readonly BundleFile[]> 
   } finally {
     await source.close();
   }
-}
-
-function writeStdout(content: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(content, (error) => (error ? reject(error) : resolve()));
-  });
 }

@@ -146,6 +146,13 @@ it("the stack of an error names lines of the source", async () => {
   expect(stderr).toMatch(new RegExp(`^ {4}at .*\\(${RegExp.escape(root)}/host/cli/berthctl\\.ts:\\d+:\\d+\\)$`, "m"));
 });
 
+it("berthctl does not succeed when the disk of its output is full", async () => {
+  const argv = ["sh", "-c", 'exec "$@" > /dev/full', "sh", process.execPath, join(root, "dist", "berthctl.mjs")];
+  const { exitCode, stderr } = await runCommand([...argv, "--help"]);
+  expect(stderr).toBe("berthctl: The output cannot be written: ENOSPC: no space left on device, write\n");
+  expect(exitCode).toBe(3);
+});
+
 describe("SIGHUP and SIGUSR1", () => {
   /** Sends both; then the process is there, has said so, and listens nowhere else. */
   async function survive(pid: number, output: () => string): Promise<void> {

@@ -32,7 +32,7 @@ const EXIT_CODES = [
   ["0", "success: the question was answered, and all is well"],
   ["1", "problem found: the answer is bad news, a refusal, or that there is no such object"],
   ["2", "usage error: the command line, or a file that it names, is wrong"],
-  ["3", "no answer: no agent or API server answered, or it does not permit the question"],
+  ["3", "no answer: no agent or API server answered, it does not permit the question, or the output cannot be written"],
 ] as const;
 
 const ENVIRONMENT = [
