@@ -20,13 +20,14 @@ export function refuseUsage(text: string): never {
 interface Life {
   /** Tells the log and ends the process with 1. */
   readonly die: (error: unknown) => never;
-  /** From now on SIGTERM and SIGINT end the process with 0 when `stop` has. */
+  /** From now on SIGTERM and SIGINT wait for `stop`. */
   readonly endWith: (stop: () => Promise<void>) => void;
 }
 
 /**
- * Ignores SIGHUP: log files and settings are reloaded automatically. Ignores SIGUSR1 as well: Node.js would open its
- * inspector on loopback, which runs code as root for every process of the node.
+ * SIGTERM and SIGINT end the process with 0, also while it starts: the kernel ignores those that the first process of
+ * a container does not take. Ignores SIGHUP: log files and settings are reloaded automatically. Ignores SIGUSR1 as
+ * well: Node.js would open its inspector on loopback, which runs code as root for every process of the node.
  */
 export function openLife(log: Log): Life {
   const die = (error: unknown): never => {
@@ -38,15 +39,17 @@ export function openLife(log: Log): Life {
     log.info({ signal }, "Ignored the signal: log files and settings are reloaded automatically"),
   );
   process.on("SIGUSR1", () => {});
+  let stop = async (): Promise<void> => {};
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.once(signal, () => {
+      log.info({ signal }, "Stopping");
+      stop().then(() => process.exit(0), die);
+    });
+  }
   return {
     die,
-    endWith: (stop) => {
-      for (const signal of ["SIGTERM", "SIGINT"] as const) {
-        process.once(signal, () => {
-          log.info({ signal }, "Stopping");
-          stop().then(() => process.exit(0), die);
-        });
-      }
+    endWith: (own) => {
+      stop = own;
     },
   };
 }

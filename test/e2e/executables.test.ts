@@ -153,6 +153,17 @@ it("berthctl does not succeed when the disk of its output is full", async () => 
   expect(exitCode).toBe(3);
 });
 
+it("SIGTERM ends an agent with 0 also while it waits for another one", () =>
+  withWorld(BLUE, async ({ agent }) => {
+    const own = createDirectory();
+    const args = [AGENT, "--config", own, "--state", join(own, "state"), "--spool", own, "--socket", agent.socket];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
+    const ended = once(child, "exit");
+    await once(child.stderr, "data");
+    child.kill("SIGTERM");
+    expect(await ended).toEqual([0, null]);
+  }));
+
 describe("SIGHUP and SIGUSR1", () => {
   /** Sends both; then the process is there, has said so, and listens nowhere else. */
   async function survive(pid: number, output: () => string): Promise<void> {
