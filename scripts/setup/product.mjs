@@ -155,7 +155,11 @@ function sha256Of(path) {
 const small = ["--minify-whitespace", "--minify-syntax", "--line-limit=200"];
 // The package's ES modules, so that a bundle gets only the used ones. For Node.js it names one CommonJS module.
 const yaml = "--alias:yaml=./node_modules/yaml/browser/index.js";
-const forNode = ["--bundle", "--platform=node", "--target=node26", ...small, yaml, "--log-level=warning"];
+// An import of node:http reads all its exports, of which the one for WebSockets loads an HTTP client: 8 MB.
+const http = ["node:http", "http"].map(
+  (name) => `--alias:${name}=data:text/javascript,module.exports=process.getBuiltinModule("http")`,
+);
+const forNode = ["--bundle", "--platform=node", "--target=node26", ...small, yaml, ...http, "--log-level=warning"];
 
 /** A function that CommonJS packages inside an ES module call. */
 const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';

@@ -105,6 +105,13 @@ describe("compiled code of earlier starts", () => {
   });
 });
 
+it("the agent serves HTTP without loading the client of Node.js", async () => {
+  const show = 'data:text/javascript,process.on("exit",()=>console.error(process.moduleLoadList.join()))';
+  const { stderr } = await run("berth-agent", ["--version"], ["--import", show]);
+  expect(stderr).toContain("NativeModule http,");
+  expect(stderr).not.toContain("undici");
+});
+
 describe("wrong usage ends with 2 and a message", () => {
   const rows: [program: string, args: string[], said: RegExp][] = [
     ["berth-agent", ["--no-such"], /unknown option '--no-such'/],
