@@ -34,6 +34,7 @@ const KINDS: { readonly [K in Kind]: KindDecoder } = {
 
 const head = z.looseObject({ apiVersion: z.string(), kind: z.string() });
 const list = z.object({ items: z.array(z.unknown()) });
+const named = z.object({ metadata: z.object({ name: z.string() }) });
 
 function isKind(text: string): text is Kind {
   return Object.hasOwn(KINDS, text);
@@ -41,7 +42,7 @@ function isKind(text: string): text is Kind {
 
 /** Returns `IPPool "blue"`, or the kind alone for an object without a name. */
 function describeObject(kind: string, value: unknown): string {
-  const name = z.object({ metadata: z.object({ name: z.string() }) }).safeParse(value).data?.metadata.name;
+  const name = named.safeParse(value).data?.metadata.name;
   return name === undefined ? kind : `${kind} ${describeValue(name)}`;
 }
 
