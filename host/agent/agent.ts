@@ -10,7 +10,6 @@ import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import type { HttpListener, ServerSettings } from "../metrics/listen.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes } from "../metrics/scrape-server.ts";
-import { listRows } from "../registry/list-rows.ts";
 import type { Registry, RegistryHealth } from "../registry/registry.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
@@ -201,9 +200,10 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const drivers = new Map(options.drivers.map((driver) => [driver.name, driver.open(plugins)]));
   const dispatcher = new Dispatcher(plugins, audit, log, drivers);
   const spool = new Spool(options.spoolDirectory, dispatcher, faults, log);
-  await audit
-    .started(listRows(registry))
+  const started = audit
+    .started(registry)
     .catch((error: unknown) => log.warn({ err: error }, "Writing the addresses in use to the audit log failed"));
+  closers.push(() => started);
   await spool.drain();
   const maintenance = startMaintenance({ registry, spool, probeQuarantined, log });
   closers.push(() => maintenance.close());

@@ -7,7 +7,7 @@ import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatIp } from "../../net/ip.ts";
 import { type AuditLine, boundLine } from "../../records/audit-line.ts";
-import type { Allocation } from "../../registry/registry.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Audit, AuditEntry, Refusal, Served } from "./audit.ts";
 import { LogWriter } from "./log-writer.ts";
 
@@ -28,6 +28,9 @@ const AUDIT_DELAY_MS = 250;
 
 /** Most audit lines that are written before the agent looks after its requests again. */
 const AUDIT_BATCH = 32;
+
+/** Most rows of the registry that are read at once for lines about them. */
+const HELD_PAGE = 500;
 
 interface AuditLogOptions {
   /** Directory that stands for {@link LOG_DIRECTORY} on this machine. */
@@ -95,14 +98,22 @@ export class AuditLog implements Audit {
     this.#refusals.forget(request);
   }
 
-  /** The agent has started: writes the addresses in use, for a file that may lack the previous agent's last moments. */
-  async started(rows: AsyncIterable<Allocation>): Promise<void> {
+  /**
+   * The agent has started: writes the addresses in use, for a file that may lack the previous agent's last moments.
+   * Requests may come meanwhile: later ADDs have lines of their own, and the line of a DEL follows its row's, as a page
+   * is queued in the turn in which it arrives.
+   */
+  async started(registry: Pick<Registry, "list">): Promise<void> {
+    const startedMs = this.#options.nowMs();
     this.#queue({ audit: "START" }, true);
-    for await (const row of rows) {
-      if (row.state !== "Bound" || row.containerId === "") continue;
-      while (this.#waiting.length >= MAX_AUDIT_BACKLOG / 2) await new Promise(setImmediate);
-      this.#queue({ audit: "HELD", allocations: [row] }, true);
-    }
+    let page: readonly Allocation[] = [];
+    do {
+      page = await registry.list(page.at(-1), HELD_PAGE);
+      for (const row of page)
+        if (row.state === "Bound" && row.containerId !== "" && row.sinceMs < startedMs)
+          this.#queue({ audit: "HELD", allocations: [row] }, true);
+      for (; this.#waiting.length > 0; await new Promise(setImmediate)) this.#writeBatch();
+    } while (page.length === HELD_PAGE);
   }
 
   /** Resolves when all queued lines are written, or lost. */

@@ -1,0 +1,23 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { AUDIT_FILE, AuditLog } from "../../../../host/agent/log/audit-log.ts";
+import { openLog } from "../../../../host/lib/log.ts";
+import { rowOf } from "../../../world/search.ts";
+
+it("a start writes rows of earlier ADDs only, and each before the DEL that comes meanwhile", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "berth-audit-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const audit = new AuditLog({ directory, node: "n1", log: openLog("test", "silent"), nowMs: () => 10 });
+  const rows = [9, 9, 10].map((sinceMs, at) => rowOf(`10.6.0.${at}`, { containerId: `c${at}`, sinceMs }));
+  const list = async () => {
+    setImmediate(() => audit.record({ audit: "DEL", allocations: rows.slice(1, 2) }));
+    return rows;
+  };
+  await audit.started({ list });
+  await audit.close();
+  const lines = readFileSync(join(directory, AUDIT_FILE), "utf8").trim().split("\n");
+  const told = lines.map((line) => JSON.parse(line)).map((line) => [line.audit, ...line.addresses].join(" "));
+  expect(told).toEqual(["START", "HELD 10.6.0.0", "HELD 10.6.0.1", "DEL 10.6.0.1"]);
+});
