@@ -62,7 +62,7 @@ export async function checkCluster(
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     findings: [
-      ...joinSettings(records.flatMap(ofNode).filter(({ text }) => !ofCluster.some((each) => says(each, text)))),
+      ...joinSettings(records.flatMap(ofNode).filter(({ text }) => !ofCluster.some((each) => isRepeated(each, text)))),
       ...ofCluster,
       ...silent,
       ...findUnread(facts.problems),
@@ -70,10 +70,11 @@ export async function checkCluster(
   };
 }
 
-/** An agent's text about an object that it cannot use names it, and ends as that of the object's condition. */
-function says({ object, text }: Finding, said: string): boolean {
+/** Whether an agent says the same: its sentence about an object that it cannot use has the object and the fault. */
+function isRepeated({ object, text }: Finding, said: string): boolean {
   if (!text.startsWith(INVALID)) return said === text;
-  return said.includes(object.replace(/ (.*)/, ' "$1"')) && said.endsWith(text.slice(INVALID.length));
+  const [kind, name] = object.split(" ");
+  return said.includes(`${kind} "${name}"`) && said.endsWith(text.slice(INVALID.length));
 }
 
 /** All nodes have the same settings: what several say about them is one finding, with their names. */

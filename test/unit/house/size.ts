@@ -11,7 +11,6 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { readLastSeconds } from "../../../scripts/seconds.ts";
 import { root } from "./sources.ts";
-import { EXCEPTIONS } from "./structure-exceptions.ts";
 
 export type Rows = Readonly<Record<string, number>>;
 
@@ -134,7 +133,6 @@ export function measure(): Sizes {
     count: {
       ...countPackages(),
       "members of Registry": members.get("Registry") ?? 0,
-      "exceptions of structure.test.ts": Object.values(EXCEPTIONS).flat().length,
       ...Object.fromEntries(
         callbacks
           .filter(([name, count]) => name.endsWith("Options") && count > MAX_CALLBACKS)

@@ -4,7 +4,6 @@ import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ALLOWED_IMPORTS, ALLOWED_IN_AGENT, ALLOWED_IN_CONTROLLER } from "./allowed-imports.ts";
 import { exportsOf, isAlone, readSources, resolveImport, root, type Source, sourceOf, usesOf } from "./sources.ts";
-import { EXCEPTIONS } from "./structure-exceptions.ts";
 
 const host = readSources("host", ".ts");
 const beside = readSources("packages", ".ts");
@@ -19,12 +18,6 @@ const product = [
   ]),
 ];
 const tests = [...readSources("test", ".ts"), ...beside.filter(isTest)];
-
-/** Without the faults that are still to be removed. */
-function remaining(rule: keyof typeof EXCEPTIONS, faults: readonly string[]): string[] {
-  const known: readonly string[] = EXCEPTIONS[rule];
-  return faults.filter((fault) => !known.includes(fault.split(": ")[0] ?? ""));
-}
 
 type Table = Readonly<Record<string, string>>;
 
@@ -88,7 +81,7 @@ describe.each(TABLES)("imports inside %s", (folder, table) => {
   it("are declared in allowed-imports.ts", () => {
     expect(sources.length).toBeGreaterThan(30);
     const faults = sources.flatMap((source) => importFaults(source, table));
-    expect(remaining("imports", faults)).toEqual([]);
+    expect(faults).toEqual([]);
   });
 
   it("are declared from the bottom up", () => expect(tableFaults(table)).toEqual([]));
@@ -204,8 +197,7 @@ it("the registry's thread loads no schemas, which would take a third of its star
 });
 
 describe("exports", () => {
-  it("are not passed on by other files", () =>
-    expect(remaining("reexports", built.flatMap(reexportFaults))).toEqual([]));
+  it("are not passed on by other files", () => expect(built.flatMap(reexportFaults)).toEqual([]));
 
   it("a re-export is found", () => {
     expect(reexportFaults(sourceOf("host/x/y.ts", 'export {\n  a,\n} from "./z.ts";'))).toHaveLength(1);
@@ -216,7 +208,7 @@ describe("exports", () => {
     const inProduct = new Set(product.flatMap(usesOf));
     const inTests = new Set(tests.flatMap(usesOf));
     const faults = isAlone ? [] : built.flatMap((source) => exportFaults(source, inProduct, inTests));
-    expect(remaining("exports", faults)).toEqual([]);
+    expect(faults).toEqual([]);
   });
 
   it("one without an importer is found", () => {
@@ -280,19 +272,19 @@ describe("files", () => {
   it("have no header that names a caller which does not import them", () => {
     const importers = importersOf(product);
     const faults = built.flatMap((source) => callerFaults(source, importers));
-    expect(remaining("callers", faults)).toEqual([]);
+    expect(faults).toEqual([]);
   });
 
   it("are formatted by the formatter alone", () => {
     const found = built.filter(({ text }) => text.includes("biome-ignore format"));
     const faults = found.map(({ path }) => `${basename(path)}: ${path} suppresses the formatter; let it break lines`);
-    expect(remaining("format", faults)).toEqual([]);
+    expect(faults).toEqual([]);
   });
 
   it("do not stand beside a folder of their name", () => {
     const beside = built.filter(({ path }) => existsSync(join(root, path.replace(/\.ts$/, ""))));
     const faults = beside.map(({ path }) => `${path}: move it into the folder of its name, or join the two`);
-    expect(remaining("beside", faults)).toEqual([]);
+    expect(faults).toEqual([]);
   });
 
   it("are not alone in their folder", () => {

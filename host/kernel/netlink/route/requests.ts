@@ -111,7 +111,7 @@ function identityOf(route: Route): Route {
  * Returns whether the route existed. Absent fields are not compared: gateway, link, metric; type and protocol 0; scope
  * RT_SCOPE_NOWHERE.
  */
-export function deleteRoute(conversation: Conversation, route: Route): boolean {
+function deleteRoute(conversation: Conversation, route: Route): boolean {
   const operation = `delete route ${formatRoute(route)}`;
   const payload = encodeRoute(identityOf(route));
   const deleted = unlessRefused([ESRCH], () => conversation.request({ operation, type: RTM_DELROUTE, payload }));

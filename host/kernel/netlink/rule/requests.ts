@@ -36,7 +36,7 @@ export function newRule(rule: Rule): Request {
  * Returns whether the rule existed. The kernel deletes the first rule with all conditions of this one, even if it has
  * further conditions; {@link deleteWholeRule} does not.
  */
-export function deleteRule(conversation: Conversation, rule: Rule): boolean {
+function deleteRule(conversation: Conversation, rule: Rule): boolean {
   const operation = `delete ${describeRule(rule)}`;
   const payload = encodeRule(rule);
   return unlessRefused([ENOENT], () => conversation.request({ operation, type: RTM_DELRULE, payload })) !== undefined;
