@@ -4,14 +4,22 @@
  * Effects: those of the open namespace; the calling thread is in it while sysctls are read.
  */
 import { equalIp, formatIp, type Ip } from "../net/ip.ts";
-import type { AddressState, LinkState, NamespaceState, RouteState, RuleState, SysctlKey } from "../plan/state.ts";
+import type {
+  AddressState,
+  LinkState,
+  NamespaceState,
+  NeighbourState,
+  RouteState,
+  RuleState,
+  SysctlKey,
+} from "../plan/state.ts";
 import { addressOf, restOf } from "./netlink/address/address.ts";
 import { listAddresses } from "./netlink/address/requests.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import type { LinkMessage, NeighbourMessage } from "./netlink/families.ts";
 import { LINK_AND_SETTINGS, LINK_ATTRIBUTES, linkOf } from "./netlink/link/link.ts";
 import { findLinks, listLinks } from "./netlink/link/requests.ts";
-import { NUD_NOARP, NUD_NONE, NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
+import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
 import { findNeighbour, listNeighbours } from "./netlink/neighbour/requests.ts";
 import { readSysctlsByNetlink } from "./netlink/netconf/read-sysctls.ts";
@@ -138,23 +146,13 @@ function findAllNeighbours(
   return [...new Map(found.map((one) => [`${one.link} ${formatIp(one.ip)}`, one])).values()];
 }
 
-/** Returns permanent neighbours apart from learned ones; those of unknown links are left out. */
-function nameNeighbours(
-  neighbours: readonly Neighbour[],
-  nameOf: NameOf,
-): Pick<NamespaceState, "neighbours" | "dynamicNeighbours"> {
-  const named = neighbours.flatMap(({ link: index, ip, mac, state }) => {
+/** Returns the permanent neighbours, which no machine has to answer for; those of unknown links are left out. */
+function nameNeighbours(neighbours: readonly Neighbour[], nameOf: NameOf): NeighbourState[] {
+  return neighbours.flatMap(({ link: index, ip, mac, state }) => {
     const link = nameOf(index);
-    return link === undefined ? [] : [{ link, ip, mac, state }];
+    const isFixed = link !== undefined && mac !== undefined && (state & NUD_PERMANENT) !== 0;
+    return isFixed ? [{ link, ip, mac }] : [];
   });
-  return {
-    neighbours: named.flatMap(({ link, ip, mac, state }) =>
-      mac !== undefined && (state & NUD_PERMANENT) !== 0 ? [{ link, ip, mac }] : [],
-    ),
-    dynamicNeighbours: named.flatMap(({ link, ip, mac, state }) =>
-      state === NUD_NONE || (state & (NUD_PERMANENT | NUD_NOARP)) !== 0 ? [] : [{ link, ip, mac }],
-    ),
-  };
 }
 
 /**
@@ -174,7 +172,7 @@ export function observeNamespace(source: NamespaceSource, query: NamespaceQuery)
     addresses: query.addresses ? observeAddresses(route, nameOf) : [],
     routes: observeRoutes(route, query, nameOf),
     rules: query.rules ? observeRules(route) : [],
-    ...nameNeighbours(findAllNeighbours(route, neighbours, links), nameOf),
+    neighbours: nameNeighbours(findAllNeighbours(route, neighbours, links), nameOf),
     sysctls: observeSysctls(source, sysctls, found),
     tables: tables.map((name) => readTable(source.netfilter, name)).filter((table) => table !== undefined),
   };
@@ -235,7 +233,7 @@ export function observeMirrored(source: NamespaceSource, mirror: NodeMirror, que
     addresses,
     routes: routes.flatMap((one) => routeStateOf(one, nameOf) ?? []),
     rules,
-    ...nameNeighbours(neighbours, nameOf),
+    neighbours: nameNeighbours(neighbours, nameOf),
     sysctls: observeSysctls(source, query.sysctls, found),
     tables: query.tables.map((name) => mirror.nftTable(source.netfilter, name)).filter((table) => table !== undefined),
   };

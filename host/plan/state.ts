@@ -150,14 +150,6 @@ export interface NeighbourState {
   readonly mac: Mac;
 }
 
-/** A neighbour that the kernel has learned or is resolving. */
-interface DynamicNeighbourState {
-  readonly link: string;
-  readonly ip: Ip;
-  /** Undefined while it is unresolved. */
-  readonly mac: Mac | undefined;
-}
-
 /** A path below `net`, separated by slashes: `ipv4/conf/eth0/rp_filter`. */
 export type SysctlKey = string;
 
@@ -168,7 +160,6 @@ export interface NamespaceState {
   readonly routes: readonly RouteState[];
   readonly rules: readonly RuleState[];
   readonly neighbours: readonly NeighbourState[];
-  readonly dynamicNeighbours: readonly DynamicNeighbourState[];
   /** Settings of absent links are absent. */
   readonly sysctls: ReadonlyMap<SysctlKey, string>;
   /** The requested tables that exist. */
@@ -184,7 +175,6 @@ export const EMPTY_NAMESPACE: NamespaceState = {
   routes: [],
   rules: [],
   neighbours: [],
-  dynamicNeighbours: [],
   sysctls: new Map(),
   tables: [],
 };

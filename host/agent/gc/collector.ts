@@ -91,13 +91,6 @@ interface CollectorOptions {
   readonly random: () => number;
 }
 
-interface SweepReport {
-  /** Number of rows whose pod the watch does not show alive. */
-  readonly suspects: number;
-  /** The collected rows, as Cooling. */
-  readonly collected: readonly Allocation[];
-}
-
 /** The part of a row that is needed to ask for its pod. */
 export type PodRow = Pick<
   Allocation,
@@ -203,8 +196,8 @@ export class Collector {
     this.#checkLater(owner, { owners: new Set([owner]), status: undefined });
   }
 
-  /** Goes through the journal. Returns undefined while the watch is not synced; rejects without the API server. */
-  sweep(): Promise<SweepReport | undefined> {
+  /** Goes through the journal, unless the watch is not synced. Rejects without the API server. */
+  sweep(): Promise<void> {
     return this.#queue.run(() => this.#sweep());
   }
 
@@ -300,11 +293,11 @@ export class Collector {
     return nowMs() >= Math.max(dueMs, earliestMs);
   }
 
-  async #sweep(): Promise<SweepReport | undefined> {
+  async #sweep(): Promise<void> {
     const { pods, registry } = this.#deps;
     const { nowMs, random } = this.#options;
     this.#closed.signal.throwIfAborted();
-    if (!pods.isSynced()) return undefined;
+    if (!pods.isSynced()) return;
     this.#sweptMs = nowMs();
     this.#hasSwept = false;
     this.#jitter = 0.9 + 0.2 * random();
@@ -314,12 +307,10 @@ export class Collector {
     }
     this.#forgetOthers(suspects);
     const statusOf = await this.readPodsOf(suspects);
-    const collected: Allocation[] = [];
     const failures: unknown[] = [];
     for (const row of suspects) {
       try {
-        const cooling = await this.#check(row, statusOf(row));
-        if (cooling !== undefined) collected.push(cooling);
+        await this.#check(row, statusOf(row));
       } catch (error) {
         // One question without an answer does not delay the others.
         if (failures.push(error) === SWEEP_FAILURES) break;
@@ -327,7 +318,6 @@ export class Collector {
     }
     if (failures.length > 0) throw failures[0];
     this.#hasSwept = true;
-    return { suspects: suspects.length, collected };
   }
 
   /** The watch will report it if such a pod has gone. */

@@ -119,11 +119,11 @@ export class GarbageCollector implements Controller {
     return { collection: { candidates: this.#observations.size, actions: this.#actions } };
   }
 
-  sweep(): Promise<readonly Collected[]> {
+  sweep(): Promise<void> {
     return this.#queue.run(() => this.#sweep());
   }
 
-  checkDue(): Promise<readonly Collected[]> {
+  checkDue(): Promise<void> {
     return this.#queue.run(() => this.#checkDue());
   }
 
@@ -140,12 +140,11 @@ export class GarbageCollector implements Controller {
     return COLLECTION_TICK_MS;
   }
 
-  async #sweep(): Promise<readonly Collected[]> {
+  async #sweep(): Promise<void> {
     const { caches, clock, random } = this.#deps;
     this.#signal.throwIfAborted();
     const names = new Set<string>();
     const problems = new SweepProblems(caches.nodes.items);
-    const collected: Collected[] = [];
     this.#shared.update(caches.nodes.items.values());
     const readyNodes = this.#nodeChanges.chooseReady(caches.nodes.items);
     const reader = this.#listReader();
@@ -158,7 +157,7 @@ export class GarbageCollector implements Controller {
         problems.add(object, caches.pools.items.has(object.spec.pool));
       }
       const wanted = page.filter((object) => this.#needsCheck(object, readyNodes));
-      collected.push(...(await this.#checkAll(wanted, (object) => checker.check(object, reader))));
+      await this.#checkAll(wanted, (object) => checker.check(object, reader));
     }
     holders.end();
     await this.#followAll(this.#recreated.find());
@@ -168,39 +167,32 @@ export class GarbageCollector implements Controller {
     this.#sweepProblems = problems;
     this.#sweepDueMs =
       clock.nowMs() + settingsOf(this.#deps.caches).garbageCollection.intervalMs * (0.9 + 0.2 * random());
-    return collected;
   }
 
-  async #checkDue(): Promise<readonly Collected[]> {
+  async #checkDue(): Promise<void> {
     const { clock } = this.#deps;
     this.#signal.throwIfAborted();
     const checker = this.#openChecker();
-    const collected: Collected[] = [];
     const nodes = this.#nodeChanges.due(clock.nowMs());
     // Finds the addresses that other nodes were asked to probe for them: one search, as a zone of nodes may go at once.
     const all = nodes.length > 0 ? this.#deps.caches.allocations.items.values() : [];
     const moved = [...all].filter((object) => lostNode(object) !== object.spec.node);
     const elsewhere = Map.groupBy(moved, lostNode);
     for (const node of nodes) {
-      collected.push(...(await this.#checkNode(node, checker)));
-      const others = elsewhere.get(node) ?? [];
-      collected.push(...(await this.#checkAll(others, ({ name }) => checker.recheck(name))));
+      await this.#checkNode(node, checker);
+      await this.#checkAll(elsewhere.get(node) ?? [], ({ name }) => checker.recheck(name));
       this.#nodeChanges.checked(node, clock.nowMs());
     }
     await this.#followAll(this.#recreated.due());
     const due = this.#observations.due(clock.nowMs());
     for (const name of due) this.#observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
-    collected.push(...(await this.#checkAll(due, (name) => checker.recheck(name))));
-    return collected;
+    await this.#checkAll(due, (name) => checker.recheck(name));
   }
 
-  async #checkNode(node: string, checker: AllocationChecker): Promise<readonly Collected[]> {
+  async #checkNode(node: string, checker: AllocationChecker): Promise<void> {
     const reader = this.#listReader((name, machine) => readNode(this.#reading, name, machine));
-    const collected: Collected[] = [];
-    for await (const page of this.#pages(`spec.node=${node}`)) {
-      collected.push(...(await this.#checkAll(page, (object) => checker.check(object, reader))));
-    }
-    return collected;
+    for await (const page of this.#pages(`spec.node=${node}`))
+      await this.#checkAll(page, (object) => checker.check(object, reader));
   }
 
   /** A Node or a Service may have given up an address. */
@@ -255,7 +247,7 @@ export class GarbageCollector implements Controller {
     return { api: this.#deps.api, signal: this.#signal };
   }
 
-  #followAll(names: readonly string[]): Promise<unknown> {
+  #followAll(names: readonly string[]): Promise<void> {
     return this.#checkAll(names, async (name) => {
       await this.#recreated.follow(name);
       return undefined;
@@ -291,10 +283,7 @@ export class GarbageCollector implements Controller {
    * Checks a few at a time. An allocation that the API server refuses to change does not stop the others; a server that
    * does not answer does.
    */
-  async #checkAll<T>(
-    items: readonly T[],
-    check: (item: T) => Promise<Collected | undefined>,
-  ): Promise<readonly Collected[]> {
+  async #checkAll<T>(items: readonly T[], check: (item: T) => Promise<Collected | undefined>): Promise<void> {
     const { log } = this.#deps;
     const collected: Collected[] = [];
     try {
@@ -315,6 +304,5 @@ export class GarbageCollector implements Controller {
       for (const { action } of collected) this.#actions.set(action, (this.#actions.get(action) ?? 0) + 1);
       sendEvents(this.#deps, collected);
     }
-    return collected;
   }
 }

@@ -9,7 +9,6 @@ export const NDA_LLADDR = 2;
 export const NDA_CACHEINFO = 3;
 export const NDA_IFINDEX = 8;
 
-export const NUD_NONE = 0x00;
 export const NUD_FAILED = 0x20;
 /** Without resolution: broadcast, loopback. */
 export const NUD_NOARP = 0x40;
