@@ -2,7 +2,7 @@
  * The routers by which pods may route, which no pool hands out (docs/allocation.md, "Never allocated"): those in the
  * rows of the registry, and since they were read those that pools have named.
  */
-import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
+import { formatIp, parseIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
@@ -11,9 +11,7 @@ import { routersOf } from "../../resources/ip-pool-shape.ts";
 import { type PoolsByName, tableOfPools } from "../../resources/pools-by-name.ts";
 
 /** A router that pods of the pool were told. */
-interface RouterInUse extends Pick<Allocation, "pool" | "space"> {
-  readonly ip: Ip;
-}
+type RouterInUse = Pick<Allocation, "pool" | "space" | "ip">;
 
 /** Each router once for a pool and space. */
 export class RoutersInUse {
