@@ -215,17 +215,19 @@ export class SqliteSession {
   #lockUndamaged(): { database: DatabaseSync; damage?: string } {
     const { database: file } = this.#files;
     let opened: DatabaseSync | undefined;
+    let damage: string | undefined;
     try {
       opened = lockDatabase(file, this.#lock);
-      const damage = findDamage(opened);
+      damage = findDamage(opened);
       if (damage === undefined) return { database: opened };
-      throw new DamageError(damage);
+      opened.close();
     } catch (error) {
       opened?.close();
-      if (!(error instanceof DamageError) && !isDamage(error)) throw error;
-      this.#files.setAside();
-      return { database: lockDatabase(file, this.#lock), damage: messageOf(error) };
+      if (!isDamage(error)) throw error;
+      damage = messageOf(error);
     }
+    this.#files.setAside();
+    return { database: lockDatabase(file, this.#lock), damage };
   }
 
   /** `lastVersion`: of the registry that this node has had since it started. */
@@ -245,11 +247,6 @@ export class SqliteSession {
     });
     return { database, store, batch };
   }
-}
-
-/** SQLite's own check found the file damaged. */
-class DamageError extends Error {
-  override readonly name = "DamageError";
 }
 
 function findDamageOf(database: DatabaseSync): string | undefined {

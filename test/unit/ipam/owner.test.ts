@@ -9,12 +9,10 @@ const owner = (apiVersion: string, kind: string, more: Partial<OwnerReference> =
 });
 const DEPLOYMENT = owner("apps/v1", "Deployment");
 
-describe("the owner that controls an object", () => {
-  it("is not one that only owns it", () => {
-    const bystander = owner("v1", "Node", { controller: false });
-    expect(controllerOf({ ownerReferences: [bystander, DEPLOYMENT] })).toBe(DEPLOYMENT);
-    expect(controllerOf({ ownerReferences: [bystander] })).toBeUndefined();
-  });
+it("the owner that controls an object is not one that only owns it", () => {
+  const bystander = owner("v1", "Node", { controller: false });
+  expect(controllerOf({ ownerReferences: [bystander, DEPLOYMENT] })).toBe(DEPLOYMENT);
+  expect(controllerOf({ ownerReferences: [bystander] })).toBeUndefined();
 });
 
 it("a ReplicaSet and a Job may have a controller of their own, a Job only a CronJob", () => {
