@@ -73,17 +73,15 @@ describe("a NIC that has one family of two", () => {
     });
 });
 
-describe("a NIC that comes late or never", () => {
-  it("its route is no error for the first NIC's repeated ADD, long after its address was taken back", async () => {
-    await open(podOf({ ...TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw: "10.7.0.2" }] }));
-    const first = addressesOf(await add("eth0"));
-    await later(UNATTACHED_MS + 1);
-    expect(await bound()).toEqual(["eth0"]);
-    expect([addressesOf(await add("eth0")), await bound()]).toEqual([first, ["eth0", "net1"]]);
-    await later(UNATTACHED_MS + 1);
-    expect(used("green")).toEqual([0]);
-    expect(routesOf(await add("net1"))).toEqual(["172.16.0.0/12"]);
-  });
+it("the route of a NIC that comes late or never is no error for the first NIC's repeated ADD, long after its address was taken back", async () => {
+  await open(podOf({ ...TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw: "10.7.0.2" }] }));
+  const first = addressesOf(await add("eth0"));
+  await later(UNATTACHED_MS + 1);
+  expect(await bound()).toEqual(["eth0"]);
+  expect([addressesOf(await add("eth0")), await bound()]).toEqual([first, ["eth0", "net1"]]);
+  await later(UNATTACHED_MS + 1);
+  expect(used("green")).toEqual([0]);
+  expect(routesOf(await add("net1"))).toEqual(["172.16.0.0/12"]);
 });
 
 describe("a list of 32 NICs", () => {
@@ -229,14 +227,12 @@ describe("routes of the pod", () => {
   });
 });
 
-describe("undo", () => {
-  it("leaves the NIC that has been attached since", async () => {
-    await open(podOf(TWO_NICS));
-    const { undo } = await add("eth0");
-    await add("net1");
-    await undo();
-    expect(await bound()).toEqual(["net1"]);
-  });
+it("undo leaves the NIC that has been attached since", async () => {
+  await open(podOf(TWO_NICS));
+  const { undo } = await add("eth0");
+  await add("net1");
+  await undo();
+  expect(await bound()).toEqual(["net1"]);
 });
 
 it("one space's pod does not keep the other space's address away for ever", async () => {

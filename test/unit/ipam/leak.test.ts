@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import {
   confirmAfterMs,
   decideLeak,
@@ -139,11 +139,9 @@ it.each([
   expect(isOrphan({ ...row(), workload: WORKLOAD, ...changes }, pod)).toBe(wanted);
 });
 
-describe("facts", () => {
-  it.each([
-    [HASH, true],
-    [`x${HASH}`, false],
-    [`${HASH}0`, false],
-    [UID, false],
-  ])("static-pods: whether %s is a hash", (owner, wanted) => expect(isStaticOwner(owner)).toBe(wanted));
-});
+it.each([
+  [HASH, true],
+  [`x${HASH}`, false],
+  [`${HASH}0`, false],
+  [UID, false],
+])("static-pods: whether %s is a hash", (owner, wanted) => expect(isStaticOwner(owner)).toBe(wanted));

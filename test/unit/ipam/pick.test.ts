@@ -154,17 +154,15 @@ describe("pick", () => {
   });
 });
 
-describe("the address book", () => {
-  it("gives back nothing that another pool of the subnet knew before", () => {
-    const wide = pool("wide", "10.0.0.0/30");
-    const poolCache = cacheOf(four, wide);
-    poolCache.mark("", ip("10.0.0.1"));
-    poolCache.apply(poolsByName(pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide), []);
-    poolCache.apply(poolsByName(four, wide), []);
-    expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
-    poolCache.cancel([{ space: "", ip: ip("10.0.0.1") }]);
-    expect([wide, four].map((each) => poolCache.takeExactly(each, ip("10.0.0.1")))).toEqual(["taken", "claimed"]);
-  });
+it("cancelled reservations give back nothing that another pool of the subnet knew before", () => {
+  const wide = pool("wide", "10.0.0.0/30");
+  const poolCache = cacheOf(four, wide);
+  poolCache.mark("", ip("10.0.0.1"));
+  poolCache.apply(poolsByName(pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide), []);
+  poolCache.apply(poolsByName(four, wide), []);
+  expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
+  poolCache.cancel([{ space: "", ip: ip("10.0.0.1") }]);
+  expect([wide, four].map((each) => poolCache.takeExactly(each, ip("10.0.0.1")))).toEqual(["taken", "claimed"]);
 });
 
 describe("a refusal", () => {

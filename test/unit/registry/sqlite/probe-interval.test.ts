@@ -1,7 +1,3 @@
-/**
- * A registry writes to find out whether it can: at its first look, then every five seconds, and at each look while it
- * cannot.
- */
 import { afterEach, expect, it, vi } from "vitest";
 import {
   PROBE_INTERVAL_MS,
@@ -13,12 +9,12 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("probes at once, then at intervals, and each time while there is trouble", async () => {
+it("a registry tries to write at once, then at intervals, and each time while there is trouble", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   const sent: (readonly unknown[])[] = [];
   let trouble: string | undefined;
   const store: StoreAccess = {
-    ...{ isJournal: false, bootId: "", trouble: undefined, gone: undefined, pendingCalls: 0 },
+    ...{ trouble: undefined, gone: undefined, pendingCalls: 0 },
     send: async (...call) => {
       sent.push(call);
       return trouble;
