@@ -173,7 +173,9 @@ function convertRoutes(draft: AddressDraft, inSubnet: InSubnet): ConvertedRoutes
   for (const { field, value } of draft.routes ?? []) {
     const dst = parsePrefix(value.dst);
     if (dst === undefined) place.problem(`${field}.dst`, value.dst, "left out: want a network in CIDR form");
-    if (dst === undefined || dst.ip.family !== subnet.ip.family) continue;
+    else if (dst.ip.family !== subnet.ip.family)
+      place.lost(`${field}.dst`, value.dst, `a route of another family than ${formatPrefix(subnet)}`);
+    if (dst?.ip.family !== subnet.ip.family) continue;
     const gw = value.gw === undefined ? gateway : addressIn({ field: `${field}.gw`, value: value.gw }, inSubnet);
     if (gw === undefined) {
       if (value.gw === undefined) place.lost(field, value.dst, "a route without a next hop, and no gateway");

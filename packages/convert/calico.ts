@@ -219,7 +219,9 @@ function convertReservation({ place, value, name, labels }: PlacedObject, builde
 function reportConfig({ place, value }: PlacedObject): void {
   const spec = decodePlaced(configSpec, value.spec ?? {}, { place, field: "spec" });
   if (spec === undefined) return;
-  const { maxBlocksPerHost = 0, strictAffinity, autoAllocateBlocks } = spec;
+  const { maxBlocksPerHost = 0, strictAffinity, autoAllocateBlocks, kubeVirtVMAddressPersistence: machines } = spec;
+  if (machines === "Disabled")
+    place.lost("spec.kubeVirtVMAddressPersistence", machines, "set enableKubevirt: false in vendor-conf by hand");
   if (maxBlocksPerHost !== 0)
     place.lost("spec.maxBlocksPerHost", maxBlocksPerHost, "Berth limits addresses by pod and namespace, not by node");
   for (const [key, found] of Object.entries({ strictAffinity, autoAllocateBlocks }))
@@ -232,7 +234,6 @@ const ipamSchema = z.object({
   assign_ipv6: z.unknown().optional(),
   ipv4_pools: texts,
   ipv6_pools: texts,
-  subnet: text,
 });
 
 /** Converts networks of other main plugins; Calico's own plugin makes a network that has no counterpart. */
@@ -251,6 +252,9 @@ function convertNetworks(input: Input, names: PoolNames, builder: PlanBuilder): 
     const field = joinPath(plugin.field, "ipam");
     const ipam = decodePlaced(ipamSchema, own, { place, field });
     if (ipam === undefined) continue;
+    for (const key of ["assign_ipv4", "assign_ipv6"] as const)
+      if (String(ipam[key]) === "false")
+        place.lost(`${field}.${key}`, ipam[key], "a NIC gets each family that vendor-conf enables");
     const pools = {
       4: poolsNamed(ipam.ipv4_pools ?? [], names, { place, field: `${field}.ipv4_pools` }),
       6: poolsNamed(ipam.ipv6_pools ?? [], names, { place, field: `${field}.ipv6_pools` }),

@@ -2,8 +2,7 @@
  * The common part of whereabouts and host-local: networks whose `ipam` object has the addresses, each of which becomes
  * one pool.
  */
-import type { Family } from "../../host/net/ip.ts";
-import { parsePrefix } from "../../host/net/prefix.ts";
+import { type Family, parseIp } from "../../host/net/ip.ts";
 import { type AddressDraft, convertAddresses } from "./address-draft.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { joinPath } from "./decode-placed.ts";
@@ -16,6 +15,17 @@ const GATEWAY_PLUGINS = ["ptp"];
 /** Returns whether pods get a default route through the pool's gateway because of the main plugin. */
 export function hasDefaultGateway({ entry }: PlacedPlugin): boolean {
   return entry.isDefaultGateway === true || GATEWAY_PLUGINS.includes(String(entry.type));
+}
+
+/** Returns whether a gateway or a route is for other ranges of the NIC than this one, by its family. */
+export function isForOther(text: string, range: string, ranges: readonly string[]): boolean {
+  const family = familyOf(text);
+  return family !== familyOf(range) && ranges.some((each) => familyOf(each) === family);
+}
+
+/** Takes an address, `address/length` and `first-last/length`. */
+function familyOf(text: string): Family | undefined {
+  return parseIp(text.split(/[-/]/)[0] ?? "")?.family;
 }
 
 /** The address ranges of one address of a NIC: tried in order. */
@@ -42,7 +52,7 @@ export function addNetworkWithPools({ network, plugin, sets, builder, node }: Ne
   const { place, name, namespace, plugins } = network;
   const pools: Record<Family, string[]> = { 4: [], 6: [] };
   for (const { field, drafts } of sets) {
-    const family = parsePrefix(drafts[0]?.subnet.value ?? "")?.ip.family ?? 4;
+    const family = familyOf(drafts[0]?.subnet.value ?? "") ?? 4;
     if (pools[family].length > 0) {
       const text = `a second IPv${family} address of the NIC: Berth gives one of each family. Its range is not converted`;
       place.lost(field, drafts.map(({ subnet }) => subnet.value).join(", "), text);

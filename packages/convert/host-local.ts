@@ -5,7 +5,7 @@ import { orAbsent } from "../../host/lib/schema.ts";
 import { formatIp, parseIp } from "../../host/net/ip.ts";
 import { firstIp, formatPrefix, lastIp, parsePrefix } from "../../host/net/prefix.ts";
 import { type AddressDraft, placedList } from "./address-draft.ts";
-import { addNetworkWithPools, hasDefaultGateway, reportKeys } from "./cni-ranges.ts";
+import { addNetworkWithPools, hasDefaultGateway, isForOther, reportKeys } from "./cni-ranges.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Input } from "./input.ts";
@@ -97,11 +97,12 @@ function setsOf(
     const at = `${field}.ranges[${index}]`;
     return { at, set: set.map((each, inner) => ({ at: `${at}[${inner}]`, ...each })) };
   });
-  return [...single, ...listed].map(({ at, set }) => ({
+  const sets = [...single, ...listed];
+  const subnets = sets.flatMap(({ set }) => set.map((each) => each.subnet));
+  return sets.map(({ at, set }) => ({
     field: at,
     drafts: set.map(({ at, subnet, rangeStart, rangeEnd, gateway }): AddressDraft => {
       const prefix = parsePrefix(subnet);
-      const isOfFamily = (dst: string) => parseIp(dst.split("/")[0] ?? "")?.family === prefix?.ip.family;
       const network = prefix && firstIp(prefix);
       // host-local's own default is the first address.
       const first = network && formatIp({ ...network, value: network.value + 1n });
@@ -111,10 +112,7 @@ function setsOf(
         subnet: { field: `${at}.subnet`, value: prefix === undefined ? subnet : formatPrefix(prefix) },
         ips: isCut ? [{ field: `${at}.rangeStart`, value: `${rangeStart ?? first}-${rangeEnd ?? last}` }] : undefined,
         gateway: gatewayOf(gateway ?? first, `${at}.gateway`),
-        routes: placedList(
-          `${field}.routes`,
-          routes.filter(({ dst }) => isOfFamily(dst)),
-        ),
+        routes: placedList(`${field}.routes`, routes).filter(({ value }) => !isForOther(value.dst, subnet, subnets)),
         isGatewayDefault: isDefault,
       };
     }),

@@ -15,7 +15,7 @@ import {
   prefixContains,
 } from "../../host/net/prefix.ts";
 import { type AddressDraft, convertAddresses, placedList } from "./address-draft.ts";
-import { addNetworkWithPools, hasDefaultGateway, reportKeys } from "./cni-ranges.ts";
+import { addNetworkWithPools, hasDefaultGateway, isForOther, reportKeys } from "./cni-ranges.ts";
 import { type PlanBuilder, toAddressSpace } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Place } from "./findings.ts";
@@ -166,7 +166,7 @@ function convertNetwork(
   const own = range === undefined ? [] : [{ at: field, range, range_start, range_end, exclude }];
   const ranges = [...own, ...ipRanges.map((each, index) => ({ at: `${field}.ipRanges[${index}]`, ...each }))];
   const sets = ranges.map((each) => {
-    const draft = draftOf(each, { ipam, field, space, isGatewayDefault: hasDefaultGateway(plugin) });
+    const draft = draftOf(each, { ipam, ranges, field, space, isGatewayDefault: hasDefaultGateway(plugin) });
     return { field: `${each.at}.range`, drafts: [draft] };
   });
   const isAdded = addNetworkWithPools({ network, plugin, sets, builder });
@@ -184,13 +184,15 @@ interface RangeText {
 
 interface DraftContext {
   readonly ipam: Partial<Ipam>;
+  /** All of the NIC. */
+  readonly ranges: readonly RangeText[];
   readonly field: string;
   readonly space: string;
   readonly isGatewayDefault: boolean;
 }
 
 /** The forms of `range` are a CIDR, and `first-last/length`. */
-function draftOf(range: RangeText, { ipam, field, space, isGatewayDefault }: DraftContext): AddressDraft {
+function draftOf(range: RangeText, { ipam, ranges, field, space, isGatewayDefault }: DraftContext): AddressDraft {
   const dash = range.range.indexOf("-");
   const subnet = dash < 0 ? range.range : range.range.slice(dash + 1);
   const prefix = parsePrefix(subnet);
@@ -198,7 +200,8 @@ function draftOf(range: RangeText, { ipam, field, space, isGatewayDefault }: Dra
   const end = dash < 0 ? range.range_end : subnet.split("/")[0];
   const [first, last] = [start, end].map((text) => (text === undefined ? undefined : parseIp(text)));
   const { gateway, routes = [] } = ipam;
-  const isOfFamily = (text: string) => parseIp(text.split("/")[0] ?? "")?.family === prefix?.ip.family;
+  const texts = ranges.map((each) => each.range);
+  const isOwn = (text: string) => !isForOther(text, range.range, texts);
   return {
     subnet: {
       field: `${range.at}.range`,
@@ -209,14 +212,8 @@ function draftOf(range: RangeText, { ipam, field, space, isGatewayDefault }: Dra
         ? undefined
         : [{ field: `${range.at}.range_start`, value: rangeText(prefix, { start, end, first, last }) }],
     excluded: placedList(`${range.at}.exclude`, range.exclude ?? []),
-    gateway:
-      gateway === undefined || gateway === "" || !isOfFamily(gateway)
-        ? undefined
-        : { field: `${field}.gateway`, value: gateway },
-    routes: placedList(
-      `${field}.routes`,
-      routes.filter(({ dst }) => isOfFamily(dst)).map(({ dst, gw }) => ({ dst, gw })),
-    ),
+    gateway: gateway && isOwn(gateway) ? { field: `${field}.gateway`, value: gateway } : undefined,
+    routes: placedList(`${field}.routes`, routes).filter(({ value }) => isOwn(value.dst)),
     isGatewayDefault,
     addressSpace: space,
   };

@@ -53,6 +53,7 @@ export function convertWorkloads(
     const own = checked(isNamespace ? converter.ofNamespace(found) : converter.ofPod(found), found, isNamespace);
     const networks = isNamespace ? {} : renameNetworks(object, found, { renamed, suffix: builder.suffix });
     reportSingleFamily(own, found);
+    if (object.kind === "VirtualMachine") reportMachine(object, { renamed, suffix: builder.suffix });
     const set = Object.entries({ ...own, ...networks }).filter(([key, text]) => annotations[key] !== text);
     if (set.length === 0) continue;
     addPatch(object, { builder, path, set });
@@ -203,6 +204,21 @@ function renameNetworks(
     return [[key, /[[{"]/.test(text) ? renameInJson(text, rename) : renameInList(text, rename)] as const];
   });
   return Object.fromEntries(changed);
+}
+
+const machine = z.object({
+  spec: z.object({ template: z.object({ spec: z.object({ networks: z.array(z.unknown()).default([]) }) }) }),
+});
+const secondNetwork = z.object({ multus: z.object({ networkName: z.string() }) });
+
+/** A virtual machine names networks in its specification: KubeVirt writes the annotations of its pods. */
+function reportMachine({ value, namespace, place }: PlacedObject, { renamed, suffix }: Renaming): void {
+  for (const [at, network] of (machine.safeParse(value).data?.spec.template.spec.networks ?? []).entries()) {
+    const name = secondNetwork.safeParse(network).data?.multus.networkName ?? "";
+    const field = `spec.template.spec.networks[${at}].multus.networkName`;
+    if (renamed.has(name.includes("/") ? name : `${namespace || "default"}/${name}`))
+      place.changed(field, name, `no patch changes it: write ${newNetworkName(name, suffix)}`);
+  }
 }
 
 type Rename = (name: string, namespace: string | undefined) => string;

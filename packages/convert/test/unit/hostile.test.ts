@@ -250,6 +250,14 @@ describe("network definitions", () => {
       => spec.config.ipam.range: "10.6.0.0": want a network in CIDR form
     ends that are none ${whereabouts("n", { range: "10.6.0.0/24", range_start: "x" })}
       => spec.config.ipam.range_start: "x-": left out
+    a gateway that is none ${whereabouts("n", { range: "10.6.0.0/24", gateway: "10.6.0.256" })}
+      => problem … spec.config.ipam.gateway: "10.6.0.256": left out
+    a gateway of no range's family ${whereabouts("n", { range: "10.6.0.0/24", gateway: "fd00::1" })}
+      => lost … spec.config.ipam.gateway: "fd00::1"
+    a route that is none ${whereabouts("n", { range: "10.6.0.0/24", routes: [{ dst: "default" }] })}
+      => problem … spec.config.ipam.routes[0].dst: "default": left out
+    a route of no range's family ${whereabouts("n", { range: "10.6.0.0/24", routes: [{ dst: "fd00::/8" }] })}
+      => lost … spec.config.ipam.routes[0].dst: "fd00::/8"
     a name that Kubernetes refuses ${definition("N_1", config)} => metadata: "shop/N_1-berth": not converted
     an old version of CNI ${definition("n", { ...config, cniVersion: "0.2.0" })}
       => changed … spec.config.cniVersion: "0.2.0": written as 0.3.1
@@ -295,6 +303,17 @@ describe("a workload keeps its network", () => {
     expect(convertFiles("whereabouts", yaml(workload, other)).patches).toEqual([]);
     const [patch] = convertFiles("whereabouts", yaml(workload, whereabouts("lan", ipam))).patches;
     expect(JSON.stringify(patch?.patch)).toContain('"lan-berth, far/lan"');
+  });
+
+  it("if it is a virtual machine, which is named", () => {
+    const networks = [{ pod: {} }, { multus: { networkName: "lan" } }, { multus: { networkName: "far/lan" } }];
+    const spec = { template: { spec: { networks } } };
+    const vm = { ...workload, apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", spec };
+    const plan = convertFiles("whereabouts", yaml(vm, whereabouts("lan", ipam)));
+    const field = "spec.template.spec.networks[1].multus.networkName";
+    expect(linesOf(plan)).toEqual([
+      `changed VirtualMachine "shop/web" ${field}: "lan": no patch changes it: write lan-berth`,
+    ]);
   });
 
   it("if the network is Berth's already", () => {
