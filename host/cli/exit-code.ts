@@ -9,7 +9,7 @@ export const ExitCode = {
   Problem: 1,
   /** The command line, or a file that it names, is wrong. */
   Usage: 2,
-  /** The question was not answered: no agent, no API server, it does not permit the question, or the output cannot be written. */
+  /** The question was not answered: no agent or API server, no permission, or the output cannot be written. */
   NoAnswer: 3,
 } as const;
 
