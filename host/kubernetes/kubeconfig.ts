@@ -33,6 +33,7 @@ const secret = orAbsent(
   }),
 );
 const execSchema = z.looseObject({
+  apiVersion: text,
   command: z.string().min(1, "the name of a program"),
   args: orAbsent(z.array(z.string())),
   env: orAbsent(z.array(z.object({ name: z.string(), value: z.string() }))),
@@ -40,11 +41,17 @@ const execSchema = z.looseObject({
 const named = <K extends string, S extends z.ZodType>(key: K, schema: S) =>
   orAbsent(z.array(z.looseObject({ name: z.string(), [key]: schema } as { name: z.ZodString } & Record<K, S>)));
 
+const isServer = (url: string): boolean => /^https?:\/\/[^/]/.test(url) && URL.canParse(url);
+
 /** Returns the schema of a file in this directory, to which its paths are relative. */
 function schemaIn(directory: string) {
   const path = text.transform((value) => (value === undefined ? undefined : resolve(directory, value)));
+  // A name without a slash is looked for in PATH.
+  const plugin = execSchema.transform(({ command, ...rest }) => {
+    return { ...rest, command: command.includes("/") ? resolve(directory, command) : command };
+  });
   const cluster = z.looseObject({
-    server: z.string().regex(/^https?:\/\/[^/]/, "a URL that begins with https:// or http://"),
+    server: z.string().refine(isServer, "a URL such as https://10.96.0.1:443 or https://[fd00::1]:443"),
     "certificate-authority": path,
     "certificate-authority-data": secret,
     "insecure-skip-tls-verify": orAbsent(z.boolean()),
@@ -54,7 +61,7 @@ function schemaIn(directory: string) {
   const user = z.looseObject({
     ...{ token: secret, tokenFile: path, username: text, password: secret, as: text },
     ...{ "client-certificate": path, "client-certificate-data": secret, "client-key": path, "client-key-data": secret },
-    exec: orAbsent(execSchema),
+    exec: orAbsent(plugin),
     "auth-provider": orAbsent(z.looseObject({ name: z.string() })),
   });
   return z.looseObject({
@@ -166,9 +173,12 @@ function refuse({ source, field }: Place, name: string, [got, wanted]: readonly 
   throw new ConfigError(source, [{ path: `${field}.${name}`, got, wanted }]);
 }
 
-/** The library knows a `tokenFile`, which is read again, by another name. */
+/** The library has another name for a `tokenFile`, which is read again, and does not tell plugins what is wanted. */
 function loadInto(library: KubeConfig, cluster: ClusterEntry, user: UserEntry | undefined): void {
-  const { tokenFile, ...rest } = user ?? {};
+  const { tokenFile, exec, ...others } = user ?? {};
+  const wanted = { kind: "ExecCredential", apiVersion: exec?.apiVersion, spec: { interactive: false } };
+  const env = [...(exec?.env ?? []), { name: "KUBERNETES_EXEC_INFO", value: JSON.stringify(wanted) }];
+  const rest = exec === undefined ? others : { ...others, exec: { ...exec, env } };
   const read = { ...rest, token: undefined, "auth-provider": { name: "tokenFile", config: { tokenFile } } };
   const [newCluster] = newClusters([{ name: "cluster", cluster }]);
   const [newUser] = newUsers([{ name: "user", user: tokenFile === undefined ? rest : read }]);

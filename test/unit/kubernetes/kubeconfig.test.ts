@@ -25,7 +25,9 @@ describe("a kubeconfig that is wrong", () => {
       => field "contexts[1].context.user": found "berth", want a user, and the file has none
     no server ${{ cluster: { server: undefined } }} => field "clusters[0].cluster.server": found nothing, want text
     an odd server ${{ cluster: { server: "10.0.0.1" } }}
-      => field "clusters[0].cluster.server": found "10.0.0.1", want a URL that begins with https:// or http://
+      => field "clusters[0].cluster.server": found "10.0.0.1", want a URL such as https://10.96.0.1:443 or https://[fd00::1]:443
+    a server of IPv6 without brackets ${{ cluster: { server: "https://fd00::1:443" } }}
+      => field "clusters[0].cluster.server": found "https://fd00::1:443", want a URL such as
     plain HTTP ${{ cluster: { server: "http://10.0.0.1" } }}
       => field "clusters[0].cluster.server": found "http://10.0.0.1", want https://, or insecure-skip-tls-verify: true
     a proxy ${{ cluster: { "proxy-url": "socks5://p" } }}
@@ -46,6 +48,9 @@ describe("a kubeconfig that is wrong", () => {
       => field "users[0].user.auth-provider": found "gcp", want token, tokenFile, exec or a certificate
     a plugin that is not there ${plugin("/no/such/plugin")}
       => field "exec": found a failure of "/no/such/plugin" ("spawn /no/such/plugin ENOENT"), want a program that prints an ExecCredential
+    a plugin that is not beside it ${plugin("no/such")} => /no/such" ("spawn /
+    a plugin that is told what is wanted ${plugin("sh", "-c", 'echo "$KUBERNETES_EXEC_INFO" >&2; exit 3')}
+      => found a failure of "sh" ("{
     a plugin that fails ${plugin("sh", "-c", "echo not today >&2; exit 3")} => found a failure of "sh" ("not today")
     a plugin that prints something else ${plugin("echo", "{}")} => found a failure of "echo"
     a plugin that gives nothing ${plugin("echo", '{"status":{}}')}
