@@ -29,7 +29,7 @@ const kinds: Kind[] = [
     globalSetup: ["test/cluster/plane-pool.ts"],
   },
   { name: "nodes", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },
-  { name: "e2e", testTimeout: 120_000, fileParallelism: true, maxWorkers: 5 },
+  { name: "e2e", testTimeout: 120_000, fileParallelism: true, maxWorkers: 6 },
   { name: "embeddings", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },
   { name: "uml", testTimeout: 60_000, fileParallelism: false, setupFiles: ["test/uml/in-machine.ts"] },
   { name: "long", testTimeout: 3_600_000, fileParallelism: false },

@@ -1,5 +1,5 @@
 /**
- * The gate: linter, compiler, then the tests kind by kind.
+ * The gate: the linter, the compilers and the tests, kind by kind.
  *
  *   npm test              everything that must hold before a commit
  *   npm test -- --ci      in CI: nothing is left out; fails as well when a kind takes far more processor time than its

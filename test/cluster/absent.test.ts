@@ -11,7 +11,7 @@ import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { until } from "../lab/waiting.ts";
-import { ofRun } from "../world/long-cases.ts";
+import { itLong, ofRun } from "../world/long-cases.ts";
 import { rows } from "../world/rows.ts";
 import { type Certificates, installCertificates } from "./certificates.ts";
 import { copyOf, replace, VERBS } from "./verbs.ts";
@@ -375,7 +375,7 @@ const NEVER = rows`
   Secret => Renewing the certificates
   kind => ipallocations was answered with 404`;
 
-it.each(ofRun(NEVER, (_, at) => at < 1))("%s, never there => %s", { timeout: 120_000 }, async (what, said) => {
+itLong.each(NEVER)("%s, never there => %s", { timeout: 120_000 }, async (what, said) => {
   const path = PATHS[what] ?? "";
   await close();
   await open(path);

@@ -80,7 +80,7 @@ test("a NIC without a definition or a pool is refused as docs/multus.md says", a
   }
 });
 
-test("retention: an IPAMClaim keeps the address of a second NIC from pod to pod, wherever they run, until the claim goes", async () => {
+itLong("retention: an IPAMClaim keeps a second NIC's address from pod to pod, until the claim goes", async () => {
   await applyWorkloadKinds(cluster.client);
   const claims = `/apis/k8s.cni.cncf.io/v1alpha1/namespaces/${NAMESPACE}/ipamclaims`;
   await cluster.client.create(claims, ipamClaim("seat", { interface: "net1", network: "store" }));

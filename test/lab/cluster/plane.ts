@@ -8,9 +8,12 @@ import { applyRights } from "./rights.ts";
 
 /** Everything that the API server stores. */
 const OBJECTS = { start: "/registry/", end: "/registry0" };
-/** These the API server writes itself, whenever it likes; and the registry's epoch, which agents go on from. */
+/**
+ * These the API server writes itself, whenever it likes, such as the node ports that Services have; and the registry's
+ * epoch, which agents go on from.
+ */
 const ITS_OWN =
-  /^\/registry\/(?:leases\/kube-system\/apiserver-|masterleases\/|flowschemas\/|prioritylevelconfigurations\/|configmaps\/kube-system\/berth-registry$)/;
+  /^\/registry\/(?:leases\/kube-system\/apiserver-|masterleases\/|ranges\/|flowschemas\/|prioritylevelconfigurations\/|configmaps\/kube-system\/berth-registry$)/;
 const EPOCH_PATH = `/api/v1/namespaces/kube-system/configmaps/${EPOCH_MAP}`;
 const CRDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
 /** Below the 128 operations that etcd allows in a transaction. */

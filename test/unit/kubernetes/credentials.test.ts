@@ -106,7 +106,7 @@ describe("an exec plugin", () => {
 });
 
 describe("an exec plugin that hangs", () => {
-  const tooLong = "a program that has not ended, want an answer within 0.1 s";
+  const tooLong = "a program that has not ended, want an answer within 0.4 s";
   const command = () => join(directory, "plugin-hangs");
   const runs = async () => (await readFile(`${command()}.runs`, "utf8")).trim().split("\n").length;
   const later = () => new Promise((resolve) => setTimeout(resolve, 1_050));
@@ -121,7 +121,7 @@ describe("an exec plugin that hangs", () => {
     await writeFile(command(), `#!/bin/sh\necho run >> "$0.runs"\n${wait}\necho '${second}'\n`, { mode: 0o755 });
     await rm(`${command()}.runs`, { force: true });
     const kubeconfig = await write({ user: { token: "", exec: { command: command() } } });
-    return loadCredentials({ kubeconfig, patienceMs: 100 });
+    return loadCredentials({ kubeconfig, patienceMs: 400 });
   }
   const tokenOf = async (credentials: Credentials) => (await credentials.current()).headers.authorization;
 

@@ -16,6 +16,7 @@ import { NAMESPACE, type RealCluster, startRealCluster } from "../../../../test/
 import { NODE_IMAGE, writeNodeImage } from "../../../../test/lab/nodes/image.ts";
 import { daemonSetOf, deploymentOf, paths, podOf } from "../../../../test/lab/nodes/workloads.ts";
 import { until } from "../../../../test/lab/waiting.ts";
+import { itLong } from "../../../../test/world/long-cases.ts";
 import type { TestResult } from "../../connectivity/run-test.ts";
 
 const SYSTEM = "kube-system";
@@ -116,7 +117,7 @@ test("test names failed checks and a missing kube-proxy", async () => {
   expect(failed[1]).toContain("no answer within 4 s");
 });
 
-test("an interrupted test leaves nothing", async () => {
+itLong("an interrupted test leaves nothing", async () => {
   const variables = Object.entries(environment()).map(([key, value]) => `${key}=${value}`);
   const words = ["test", "--image", "docker.io/local/none:1"];
   const running = await cluster.start(["env", ...variables, ...PROGRAM, ...words]);
