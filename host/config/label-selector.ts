@@ -157,15 +157,17 @@ export const LABEL_SELECTOR_FORM = "a label selector such as app=web or tier in 
 const REQUIREMENT =
   /^(?:(?<absent>!)\s*)?(?<key>[^\s=!,()]+)\s*(?:(?<equality>==?|!=)\s*(?<value>[^\s=!,()]*)|(?<set>in|notin)\s*\((?<values>[^()]*)\))?$/;
 
+/** Requirements behind commas; commas between brackets divide values. Each character of a text is looked at once. */
+const PARTS = /,(?:[^,(]|\([^()]*\)?)*/g;
+
 /**
  * Parses the text form of kubectl and of the API server, without `<` and `>`. Returns undefined if it has another form,
  * selects everything, or has more than MAX_SELECTOR_ENTRIES requirements or values.
  */
 export function parseLabelSelector(text: string): LabelSelector | undefined {
-  // Commas between brackets divide values.
-  const parts = text.split(/,(?![^(]*\))/);
+  const parts = `,${text}`.match(PARTS) ?? [];
   if (parts.length > MAX_SELECTOR_ENTRIES) return undefined;
-  const found = parts.map((part) => parseRequirement(part.trim()));
+  const found = parts.map((part) => parseRequirement(part.slice(1).trim()));
   const matchExpressions = found.filter((each) => each !== undefined);
   return matchExpressions.length < found.length ? undefined : { matchLabels: {}, matchExpressions };
 }

@@ -6,17 +6,17 @@
 
 import type { CollectedKey, CoordinatorConf } from "../config/coordinator-settings.ts";
 import { RT_TABLE_MAIN, RTPROT_KERNEL, RTPROT_RA } from "../kernel/netlink/route/constants.ts";
-import { bitsOf, equalIp, type Ip, isLinkLocal } from "../net/ip.ts";
+import { bitsOf, equalIp, FAMILIES, type Ip, isLinkLocal } from "../net/ip.ts";
 import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { AddressState, NamespaceState, RouteState, RuleState } from "../plan/state.ts";
 import { formatHop, formatRoute } from "../plan/text.ts";
-import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
+import { BERTH_PROTOCOL, FIRST_REPLY_TABLE, POD_VETH } from "./plan/constants.ts";
 import { includesIp, isOwn } from "./plan/own-objects.ts";
 import type { PlanInput } from "./plan/plan-input.ts";
-import { isToNode } from "./plan/plan-service-path.ts";
+import { findHostAddresses, isToNode } from "./plan/plan-service-path.ts";
 import { isSourceless } from "./plan/plan-sources.ts";
-import { isNicTable } from "./plan/plan-tables.ts";
+import { isNicTable, replyRoutesIn } from "./plan/plan-tables.ts";
 
 const isTo = ({ destination, protocol }: RouteState, ip: Ip): boolean =>
   protocol === BERTH_PROTOCOL && destination.length === bitsOf(ip.family) && equalIp(destination.ip, ip);
@@ -83,8 +83,10 @@ export function ignoreLaterChanges(situation: PlanInput, collected: readonly Col
   const isTold = situation.routable !== undefined;
   const isGone = (ip: Ip): boolean => !isTold && !host.addresses.some(({ prefix }) => equalIp(prefix.ip, ip));
   const kept = pod.addresses.filter((address) => isKnownPodAddress(situation, address));
+  const lost = isTold ? [] : FAMILIES.filter((family) => findHostAddresses(host, family, []).length === 0);
+  const vain = new Set(replyRoutesIn(pod).filter(({ destination }) => lost.includes(destination.ip.family)));
   const routes = pod.routes.filter(
-    (route) => !isLateRoute(route, pod, kept) && !(isToNode(route) && isGone(route.destination.ip)),
+    (route) => !isLateRoute(route, pod, kept) && !(isToNode(route) && isGone(route.destination.ip)) && !vain.has(route),
   );
   const neighbours = pod.neighbours.filter(({ link, ip }) => link !== POD_VETH || !isGone(ip));
   return {
@@ -109,10 +111,14 @@ export function isDifference(operation: Operation, nic: CheckedNic): boolean {
   return !isRemnant(operation) && !isRouterRoute(operation, nic) && !isSnatGroupChange(operation, nic.collected);
 }
 
-/** A surplus entry in a table of NICs was left by a NIC whose network has no coordinator; the next ADD removes it. */
+/**
+ * A surplus entry in a table of NICs was left by a NIC whose network has no coordinator, a rule for replies by a node
+ * that has lost its addresses of the family; the next ADD removes it.
+ */
 function isRemnant(operation: Operation): boolean {
   if (operation.kind === "delete-route") return isNicTable(operation.route.table);
-  return operation.kind === "delete-rule" && isNicTable(operation.rule.table);
+  if (operation.kind !== "delete-rule") return false;
+  return isNicTable(operation.rule.table) || operation.rule.table === FIRST_REPLY_TABLE;
 }
 
 /**

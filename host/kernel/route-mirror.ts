@@ -124,9 +124,7 @@ export class RouteMirror {
   }
 
   #note(link: number, key: string): void {
-    const keys = this.#links.get(link);
-    if (keys === undefined) this.#links.set(link, [key]);
-    else keys.push(key);
+    this.#links.getOrInsertComputed(link, () => []).push(key);
   }
 
   #forget(link: number, key: string): void {

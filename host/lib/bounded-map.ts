@@ -19,4 +19,10 @@ export class BoundedMap<K, V> extends Map<K, V> {
     }
     return this;
   }
+
+  /** Map's own would not use `set`. */
+  override getOrInsertComputed(key: K, compute: (key: K) => V): V {
+    if (!this.has(key)) this.set(key, compute(key));
+    return this.get(key) as V;
+  }
 }

@@ -22,6 +22,7 @@ import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation, type Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
+import { listRows } from "../../registry/list-rows.ts";
 import type { Attachment } from "../../registry/registry.ts";
 import { cleanPod, findDetachedPod, findHostEnd, isOfKernel, observePod, openPod } from "./clean-pod.ts";
 import type { NicRemover } from "./nic-remover.ts";
@@ -215,17 +216,21 @@ export async function detach(
 }
 
 /**
- * Deletes the pairs of this network's containers that the runtime does not know, and gives NICs that are back their
- * former MACs. Returns the pairs' names.
+ * Deletes the pairs of this network's containers that the runtime does not know and that have no address in another
+ * network, and gives NICs that are back their former MACs. Returns the pairs' names.
  */
-export async function collect({ host, remover, faults }: CoordinatorDeps, { netConf }: NodeRequest): Promise<string[]> {
-  const { validAttachments } = netConf;
+export async function collect(
+  { host, remover, faults, registry }: CoordinatorDeps,
+  { netConf: { name, validAttachments } }: NodeRequest,
+): Promise<string[]> {
   if (validAttachments === undefined) return [];
   const known = new Set<string>(validAttachments.map(({ containerId }) => containerId));
+  for await (const { state, network, containerId } of listRows(registry))
+    if (state === "Bound" && network !== name) known.add(containerId);
   const { links } = observeNamespace(host, {});
   const dead = links.filter(({ kind, alias, group }) => {
     const owner = kind === "veth" && !isRetired(group) ? parseAlias(alias) : undefined;
-    return owner?.network === netConf.name && !known.has(owner.containerId);
+    return owner?.network === name && !known.has(owner.containerId);
   });
   for (const { index } of dead) await remover.removeLink(index);
   await applyOperations(planReturn("host", links), { pod: host, host }, { faults });

@@ -16,7 +16,7 @@ import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, NFT_TABLE, SNAT_GROUPS } from "..
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
 import { isRetired } from "../../coordinator/plan/own-objects.ts";
-import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
+import { SNAT_TABLE } from "../../coordinator/plan/plan-reply-path.ts";
 import { findHostAddresses, isVirtualLink } from "../../coordinator/plan/plan-service-path.ts";
 import { ENOENT, ENOTTY, EPROTONOSUPPORT } from "../../kernel/errno.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
@@ -302,7 +302,7 @@ export class NodeRepair {
     const { mirror, netfilter, route } = this.#deps.host;
     // Undefined if the kernel lacks nf_tables, too.
     const table = unlessRefused([EPROTONOSUPPORT], () => mirror.nftTable(netfilter, NFT_TABLE));
-    if (table !== undefined) return isSameTable(table, snatTable());
+    if (table !== undefined) return isSameTable(table, SNAT_TABLE);
     return !listLinks(route).map(linkOf).some(isMasqueraded);
   }
 

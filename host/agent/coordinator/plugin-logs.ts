@@ -112,9 +112,5 @@ function refusal(found: string, wanted: string): CniError {
 }
 
 function levelOf({ stream, logs }: LogFile, level: LogLevel): Log {
-  const known = logs.get(level);
-  if (known !== undefined) return known;
-  const log = pino({ name: "coordinator", level, ...LOG_FORMAT }, stream);
-  logs.set(level, log);
-  return log;
+  return logs.getOrInsertComputed(level, () => pino({ name: "coordinator", level, ...LOG_FORMAT }, stream));
 }

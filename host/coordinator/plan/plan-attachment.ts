@@ -16,7 +16,7 @@ import { hostRoutesOf, includesIp, isOwn, serviceRoutesIn } from "./own-objects.
 import type { AttachedNic, PlanInput, PlanResult } from "./plan-input.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
-import { decideSnat, nicsIn, podTable, replyRoute, replyRule, snatTable } from "./plan-reply-path.ts";
+import { decideSnat, nicsIn, podTable, replyRoute, replyRule, SNAT_TABLE } from "./plan-reply-path.ts";
 import {
   findNetworks,
   findOverlayPath,
@@ -222,7 +222,7 @@ function planHost(
       neighbours: nics.flatMap(({ neighbours }) => neighbours),
       routes: nics.flatMap(({ routes }) => routes),
       rules: nics.flatMap(({ rules }) => rules),
-      tables: snat === "none" ? [] : [snatTable()],
+      tables: snat === "none" ? [] : [SNAT_TABLE],
     },
     owned: {
       ...EMPTY_OWNED,

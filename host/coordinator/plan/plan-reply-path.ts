@@ -117,16 +117,6 @@ export function replyRoute(
 /** Starts of the names of the node's links to its pods, by Berth and other plugins. */
 const TO_PODS = ["veth", "cali", "lxc", "cni"];
 
-/**
- * On the node, for all pods: masquerades connections that come in by a pair and leave by a NIC, so that the answer
- * comes back to the node. Otherwise it would go to the pod directly over the segment: the pod would not recognise an
- * answer of a service, and the node, which saw half of the connection, would drop the rest of any other. A backend on
- * the node answers through the node anyway, and sees the client's address.
- */
-export function snatTable(): NftTable {
-  return SNAT_TABLE;
-}
-
 function makeSnatTable(): NftTable {
   const leave = [...TO_PODS.flatMap((name) => matchOtherThan("oifname", name)), ...masquerade()];
   const rules = [
@@ -137,7 +127,13 @@ function makeSnatTable(): NftTable {
   return { name: NFT_TABLE, chains: [{ name: "services", ...place, rules }] };
 }
 
-const SNAT_TABLE = makeSnatTable();
+/**
+ * On the node, for all pods: masquerades connections that come in by a pair and leave by a NIC, so that the answer
+ * comes back to the node. Otherwise it would go to the pod directly over the segment: the pod would not recognise an
+ * answer of a service, and the node, which saw half of the connection, would drop the rest of any other. A backend on
+ * the node answers through the node anyway, and sees the client's address.
+ */
+export const SNAT_TABLE = makeSnatTable();
 
 /**
  * Returns the connections that Berth masquerades. `auto`: for a pod inside its clusterCIDR, or any pod if it has none

@@ -1,6 +1,6 @@
 /** The tables of nf_tables, as `nft` words them; their effect on packets is in test/netns and test/e2e. */
 import { expect, it } from "vitest";
-import { podTable, snatTable } from "../../../host/coordinator/plan/plan-reply-path.ts";
+import { podTable, SNAT_TABLE } from "../../../host/coordinator/plan/plan-reply-path.ts";
 import { encodeIfName } from "../../../host/kernel/netlink/nftables/statement.ts";
 import type { Expression, NftTable } from "../../../host/plan/nft-table.ts";
 
@@ -55,7 +55,7 @@ it("in the pod the pair's connections and their replies are marked, and nothing 
 
 it("on the node packets that leave by no pod's link are masqueraded: of one group all, of the other those of no service", () => {
   const leaves = `${["veth", "cali", "lxc", "cni"].map((name) => `oifname != "${name}"… `).join("")}masq`;
-  expect(linesOf(snatTable())).toEqual([
+  expect(linesOf(SNAT_TABLE)).toEqual([
     "nat hook postrouting priority 100",
     `iifgroup == 0x62 ${leaves}`,
     `iifgroup == 0x61 ct status & 0x20 ^ 0x0 == 0x0 ${leaves}`,

@@ -60,11 +60,10 @@ export function readSysctlsByNetlink(
   const netconfs = new Map<string, Netconf | undefined>();
   const ask = (family: Family, index: number): Netconf | undefined => {
     const about = `${family} ${index}`;
-    if (netconfs.has(about)) return netconfs.get(about);
-    const found = findNetconf(conversation, family, index);
-    const netconf = found && netconfOf(found);
-    netconfs.set(about, netconf);
-    return netconf;
+    return netconfs.getOrInsertComputed(about, () => {
+      const found = findNetconf(conversation, family, index);
+      return found && netconfOf(found);
+    });
   };
   const answer = (key: SysctlKey): number | undefined => {
     const found = findSetting(key);

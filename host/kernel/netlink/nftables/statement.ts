@@ -80,12 +80,7 @@ export function matchDnat(inverted = false): Expression[] {
 
 /** Matches `ct mark & 0x1 == 0x1`, on the connection or the packet. */
 export function matchMark(of: "ct" | "meta", value: number, mask: number): Expression[] {
-  const compared = encodeUint32(value >>> 0);
-  return [
-    load(of, MARKS[of]),
-    masked(mask, NOTHING),
-    { name: "cmp", register, operation: NFT_CMP_EQ, value: compared },
-  ];
+  return [load(of, MARKS[of]), masked(mask, NOTHING), compare(encodeUint32(value >>> 0), false)];
 }
 
 /** Sets `ct mark set ct mark & ~0x1 | 0x1`: bits outside of the mask stay. */

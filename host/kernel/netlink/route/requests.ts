@@ -124,13 +124,10 @@ export type ListedRoutes = Map<string, string[]>;
 const textOf = (route: Route): string => Buffer.from(encodeRoute(identityOf(route))).toString("latin1");
 
 function listOnce(conversation: Conversation, filter: RouteFilter, listed: ListedRoutes): string[] {
-  const question = JSON.stringify(filter);
-  const known = listed.get(question);
-  if (known !== undefined) return known;
-  const messages = unlessRefused([ENODEV], () => listRoutes(conversation, filter)) ?? [];
-  const texts = messages.map(routeOf).flatMap((route) => (route === undefined ? [] : [textOf(route)]));
-  listed.set(question, texts);
-  return texts;
+  return listed.getOrInsertComputed(JSON.stringify(filter), () => {
+    const messages = unlessRefused([ENODEV], () => listRoutes(conversation, filter)) ?? [];
+    return messages.map(routeOf).flatMap((route) => (route === undefined ? [] : [textOf(route)]));
+  });
 }
 
 /**

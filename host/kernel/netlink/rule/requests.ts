@@ -73,12 +73,10 @@ const listedOf = (rule: Rule): ListedRule => {
 };
 
 function listOnce(conversation: Conversation, family: Family, listed: ListedRules): ListedRule[] {
-  const known = listed.get(family);
-  if (known !== undefined) return known;
-  const reported = listRules(conversation, family).map(ruleOf);
-  const rules = reported.flatMap((one) => (one === undefined ? [] : [listedOf(one)]));
-  listed.set(family, rules);
-  return rules;
+  return listed.getOrInsertComputed(family, () => {
+    const reported = listRules(conversation, family).map(ruleOf);
+    return reported.flatMap((one) => (one === undefined ? [] : [listedOf(one)]));
+  });
 }
 
 /**
