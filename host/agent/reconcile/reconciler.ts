@@ -110,18 +110,6 @@ function isOfUndecided({ isConfirmed }: Allocation, object: IpAllocation | undef
   return isConfirmed === false && object?.spec.state === "Quarantined";
 }
 
-interface ReconcileReport {
-  readonly adopted: readonly Allocation[];
-  /** As Cooling. */
-  readonly released: readonly Allocation[];
-  readonly republished: readonly Allocation[];
-}
-
-/** The result of handling objects without a row; `refused`: those that the API server did not let the agent read. */
-interface OrphanReport extends Omit<ReconcileReport, "republished"> {
-  readonly refused: readonly string[];
-}
-
 type Confirmation = Extract<OrphanObjectAction, { readonly kind: "confirm" }>;
 
 /** An unneeded object, as it was when that was first observed. */
@@ -204,12 +192,12 @@ export class Reconciler {
   }
 
   /** Reconciles with all objects now. Rejects when the API server or the journal does not answer. */
-  reconcile(): Promise<ReconcileReport> {
+  reconcile(): Promise<void> {
     return this.#queue.run(() => this.#reconcileAll());
   }
 
-  /** Reconciles the due ones; undefined if none are. */
-  reconcileDue(): Promise<ReconcileReport | undefined> {
+  /** Reconciles the due ones. */
+  reconcileDue(): Promise<void> {
     return this.#queue.run(async () => ((await this.#areAllDue()) ? this.#reconcileAll() : this.#reconcileSome()));
   }
 
@@ -235,7 +223,7 @@ export class Reconciler {
     return !(await this.#deps.isTold());
   }
 
-  async #reconcileAll(): Promise<ReconcileReport> {
+  async #reconcileAll(): Promise<void> {
     const { registry, node, isTold, relists } = this.#deps;
     const { nowMs } = this.#options;
     this.#closed.signal.throwIfAborted();
@@ -254,30 +242,28 @@ export class Reconciler {
     for (const object of listed) registry.objects.observe(object);
     registry.objects.forgetRetained(objects);
     for (const name of this.#observations.keys()) if (!objects.has(name)) this.#observations.delete(name);
-    const report = await this.#compare(rows, objects);
+    await this.#compare(rows, objects);
     if (this.#allDueMs === retryMs) this.#allDueMs = nowMs() + this.#spread(RECONCILE_ALL_MS);
     this.#toldDueMs = Math.max(this.#toldDueMs, nowMs() + this.#spread(RECONCILE_INTERVAL_MS));
     if (losses === this.#losses) {
       this.isCompared = true;
       this.#compared.open();
     }
-    return report;
   }
 
-  async #reconcileSome(): Promise<ReconcileReport | undefined> {
+  async #reconcileSome(): Promise<void> {
     const nowMs = this.#options.nowMs();
     const names = [...this.#dueMs].flatMap(([name, dueMs]) => (nowMs >= dueMs ? [name] : []));
-    if (names.length === 0) return undefined;
     for (const name of names) this.#dueMs.delete(name);
     try {
-      return await this.#reconcileNamed(names);
+      if (names.length > 0) await this.#reconcileNamed(names);
     } catch (error) {
       for (const name of names) this.#lookAgain(name, this.#options.nowMs() + SWEEP_RETRY_MS);
       throw error;
     }
   }
 
-  async #reconcileNamed(names: readonly string[]): Promise<ReconcileReport> {
+  async #reconcileNamed(names: readonly string[]): Promise<void> {
     const { registry } = this.#deps;
     const rows: Allocation[] = [];
     const objects = new Map<string, IpAllocation>();
@@ -293,7 +279,7 @@ export class Reconciler {
       const row = await registry.findAddress(address.addressSpace, address.ip);
       if (row !== undefined) rows.push(row);
     });
-    return this.#compare(rows, objects);
+    await this.#compare(rows, objects);
   }
 
   /** Returns undefined if there is none, or for an undecodable one, which stays unchanged. */
@@ -317,7 +303,7 @@ export class Reconciler {
   }
 
   /** Addresses that this leaves undecided are looked up again by name. */
-  async #compare(rows: readonly Allocation[], objects: ReadonlyMap<string, IpAllocation>): Promise<ReconcileReport> {
+  async #compare(rows: readonly Allocation[], objects: ReadonlyMap<string, IpAllocation>): Promise<void> {
     const { registry, lost, node } = this.#deps;
     await this.#deps.look?.();
     // A row that is older than its object gets the address owner from it.
@@ -332,7 +318,7 @@ export class Reconciler {
     await Promise.all(republished.map((row) => registry.republish(row)));
     const isOfPast = this.#deps.isOfPast?.() === true;
     const orphans = [...objects.values()].filter(({ name }) => !known.has(name));
-    const { adopted, released, refused } = await this.#handleOrphans(isOfPast ? [] : orphans);
+    const refused = await this.#handleOrphans(isOfPast ? [] : orphans);
     // Another node may have had an object and given it up since, which no event reports.
     const retryMs = this.#options.nowMs() + SWEEP_RETRY_MS;
     const claimed = rows.filter((row) => isOfUndecided(row, objects.get(nameOf(row)))).map(nameOf);
@@ -344,7 +330,6 @@ export class Reconciler {
       const object = objects.get(nameOf(row));
       return object !== undefined && isObjectOf(row, object, node);
     });
-    return { republished, adopted, released };
   }
 
   #spread(milliseconds: number): number {
@@ -365,11 +350,10 @@ export class Reconciler {
   /**
    * Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next, and the
    * member's own first. Goes on with other pods after a read without an answer, and rejects at the end: the next
-   * reconciliation, for which ADDs may wait, has the less to do.
+   * reconciliation, for which ADDs may wait, has the less to do. Returns the names of those that the API server did
+   * not let the agent read.
    */
-  async #handleOrphans(orphans: readonly IpAllocation[]): Promise<OrphanReport> {
-    const adopted: Allocation[] = [];
-    const released: Allocation[] = [];
+  async #handleOrphans(orphans: readonly IpAllocation[]): Promise<readonly string[]> {
     const refused: string[] = [];
     const unanswered: ApiUnavailable[] = [];
     const inOrder = orphans.toSorted((a, b) => compareRecords(foreignOf(a, 0), foreignOf(b, 0)));
@@ -377,9 +361,7 @@ export class Reconciler {
     await inParallel([...byPod.values()], ADOPTIONS_AT_ONCE, async (group) => {
       for (const object of group) {
         try {
-          const row = await this.#handleOrphan(object);
-          const isReleased = row?.state === "Cooling" && object.spec.state !== "Cooling";
-          if (row !== undefined) (isReleased ? released : adopted).push(row);
+          await this.#handleOrphan(object);
         } catch (error) {
           // So many at once: the API server is out of reach.
           if (error instanceof ApiUnavailable && unanswered.push(error) < ADOPTIONS_AT_ONCE) return;
@@ -392,41 +374,40 @@ export class Reconciler {
       }
     });
     if (unanswered.length > 0) throw unanswered[0];
-    return { adopted, released, refused };
+    return refused;
   }
 
-  /** Returns the row that was written; undefined when there is nothing to do, or not yet. */
-  async #handleOrphan(seen: IpAllocation): Promise<Allocation | undefined> {
+  async #handleOrphan(seen: IpAllocation): Promise<void> {
     if ((await this.#decide(seen)).kind === "leave") {
       // A claim may have written a row meanwhile, and be undone.
       if (this.#observations.delete(seen.name)) this.#lookAgain(seen.name, this.#options.nowMs() + SWEEP_RETRY_MS);
-      return undefined;
+      return;
     }
     const object = await readAllocation(this.#deps.api, seen.name, this.#termsOf(RECONCILE_READ_MS));
-    if (object === undefined) return undefined;
+    if (object === undefined) return;
     const action = await this.#decide(object);
     if (action.kind === "adopt") return this.#adopt(action.adoption);
     const { graceMs, nodeLostMs } = this.#options;
     if (action.kind === "confirm") return this.#confirm(object, action);
-    if (action.kind === "probe")
-      return this.#isObservedLongEnough(object, nodeLostMs()) ? this.#adopt(action.adoption) : undefined;
-    if (action.kind !== "release" || !this.#isObservedLongEnough(object, graceMs())) return undefined;
+    if (action.kind === "probe" && this.#isObservedLongEnough(object, nodeLostMs()))
+      return this.#adopt(action.adoption);
+    if (action.kind !== "release" || !this.#isObservedLongEnough(object, graceMs())) return;
     const row: PodRow = { ...action.adoption, state: "Bound", containerId: UNKNOWN_CONTAINER };
-    if (action.ifPodGone && !(await this.#deps.collector.isPodGone(row))) return undefined;
+    if (action.ifPodGone && !(await this.#deps.collector.isPodGone(row))) return;
     this.#observations.delete(object.name);
-    return this.#release(action.adoption);
+    await this.#release(action.adoption);
   }
 
   /**
    * The pod keeps the address; without that pod it is released: this node was taken for lost (node-lost), or the pod
    * shares it (retention).
    */
-  async #confirm(object: IpAllocation, { adoption, ended }: Confirmation): Promise<Allocation | undefined> {
+  async #confirm(object: IpAllocation, { adoption, ended }: Confirmation): Promise<void> {
     const row: PodRow = { ...adoption, containerId: UNKNOWN_CONTAINER };
     if (!(await this.#deps.collector.isPodGone(row))) return this.#adopt(adoption);
-    if (!this.#isObservedLongEnough(object, this.#options.graceMs())) return undefined;
+    if (!this.#isObservedLongEnough(object, this.#options.graceMs())) return;
     this.#observations.delete(object.name);
-    return this.#release(ended);
+    await this.#release(ended);
   }
 
   async #decide(object: IpAllocation): Promise<OrphanObjectAction> {
@@ -439,19 +420,17 @@ export class Reconciler {
     return decideOrphanObject({ object, node, machine, ownRows, nowMs: this.#options.nowMs() });
   }
 
-  async #adopt(adoption: Adoption): Promise<Allocation | undefined> {
+  async #adopt(adoption: Adoption): Promise<void> {
     const row = await this.#deps.registry.adopt(adoption);
-    if (row === undefined) return undefined;
+    if (row === undefined) return;
     this.#log(row, "Adopted an allocation of this node that the journal lacked");
     this.#deps.collector.adopted(row);
-    return row;
   }
 
   /** Adopts the object as Cooling; it is deleted when the row has cooled. */
-  async #release(adoption: Adoption): Promise<Allocation | undefined> {
+  async #release(adoption: Adoption): Promise<void> {
     const row = await this.#deps.registry.adopt(adoption);
     if (row !== undefined) this.#log(row, "Released an allocation of this node that no NIC has");
-    return row;
   }
 
   #log({ ip, pool, state, namespace, pod, owner, ifName }: Allocation, text: string): void {
