@@ -136,7 +136,11 @@ function findInPools({ rows, pools, contains }: NodeFacts): Finding[] {
   return [...pools.values()].flatMap(({ name, spec: { subnet, addressSpace, formerRouters = [] } }) => {
     const own = bound.filter(({ pool }) => pool === name);
     const former = formerRouters.map(formatIp);
-    const rerouted = own.filter(({ routers = [] }) => routers.some((router) => former.includes(router)));
+    // The pools around hold back the routers of a pool that is gone.
+    const isHeir = ({ pool, space }: Allocation): boolean => space === addressSpace && !pools.has(pool);
+    const rerouted = bound.filter(
+      (row) => (row.pool === name || isHeir(row)) && row.routers?.some((router) => former.includes(router)),
+    );
     // The other IPAM allocated an adopted one, from ranges of its own.
     const isInside = (row: Allocation): boolean =>
       row.space === addressSpace && (contains(name, row.ip) || (isAdopted(row) && prefixContains(subnet, row.ip)));

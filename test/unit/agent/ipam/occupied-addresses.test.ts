@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { OccupiedAddresses } from "../../../../host/agent/ipam/occupied-addresses.ts";
 import {
   MAX_REFUSED_OF_OWNER,
@@ -10,7 +10,7 @@ import { openLog } from "../../../../host/lib/log.ts";
 import type { OccupiedIp } from "../../../../host/resources/occupied-ips.ts";
 import { ip } from "../../../world/values.ts";
 
-describe("occupied addresses", () => {
+it("occupied addresses stay the same while the kernel refuses to tell, and nothing hides another error", () => {
   const node: readonly OccupiedIp[] = [{ ip: ip("10.0.0.1"), why: "the node has it" }];
   let failure: Error | undefined;
   const read = (): readonly OccupiedIp[] => {
@@ -18,14 +18,11 @@ describe("occupied addresses", () => {
     return node;
   };
   const occupied = new OccupiedAddresses(read, openLog("test", "silent"));
-
-  it("stay the same while the kernel refuses to tell, and nothing hides another error", () => {
-    const before = occupied.read();
-    failure = new NetlinkError({ operation: "list addresses", errno: 105 });
-    expect(occupied.read()).toBe(before);
-    failure = new TypeError("a defect");
-    expect(() => occupied.read()).toThrow("a defect");
-  });
+  const before = occupied.read();
+  failure = new NetlinkError({ operation: "list addresses", errno: 105 });
+  expect(occupied.read()).toBe(before);
+  failure = new TypeError("a defect");
+  expect(() => occupied.read()).toThrow("a defect");
 });
 
 it("refused addresses are remembered by owner, so many of so many", () => {

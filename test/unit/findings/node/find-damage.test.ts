@@ -137,6 +137,7 @@ it.each(cases<Partial<NodeFacts>>`
   a pool of another space ${alone(bare({ space: "lab" }))} => AddressesOutside
   a pod with a former router ${alone({ ...recorded({ routers: ["10.6.0.1"] }), pools: POOLS_MOVED })}
     => PodsWithOtherGateway → pods route by 10.6.0.1, which the pool does not name any more: 10.6.0.7 (pod shop/web-0); until they end no pod gets 10.6.0.1 → Restart the pods, which get the new routes
+  one of a pool that is gone ${alone({ ...recorded({ routers: ["10.6.0.1"], pool: "red" }), pools: POOLS_MOVED })} => wrong-pool 10.6.0.7 web-0, PodsWithOtherGateway
 `)("finds %s", (_what, changes, found) => {
   const words = find(changes).map(({ kind, address, pod, isReleasable, text, remedy }) => {
     const said = found.includes("→") ? ` → ${text} → ${remedy}` : "";
