@@ -54,10 +54,7 @@ interface KubeClientOptions extends ExchangeOptions {
 }
 
 export interface KubeStats {
-  /** Since the client was opened. */
-  readonly calls: number;
-  readonly attempts: number;
-  /** Calls that ended with ApiUnavailable. */
+  /** Calls that ended with ApiUnavailable since the client was opened. */
   readonly unavailable: number;
   /** Connections opened. */
   readonly connections: number;
@@ -105,7 +102,7 @@ export class KubeClient implements KubeApi {
   readonly #exchange: Exchanges;
   readonly #lanes = new Lanes();
   readonly #closing = new AbortController();
-  readonly #counts = { calls: 0, attempts: 0, unavailable: 0, watching: 0 };
+  readonly #counts = { unavailable: 0, watching: 0 };
   readonly #requests = new RequestCounts();
   /** Calls that were answered, with whatever status. */
   #answers = 0;
@@ -127,7 +124,6 @@ export class KubeClient implements KubeApi {
   }
 
   async call(call: KubeCall): Promise<KubeObject> {
-    this.#counts.calls++;
     const { method, path, lane, signal } = call;
     const { patienceMs = method === "GET" ? READ_PATIENCE_MS : WRITE_PATIENCE_MS } = call;
     const { attemptMs: wantedMs = lane === "pod" ? POD_ATTEMPT_MS : BACKGROUND_ATTEMPT_MS } = call;
@@ -182,7 +178,6 @@ export class KubeClient implements KubeApi {
     const { lane = "background" } = call;
     await this.#lanes.enter(lane, patience.signal);
     const limit = openDeadline(attemptMs, [patience.signal]);
-    this.#counts.attempts++;
     const startedMs = performance.now();
     try {
       const { status, retryAfter, body } = await this.#exchange.send("calls", call, limit.signal);

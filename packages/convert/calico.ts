@@ -2,9 +2,7 @@
 import * as z from "zod";
 import { ANNOTATION_PREFIX } from "../../host/config/annotations.ts";
 import { joinRanges } from "../../host/core/spans.ts";
-import { JsonError, parseJson } from "../../host/lib/json.ts";
 import { orAbsent } from "../../host/lib/schema.ts";
-import type { Family } from "../../host/net/ip.ts";
 import { formatPrefix, maskPrefix, parsePrefix, prefixContains } from "../../host/net/prefix.ts";
 import { formatRange, type Range } from "../../host/net/range.ts";
 import { convertAddresses, parseSpan } from "./address-draft.ts";
@@ -13,8 +11,8 @@ import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { PlacedField } from "./findings.ts";
 import type { Input, PlacedObject } from "./input.ts";
-import { addNetwork, berthIpam, findNetworks, ipamOf } from "./networks.ts";
-import { type AnnotationConverter, type AnnotationsToConvert, convertWorkloads } from "./workloads.ts";
+import { addNetwork, berthIpam, findNetworksWith } from "./networks.ts";
+import { type AnnotationConverter, type AnnotationsToConvert, convertWorkloads, parseQuietly } from "./workloads.ts";
 
 const CALICO_API = "crd.projectcalico.org/v1";
 /** The form in which calicoctl and Calico's own API server write the same objects. */
@@ -49,17 +47,12 @@ const poolSpec = z.object({
   assignmentMode: text,
 });
 
-const blockSpec = z.object({
+/** Its other fields are Calico's own notes. */
+const blockSpec = z.looseObject({
   cidr: z.string(),
-  affinity: text,
   allocations: z.array(z.int().nullable()),
   attributes: z.array(z.object({ handle_id: text, secondary: orAbsent(z.record(z.string(), z.string())) }).loose()),
-  unallocated: z.array(z.int()),
-  strictAffinity: flag,
   deleted: flag,
-  affinityClaimTime: z.unknown().optional(),
-  sequenceNumber: z.unknown().optional(),
-  sequenceNumberForAllocation: z.unknown().optional(),
 });
 
 const reservationSpec = z.object({ reservedCIDRs: texts });
@@ -70,12 +63,12 @@ const configSpec = z.object({
   kubeVirtVMAddressPersistence: text,
 });
 
-/** Pools of the input by name and by network. */
-type PoolNames = ReadonlyMap<string, { readonly name: string; readonly family: Family }>;
+/** Names of Berth's pools by name and by network of the input's. */
+type PoolNames = ReadonlyMap<string, string>;
 
 export function convertCalico(input: Input, builder: PlanBuilder): void {
   const objects = input.objects.filter(({ apiVersion }) => [CALICO_API, CALICO_V3_API].includes(apiVersion));
-  const names = new Map<string, { name: string; family: Family }>();
+  const names = new Map<string, string>();
   for (const object of objects) {
     switch (object.kind) {
       case "IPPool":
@@ -106,7 +99,7 @@ export function convertCalico(input: Input, builder: PlanBuilder): void {
 
 function convertPool(
   { place, value, name, labels }: PlacedObject,
-  names: Map<string, { name: string; family: Family }>,
+  names: Map<string, string>,
   builder: PlanBuilder,
 ): void {
   const spec = decodePlaced(poolSpec, value.spec, { place, field: "spec" });
@@ -155,14 +148,13 @@ function convertPool(
     },
     place,
   );
-  const family = parsePrefix(fields.subnet)?.ip.family ?? 4;
   if (added === undefined) return;
   place.changed(
     "spec.cidr",
     fields.subnet,
     "the pool has no gateway: add spec.gateway of the network that the pods will be on",
   );
-  for (const key of [name, fields.subnet]) names.set(key, { name: added, family });
+  for (const key of [name, fields.subnet]) names.set(key, added);
 }
 
 /** Returns the conditions; none without a selector, undefined if it cannot be converted. */
@@ -239,18 +231,14 @@ const ipamSchema = z.object({
 /** Converts networks of other main plugins; Calico's own plugin makes a network that has no counterpart. */
 function convertNetworks(input: Input, names: PoolNames, builder: PlanBuilder): Set<string> {
   const renamed = new Set<string>();
-  for (const network of findNetworks(input)) {
-    const plugin = network.plugins.find((each) => ipamOf(each, [IPAM_TYPE]) !== undefined);
-    const own = plugin && ipamOf(plugin, [IPAM_TYPE]);
-    if (plugin === undefined || own === undefined) continue;
-    const { place } = network;
+  for (const { network, plugin, own, context } of findNetworksWith(input, IPAM_TYPE)) {
+    const { place, field } = context;
     if (plugin.entry.type === "calico") {
       const text = "not converted: the network of Calico's own plugin. Make one of Berth's with \"berthctl network\"";
       place.lost(joinPath(plugin.field, "type"), plugin.entry.type, text);
       continue;
     }
-    const field = joinPath(plugin.field, "ipam");
-    const ipam = decodePlaced(ipamSchema, own, { place, field });
+    const ipam = decodePlaced(ipamSchema, own, context);
     if (ipam === undefined) continue;
     for (const key of ["assign_ipv4", "assign_ipv6"] as const)
       if (String(ipam[key]) === "false")
@@ -275,7 +263,7 @@ function poolsNamed(list: readonly string[], names: PoolNames, { place, field }:
     const prefix = parsePrefix(entry);
     const found = names.get(entry) ?? (prefix && names.get(formatPrefix(maskPrefix(prefix))));
     if (found === undefined) place.lost(`${field}[${at}]`, entry, "no pool of the input has this name or network");
-    return found?.name ?? [];
+    return found ?? [];
   });
 }
 
@@ -293,13 +281,7 @@ function annotationsOf(names: PoolNames): AnnotationConverter {
     const value = annotations[PREFIX + key];
     if (value === undefined) return undefined;
     const field = `${context.field}["${PREFIX}${key}"]`;
-    let list: unknown;
-    try {
-      list = parseJson(value);
-    } catch (error) {
-      if (!(error instanceof JsonError)) throw error;
-    }
-    const decoded = decodePlaced(z.array(z.string()), list, { ...context, field });
+    const decoded = decodePlaced(z.array(z.string()), parseQuietly(value), { ...context, field });
     const pools = decoded && poolsNamed(decoded, names, { ...context, field });
     return pools === undefined || pools.length === 0 ? undefined : pools;
   };

@@ -9,7 +9,7 @@ import { addNetworkWithPools, hasDefaultGateway, isForOther, reportKeys } from "
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Input } from "./input.ts";
-import { findNetworks, ipamOf, isJson, type PeerNetwork, type PlacedPlugin } from "./networks.ts";
+import { findNetworksWith, isJson, type PeerNetwork, type PlacedPlugin } from "./networks.ts";
 import { type AnnotationConverter, convertWorkloads } from "./workloads.ts";
 
 const IPAM_TYPE = "host-local";
@@ -46,16 +46,12 @@ export function convertHostLocal(input: Input, builder: PlanBuilder): void {
     readonly ipam: Ipam;
     readonly field: string;
   }[] = [];
-  for (const network of findNetworks(input)) {
-    const plugin = network.plugins.find((each) => ipamOf(each, [IPAM_TYPE]) !== undefined);
-    const own = plugin && ipamOf(plugin, [IPAM_TYPE]);
-    if (plugin === undefined || own === undefined) continue;
-    const field = joinPath(plugin.field, "ipam");
-    const ipam = decodePlaced(ipamSchema, own, { place: network.place, field });
+  for (const { network, plugin, own, context } of findNetworksWith(input, IPAM_TYPE)) {
+    const ipam = decodePlaced(ipamSchema, own, context);
     if (ipam === undefined) continue;
-    reportKeys(own, { place: network.place, field }, { unneeded: UNNEEDED, lost: LOST });
+    reportKeys(own, context, { unneeded: UNNEEDED, lost: LOST });
     reportCapabilities(network, plugin);
-    ours.push({ network, plugin, ipam, field });
+    ours.push({ network, plugin, ipam, field: context.field });
   }
   for (const { network, plugin, ipam, field } of ours) {
     const sets = setsOf(ipam, { field, isDefault: hasDefaultGateway(plugin) });

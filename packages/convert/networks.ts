@@ -99,10 +99,19 @@ export function pluginsOf(config: Json, field: string): PlacedPlugin[] {
   );
 }
 
-/** Returns the IPAM object of a plugin if it is of one of these types. */
-export function ipamOf({ entry }: PlacedPlugin, types: readonly string[]): Json | undefined {
-  const { ipam } = entry;
-  return isJson(ipam) && types.includes(String(ipam.type)) ? ipam : undefined;
+/** Returns the IPAM object of a plugin if it is of this type. */
+export function ipamOf({ entry: { ipam } }: PlacedPlugin, type: string): Json | undefined {
+  return isJson(ipam) && ipam.type === type ? ipam : undefined;
+}
+
+/** Returns the networks that have a plugin with IPAM of this type, with that plugin and its IPAM object. */
+export function findNetworksWith(input: Input, type: string) {
+  return findNetworks(input).flatMap((network) => {
+    const plugin = network.plugins.find((each) => ipamOf(each, type) !== undefined);
+    const own = plugin && ipamOf(plugin, type);
+    if (plugin === undefined || own === undefined) return [];
+    return { network, plugin, own, context: { place: network.place, field: joinPath(plugin.field, "ipam") } };
+  });
 }
 
 /** Returns the `ipam` object of Berth with the pools of each family. */

@@ -91,7 +91,7 @@ function otherTable(table: number): number {
 
 /** Adds the Coordinator `default`. */
 export function convertCoordinator(
-  objects: readonly PlacedObject[],
+  objects: readonly Pick<PlacedObject, "place" | "name" | "value">[],
   settings: SpiderpoolSettings,
   builder: PlanBuilder,
 ): void {
@@ -115,7 +115,7 @@ export function convertCoordinator(
   }
 }
 
-/** Returns Berth's entry of the plugin. */
+/** Returns Berth's entry of the plugin, in which undefined values count as absent. */
 export function convertEntry(
   entry: Readonly<Record<string, unknown>>,
   context: PlacedField,
@@ -123,15 +123,6 @@ export function convertEntry(
   const { place, field } = context;
   const keys = decodePlaced(coordinatorEntry, entry, context);
   if (keys === undefined) return { type: OWN_COORDINATOR };
-  const {
-    podDefaultRouteNic,
-    podDefaultCniNic,
-    overlayPodCIDR,
-    serviceCIDR,
-    hostRPFilter,
-    detectGateway,
-    detectIPConflict,
-  } = keys;
   if ((keys.multusNicPrefix ?? "") !== "")
     place.lost(joinPath(field, "multusNicPrefix"), keys.multusNicPrefix, "Berth reads the names of NICs from the pod");
   if (keys.logOptions !== undefined)
@@ -139,14 +130,14 @@ export function convertEntry(
   return {
     type: OWN_COORDINATOR,
     ...sharedKeys(keys, context),
-    ...(podDefaultRouteNic ? { podDefaultRouteNic } : {}),
-    ...(podDefaultCniNic ? { podDefaultCniNic } : {}),
-    ...(overlayPodCIDR === undefined ? {} : { overlayPodCIDR }),
-    ...(serviceCIDR === undefined ? {} : { serviceCIDR }),
-    ...(hostRPFilter === undefined ? {} : { hostRPFilter: Math.max(-1, hostRPFilter) }),
-    ...(detectGateway === undefined ? {} : { detectGateway }),
-    ...(detectIPConflict === undefined ? {} : { detectIPConflict }),
-    ...(keys.detectOptions === undefined ? {} : { detectOptions: entry.detectOptions }),
+    podDefaultRouteNic: keys.podDefaultRouteNic || undefined,
+    podDefaultCniNic: keys.podDefaultCniNic || undefined,
+    overlayPodCIDR: keys.overlayPodCIDR,
+    serviceCIDR: keys.serviceCIDR,
+    ...(keys.hostRPFilter === undefined ? {} : { hostRPFilter: Math.max(-1, keys.hostRPFilter) }),
+    detectGateway: keys.detectGateway,
+    detectIPConflict: keys.detectIPConflict,
+    detectOptions: keys.detectOptions && entry.detectOptions,
   };
 }
 

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { COORDINATOR_TYPES, isCoordinator, isIfacer } from "../../host/cni/request.ts";
 import { orAbsent } from "../../host/lib/schema.ts";
+import { reportKeys } from "./cni-ranges.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Place, PlacedField } from "./findings.ts";
@@ -30,49 +31,33 @@ const flag = orAbsent(z.boolean());
 /** Returns Berth's entry for one of Spiderpool's plugins; other plugins as they are. */
 function convertPlugin(plugin: PlacedPlugin, place: Place): Readonly<Record<string, unknown>> {
   const { entry, field } = plugin;
-  const ipam = ipamOf(plugin, [SPIDERPOOL_IPAM]);
+  const ipam = ipamOf(plugin, SPIDERPOOL_IPAM);
   if (ipam !== undefined) return { ...entry, ipam: convertIpam(ipam, { place, field: joinPath(field, "ipam") }) };
   if (isCoordinator(entry.type)) return convertEntry(entry, { place, field });
   return isIfacer(entry.type) ? { ...entry, type: OWN_IFACER } : entry;
 }
 
+const LOST = {
+  clean_gateway: "use a pool without gateway, or cleangateway of the annotation ippools",
+  match_master_subnet: "name pools of the master's subnet",
+} as const;
+
+const OWN_KEYS =
+  "log_level log_file_path log_file_max_size log_file_max_age log_file_max_count ipam_unix_socket_path".split(" ");
+const UNNEEDED = Object.fromEntries(OWN_KEYS.map((key) => [key, "a setting of Spiderpool's own programs"]));
+
 const ipamKeys = z.object({
+  ...Object.fromEntries(OWN_KEYS.map((key) => [key, z.unknown().optional()])),
   type: z.string(),
   default_ipv4_ippool: texts,
   default_ipv6_ippool: texts,
   clean_gateway: flag,
   match_master_subnet: flag,
-  log_level: z.unknown().optional(),
-  log_file_path: z.unknown().optional(),
-  log_file_max_size: z.unknown().optional(),
-  log_file_max_age: z.unknown().optional(),
-  log_file_max_count: z.unknown().optional(),
-  ipam_unix_socket_path: z.unknown().optional(),
 });
 
-const OWN_KEYS = [
-  "log_level",
-  "log_file_path",
-  "log_file_max_size",
-  "log_file_max_age",
-  "log_file_max_count",
-  "ipam_unix_socket_path",
-] as const;
-
 function convertIpam(ipam: Readonly<Record<string, unknown>>, context: PlacedField): object {
-  const { place, field } = context;
   const keys = decodePlaced(ipamKeys, ipam, context);
-  if (keys?.clean_gateway === true)
-    place.lost(
-      joinPath(field, "clean_gateway"),
-      true,
-      "use a pool without gateway, or cleangateway of the annotation ippools",
-    );
-  if (keys?.match_master_subnet === true)
-    place.lost(joinPath(field, "match_master_subnet"), true, "name pools of the master's subnet");
-  for (const key of OWN_KEYS)
-    if (keys?.[key] !== undefined)
-      place.unneeded(joinPath(field, key), keys[key], "a setting of Spiderpool's own programs");
+  if (keys !== undefined) reportKeys(ipam, context, { unneeded: UNNEEDED, lost: LOST });
   return berthIpam({ 4: keys?.default_ipv4_ippool ?? [], 6: keys?.default_ipv6_ippool ?? [] });
 }
 
@@ -81,9 +66,9 @@ function convertIpam(ipam: Readonly<Record<string, unknown>>, context: PlacedFie
  * Berth is Berth's.
  */
 function isSpiderpools({ plugins }: PeerNetwork): boolean {
-  if (plugins.some((plugin) => ipamOf(plugin, ["berth"]) !== undefined)) return false;
+  if (plugins.some((plugin) => ipamOf(plugin, "berth") !== undefined)) return false;
   return plugins.some(
-    (plugin) => ipamOf(plugin, [SPIDERPOOL_IPAM]) !== undefined || plugin.entry.type === COORDINATOR_TYPES[0],
+    (plugin) => ipamOf(plugin, SPIDERPOOL_IPAM) !== undefined || plugin.entry.type === COORDINATOR_TYPES[0],
   );
 }
 
@@ -217,8 +202,6 @@ function mainPlugins(spec: MultusSpec, context: PlacedField): MainPlugins | unde
   const { place } = context;
   const { cniType, macvlan, ipvlan, vlan, sriov, ibsriov, ipoib, ovs } = spec;
   const ipamFor = (named: z.output<typeof pools>) => (spec.disableIPAM === true ? {} : { ipam: spiderpoolIpam(named) });
-  const keep = (entry: Record<string, unknown>) =>
-    Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined));
   const one = cniType === "macvlan" ? macvlan : cniType === "ipvlan" ? ipvlan : cniType === "vlan" ? vlan : undefined;
   if (one !== undefined) {
     const devices = devicesOf(one, { ...context, field: `spec.${cniType}` }, cniType !== "vlan");
@@ -228,38 +211,38 @@ function mainPlugins(spec: MultusSpec, context: PlacedField): MainPlugins | unde
       place.lost("spec.vlan.vlanMode", vlan.vlanMode, "write a VLAN id");
     const mode = cniType === "macvlan" ? "bridge" : undefined;
     const vlanId = cniType === "vlan" ? one.vlanID : undefined;
-    const main = keep({ type: cniType, master: devices.master, mode, vlanId, mtu, ...ipamFor(one.ippools) });
+    const main = { type: cniType, master: devices.master, mode, vlanId, mtu, ...ipamFor(one.ippools) };
     return { before: [...devices.entries, main], after: [] };
   }
   if (cniType === "sriov" && sriov !== undefined) {
     const { resourceName, vlanID, mtu = 0, minTxRateMbps, maxTxRateMbps, rdmaIsolation, ippools } = sriov;
-    const main = keep({
+    const main = {
       type: "sriov",
       vlan: vlanID,
       min_tx_rate: minTxRateMbps,
       max_tx_rate: maxTxRateMbps,
       ...ipamFor(ippools),
-    });
+    };
     const after = mtu > 0 ? [{ type: "tuning", mtu }] : [];
     return { before: [main, ...(rdmaIsolation === true ? [{ type: "rdma" }] : [])], after, resource: resourceName };
   }
   if (cniType === "ib-sriov" && ibsriov !== undefined) {
     const { resourceName, pkey, linkState, rdmaIsolation, enableIbKubernetes, ippools } = ibsriov;
     const keys = { pkey, link_state: linkState, rdmaIsolation, ibKubernetesEnabled: enableIbKubernetes };
-    return { before: [keep({ type: "ib-sriov", ...keys, ...ipamFor(ippools) })], after: [], resource: resourceName };
+    return { before: [{ type: "ib-sriov", ...keys, ...ipamFor(ippools) }], after: [], resource: resourceName };
   }
   if (cniType === "ipoib" && ipoib !== undefined)
-    return { before: [keep({ type: "ipoib", master: ipoib.master, ...ipamFor(ipoib.ippools) })], after: [] };
+    return { before: [{ type: "ipoib", master: ipoib.master, ...ipamFor(ipoib.ippools) }], after: [] };
   if (cniType === "ovs" && ovs !== undefined) {
     const { bridge, vlan: tag, trunk: trunks, deviceID, ippools } = ovs;
-    const main = keep({
+    const main = {
       type: "ovs",
       bridge,
       vlan: tag,
       trunk: trunks,
       deviceID: deviceID || undefined,
       ...ipamFor(ippools),
-    });
+    };
     return { before: [main], after: [], resource: deviceID ? `ovs-cni.network.kubevirt.io/${bridge}` : undefined };
   }
   place.problem(`spec.${fieldOf(cniType)}`, undefined, `not converted: want the settings of cniType ${cniType}`);

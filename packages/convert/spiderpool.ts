@@ -80,31 +80,12 @@ const endpointStatus = z.object({
   ownerControllerName: z.string().default(""),
 });
 
-/** Stands in for an object that the input lacks, with Spiderpool's defaults. */
-const ABSENT_COORDINATOR: Omit<PlacedObject, "place"> = {
-  apiVersion: SPIDERPOOL_API,
-  kind: "SpiderCoordinator",
-  namespace: "",
-  name: "default",
-  labels: {},
-  annotations: {},
-  owners: [],
-  value: { spec: {} },
-};
-
 export function convertSpiderpool(input: Input, builder: PlanBuilder): void {
   const objects = input.objects.filter(({ apiVersion }) => apiVersion === SPIDERPOOL_API);
   const ofKind = (kind: string) => objects.filter((object) => object.kind === kind);
-  const known = [
-    "SpiderIPPool",
-    "SpiderSubnet",
-    "SpiderReservedIP",
-    "SpiderCoordinator",
-    "SpiderMultusConfig",
-    "SpiderEndpoint",
-  ];
+  const known = SPIDERPOOL_KINDS.map(({ plural }): string => plural);
   for (const { kind, place } of objects)
-    if (!known.includes(kind)) place.lost("kind", kind, "the converter does not know this kind");
+    if (!known.includes(`${kind.toLowerCase()}s`)) place.lost("kind", kind, "the converter does not know this kind");
   const settings = convertSettings(input.objects);
   const renamed = convertSpiderpoolNetworks(input, ofKind("SpiderMultusConfig"), builder);
   const pools = ofKind("SpiderIPPool");
@@ -117,7 +98,7 @@ export function convertSpiderpool(input: Input, builder: PlanBuilder): void {
   const absent = builder.findings.placeOf("not in the input", 'SpiderCoordinator "default"');
   const isMissing = !coordinators.some(({ name }) => name === "default");
   if (isMissing && (renamed.size > 0 || settings.detectIPConflict || settings.detectGateway))
-    convertCoordinator([{ ...ABSENT_COORDINATOR, place: absent }], settings, builder);
+    convertCoordinator([{ place: absent, name: "default", value: {} }], settings, builder);
   convertWorkloads(input.objects, builder, { converter: SPIDERPOOL_ANNOTATIONS, renamed });
 }
 

@@ -17,10 +17,10 @@ import {
 import { type AddressDraft, convertAddresses, placedList } from "./address-draft.ts";
 import { addNetworkWithPools, hasDefaultGateway, isForOther, reportKeys } from "./cni-ranges.ts";
 import { type PlanBuilder, toAddressSpace } from "./conversion-plan.ts";
-import { decodePlaced, joinPath } from "./decode-placed.ts";
+import { decodePlaced } from "./decode-placed.ts";
 import type { Place } from "./findings.ts";
 import type { Input, PlacedObject } from "./input.ts";
-import { findNetworks, ipamOf, type PeerNetwork, type PlacedPlugin } from "./networks.ts";
+import { findNetworksWith, type PeerNetwork, type PlacedPlugin } from "./networks.ts";
 import { type AnnotationConverter, convertWorkloads } from "./workloads.ts";
 
 const WHEREABOUTS_API = "whereabouts.cni.cncf.io/v1alpha1";
@@ -100,12 +100,8 @@ export function convertWhereabouts(input: Input, builder: PlanBuilder): void {
   const renamed = new Set<string>();
   const known: KnownRange[] = [];
   const defaults = readFlatFile(input);
-  for (const network of findNetworks(input)) {
-    const plugin = network.plugins.find((each) => ipamOf(each, [IPAM_TYPE]) !== undefined);
-    const own = plugin && ipamOf(plugin, [IPAM_TYPE]);
-    if (plugin === undefined || own === undefined) continue;
-    const field = joinPath(plugin.field, "ipam");
-    const context = { place: network.place, field };
+  for (const { network, plugin, own, context } of findNetworksWith(input, IPAM_TYPE)) {
+    const { field } = context;
     const ipam = decodePlaced(ipamSchema, own, context);
     if (ipam === undefined) continue;
     reportKeys(own, context, { unneeded: UNNEEDED, lost: LOST });

@@ -115,7 +115,8 @@ function networkStatusIps(annotations: Annotations): string[] {
   return networkStatus.safeParse(value).data?.flatMap(({ ips }) => ips) ?? [];
 }
 
-function parseQuietly(text: string): unknown {
+/** Returns the value; undefined if the text is no JSON. */
+export function parseQuietly(text: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {

@@ -3,17 +3,15 @@
  * writes objects.
  */
 import { expect, it } from "vitest";
-import { convert } from "../../convert.ts";
-import { readInput } from "../../input.ts";
+import { convertFiles, yaml } from "../convert-files.ts";
 
 function convertPool(spec: object, apiVersion = "projectcalico.org/v3") {
   return convertObject({ apiVersion, kind: "IPPool", metadata: { name: "p" }, spec: { cidr: "10.7.0.0/16", ...spec } });
 }
 
 function convertObject(object: object) {
-  const files = [{ path: "in.json", text: JSON.stringify({ apiVersion: "v1", kind: "List", items: [object] }) }];
-  const options = { peer: "calico", suffix: "-berth", target: { pools: [], allocated: new Map() } } as const;
-  const { manifests, findings } = convert((builder) => readInput(files, builder.findings), options);
+  const list = { apiVersion: "v1", kind: "List", items: [object] };
+  const { manifests, findings } = convertFiles("calico", yaml(list));
   return { spec: manifests[0]?.spec, lost: findings.filter(({ level }) => level === "lost").map(({ field }) => field) };
 }
 
@@ -35,20 +33,14 @@ it.each<[spec: object, converted: object | undefined, lost?: readonly string[]]>
   expect(convertPool(spec, "crd.projectcalico.org/v1")).toEqual({ spec: converted, lost });
 });
 
-it.each([
-  [
-    { type: "calico-ipam", assign_ipv4: "false", subnet: "usePodCidr" },
-    ["spec.config.ipam.assign_ipv4", "spec.config.ipam.subnet"],
-  ],
-  [{ type: "calico-ipam", ipv4_pools: ["none"] }, ["spec.config.ipam.ipv4_pools[0]"]],
-])("a network with %j", (ipam, lost) => {
-  const config = JSON.stringify({ cniVersion: "1.0.0", name: "n", type: "macvlan", master: "eth1", ipam });
-  const [apiVersion, kind] = ["k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"];
-  expect(convertObject({ apiVersion, kind, metadata: { name: "n" }, spec: { config } }).lost).toEqual(lost);
+const network = (ipam: object) => ({
+  ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { name: "n" } },
+  spec: { config: JSON.stringify({ cniVersion: "1.0.0", name: "n", type: "macvlan", master: "eth1", ipam }) },
 });
+const CONFIG = { apiVersion: "crd.projectcalico.org/v1", kind: "IPAMConfig", metadata: { name: "default" } };
 
-it("addresses of virtual machines", () => {
-  const spec = { kubeVirtVMAddressPersistence: "Disabled" };
-  const object = { apiVersion: "crd.projectcalico.org/v1", kind: "IPAMConfig", metadata: { name: "default" }, spec };
-  expect(convertObject(object).lost).toEqual(["spec.kubeVirtVMAddressPersistence"]);
-});
+it.each<[object, string]>([
+  [network({ type: "calico-ipam", assign_ipv4: "false" }), "spec.config.ipam.assign_ipv4"],
+  [network({ type: "calico-ipam", ipv4_pools: ["none"] }), "spec.config.ipam.ipv4_pools[0]"],
+  [{ ...CONFIG, spec: { kubeVirtVMAddressPersistence: "Disabled" } }, "spec.kubeVirtVMAddressPersistence"],
+])("%j loses %s", (object, lost) => expect(convertObject(object).lost).toEqual([lost]));

@@ -8,11 +8,10 @@ import { join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 import { root } from "../../../../test/unit/house/sources.ts";
 import { PEERS, type Peer } from "../../conversion-plan.ts";
-import { convert } from "../../convert.ts";
 import { readInputFiles } from "../../files.ts";
 import { splitNode } from "../../host-local.ts";
-import { readInput } from "../../input.ts";
 import { planFiles } from "../../output.ts";
+import { convertFiles } from "../convert-files.ts";
 
 const VECTORS = join(root, "packages", "convert", "test", "vectors");
 
@@ -31,8 +30,7 @@ function convertGolden(peer: Peer, order = <T>(files: readonly T[]): readonly T[
     return { ...split, path: join(folder, split.path) };
   });
   const files = readInputFiles(paths).map((file) => ({ ...file, path: relative(folder, file.path) }));
-  const target = { pools: [], allocated: new Map() };
-  return convert(({ findings }) => readInput(order(files), findings), { peer, suffix: "-berth", target });
+  return convertFiles(peer, order(files));
 }
 
 const filesBelow = (folder: string): string[] =>

@@ -1,25 +1,18 @@
 /**
- * Golden input with random changes: whatever it contains, everything that is made of it passes Berth's decoders, and
- * nothing throws but ConfigError.
+ * Golden input with random changes: whatever it contains, the written manifests pass Berth's decoders, and nothing
+ * throws. Networks and annotations are checked as they are made.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
-import {
-  decodeAttachedNetwork,
-  findCoordinatorSettings,
-  findIpamConf,
-} from "../../../../host/config/network-definition.ts";
 import { checkPools } from "../../../../host/resources/check-pools.ts";
 import { decodeManifests, type Resource } from "../../../../host/resources/manifest.ts";
 import { root } from "../../../../test/unit/house/sources.ts";
 import { Seeded } from "../../../../test/world/seeded.ts";
 import { PEERS, type Peer } from "../../conversion-plan.ts";
-import { convert } from "../../convert.ts";
-import { readInput } from "../../input.ts";
 import { planFiles } from "../../output.ts";
+import { convertFiles, yaml } from "../convert-files.ts";
 
 const RUNS = 40;
 
@@ -58,43 +51,17 @@ function goldenDocuments(peer: Peer): unknown[] {
   );
 }
 
-function convertMutated(peer: Peer, documents: readonly unknown[], seed: number) {
-  const chance = new Seeded(seed);
-  const text = documents.map((document) => JSON.stringify(mutate(document, chance))).join("\n---\n");
-  const options = { peer, suffix: "-berth", target: { pools: [], allocated: new Map() } };
-  return convert(({ findings }) => readInput([{ path: "in.yaml", text }], findings), options);
-}
-
 it.each(PEERS)("%s: objects made of random input are valid", (peer) => {
   const documents = goldenDocuments(peer);
   let pools = 0;
   for (let seed = 1; seed <= RUNS; seed++) {
-    const plan = convertMutated(peer, documents, seed);
-    const files = planFiles(plan);
+    const chance = new Seeded(seed);
+    const files = planFiles(convertFiles(peer, yaml(...documents.map((document) => mutate(document, chance)))));
     const manifests = files.filter(({ path }) => /^manifests\/[123]/.test(path));
     const resources = manifests.flatMap(({ path, text }): Resource[] => decodeManifests(text, `seed ${seed}, ${path}`));
     const found = resources.filter((resource) => resource.kind === "IPPool");
     expect([...checkPools(found).refused], `seed ${seed}`).toEqual([]);
     pools += found.length;
-    for (const { kind, metadata, spec } of plan.manifests) {
-      if (kind !== "NetworkAttachmentDefinition") continue;
-      const { plugins } = decodeAttachedNetwork(String(spec.config), metadata.name, `seed ${seed}`);
-      findIpamConf(plugins);
-      findCoordinatorSettings(plugins);
-    }
-    for (const { patch, kind } of plan.patches) {
-      const annotations = JSON.stringify(patch).includes('"template"') ? annotationsIn(patch) : {};
-      if (kind !== "Namespace") decodePodAnnotations(annotations);
-    }
   }
   expect(pools).toBeGreaterThan(RUNS / 2);
 });
-
-function annotationsIn(patch: unknown): Record<string, string> {
-  if (typeof patch !== "object" || patch === null) return {};
-  if ("annotations" in patch) {
-    const entries = Object.entries(patch.annotations as Record<string, string>);
-    return Object.fromEntries(entries.filter(([key]) => key.startsWith("ipam.vendor.io/")));
-  }
-  return annotationsIn(Object.values(patch)[0]);
-}

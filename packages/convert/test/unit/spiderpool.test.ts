@@ -3,15 +3,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { cases } from "../../../../test/world/rows.ts";
-import { convert } from "../../convert.ts";
-import { readInput } from "../../input.ts";
-
-function convertObjects(...objects: readonly object[]) {
-  const text = objects.map((object) => JSON.stringify(object)).join("\n---\n");
-  const target = { pools: [], allocated: new Map() };
-  const options = { peer: "spiderpool", suffix: "-berth", target } as const;
-  return convert(({ findings }) => readInput([{ path: "in.yaml", text }], findings), options);
-}
+import { convertFiles, yaml } from "../convert-files.ts";
 
 const object = (kind: string, name: string, spec: object) => ({
   ...{ apiVersion: "spiderpool.spidernet.io/v2beta1", kind },
@@ -24,7 +16,7 @@ const COORDINATOR = { type: "berth-coordinator" };
 
 /** Returns the plugins, the annotations and the losses of a SpiderMultusConfig. */
 function convertNetwork(spec: object) {
-  const { manifests, findings } = convertObjects(object("SpiderMultusConfig", "lan", spec));
+  const { manifests, findings } = convertFiles("spiderpool", yaml(object("SpiderMultusConfig", "lan", spec)));
   const definition = manifests.find(({ kind }) => kind === "NetworkAttachmentDefinition");
   const lost = findings.filter(({ level }) => level === "lost" || level === "problem");
   return {
@@ -71,7 +63,7 @@ it.each(cases<[spec: object, ...plugins: object[]]>`
 
 describe("a SpiderCoordinator", () => {
   const settingsOf = (spec: object) => {
-    const { manifests, findings } = convertObjects(object("SpiderCoordinator", "default", spec));
+    const { manifests, findings } = convertFiles("spiderpool", yaml(object("SpiderCoordinator", "default", spec)));
     const texts = findings.map(({ level, field, text }) => `${level} ${field}: ${text}`);
     return { spec: manifests[0]?.spec, findings: texts };
   };
@@ -95,7 +87,7 @@ describe("a SpiderCoordinator", () => {
   });
 
   it("of another name has no effect", () => {
-    const { manifests, findings } = convertObjects(object("SpiderCoordinator", "other", {}));
+    const { manifests, findings } = convertFiles("spiderpool", yaml(object("SpiderCoordinator", "other", {})));
     const problems = findings.map(({ level, field }) => `${level} ${field}`);
     expect([manifests, problems]).toEqual([[], ["problem metadata.name"]]);
   });

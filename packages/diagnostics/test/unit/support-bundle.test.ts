@@ -25,7 +25,6 @@ it.each([
   ["a variable of a container", containerWith("hunter2"), containerWith("[redacted]")],
   ["a variable in YAML", "- name: DB_PASSWORD\n  value: hunter2\n", '- name: DB_PASSWORD\n  value: "[redacted]"\n'],
   ["a password with blanks in YAML", "password: horse battery staple\na: b", 'password: "[redacted]"\na: b'],
-  ["a YAML block", "  password: |\n    hunter2\n    more\n  user: a\n", '  password: "[redacted]"\n  user: a\n'],
   ["a YAML block of a list", "- token: |\n    hunter2\n  a: b\n", '- token: "[redacted]"\n  a: b\n'],
   ["a list in YAML", "secrets:\n- hunter2\n- hunter3\na: b", 'secrets: "[redacted]"\na: b'],
   [
@@ -123,12 +122,9 @@ function withLength(tar: Buffer, length: string): Buffer {
 
 it.each<[string, (tar: Buffer) => Buffer]>([
   ["first file has a negative length", (tar) => withLength(tar, "-1000")],
-  ["first file has no length", (tar) => withLength(tar, "")],
-  ["first file has a text for its length", (tar) => withLength(tar, "x")],
   ["first file is longer than the archive", (tar) => withLength(tar, "77777777")],
   ["header has a wrong checksum", (tar) => Buffer.from(tar).fill("0", 148, 154)],
   ["first file is cut off", (tar) => tar.subarray(0, 513)],
-  ["first header is cut off", (tar) => tar.subarray(0, 100)],
 ])("from an agent, a damaged one is refused, whose %s", async (_, damage) => {
   const { archive } = await packBundle([{ path: "a", text: "x" }], FOLDER);
   const tar = damage(gunzipSync(archive));
