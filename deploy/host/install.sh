@@ -103,8 +103,8 @@ install_version() {
 remove_versions() {
     for file in "$root"/opt/berth/*/VERSION; do
         case $file in
-        */current/VERSION | */"$version"/VERSION | */"${before##*/}"/VERSION | */"*"/VERSION) ;;
-        *) run rm -rf "${file%/VERSION}" ;;
+        */current/VERSION | */"$version"/VERSION | */"${before##*/}"/VERSION) ;;
+        *) [ ! -e "$file" ] || run rm -rf "${file%/VERSION}" ;;
         esac
     done
 }

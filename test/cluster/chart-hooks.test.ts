@@ -429,8 +429,6 @@ async function deleteInOrder(order: (release: readonly KubeObject[]) => readonly
 }
 
 describe("a release without hooks, whose definitions may be deleted, is gone", () => {
-  const isDefinition = ({ kind }: KubeObject) => kind === "CustomResourceDefinition";
-
   beforeAll(async () => {
     // As Helm does after the hook.
     for (const object of objects.filter(({ kind }) => kind.startsWith("ValidatingAdmissionPolicy")))
@@ -439,12 +437,4 @@ describe("a release without hooks, whose definitions may be deleted, is gone", (
 
   it("as it is rendered, definitions first", () => deleteInOrder((release) => release));
   itLong("backwards, the controller before what it keeps", () => deleteInOrder((release) => release.toReversed()));
-  itLong("sorted by name, the definitions last", () =>
-    deleteInOrder((release) => [
-      ...release
-        .filter((each) => !isDefinition(each))
-        .toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name)),
-      ...release.filter(isDefinition),
-    ]),
-  );
 });

@@ -29,32 +29,18 @@ it("says that a namespace or a pool does not exist", async () => {
   expect(await asked("-n", "default")).toEqual([0, "No address is in use with namespace default\n"]);
 });
 
-describe("status", () => {
-  it("shows agents, leader, versions, pools and a pod that waits; and ends with 1 while an agent is not ready", async () => {
-    const counts = {
-      observedGeneration: 1,
-      desiredNumberScheduled: 2,
-      currentNumberScheduled: 1,
-      numberMisscheduled: 0,
-    };
-    const setStatus = (numberReady: number) =>
-      scene.world.client.patch(`${DAEMON_SETS}/berth-agent/status`, {
-        status: { ...counts, numberReady, updatedNumberScheduled: numberReady },
-      });
-    await setStatus(1);
-    const { code, out } = await ask("status");
-    expect([code, out]).toEqual([1, expect.stringMatching(/^agents +1 of 2 ready, 1 of the newest revision\n/)]);
-    expect(out).toMatch(
-      /\ncontrollers +1 of 1 ready, one leads\nversions +API server v1\..*, agent 1\.2\.3 \(1\), controller/,
-    );
-    expect(out).toMatch(/\npools +1 .*\n {2}blue: \d of 254 used, <1%\n/);
-    const waiting = ask("status", "--wait", "60", "-o", "json");
-    await setStatus(2);
-    expect(JSON.parse((await waiting).out)).toMatchObject({ isReady: true, problems: [] });
-    expect((await waiting).code).toBe(0);
-    await setStatus(1);
-    expect(await ask("status", "--wait", "1")).toMatchObject({ code: 1, error: "Not ready after 1 s\n" });
-  });
+it("status ends with 1 while an agent is not ready", async () => {
+  const counts = { desiredNumberScheduled: 2, currentNumberScheduled: 1, numberMisscheduled: 0, numberReady: 1 };
+  const status = { ...counts, observedGeneration: 1, updatedNumberScheduled: 1 };
+  await scene.world.client.patch(`${DAEMON_SETS}/berth-agent/status`, { status });
+  const { out, ...ending } = await ask("status", "--wait", "1");
+  expect(ending).toEqual({ code: 1, error: "Not ready after 1 s\n" });
+  for (const pattern of [
+    /^agents +1 of 2 ready, 1 of the newest revision\n/,
+    /\ncontrollers +1 of 1 ready, one leads\nversions +API server v1\..*, agent 1\.2\.3 \(1\), controller/,
+    /\npools +1 .*\n {2}blue: \d of 254 used, <1%\n/,
+  ])
+    expect(out).toMatch(pattern);
 });
 
 const HOLDER = { namespace: "shop", pod: "lost-0", podUid: "u-lost", ifName: "eth0", node: "n9" };

@@ -49,7 +49,7 @@ const IN_SCRIPTS = commandsOf(
 );
 /** Berth's plugin of kubectl needs agents in pods: test/e2e/kubectl-berth.test.ts. */
 const PLUGIN = /^kubectl berth\b/;
-/** Forwards to a pod, and this control plane has none: test/nodes/port-forward.ts. */
+/** Forwards to a pod, and this control plane has none: test/long/chart.test.ts. */
 const FORWARD = /^kubectl (-n \S+ )?port-forward\b/;
 const COMMANDS = [...new Set(PAGES.flatMap((path) => commandsOf(readFileSync(join(root, path), "utf8"))))].filter(
   (line) => !IN_SCRIPTS.includes(line) && !PLUGIN.test(line) && !FORWARD.test(line),

@@ -2,7 +2,6 @@
  * berthctl against the built agent of a host: its output, changes and exit codes; the built one on a terminal, in a
  * pipe and in shells.
  */
-import { spawn } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -179,33 +178,8 @@ it("colours the rows that need attention on a terminal, unless NO_COLOR is set",
   expect(await out("pools")).not.toContain("\u001b");
 });
 
-it("--watch prints changes, until it is interrupted", async () => {
-  await attach("web-0");
-  const child = spawn(process.execPath, [PROGRAM, "allocations", "--watch", "--no-headers"], {
-    env: { ...process.env, ...world.agent.env },
-  });
-  let text = "";
-  child.stdout.on("data", (chunk: Buffer) => {
-    text += chunk.toString();
-  });
-  try {
-    await expect.poll(() => text, { timeout: 20_000 }).toContain("web-0");
-    await attach("web-9");
-    await expect.poll(() => text, { timeout: 20_000 }).toMatch(/web-0(?:.|\n)*web-9/);
-    child.kill("SIGINT");
-    await expect.poll(() => child.exitCode, { timeout: 20_000 }).toBe(0);
-  } finally {
-    child.kill("SIGKILL");
-  }
-});
-
 it("a reader that has enough is no failure", async () => {
   const line = `${formatShell([process.execPath, PROGRAM])} --help | head -n 1; echo "\${PIPESTATUS[0]}"`;
   const { stdout, stderr } = await runCommand(["bash", "-c", line]);
   expect([stdout, stderr]).toEqual([expect.stringMatching(/^Usage: berthctl .*\n0\n$/), ""]);
-});
-
-it("without an agent: 3", async () => {
-  const { exitCode, stderr } = await runCommand([process.execPath, PROGRAM, "pools", "--socket", "/nowhere/s"]);
-  expect([exitCode, stderr]).toEqual([3, expect.stringContaining("No agent answers on /nowhere/s")]);
 });

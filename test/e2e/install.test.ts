@@ -3,7 +3,6 @@ import type { ChildProcess } from "node:child_process";
 import {
   chmodSync,
   existsSync,
-  linkSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -107,12 +106,6 @@ describe("install", () => {
     expect(readFileSync(executable).equals(shim)).toBe(true);
     await using _ = await openScriptedAgent(sending(answer(200, result)), directory);
     expect((await waiting).stdout.toString()).toBe(result);
-  });
-
-  it("does not write into another name of the same file", async () => {
-    linkSync(writeOldShim("berth"), join(host, "kept"));
-    await install();
-    expect(readFileSync(join(host, "kept")).equals(shim)).toBe(false);
   });
 
   it.each<[what: string, names: string[], words: string[], wanted: string]>([

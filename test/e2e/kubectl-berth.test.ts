@@ -109,16 +109,12 @@ it("says which labels it looked for when no agent is running", async () => {
   ]);
 });
 
-it.each([
-  ["UTC", "2026-11-26T14:02:00.000Z", "UTC, UTC+00:00"],
-  ["Europe/Berlin", "2026-11-26T13:02:00.000Z", "Europe/Berlin, UTC+01:00"],
-  ["America/New_York", "2026-11-26T19:02:00.000Z", "America/New_York, UTC-05:00"],
-])("in %s a time means the same to caller and agents", async (zone, moment, name) => {
-  const { stdout, stderr } = await callIn(zone, "--node", "b", "history", "10.6.0.7", "--at", "2026-11-26 14:02");
-  expect([stdout, stderr]).toEqual([
-    exec("agent-2", `history 10.6.0.7 --at ${moment}`),
-    `--at 2026-11-26 14:02 is ${moment} (zone of this machine: ${name})\n`,
-  ]);
+it("a time means the same to caller and agents", async () => {
+  const at = ["--at", "2026-11-26 14:02"];
+  const { stdout, stderr } = await callIn("America/New_York", "--node", "b", "history", "10.6.0.7", ...at);
+  const moment = "2026-11-26T19:02:00.000Z";
+  expect(stdout).toBe(exec("agent-2", `history 10.6.0.7 --at ${moment}`));
+  expect(stderr).toBe(`${at.join(" ")} is ${moment} (zone of this machine: America/New_York, UTC-05:00)\n`);
 });
 
 it("of several agents one that knows the history is enough", async () => {

@@ -71,12 +71,6 @@ const rows: [what: string, script: Script, said: RegExp, code?: number][] = [
     /xxx… \(\d+ more characters\)/,
     1,
   ],
-  [
-    "a message that is an object",
-    (connection) => answerWith(connection, '{"msg":{"a":1}}', "422 No"),
-    /\{"msg":\{"a":1\}\}/,
-    1,
-  ],
 ];
 
 describe("berthctl ends with one line for an agent that gives", () => {

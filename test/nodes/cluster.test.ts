@@ -7,7 +7,6 @@ afterAll(() => cluster?.stop());
 
 describe("workloads", async () => void (await import("./workloads.ts")));
 describe("Subnets", async () => void (await import("./subnets.ts")));
-describe("port-forward", async () => void (await import("./port-forward.ts")));
 describe("trouble", async () => void (await import("./trouble.ts")));
 describe("repairs", async () => void (await import("./repairs.ts")));
 describe("maintenance", async () => void (await import("./maintenance.ts")));

@@ -25,11 +25,10 @@ it.each([false, true])("addresses are not kept in memory while more are listed; 
     return { metadata, items: [{ metadata: { name: "10.6.0.21" }, spec }] };
   };
   const names = { namespace: "a", agent: "b", controller: "c", selector: "d=e" };
-  const metadata = { name: "cleaner", namespace: "a" };
   await uninstallFromCluster({
     ...{ ...names, force, keepState: false, limitMs: 0, print: () => {} },
     api: { call } as unknown as KubeApi,
-    cleaner: { metadata, spec: { selector: { matchLabels: {} } } },
+    cleaner: { metadata: { name: "f", namespace: "a" }, spec: { selector: { matchLabels: {} } } },
   }).catch(() => {});
   expect(isKept).toEqual([false]);
 });

@@ -17,7 +17,7 @@ import { POLICIES } from "../../../../host/controller/policies-controller.ts";
 import { FILE_CHECKS, PLATFORMS } from "../../../../host/findings/host/file-checks.ts";
 import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import manifest from "../../../../package.json" with { type: "json" };
-import { copyChart, PLAIN_RELEASE, renderChart, runHelm } from "../../../../scripts/chart/helm.ts";
+import { copyChart, PLAIN_RELEASE, runHelm } from "../../../../scripts/chart/helm.ts";
 import { defaultValues } from "../../../../scripts/chart/values.ts";
 import { buildChart } from "../../../../scripts/release/chart.ts";
 import { KUBERNETES_SCHEMAS, root } from "../../../../scripts/setup/paths.mjs";
@@ -168,16 +168,6 @@ it.each(KUBERNETES_SCHEMAS)("Kubernetes %s knows all fields, and takes their typ
     expect(schemas.faultsOf({ ...daemonSet, spec }).join()).toContain("selector");
   const pool = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "x" }, spec: { subnett: 1 } };
   expect(schemas.faultsOf(pool).join()).toContain("subnett");
-});
-
-it("comments of a policy stand in its document, not in that of its binding", () => {
-  using chart = copyChart();
-  const files = renderChart(chart, PLAIN_RELEASE, "--set", "hostAgents.enabled=true");
-  const documents = [...files.values()].flatMap((text) => text.split("---\n"));
-  const commented = documents.filter((document) => /^ *#/m.test(document));
-  const kinds = commented.map((document) => /^kind: (.*)$/m.exec(document)?.[1]);
-  expect(kinds).toContain("ValidatingAdmissionPolicy");
-  expect(kinds).not.toContain("ValidatingAdmissionPolicyBinding");
 });
 
 it("each refusal of a policy names the found value", () => {
