@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { collect } from "../../host/agent/coordinator/detach.ts";
 import { NicRemover } from "../../host/agent/coordinator/nic-remover.ts";
 import { MAX_RETIRED_PAIRS, PairRemover, RETIREMENT_MS } from "../../host/agent/coordinator/pair-remover.ts";
 import type { IfName } from "../../host/cni/names.ts";
@@ -12,7 +13,9 @@ import { LinkRemover, REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
 import { setLink } from "../../host/kernel/netlink/link/requests.ts";
 import { readNetnsIdentity } from "../../host/kernel/netns.ts";
 import { type OpenNamespace, openNamespace, openNode } from "../../host/kernel/open-namespace.ts";
+import { noFaults } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
+import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import { coordinateEach } from "./coordinator-lab.ts";
 import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
 import { addressOf, containerOf, makeNic, nicOf } from "./coordinator-world.ts";
@@ -202,4 +205,28 @@ describe("the pairs of detached pods", () => {
     expect(asked).toEqual([left]);
     await remover.close();
   });
+
+  it.each([
+    [true, ["r0", "r1"]],
+    [false, []],
+  ])(
+    "in a cluster (%s) stay at a GC while a pod has their addresses, whatever the runtime lists",
+    async (isCluster, left) => {
+      using host = openNode(`/run/netns/${lab.names.node}`, { onLinkGone: (index) => remover.linkGone(index) });
+      const remover: PairRemover = open(host);
+      makePairs(3);
+      const row = { state: "Bound", network: "lan", namespace: "shop" };
+      const registry = {
+        list: async () => [
+          { ...row, containerId: "c0", pod: "web-0" },
+          { ...row, containerId: UNKNOWN_CONTAINER, pod: "web-1" },
+        ],
+      };
+      const deps = { host, remover, registry, isCluster, faults: noFaults } as never;
+      await collect(deps, { netConf: { name: "lan", validAttachments: [] } } as never);
+      await remover.flush();
+      expect(pairLinks().filter((name) => name.startsWith("r"))).toEqual(left);
+      await remover.close();
+    },
+  );
 });

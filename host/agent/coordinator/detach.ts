@@ -22,6 +22,7 @@ import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation, type Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
+import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Attachment } from "../../registry/registry.ts";
 import { cleanPod, findDetachedPod, findHostEnd, isOfKernel, observePod, openPod } from "./clean-pod.ts";
@@ -217,20 +218,23 @@ export async function detach(
 
 /**
  * Deletes the pairs of this network's containers that the runtime does not know and that have no address in another
- * network, and gives NICs that are back their former MACs. Returns the pairs' names.
+ * network, and gives NICs that are back their former MACs. In a cluster the runtime's list is no proof: the pair stays
+ * until the address is released, also that of a pod whose container is not known (late-del). Returns the pairs' names.
  */
 export async function collect(
-  { host, remover, faults, registry }: CoordinatorDeps,
+  { host, remover, faults, registry, isCluster }: CoordinatorDeps,
   { netConf: { name, validAttachments } }: NodeRequest,
 ): Promise<string[]> {
   if (validAttachments === undefined) return [];
   const known = new Set<string>(validAttachments.map(({ containerId }) => containerId));
-  for await (const { state, network, containerId } of listRows(registry))
-    if (state === "Bound" && network !== name) known.add(containerId);
+  for await (const { state, network, containerId, namespace, pod } of listRows(registry)) {
+    if (state !== "Bound" || (network === name && !isCluster)) continue;
+    known.add(containerId === UNKNOWN_CONTAINER ? `${namespace}/${pod}` : containerId);
+  }
   const { links } = observeNamespace(host, {});
   const dead = links.filter(({ kind, alias, group }) => {
     const owner = kind === "veth" && !isRetired(group) ? parseAlias(alias) : undefined;
-    return owner?.network === name && !known.has(owner.containerId);
+    return owner?.network === name && !known.has(owner.containerId) && !known.has(owner.pod);
   });
   for (const { index } of dead) await remover.removeLink(index);
   await applyOperations(planReturn("host", links), { pod: host, host }, { faults });
