@@ -94,23 +94,9 @@ function mismatchesOf(issue: z.core.$ZodIssue, root: unknown): Mismatch[] {
   return [{ path: formatPath(issue.path), got: typeof got === "string" ? got : value(), wanted: issue.message }];
 }
 
-/**
- * Number of values that a schema decodes before zod compiles it to a function of its own, which takes longer than to
- * decode a few of them: most schemas decode no more while the agent starts, and while it answers its first calls.
- */
-const INTERPRETED_DECODINGS = 10;
-const decodings = new WeakMap<z.ZodType, number>();
-
-function isNew(schema: z.ZodType): boolean {
-  const count = decodings.get(schema) ?? 0;
-  if (count === INTERPRETED_DECODINGS) return false;
-  decodings.set(schema, count + 1);
-  return true;
-}
-
 /** Returns the decoded value, or the mismatches in the schema's order, only the first ones of many unknown keys. */
 export function decode<S extends z.ZodType>(schema: S, value: unknown): Decoded<z.output<S>> {
-  const result = schema.safeParse(value, { error: messageOf, jitless: isNew(schema) });
+  const result = schema.safeParse(value, { error: messageOf });
   if (result.success) return { ok: true, value: result.data };
   const [first, ...rest] = result.error.issues.flatMap((issue) => mismatchesOf(issue, value));
   if (first === undefined) throw new TypeError("zod refused a value without an issue");
