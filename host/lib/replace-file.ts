@@ -1,6 +1,5 @@
 /** Replaces a file that others read at any moment, or execute. */
-// Not node:fs/promises, which loads the line editor of the REPL: `fs.promises` is loaded when it is read.
-import * as fs from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
 interface Replacement {
@@ -17,7 +16,7 @@ interface Replacement {
  * changed before the rename.
  */
 export async function replaceFile(path: string, { content, mode, temporary }: Replacement): Promise<void> {
-  const file = await fs.promises.open(temporary, "wx", 0o600);
+  const file = await open(temporary, "wx", 0o600);
   try {
     try {
       await file.writeFile(content);
@@ -27,11 +26,11 @@ export async function replaceFile(path: string, { content, mode, temporary }: Re
       // Before the rename: a program that is still open for writing cannot be executed (ETXTBSY).
       await file.close();
     }
-    await fs.promises.rename(temporary, path);
+    await rename(temporary, path);
   } catch (error) {
-    await fs.promises.rm(temporary, { force: true });
+    await rm(temporary, { force: true });
     throw error;
   }
-  await using directory = await fs.promises.open(dirname(path));
+  await using directory = await open(dirname(path));
   await directory.sync();
 }

@@ -1,7 +1,6 @@
 /** Searches the files of the audit log, in pieces between which the agent serves its requests. */
-// Not node:fs/promises, which loads the line editor of the REPL: `fs.promises` is loaded when it is read.
-import * as fs from "node:fs";
-import type { FileHandle } from "node:fs/promises";
+import { constants } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf } from "../../lib/describe.ts";
 import { SerialQueue } from "../../lib/serial.ts";
@@ -107,9 +106,9 @@ async function findNewest(files: readonly FileHandle[], query: HistoryQuery, sig
 }
 
 async function openRegular(path: string): Promise<FileHandle | undefined> {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
   try {
-    const file = await fs.promises.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if ((await file.stat()).isFile()) return file;
     await file.close();
   } catch (error) {

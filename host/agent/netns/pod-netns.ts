@@ -3,7 +3,7 @@
  * used again. Where the row has no cookie, its path has to do.
  */
 
-import * as fs from "node:fs";
+import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { NetnsStatus } from "../../ipam/leak.ts";
 import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
@@ -97,9 +97,8 @@ function hasAddress({ route }: OpenNamespace, ip: Ip): boolean {
   return addressesIn(listAddresses(route)).some(({ prefix }) => equalIp(prefix.ip, ip));
 }
 
-// Not node:fs/promises, which loads the line editor of the REPL: `fs.promises` is loaded when it is read.
 /** Undefined when that cannot be found out. */
 function exists(path: string): Promise<boolean | undefined> {
-  const found = fs.promises.stat(path).then(() => true);
+  const found = stat(path).then(() => true);
   return found.catch((error) => (isMissing(error) ? false : undefined));
 }
