@@ -7,7 +7,8 @@ import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatIp } from "../../net/ip.ts";
 import { type AuditLine, boundLine } from "../../records/audit-line.ts";
-import type { Allocation, Registry } from "../../registry/registry.ts";
+import { listPages } from "../../registry/list-rows.ts";
+import type { Registry } from "../../registry/registry.ts";
 import type { Audit, AuditEntry, Refusal, Served } from "./audit.ts";
 import { LogWriter } from "./log-writer.ts";
 
@@ -28,9 +29,6 @@ const AUDIT_DELAY_MS = 250;
 
 /** Most audit lines that are written before the agent looks after its requests again. */
 const AUDIT_BATCH = 32;
-
-/** Most rows of the registry that are read at once for lines about them. */
-const HELD_PAGE = 500;
 
 interface AuditLogOptions {
   /** Directory that stands for {@link LOG_DIRECTORY} on this machine. */
@@ -106,14 +104,12 @@ export class AuditLog implements Audit {
   async started(registry: Pick<Registry, "list">): Promise<void> {
     const startedMs = this.#options.nowMs();
     this.#queue({ audit: "START" }, true);
-    let page: readonly Allocation[] = [];
-    do {
-      page = await registry.list(page.at(-1), HELD_PAGE);
+    for await (const page of listPages(registry)) {
       for (const row of page)
         if (row.state === "Bound" && row.containerId !== "" && row.sinceMs < startedMs)
           this.#queue({ audit: "HELD", allocations: [row] }, true);
       for (; this.#waiting.length > 0; await new Promise(setImmediate)) this.#writeBatch();
-    } while (page.length === HELD_PAGE);
+    }
   }
 
   /** Resolves when all queued lines are written, or lost. */

@@ -11,11 +11,8 @@ it("a start writes rows of earlier ADDs only, and each before the DEL that comes
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const audit = new AuditLog({ directory, node: "n1", log: openLog("test", "silent"), nowMs: () => 10 });
   const rows = [9, 9, 10].map((sinceMs, at) => rowOf(`10.6.0.${at}`, { containerId: `c${at}`, sinceMs }));
-  const list = async () => {
-    setImmediate(() => audit.record({ audit: "DEL", allocations: rows.slice(1, 2) }));
-    return rows;
-  };
-  await audit.started({ list });
+  setImmediate(() => audit.record({ audit: "DEL", allocations: rows.slice(1, 2) }));
+  await audit.started({ list: async () => rows });
   await audit.close();
   const lines = readFileSync(join(directory, AUDIT_FILE), "utf8").trim().split("\n");
   const told = lines.map((line) => JSON.parse(line)).map((line) => [line.audit, ...line.addresses].join(" "));
