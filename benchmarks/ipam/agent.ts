@@ -5,12 +5,12 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Agent, startAgent } from "../../test/lab/agent.ts";
+import { startAgent } from "../../test/lab/agent.ts";
 import { berthBin } from "../../test/lab/cnitool.ts";
 import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
 import { atMostMb, type MemoryFigure, readMemory, tabulateMemory } from "../harness/memory.ts";
 import type { Target } from "../harness/report.ts";
-import { runBatch, type Subject } from "../harness/runner.ts";
+import { runBatch } from "../harness/runner.ts";
 import { poolManifest, writeNetConf } from "./berth.ts";
 import { callEnvironment, type Place } from "./contestant.ts";
 import { usableRange } from "./pool-shape.ts";
@@ -35,8 +35,8 @@ interface AgentReport {
 }
 
 export async function measureAgent(place: Place): Promise<AgentReport> {
-  const small = await readSmallAgent();
-  const large = await readLargeAgent(place);
+  const small = await readAgent(place, 1, 0);
+  const large = await readAgent(place, POOLS, PODS);
   const startMs = await timeStarts(place);
   const figures = [...small, ...large];
   const p50 = percentile(startMs, 0.5);
@@ -55,24 +55,17 @@ export async function measureAgent(place: Place): Promise<AgentReport> {
   };
 }
 
-async function readSmallAgent(): Promise<MemoryFigure[]> {
-  const agent = await startAgent({ config: { "pools.yaml": poolManifests(1) } });
+/** Of an agent just started, and at rest after the ADDs of so many pods. */
+async function readAgent(place: Place, pools: number, pods: number): Promise<MemoryFigure[]> {
   await using stack = new AsyncDisposableStack();
+  const agent = await startAgent({ config: { "pools.yaml": poolManifests(pools) }, readyMs: 120_000 });
   stack.defer(() => agent.delete());
-  const started = readMemory("just started, 1 pool", agent.pid);
+  const started = readMemory(`just started, pools: ${pools}`, agent.pid);
+  const env = callEnvironment("ADD", place, agent.env);
+  const subject = { path: `${berthBin}/berth`, stdinFile: writeNetConf(place), env };
+  if (pods > 0) await runBatch({ subject, atOnce: 1, first: 0, count: pods });
   await sleep(QUIET_MS);
-  return [started, readMemory("at rest, 1 pool", agent.pid)];
-}
-
-async function readLargeAgent(place: Place): Promise<MemoryFigure[]> {
-  const agent = await startAgent({ config: { "pools.yaml": poolManifests(POOLS) }, readyMs: 120_000 });
-  await using stack = new AsyncDisposableStack();
-  stack.defer(() => agent.delete());
-  const started = readMemory(`just started, ${POOLS} pools`, agent.pid);
-  await runBatch({ subject: addOf(agent, place), atOnce: 1, first: 0, count: PODS });
-  const added = readMemory(`${POOLS} pools, after ${PODS} ADDs`, agent.pid);
-  await sleep(QUIET_MS);
-  return [started, added, readMemory(`${POOLS} pools, ${PODS} pods`, agent.pid)];
+  return [started, readMemory(`at rest, pools: ${pools}, pods: ${pods}`, agent.pid)];
 }
 
 /** Milliseconds of starts with V8's cached code of an earlier one, as the service and the chart have it. */
@@ -93,14 +86,6 @@ async function timeStarts(place: Place): Promise<number[]> {
     times.push(performance.now() - fromMs);
   }
   return times;
-}
-
-function addOf(agent: Agent, place: Place): Subject {
-  return {
-    path: `${berthBin}/berth`,
-    stdinFile: writeNetConf(place),
-    env: callEnvironment("ADD", place, agent.env),
-  };
 }
 
 function networkOf(pool: number): string {
