@@ -3,15 +3,12 @@
  * Effects: agents, a control plane, plugins.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { startAgent } from "../../test/lab/agent.ts";
-import { berthBin } from "../../test/lab/cnitool.ts";
 import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
 import { inParallel } from "../../test/lab/parallel.ts";
 import { BERTH_AHEAD, openClusterBerth } from "../cluster/berth.ts";
 import { sayProgress } from "../harness/progress.ts";
-import { poolManifests } from "../ipam/agent.ts";
-import { writeNetConf } from "../ipam/berth.ts";
-import { type Contestant, type Place, pluginCalls } from "../ipam/contestant.ts";
+import { openManyPools } from "../ipam/agent.ts";
+import type { Place } from "../ipam/contestant.ts";
 import { emptyC24 } from "../ipam/pool-shape.ts";
 import { furnish } from "../peers/cluster.ts";
 import { openSpiderpool, SPIDERPOOL } from "../peers/spiderpool.ts";
@@ -47,16 +44,6 @@ async function measureNodeAlone(place: Place, counts: readonly number[], isQuick
     await contestant.close();
   }
   return points;
-}
-
-async function openManyPools(place: Place, count: number): Promise<Contestant> {
-  const agent = await startAgent({ config: { "pools.yaml": poolManifests(count) }, readyMs: 120_000 });
-  return {
-    name: "berth",
-    ...pluginCalls(`${berthBin}/berth`, writeNetConf(place), place, agent.env),
-    daemonPid: agent.pid,
-    close: () => agent.delete(),
-  };
 }
 
 /** The daemons run while pools are created. */

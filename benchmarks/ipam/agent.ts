@@ -12,7 +12,7 @@ import { atMostMb, type MemoryFigure, readMemory, tabulateMemory } from "../harn
 import type { Target } from "../harness/report.ts";
 import { runBatch } from "../harness/runner.ts";
 import { poolManifest, writeNetConf } from "./berth.ts";
-import { callEnvironment, type Place } from "./contestant.ts";
+import { type Place, pluginCalls } from "./contestant.ts";
 import { usableRange } from "./pool-shape.ts";
 import { prefillBerth } from "./prefill-berth.ts";
 
@@ -55,17 +55,25 @@ export async function measureAgent(place: Place): Promise<AgentReport> {
   };
 }
 
+export async function openManyPools(place: Place, count: number) {
+  const agent = await startAgent({ config: { "pools.yaml": poolManifests(count) }, readyMs: 120_000 });
+  return {
+    name: "berth",
+    ...pluginCalls(`${berthBin}/berth`, writeNetConf(place), place, agent.env),
+    daemonPid: agent.pid,
+    close: () => agent.delete(),
+  };
+}
+
 /** Of an agent just started, and at rest after the ADDs of so many pods. */
 async function readAgent(place: Place, pools: number, pods: number): Promise<MemoryFigure[]> {
   await using stack = new AsyncDisposableStack();
-  const agent = await startAgent({ config: { "pools.yaml": poolManifests(pools) }, readyMs: 120_000 });
-  stack.defer(() => agent.delete());
-  const started = readMemory(`just started, pools: ${pools}`, agent.pid);
-  const env = callEnvironment("ADD", place, agent.env);
-  const subject = { path: `${berthBin}/berth`, stdinFile: writeNetConf(place), env };
-  if (pods > 0) await runBatch({ subject, atOnce: 1, first: 0, count: pods });
+  const { add, daemonPid, close } = await openManyPools(place, pools);
+  stack.defer(close);
+  const started = readMemory(`just started, pools: ${pools}`, daemonPid);
+  if (pods > 0) await runBatch({ subject: add, atOnce: 1, first: 0, count: pods });
   await sleep(QUIET_MS);
-  return [started, readMemory(`at rest, pools: ${pools}, pods: ${pods}`, agent.pid)];
+  return [started, readMemory(`at rest, pools: ${pools}, pods: ${pods}`, daemonPid)];
 }
 
 /** Milliseconds of starts with V8's cached code of an earlier one, as the service and the chart have it. */
@@ -93,7 +101,7 @@ function networkOf(pool: number): string {
 }
 
 /** Pools of a /24; the first one is the default. */
-export function poolManifests(count: number): string {
+function poolManifests(count: number): string {
   return Array.from({ length: count }, (_, index) => {
     const subnet = `${networkOf(index)}.0/24`;
     return poolManifest(`bench-${index}`, subnet, usableRange({ subnet }), { isDefault: index === 0 });

@@ -4,15 +4,13 @@
  * Effects: starts the echo agent, which serves a socket in the benchmark's folder.
  */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "../../scripts/setup/paths.mjs";
 import { berthBin } from "../../test/lab/cnitool.ts";
+import { until } from "../../test/lab/waiting.ts";
 import { type Contestant, callEnvironment, type Place, pluginCalls } from "./contestant.ts";
-
-/** As for the agents that are measured: other work may load the machine. */
-const START_LIMIT_MS = 60_000;
 
 const bench = (name: string): string => join(root, "dist", "bench", name);
 
@@ -25,19 +23,14 @@ export function openEmptyProgram(place: Place): Contestant {
 export async function openEchoAgent(place: Place, stdinFile: string): Promise<Contestant> {
   const socket = join(place.directory, "echo.sock");
   const child = spawn(bench("echo-agent"), [socket], { stdio: ["ignore", "ignore", "inherit"] });
-  for (let waitedMs = 0; !existsSync(socket); waitedMs += 10) {
-    if (waitedMs > START_LIMIT_MS || child.exitCode !== null) throw new Error(`echo-agent does not serve ${socket}`);
-    await sleep(10);
-  }
+  await until(`echo-agent serves ${socket}`, () => existsSync(socket));
   return {
     name: "shim + trivial agent in C",
     ...pluginCalls(join(berthBin, "berth"), stdinFile, place, { BERTH_SOCKET: socket, BERTH_SPOOL: place.directory }),
     daemonPid: child.pid,
     close: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const ended = new Promise((resolve) => child.once("exit", resolve));
-      child.kill("SIGKILL");
-      await ended;
+      const ended = once(child, "exit");
+      if (child.kill("SIGKILL")) await ended;
     },
   };
 }
