@@ -2,7 +2,7 @@
  * Reads files that another program may have put there: a pipe, a device or an endless file must not block this one.
  * Everything that is read is read here; a house test forbids other ways.
  */
-import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 
 /** The file's type or size forbids reading it; retrying does not help. */
 export class UnreadableFile extends Error {
@@ -14,6 +14,13 @@ const MAX_TEXT_BYTES = 1_048_576;
 
 /** A file of /proc claims to be empty; the kernel gives at most a page of those that are read. */
 const PAGE_BYTES = 4_096;
+
+/** Throws if something else than a socket is at the path of one: it would be replaced. */
+export function requireSocketPath(path: string): void {
+  const there = statSync(path, { throwIfNoEntry: false });
+  if (there !== undefined && !there.isSocket())
+    throw new Error(`${path} is no socket: it would be replaced; name another path, or move it`);
+}
 
 /** Returns the text of a file, as {@link readRegular}. */
 export function readText(path: string, maxBytes = MAX_TEXT_BYTES): string {

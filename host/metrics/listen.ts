@@ -8,7 +8,7 @@ import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isMissing } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
-import { readText } from "../lib/regular-file.ts";
+import { readText, requireSocketPath } from "../lib/regular-file.ts";
 import { insteadOf } from "../lib/try-or.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import { boundConnections } from "./connections.ts";
@@ -119,7 +119,10 @@ export async function listenHttp({ address, tls, log, answer }: ListenOptions): 
       else response.end(body);
     });
   });
-  if (address.kind === "unix") rmSync(address.path, { force: true });
+  if (address.kind === "unix") {
+    requireSocketPath(address.path);
+    rmSync(address.path, { force: true });
+  }
   const { host, port } = { host: undefined, port: 0, ...address };
   server.listen(address.kind === "unix" ? { path: address.path } : { ...(host === undefined ? {} : { host }), port });
   await once(server, "listening").catch((error: unknown) => {

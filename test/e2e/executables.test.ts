@@ -128,6 +128,24 @@ describe("wrong usage ends with 2 and a message", () => {
   });
 });
 
+it.each([
+  ["berth-agent", (path: string) => ["--socket", path]],
+  ["berth-agent", (path: string) => ["--metrics-listen", `unix:${path}`]],
+  ["berth-controller", (path: string) => ["--kubeconfig", unreachable(), "--listen", `unix:${path}`]],
+])("%s puts its socket in the place of no file", async (program, argsFor) => {
+  const directory = createDirectory();
+  const path = join(directory, "data");
+  writeFileSync(path, "kept");
+  const own = ["--config", directory, "--state", join(directory, "state"), "--socket", join(directory, "s")];
+  const { exitCode, stderr, stdout } = await run(program, [
+    ...(program === "berth-agent" ? own : []),
+    ...argsFor(path),
+  ]);
+  expect(readFileSync(path, "utf8")).toBe("kept");
+  expect(stderr + stdout).toContain(`${path} is no socket`);
+  expect(exitCode).toBe(1);
+});
+
 it.each(PROGRAMS)("%s runs from its source, without a build of it", async (program) => {
   const argv = [process.execPath, join(root, "host", "bin", `${program}.ts`), "--help"];
   expect(await runCommand(argv)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`Usage: ${program} `) });

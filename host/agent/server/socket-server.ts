@@ -12,6 +12,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promi
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { MAX_NETWORK_CONFIG_BYTES } from "../../cni/net-conf.ts";
 import type { Log } from "../../lib/log.ts";
+import { requireSocketPath } from "../../lib/regular-file.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
 import type { RawRequest } from "../request/driver.ts";
 import { type Answer, answerError, type StatusApi } from "./answer.ts";
@@ -74,6 +75,7 @@ const CNI_PATH = /^\/v1\/cni\/([a-z]+)$/;
 export async function listenOnSocket(options: SocketServerOptions): Promise<SocketServer> {
   const { path } = options;
   const connections: Connections = { all: new Set(), silent: new Set(), accepted: 0, large: Promise.resolve() };
+  requireSocketPath(path);
   let listener = await bind(options, connections);
   const ended: Promise<void>[] = [];
   return {
