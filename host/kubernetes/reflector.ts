@@ -199,12 +199,8 @@ export class Reflector<T> {
    */
   async #hasGoneBack(): Promise<boolean> {
     const newest = this.#mirror.newest();
-    const { history } = this.#options.api;
-    // A list of all may come from a cache that is behind.
-    const before = newest && history?.version;
     // One attempt: the owner should hear of its failure.
     for await (const page of this.#pages(this.#selecting(newest?.key), 0)) {
-      history?.answered(page.resourceVersion, before);
       if (isEarlier(page.resourceVersion, this.version)) return true;
       const isKnown = page.items.some((item) => versionOf(item) === newest?.version);
       this.#missing = isKnown ? undefined : newest?.key;
@@ -221,12 +217,18 @@ export class Reflector<T> {
     return { limit: 1, fieldSelector };
   }
 
-  #pages(query: KubeCall["query"] = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
+  async *#pages(query: KubeCall["query"] = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
     const { api, path, fieldSelector, labelSelector, metadataOnly = false } = this.#options;
     const { signal } = this.#closing;
     const accept = metadataOnly ? METADATA_LIST : undefined;
     const selected = { fieldSelector, labelSelector, ...query };
-    return listPages(api, { path, query: selected, accept, patienceMs, signal });
+    const { history } = api;
+    // A list of all may come from a cache that is behind.
+    const before = selected.fieldSelector === undefined ? undefined : history?.version;
+    for await (const page of listPages(api, { path, query: selected, accept, patienceMs, signal })) {
+      history?.answered(page.resourceVersion, before);
+      yield page;
+    }
   }
 
   async #list(): Promise<string> {
@@ -238,7 +240,6 @@ export class Reflector<T> {
     for await (const page of this.#pages()) {
       if (isEarlier(page.resourceVersion, this.version)) this.#mirror.forgetVersions();
       this.version = page.resourceVersion;
-      this.#options.api.history?.answered(this.version);
       for (const item of page.items) {
         const startedMs = performance.now();
         const key = this.#mirror.set(item);

@@ -38,6 +38,8 @@ async function play(
   { lists, watches = [silence], version = "1000" }: Script,
   options: {
     optional?: boolean;
+    /** It selects nothing. */
+    isWhole?: boolean;
     onChange?: (change: Change<string>) => void;
     decode?: (object: KubeObject) => string | undefined;
     history?: History;
@@ -61,7 +63,7 @@ async function play(
     },
     name: "things",
     path: "/apis/x/v1/things",
-    fieldSelector: "spec.node=n1",
+    fieldSelector: options.isWhole ? undefined : "spec.node=n1",
     decode: options.decode ?? nameOf,
     keyOf: nameOf,
     onChange: (change) => {
@@ -205,9 +207,10 @@ describe("a reflector", () => {
   });
 
   it.each([
-    ["an object that it knows", [object("a", "7")], ["7", "9", "5 < 9", "5"]],
-    ["all objects", [], ["7", "9", "5", "5"]],
-  ])("tells its versions; after a failure it asks for %s", async (_, items, told) => {
+    ["selected objects", false, [], ["7 < 9", "9", "5 < 9", "5 < 9"]],
+    ["one that it knows", true, [object("a", "7")], ["7", "9", "5 < 9", "5"]],
+    ["all objects", true, [], ["7", "9", "5", "5"]],
+  ])("tells its versions; after a failure it asks for %s", async (_, isWhole, items, told) => {
     const versions: string[] = [];
     const answered = (version?: string, before?: bigint) => versions.push([version, before ?? []].flat().join(" < "));
     const { watches } = await play(
@@ -216,7 +219,7 @@ describe("a reflector", () => {
         watches: [lines(line("BOOKMARK", object("", "9")), "nonsense\n"), silence],
         version: "5",
       },
-      { history: { version: 9n, answered } },
+      { isWhole, history: { version: 9n, answered } },
     );
     await until(() => watches().length === 2, "another watch");
     expect(versions).toEqual(told);
