@@ -179,6 +179,7 @@ describe("an epoch of the registry", () => {
   it("is heard of after an outage once the wait for that is over, to the fraction of a millisecond", async () => {
     const { node } = await openFilled();
     for (let round = 0; round < 20; round++) {
+      node.watch.stats.watches++;
       node.watch.answeredMs = performance.now() - 2_995 + Math.random();
       await node.epoch.line.up(new AbortController().signal);
       expect(node.epoch.line.isUp()).toBe(true);
