@@ -163,7 +163,7 @@ const nameOf = ({ spec }: Claim): string => allocationName(spec.ip, spec.address
 interface RecordsPlan {
   /** The names of all records that should exist. */
   readonly wanted: ReadonlySet<string>;
-  /** Records to write: the name is free, or belongs to a claimant without the address. */
+  /** Records to write: the name is free, or belongs, or did, to a claimant without the address. */
   readonly missing: readonly Claim[];
   /** The claimants of addresses that belong to another owner, by the allocation's name. The older record stays. */
   readonly contested: ReadonlyMap<string, Claimant>;
@@ -238,9 +238,10 @@ export function dueFor(
   isComplete = true,
 ): Claim | "contested" | undefined {
   if (found === undefined) return claims[0];
-  const { state, pool, prefixLength, workload } = found.spec;
-  // Until it has cooled, it is its pod's whose sandbox starts again.
-  if (found.deleting || state === "Cooling") return undefined;
+  const { state, pool, prefixLength, workload, node } = found.spec;
+  if (found.deleting) return undefined;
+  // Until it has cooled, a pod's address is left to its next sandbox. On no node it was no pod's.
+  if (state === "Cooling") return node === NO_NODE ? claims[0] : undefined;
   if (!isMachines(found.spec)) return state === "Quarantined" ? undefined : "contested";
   const own = claims.find((claim) => isSameOwner(found.spec, claim));
   if (own === undefined) return !isComplete && workload !== undefined && isApiServer(workload) ? undefined : claims[0];

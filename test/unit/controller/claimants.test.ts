@@ -145,6 +145,7 @@ describe("the plan of records", () => {
     ["it is retained for a member", { ...bound, state: "Kept", holders: [], workload: kept }, {}, "contested"],
     ["it is reserved for one", recorded("10.6.0.6", NODE, { workload: kept, number: 0 }), {}, "contested"],
     ["it cools", { ...bound, state: "Cooling", holders: [] }, {}, ""],
+    ["it cools on no node", { ...bound, state: "Cooling", holders: [], node: NO_NODE }, {}, "write"],
     [
       "it is in quarantine",
       { ...bound, state: "Quarantined", holders: [], quarantine: { reason: "Conflict", mac: "", parent: "" } },
