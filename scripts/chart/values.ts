@@ -15,8 +15,8 @@ const text = z.string();
 const name = z.string().regex(/^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/);
 const flag = z.boolean();
 const path = z.string().regex(/^(?:\/|$)/);
-/** A name, or an IPv4 or IPv6 address, without scheme and port. */
-const host = z.string().regex(/^(?:[\w.-]*|[\dA-Fa-f.]*(?::[\dA-Fa-f.]*){2,})$/);
+/** A name, or an IPv4 or IPv6 address, also in brackets, without scheme and port. */
+const host = z.string().regex(/^(?:[\w.-]*|\[?[\dA-Fa-f.]*(?::[\dA-Fa-f.]*){2,}\]?)$/);
 
 /** The files of other programs that `berthctl check` reads, as far as a pod may be given them. */
 const HOST_FILES = [

@@ -48,7 +48,7 @@ export const SETS = {
         ...{ repository: "registry.example.com/net/berth", digest: `sha256:${"0".repeat(64)}` },
         ...{ pullPolicy: "Always", pullSecrets: [{ name: "registry" }] },
       },
-      apiServer: { host: "192.0.2.1", port: 7443 },
+      apiServer: { host: "[2001:db8::1]", port: 7443 },
       serviceAccount: { annotations: { "example.com/role": "net" } },
       platform: "openshift",
       cni: { binDir: "/usr/lib/cni", confDir: "/etc/own/net.d", aliasesOnly: true },
