@@ -248,10 +248,7 @@ export class GarbageCollector implements Controller {
   }
 
   #followAll(names: readonly string[]): Promise<void> {
-    return this.#checkAll(names, async (name) => {
-      await this.#recreated.follow(name);
-      return undefined;
-    });
+    return this.#checkAll(names, (name) => this.#recreated.follow(name).then(() => undefined));
   }
 
   #openChecker(): AllocationChecker {
