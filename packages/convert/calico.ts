@@ -197,13 +197,10 @@ function convertReservation({ place, value, name, labels }: PlacedObject, builde
       place.problem(`spec.reservedCIDRs[${at}]`, entry, "left out: want an address or a network");
     return range === undefined ? [] : [range];
   });
-  const families = ([4, 6] as const).filter((family) => ranges.some(({ first }) => first.family === family));
-  for (const family of families) {
-    const ips = joinRanges(
-      ranges.filter(({ first }) => first.family === family),
-      family,
-    ).map(formatRange);
-    const suffix = families.length > 1 ? `-v${family}` : "";
+  const families = Map.groupBy(ranges, ({ first }) => first.family);
+  for (const [family, own] of families) {
+    const ips = joinRanges(own, family).map(formatRange);
+    const suffix = families.size > 1 ? `-v${family}` : "";
     builder.add({ kind: "ReservedIP", name: `${name}${suffix}`, labels, spec: { ips } }, place);
   }
 }
@@ -231,6 +228,7 @@ const ipamSchema = z.object({
 /** Converts networks of other main plugins; Calico's own plugin makes a network that has no counterpart. */
 function convertNetworks(input: Input, names: PoolNames, builder: PlanBuilder): Set<string> {
   const renamed = new Set<string>();
+  const known = new Set([...names.keys()].map((cidr) => parsePrefix(cidr)?.ip.family));
   for (const { network, plugin, own, context } of findNetworksWith(input, IPAM_TYPE)) {
     const { place, field } = context;
     if (plugin.entry.type === "calico") {
@@ -240,13 +238,16 @@ function convertNetworks(input: Input, names: PoolNames, builder: PlanBuilder): 
     }
     const ipam = decodePlaced(ipamSchema, own, context);
     if (ipam === undefined) continue;
-    for (const key of ["assign_ipv4", "assign_ipv6"] as const)
-      if (String(ipam[key]) === "false")
-        place.lost(`${field}.${key}`, ipam[key], "a NIC gets each family that vendor-conf enables");
     const pools = {
       4: poolsNamed(ipam.ipv4_pools ?? [], names, { place, field: `${field}.ipv4_pools` }),
       6: poolsNamed(ipam.ipv6_pools ?? [], names, { place, field: `${field}.ipv6_pools` }),
     };
+    const isOpen = pools[4].length + pools[6].length === 0;
+    for (const family of [4, 6] as const) {
+      const key = `assign_ipv${family}` as const;
+      if ((isOpen ? known.has(family) : pools[family].length > 0) && String(ipam[key]) === "false")
+        place.lost(`${field}.${key}`, ipam[key], "a NIC gets each family of its pools that vendor-conf enables");
+    }
     const isAdded = addNetwork(
       network,
       network.plugins.map((each) => (each === plugin ? { ...each.entry, ipam: berthIpam(pools) } : each.entry)),

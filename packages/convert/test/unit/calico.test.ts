@@ -5,12 +5,12 @@
 import { expect, it } from "vitest";
 import { convertFiles, yaml } from "../convert-files.ts";
 
-function convertPool(spec: object, apiVersion = "projectcalico.org/v3") {
-  return convertObject({ apiVersion, kind: "IPPool", metadata: { name: "p" }, spec: { cidr: "10.7.0.0/16", ...spec } });
-}
+const poolOf = (spec: object, apiVersion = "projectcalico.org/v3") => ({
+  ...{ apiVersion, kind: "IPPool", metadata: { name: "p" }, spec: { cidr: "10.7.0.0/16", ...spec } },
+});
 
-function convertObject(object: object) {
-  const list = { apiVersion: "v1", kind: "List", items: [object] };
+function convertObjects(...items: readonly object[]) {
+  const list = { apiVersion: "v1", kind: "List", items };
   const { manifests, findings } = convertFiles("calico", yaml(list));
   return { spec: manifests[0]?.spec, lost: findings.filter(({ level }) => level === "lost").map(({ field }) => field) };
 }
@@ -29,8 +29,8 @@ it.each<[spec: object, converted: object | undefined, lost?: readonly string[]]>
   [{ ipipMode: "Always" }, { ...SUBNET, default: true, disable: true }, ["spec.ipipMode"]],
   [{ allowedUses: ["LoadBalancer"] }, undefined],
 ])("%j", (spec, converted, lost = []) => {
-  expect(convertPool(spec)).toEqual({ spec: converted, lost });
-  expect(convertPool(spec, "crd.projectcalico.org/v1")).toEqual({ spec: converted, lost });
+  for (const pool of [poolOf(spec), poolOf(spec, "crd.projectcalico.org/v1")])
+    expect(convertObjects(pool)).toEqual({ spec: converted, lost });
 });
 
 const network = (ipam: object) => ({
@@ -39,8 +39,9 @@ const network = (ipam: object) => ({
 });
 const CONFIG = { apiVersion: "crd.projectcalico.org/v1", kind: "IPAMConfig", metadata: { name: "default" } };
 
-it.each<[object, string]>([
+it.each<[object, lost?: string]>([
   [network({ type: "calico-ipam", assign_ipv4: "false" }), "spec.config.ipam.assign_ipv4"],
+  [network({ type: "calico-ipam", assign_ipv6: "false" })],
   [network({ type: "calico-ipam", ipv4_pools: ["none"] }), "spec.config.ipam.ipv4_pools[0]"],
   [{ ...CONFIG, spec: { kubeVirtVMAddressPersistence: "Disabled" } }, "spec.kubeVirtVMAddressPersistence"],
-])("%j loses %s", (object, lost) => expect(convertObject(object).lost).toEqual([lost]));
+])("%j loses %s", (object, ...lost) => expect(convertObjects(poolOf({}), object).lost).toEqual(lost));
