@@ -185,12 +185,12 @@ function mtuOf(members: readonly LinkState[]): number | undefined {
 }
 
 /**
- * Returns the interfaces that the definition names. A bond that has members works without one whose device has failed;
- * else a name may be misspelt, and CniError 106 is thrown.
+ * Returns the interfaces that the definition names. A bond that has one of them works without another whose device has
+ * failed; else a name may be misspelt, and CniError 106 is thrown.
  */
 function findMembers(host: NamespaceState, { name, members }: BondSpec): LinkState[] {
-  if (membersOf(host, name).length === 0) return members.map((member) => requireInterface(host, member));
-  return members.flatMap((member) => findLink(host, member) ?? []);
+  const found = members.flatMap((member) => findLink(host, member) ?? []);
+  return found.some(({ master }) => master === name) ? found : members.map((member) => requireInterface(host, member));
 }
 
 function warnAboutAbsent(host: NamespaceState, { name, members }: BondSpec): string[] {
