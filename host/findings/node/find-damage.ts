@@ -164,6 +164,9 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): Finding[] {
   const about = { ip, space: "", pool: "", namespace: "", pod: "", ifName };
   const other = facts.nics.find((each) => equalIp(each.ip, ip) && each.netns !== netns);
   if (other !== undefined) {
+    // Of NICs without a record each later one names the first.
+    const isLater = facts.nics.indexOf(other) > facts.nics.indexOf(nic);
+    if (isLater && !own.some((each) => isOf(each, other))) return [];
     const values = { ifName, netns, otherIfName: other.ifName, otherNetns: other.netns };
     return [ADDRESS_PROBLEMS.onTwoNics(values, subjectOf(about))];
   }

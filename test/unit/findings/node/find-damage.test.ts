@@ -102,6 +102,8 @@ it.each(cases<Partial<NodeFacts>>`
     => lost-record 10.6.0.7 → interface eth0 in /run/netns/a has the address, and no record says so → Run "berthctl recover"
   two NICs with one address ${{ nics: [NIC, OTHER_NIC] }}
     => duplicate 10.6.0.7 → interface eth0 in /run/netns/b and interface eth0 in /run/netns/a have the address → Restart the pod whose record is missing
+  three NICs with one address, and no record ${alone({ rows: [], nics: [NIC, OTHER_NIC, { ...NIC, netns: "/run/netns/c" }] })}
+    => duplicate 10.6.0.7, duplicate 10.6.0.7
   a NIC whose address is another node's pod's ${{ rows: [], ...OTHER }}
     => duplicate 10.6.0.7 → interface eth0 in /run/netns/a has the address, which is allocated to pod shop/web-9 on node n2 → Restart the pod of that namespace, which gets another address
   a record whose object is another pod's ${OTHER}
