@@ -265,8 +265,14 @@ function faultOf(error: unknown, { library, origin }: Loaded) {
     return { path: file.field, got: `a file that cannot be read (${errnoOf(error)})`, wanted: "a readable file" };
   const command: unknown = library.getCurrentUser()?.exec?.command;
   if (command === undefined) return { path: "", got: messageOf(error), wanted: "usable credentials" };
-  // The error of JSON.parse contains the text, which may be a bare token.
-  const what = error instanceof SyntaxError ? "an output that is no JSON" : describeValue(messageOf(error).trim());
-  const got = `a failure of ${describeValue(command)} (${what})`;
+  const got = `a failure of ${describeValue(command)} (${describeFailure(error)})`;
   return { path: "exec", got, wanted: "a program that prints an ExecCredential" };
+}
+
+function describeFailure(error: unknown): string {
+  // The error of JSON.parse contains the text, which may be a bare token.
+  if (error instanceof SyntaxError) return "an output that is no JSON";
+  // The library reads fields of the status unchecked; an error of `spawn` has a code.
+  if (error instanceof TypeError && errnoOf(error) === undefined) return "an output without a status";
+  return describeValue(messageOf(error).trim());
 }

@@ -162,6 +162,9 @@ function checkUser(entry: UserEntry, at: Place): void {
   const provider = entry["auth-provider"];
   if (provider !== undefined)
     refuse(at, "auth-provider", [describeValue(provider.name), "token, tokenFile, exec or a certificate"]);
+  // The library sends none of these, and the API server would grant other rights.
+  for (const key of ["as-groups", "as-uid", "as-user-extra"])
+    if (entry[key] != null) refuse(at, key, [describeValue(entry[key]), '"as" alone']);
   // The server does not say that a client certificate lacks its key, or the other way round.
   const certificate = entry["client-certificate"] ?? entry["client-certificate-data"];
   const key = entry["client-key"] ?? entry["client-key-data"];

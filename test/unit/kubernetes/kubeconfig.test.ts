@@ -46,13 +46,16 @@ describe("a kubeconfig that is wrong", () => {
       => field "users[0].user.tokenFile": found a file that cannot be read (ENOENT), want a readable file
     an auth-provider ${{ user: { "auth-provider": { name: "gcp" } } }}
       => field "users[0].user.auth-provider": found "gcp", want token, tokenFile, exec or a certificate
+    groups to act for ${{ user: { as: "bob", "as-groups": ["ops"] } }}
+      => field "users[0].user.as-groups": found a list, want "as" alone
     a plugin that is not there ${plugin("/no/such/plugin")}
       => field "exec": found a failure of "/no/such/plugin" ("spawn /no/such/plugin ENOENT"), want a program that prints an ExecCredential
     a plugin that is not beside it ${plugin("no/such")} => /no/such" ("spawn /
     a plugin that is told what is wanted ${plugin("sh", "-c", 'echo "$KUBERNETES_EXEC_INFO" >&2; exit 3')}
       => found a failure of "sh" ("{
     a plugin that fails ${plugin("sh", "-c", "echo not today >&2; exit 3")} => found a failure of "sh" ("not today")
-    a plugin that prints something else ${plugin("echo", "{}")} => found a failure of "echo"
+    a plugin that prints something else ${plugin("echo", "{}")}
+      => field "exec": found a failure of "echo" (an output without a status), want a program that prints an ExecCredential
     a plugin that gives nothing ${plugin("echo", '{"status":{}}')}
       => field "exec": found neither token nor certificate, want an ExecCredential
   `;
