@@ -10,9 +10,9 @@ const REDACTED = "[redacted]";
 
 /** Words of keys whose values are secret. */
 const WORDS =
-  "token|passw(?:or)?d|passphrase|secret|credential|authorization|private[-_]?key|access[-_]?key|api[-_]?key|key-data|certificate-data";
+  "token|passw(?:or)?d|passphrase|(?<![a-z])pass(?![a-z])|pwd|psk|secret|credential|authorization|private[-_]?key|access[-_]?key|api[-_]?key|key-data|certificate-data";
 
-const SECRET_KEY = new RegExp(`${WORDS}|^(?:auth|psk)$`, "i");
+const SECRET_KEY = new RegExp(`${WORDS}|^auth$`, "i");
 
 /** Keys such as `tokenFile` and `secretName` name secrets and are none. */
 const NAMES_ONLY = /(?:file|name|path|ref|directory|dir)$/i;
@@ -40,6 +40,9 @@ const USER_INFO = /(:\/\/)[^\s/@"']+@/g;
 
 /** `--token abc`. */
 const OPTION = new RegExp(`(--[\\w-]{0,256}(?:${WORDS})\\s+)(?!-)\\S+`, "gi");
+
+/** `-u user:password`, as curl has it. */
+const USER_OPTION = /((?:^|\s)(?:-u[ =]?|--(?:proxy-)?user[ =])["']?)[^\s:"'\\]{1,256}:[^\s"'\\]+/g;
 
 /** `key: value`, `key=value` and `"key": "value"`, also with escaped quotes, as inside a text of JSON. */
 const KEY = `([\\w.-]{0,40}(?:${WORDS})[\\w.-]{0,40})`;
@@ -78,6 +81,7 @@ function redactForms(text: string): string {
       return NAMES_ONLY.test(key) ? whole : `${quote}${key}${sign}${slashes}"${REDACTED}${slashes}"`;
     })
     .replace(OPTION, `$1${REDACTED}`)
+    .replace(USER_OPTION, `$1${REDACTED}`)
     .replace(BEARER, `$1 ${REDACTED}`)
     .replace(USER_INFO, `$1${REDACTED}@`)
     .replace(JWT, REDACTED)

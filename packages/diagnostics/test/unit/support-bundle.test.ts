@@ -33,6 +33,8 @@ it.each([
     String.raw`{"conf":"a:\n  psk-token: \"[redacted]\""}`,
   ],
   ["a key of a cloud", "aws_secret_access_key = abc/def", 'aws_secret_access_key = "[redacted]"'],
+  ["short words", "DB_PASS=a pwd=b psk=c bypass=d", 'DB_PASS="[redacted]" pwd="[redacted]" psk="[redacted]" bypass=d'],
+  ["a user's option", "curl -u bob:hunter2 --user=amy:x y", "curl -u [redacted] --user=[redacted] y"],
   ["an option", "run --token s3cret --token-file /t", "run --token [redacted] --token-file /t"],
   ["a password in a URL", "at https://bob:hunter2@example.org/x", "at https://[redacted]@example.org/x"],
   ["a password alone in a URL", "redis://:hunter2@example.org", "redis://[redacted]@example.org"],
