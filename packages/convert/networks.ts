@@ -107,7 +107,9 @@ export function ipamOf({ entry: { ipam } }: PlacedPlugin, type: string): Json | 
 /** Returns the networks that have a plugin with IPAM of this type, with that plugin and its IPAM object. */
 export function findNetworksWith(input: Input, type: string) {
   return findNetworks(input).flatMap((network) => {
-    const plugin = network.plugins.find((each) => ipamOf(each, type) !== undefined);
+    const [plugin, ...others] = network.plugins.filter((each) => ipamOf(each, type) !== undefined);
+    for (const { field } of others)
+      network.place.problem(joinPath(field, "ipam"), type, "not converted: want one plugin with IPAM in a network");
     const own = plugin && ipamOf(plugin, type);
     if (plugin === undefined || own === undefined) return [];
     return { network, plugin, own, context: { place: network.place, field: joinPath(plugin.field, "ipam") } };

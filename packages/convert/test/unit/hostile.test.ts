@@ -247,6 +247,8 @@ describe("network definitions", () => {
     a name that Kubernetes refuses ${definition("N_1", config)} => metadata: "shop/N_1-berth": not converted
     an old version of CNI ${definition("n", { ...config, cniVersion: "0.2.0" })}
       => changed … spec.config.cniVersion: "0.2.0": written as 0.3.1
+    a second plugin with its IPAM ${definition("n", { ...{ cniVersion: "1.0.0", name: "n" }, plugins: [config, config] })}
+      => problem … spec.config.plugins[1].ipam: "whereabouts": not converted: want one plugin
     an unknown key ${whereabouts("n", { range: "10.6.0.0/24", colour: "blue" })}
       => lost … spec.config.ipam.colour: "blue": this field is unknown
   `)("with %s", (_title, object, finding) => {
