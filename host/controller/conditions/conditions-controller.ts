@@ -118,7 +118,10 @@ class ConditionsController implements Controller {
       subnets: [...caches.subnets.items.values()],
       shortfalls: division.shortfalls,
       isOff: !settingsOf(caches).enableSubnet,
-      refusalOf: (pool: string) => refused.find("subnets", objectPath(IP_POOLS, { name: pool }))?.message,
+      refusalOf: (pool: string, subnet: string) => {
+        const paths = [objectPath(IP_POOLS, { name: pool }), objectPath(SUBNETS, { name: subnet })];
+        return paths.map((path) => refused.find("subnets", path)?.message).find(Boolean);
+      },
     };
   }
 

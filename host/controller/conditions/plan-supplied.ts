@@ -18,8 +18,8 @@ export interface SuppliedView {
   readonly shortfalls: readonly Shortfall[] | undefined;
   /** Whether `enableSubnet` is false. */
   readonly isOff?: boolean;
-  /** Returns the API server's words if it refuses to write the pool. */
-  readonly refusalOf?: (pool: string) => string | undefined;
+  /** Returns the API server's words if it refuses to write the pool or its Subnet. */
+  readonly refusalOf?: (pool: string, subnet: string) => string | undefined;
 }
 
 export interface SuppliedDecisions {
@@ -44,7 +44,7 @@ export function planSupplied({ pools, subnets, shortfalls, isOff, refusalOf }: S
     if (value === undefined || deleting) return [];
     const decision =
       value.source === undefined
-        ? shortfalls && decideGenerated(value, byPool.get(name), { isPending, isOff, refusal: refusalOf?.(name) })
+        ? shortfalls && decideGenerated(value, byPool.get(name), { isPending, isOff, refusalOf })
         : leased(value.source);
     return decision === undefined ? [] : [[name, decision] as const];
   });
@@ -58,14 +58,14 @@ export function planSupplied({ pools, subnets, shortfalls, isOff, refusalOf }: S
 interface Situation {
   readonly isPending: (shortfall: Shortfall) => boolean;
   readonly isOff: boolean | undefined;
-  readonly refusal: string | undefined;
+  readonly refusalOf: SuppliedView["refusalOf"];
 }
 
 /** Returns undefined for a pool made by hand, or if nothing prevents the pool from getting its addresses. */
 function decideGenerated(
   pool: IpPool,
   shortfall: Shortfall | undefined,
-  { isPending, isOff, refusal }: Situation,
+  { isPending, isOff, refusalOf }: Situation,
 ): Decision | undefined {
   const { generated } = pool.spec;
   if (generated === undefined) return undefined;
@@ -73,8 +73,8 @@ function decideGenerated(
   const isShort = has < generated.wanted;
   const what = describeWanted(has, generated);
   if (isShort && isOff) return supplied(`${what}, and gets no others while enableSubnet is false`);
-  if (isShort && refusal !== undefined)
-    return short(REFUSED, `${what}: the API server refuses to write it: ${refusal}`);
+  const refusal = isShort && refusalOf?.(pool.name, generated.subnet);
+  if (refusal) return short(REFUSED, `${what}: the API server refuses to write it or its Subnet: ${refusal}`);
   if (shortfall?.pool === undefined) return isShort ? undefined : supplied(what);
   return isPending(shortfall) ? undefined : short(shortfall.reason, shortfall.pool.message);
 }

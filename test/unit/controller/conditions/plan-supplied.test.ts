@@ -29,7 +29,7 @@ describe("Supplied", () => {
   const full = [shortfall("web")];
   check("repeats the division", { pools: [THREE], shortfalls: full }, no("SubnetFull", "has 1 of 4: no room"));
   check("does so also if the Subnet no longer offers some of its addresses", { pools: [made(["10.6.0.1-10.6.0.6"])], shortfalls: full }, no("SubnetFull", "has 1 of 4: no room")); // biome-ignore format: a row
-  check("tells first that the API server refuses the write", { pools: [THREE], shortfalls: full, refusalOf: () => "no label" }, no("Refused", `has 3 of ${WANTED}: the API server refuses to write it: no label`)); // biome-ignore format: a row
+  check("tells first that the API server refuses the write", { pools: [THREE], shortfalls: full, refusalOf: (...of) => of.join() }, no("Refused", `has 3 of ${WANTED}: the API server refuses to write it or its Subnet: web,blue`)); // biome-ignore format: a row
   check("says nothing while the pool has yet to get its addresses from the division", { pools: [made([])], shortfalls: full }, undefined); // biome-ignore format: a row
   check("says nothing while addresses come back", { pools: [THREE], shortfalls: full.map((each) => ({ ...each, isPassing: true })) }, undefined); // biome-ignore format: a row
   const former = shortfall("web", "SubnetRefused", 2);
