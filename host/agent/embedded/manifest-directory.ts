@@ -108,8 +108,10 @@ export class ManifestDirectory implements Resources {
   }
 
   #read(): ResourcesState {
+    const identity = identify(this.#path);
+    if (identity !== this.#identity) this.#notices.noticed(); // Another directory is watched.
+    this.#identity = identity;
     this.#notices.mayHaveChanged(); // Changes from now on are noticed.
-    this.#identity = identify(this.#path);
     try {
       const names = readdirSync(this.#path)
         .filter((name) => MANIFEST_NAME.test(name))

@@ -216,17 +216,20 @@ describe("the manifest directory", () => {
     mkdirSync(path);
     put("d.yaml", poolText("d"));
     await becomes("d");
+    // Of a folder above it there is no notice.
+    const above = join(path, "..");
+    renameSync(above, `${above}-old`);
+    mkdirSync(path, { recursive: true });
+    put("e.yaml", poolText("e"));
+    await becomes("e");
+    put("f.yaml", poolAt("f", 1));
+    await becomes("e", "f");
+    rmSync(`${above}-old`, { recursive: true });
   });
 
-  it("a ReservedIP is in force again when the clock that has passed its end is set back", {
-    timeout: 20_000,
-  }, async () => {
-    const spec = "{ips: [10.0.0.9], until: 2100-01-01T00:00:00Z}";
-    given({
-      "r.yaml": poolAt("r", 0)
-        .replace("IPPool", "ReservedIP")
-        .replace(/(?<=spec: ).*/, spec),
-    });
+  it("a ReservedIP is in force again when the clock is set back to before its end", { timeout: 20_000 }, async () => {
+    const reserved = "ReservedIP$1{ips: [10.0.0.9], until: 2100-01-01T00:00:00Z}";
+    given({ "r.yaml": poolAt("r", 0).replace(/IPPool((?:.|\n)*spec: ).*/, reserved) });
     const inForce = (): number => directory.state.snapshot.reserved.length;
     expect(inForce()).toBe(1);
     using _ = vi.spyOn(Date, "now").mockReturnValue(Date.UTC(2101));
