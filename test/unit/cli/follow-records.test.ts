@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { type Followed, followRecords } from "../../../host/cli/follow-records.ts";
+import { NodeSource } from "../../../host/cli/node-source.ts";
 import type { Source } from "../../../host/cli/source.ts";
 
 interface Item {
@@ -50,4 +51,13 @@ it("a look that fails changes nothing, unless it is the first one, or no reader 
   expect(await follow([[A], new Error("away"), [A, B]])).toHaveLength(2);
   await expect(follow([new Error("away"), [A]])).rejects.toThrow("away");
   await expect(follow([[A], new Error("away")], false)).rejects.toThrow("away");
+});
+
+it("an agent is asked again and again, until the command ends", async () => {
+  const closing = new AbortController();
+  const looks = new NodeSource("/nowhere").changes("pools", closing.signal);
+  const isDone = async () => (await looks.next()).done;
+  expect([await isDone(), await isDone()]).toEqual([false, false]);
+  closing.abort();
+  expect(await isDone()).toBe(true);
 });

@@ -30,7 +30,10 @@ describe("the address map", () => {
     ];
     const ofMap = ["--map-listen=127.0.0.1:9476", "--agents-port=9473", ...places];
     expect(args).toEqual(expect.arrayContaining(ofMap));
-    expect(ports).toContainEqual({ name: "map", containerPort: 9476 });
+    const page = readFileSync(join(root, "docs/map.md"), "utf8");
+    const [, deployment, port] = /port-forward deploy\/(\S+) (\d+)`/.exec(page) ?? [];
+    expect(ports).toContainEqual({ name: "map", containerPort: Number(port) });
+    expect(namesOf(ofKind(objectsOf("plain"), "Deployment").map(({ metadata }) => metadata))).toEqual([deployment]);
     expect(templateOf(objects, "DaemonSet").containers[0].args).toContain("--metrics-listen=*:9473");
     const serviceAccountToken = { audience: AGENTS_AUDIENCE, expirationSeconds: 3_600, path: "token" };
     expect(volumes).toContainEqual({ name: "agents-token", projected: { sources: [{ serviceAccountToken }] } });
