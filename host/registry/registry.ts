@@ -324,12 +324,15 @@ export type Recovered = Pick<
   Allocation,
   "space" | "ip" | "prefixLength" | "pool" | "owner" | "ifName" | "containerId" | "network" | "namespace" | "pod"
 > &
-  Pick<Allocation, "netns" | "netnsCookie" | "mac">;
+  Pick<Allocation, "netns" | "netnsCookie" | "mac" | "routers"> & {
+    /** Of the row that the search found; undefined: none. */
+    readonly seenVersion?: number | undefined;
+  };
 
 /** The embedded mode's registry: after a loss no API server has its rows. */
 export interface RecoverableRegistry extends FileRegistry {
   /**
-   * `found` become Bound whatever their rows say; `gone` cool, if unchanged. The registry then counts as complete,
+   * `found` become Bound whatever their rows say, and `gone` cool, if these are unchanged since the search. The registry then counts as complete,
    * which ends a loss. If the file was damaged or lost, all rows that can still be read are written to a new one.
    */
   recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void>;

@@ -274,10 +274,11 @@ export class SqliteStore {
     }
   }
 
-  /** `found` become Bound whatever their rows say; `gone` cool if their rows are unchanged. Ends a loss. */
+  /** As {@link RecoverableRegistry.recover}. */
   recover(found: readonly Recovered[], gone: readonly Allocation[], nowMs: number): void {
     for (const each of found) {
       const row = this.findAddress(each.space, each.ip);
+      if (row?.version !== each.seenVersion) continue;
       this.#writeBound({ ...each, workload: undefined, sinceMs: nowMs, version: this.nextVersion() }, row, 0);
     }
     for (const each of gone) {
@@ -516,7 +517,7 @@ export function keyOf(space: string, ip: Ip): [string, number, Uint8Array] {
 }
 
 /** The columns of a row that {@link INSERT} and {@link TAKE_OVER} write. */
-type BoundRow = Recovered & Pick<Allocation, "routers" | "workload" | "sinceMs" | "version">;
+type BoundRow = Recovered & Pick<Allocation, "workload" | "sinceMs" | "version">;
 
 /** The attachment of a NIC that has an ADD of its own still to come. */
 const UNATTACHED: Pick<Claim, "containerId" | "network" | "netns" | "netnsCookie" | "mac"> = {

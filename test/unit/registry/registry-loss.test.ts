@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
-import type { FileRegistry } from "../../../host/registry/registry.ts";
+import type { FileRegistry, RecoverableRegistry } from "../../../host/registry/registry.ts";
 import { openSqliteJournal, openSqliteRegistry } from "../../../host/registry/sqlite/sqlite-registry.ts";
 import { cases } from "../../world/rows.ts";
 import { claim as claimOf, proposal } from "../../world/subjects.ts";
@@ -277,4 +277,16 @@ describe("a registry", () => {
       expect([next.trouble, (await next.list(undefined, 100)).slice(0, 10)]).toEqual([undefined, all]);
     }),
   );
+});
+
+checkWorld("recovery leaves an address to the pod that got it after the search", async (world) => {
+  const registry = (await world.open()) as RecoverableRegistry;
+  const about = { owner: "old", containerId: "old", ifName: "eth0", network: "lan", namespace: "", pod: "" };
+  const found = { ...proposal("10.0.0.1"), ...about };
+  await claim(registry, 1);
+  await registry.recover([found], []);
+  const row = await registry.findAddress(found.space, found.ip);
+  expect(row?.containerId).toBe("c1");
+  await registry.recover([{ ...found, seenVersion: row?.version }], []);
+  expect((await registry.findAddress(found.space, found.ip))?.containerId).toBe("old");
 });

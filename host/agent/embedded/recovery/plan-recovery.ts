@@ -1,11 +1,12 @@
 /** Decides which rows a registry that lost some should have: by runtimes' caches, the kernel, and the rest. */
 import { decodePodArgs } from "../../../cni/request.ts";
-import { formatIp } from "../../../net/ip.ts";
+import { formatIp, type Ip } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
 import { type Prefix, prefixContains } from "../../../net/prefix.ts";
 import { rangeContains } from "../../../net/range.ts";
 import { type Allocation, containerOfNetns, type Recovered } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
+import { routersOf } from "../../../resources/ip-pool-shape.ts";
 import type { LiveAddress } from "../../request/live-namespaces.ts";
 import type { CachedAttachment } from "../../request/runtime-cache.ts";
 
@@ -44,13 +45,14 @@ export function planRecovery(evidence: Evidence): Recovery {
   const alone = present.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isRecorded(find));
   // A runtime's cached result takes precedence over the NIC's addresses.
   const found = [...new Map([...alone, ...cached].map((find) => [keyOf(find), find])).values()];
+  const versions = new Map(rows.map((row) => [keyOf(row), row.version]));
   const isRight = (find: Find): boolean =>
     bound.some(
       (row) => keyOf(row) === keyOf(find) && row.containerId === find.containerId && row.ifName === find.ifName,
     );
   const keys = new Set(found.map(keyOf));
   return {
-    found: found.filter((find) => !isRight(find)),
+    found: found.filter((find) => !isRight(find)).map((find) => ({ ...find, seenVersion: versions.get(keyOf(find)) })),
     kept: bound.filter((row) => {
       if (!keys.has(keyOf(row))) return !isGone(row);
       return found.some((find) => isRight(find) && keyOf(find) === keyOf(row));
@@ -72,9 +74,10 @@ function findsOfCache(attachment: CachedAttachment, { pools, isLive }: Evidence,
   }
   const { namespace = "", name = "", uid } = decodePodArgs(args);
   const about = { owner: uid ?? containerId, containerId, ifName, network, namespace, pod: name, netns, source };
-  return result.ips.flatMap(({ address, interface: position }) => {
+  return result.ips.flatMap(({ address, gateway, interface: position }) => {
+    const told = [gateway, ...result.routes.map(({ gw }) => gw)].filter((ip) => ip !== undefined);
     const mac = position === undefined ? undefined : result.interfaces[position]?.mac;
-    const finds = inPools(address, pools).map((place) => ({ ...place, ...about, mac: mac as Mac | undefined }));
+    const finds = inPools(address, pools, told).map((place) => ({ ...place, ...about, mac: mac as Mac | undefined }));
     if (finds.length === 0) ignored.push(`${source}: ${formatIp(address.ip)} is in no pool`);
     return finds;
   });
@@ -86,16 +89,24 @@ function findsOfNic({ netns, ifName, mac, prefix }: LiveAddress, pools: readonly
   return inPools(prefix, pools).map((place) => ({ ...place, ...about, source: netns }));
 }
 
-/** Returns one entry for each address space with the address in a pool: the right one is unknown. */
+/**
+ * Returns one entry for each address space with the address in a pool: the right one is unknown. `told`: the pod's
+ * routers; by default those that the pool has now.
+ */
 function inPools(
   { ip }: Prefix,
   pools: readonly IpPool[],
-): Pick<Recovered, "space" | "ip" | "prefixLength" | "pool">[] {
+  told?: readonly Ip[],
+): Pick<Recovered, "space" | "ip" | "prefixLength" | "pool" | "routers">[] {
   const fitting = pools.filter(({ spec }) => prefixContains(spec.subnet, ip));
   const hasIt = ({ spec }: IpPool): boolean => spec.ranges.some((range) => rangeContains(range, ip));
   const bySpace = Map.groupBy(fitting, ({ spec }) => spec.addressSpace);
   return [...bySpace].flatMap(([space, some]) => {
     const pool = some.find(hasIt) ?? some[0];
-    return pool === undefined ? [] : [{ space, ip, prefixLength: pool.spec.subnet.length, pool: pool.name }];
+    if (pool === undefined) return [];
+    const { subnet } = pool.spec;
+    const routers = told?.filter((each) => prefixContains(subnet, each)) ?? routersOf(pool.spec);
+    const names = [...new Set(routers.map(formatIp))];
+    return [{ space, ip, prefixLength: subnet.length, pool: pool.name, routers: names }];
   });
 }

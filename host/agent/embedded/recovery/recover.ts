@@ -18,12 +18,14 @@ interface RecoverDeps {
 
 /** Returns a report, line by line. Rejects with RegistryError. */
 export async function recover({ registry, inventory, log }: RecoverDeps, options: RecoverOptions): Promise<string[]> {
+  // An ADD during the search gives its row another version.
+  const rows = await Array.fromAsync(listRows(registry));
   const cache = readRuntimeCache(options.results);
   const namespaces = await readLiveNamespaces(options.netns);
   const recovery = planRecovery({
     cached: cache.attachments,
     live: namespaces.addresses,
-    rows: await Array.fromAsync(listRows(registry)),
+    rows,
     pools: [...inventory.snapshot.pools.values()],
     isLive: (path) => netnsIdOf(path) !== undefined,
   });

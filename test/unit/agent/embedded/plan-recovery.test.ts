@@ -6,12 +6,13 @@ import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { cases } from "../../../world/rows.ts";
 import { pool, proposal } from "../../../world/subjects.ts";
-import { mac, prefix } from "../../../world/values.ts";
+import { ip, mac, prefix } from "../../../world/values.ts";
 
 const POOLS = [
   pool("blue", "10.0.0.0/24"),
   pool("lab", "10.0.0.0/24", { addressSpace: "lab" }),
   pool("red", "10.1.0.0/24"),
+  pool("via", "10.3.0.0/24", { gatewayIp: "10.3.0.1" }),
   pool("low", "10.2.0.0/24", { ips: ["10.2.0.1-10.2.0.9"] }),
   pool("high", "10.2.0.0/24", { ips: ["10.2.0.10-10.2.0.19", "10.2.0.30"] }),
 ];
@@ -42,8 +43,9 @@ function check(evidence: Partial<Evidence>): string {
   const nothing = { cached: [], live: [], rows: [] };
   const { found, kept, gone, ignored } = planRecovery({ ...nothing, pools: POOLS, isLive, ...evidence });
   const text = (one: Pick<Allocation, "ip" | "containerId">): string => `${formatIp(one.ip)} ${one.containerId}`;
+  const viaOf = ({ routers = [] }: Pick<Allocation, "routers">) => routers.map((each) => ` via ${each}`).join("");
   const texts = [
-    ...found.map((one) => `found ${text(one)} ${one.pool}/${one.space} ${one.owner} from ${one.source}`),
+    ...found.map((one) => `found ${text(one)} ${one.pool}/${one.space} ${one.owner} from ${one.source}${viaOf(one)}`),
     ...kept.map((one) => `kept ${text(one)}`),
     ...gone.map((one) => `gone ${text(one)}`),
     ...ignored.map((each) => `ignored ${each}`),
@@ -56,7 +58,13 @@ describe("planRecovery", () => {
   const orphan = row("a", "10.1.0.5", "/dead/a");
   const [inBlue, inRed] = [cached("a", "10.0.0.5/24"), cached("a", "10.1.0.5/24")];
   const nic = (...addresses: string[]) => ({ live: addresses.map((address) => live("/live/b", `${address}/24`)) });
+  const told = cached("a", "10.3.0.5/24");
+  const routed = { ...told, result: { ...told.result, routes: [{ dst: prefix("0.0.0.0/0"), gw: ip("10.3.0.2") }] } };
   it.each(cases<Partial<Evidence>>`
+    takes in the router that a runtime remembers, though the pool has another ${{ cached: [routed] }}
+      => found 10.3.0.5 a via/ uid-a from cache/a via 10.3.0.2
+    takes in the pool's router if nothing else tells ${nic("10.3.0.7")}
+      => found 10.3.0.7 netns:/live/b via/ netns:/live/b from /live/b via 10.3.0.1
     takes in what a runtime remembers, once for each address space ${{ cached: [inBlue] }}
       => found 10.0.0.5 a blue/ uid-a from cache/a & found 10.0.0.5 a lab/lab uid-a from cache/a
     leaves out what a runtime remembers of a pod that is gone ${{ cached: [cached("a", "10.0.0.5/24", "/dead")] }}
