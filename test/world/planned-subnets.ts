@@ -8,7 +8,7 @@ import { changedPart } from "../../host/controller/subnets/plan/changed-part.ts"
 import { planSubnets } from "../../host/controller/subnets/plan/plan-subnets.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../host/controller/subnets/pool-object.ts";
 import { faultOf, readSubnet } from "../../host/controller/subnets/view.ts";
-import { spansOf } from "../../host/core/spans.ts";
+import { joinSpans, sharedSpans, spansOf } from "../../host/core/spans.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { byName } from "../../host/lib/order.ts";
 import { type Ip, parseIp } from "../../host/net/ip.ts";
@@ -85,6 +85,11 @@ export class PlannedSubnets {
             pool.spec.ranges.some((range) => rangeContains(range, { family, value })),
         );
         return stray ?? ([...this.held].some(isIt) ? (own?.name ?? "another") : undefined);
+      },
+      heldIn: (spans, { family }) => {
+        const held = [...this.held, ...this.strays.keys()].flatMap((text) => parseIp(text) ?? []);
+        const own = held.filter((ip) => ip.family === family);
+        return sharedSpans(spans, joinSpans(own.map(({ value }) => ({ first: value, last: value }))));
       },
       excessMs: () => this.excessMs,
       isRefused: () => this.isRefused,

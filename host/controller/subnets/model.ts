@@ -47,6 +47,8 @@ export interface SubnetsView {
   readonly successorOf: (application: Pick<PoolOwner, "namespace" | "uid">) => PoolOwner | undefined;
   /** Returns the pool that the address is allocated from; undefined without a cached allocation. */
   readonly holderOf: (addressSpace: string, family: Family, address: bigint) => string | undefined;
+  /** Returns the addresses in the spans with such an allocation. */
+  readonly heldIn: (spans: Spans, place: Pick<AddressSpec, "addressSpace" | "family">) => Spans;
   /** Returns the time for which the pool has had a surplus: milliseconds; 0 for a new one. */
   readonly excessMs: (uid: string) => number;
   /** Returns whether the API server refuses for long to write the pool. */

@@ -2,7 +2,7 @@
 
 import type { Labels } from "../../config/label-selector.ts";
 import { closedTo } from "../../config/vendor-conf.ts";
-import { joinSpans, spansOf } from "../../core/spans.ts";
+import { joinSpans, rangesContain, rangesOf, type Spans, sizeOf, spansOf } from "../../core/spans.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { FAMILIES, type Family, parseIp } from "../../net/ip.ts";
 import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
@@ -92,14 +92,29 @@ export function boundOf({ pools, allocations }: Caches, application: PoolOwner):
 }
 
 /** Returns the pods' allocations of the pool, without addresses that have left it. */
-export function boundIn({ name, value: pool }: ControlledPool, allocations: Caches["allocations"]): CachedAllocation[] {
-  const { ranges = [], addressSpace = "", family = 4 } = pool?.spec ?? {};
+export function boundIn({ name, value }: ControlledPool, allocations: Caches["allocations"]): CachedAllocation[] {
+  if (value === undefined) return [];
+  const found = allocationsIn(spansOf(value.spec.ranges), value.spec, allocations);
+  return found.filter(({ spec }) => spec.state === "Bound" && spec.pool === name);
+}
+
+/** Returns those with addresses of the spans. Walks the shorter list: a range that was written by hand may be endless. */
+function allocationsIn(
+  spans: Spans,
+  { addressSpace, family }: Pick<AddressSpec, "addressSpace" | "family">,
+  { items }: Caches["allocations"],
+): CachedAllocation[] {
+  if (sizeOf(spans) > items.size) {
+    const ranges = rangesOf(spans, family);
+    const isIn = ({ spec: { ip, addressSpace: space } }: CachedAllocation): boolean =>
+      space === addressSpace && ip.family === family && rangesContain(ranges, ip);
+    return [...items.values()].filter(isIn);
+  }
   const found: CachedAllocation[] = [];
-  for (const { first, last } of spansOf(ranges))
+  for (const { first, last } of spans)
     for (let value = first; value <= last; value++) {
-      const allocation = allocations.items.get(allocationName({ family, value }, addressSpace));
-      const { spec } = allocation ?? {};
-      if (allocation !== undefined && spec?.state === "Bound" && spec.pool === name) found.push(allocation);
+      const allocation = items.get(allocationName({ family, value }, addressSpace));
+      if (allocation !== undefined) found.push(allocation);
     }
   return found;
 }
@@ -128,6 +143,10 @@ export function viewOf({ caches, pools, ...given }: ViewParts): SubnetsView {
     holderOf: (addressSpace: string, family: Family, value: bigint) => {
       const held = caches.allocations.items.get(allocationName({ family, value }, addressSpace))?.spec;
       return held?.node === NO_NODE ? undefined : held?.pool;
+    },
+    heldIn: (spans, place) => {
+      const held = allocationsIn(spans, place, caches.allocations).filter(({ spec }) => spec.node !== NO_NODE);
+      return joinSpans(held.map(({ spec: { ip } }) => ({ first: ip.value, last: ip.value })));
     },
     labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
     closedTo: closedTo(settings),

@@ -290,7 +290,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   "a pool keeps what it no longer needs": {
     ...noticed("subnets", "without use", 200_000),
     replaced: replace<typeof FreeSpans>("host/controller/subnets/plan/free-spans.ts", {
-      giveBack: () => (own) => ({ left: own, given: 0 }),
+      giveBack: () => (own) => ({ left: own, given: 0n }),
     }),
   },
   "a pod has addresses of another workload's generated pool": {

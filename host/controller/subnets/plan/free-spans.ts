@@ -1,9 +1,12 @@
 /** The free addresses of a Subnet, to fill pools: next to a pool's own addresses, else where it can grow. */
 import type { Span } from "../../../core/module.ts";
-import { joinSpans, type Spans, withoutSpans } from "../../../core/spans.ts";
+import { joinSpans, type Spans, sizeOf, withoutSpans } from "../../../core/spans.ts";
 
 /** Whether an address outside of all pools is in use, and must be skipped. */
 export type IsBusy = (address: bigint) => boolean;
+
+/** Returns the addresses in use. */
+export type HeldIn = (spans: Spans) => Spans;
 
 export class FreeSpans {
   spans: Spans;
@@ -75,7 +78,7 @@ function spansOfAddresses(addresses: Iterable<bigint>): Spans {
   return joinSpans(Array.from(addresses, (address) => ({ first: address, last: address })));
 }
 
-export function firstOf(spans: Spans, count: number): Spans {
+export function firstOf(spans: Spans, count: number | bigint): Spans {
   let left = BigInt(count);
   return spans.flatMap(({ first, last }) => {
     if (left <= 0n) return [];
@@ -86,12 +89,9 @@ export function firstOf(spans: Spans, count: number): Spans {
 }
 
 /** Returns the rest of a pool that gives back `count` addresses: the highest unused ones go. */
-export function giveBack(own: Spans, count: number, isHeld: IsBusy): { readonly left: Spans; readonly given: number } {
-  const given: bigint[] = [];
-  for (const { first, last } of own.toReversed()) {
-    for (let address = last; address >= first && given.length < count; address--) {
-      if (!isHeld(address)) given.push(address);
-    }
-  }
-  return { left: withoutSpans(own, spansOfAddresses(given)), given: given.length };
+export function giveBack(own: Spans, count: bigint, heldIn: HeldIn): { readonly left: Spans; readonly given: bigint } {
+  const held = heldIn(own);
+  const unused = withoutSpans(own, held);
+  const kept = firstOf(unused, sizeOf(unused) - count);
+  return { left: joinSpans([...held, ...kept]), given: sizeOf(unused) - sizeOf(kept) };
 }

@@ -9,7 +9,7 @@
  * draft: pools and capacities during planning, and pools with a surplus.
  */
 
-import { joinSpans, spansOf, withoutSpans } from "../../../core/spans.ts";
+import { joinSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import { byName } from "../../../lib/order.ts";
 import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../resources/fields/subnet-pool.ts";
@@ -20,7 +20,7 @@ import type { CurrentPool, NetworkPlan, PoolTarget, SubnetsPlan, SubnetsView } f
 import { poolNameOf } from "../pool-object.ts";
 import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
 import { subnetOf } from "./changed-part.ts";
-import { firstOf, giveBack, type IsBusy } from "./free-spans.ts";
+import { firstOf, giveBack, type HeldIn, type IsBusy } from "./free-spans.ts";
 import { grows, isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
 
@@ -110,7 +110,7 @@ class Draft {
       const names = new Set(pools.map(({ name }) => name));
       const entries = network.capacities.flatMap((capacity) => [...capacity.entries]);
       const foreign = entries.flatMap(([name, spans]) => (names.has(name) ? [] : [spans]));
-      resolveOverlaps(pools, foreign, (pool) => this.isHeldIn(pool));
+      resolveOverlaps(pools, foreign, (pool) => this.heldFor(pool));
     }
     for (const { entries, network } of this.capacities.values()) {
       for (const spans of entries.values()) network.has(spans);
@@ -119,7 +119,7 @@ class Draft {
       const { capacity } = pool;
       if (capacity !== undefined) {
         if (pool.isUnknown) capacity.network.isClosed = true;
-        pool.keepOnly(capacity.offered, this.isHeldIn(pool));
+        pool.keepOnly(capacity.offered, this.heldFor(pool));
       }
     }
   }
@@ -171,6 +171,10 @@ class Draft {
   /** Takes this number of addresses from the namespace's budget; a negative count returns them. */
   spend(namespace: string, count: number): void {
     this.#budgets.set(namespace, this.budgetOf(namespace) - count);
+  }
+
+  heldFor({ spec }: PlannedPool): HeldIn {
+    return (spans) => this.view.heldIn(spans, spec);
   }
 
   isHeldIn({ spec: { addressSpace, family } }: PlannedPool): IsBusy {
@@ -228,7 +232,7 @@ class Draft {
     const sorted = pools.toSorted((a, b) => b.size - a.size || byName(a, b));
     for (const pool of sorted.slice(1)) {
       const { size } = pool;
-      pool.keepOnly([], this.isHeldIn(pool));
+      pool.keepOnly([], this.heldFor(pool));
       this.spend(pool.generated.application.namespace, pool.size - size);
     }
     return sorted;
@@ -353,6 +357,11 @@ function sizeOfAll(pools: readonly PlannedPool[]): number {
   return pools.reduce((sum, { size }) => sum + size, 0);
 }
 
+/** Exact, also of pools whose size is not. */
+function spareOf({ pools, demand }: PoolRequest): bigint {
+  return pools.reduce((sum, { usable }) => sum + sizeOf(usable), -BigInt(demand.count));
+}
+
 /** Takes back surplus, from the last Subnet first: after a while, or at once if another request is short. */
 function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall[], draft: Draft): void {
   const { remove, excess, postponed, waiting, returning } = draft;
@@ -361,19 +370,19 @@ function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall
     shortfalls.some((shortfall) => draft.isNamed(shortfall, capacity?.network));
   for (const { pools } of requests) {
     for (const pool of pools.toReversed()) {
-      const spares = (users.get(pool) ?? []).map((request) => sizeOfAll(request.pools) - request.demand.count);
-      const spare = Math.min(...spares, pool.size);
-      if (spare <= 0 || pool.now === undefined) continue;
+      const spares = (users.get(pool) ?? []).map((request) => spareOf(request));
+      const spare = spares.reduce((least, each) => (each < least ? each : least), sizeOf(pool.usable));
+      if (spare <= 0n || pool.now === undefined) continue;
       const { uid } = pool.now.object;
       excess.add(uid);
       if (draft.view.excessMs(uid) < SHRINK_AFTER_MS && !isNeeded(pool)) {
         postponed.add(uid);
         continue;
       }
-      const { left, given } = giveBack(pool.target, spare, draft.isHeldIn(pool));
+      const { left, given } = giveBack(pool.target, spare, draft.heldFor(pool));
       pool.target = left;
       if (given < spare) waiting.add(pool.name);
-      if (given > 0 && pool.capacity && !draft.view.isRefused(pool.name)) returning.add(pool.capacity.network);
+      if (given > 0n && pool.capacity && !draft.view.isRefused(pool.name)) returning.add(pool.capacity.network);
     }
     // A request's first pool stays even if it is empty: it reports the shortfall.
     for (const pool of pools) {
@@ -432,7 +441,7 @@ function removeUnused(
     }
     if (isAwaited) continue;
     // The workload has stopped naming the Subnet: the pool shrinks as its pods go.
-    pool.keepOnly([], draft.isHeldIn(pool));
+    pool.keepOnly([], draft.heldFor(pool));
     pool.generated = { ...pool.generated, wanted: 0, reason: "the workload no longer names the Subnet" };
     if (pool.target.length === 0) remove.add(pool);
     else waiting.add(pool.name);

@@ -24,7 +24,7 @@ import {
 } from "../../../resources/fields/subnet-pool.ts";
 import type { CurrentPool, PoolTarget } from "../model.ts";
 import type { SubnetCapacity } from "./capacity.ts";
-import type { IsBusy } from "./free-spans.ts";
+import type { HeldIn } from "./free-spans.ts";
 
 /** An existing pool, whose Subnet may be absent; or a Subnet, in which a pool may have to be created. */
 type Place =
@@ -100,10 +100,10 @@ export class PlannedPool {
     this.promised = withoutSpans(this.promised, span);
   }
 
-  keepOnly(spans: Spans, isHeld: IsBusy): void {
+  keepOnly(spans: Spans, heldIn: HeldIn): void {
     const odd = withoutSpans(this.target, spans);
     if (odd.length === 0) return;
-    const held = heldIn(odd, isHeld);
+    const held = heldIn(odd);
     this.keepsHeld ||= held.length > 0;
     this.target = joinSpans([...sharedSpans(this.target, spans), ...held]);
   }
@@ -118,17 +118,6 @@ export function keyOf(
   return `${poolOwnerKey(application)}/${ifName}/${family}/${subnet}`;
 }
 
-/** Returns the addresses in use. Tests each one: pools have some thousands at most. */
-function heldIn(spans: Spans, isHeld: IsBusy): Span[] {
-  const held: Span[] = [];
-  for (const { first, last } of spans) {
-    for (let address = first; address <= last; address++) {
-      if (isHeld(address)) held.push({ first: address, last: address });
-    }
-  }
-  return held;
-}
-
 /**
  * Takes from each pool the addresses that another one has or is promised as well, unless they are in use; of two pools
  * the first by name keeps them. `foreign`: addresses reserved for unknown pools, which may exist all the same.
@@ -136,7 +125,7 @@ function heldIn(spans: Spans, isHeld: IsBusy): Span[] {
 export function resolveOverlaps(
   pools: readonly PlannedPool[],
   foreign: readonly Spans[],
-  isHeldFor: (pool: PlannedPool) => IsBusy,
+  heldFor: (pool: PlannedPool) => HeldIn,
 ): void {
   const owners = pools.map((pool) => ({ pool, spans: joinSpans([...pool.entry, ...pool.ranges]) }));
   if (!areContested([...owners.map(({ spans }) => spans), ...foreign].flat())) return;
@@ -145,7 +134,7 @@ export function resolveOverlaps(
     const promised = joinSpans([...pools.flatMap((other) => (other === pool ? [] : other.entry)), ...foreign.flat()]);
     const theirs = joinSpans([...assigned, ...withoutSpans(promised, pool.entry)]);
     // The known version of the Subnet may be older than that of the pool: it never takes away a pod's address.
-    const held = heldIn(sharedSpans(pool.target, theirs), isHeldFor(pool));
+    const held = heldFor(pool)(sharedSpans(pool.target, theirs));
     pool.keepsHeld ||= held.length > 0;
     pool.target = joinSpans([...withoutSpans(pool.target, theirs), ...held]);
     pool.promised = withoutSpans(pool.entry, joinSpans([...assigned, ...promised]));

@@ -4,7 +4,7 @@ import type { CachedAllocation } from "../../../../host/controller/cached-alloca
 import { addEnding, EndingPods } from "../../../../host/controller/subnets/ending-pods.ts";
 import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { ip } from "../../../world/values.ts";
-import { generatedPool } from "../conditions/judged.ts";
+import { generatedPool, pool } from "../conditions/judged.ts";
 
 const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "uid-web" };
 const turnover = { needed: 3, isFixed: false };
@@ -69,6 +69,19 @@ test("the addresses bound to them count, and no others", () => {
   expect([pods.has(leaving), pods.has(allocations.get("10.6.0.2")), pods.has(undefined)]).toEqual([true, false, false]);
   allocations.delete("10.6.0.1");
   expect(size()).toBe(5);
+});
+
+test("those of a range without end that was written by hand are found", () => {
+  const { ending, give, pods } = open();
+  give("10.6.0.1", "a");
+  give("fd00::1:0:9", "a");
+  ending.set("shop", new Set(["a"]));
+  const six = pool("web", {
+    subnet: "fd00::/64",
+    ips: ["fd00::-fd00::ffff:ffff:ffff:ffff"],
+    generated: POOL.value?.spec.generated,
+  });
+  expect(pods.addTo([{ ...WEB, family: 6 }], [six])[0]?.count).toBe(5);
 });
 
 test("a demand is the same while the same pods are ending", () => {

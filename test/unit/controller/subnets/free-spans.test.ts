@@ -77,8 +77,8 @@ test.each([
 });
 
 test("the highest addresses go back, of those that are not in use", () => {
-  const { left, given } = giveBack(spans("4-7 9"), 3, (address) => address === 7n);
+  const { left, given } = giveBack(spans("4-7 9"), 3n, () => spans("7"));
   expect(textOf(left)).toBe("4 7");
-  expect(given).toBe(3);
-  expect(giveBack(spans("4-5"), 5, (address) => address === 4n)).toEqual({ left: spans("4"), given: 1 });
+  expect(given).toBe(3n);
+  expect(giveBack(spans("4-5"), 5n, () => spans("4"))).toEqual({ left: spans("4"), given: 1n });
 });

@@ -40,3 +40,14 @@ test("a pool has no more ranges than its specification may list", () => {
   world.step();
   expect(rangesOf(1)).toHaveLength(2);
 });
+
+test("a pool keeps of a range without end that was written by hand what it needs, and what is in use", () => {
+  world.subnet("six", { subnet: "fd00::/64" });
+  world.applications.want("web", "u1", { count: 2, family: 6, subnets: ["six"] });
+  world.step();
+  const [spec] = [...world.pools.values()].map((stored) => stored.spec);
+  Object.assign(spec ?? {}, { ips: ["fd00::-fd00::ffff:ffff:ffff:ffff"] });
+  world.held.add("fd00::1:0:9");
+  for (let step = 0; step < 3; step++) world.step();
+  expect([...world.pools.values()].map((stored) => stored.spec.ips)).toEqual([["fd00::", "fd00::1:0:9"]]);
+});
