@@ -28,7 +28,7 @@ async function serve(flags: AgentFlags): Promise<void> {
   const servers = await Promise.all(extensions.map((each) => each.agentServer?.(flags, refuseUsage)));
   const log = openLog("berth-agent", flags.logLevel, { send: openSend(2), format: flags.logFormat });
   const fault = process.env.BERTH_FAULT;
-  const { die, endWith } = openLife(log);
+  const life = openLife(log);
   const serviceManager = openServiceManager(process.env);
   const agent = await startAgent({
     configDirectory: config,
@@ -52,14 +52,14 @@ async function serve(flags: AgentFlags): Promise<void> {
     version: VERSION,
     faultPlan: fault === undefined ? undefined : parseFaultPlan(fault),
     log,
-    onDeath: die,
-  }).catch(die);
+    onDeath: life.die,
+  }).catch(life.die);
 
   serviceManager.ready();
-  endWith(() => {
+  life.stop = () => {
     serviceManager.stopping();
     return agent.stop();
-  });
+  };
 }
 
 // Registry, spool and socket belong to root alone, whatever the umask of the caller: SQLite creates files by the

@@ -64,7 +64,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
   const log = openLog("berth-controller", flags.logLevel, { send: openSend(2), format: flags.logFormat });
-  const { die, endWith } = openLife(log);
+  const life = openLife(log);
 
   async function start() {
     const credentials = await loadCredentials({ kubeconfig });
@@ -106,6 +106,6 @@ async function serve(flags: ControllerFlags): Promise<void> {
     };
   }
 
-  const running = await start().catch(die);
-  endWith(() => running.stop());
+  const running = await start().catch(life.die);
+  life.stop = () => running.stop();
 }

@@ -20,8 +20,8 @@ export function refuseUsage(text: string): never {
 interface Life {
   /** Tells the log and ends the process with 1. */
   readonly die: (error: unknown) => never;
-  /** From now on SIGTERM and SIGINT wait for `stop`. */
-  readonly endWith: (stop: () => Promise<void>) => void;
+  /** SIGTERM and SIGINT wait for it. */
+  stop: () => Promise<void>;
 }
 
 /**
@@ -39,17 +39,12 @@ export function openLife(log: Log): Life {
     log.info({ signal }, "Ignored the signal: log files and settings are reloaded automatically"),
   );
   process.on("SIGUSR1", () => {});
-  let stop = async (): Promise<void> => {};
+  const life: Life = { die, stop: async () => {} };
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.once(signal, () => {
       log.info({ signal }, "Stopping");
-      stop().then(() => process.exit(0), die);
+      life.stop().then(() => process.exit(0), die);
     });
   }
-  return {
-    die,
-    endWith: (own) => {
-      stop = own;
-    },
-  };
+  return life;
 }

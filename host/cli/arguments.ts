@@ -21,11 +21,7 @@ export function isAddress(text: string): boolean {
 }
 
 /** Takes an address, and its address space behind a slash. Throws UsageError. */
-export function parseAddressName(text: string): {
-  readonly address: string;
-  readonly space: string;
-  readonly name: string;
-} {
+export function parseAddressName(text: string) {
   const [first = "", space = "", ...rest] = text.split("/");
   const address = parseAddress(first);
   if (rest.length > 0 || (space !== "" && !isDnsLabel(space)))

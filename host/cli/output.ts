@@ -83,7 +83,7 @@ export class Output {
     const rows = rowsOf(columns, records);
     const titles = columns.map(({ title }) => title);
     this.#widths = titles.map((title, at) =>
-      rows.reduce((most, row) => Math.max(most, widthAt(row, at)), hasHeaders ? title.length : 0),
+      rows.reduce((most, row) => Math.max(most, row[at]?.length ?? 0), hasHeaders ? title.length : 0),
     );
     if (hasHeaders && heading !== undefined) this.#lines([this.#paint(printableLines(heading), "dim")]);
     if (hasHeaders) this.#lines([this.#line(columns, titles)]);
@@ -105,9 +105,8 @@ export class Output {
 
   /** Prints a value as JSON or YAML. */
   async value(value: unknown): Promise<void> {
-    if (this.#options.format === "yaml") {
-      this.#options.write(await formatYaml(value));
-    } else this.#options.write(`${escapeUnprintable(JSON.stringify(value, undefined, 2))}\n`);
+    const json = (): string => `${escapeUnprintable(JSON.stringify(value, undefined, 2))}\n`;
+    this.#options.write(this.format === "yaml" ? await formatYaml(value) : json());
   }
 
   /** Prints lines for a person, and instead of them the value with `-o json` and `-o yaml`. */
@@ -171,10 +170,6 @@ export class Output {
 
 function rowsOf<T>(columns: readonly Column<T>[], records: readonly T[]): string[][] {
   return records.map((record) => columns.map(({ cell }) => printable(cell(record) || "-")));
-}
-
-function widthAt(row: readonly string[], at: number): number {
-  return row[at]?.length ?? 0;
 }
 
 /** Texts with unprintable characters are quoted, because only quoted text has escapes. */

@@ -96,24 +96,15 @@ export class Mirror<T> {
     } catch (error) {
       const reason = messageOf(error);
       log.warn({ collection: name, key, reason }, "An object is invalid; its last valid state stays in use");
-      if (!this.#hold(key, [before, reason])) {
-        this.#forget(key);
-        return undefined;
-      }
+      if (!this.#hold(key, [before, reason])) return this.#forget(key);
       this.#versions.set(key, version);
       if (before === undefined) this.#unknown.add(key);
       this.#faults.set(key, `Of ${name}, ${key} cannot be used: ${reason}`);
       return key;
     }
-    if (value === undefined) {
-      this.#release(key);
-      return undefined;
-    }
+    if (value === undefined) return this.#release(key);
     const kept = this.#fit(key, value, object);
-    if (kept === undefined) {
-      this.#forget(key);
-      return undefined;
-    }
+    if (kept === undefined) return this.#forget(key);
     // An object that is not used is decoded again when it is listed.
     this.#keep(key, kept, kept === value ? version : "");
     return key;
@@ -210,7 +201,7 @@ export class Mirror<T> {
     return newest;
   }
 
-  #release(key: string): void {
+  #release(key: string): undefined {
     const { keepsLast, log, name } = this.#options;
     if (keepsLast?.(key) === true && this.#items.has(key)) {
       this.#versions.set(key, "");
@@ -222,7 +213,7 @@ export class Mirror<T> {
     this.#options.budgeted?.budget.release(this.#collection, key);
   }
 
-  #forget(key: string): void {
+  #forget(key: string): undefined {
     this.#versions.delete(key);
     this.#unknown.delete(key);
     this.#faults.delete(key);

@@ -171,10 +171,9 @@ function decodeIfKnown(object: unknown): readonly IpAllocation[] {
   return insteadOf(isConfigError, [], () => [decode(object)]);
 }
 
-function join(selector: Readonly<Record<string, string>> | undefined): string | undefined {
-  if (selector === undefined) return undefined;
+function join(selector: Readonly<Record<string, string>> = {}): string | undefined {
   const terms = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
-  return terms.join(",");
+  return terms.join(",") || undefined;
 }
 
 function arrayOf(value: unknown): readonly unknown[] {

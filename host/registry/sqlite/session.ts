@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../lib/describe.ts";
 import { type FaultPlan, type Faults, openFaults } from "../../lib/fault.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { type Cooldowns, RegistryError } from "../registry.ts";
 import { type Failure, type Operation, type Reply, SqliteBatch } from "./batch.ts";
 import { DatabaseFiles, type LockOptions, lockDatabase, signHolder, wasInUse } from "./database-files.ts";
@@ -75,10 +76,9 @@ export class SqliteSession {
   /** Why claims are refused, a sentence; undefined if they are served. */
   get loss(): string | undefined {
     const { loss } = this.#open.store.identity;
-    return (
-      loss &&
-      `${loss}. Addresses of running pods may be missing, so no address is allocated until you run "berthctl recover"`
-    );
+    const refusal =
+      'Addresses of running pods may be missing, so no address is allocated until you run "berthctl recover"';
+    return loss && `${loss}. ${refusal}`;
   }
 
   /** Returns a reply to each call: the refused ones first, then the others in order. */
@@ -144,8 +144,8 @@ export class SqliteSession {
 
   /** Precedes a recovery: the database that is still open may have rows that exist nowhere else. */
   #replaceUnusable(): void {
-    const isUsable = findDamageOf(this.#open.database) === undefined && this.#files.findLoss() === undefined;
-    if (!isUsable) this.#replace();
+    const isDamaged = tryOr(() => findDamage(this.#open.database) !== undefined, true);
+    if (isDamaged || this.#files.findLoss() !== undefined) this.#replace();
   }
 
   /** Creates a new database with all rows that can still be read from the open one, and returns these. */
@@ -246,14 +246,6 @@ export class SqliteSession {
       witness: this.#witness,
     });
     return { database, store, batch };
-  }
-}
-
-function findDamageOf(database: DatabaseSync): string | undefined {
-  try {
-    return findDamage(database);
-  } catch (error) {
-    return messageOf(error);
   }
 }
 
