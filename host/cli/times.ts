@@ -41,10 +41,8 @@ function parseAgo(text: string, now: Date): ParsedTime | undefined {
   const [match, ...parts] = AGO.exec(text) ?? [];
   if (match === undefined) return undefined;
   const [days = 0, hours = 0, minutes = 0, seconds = 0] = parts.map((part) => Number(part ?? 0));
-  return {
-    time: new Date(now.getTime() - (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000),
-    isLocal: false,
-  };
+  const spanMs = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000;
+  return { time: new Date(now.getTime() - spanMs), isLocal: false };
 }
 
 function parseClock(text: string, now: Date): ParsedTime | undefined {

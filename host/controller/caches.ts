@@ -113,9 +113,7 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
     get stats() {
       return Object.fromEntries(all.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
     },
-    close: async () => {
-      await Promise.all(started.map((reflector) => reflector.close()));
-    },
+    close: async () => void (await Promise.all(started.map((reflector) => reflector.close()))),
   };
 }
 
