@@ -96,9 +96,8 @@ const lines =
 
 describe("a reflector", () => {
   it("reads all pages, then watches from their version", async () => {
-    const { reflector, changes, lists, watches } = await play({
-      lists: [answer(list("7", [object("a", "1")], "page2")), answer(list("7", [object("b", "2")]))],
-    });
+    const pages = [answer(list("7", [object("a", "1")], "page2")), answer(list("7", [object("b", "2")]))];
+    const { reflector, changes, lists, watches } = await play({ lists: pages });
     await reflector.synced();
     await until(() => watches().length === 1, "the watch is open");
     expect(changes).toEqual(["+a", "+b"]);
@@ -127,10 +126,9 @@ describe("a reflector", () => {
     ["the server was off", 480_000],
     ["the clock went back", -480_000],
   ])("knows since when it has heard of the server: not from before a gap, as when %s", async (_what, jumpMs) => {
-    const clock = vi.spyOn(Date, "now");
-    onTestFinished(() => clock.mockRestore());
     let nowMs = 5_000_000;
-    clock.mockImplementation(() => nowMs);
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => nowMs);
+    onTestFinished(() => clock.mockRestore());
     let tell = (): unknown => undefined;
     const told: StubAnswer = (response) => {
       response.writeHead(200).flushHeaders();
@@ -157,13 +155,9 @@ describe("a reflector", () => {
   });
 
   it("starts over when later pages have expired", async () => {
-    const { reflector, changes, lists } = await play({
-      lists: [
-        answer(list("7", [object("a", "1")], "page2")),
-        (response) => sendStatus(response, 410, "Expired"),
-        answer(list("9", [object("b", "8")])),
-      ],
-    });
+    const expired: StubAnswer = (response) => sendStatus(response, 410, "Expired");
+    const pages = [answer(list("7", [object("a", "1")], "page2")), expired, answer(list("9", [object("b", "8")]))];
+    const { reflector, changes, lists } = await play({ lists: pages });
     await reflector.synced();
     expect(changes).toEqual(["+a", "+b", "-a"]);
     expect(lists().map((query) => query.get("continue"))).toEqual([null, "page2", null]);
@@ -172,16 +166,10 @@ describe("a reflector", () => {
   it("lists again after a watch in which room came for objects that had none", async () => {
     const budget = new ObjectBudget({ totalBytes: 2_048, home: "" });
     const large = "x".repeat(400);
-    const { changes } = await play(
-      {
-        lists: [
-          answer(list("7", [object("shop/a", "1"), object("shop/b", "2")])),
-          answer(list("9", [object("shop/b", "2")])),
-        ],
-        watches: [lines(line("DELETED", object("shop/a", "8"))), silence],
-      },
-      { budget, decode: () => large },
-    );
+    const [a, b] = [object("shop/a", "1"), object("shop/b", "2")];
+    const lists = [answer(list("7", [a, b])), answer(list("9", [b]))];
+    const watches = [lines(line("DELETED", object("shop/a", "8"))), silence];
+    const { changes } = await play({ lists, watches }, { budget, decode: () => large });
     await until(() => changes.includes("+shop/b"), "it is used");
     expect(changes).toEqual(["+shop/a", "-shop/a", "+shop/b"]);
   });
@@ -235,10 +223,8 @@ describe("a reflector", () => {
 
   it("forgets all when the server no longer knows an optional collection", async () => {
     const gone: StubAnswer = (response) => sendStatus(response, 404, "NotFound");
-    const { reflector, changes } = await play(
-      { lists: [answer(list("7", [object("a", "1")]))], watches: [gone] },
-      { optional: true },
-    );
+    const lists = [answer(list("7", [object("a", "1")]))];
+    const { reflector, changes } = await play({ lists, watches: [gone] }, { optional: true });
     await until(() => changes.includes("-a"), "it is gone");
     expect(reflector).toMatchObject({ isSynced: true, problems: [] });
   });
@@ -264,16 +250,12 @@ describe("while no watch is open a reflector says why, and since when", () => {
 
   it("of a server that does not answer: since the last watch ended", async () => {
     let hangUp = (): void => {};
-    const { reflector } = await play({
-      lists: [answer(list("9", []))],
-      watches: [
-        (response) => {
-          response.writeHead(200).flushHeaders();
-          hangUp = () => response.destroy();
-        },
-        (response) => response.destroy(),
-      ],
-    });
+    const open: StubAnswer = (response) => {
+      response.writeHead(200).flushHeaders();
+      hangUp = () => response.destroy();
+    };
+    const watches: StubAnswer[] = [open, (response) => response.destroy()];
+    const { reflector } = await play({ lists: [answer(list("9", []))], watches });
     await until(() => reflector.isWatching, "the watch is open");
     const brokeMs = Date.now();
     hangUp();
