@@ -18,8 +18,8 @@ import { agentRecord, nodeOf, ofNode } from "./check-node.ts";
 import { findOpen } from "./find-open.ts";
 import { readCluster } from "./read-cluster.ts";
 
-/** Between the two readings of the API server: milliseconds. */
-const CLUSTER_RECHECK_MS = 2_000;
+/** Between the two readings of the API server, so that another controller leads by then: milliseconds. */
+const CLUSTER_RECHECK_MS = 3_000;
 
 /** Most nodes that one finding names. */
 const MAX_NODES = 20;
