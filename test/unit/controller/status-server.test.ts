@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -73,7 +73,7 @@ describe("questions to a controller", () => {
     const directory = mkdtempSync(join(tmpdir(), "berth-status-"));
     closing.push(() => rmSync(directory, { recursive: true }));
     const path = join(directory, "c.sock");
-    writeFileSync(path, "left");
+    await listen({ kind: "unix", path });
     const { url } = await listen({ kind: "unix", path });
     expect([url, statSync(path).mode & 0o777]).toEqual([`unix:${path}`, 0o600]);
     const [answer] = await once(request({ socketPath: path, path: "/healthz" }).end(), "response");
