@@ -98,7 +98,7 @@ export function boundIn({ name, value }: ControlledPool, allocations: Caches["al
   return found.filter(({ spec }) => spec.state === "Bound" && spec.pool === name);
 }
 
-/** Returns those with addresses of the spans. Walks the shorter list: a range that was written by hand may be endless. */
+/** Returns those in the spans. Walks the shorter list: a range that was written by hand may be endless. */
 function allocationsIn(
   spans: Spans,
   { addressSpace, family }: Pick<AddressSpec, "addressSpace" | "family">,
