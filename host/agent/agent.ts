@@ -219,6 +219,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     netnsDirectories: NETNS_FOLDERS,
     operations: new Operations({ backend, audit, nowMs: monotonicMs }),
     backend,
+    resources,
     spool,
     version,
     metrics: set,

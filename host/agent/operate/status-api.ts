@@ -24,6 +24,7 @@ import type { OpenCoordinator } from "../coordinator/plugin.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { ReadinessSource } from "../ipam/plugin.ts";
 import type { History } from "../log/history.ts";
+import type { Resources } from "../request/resources.ts";
 import { type Answer, answerError, answerJson, answerRefusal, type StatusApi, toCniError } from "../server/answer.ts";
 import type { Spool } from "../server/spool.ts";
 import { checkNode, findClusterId, repairNode } from "./check-node.ts";
@@ -38,6 +39,8 @@ export const MAX_PAGE = 1_000;
 interface StatusApiOptions {
   readonly backend: Omit<ReadinessSource, "synced"> &
     Pick<Backend, "mode" | "ipam" | "live" | "recover" | "stats" | "readPodsOf" | "readObjects" | "client">;
+  /** An answer is about all changes that were complete before the question. */
+  readonly resources: Pick<Resources, "flush">;
   /** Directories in which runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
   readonly spool: Pick<Spool, "count">;
@@ -94,6 +97,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
       return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; served are GET ${paths}`);
     }
     try {
+      options.resources.flush();
       return await answer(searchParams, signal);
     } catch (error) {
       if (error instanceof QueryError) return answerRefusal(400, error.message);

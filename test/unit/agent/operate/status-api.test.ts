@@ -51,6 +51,7 @@ beforeEach(async () => {
       },
       ...{ ready: true, problems: ["a hint"], health: { trouble: undefined } },
     },
+    resources: { flush: () => {} },
     spool: { count: () => ({ waiting: 0, rejected: 0 }) },
     metrics: { render: async () => "berth_agent_ready 1\n" },
     history: { find: async () => ({ node: "n1", lines: [], missing: 0 }) },
