@@ -332,7 +332,7 @@ export type Recovered = Pick<
 /** The embedded mode's registry: after a loss no API server has its rows. */
 export interface RecoverableRegistry extends FileRegistry {
   /**
-   * `found` become Bound whatever their rows say, and `gone` cool, if these are unchanged since the search. The
+   * `found` become Bound whatever their rows say, and `gone` cool, if no row has changed since the search. The
    * registry then counts as complete, which ends a loss. If the file was damaged or lost, all rows that can still be
    * read are written to a new one.
    */

@@ -278,7 +278,7 @@ export class SqliteStore {
   recover(found: readonly Recovered[], gone: readonly Allocation[], nowMs: number): void {
     for (const each of found) {
       const row = this.findAddress(each.space, each.ip);
-      if (row?.version !== each.seenVersion) continue;
+      if (row !== undefined && row.version !== each.seenVersion) continue;
       this.#writeBound({ ...each, workload: undefined, sinceMs: nowMs, version: this.nextVersion() }, row, 0);
     }
     for (const each of gone) {
