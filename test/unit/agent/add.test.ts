@@ -84,18 +84,16 @@ it("the route of a NIC that comes late or never is no error for the first NIC's 
   expect(routesOf(await add("net1"))).toEqual(["172.16.0.0/12"]);
 });
 
-describe("a list of 32 NICs", () => {
-  const nics = ["eth0", ...Array.from({ length: 31 }, (_, index) => `net${index + 1}`)];
-  it.each([
-    ["a NIC that the pod does not announce gets nothing", "", "eth0", ["eth0"]],
-    ["NICs that it announces, by their names", "lab,lab,lab@net9,lab@other", "eth0", ["eth0", "net1", "net2", "net9"]],
-    ["one that it does not announce when that comes", "lab", "net7", ["eth0", "net1", "net7"]],
-  ])("%s", async (_what, networks, ifName, wanted) => {
-    const pools = listed(...nics.map((nic): [string, string] => [nic, "wide"]));
-    await open(podOf(pools, networks), [ipPool("wide", "10.6.0.0/24")]);
-    await add(ifName);
-    expect(await bound()).toEqual(wanted);
-  });
+const nics = ["eth0", ...Array.from({ length: 31 }, (_, index) => `net${index + 1}`)];
+it.each([
+  ["a NIC that the pod does not announce gets nothing", "", "eth0", ["eth0"]],
+  ["NICs that it announces, by their names", "lab,lab,lab@net9,lab@other", "eth0", ["eth0", "net1", "net2", "net9"]],
+  ["one that it does not announce when that comes", "lab", "net7", ["eth0", "net1", "net7"]],
+])("a list of 32 NICs: %s", async (_what, networks, ifName, wanted) => {
+  const pools = listed(...nics.map((nic): [string, string] => [nic, "wide"]));
+  await open(podOf(pools, networks), [ipPool("wide", "10.6.0.0/24")]);
+  await add(ifName);
+  expect(await bound()).toEqual(wanted);
 });
 
 describe("the limit", () => {

@@ -97,19 +97,17 @@ describe("a directory may have changed, once", () => {
     }));
 });
 
-describe("a directory has not changed", () => {
-  it.each<[what: string, look: (path: string) => unknown]>([
-    ["when it was listed", (path) => fs.readdirSync(path)],
-    ["when a file was read", (path) => fs.readFileSync(join(path, "a"))],
-    ["when a folder in it changed", (path) => fs.writeFileSync(join(path, "c", "new"), "")],
-    ["when the one above it changed", (path) => fs.writeFileSync(join(path, "..", "new"), "")],
-  ])("%s", (_what, look) =>
-    withNotices(({ path, notices }) => {
-      look(path);
-      expect(notices.mayHaveChanged()).toBe(false);
-    }),
-  );
-});
+it.each<[what: string, look: (path: string) => unknown]>([
+  ["when it was listed", (path) => fs.readdirSync(path)],
+  ["when a file was read", (path) => fs.readFileSync(join(path, "a"))],
+  ["when a folder in it changed", (path) => fs.writeFileSync(join(path, "c", "new"), "")],
+  ["when the one above it changed", (path) => fs.writeFileSync(join(path, "..", "new"), "")],
+])("a directory has not changed: %s", (_what, look) =>
+  withNotices(({ path, notices }) => {
+    look(path);
+    expect(notices.mayHaveChanged()).toBe(false);
+  }),
+);
 
 it("a directory that is not there may always have changed", () => {
   const notices = new DirectoryNotices("/nonexistent/directory");

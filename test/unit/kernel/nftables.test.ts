@@ -47,23 +47,21 @@ describe("nf_tables", () => {
   });
 });
 
-describe("a batch", () => {
-  const payload = new Uint8Array(5);
-  const requests = ["begin", "first", "second", "end"].map((operation, at) => ({ operation, type: at + 20, payload }));
-  const answer = (sequence: number, errno: number) => {
-    const payload = new Uint8Array(20);
-    new DataView(payload.buffer).setInt32(0, -errno, true);
-    return encodeMessages([{ type: 2, flags: 0x100, sequence, payload }]);
-  };
+const payload = new Uint8Array(5);
+const requests = ["begin", "first", "second", "end"].map((operation, at) => ({ operation, type: at + 20, payload }));
+const answer = (sequence: number, errno: number) => {
+  const payload = new Uint8Array(20);
+  new DataView(payload.buffer).setInt32(0, -errno, true);
+  return encodeMessages([{ type: 2, flags: 0x100, sequence, payload }]);
+};
 
-  it("fails with the first refusal, even of a request without an acknowledgement", () => {
-    const fail = (...answers: Uint8Array[]) => {
-      const conversation = createConversation(scriptDatagrams([answers]));
-      return () => conversation.batch(requests);
-    };
-    expect(fail(answer(2, 17), answer(3, 0))).toThrow(/^Cannot first: .*EEXIST/);
-    expect(fail(answer(1, 1))).toThrow(/^Cannot begin: .*EPERM/);
-    expect(fail(answer(9, 17), answer(3, 2))).toThrow(/^Cannot second: .*ENOENT/);
-    expect(fail(answer(9, 17))).toThrow(/EAGAIN/);
-  });
+it("a batch fails with the first refusal, even of a request without an acknowledgement", () => {
+  const fail = (...answers: Uint8Array[]) => {
+    const conversation = createConversation(scriptDatagrams([answers]));
+    return () => conversation.batch(requests);
+  };
+  expect(fail(answer(2, 17), answer(3, 0))).toThrow(/^Cannot first: .*EEXIST/);
+  expect(fail(answer(1, 1))).toThrow(/^Cannot begin: .*EPERM/);
+  expect(fail(answer(9, 17), answer(3, 2))).toThrow(/^Cannot second: .*ENOENT/);
+  expect(fail(answer(9, 17))).toThrow(/EAGAIN/);
 });

@@ -155,20 +155,18 @@ describe("rests", () => {
   `;
 });
 
-describe("members", () => {
-  const lives: Event = (checker) => checker.owner("set-1", { wants: ({ member }) => member === "web-0" });
-  const kept = [lives, written(1, WEB), answered("a"), leaving("a"), written(2, KEPT)];
-  const OTHER = "10.6.0.22";
-  const web2 = (more: Partial<IpAllocationSpec> = {}) => other(OTHER, bound("b", { workload: web, ...more }));
-  check`
-    lose it while their owner lives ${[...kept, written(3, COOLING)]} => released while StatefulSet web lives
-    get another address ${[...kept, written(3, web2()), answered("b", OTHER)]}
-      => 10.6.0.22: given to eth0 of b, whose 10.6.0.21 is Kept web-0
-  `;
-  it("a pod whose NIC gets a second address is found, without an owner", () => {
-    const checker = run(...attached, written(2, other(OTHER, bound("a"))), answered("a", OTHER));
-    expect(checker.breaches).toEqual(["10.6.0.22: given to eth0 of a, whose 10.6.0.21 is Bound eth0 of a"]);
-  });
+const lives: Event = (checker) => checker.owner("set-1", { wants: ({ member }) => member === "web-0" });
+const kept = [lives, written(1, WEB), answered("a"), leaving("a"), written(2, KEPT)];
+const OTHER = "10.6.0.22";
+const web2 = (more: Partial<IpAllocationSpec> = {}) => other(OTHER, bound("b", { workload: web, ...more }));
+check`
+  lose it while their owner lives ${[...kept, written(3, COOLING)]} => released while StatefulSet web lives
+  get another address ${[...kept, written(3, web2()), answered("b", OTHER)]}
+    => 10.6.0.22: given to eth0 of b, whose 10.6.0.21 is Kept web-0
+`;
+it("members: a pod whose NIC gets a second address is found, without an owner", () => {
+  const checker = run(...attached, written(2, other(OTHER, bound("a"))), answered("a", OTHER));
+  expect(checker.breaches).toEqual(["10.6.0.22: given to eth0 of a, whose 10.6.0.21 is Bound eth0 of a"]);
 });
 
 describe("a lost node", () => {
