@@ -8,7 +8,7 @@ import { changedPart } from "../../host/controller/subnets/plan/changed-part.ts"
 import { planSubnets } from "../../host/controller/subnets/plan/plan-subnets.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../host/controller/subnets/pool-object.ts";
 import { faultOf, readSubnet } from "../../host/controller/subnets/view.ts";
-import { joinSpans, sharedSpans, spansOf } from "../../host/core/spans.ts";
+import { spansOf } from "../../host/core/spans.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { byName } from "../../host/lib/order.ts";
 import { type Ip, parseIp } from "../../host/net/ip.ts";
@@ -76,20 +76,20 @@ export class PlannedSubnets {
       poolNames: new Set(this.pools.keys()),
       livenessOf: (application) => this.liveness.get(poolOwnerKey(application)),
       successorOf: (application) => this.successors.get(poolOwnerKey(application)),
-      holderOf: (addressSpace, family, value) => {
-        const isIt = (text: string): boolean => isSame(parseIp(text), { family, value });
-        const [, stray] = (addressSpace === "" && [...this.strays].find(([text]) => isIt(text))) || [];
-        const own = pools.findLast(
-          ({ value: pool }) =>
-            pool?.spec.addressSpace === addressSpace &&
-            pool.spec.ranges.some((range) => rangeContains(range, { family, value })),
-        );
-        return stray ?? ([...this.held].some(isIt) ? (own?.name ?? "another") : undefined);
-      },
-      heldIn: (spans, { family }) => {
-        const held = [...this.held, ...this.strays.keys()].flatMap((text) => parseIp(text) ?? []);
-        const own = held.filter((ip) => ip.family === family);
-        return sharedSpans(spans, joinSpans(own.map(({ value }) => ({ first: value, last: value }))));
+      holdersIn: (spans, { addressSpace, family }) => {
+        const isIn = (ip: Ip): boolean =>
+          ip.family === family && spans.some(({ first, last }) => first <= ip.value && ip.value <= last);
+        const own = (ip: Ip) =>
+          pools.findLast(
+            ({ value: pool }) =>
+              pool?.spec.addressSpace === addressSpace && pool.spec.ranges.some((range) => rangeContains(range, ip)),
+          );
+        const names = new Map([...this.held].map((text) => [text, own(parseIp(text) as Ip)?.name ?? "another"]));
+        const all = new Map([...names, ...(addressSpace === "" ? this.strays : [])]);
+        return [...all].flatMap(([text, pool]) => {
+          const ip = parseIp(text);
+          return ip !== undefined && isIn(ip) ? [{ address: ip.value, pool }] : [];
+        });
       },
       excessMs: () => this.excessMs,
       isRefused: () => this.isRefused,
@@ -176,8 +176,4 @@ function contentOf(plan: SubnetsPlan, { subnets, demands }: PlanParts) {
     excess: [...plan.excess].filter((uid) => uids.has(uid)).sort(),
     postponed: [...plan.postponed].filter((uid) => uids.has(uid)).sort(),
   };
-}
-
-function isSame(a: Ip | undefined, b: Ip): boolean {
-  return a?.family === b.family && a.value === b.value;
 }

@@ -45,10 +45,11 @@ export interface SubnetsView {
   readonly livenessOf: (application: Pick<PoolOwner, "namespace" | "uid">) => OwnerState | undefined;
   /** Returns the workload that has taken over the pods of a deleted one; undefined if none is known. */
   readonly successorOf: (application: Pick<PoolOwner, "namespace" | "uid">) => PoolOwner | undefined;
-  /** Returns the pool that the address is allocated from; undefined without a cached allocation. */
-  readonly holderOf: (addressSpace: string, family: Family, address: bigint) => string | undefined;
-  /** Returns the addresses in the spans with such an allocation. */
-  readonly heldIn: (spans: Spans, place: Pick<AddressSpec, "addressSpace" | "family">) => Spans;
+  /** Returns the addresses in the spans with a cached allocation, each with the pool that it is from. */
+  readonly holdersIn: (
+    spans: Spans,
+    place: Pick<AddressSpec, "addressSpace" | "family">,
+  ) => readonly { readonly address: bigint; readonly pool: string }[];
   /** Returns the time for which the pool has had a surplus: milliseconds; 0 for a new one. */
   readonly excessMs: (uid: string) => number;
   /** Returns whether the API server refuses for long to write the pool. */

@@ -4,7 +4,7 @@ import type { Labels } from "../../config/label-selector.ts";
 import { closedTo } from "../../config/vendor-conf.ts";
 import { joinSpans, rangesContain, rangesOf, type Spans, sizeOf, spansOf } from "../../core/spans.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { FAMILIES, type Family, parseIp } from "../../net/ip.ts";
+import { FAMILIES, parseIp } from "../../net/ip.ts";
 import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
@@ -140,13 +140,9 @@ export function viewOf({ caches, pools, ...given }: ViewParts): SubnetsView {
     others: [...[...byHand, ...reserved].map(readOther), ...readMachines(caches, spaces)],
     poolNames: new Set(pools.map(({ name }) => name)),
     // Addresses of a Node or a Service need not stay in the pool.
-    holderOf: (addressSpace: string, family: Family, value: bigint) => {
-      const held = caches.allocations.items.get(allocationName({ family, value }, addressSpace))?.spec;
-      return held?.node === NO_NODE ? undefined : held?.pool;
-    },
-    heldIn: (spans, place) => {
+    holdersIn: (spans, place) => {
       const held = allocationsIn(spans, place, caches.allocations).filter(({ spec }) => spec.node !== NO_NODE);
-      return joinSpans(held.map(({ spec: { ip } }) => ({ first: ip.value, last: ip.value })));
+      return held.map(({ spec: { ip, pool } }) => ({ address: ip.value, pool }));
     },
     labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
     closedTo: closedTo(settings),

@@ -20,7 +20,7 @@ import type { CurrentPool, NetworkPlan, PoolTarget, SubnetsPlan, SubnetsView } f
 import { poolNameOf } from "../pool-object.ts";
 import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
 import { subnetOf } from "./changed-part.ts";
-import { firstOf, giveBack, type HeldIn, type IsBusy } from "./free-spans.ts";
+import { giveBack, type HeldIn, type IsBusy } from "./free-spans.ts";
 import { grows, isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
 
@@ -130,14 +130,9 @@ class Draft {
    */
   dropStrays(): void {
     for (const pool of this.pools) {
-      const { addressSpace, family } = pool.spec;
       if (pool.capacity === undefined) continue;
-      // A range that was written by hand may be endless.
-      for (const { first, last } of firstOf(joinSpans([...pool.target, ...pool.promised]), this.view.maxPoolSize))
-        for (let address = first; address <= last; address++) {
-          const holder = this.view.holderOf(addressSpace, family, address);
-          if (holder !== undefined && holder !== pool.name) pool.drop(address);
-        }
+      for (const holder of this.view.holdersIn(joinSpans([...pool.target, ...pool.promised]), pool.spec))
+        if (holder.pool !== pool.name) pool.drop(holder.address);
     }
   }
 
@@ -174,11 +169,12 @@ class Draft {
   }
 
   heldFor({ spec }: PlannedPool): HeldIn {
-    return (spans) => this.view.heldIn(spans, spec);
+    return (spans) => joinSpans(this.view.holdersIn(spans, spec).map(({ address: first }) => ({ first, last: first })));
   }
 
-  isHeldIn({ spec: { addressSpace, family } }: PlannedPool): IsBusy {
-    return (address) => this.view.holderOf(addressSpace, family, address) !== undefined;
+  isHeldIn(pool: PlannedPool): IsBusy {
+    const heldIn = this.heldFor(pool);
+    return (address) => heldIn([{ first: address, last: address }]).length > 0;
   }
 
   livenessOf(application: PoolOwner) {
