@@ -56,6 +56,7 @@ describe("a kubeconfig that is wrong", () => {
     a plugin that fails ${plugin("sh", "-c", "echo not today >&2; exit 3")} => found a failure of "sh" ("not today")
     a plugin that prints something else ${plugin("echo", "{}")}
       => field "exec": found a failure of "echo" (an output without a status), want a program that prints an ExecCredential
+    a plugin that prints its token bare ${plugin("echo", "s3cr3t")} => found a failure of "echo" (an output that is no JSON)
     a plugin that gives nothing ${plugin("echo", '{"status":{}}')}
       => field "exec": found neither token nor certificate, want an ExecCredential
   `;
