@@ -332,9 +332,9 @@ export type Recovered = Pick<
 /** The embedded mode's registry: after a loss no API server has its rows. */
 export interface RecoverableRegistry extends FileRegistry {
   /**
-   * `found` become Bound whatever their rows say, and `gone` cool, if no row has changed since the search. The
-   * registry then counts as complete, which ends a loss. If the file was damaged or lost, all rows that can still be
-   * read are written to a new one.
+   * `found` become Bound and `gone` cool, if their rows are as the search found them. The registry then counts as
+   * complete, which ends a loss. If the file was damaged or lost, all rows that can still be read are written to a new
+   * one.
    */
   recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void>;
 }

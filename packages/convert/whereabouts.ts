@@ -152,8 +152,7 @@ function convertNetwork(
 ): { readonly isAdded: boolean; readonly ranges: KnownRange[] } {
   const { network_name: networkName = "", ipRanges = [], range, range_start, range_end, exclude } = ipam;
   const space = toAddressSpace(networkName);
-  if (space !== networkName) network.place.changed(`${field}.network_name`, networkName, `address space "${space}"`);
-  else if (space !== "")
+  if (networkName !== "")
     network.place.changed(
       `${field}.network_name`,
       networkName,

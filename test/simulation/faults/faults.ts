@@ -273,9 +273,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       openCapacities: (open) => (view) => {
         const capacities = open(view);
         for (const capacity of capacities.values())
-          capacity.take = (own, count, isBusy) =>
+          capacity.take = (own, count, heldIn) =>
             [...open(view)].flatMap(([name, each]) =>
-              name === capacity.subnet.object.name ? each.take(own, count, isBusy) : [],
+              name === capacity.subnet.object.name ? each.take(own, count, heldIn) : [],
             );
         return capacities;
       },

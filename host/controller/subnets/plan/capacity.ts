@@ -9,7 +9,7 @@ import { rangeOfPrefix } from "../../../net/range.ts";
 import { edgesOf } from "../../../resources/fields/address-spec.ts";
 import { routersOf } from "../../../resources/ip-pool-shape.ts";
 import type { CurrentSubnet, SubnetsView } from "../model.ts";
-import { FreeSpans, firstOf, type IsBusy } from "./free-spans.ts";
+import { FreeSpans, firstOf, type HeldIn } from "./free-spans.ts";
 
 /** Subnets of one address space whose networks overlap. */
 export class Network {
@@ -89,8 +89,8 @@ export class SubnetCapacity {
     return Number(this.total - sizeOf(this.offered));
   }
 
-  take(own: Spans, count: number, isBusy: IsBusy): Spans {
-    const taken = this.free.take(own, count, isBusy);
+  take(own: Spans, count: number, heldIn: HeldIn): Spans {
+    const taken = this.free.take(own, count, heldIn);
     this.network.gave(taken);
     return taken;
   }

@@ -2,10 +2,7 @@
 import type { Span } from "../../../core/module.ts";
 import { joinSpans, type Spans, sizeOf, withoutSpans } from "../../../core/spans.ts";
 
-/** Whether an address outside of all pools is in use, and must be skipped. */
-export type IsBusy = (address: bigint) => boolean;
-
-/** Returns the addresses in use. */
+/** Returns the addresses in use. A new pool skips those outside of all pools. */
 export type HeldIn = (spans: Spans) => Spans;
 
 export class FreeSpans {
@@ -28,12 +25,12 @@ export class FreeSpans {
   }
 
   /** Takes up to `count` addresses for a pool that has `own`: its gaps, then after it, before it, and elsewhere. */
-  take(own: Spans, count: number, isBusy: IsBusy): Spans {
+  take(own: Spans, count: number, heldIn: HeldIn): Spans {
     const taken = new Set<bigint>();
     const walk = (span: Span, isUpward: boolean): void => {
       for (let step = 0n; step <= span.last - span.first && taken.size < count; step++) {
         const address = isUpward ? span.first + step : span.last - step;
-        if (!isBusy(address)) taken.add(address);
+        if (heldIn([{ first: address, last: address }]).length === 0) taken.add(address);
       }
     };
     const [lowest] = own;

@@ -20,7 +20,7 @@ import type { CurrentPool, NetworkPlan, PoolTarget, SubnetsPlan, SubnetsView } f
 import { poolNameOf } from "../pool-object.ts";
 import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
 import { subnetOf } from "./changed-part.ts";
-import { giveBack, type HeldIn, type IsBusy } from "./free-spans.ts";
+import { giveBack, type HeldIn } from "./free-spans.ts";
 import { grows, isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
 
@@ -172,15 +172,6 @@ class Draft {
     return (spans) => joinSpans(this.view.holdersIn(spans, spec).map(({ address: first }) => ({ first, last: first })));
   }
 
-  isHeldIn(pool: PlannedPool): IsBusy {
-    const heldIn = this.heldFor(pool);
-    return (address) => heldIn([{ first: address, last: address }]).length > 0;
-  }
-
-  livenessOf(application: PoolOwner) {
-    return this.view.livenessOf(application);
-  }
-
   /** Whether the demand names a Subnet of one of the networks. */
   isNamed({ demand }: Shortfall, ...networks: readonly (Network | undefined)[]): boolean {
     const named = demand.subnets.flatMap((name) => this.capacities.get(name)?.network ?? []);
@@ -277,7 +268,7 @@ function awaitedOf(unused: readonly PlannedPool[], requests: readonly PoolReques
 }
 
 function mayFollow({ generated }: PlannedPool, draft: Draft): boolean {
-  const state = draft.livenessOf(generated.application);
+  const state = draft.view.livenessOf(generated.application);
   return state === undefined || state === "orphaned";
 }
 
@@ -300,7 +291,7 @@ function grow(request: PoolRequest, draft: Draft, orphans: Set<PlannedPool>): Sh
     // Addresses that are already reserved for the pool come first: no other pool may have them.
     pool.add(capacity.takePromised(withoutSpans(pool.promised, pool.target), most));
     const rest = most - (pool.size - before);
-    const taken = rest > 0 ? capacity.take(pool.target, rest, draft.isHeldIn(pool)) : [];
+    const taken = rest > 0 ? capacity.take(pool.target, rest, draft.heldFor(pool)) : [];
     if (!pool.add(taken)) limits.add("TooScattered");
     draft.spend(namespace, pool.size - before);
   }
@@ -328,7 +319,7 @@ function poolIn(
   if (created !== undefined) return addPool(pools, created, demand);
   if (!capacity.isOpen || (pools.length > 0 && capacity.free.spans.length === 0)) return undefined;
   const orphan = [...orphans].find((pool) => isOrphanFor(pool, demand, capacity));
-  const liveness = orphan && draft.livenessOf(orphan.generated.application);
+  const liveness = orphan && draft.view.livenessOf(orphan.generated.application);
   if (orphan !== undefined && (liveness === "gone" || liveness === "orphaned")) {
     orphan.generated = { subnet, application, interface: ifName, reclaim, wanted: 0, reason: "" };
     orphans.delete(orphan);
@@ -424,7 +415,7 @@ function removeUnused(
   for (const pool of draft.pools) {
     if (used.has(pool) || pool.isDeleting || pool.now === undefined) continue;
     const { application, reclaim } = pool.generated;
-    const liveness = draft.livenessOf(application);
+    const liveness = draft.view.livenessOf(application);
     if (liveness === undefined) ask.set(poolOwnerKey(application), application);
     if (liveness === "gone" && reclaim) remove.add(pool);
     const isAwaited = liveness === "orphaned" && awaited.has(pool);

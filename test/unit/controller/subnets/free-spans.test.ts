@@ -15,23 +15,21 @@ function textOf(all: Spans): string {
   return all.map(({ first, last }) => (first === last ? `${first}` : `${first}-${last}`)).join(" ");
 }
 
-const never = () => false;
-
 describe("addresses taken for a pool", () => {
   test.each([
-    { why: "no such place is free: where they lie together", free: "1-2 5-7 9-10", own: "", count: 3, taken: "5-7" },
-    { why: "they lie nowhere together: the first ones", free: "1-2 5-6 9-10", own: "", count: 5, taken: "1-2 5-6 9" },
-    { why: "the first of two places where they lie together", free: "1-3 5-7", own: "", count: 3, taken: "1-3" },
-  ])("$why", ({ free, own, count, taken }) => {
+    { why: "no such place is free: where they lie together", free: "1-2 5-7 9-10", count: 3, taken: "5-7" },
+    { why: "they lie nowhere together: the first ones", free: "1-2 5-6 9-10", count: 5, taken: "1-2 5-6 9" },
+    { why: "the first of two places where they lie together", free: "1-3 5-7", count: 3, taken: "1-3" },
+  ])("$why", ({ free, count, taken }) => {
     const from = new FreeSpans(spans(free));
-    expect(textOf(from.take(spans(own), count, never))).toBe(taken);
+    expect(textOf(from.take([], count, () => []))).toBe(taken);
     expect(sizeOf(from.spans)).toBe(sizeOf(spans(free)) - sizeOf(spans(taken)));
   });
 
   test("a network of 2^64 addresses costs the same as a small one", () => {
     const from = new FreeSpans([{ first: 1n, last: 1n << 64n }]);
     const beganMs = performance.now();
-    for (let pool = 0; pool < 100; pool++) from.take([], 10, never);
+    for (let pool = 0; pool < 100; pool++) from.take([], 10, () => []);
     expect(performance.now() - beganMs).toBeLessThan(1_000);
     expect(from.spans.length).toBeLessThan(102);
   });
