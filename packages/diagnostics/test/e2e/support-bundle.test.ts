@@ -17,6 +17,7 @@ import { root } from "../../../../scripts/setup/paths.mjs";
 import { type Agent, startAgent } from "../../../../test/lab/agent.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../../../../test/lab/command.ts";
 import { CONF, ipPool } from "../../../../test/lab/manifests.ts";
+import { MAX_BUNDLE_FILE } from "../../bundle/archive.ts";
 import { unpack } from "../unpack.ts";
 
 /** Each is planted in one place, and none may be in a bundle. */
@@ -120,6 +121,12 @@ describe("a bundle of a host", () => {
     expect(text("net.d/endless")).toMatch(/is a link to \/dev\/zero, which is left out/);
     expect(files.has("net.d/pipe")).toBe(false);
     expect(text("LEFT-OUT")).toMatch(/^net\.d\/calico-settings: A kubeconfig is left out$/m);
+  });
+
+  it("keeps the end of a log, and names missing parts", () => {
+    expect(text("journal.log")).toMatch(/the end\n$/);
+    expect(text("audit.jsonl").length).toBeLessThanOrEqual(MAX_BUNDLE_FILE);
+    expect(text("LEFT-OUT")).toMatch(/^audit\.jsonl: the last \d+ of \d{7} bytes$/m);
   });
 
   it("is for its owner only", () => expect(statSync(path("a.tar.gz")).mode & 0o777).toBe(0o600));
