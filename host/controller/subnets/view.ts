@@ -140,10 +140,10 @@ export function viewOf({ caches, pools, ...given }: ViewParts): SubnetsView {
     others: [...[...byHand, ...reserved].map(readOther), ...readMachines(caches, spaces)],
     poolNames: new Set(pools.map(({ name }) => name)),
     // Addresses of a Node or a Service need not stay in the pool.
-    holdersIn: (spans, place) => {
-      const held = allocationsIn(spans, place, caches.allocations).filter(({ spec }) => spec.node !== NO_NODE);
-      return held.map(({ spec: { ip, pool } }) => ({ address: ip.value, pool }));
-    },
+    holdersIn: (spans, place) =>
+      allocationsIn(spans, place, caches.allocations).flatMap(({ spec: { node, ip, pool } }) =>
+        node === NO_NODE ? [] : [{ address: ip.value, pool }],
+      ),
     labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
     closedTo: closedTo(settings),
     maxPoolSize: settings.maxGeneratedPoolSize,
