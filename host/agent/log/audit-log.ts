@@ -2,6 +2,7 @@
  * The audit log of this agent: lines are queued as they are, and become text, on stderr and in the file, after the
  * requests that caused them were answered. If disk or reader stall, lines are dropped and counted; no request waits.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
@@ -29,6 +30,9 @@ const AUDIT_DELAY_MS = 250;
 
 /** Most audit lines that are written before the agent looks after its requests again. */
 const AUDIT_BATCH = 32;
+
+/** Between two batches of a start's lines: the agent's one thread is the requests', which come at the same time. */
+const HELD_PAUSE_MS = 1;
 
 interface AuditLogOptions {
   /** Directory that stands for {@link LOG_DIRECTORY} on this machine. */
@@ -108,7 +112,7 @@ export class AuditLog implements Audit {
       for (const row of page)
         if (row.state === "Bound" && row.containerId !== "" && row.sinceMs < startedMs)
           this.#queue({ audit: "HELD", allocations: [row] }, true);
-      for (; this.#waiting.length > 0; await new Promise(setImmediate)) this.#writeBatch();
+      for (; this.#waiting.length > 0; await pause(HELD_PAUSE_MS)) this.#writeBatch();
     }
   }
 
