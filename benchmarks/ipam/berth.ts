@@ -5,8 +5,10 @@
 import { writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { startAgent } from "../../test/lab/agent.ts";
 import { berthBin } from "../../test/lab/cnitool.ts";
+import { daemonCpuMs } from "../../test/lab/statistics.ts";
 import { type Contestant, type Place, pluginCalls } from "./contestant.ts";
 import { type PoolShape, takenAddresses, usableRange, usableRange6 } from "./pool-shape.ts";
 import { prefillBerth } from "./prefill-berth.ts";
@@ -25,6 +27,7 @@ export async function openBerth(shape: PoolShape, place: Place): Promise<Contest
   const prefixLength = Number(shape.subnet.split("/")[1]);
   if (shape.taken > 0) await prefillBerth({ stateDir, pool: POOL, prefixLength, addresses: takenAddresses(shape) });
   const agent = await startAgent({ config: { "pool.yaml": poolManifests(shape) }, stateDir, readyMs: 120_000 });
+  await untilIdle(agent.pid);
   const stdinFile = writeNetConf(place);
   return {
     name: `berth, ${shape.name}`,
@@ -35,6 +38,15 @@ export async function openBerth(shape: PoolShape, place: Place): Promise<Contest
       await rm(stateDir, { recursive: true, force: true });
     },
   };
+}
+
+/** After its start an agent still writes a line for each address in use. */
+async function untilIdle(pid: number): Promise<void> {
+  let beforeMs: number;
+  do {
+    beforeMs = daemonCpuMs(pid);
+    await sleep(1_000);
+  } while (daemonCpuMs(pid) - beforeMs > 20);
 }
 
 function poolManifests({ subnet, subnet6, cooldown }: PoolShape): string {
