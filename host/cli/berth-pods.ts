@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
 import { BERTH_LABELS } from "../kubernetes/labels.ts";
 import { PODS } from "../kubernetes/paths.ts";
-import { readObjects } from "./cluster-source.ts";
+import { readObjects } from "./read-objects.ts";
 
 const berthPod = z.object({
   metadata: z.object({

@@ -3,21 +3,18 @@
  * Shows as much as possible of an object that cannot be decoded.
  */
 
-import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { findInConditions } from "../findings/conditions.ts";
 import { type KubeClient, openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
-import { callIfThere, isForbidden, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
-import { BERTH_LABELS } from "../kubernetes/labels.ts";
-import { listPages } from "../kubernetes/list.ts";
+import { callIfThere, isForbidden, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
 import { collectionPath, NAMESPACES, type ObjectName, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import { Reflector } from "../kubernetes/reflector.ts";
 import { pauseUnlessAborted } from "../lib/abort.ts";
 import { messageOf } from "../lib/describe.ts";
 import { openLog } from "../lib/log.ts";
 import { byName } from "../lib/order.ts";
-import { orElse, tryOr } from "../lib/try-or.ts";
+import { orElse } from "../lib/try-or.ts";
 import { compareIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import type { AddressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../records/allocation-record.ts";
@@ -37,6 +34,9 @@ import { locateAddress } from "../resources/locate-address.ts";
 import { decodePod } from "../resources/pod.ts";
 import { decodeReservedIp, hasEnded, type ReservedIp } from "../resources/reserved-ip.ts";
 import { conditionsOf } from "../resources/status.ts";
+import { type BerthPod, readBerthPods } from "./berth-pods.ts";
+import { readLeader } from "./read-leader.ts";
+import { CLUSTER_PATIENCE_MS, decodedPools, listObjects, nameOf, readObjects, tryTo } from "./read-objects.ts";
 import {
   type AllocationFilter,
   isOfPod,
@@ -45,9 +45,6 @@ import {
   type Source,
   type VersionRecord,
 } from "./source.ts";
-
-/** Time for which `berthctl` tries to reach the API server: milliseconds. */
-export const CLUSTER_PATIENCE_MS = 10_000;
 
 /** Time for which `--watch` gathers changes before it prints them: milliseconds. */
 const WATCH_GATHER_MS = 250;
@@ -80,8 +77,12 @@ export class ClusterSource implements Source {
     this.api = api;
   }
 
-  async scope(): Promise<undefined> {
-    return undefined;
+  /** Says that nobody counts what is in use; nothing to those who may not see who leads. */
+  async scope(kind?: "pools" | "allocations"): Promise<string | undefined> {
+    if (kind !== "pools") return undefined;
+    const pods = readBerthPods(this.api);
+    const leader = await pods.then((found) => readLeader(this.api, found, new Date())).catch(() => undefined);
+    return leader === "" ? 'NO CONTROLLER LEADS: the counts may be old; "kubectl berth status" says more' : undefined;
   }
 
   async pools(): Promise<readonly PoolRecord[]> {
@@ -152,8 +153,10 @@ export class ClusterSource implements Source {
   /** Berth's programs by the tags of their images. */
   async versions(): Promise<readonly VersionRecord[]> {
     const server = await this.api.call({ method: "GET", path: "/version", patienceMs: CLUSTER_PATIENCE_MS });
-    const pods = await this.#objects(PODS, { labelSelector: BERTH_LABELS });
-    return [{ component: "API server", version: String(server.gitVersion) }, ...versionsOf(pods)];
+    return [
+      { component: "API server", version: String(server.gitVersion) },
+      ...versionsOf(await readBerthPods(this.api)),
+    ];
   }
 
   async *changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {
@@ -223,28 +226,6 @@ export class ClusterSource implements Source {
   }
 }
 
-interface Collection {
-  readonly resource: Resource;
-  readonly namespace?: string | undefined;
-  readonly query?: KubeCall["query"];
-}
-
-/** Returns the decoded objects; those for which `decode` returns undefined are left out. */
-export async function readObjects<T>(
-  api: KubeApi,
-  { resource, namespace, query = {} }: Collection,
-  decode: (object: KubeObject) => T | undefined,
-): Promise<T[]> {
-  const found: T[] = [];
-  const list = { path: collectionPath(resource, namespace), query, patienceMs: CLUSTER_PATIENCE_MS };
-  for await (const { items } of listPages(api, list)) found.push(...items.flatMap((item) => decode(item) ?? []));
-  return found;
-}
-
-export function listObjects(api: KubeApi, collection: Collection): Promise<KubeObject[]> {
-  return readObjects(api, collection, (object) => object);
-}
-
 function poolsOf(
   pools: readonly KubeObject[],
   usages: readonly KubeObject[],
@@ -274,28 +255,16 @@ function poolsOf(
     .sort(byName);
 }
 
-/** Those that cannot be decoded are left out, as agents do. */
-export function decodedPools(objects: readonly KubeObject[]): readonly IpPool[] {
-  return objects.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
-}
-
 /** Those that cannot be decoded are left out. */
 function reservedOf(objects: readonly KubeObject[]): readonly ReservedIp[] {
   return objects.flatMap((object) => tryTo(() => decodeReservedIp(object, "ReservedIP")) ?? []);
 }
 
-const berthPod = z.object({
-  metadata: z.object({ labels: z.record(z.string(), z.string()) }),
-  spec: z.object({ containers: z.array(z.object({ image: z.string() })) }),
-});
-
 /** Counts the pods of each component by the tag of their first image. */
-function versionsOf(pods: readonly KubeObject[]): VersionRecord[] {
-  const decoded = pods.flatMap((object) => berthPod.safeParse(object).data ?? []);
-  const running = decoded.map(({ metadata, spec }) => {
-    const image = spec.containers[0]?.image ?? "";
+function versionsOf(pods: readonly BerthPod[]): VersionRecord[] {
+  const running = pods.map(({ component, image }) => {
     const version = /:([^:/@]+)(?:@[^/]*)?$/.exec(image)?.[1] ?? image;
-    return { component: metadata.labels["app.kubernetes.io/component"] ?? "unknown", version };
+    return { component, version };
   });
   const groups = Map.groupBy(running, ({ component, version }) => `${component} ${version}`);
   return [...groups.values()].flatMap((group) => group.slice(0, 1).map((each) => ({ ...each, count: group.length })));
@@ -310,11 +279,6 @@ export function findingsIn(kind: string, object: KubeObject): Finding[] {
 
 const hasSource = ({ spec }: KubeObject): boolean =>
   (spec as { readonly source?: unknown } | undefined)?.source !== undefined;
-
-/** Returns undefined for an object that cannot be decoded. */
-export function tryTo<T>(decode: () => T): T | undefined {
-  return tryOr(decode, undefined);
-}
 
 /** The controller counts up to 2^53; of larger pools it knows the addresses in use. */
 function countsOf(pool: IpPool, usage: PoolUsage): { total: string; used: string; free: string } {
@@ -382,9 +346,4 @@ function compareDecoded(
 ): number {
   if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined);
   return one.family - other.family || compareIp(one, other) || (a.addressSpace < b.addressSpace ? -1 : 1);
-}
-
-export function nameOf({ metadata }: KubeObject): string {
-  const name = typeof metadata === "object" && metadata !== null && "name" in metadata ? metadata.name : undefined;
-  return typeof name === "string" ? name : "";
 }

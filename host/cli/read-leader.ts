@@ -4,7 +4,7 @@ import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { LEASES } from "../kubernetes/paths.ts";
 import { NOTIFIER_ANNOTATION } from "../resources/allocation-notice.ts";
 import type { BerthPod } from "./berth-pods.ts";
-import { readObjects } from "./cluster-source.ts";
+import { readObjects } from "./read-objects.ts";
 
 /** A Lease that was not renewed for this many of its durations is no leader's, by the caller's clock. */
 const LEASE_DURATIONS = 4;

@@ -22,7 +22,7 @@ export async function showList<T>(call: Call, { watch = false }: OutputFlags, li
   const { table, names, read, explainEmpty } = list;
   const source = await call.source();
   if (watch) return watchList(call, source, list);
-  const [records, scope] = await Promise.all([read(source), source.scope()]);
+  const [records, scope] = await Promise.all([read(source), source.scope(list.kind)]);
   await call.out.list(table, records, scope);
   const reason = records.length === 0 ? await explainEmpty?.(source) : undefined;
   if (reason !== undefined && call.out.hasTitles) call.note(reason);
@@ -40,7 +40,7 @@ async function watchList<T>({ out, signal }: Call, source: Source, list: List<T>
   for await (const { records, added, changed, removed, isFirst } of followRecords(source, following, signal)) {
     if (!isFirst) await out.more(table, [...changed, ...added, ...removed.map(gone)]);
     else if (out.isDocument) await out.more(table, records);
-    else await out.list(table, records, await source.scope(), true);
+    else await out.list(table, records, await source.scope(list.kind), true);
   }
   return ExitCode.Success;
 }

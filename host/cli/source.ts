@@ -32,8 +32,8 @@ export interface PodName {
 }
 
 export interface Source {
-  /** Returns a line for readers of tables that do not cover everything. */
-  scope(): Promise<string | undefined>;
+  /** Returns a line for readers of tables that do not cover everything, or whose counts may be old. */
+  scope(kind?: "pools" | "allocations"): Promise<string | undefined>;
   /** Returns the pools in the order of their names. */
   pools(): Promise<readonly PoolRecord[]>;
   /** Returns the allocations in the order of their addresses. */

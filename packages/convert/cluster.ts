@@ -1,7 +1,7 @@
 /** The cluster as source and as target of a conversion: lists of a peer's objects, and server-side apply. */
 
 import type { ClusterSource } from "../../host/cli/cluster-source.ts";
-import { CLUSTER_PATIENCE_MS } from "../../host/cli/cluster-source.ts";
+import { CLUSTER_PATIENCE_MS } from "../../host/cli/read-objects.ts";
 import { ApiError, callIfThere, isNotFound, type KubeApi, type KubeObject } from "../../host/kubernetes/kube-api.ts";
 import { listPages } from "../../host/kubernetes/list.ts";
 import {

@@ -140,6 +140,15 @@ it("says that no controller leads, unless another takes over, and that one is no
   expect(await check()).toMatchObject({ code: 1, out: expect.stringContaining("\ncontroller: no controller leads") });
 });
 
+it("pools says that no controller leads, to whoever may see it", async () => {
+  objects = { ...objects, ippoolusages: [], leases: [] };
+  const heading = async () => (await runKubectlBerth("pools")).out.split("\n")[0];
+  expect(await heading()).toBe('NO CONTROLLER LEADS: the counts may be old; "kubectl berth status" says more');
+  const { leases: _, ...others } = objects;
+  objects = others;
+  expect(await heading()).toMatch(/^POOL /);
+});
+
 it("takes unread state of an agent of the release before for a finding", async () => {
   const former = { ...record("a"), problems: ["The objects of this node: timeout"] };
   const { code, out } = await berth({ pods: [A], answers: { "agent-a": answer(former) } }, "check");

@@ -13,7 +13,7 @@ import { decode } from "../../lib/schema.ts";
 import type { CheckRecord, CheckReport } from "../../records/check-record.ts";
 import type { Finding } from "../../records/finding.ts";
 import { type AgentPod, askAgents, type ClusterOptions, isRunning, listAgents } from "../cluster-agents.ts";
-import { tryTo } from "../cluster-source.ts";
+import { tryTo } from "../read-objects.ts";
 import { agentRecord, nodeOf, ofNode } from "./check-node.ts";
 import { findOpen } from "./find-open.ts";
 import { readCluster } from "./read-cluster.ts";

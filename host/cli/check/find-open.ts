@@ -11,7 +11,7 @@ import { SUBNETS } from "../../resources/collections.ts";
 import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
 import { decodeSubnet } from "../../resources/subnet.ts";
 import { decodeVendorConfMap } from "../../resources/vendor-conf-map.ts";
-import { CLUSTER_PATIENCE_MS, readObjects, tryTo } from "../cluster-source.ts";
+import { CLUSTER_PATIENCE_MS, readObjects, tryTo } from "../read-objects.ts";
 
 /** Most objects that a sentence names. */
 const MAX_EXAMPLES = 5;

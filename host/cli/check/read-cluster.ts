@@ -12,16 +12,9 @@ import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
 import { readNetworkStatus } from "../../resources/network-status.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { readBerthPods } from "../berth-pods.ts";
-import {
-  CLUSTER_PATIENCE_MS,
-  decodedPools,
-  findingsIn,
-  listObjects,
-  nameOf,
-  readObjects,
-  tryTo,
-} from "../cluster-source.ts";
+import { findingsIn } from "../cluster-source.ts";
 import { readLeader } from "../read-leader.ts";
+import { CLUSTER_PATIENCE_MS, decodedPools, listObjects, nameOf, readObjects, tryTo } from "../read-objects.ts";
 
 /**
  * Pods are read before allocations: an address in a pod's status was recorded before. Rejects if allocations or pools

@@ -11,10 +11,10 @@ import { operationRecord } from "../../records/operation-record.ts";
 import { readGiven, STANDARD_INPUT } from "../arguments.ts";
 import { askForRecord } from "../ask-agent.ts";
 import { askAgents, isRunning, listAgents } from "../cluster-agents.ts";
-import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
 import type { Output } from "../output.ts";
+import { CLUSTER_PATIENCE_MS } from "../read-objects.ts";
 
 interface ReleaseOptions {
   readonly isDryRun: boolean;

@@ -7,8 +7,9 @@ import type { Resource } from "../../kubernetes/paths.ts";
 import { orNote } from "../../lib/try-or.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import { type BerthPod, readBerthPods } from "../berth-pods.ts";
-import { type ClusterSource, listObjects } from "../cluster-source.ts";
+import type { ClusterSource } from "../cluster-source.ts";
 import { readLeader } from "../read-leader.ts";
+import { listObjects } from "../read-objects.ts";
 import type { VersionRecord } from "../source.ts";
 
 /** An Event of Berth's. */

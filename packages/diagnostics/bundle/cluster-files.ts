@@ -4,7 +4,7 @@
  */
 
 import type { BerthPod } from "../../../host/cli/berth-pods.ts";
-import { CLUSTER_PATIENCE_MS } from "../../../host/cli/cluster-source.ts";
+import { CLUSTER_PATIENCE_MS } from "../../../host/cli/read-objects.ts";
 import type { KubeApi, KubeCall, KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { BERTH_LABELS } from "../../../host/kubernetes/labels.ts";
 import { listPages } from "../../../host/kubernetes/list.ts";

@@ -7,8 +7,8 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import { type Access, execInPod } from "../../../host/cli/cluster-agents.ts";
-import { readObjects } from "../../../host/cli/cluster-source.ts";
 import { ProblemError } from "../../../host/cli/exit-code.ts";
+import { readObjects } from "../../../host/cli/read-objects.ts";
 import type { PodName } from "../../../host/cli/source.ts";
 import { callIfThere, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import {

@@ -1,6 +1,6 @@
 /** The obstacles to recording pods' addresses in the IPAM of record: the controller's events about them. */
 import * as z from "zod";
-import { listObjects } from "../../../host/cli/cluster-source.ts";
+import { listObjects } from "../../../host/cli/read-objects.ts";
 import { warning } from "../../../host/findings/problem.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { EVENTS } from "../../../host/kubernetes/paths.ts";

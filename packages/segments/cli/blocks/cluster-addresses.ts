@@ -1,7 +1,7 @@
 /** The pools and addresses of a cluster that are of a range. */
 
-import { listObjects, readObjects } from "../../../../host/cli/cluster-source.ts";
 import { ProblemError } from "../../../../host/cli/exit-code.ts";
+import { listObjects, readObjects } from "../../../../host/cli/read-objects.ts";
 import type { KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { CONFIG_MAPS } from "../../../../host/kubernetes/paths.ts";
 import { formatPrefix, prefixContains } from "../../../../host/net/prefix.ts";

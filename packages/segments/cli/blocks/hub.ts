@@ -1,8 +1,9 @@
 /** The hub as an administrator of it sees it, and the cluster that the command is for. */
 
-import { CLUSTER_PATIENCE_MS, type ClusterSource, listObjects } from "../../../../host/cli/cluster-source.ts";
+import type { ClusterSource } from "../../../../host/cli/cluster-source.ts";
 import type { CommandLine } from "../../../../host/cli/command-line.ts";
 import { ProblemError, UsageError } from "../../../../host/cli/exit-code.ts";
+import { CLUSTER_PATIENCE_MS, listObjects } from "../../../../host/cli/read-objects.ts";
 import { type Patch, patchIfSame } from "../../../../host/controller/patch.ts";
 import { readClusterId } from "../../../../host/kubernetes/cluster-id.ts";
 import type { KubeApi } from "../../../../host/kubernetes/kube-api.ts";

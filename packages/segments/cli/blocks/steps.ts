@@ -1,6 +1,7 @@
 /** The steps by which pools begin to lease and end: each names the version that it is based on. */
-import { CLUSTER_PATIENCE_MS } from "../../../../host/cli/cluster-source.ts";
+
 import { ProblemError } from "../../../../host/cli/exit-code.ts";
+import { CLUSTER_PATIENCE_MS } from "../../../../host/cli/read-objects.ts";
 import { joinRanges, rangesOf, sharedSpans, spansOf } from "../../../../host/core/spans.ts";
 import { isConflict, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { objectPath, statusPath } from "../../../../host/kubernetes/paths.ts";

@@ -1,6 +1,6 @@
 /** MAC addresses of pods' NICs, which no record has in a cluster: Multus shows them in an annotation of each pod. */
 import * as z from "zod";
-import { listObjects } from "../../../../host/cli/cluster-source.ts";
+import { listObjects } from "../../../../host/cli/read-objects.ts";
 import { isForbidden, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { PODS } from "../../../../host/kubernetes/paths.ts";
 import { orElse } from "../../../../host/lib/try-or.ts";
