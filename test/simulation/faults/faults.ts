@@ -339,7 +339,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a deletion names no version": {
-    ...noticed("delays", "may not delete it", 400_000),
+    ...noticed("statefulsets", "may not delete it", 100_000),
     replaced: replace<typeof AllocationObjects>("host/registry/kubernetes/allocation-objects.ts", {
       deleteAllocation: (deleteAllocation) => (api, name, _object, terms) =>
         deleteAllocation(api, name, {} as never, terms),
