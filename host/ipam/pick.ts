@@ -15,17 +15,26 @@ import { countBlockStates, type PoolSource } from "../resources/pool-source.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
 import type { PoolCache } from "./pool-cache.ts";
 
-/** An address of a pool to claim for a NIC. */
-export interface Proposal {
+/** An address of a pool for a NIC: the part of a row that is known before the claim. */
+export interface PoolAddress {
   readonly space: string;
   readonly ip: Ip;
-  /** Of the pool's subnet. */
+  /** Prefix length of the pool's subnet when the address was claimed; outlives the pool. */
   readonly prefixLength: number;
   /** Name of the pool. */
   readonly pool: string;
-  /** Those that the pod is told, as in {@link IpAllocationSpec.routers}. Absent until it is picked. */
+  /**
+   * As in {@link IpAllocationSpec.routers}; undefined until the address is picked, in an object of another node, and
+   * where it was adopted.
+   */
   readonly routers?: readonly string[] | undefined;
   readonly ifName: string;
+}
+
+/** An address to claim for a NIC, and how. */
+export interface Proposal extends PoolAddress {
+  /** The address owner, in place of the claim's. */
+  readonly workload?: Workload | undefined;
   /** Version of the Cooling or Quarantined allocation to take over. Default: the address must be free. */
   readonly replaces?: number;
   /** By name: an address that was claimed for the NIC and never attached gives way to it. */
@@ -37,15 +46,13 @@ export interface Proposal {
   readonly needsProbe?: boolean;
   /** Default: it was free, or requested. */
   readonly source?: SourceName;
-  /** The address owner, in place of the claim's. */
-  readonly workload?: Workload | undefined;
 }
 
 export function proposalOf(
   { name: pool, spec }: IpPool,
-  nic: Pick<Proposal, "ifName" | "ip"> & Partial<Proposal>,
+  chosen: Omit<Proposal, "space" | "prefixLength" | "pool">,
 ): Proposal {
-  return { ...nic, space: spec.addressSpace, prefixLength: spec.subnet.length, pool };
+  return { ...chosen, space: spec.addressSpace, prefixLength: spec.subnet.length, pool };
 }
 
 /** A family of a NIC for which no pool has a free address, with the reason by pool name. */
@@ -67,6 +74,8 @@ interface PickOptions {
   readonly seedOf: (ifName: string, family: Family) => number;
   /** Addresses that were chosen before: requested, or to be taken over. */
   readonly assigned: readonly Proposal[];
+  /** The address owners of single NICs, in place of the claim's. */
+  readonly workloads?: ReadonlyMap<string, Workload> | undefined;
   /** Returns whether the pool is searched from the seed even if its selection is ascending. Default: false. */
   readonly randomize?: ((pool: string) => boolean) | undefined;
 }
@@ -76,7 +85,8 @@ interface SearchStart extends Pick<PickOptions, "randomize"> {
 }
 
 /** An `assigned` address counts as picked for its NIC and family. */
-export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, randomize }: PickOptions): Picked {
+export function pickAddresses(poolCache: PoolCache, options: PickOptions): Picked {
+  const { nics, seedOf, assigned, workloads, randomize } = options;
   const picked: Proposal[] = [];
   const reserved: Proposal[] = [];
   for (const nic of nics) {
@@ -91,7 +101,8 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
       if (given === undefined) reserved.push(found);
       const spec = poolCache.find(found.pool)?.spec;
       const routers = spec === undefined ? [] : routersOf(nic.cleanGateway ? { ...spec, gateway: undefined } : spec);
-      picked.push({ ...found, routers: [...new Set(routers.map(formatIp))] });
+      const workload = workloads?.get(nic.ifName);
+      picked.push({ ...found, routers: [...new Set(routers.map(formatIp))], workload });
     }
   }
   return { kind: "picked", picked, reserved };

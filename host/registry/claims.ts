@@ -122,6 +122,18 @@ export function planClaim(
   return { kind: "write" as const, needed, wanted: held.filter((row) => !unwanted.includes(row)), unwanted };
 }
 
+/** The attachment of a NIC that has an ADD of its own still to come. */
+const UNATTACHED = { containerId: "", network: "", netns: undefined, netnsCookie: undefined, mac: undefined };
+
+/** Returns the part of the proposal's row that the claim decides. */
+export function rowOf({ space, ip, prefixLength, pool, routers, ifName, workload }: Proposal, claim: Claim) {
+  const { owner, namespace, pod } = claim;
+  const { containerId, network, netns, netnsCookie, mac } = ifName === claim.ifName ? claim : UNATTACHED;
+  const address = { space, ip, prefixLength, pool, routers, ifName };
+  const nic = { containerId, network, netns, netnsCookie, mac };
+  return { ...address, ...nic, owner, namespace, pod, workload: workload ?? claim.workload };
+}
+
 /** Returns whether compare-and-swap may give the address to another owner. */
 function isIdle({ state }: Allocation): boolean {
   return state === "Cooling" || state === "Quarantined";

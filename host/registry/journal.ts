@@ -2,6 +2,7 @@
  * The record of a cluster's node: its attachments, and pending writes to the API server. It is the embedded registry's
  * table, but a row stays, as Cooling, until the API server is known to have no object for it.
  */
+import type { PoolAddress } from "../ipam/pick.ts";
 import type { Allocation, FileRegistry } from "./registry.ts";
 
 /**
@@ -11,21 +12,8 @@ import type { Allocation, FileRegistry } from "./registry.ts";
 export const UNKNOWN_CONTAINER = "-";
 
 /** An object that names this node and that the journal lacks. */
-export type Adoption = Pick<
-  Allocation,
-  | "space"
-  | "ip"
-  | "prefixLength"
-  | "pool"
-  | "state"
-  | "owner"
-  | "ifName"
-  | "namespace"
-  | "pod"
-  | "workload"
-  | "claim"
-  | "quarantine"
->;
+export type Adoption = Omit<PoolAddress, "routers"> &
+  Pick<Allocation, "state" | "owner" | "namespace" | "pod" | "workload" | "claim" | "quarantine">;
 
 /** The knowledge of an address owner. */
 export interface SeenOwner {

@@ -3,7 +3,7 @@
  * free. Implementations: SqliteRegistry (embedded), KubernetesRegistry (cluster).
  */
 
-import type { Proposal } from "../ipam/pick.ts";
+import type { PoolAddress, Proposal } from "../ipam/pick.ts";
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import type { AllocationState } from "../resources/ip-allocation.ts";
@@ -37,18 +37,10 @@ export interface ClaimName {
 export const UNNAMED = "-";
 
 /** One address that is not free. (`space`, `ip`) is unique. */
-export interface Allocation {
-  readonly space: string;
-  readonly ip: Ip;
-  /** Prefix length of the pool's subnet when the address was claimed; outlives the pool. */
-  readonly prefixLength: number;
-  readonly pool: string;
-  /** As in {@link IpAllocationSpec.routers}; undefined also in an object of another node, and where it was adopted. */
-  readonly routers?: readonly string[] | undefined;
+export interface Allocation extends PoolAddress {
   readonly state: AllocationState;
   /** Pod UID, or container ID if no pod is known. */
   readonly owner: string;
-  readonly ifName: string;
   /** Empty until the NIC has been attached: claimed together with another NIC of the pod. */
   readonly containerId: string;
   readonly network: string;
@@ -320,11 +312,9 @@ export interface FileRegistry extends Registry, RegistryHealth {
 }
 
 /** An address that a live NIC has, according to the runtimes. */
-export type Recovered = Pick<
-  Allocation,
-  "space" | "ip" | "prefixLength" | "pool" | "owner" | "ifName" | "containerId" | "network" | "namespace" | "pod"
-> &
-  Pick<Allocation, "netns" | "netnsCookie" | "mac" | "routers"> & {
+export type Recovered = PoolAddress &
+  NicOfRow &
+  Pick<Allocation, "owner" | "namespace" | "pod" | "mac"> & {
     /** Of the row that the search found; undefined: none. */
     readonly seenVersion?: number | undefined;
   };

@@ -167,13 +167,11 @@ class AddressAllocator {
 
   async #claim(picked: readonly Proposal[], hasKept: boolean): Promise<ClaimOutcome> {
     const { registry, demand, metrics } = this.#search;
-    const { workloads } = demand;
-    const proposals = workloads ? picked.map((each) => ({ ...each, workload: workloads.get(each.ifName) })) : picked;
     await demand.admit?.(picked);
     const partial = hasKept ? { partial: true } : {};
     const { own, retained } = this.#opened ?? {};
     const known = { skipOwnCooling: own?.skipCooling === true, number: retained?.nextNumber };
-    const claim = { ...demand.claimant, ...partial, ...known, keepsRest: true, proposals };
+    const claim = { ...demand.claimant, ...partial, ...known, keepsRest: true, proposals: picked };
     const startedMs = performance.now();
     let outcome: ClaimOutcome["kind"] | "failed" = "failed";
     try {
@@ -274,6 +272,7 @@ export function pickFree(
       return hashText(`${own === undefined ? seedText : memberKey(own)}/${ifName}/${family}`);
     },
     assigned,
+    workloads: demand.workloads,
     randomize: (pool) => isSpread || demand.randomize?.(pool) === true,
   });
   reserved.push(...pick.reserved);

@@ -1,6 +1,6 @@
 /** The registry as an explanation sees it: reads go to the registry, the writes of its ADDs stay here. */
 import type { Proposal } from "../../ipam/pick.ts";
-import { claimOver, numberOf, planClaim } from "../../registry/claims.ts";
+import { claimOver, numberOf, planClaim, rowOf } from "../../registry/claims.ts";
 import { nameOf, PROBE_FIRST } from "../../registry/kubernetes/known-object.ts";
 import {
   type Allocation,
@@ -118,17 +118,17 @@ export class RegistryView implements Registry, ForeseenRows {
 
   /** Returns the row that the proposal would become, and the API server's answer to it. */
   async #foresee(proposal: Proposal, idle: Allocation | undefined, claim: Claim) {
-    const { space, ip, prefixLength, pool, ifName, needsProbe, replaces, workload = claim.workload } = proposal;
-    const { owner, namespace, pod, number = 0 } = claim;
-    const { containerId, network } = ifName === claim.ifName ? claim : { containerId: "", network: "" };
+    const { needsProbe, replaces } = proposal;
+    const { workload, ...claimed } = rowOf(proposal, claim);
     const blank: Allocation = {
-      ...{ space, ip, prefixLength, pool, state: "Bound", owner, ifName, containerId, network, namespace, pod },
+      ...claimed,
+      state: "Bound",
       // Its object would be the newest of its member.
       ...{ sinceMs: 0, isConfirmed: false, version: ++this.#lastVersion, createdAt: new Date().toISOString() },
       workload: isSameMember(workload, idle?.workload) ? workload : undefined,
       quarantine: needsProbe === true ? PROBE_FIRST : idle?.quarantine,
     };
-    const row = { ...blank, claim: claimOver(blank, idle, { number, id: "" }) };
+    const row = { ...blank, claim: claimOver(blank, idle, { number: claim.number ?? 0, id: "" }) };
     const { records, signal } = this.#given;
     const published: PublishOutcome = { kind: "published", isNew: false };
     const outcome = (await records?.foresee({ ...row, workload }, replaces, signal)) ?? published;

@@ -10,7 +10,7 @@ import { invariant } from "../../lib/invariant.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodeAddress, encodeAddress, PackedAddresses } from "../address-bytes.ts";
-import { planClaim } from "../claims.ts";
+import { planClaim, rowOf } from "../claims.ts";
 import {
   type AddressSpan,
   type Allocation,
@@ -382,30 +382,11 @@ export class SqliteStore {
   }
 
   #bind(proposal: Proposal, idle: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
-    const { space, ip, prefixLength, pool, routers, ifName, workload = claim.workload } = proposal;
-    const { owner, namespace, pod } = claim;
-    const { containerId, network, netns, netnsCookie, mac } = ifName === claim.ifName ? claim : UNATTACHED;
-    const row: BoundRow = {
-      space,
-      ip,
-      prefixLength,
-      pool,
-      routers,
-      owner,
-      ifName,
-      containerId,
-      network,
-      namespace,
-      pod,
-      netns,
-      netnsCookie,
-      mac,
-      workload: this.firstOwner(workload, idle, { owner, ifName }),
-      sinceMs: nowMs,
-      version: this.nextVersion(),
-    };
+    const claimed = rowOf(proposal, claim);
+    const workload = this.firstOwner(claimed.workload, idle, claimed);
+    const row: BoundRow = { ...claimed, workload, sinceMs: nowMs, version: this.nextVersion() };
     // Another node's pod may have had it until just now.
-    const freeAtMs = (proposal.replaces ?? 0) < 0 ? nowMs + this.#cooldownMs(pool) : 0;
+    const freeAtMs = (proposal.replaces ?? 0) < 0 ? nowMs + this.#cooldownMs(row.pool) : 0;
     this.#writeBound(row, idle, freeAtMs);
     const quarantine = proposal.needsProbe === true ? this.#requireProbe(proposal, nowMs) : idle?.quarantine;
     return this.nameClaim({ ...row, state: "Bound", quarantine, isConfirmed: false }, idle, claim.number ?? 0);
@@ -518,12 +499,6 @@ export function keyOf(space: string, ip: Ip): [string, number, Uint8Array] {
 
 /** The columns of a row that {@link INSERT} and {@link TAKE_OVER} write. */
 type BoundRow = Recovered & Pick<Allocation, "workload" | "sinceMs" | "version">;
-
-/** The attachment of a NIC that has an ADD of its own still to come. */
-const UNATTACHED: Pick<Claim, "containerId" | "network" | "netns" | "netnsCookie" | "mac"> = {
-  containerId: "",
-  network: "",
-};
 
 function firstOf(rows: Iterable<unknown>, limit: number, isWanted: (row: Allocation) => boolean): Allocation[] {
   const found: Allocation[] = [];

@@ -1,5 +1,6 @@
 /** Decides which rows a registry that lost some should have: by runtimes' caches, the kernel, and the rest. */
 import { decodePodArgs } from "../../../cni/request.ts";
+import type { PoolAddress } from "../../../ipam/pick.ts";
 import { formatIp, type Ip } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
 import { type Prefix, prefixContains } from "../../../net/prefix.ts";
@@ -93,11 +94,7 @@ function findsOfNic({ netns, ifName, mac, prefix }: LiveAddress, pools: readonly
  * Returns one entry for each address space with the address in a pool: the right one is unknown. `told`: the pod's
  * routers; by default those that the pool has now.
  */
-function inPools(
-  { ip }: Prefix,
-  pools: readonly IpPool[],
-  told?: readonly Ip[],
-): Pick<Recovered, "space" | "ip" | "prefixLength" | "pool" | "routers">[] {
+function inPools({ ip }: Prefix, pools: readonly IpPool[], told?: readonly Ip[]): Omit<PoolAddress, "ifName">[] {
   const fitting = pools.filter(({ spec }) => prefixContains(spec.subnet, ip));
   const hasIt = ({ spec }: IpPool): boolean => spec.ranges.some((range) => rangeContains(range, ip));
   const bySpace = Map.groupBy(fitting, ({ spec }) => spec.addressSpace);
