@@ -8,16 +8,13 @@ import { EVERYWHERE, formatPrefix, type Prefix, prefixContains } from "../net/pr
 import { rangeOfPrefix } from "../net/range.ts";
 import { edgesOf } from "../resources/fields/address-spec.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-
-/** One address of the NIC; the pool may have been deleted since. */
-export interface HeldIp {
-  readonly ip: Ip;
-  readonly prefixLength: number;
-  readonly pool: IpPool | undefined;
-}
+import type { PoolsByName } from "../resources/pools-by-name.ts";
+import type { PoolAddress } from "./pick.ts";
 
 export interface NicResultOptions {
-  readonly held: readonly HeldIp[];
+  /** The NIC's addresses. */
+  readonly held: readonly PoolAddress[];
+  readonly pools: PoolsByName;
   /** No gateway and no default route on this NIC (`cleangateway`). */
   readonly cleanGateway: boolean;
   /** The routes of the annotation `ipam.vendor.io/routes` that this NIC carries ({@link routesOfNic}). */
@@ -28,14 +25,15 @@ export interface NicResultOptions {
  * Returns addresses v4 before v6, and routes: default, the pool's, then those of the pod. A default route of the pod
  * replaces the others of its family.
  */
-export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptions): CniResult {
+export function buildNicResult({ held, pools, cleanGateway, podRoutes }: NicResultOptions): CniResult {
   const replaced = new Set(podRoutes.filter(isDefault).map(({ dst }) => dst.ip.family));
   const isKept = (route: ResultRoute): boolean => !isDefault(route) || !replaced.has(route.dst.ip.family);
   const ips: ResultIp[] = [];
   const routes: ResultRoute[] = [];
-  for (const { ip, prefixLength: length, pool } of held.toSorted((a, b) => a.ip.family - b.ip.family)) {
+  for (const each of held.toSorted((a, b) => a.ip.family - b.ip.family)) {
+    const pool = findPoolOf(each, pools);
     const gateway = cleanGateway ? undefined : pool?.spec.gateway;
-    ips.push({ address: { ip, length }, ...(gateway === undefined ? {} : { gateway }) });
+    ips.push({ address: prefixOf(each), gateway });
     if (gateway !== undefined && !replaced.has(gateway.family))
       routes.push({ dst: EVERYWHERE[gateway.family], gw: gateway });
     routes.push(...(pool?.spec.routes ?? []).filter(isKept));
@@ -43,18 +41,23 @@ export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptio
   return { interfaces: [], ips, routes: [...routes, ...podRoutes] };
 }
 
-const isDefault = ({ dst }: ResultRoute): boolean => dst.length === 0;
-
-/** A NIC of the pod, with its addresses. */
-export interface Carrier {
-  readonly ifName: string;
-  readonly held: readonly HeldIp[];
+/**
+ * Returns the pool of an address that may be older than the pool. If that was renamed or moved, the pool whose subnet
+ * contains the address has its gateway. Undefined if it was deleted.
+ */
+export function findPoolOf({ space, ip, pool }: PoolAddress, pools: PoolsByName): IpPool | undefined {
+  const isAround = ({ spec }: IpPool): boolean => spec.addressSpace === space && prefixContains(spec.subnet, ip);
+  const own = pools.get(pool);
+  return own !== undefined && isAround(own) ? own : [...pools.values()].find(isAround);
 }
 
+const isDefault = ({ dst }: ResultRoute): boolean => dst.length === 0;
+
 interface Carriers {
-  /** The NICs that have addresses by now, in the order in which they are attached. */
-  readonly nics: readonly Carrier[];
-  /** Whether these are all that the pod will have. */
+  /** All addresses that the pod has by now, in the order in which their NICs are attached. */
+  readonly held: readonly PoolAddress[];
+  readonly pools: PoolsByName;
+  /** Whether the pod will have no NIC beside theirs. */
   readonly areAll: boolean;
 }
 
@@ -66,25 +69,29 @@ export function routesOfNic(
 ): readonly AnnotatedRoute[] {
   return podRoutes.filter((route) => {
     const able = carriersOf(route, carriers);
-    if (able.length === 0 && carriers.areAll) throw lost(route, carriers.nics);
-    return able.some((nic) => nic.ifName === ifName);
+    if (able.length === 0 && carriers.areAll) throw lost(route, carriers.held);
+    return able.some((each) => each.ifName === ifName);
   });
 }
 
 /**
- * A route goes to each NIC whose prefix contains its gateway. Every link may have a router with the same link-local
- * address, so that one goes to the first NIC whose pool names the router, or to a pod's only NIC.
+ * Returns the addresses whose NICs carry the route: each NIC whose prefix contains its gateway. Every link may have a
+ * router with the same link-local address, so that one goes to the first NIC whose pool names the router, or to a pod's
+ * only NIC.
  */
-function carriersOf({ gw }: AnnotatedRoute, { nics, areAll }: Carriers): readonly Carrier[] {
-  if (!isLinkLocal(gw)) return nics.filter(({ held }) => held.some((each) => isNeighbour(gw, prefixOf(each))));
-  const able = nics.filter(({ held }) => held.some(({ ip }) => ip.family === 6));
-  const naming = able.find(({ held }) => held.some(({ pool }) => pool !== undefined && isNamedBy(gw, pool)));
+function carriersOf({ gw }: AnnotatedRoute, { held, pools, areAll }: Carriers): readonly PoolAddress[] {
+  if (!isLinkLocal(gw)) return held.filter((each) => isNeighbour(gw, prefixOf(each)));
+  const able = held.filter(({ ip }) => ip.family === 6);
+  const naming = able.find((each) => {
+    const pool = findPoolOf(each, pools);
+    return pool !== undefined && isNamedBy(gw, pool);
+  });
   if (naming !== undefined) return [naming];
-  return areAll && nics.length === 1 ? able : [];
+  return areAll && new Set(held.map(({ ifName }) => ifName)).size === 1 ? able : [];
 }
 
-function prefixOf({ ip, prefixLength }: HeldIp): Prefix {
-  return { ip, length: prefixLength };
+function prefixOf({ ip, prefixLength: length }: PoolAddress): Prefix {
+  return { ip, length };
 }
 
 /** Returns whether a router on the link can have the address: inside the subnet, no network or broadcast address. */
@@ -96,8 +103,8 @@ function isNamedBy(gw: Ip, { spec: { gateway, routes } }: IpPool): boolean {
   return (gateway !== undefined && equalIp(gateway, gw)) || routes.some((route) => equalIp(route.gw, gw));
 }
 
-function lost({ dst, gw }: AnnotatedRoute, nics: readonly Carrier[]): CniError {
-  const prefixes = nics.flatMap(({ held }) => held.map((each) => formatPrefix(prefixOf(each)))).join(", ");
+function lost({ dst, gw }: AnnotatedRoute, held: readonly PoolAddress[]): CniError {
+  const prefixes = held.map((each) => formatPrefix(prefixOf(each))).join(", ");
   const reason = isLinkLocal(gw)
     ? "is link-local, and no pool of the pod's NICs names it; add it to the pool of the NIC, as its gateway or in its routes"
     : `lies in none of ${prefixes}, or is the first or last address of one`;

@@ -9,16 +9,13 @@ import { describeForeign } from "../../config/foreign-annotations.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
-import { buildNicResult, type Carrier, type HeldIp, routesOfNic } from "../../ipam/nic-result.ts";
+import { buildNicResult, findPoolOf, routesOfNic } from "../../ipam/nic-result.ts";
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
-import { prefixContains } from "../../net/prefix.ts";
 import type { SourceName } from "../../records/audit-line.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
-import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Detection } from "../detection/open-detection.ts";
 import type { AddDeadline, Clock } from "../request/add-deadline.ts";
 import type { NicSettings } from "../request/nic-definition.ts";
@@ -125,7 +122,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
       await requireLeased(cluster, {
         held,
         isKnown: (row) => known.some((each) => isSameAddress(each, row)),
-        poolOf: (row) => findPoolOf(row, inventory.snapshot.pools),
+        pools: inventory.snapshot.pools,
         signal: deadline.signal,
       });
     }
@@ -157,47 +154,36 @@ async function resultOf(
   { own, held }: { readonly own: NicDemand | undefined; readonly held: readonly Allocation[] },
 ): Promise<Addition["result"]> {
   const { pools, refused } = inventory.snapshot;
-  const rows = held.map((each) => ({ ...each, pool: findPoolOf(each, pools) ?? refuseUnusable(each, refused) }));
-  const isRouting = (prepared.subject.pod?.annotations.routes ?? []).length > 0;
-  const podRoutes = isRouting ? await podRoutesOf(inventory, prepared, rows) : [];
-  return buildNicResult({ held: rows, cleanGateway: own?.cleanGateway ?? false, podRoutes });
+  for (const each of held) if (findPoolOf(each, pools) === undefined) refuseUnusable(each, refused);
+  const { routes = [] } = prepared.subject.pod?.annotations ?? {};
+  const podRoutes = routes.length > 0 ? await podRoutesOf(inventory, prepared, held) : [];
+  return buildNicResult({ held, pools, cleanGateway: own?.cleanGateway ?? false, podRoutes });
 }
 
 /** Returns the pod's own routes that the NIC carries. */
 async function podRoutesOf(
   { registry, snapshot: { pools } }: PoolInventory,
   { subject, selection, demand }: Prepared,
-  own: readonly (HeldIp & { readonly ifName: string })[],
+  own: readonly Allocation[],
 ): Promise<readonly AnnotatedRoute[]> {
   const bound = (await registry.findOwner(demand.claimant.owner)).filter(({ state }) => state === "Bound");
   const others = bound.filter(({ ifName }) => ifName !== subject.ifName);
-  const rows = [...own, ...others.map((each) => ({ ...each, pool: findPoolOf(each, pools) }))];
-  const nics = [...Map.groupBy(rows, ({ ifName }) => ifName)].map(([ifName, held]) => ({ ifName, held }));
+  const held = inOrder([...own, ...others], subject);
   const areAll = isLastNic(selection, subject, bound);
-  return routesOfNic(subject.pod?.annotations.routes ?? [], subject.ifName, { nics: inOrder(nics, subject), areAll });
+  return routesOfNic(subject.pod?.annotations.routes ?? [], subject.ifName, { held, pools, areAll });
 }
 
-/** Returns the NICs in the order in which they are attached; last those that the pod does not announce. */
-function inOrder(nics: readonly Carrier[], { pod, firstNic }: Subject): Carrier[] {
+/** Returns the rows in the order in which their NICs are attached; last those that the pod does not announce. */
+function inOrder(rows: readonly Allocation[], { pod, firstNic }: Subject): Allocation[] {
   const names = announcedNics(pod?.annotations ?? {}, firstNic);
-  const placeOf = ({ ifName }: Carrier): number => (names.includes(ifName) ? names.indexOf(ifName) : names.length);
-  return nics.toSorted((a, b) => placeOf(a) - placeOf(b));
-}
-
-/**
- * Returns the pool of an address that may be older than the pool. If that was renamed or moved, the pool whose subnet
- * contains the address has its gateway.
- */
-function findPoolOf({ space, ip, pool }: Allocation, pools: PoolsByName): IpPool | undefined {
-  const isAround = ({ spec }: IpPool): boolean => spec.addressSpace === space && prefixContains(spec.subnet, ip);
-  const own = pools.get(pool);
-  return own !== undefined && isAround(own) ? own : [...pools.values()].find(isAround);
+  const placeOf = ({ ifName }: Allocation): number => (names.includes(ifName) ? names.indexOf(ifName) : names.length);
+  return rows.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
 /** Throws CniError 11 if the pool is invalid: its gateway and routes are unknown. A pool that is gone has none. */
-function refuseUnusable({ ip, pool, ifName }: Allocation, refused: ReadonlyMap<string, string>): undefined {
+function refuseUnusable({ ip, pool, ifName }: Allocation, refused: ReadonlyMap<string, string>): void {
   const reason = refused.get(pool);
-  if (reason === undefined) return undefined;
+  if (reason === undefined) return;
   const text = `Interface "${ifName}" has ${formatIp(ip)} of pool "${pool}", which ${reason}; fix the pool`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }

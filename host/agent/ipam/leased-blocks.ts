@@ -5,12 +5,13 @@
  * return of the block finds the record (docs/decisions/0055).
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { findPoolOf } from "../../ipam/nic-result.ts";
 import { poolsOf } from "../../ipam/pick.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import { rangeContains } from "../../net/range.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { IpPool } from "../../resources/ip-pool.ts";
+import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 import type { AddressDemand } from "./sources/source.ts";
 
@@ -23,17 +24,17 @@ interface Given {
   readonly held: readonly Allocation[];
   /** Former addresses of the NIC or its pod's workload: a block with one is not returned. */
   readonly isKnown: (row: Allocation) => boolean;
-  readonly poolOf: (row: Allocation) => IpPool | undefined;
+  readonly pools: PoolsByName;
   readonly signal: AbortSignal;
 }
 
 /** Throws CniError 11. */
 export async function requireLeased(
   cluster: Pick<ClusterIpam, "readPool"> | undefined,
-  { held, isKnown, poolOf, signal }: Given,
+  { held, isKnown, pools, signal }: Given,
 ): Promise<void> {
   for (const row of held) {
-    const pool = poolOf(row);
+    const pool = findPoolOf(row, pools);
     if (pool?.source === undefined || isKnown(row) || cluster?.readPool === undefined) continue;
     const now = await cluster.readPool(pool.name, signal).catch((error: unknown) => {
       throw refusal(row, `pool "${pool.name}" cannot be read: ${messageOf(error)}`, error);

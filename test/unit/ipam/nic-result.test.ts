@@ -1,19 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { buildNicResult, type HeldIp, type NicResultOptions, routesOfNic } from "../../../host/ipam/nic-result.ts";
+import { buildNicResult, type NicResultOptions, routesOfNic } from "../../../host/ipam/nic-result.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
-import { pool } from "../../world/subjects.ts";
+import { pool, poolsByName, proposal } from "../../world/subjects.ts";
 import { ip, prefix } from "../../world/values.ts";
 
 const routes = [{ dst: prefix("172.16.0.0/12"), gw: ip("10.0.0.9") }];
 const blue = pool("blue", "10.0.0.0/24", { gatewayIp: "10.0.0.1", routes });
 const six = pool("six", "fd00::/64", { gatewayIp: "fd00::1" });
-const heldBlue: HeldIp = { ip: ip("10.0.0.7"), prefixLength: 24, pool: blue };
-const heldSix: HeldIp = { ip: ip("fd00::7"), prefixLength: 64, pool: six };
+const pools = poolsByName(blue, six);
+const heldBlue = proposal("10.0.0.7");
+const heldSix = proposal("fd00::7", { prefixLength: 64, pool: "six" });
 
 /** `10.0.0.7/24 via 10.0.0.1` and `0.0.0.0/0 via 10.0.0.1`. */
 function check(options: Partial<NicResultOptions>, ips: string[], routes: string[]) {
-  const result = buildNicResult({ held: [heldBlue], cleanGateway: false, podRoutes: [], ...options });
+  const result = buildNicResult({ held: [heldBlue], pools, cleanGateway: false, podRoutes: [], ...options });
   const via = (gateway: ReturnType<typeof ip> | undefined) =>
     gateway === undefined ? "" : ` via ${formatIp(gateway)}`;
   expect(result.ips.map(({ address, gateway }) => formatPrefix(address) + via(gateway))).toEqual(ips);
@@ -48,7 +49,7 @@ describe("the result of a NIC", () => {
   });
 
   it("knows the length of an address whose pool is gone", () =>
-    check({ held: [{ ...heldBlue, pool: undefined }] }, ["10.0.0.7/24"], []));
+    check({ pools: poolsByName(six) }, ["10.0.0.7/24"], []));
 });
 
 describe("a route of the pod", () => {
@@ -56,21 +57,23 @@ describe("a route of the pod", () => {
   const unnumbered = pool("unnumbered", "fd01::/64", { gatewayIp: "fe80::1" });
   const overOther = [{ dst: prefix("fd09::/16"), gw: ip("fe80::1") }];
   const other = pool("other", "fd02::/64", { gatewayIp: "fe80::9", routes: overOther });
-  const held = {
-    blue: heldBlue,
-    six: heldSix,
-    green: { ip: ip("10.5.0.7"), prefixLength: 24, pool: green },
-    unnumbered: { ip: ip("fd01::7"), prefixLength: 64, pool: unnumbered },
-    other: { ip: ip("fd02::7"), prefixLength: 64, pool: other },
-    gone: { ip: ip("fd03::7"), prefixLength: 64, pool: undefined },
+  const pools = poolsByName(blue, six, green, unnumbered, other);
+  const addresses = {
+    ...{ blue: "10.0.0.7/24", six: "fd00::7/64", green: "10.5.0.7/24" },
+    ...{ unnumbered: "fd01::7/64", other: "fd02::7/64", gone: "fd03::7/64" },
   };
-  type Held = keyof typeof held;
+  type Held = keyof typeof addresses;
 
   /** NICs in their order, each with the pools of its addresses; returns those that carry the route. */
   function carriers(gw: string, nics: Record<string, readonly Held[]>, areAll = true): string[] {
     const route = { dst: prefix(gw.includes(":") ? "fd0a::/16" : "192.168.0.0/16"), gw: ip(gw) };
-    const all = Object.entries(nics).map(([ifName, pools]) => ({ ifName, held: pools.map((name) => held[name]) }));
-    return Object.keys(nics).filter((name) => routesOfNic([route], name, { nics: all, areAll }).length > 0);
+    const held = Object.entries(nics).flatMap(([ifName, names]) =>
+      names.map((name) => {
+        const [address = "", length] = addresses[name].split("/");
+        return proposal(address, { prefixLength: Number(length), pool: name, ifName });
+      }),
+    );
+    return Object.keys(nics).filter((name) => routesOfNic([route], name, { held, pools, areAll }).length > 0);
   }
 
   it.each<[what: string, gw: string, nics: Record<string, readonly Held[]>, wanted: string[]]>([

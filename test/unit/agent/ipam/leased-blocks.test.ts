@@ -4,7 +4,7 @@ import { requireLeased } from "../../../../host/agent/ipam/leased-blocks.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import { leasingPool } from "../../../world/leasing-pool.ts";
-import { pool, proposal } from "../../../world/subjects.ts";
+import { pool, poolsByName, proposal } from "../../../world/subjects.ts";
 
 const seg = (...blocks: readonly string[]): IpPool => leasingPool("seg", "10.6.0.0/24", blocks);
 const ACTIVE = seg("10.6.0.16/28 Active");
@@ -18,7 +18,7 @@ async function refusalOf(now: IpPool | Error | undefined, known: IpPool = ACTIVE
     return now;
   };
   const held = [proposal("10.6.0.17", { pool: known.name }) as unknown as Allocation];
-  const given = { held, isKnown: () => isKnown, poolOf: () => known, signal: AbortSignal.timeout(1_000) };
+  const given = { held, isKnown: () => isKnown, pools: poolsByName(known), signal: AbortSignal.timeout(1_000) };
   const refusal = await requireLeased({ readPool }, given).then(
     () => undefined,
     ({ code, message }) => `${code}: ${message}`,
