@@ -4,13 +4,17 @@ import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { PoolsByName } from "../resources/pools-by-name.ts";
 
-/** A workload's demand for one NIC and family: `count` addresses in total, in one pool per Subnet. */
-export interface PoolDemand {
+export interface SubnetPoolRequest {
+  /** The pod's pool owner. */
   readonly application: PoolOwner;
   readonly ifName: string;
   readonly family: Family;
   /** Names of Subnets in the order written; at least one. A later one is used when those before it are full. */
   readonly subnets: readonly string[];
+}
+
+/** A workload's demand for one NIC and family: `count` addresses in total, in one pool per Subnet. */
+export interface PoolDemand extends SubnetPoolRequest {
   readonly count: number;
   /** Why this number, a sentence without its full stop: `50 replicas and 1 more`. */
   readonly reason: string;
@@ -29,14 +33,6 @@ export interface Turnover {
   readonly needed: number;
   /** Whether `count` does not depend on the pods. */
   readonly isFixed: boolean;
-}
-
-export interface SubnetPoolRequest {
-  /** The pod's pool owner. */
-  readonly application: PoolOwner;
-  readonly ifName: string;
-  readonly family: Family;
-  readonly subnets: readonly string[];
 }
 
 /** Returns the workload's pools for the NIC, in the order of the requested Subnets, then by name. */
