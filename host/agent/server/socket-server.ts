@@ -4,7 +4,7 @@
  */
 
 import { once } from "node:events";
-import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { dirname } from "node:path";
@@ -80,9 +80,8 @@ export async function listenOnSocket(options: SocketServerOptions): Promise<Sock
   const ended: Promise<void>[] = [];
   return {
     findLoss: () => {
-      const there = statSync(path, { throwIfNoEntry: false });
-      if (there === undefined) return "removed";
-      return leadsTo(path, listener) ? undefined : "replaced";
+      if (leadsTo(path, listener)) return undefined;
+      return existsSync(path) ? "replaced" : "removed";
     },
     restore: async () => {
       const lost = listener;
