@@ -408,12 +408,7 @@ export class SqliteStore {
     this.#writeCookie(row);
   }
 
-  #writeCookie({
-    space,
-    ip,
-    version,
-    netnsCookie,
-  }: Pick<Allocation, "space" | "ip" | "version" | "netnsCookie">): void {
+  #writeCookie({ space, ip, version, netnsCookie }: BoundRow): void {
     if (netnsCookie === undefined) return;
     this.write(INSERT_COOKIE, ...keyOf(space, ip), version, this.bootId, `${netnsCookie}`);
   }
