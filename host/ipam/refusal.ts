@@ -47,7 +47,7 @@ interface Unserved {
   readonly nics: readonly NicDemand[];
   readonly nic: NicDemand;
   readonly demand: FamilyDemand;
-  readonly shortages?: Shortages;
+  readonly reasons?: Shortages;
 }
 
 /** Returns code 100: every candidate of one family was passed over. */
@@ -60,11 +60,11 @@ export function poolsExhausted(unserved: Unserved): PoolShortage {
   return refuse(ErrorCode.PoolExhausted, "No address is free for", unserved);
 }
 
-function refuse(code: ErrorCode, what: string, { nics, nic, demand, shortages = new Map() }: Unserved): PoolShortage {
+function refuse(code: ErrorCode, what: string, { nics, nic, demand, reasons = new Map() }: Unserved): PoolShortage {
   const head = `${what} IPv${demand.family} of interface "${nic.ifName}" (${nic.rule})`;
   const textFor = (reader: Reader): string =>
-    `${head}: ${describeReasons(demand, { shortages, reader, separator: " " }).join("; ")}`;
-  const details = nics.flatMap((each) => detailsOf(each, shortages));
+    `${head}: ${describeReasons(demand, { reasons, reader, separator: " " }).join("; ")}`;
+  const details = nics.flatMap((each) => detailsOf(each, reasons));
   const leftOut = details.length - MAX_DETAIL_LINES;
   const shown = leftOut > 0 ? [...details.slice(0, MAX_DETAIL_LINES), `and ${leftOut} more lines`] : details;
   const facts = { ifName: nic.ifName, demand, details: shown.join("\n"), forLog: textFor("administrator") };
@@ -72,27 +72,27 @@ function refuse(code: ErrorCode, what: string, { nics, nic, demand, shortages = 
 }
 
 interface Wording {
-  readonly shortages: Shortages;
+  readonly reasons: Shortages;
   readonly reader: Reader;
   readonly separator: string;
 }
 
 function describeReasons({ candidates, generated }: FamilyDemand, wording: Wording): string[] {
-  const { shortages, reader, separator } = wording;
+  const { reasons, reader, separator } = wording;
   if (generated !== undefined && candidates.length === 0) return [describeAbsence(generated)];
   return describePassedOver(candidates, reader, {
-    reasonOf: ({ name }) => shortages.get(name) ?? "was not needed",
-    shortReasonOf: ({ name }) => (shortages.has(name) ? "has no free address" : "was not needed"),
+    reasonOf: ({ name }) => reasons.get(name) ?? "was not needed",
+    shortReasonOf: ({ name }) => (reasons.has(name) ? "has no free address" : "was not needed"),
     separator,
     more: supplyOf,
   });
 }
 
 /** Returns the lines of one NIC, for the pod's owner. */
-function detailsOf(nic: NicDemand, shortages: Shortages): string[] {
+function detailsOf(nic: NicDemand, reasons: Shortages): string[] {
   const lines = nic.families.flatMap((demand) => {
-    const reasons = describeReasons(demand, { shortages, reader: "owner", separator: ": " });
-    return reasons.map((reason) => `${nic.ifName} IPv${demand.family} ${reason}`);
+    const texts = describeReasons(demand, { reasons, reader: "owner", separator: ": " });
+    return texts.map((reason) => `${nic.ifName} IPv${demand.family} ${reason}`);
   });
   return [`${nic.ifName}: by ${nic.rule}`, ...lines];
 }

@@ -221,10 +221,10 @@ function nicsOf(
 
 function demandOf(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDemand): Demand {
   const pools = demand.candidates.flatMap(({ name, refusal }) => (refusal === undefined ? [name] : []));
-  const shortages = new Map(pools.map((name) => [name, "has no free address"]));
+  const reasons = new Map(pools.map((name) => [name, "has no free address"]));
   const [reason, { message }] =
     pools.length === 0
       ? (["NoPool", noPoolMatches({ nics, nic, demand })] as const)
-      : (["NoRoom", poolsExhausted({ nics, nic, demand, shortages })] as const);
+      : (["NoRoom", poolsExhausted({ nics, nic, demand, reasons })] as const);
   return { pools, hold: { kind: "hold", reason, message } };
 }

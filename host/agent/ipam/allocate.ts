@@ -206,8 +206,7 @@ class AddressAllocator {
     if (unservable !== undefined) throw noPoolMatches({ nics, ...unservable });
     for (const source of this.#sources.inOrder) if (await source.next(setback)) return;
     invariant(setback.kind === "short", "Only a shortage outlasts the sources");
-    const { nic, demand, reasons } = setback.shortage;
-    throw poolsExhausted({ nics, nic, demand, shortages: reasons });
+    throw poolsExhausted({ nics, ...setback.shortage });
   }
 
   /** Assigned addresses that other owners have are taken over, awaited, or dropped. */

@@ -27,7 +27,7 @@ export class FreeAddresses implements AddressSource {
     const { shortage, pools } = setback;
     const { demand, registry } = this.#search;
     if (maySupply(shortage.demand) && demand.skipIfFull?.(shortage.demand) === true) {
-      throw poolsExhausted({ nics: demand.nics, ...shortage, shortages: shortage.reasons });
+      throw poolsExhausted({ nics: demand.nics, ...shortage });
     }
     if (!this.#hasExpired) {
       this.#hasExpired = true;

@@ -141,8 +141,8 @@ class World {
     }
     this.attempts.push(skipIfFull(demand) ? "left" : "searched");
     this.after();
-    const shortages = new Map(["p-u-web", "seg"].map((name) => [name, "has no free address"]));
-    throw poolsExhausted({ nics, nic, demand, shortages });
+    const reasons = new Map(["p-u-web", "seg"].map((name) => [name, "has no free address"]));
+    throw poolsExhausted({ nics, nic, demand, reasons });
   }
 }
 
