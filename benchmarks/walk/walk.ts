@@ -119,20 +119,16 @@ async function walkAdd(title: string, backend: Backend): Promise<void> {
 function clientOf(server: MemoryApiServer): KubeApi {
   const direct = server.client();
   const client = openKubeClient({
-    ...{ credentials: { current: fail, refresh: fail }, userAgent: "walk", random: Math.random },
-    exchange: {
-      connections: 1,
-      send: async (_over, { method, path, query, body, contentType, accept }) => {
-        const call = { method, path, query, body, contentType, accept };
-        try {
-          const answer = await direct.call(JSON.parse(JSON.stringify(call)));
-          return { status: method === "POST" ? 201 : 200, retryAfter: undefined, body: bodyOf(JSON.stringify(answer)) };
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-          return { status: error.status, retryAfter: undefined, body: bodyOf(failure(error)) };
-        }
-      },
-      close: async () => {},
+    ...{ credentials: { endpoint: undefined, current: fail, refresh: fail }, userAgent: "walk", random: Math.random },
+    send: async ({ method, path, query, body, contentType, accept }) => {
+      const call = { method, path, query, body, contentType, accept };
+      try {
+        const answer = await direct.call(JSON.parse(JSON.stringify(call)));
+        return { status: method === "POST" ? 201 : 200, retryAfter: undefined, body: bodyOf(JSON.stringify(answer)) };
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        return { status: error.status, retryAfter: undefined, body: bodyOf(failure(error)) };
+      }
     },
   });
   return { call: (call) => client.call(call), watch: (watch) => direct.watch(watch) };

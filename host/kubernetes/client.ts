@@ -6,7 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { errors } from "undici";
 import { errnoOf } from "../lib/describe.ts";
 import { apiErrorOf, decodeEvent, decodeObject, isBlank, isSuccess, Lines, MalformedError } from "./http/answers.ts";
-import { type Answer, Exchange, type ExchangeOptions, type Exchanges, MAX_ANSWER_BYTES } from "./http/exchange.ts";
+import { closeEndpoint, MAX_ANSWER_BYTES } from "./http/endpoint.ts";
+import { type Answer, type Send, type Sender, send } from "./http/request.ts";
 import {
   BACKGROUND_ATTEMPT_MS,
   type Deadline,
@@ -46,11 +47,11 @@ const SLOW_WRITES_MS = 60_000;
  */
 export const LARGE_EVENT = 65_536;
 
-interface KubeClientOptions extends ExchangeOptions {
+interface KubeClientOptions extends Sender {
   /** Returns a number in [0, 1) that spreads the pauses. */
   readonly random: () => number;
   /** Default: over the network. */
-  readonly exchange?: Exchanges | undefined;
+  readonly send?: Send;
 }
 
 export interface KubeStats {
@@ -98,8 +99,8 @@ interface CallContext {
 }
 
 export class KubeClient implements KubeApi {
-  readonly #random: () => number;
-  readonly #exchange: Exchanges;
+  readonly #options: KubeClientOptions;
+  readonly #send: Send;
   readonly #lanes = new Lanes();
   readonly #closing = new AbortController();
   readonly #counts = { unavailable: 0, watching: 0 };
@@ -110,12 +111,12 @@ export class KubeClient implements KubeApi {
   #slowUntilMs = 0;
 
   constructor(options: KubeClientOptions) {
-    this.#random = options.random;
-    this.#exchange = options.exchange ?? new Exchange(options);
+    this.#options = options;
+    this.#send = options.send ?? ((request, signal) => send(options, request, signal));
   }
 
   get stats(): KubeStats {
-    const { connections } = this.#exchange;
+    const { connections } = this.#options.credentials.endpoint?.opened ?? { connections: 0 };
     return { ...this.#counts, connections, calling: this.#lanes.underWay, waiting: this.#lanes.waiting };
   }
 
@@ -165,7 +166,7 @@ export class KubeClient implements KubeApi {
         if (!mayPass(failure) && last instanceof ApiError) throw last;
         if (!mayPass(failure) || isOnce) throw unavailable(operation, attempt + 1, last, answer);
         const retryAfterMs = failure.kind === "answer" ? parseRetryAfter(failure.retryAfter, Date.now()) : undefined;
-        await pause(pauseMs(attempt, this.#random(), retryAfterMs), patience.signal).catch(() => {
+        await pause(pauseMs(attempt, this.#options.random(), retryAfterMs), patience.signal).catch(() => {
           throw unavailable(operation, attempt + 1, last, answer);
         });
       }
@@ -180,7 +181,7 @@ export class KubeClient implements KubeApi {
     const limit = openDeadline(attemptMs, [patience.signal]);
     const startedMs = performance.now();
     try {
-      const { status, retryAfter, body } = await this.#exchange.send("calls", call, limit.signal);
+      const { status, retryAfter, body } = await this.#send(call, limit.signal);
       const bytes = Buffer.from(await body.arrayBuffer());
       this.#answers++;
       if (call.method !== "GET" && performance.now() - startedMs > POD_ATTEMPT_MS)
@@ -211,7 +212,7 @@ export class KubeClient implements KubeApi {
       watch.onOpen?.();
     };
     try {
-      await runWatch(this.#exchange, { ...watch, onOpen }, this.#closing.signal);
+      await runWatch(this.#send, { ...watch, onOpen }, this.#closing.signal);
     } catch (error) {
       if (!isOpen && !watch.signal.aborted) {
         this.#requests.add("WATCH", error instanceof ApiError ? error.status : "error");
@@ -224,16 +225,16 @@ export class KubeClient implements KubeApi {
 
   async close(): Promise<void> {
     this.#closing.abort(new Error("The client was closed"));
-    await this.#exchange.close();
+    await closeEndpoint(this.#options.credentials.endpoint);
   }
 }
 
 /** Behaves as `KubeApi.watch`; `closing` ends it like a broken connection. */
-async function runWatch(exchange: Exchanges, watch: KubeWatch, closing: AbortSignal): Promise<void> {
+async function runWatch(send: Send, watch: KubeWatch, closing: AbortSignal): Promise<void> {
   const operation = `WATCH ${watch.path}`;
   const life = openDeadline(BACKGROUND_ATTEMPT_MS, [watch.signal, closing]);
   try {
-    const answer = await openWatch(exchange, watch, { operation, signal: life.signal });
+    const answer = await openWatch(send, watch, { operation, signal: life.signal });
     // The head must arrive in time; the rest may take hours.
     life.end();
     watch.onOpen?.();
@@ -248,11 +249,11 @@ interface Place {
   readonly signal: AbortSignal;
 }
 
-async function openWatch(exchange: Exchanges, watch: KubeWatch, { operation, signal }: Place): Promise<Answer> {
+async function openWatch(send: Send, watch: KubeWatch, { operation, signal }: Place): Promise<Answer> {
   const query = { ...watch.query, watch: true };
   try {
     const { path, accept } = watch;
-    const answer = await exchange.send("watches", { method: "GET", path, query, accept }, signal);
+    const answer = await send({ method: "GET", path, query, accept }, signal);
     if (!isSuccess(answer.status)) throw apiErrorOf(operation, answer.status, await answer.body.text());
     return answer;
   } catch (error) {

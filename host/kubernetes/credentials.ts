@@ -1,18 +1,17 @@
 /**
- * The identity for the API server: its address, the TLS material and the headers of each request. The client library
- * reads service accounts, tokens, certificates and exec plugins; this file decides when they are read again.
+ * The identity for the API server: its endpoint and the headers of each request. The client library reads service
+ * accounts, tokens, certificates and exec plugins; this file decides when they are read again.
  * Effects: reads files; runs exec plugins; loads the library on first use, which costs tens of megabytes of memory.
  */
 
-import { X509Certificate } from "node:crypto";
 import { stat } from "node:fs/promises";
 import type { RequestOptions } from "node:https";
-import { createSecureContext, type SecureContext } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
 import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
 import { ConfigError } from "../config/config-error.ts";
 import { untilAborted } from "../lib/abort.ts";
 import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
+import { type Endpoint, openEndpoint, type TlsMaterial } from "./http/endpoint.ts";
 import { loadKubeconfig, loadServiceAccount, type Origin } from "./kubeconfig.ts";
 
 /** Time for which credentials are used before their files are checked again: milliseconds. */
@@ -23,19 +22,6 @@ const EXEC_PLUGIN_MS = 20_000;
 
 /** RFC 6750 §2.1, with all visible characters. */
 const BEARER = /^Bearer [!-~]+$/;
-
-/** The server, how to verify it, and the client's certificate. The same object as long as connections may be kept. */
-export interface Endpoint {
-  /** `https://10.96.0.1:443`, without a path. */
-  readonly origin: string;
-  /** Prefix of each path, usually "". */
-  readonly basePath: string;
-  readonly tls: {
-    readonly secureContext: SecureContext;
-    readonly rejectUnauthorized: boolean;
-    readonly servername: string | undefined;
-  };
-}
 
 /** Credentials of one request. */
 export interface Access {
@@ -73,7 +59,7 @@ interface Loaded {
 /** The library's part of a request. */
 interface Answer {
   readonly headers: Readonly<Record<string, string>>;
-  readonly material: Pick<RequestOptions, "ca" | "cert" | "key" | "rejectUnauthorized" | "servername">;
+  readonly material: TlsMaterial;
 }
 
 export class Credentials {
@@ -96,9 +82,13 @@ export class Credentials {
     this.#options = options;
   }
 
+  get endpoint(): Endpoint | undefined {
+    return this.#access?.endpoint;
+  }
+
   /** `https://10.96.0.1:443`, for logs. */
   get server(): string {
-    return this.#access === undefined ? "" : `${this.#access.endpoint.origin}${this.#access.endpoint.basePath}`;
+    return this.endpoint === undefined ? "" : `${this.endpoint.origin}${this.endpoint.basePath}`;
   }
 
   /** `file "/etc/berth/kubeconfig"`, for errors. */
@@ -189,24 +179,19 @@ export class Credentials {
     const isSame = before !== undefined && isDeepStrictEqual(parts, this.#parts);
     // The same object means that nothing is new to a caller that was refused.
     if (isSame && isDeepStrictEqual(headers, before.headers)) return before;
-    const endpoint = isSame ? before.endpoint : endpointOf(server, material, origin);
+    const endpoint = isSame ? before.endpoint : this.#openEndpoint(new URL(server), material, origin);
     this.#parts = parts;
     return { endpoint, headers };
   }
-}
 
-function endpointOf(server: string, material: Answer["material"], { source }: Origin): Endpoint {
-  const { rejectUnauthorized = true, servername, ...given } = material;
-  const { origin, pathname } = new URL(server);
-  try {
-    // OpenSSL accepts a file without a certificate as an authority that signed nothing.
-    if (given.ca instanceof Uint8Array) new X509Certificate(given.ca);
-    const secureContext = createSecureContext(given);
-    const basePath = pathname.replace(/\/+$/, "");
-    return { origin, basePath, tls: { secureContext, rejectUnauthorized, servername } };
-  } catch (error) {
-    const got = `${Object.keys(given).join(", ")} that OpenSSL refuses (${messageOf(error)})`;
-    throw new ConfigError(source, [{ path: "", got, wanted: "certificates and a key in PEM that belong together" }]);
+  #openEndpoint(url: URL, material: TlsMaterial, { source }: Origin): Endpoint {
+    try {
+      return openEndpoint(url, material, this.endpoint);
+    } catch (error) {
+      const given = ["ca", "cert", "key"].filter((part) => part in material).join(", ");
+      const got = `${given} that OpenSSL refuses (${messageOf(error)})`;
+      throw new ConfigError(source, [{ path: "", got, wanted: "certificates and a key in PEM that belong together" }]);
+    }
   }
 }
 

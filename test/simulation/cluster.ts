@@ -92,7 +92,7 @@ export function openSimulatedController(
       credentials: {} as Credentials,
       userAgent: "berth-controller",
       random,
-      exchange: network.connect(process, process.name, CONTROLLER),
+      send: network.connect(process, process.name, CONTROLLER),
     });
     return product.openController({
       api,

@@ -31,7 +31,7 @@ const DEL_CONNECT_MS = 2_000;
 const RETRY_MS = 250;
 /** After how long an agent that has ended by itself is started again: milliseconds. */
 const RESTART_MS = 1_000;
-/** No credentials are read: the exchange is given. */
+/** No credentials are read: requests are sent past them. */
 const NO_CREDENTIALS = {} as Credentials;
 
 export interface Call {
@@ -207,7 +207,7 @@ export class Machine {
       credentials: NO_CREDENTIALS,
       userAgent: "berth-agent",
       random,
-      exchange: network.connect(process, this.host, agentOf(this.name)),
+      send: network.connect(process, this.host, agentOf(this.name)),
     });
     const bootedAtMs = this.#bootedAtMs;
     const nowMs = (): number => Math.floor(time.nowMs - bootedAtMs);

@@ -2,7 +2,7 @@
  * The network between the product's clients and the simulated API server: latency, and the faults of requests and
  * watches. The product's own client (lanes, deadlines, retries, decoding) stands before it, as bytes before a socket.
  */
-import type { Answer, Exchanges } from "../../host/kubernetes/http/exchange.ts";
+import type { Answer, Send } from "../../host/kubernetes/http/request.ts";
 import { BACKGROUND_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
 import { ApiError, type KubeCall, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import type { Writer } from "../fakes/admission/admission.ts";
@@ -203,8 +203,9 @@ export class Network {
   }
 
   /** The connections of one process on a machine, with its account's token. */
-  connect(process: Process, machine: string, writer: Writer): Exchanges {
-    return new Connection(this, this.#options, { process, machine, writer });
+  connect(process: Process, machine: string, writer: Writer): Send {
+    const connection = new Connection(this, this.#options, { process, machine, writer });
+    return (request, signal) => connection.send(request, signal);
   }
 
   open(stream: Stream): void {
@@ -289,8 +290,7 @@ interface Client {
   readonly writer: Writer;
 }
 
-class Connection implements Exchanges {
-  readonly connections = 1;
+class Connection {
   readonly #network: Network;
   readonly #options: NetworkOptions;
   readonly #process: Process;
@@ -310,11 +310,9 @@ class Connection implements Exchanges {
     this.#fate = options.time.process(`late writes of ${process.name}`).random;
   }
 
-  send(over: "calls" | "watches", request: Request, signal: AbortSignal): Promise<Answer> {
-    return over === "watches" ? this.#watch(request, signal) : this.#call(request, signal);
+  send(request: Request, signal: AbortSignal): Promise<Answer> {
+    return request.query?.watch === true ? this.#watch(request, signal) : this.#call(request, signal);
   }
-
-  async close(): Promise<void> {}
 
   get #isCutOff(): boolean {
     return this.#network.cutOff.has(this.#machine);

@@ -13,6 +13,7 @@ import { decodeRequest } from "../../host/cni/request.ts";
 import { openController } from "../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
+import type { Send } from "../../host/kubernetes/http/request.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { RegistryError } from "../../host/registry/registry.ts";
@@ -101,5 +102,14 @@ async function loadLastRelease(directory: string): Promise<Product> {
     if (module[name] === undefined) throw new Error(`host/${path} of ${lastRelease.version} has no export ${name}`);
     found[name] = module[name];
   }
-  return productAt(directory, lastRelease.version, found as Exports);
+  const exports = found as Exports;
+  const openKubeClient: Exports["openKubeClient"] = ({ send, ...options }) =>
+    exports.openKubeClient({ ...options, ...exchangeOf(send) });
+  return productAt(directory, lastRelease.version, { ...exports, openKubeClient });
+}
+
+/** The option of the last release in place of `send`. */
+function exchangeOf(send: Send | undefined): object {
+  const sendOver = (_over: string, ...sent: Parameters<Send>) => send?.(...sent);
+  return { exchange: { connections: 1, send: sendOver, close: async () => {} } };
 }

@@ -74,8 +74,8 @@ export class HubConnection implements Pick<KubeApi, "call"> {
 }
 
 /** Throws SourceFailure before credentials are shown to a server that would not be verified. */
-function requireVerified({ endpoint: { origin, tls } }: Access, source: string): void {
-  if (tls.rejectUnauthorized && origin.startsWith("https:")) return;
+function requireVerified({ endpoint }: Access, source: string): void {
+  if (endpoint.isVerified) return;
   const wanted = "a hub whose certificate is verified (certificate-authority-data)";
   const refused = new ConfigError(source, [{ path: "insecure-skip-tls-verify", got: "true", wanted }]);
   throw new SourceFailure("HubNotTrusted", refused.message, refused);

@@ -3,10 +3,9 @@
  * files are read again when they change, as a mounted Secret does.
  * Effects: reads files.
  */
-import { X509Certificate } from "node:crypto";
-import { createSecureContext } from "node:tls";
 import { ConfigError } from "../../../host/config/config-error.ts";
-import type { Access, Credentials, Endpoint } from "../../../host/kubernetes/credentials.ts";
+import type { Access, Credentials } from "../../../host/kubernetes/credentials.ts";
+import { type Endpoint, openEndpoint } from "../../../host/kubernetes/http/endpoint.ts";
 import { readNamed } from "../../../host/kubernetes/kubeconfig.ts";
 import { describeValue, messageOf } from "../../../host/lib/describe.ts";
 
@@ -35,7 +34,7 @@ export function parseServerUrl(text: string): URL {
   throw new ConfigError("the server's URL", [{ path: "", got, wanted }]);
 }
 
-export class FileAccess implements Pick<Credentials, "current" | "refresh"> {
+export class FileAccess implements Pick<Credentials, "endpoint" | "current" | "refresh"> {
   /** Why the files cannot be read now, while their last valid content is used. */
   problem: string | undefined;
   readonly url: URL;
@@ -49,6 +48,10 @@ export class FileAccess implements Pick<Credentials, "current" | "refresh"> {
   constructor(address: ServerAddress) {
     this.#address = address;
     this.url = parseServerUrl(address.url);
+  }
+
+  get endpoint(): Endpoint | undefined {
+    return this.#access?.endpoint;
   }
 
   /** Rejects with ConfigError if the files were never valid. */
@@ -75,7 +78,7 @@ export class FileAccess implements Pick<Credentials, "current" | "refresh"> {
       const source = `file ${describeValue(caFile)}`;
       const authorities = caFile === undefined ? "" : readNamed(caFile, source, "a file with certificates");
       const before = this.#authorities === authorities ? this.#access : undefined;
-      const endpoint = before?.endpoint ?? endpointOf(this.url, authorities, source);
+      const endpoint = before?.endpoint ?? this.#openEndpoint(authorities, source);
       this.#authorities = authorities;
       this.problem = undefined;
       // The same object means that nothing is new to a caller that was refused.
@@ -90,6 +93,15 @@ export class FileAccess implements Pick<Credentials, "current" | "refresh"> {
       return this.#access;
     }
   }
+
+  #openEndpoint(authorities: string, source: string): Endpoint {
+    try {
+      return openEndpoint(this.url, authorities === "" ? {} : { ca: Buffer.from(authorities) }, this.endpoint);
+    } catch (error) {
+      const got = `a text that OpenSSL refuses (${messageOf(error)})`;
+      throw new ConfigError(source, [{ path: "", got, wanted: "certificates in PEM" }]);
+    }
+  }
 }
 
 function readToken(file: string): string {
@@ -98,17 +110,4 @@ function readToken(file: string): string {
   if (/^[!-~]{8,512}$/.test(token)) return token;
   const got = token === "" ? "an empty file" : "a text that is not a token";
   throw new ConfigError(source, [{ path: "", got, wanted: "one line of 8 to 512 visible characters: the token" }]);
-}
-
-function endpointOf({ origin, pathname }: URL, authorities: string, source: string): Endpoint {
-  try {
-    // OpenSSL accepts a file without a certificate as an authority that signed nothing.
-    if (authorities !== "") new X509Certificate(authorities);
-    const secureContext = createSecureContext(authorities === "" ? {} : { ca: authorities });
-    const basePath = pathname.replace(/\/+$/, "");
-    return { origin, basePath, tls: { secureContext, rejectUnauthorized: true, servername: undefined } };
-  } catch (error) {
-    const got = `a text that OpenSSL refuses (${messageOf(error)})`;
-    throw new ConfigError(source, [{ path: "", got, wanted: "certificates in PEM" }]);
-  }
 }

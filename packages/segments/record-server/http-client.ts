@@ -5,7 +5,8 @@
  */
 
 import * as z from "zod";
-import { Exchange } from "../../../host/kubernetes/http/exchange.ts";
+import { closeEndpoint } from "../../../host/kubernetes/http/endpoint.ts";
+import { type Sender, send } from "../../../host/kubernetes/http/request.ts";
 import { describeFailure, parseRetryAfter } from "../../../host/kubernetes/http/retry.ts";
 import { printable } from "../../../host/lib/printable.ts";
 import { tryOr } from "../../../host/lib/try-or.ts";
@@ -85,13 +86,13 @@ interface HttpClientOptions extends ServerAddress {
 
 export class HttpClient {
   readonly #files: FileAccess;
-  readonly #exchange: Exchange;
+  readonly #sender: Sender;
   #requests = 0;
 
   /** Throws ConfigError for the URL. */
   constructor({ userAgent, ...address }: HttpClientOptions) {
     this.#files = new FileAccess(address);
-    this.#exchange = new Exchange({ credentials: this.#files, userAgent });
+    this.#sender = { credentials: this.#files, userAgent };
   }
 
   /** Why the files of token and authority cannot be read now, while their last valid content is used. */
@@ -118,7 +119,7 @@ export class HttpClient {
     this.#requests++;
     let received: { readonly status: number; readonly retryAfter: string | undefined; readonly text: string };
     try {
-      const answer = await this.#exchange.send("calls", sent, AbortSignal.any([signal, deadline]));
+      const answer = await send(this.#sender, sent, AbortSignal.any([signal, deadline]));
       received = { ...answer, text: await answer.body.text() };
     } catch (error) {
       signal.throwIfAborted();
@@ -176,7 +177,7 @@ export class HttpClient {
 
   /** Closes all connections. */
   close(): Promise<void> {
-    return this.#exchange.close();
+    return closeEndpoint(this.#files.endpoint);
   }
 }
 

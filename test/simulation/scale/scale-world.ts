@@ -6,7 +6,7 @@
 import type { ControllerProcess } from "../../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../../host/controller/controllers.ts";
 import { sizeOf, spansOf } from "../../../host/core/spans.ts";
-import type { Exchanges } from "../../../host/kubernetes/http/exchange.ts";
+import type { Send } from "../../../host/kubernetes/http/request.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
@@ -141,7 +141,7 @@ export class ScaleWorld {
   /** By workload. */
   readonly #pools: (WorkloadPool | undefined)[] = [];
   /** The connections of all light nodes. */
-  readonly #light: Exchanges;
+  readonly #light: Send;
   #count = 0;
 
   constructor(time: SimulatedTime, shape: ScaleShape) {
@@ -379,7 +379,7 @@ export class ScaleWorld {
 
   /** Sends a light node's request. */
   async #send(request: Request): Promise<number> {
-    const { status } = await this.#light.send("calls", request, NEVER);
+    const { status } = await this.#light(request, NEVER);
     return status;
   }
 

@@ -167,7 +167,7 @@ describe("a pod's service account", () => {
     expect(credentials.server).toBe("https://[fd00:10:96::1]");
     const access = await credentials.current();
     expect(access.headers).toEqual({ authorization: "Bearer one" });
-    expect(access.endpoint.tls.rejectUnauthorized).toBe(true);
+    expect(access.endpoint.isVerified).toBe(true);
     await writeFile(join(folder(), "token"), "two");
     expect((await credentials.refresh(access)).headers).toEqual({ authorization: "Bearer two" });
   });

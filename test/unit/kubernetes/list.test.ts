@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_ANSWER_BYTES } from "../../../host/kubernetes/http/exchange.ts";
+import { MAX_ANSWER_BYTES } from "../../../host/kubernetes/http/endpoint.ts";
 import { LIST_PAGE, listPages } from "../../../host/kubernetes/list.ts";
 import { type Stub, sendJson, startStub } from "./stub-server.ts";
 

@@ -6,9 +6,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TLSSocket } from "node:tls";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import { closeEndpoint, openEndpoint } from "../../../host/kubernetes/http/endpoint.ts";
 import { makeCertificate } from "./certificate.ts";
 import { writeKubeconfig } from "./kubeconfig-file.ts";
 
@@ -50,7 +52,7 @@ const authorityOf = ({ cert }: { readonly cert: string }) => ({
 });
 
 describe("TLS", () => {
-  it("a client certificate that is replaced in its file is used for new connections", async () => {
+  it("a client certificate that is replaced in its file gets new connections, and those of the old one close", async () => {
     await writeFile(at("ca.pem"), server.cert);
     await writeFile(at("client.pem"), clients[0].cert);
     await writeFile(at("client.key"), clients[0].key);
@@ -64,6 +66,16 @@ describe("TLS", () => {
     await writeFile(at("client.key"), clients[1].key);
     await expect.poll(() => client.call(GET), { timeout: 10_000, interval: 200 }).toEqual({ name: "two" });
     expect(client.stats).toMatchObject({ connections: 2 });
+    await expect.poll(() => promisify(https.getConnections.bind(https))()).toBe(1);
+  });
+
+  it("a request that was given an endpoint before it was replaced is answered", async () => {
+    const before = openEndpoint(new URL(`https://127.0.0.1:${portOf(https)}`), { rejectUnauthorized: false });
+    const after = openEndpoint(new URL(before.origin), { rejectUnauthorized: false }, before);
+    onTestFinished(() => closeEndpoint(after));
+    const answers = [before, after].map(({ calls }) => calls.request({ path: "/x", method: "GET" }));
+    for (const answer of answers) expect(await (await answer).body.json()).toEqual({});
+    expect(after.opened).toEqual({ connections: 2 });
   });
 
   it("a server that the authority did not sign gets no request, and no second chance", async () => {

@@ -5,21 +5,18 @@ import { POD_READ_PATIENCE_MS } from "../../../../host/agent/request/add-deadlin
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { openKubeClient } from "../../../../host/kubernetes/client.ts";
 import type { Credentials } from "../../../../host/kubernetes/credentials.ts";
-import type { Exchanges } from "../../../../host/kubernetes/http/exchange.ts";
+import type { Send } from "../../../../host/kubernetes/http/request.ts";
 import { installTime, SimulatedTime } from "../../../simulation/simulated-time.ts";
 
 /** An API server that takes requests and never answers. */
-const SILENT = {
-  connections: 0,
-  send: (_channel: unknown, _call: unknown, signal: AbortSignal) =>
-    new Promise<never>((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
-} as unknown as Exchanges;
+const silent: Send = (_, signal) =>
+  new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
 it("readPod rejects with CniError 11 when the API server does not answer in time", async () => {
   using _ = installTime();
   const time = new SimulatedTime(1);
   const api = openKubeClient({
-    ...{ credentials: {} as Credentials, userAgent: "test", random: () => 0.5, exchange: SILENT },
+    ...{ credentials: {} as Credentials, userAgent: "test", random: () => 0.5, send: silent },
   });
   let thrown: unknown;
   time.inside(time.process("agent"), () => {

@@ -2,7 +2,7 @@
  * The simulation's network, on which a transcript holds single calls about allocations: `n1 POST` before they are
  * carried out, or only their answers.
  */
-import type { Answer, Exchanges } from "../../../../host/kubernetes/http/exchange.ts";
+import type { Answer, Request, Send } from "../../../../host/kubernetes/http/request.ts";
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { parseAllocationName } from "../../../../host/resources/ip-allocation.ts";
@@ -11,8 +11,6 @@ import { ALLOCATIONS, type MemoryApiServer } from "../../../fakes/memory-api-ser
 import { bodyOf, failure, Network } from "../../../simulation/network.ts";
 import type { Process, SimulatedTime } from "../../../simulation/simulated-time.ts";
 import type { Timeline } from "../../../simulation/timeline.ts";
-
-type Request = Parameters<Exchanges["send"]>[1];
 
 interface Sent {
   readonly process: Process;
@@ -47,20 +45,16 @@ export class Wire extends Network {
     this.#server = server;
   }
 
-  override connect(process: Process, machine: string, writer: Writer): Exchanges {
-    const direct = super.connect(process, machine, writer);
-    return {
-      connections: 1,
-      close: () => direct.close(),
-      send: (over, request, signal) => {
-        const call = over === "calls" ? describeCall(request) : undefined;
-        if (call?.startsWith("event") === true) this.events.push(call);
-        else if (call !== undefined) this.calls.push(`${machine} ${call}`);
-        const hold = [...this.holds].find((each) => each.node === machine && call?.startsWith(each.call) === true);
-        if (hold === undefined) return direct.send(over, request, signal);
-        if (hold.isOnce) this.holds.delete(hold);
-        return this.#hold(hold, { process, writer, request, signal });
-      },
+  override connect(process: Process, machine: string, writer: Writer): Send {
+    const send = super.connect(process, machine, writer);
+    return (request, signal) => {
+      const call = request.query?.watch === true ? undefined : describeCall(request);
+      if (call?.startsWith("event") === true) this.events.push(call);
+      else if (call !== undefined) this.calls.push(`${machine} ${call}`);
+      const hold = [...this.holds].find((each) => each.node === machine && call?.startsWith(each.call) === true);
+      if (hold === undefined) return send(request, signal);
+      if (hold.isOnce) this.holds.delete(hold);
+      return this.#hold(hold, { process, writer, request, signal });
     };
   }
 
