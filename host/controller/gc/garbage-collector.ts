@@ -62,6 +62,8 @@ export class GarbageCollector implements Controller {
   readonly #shared: SharedMachines;
   readonly #history: CheckHistory = { asked: new Map(), told: new Map(), withoutProber: new Set() };
   readonly #nodeChanges: NodeChanges;
+  /** UIDs of owners that may retain fewer addresses. All are looked for in one walk: thousands may go at once. */
+  readonly #changedOwners = new Set<string>();
   readonly #closing = new AbortController();
   readonly #worker: PeriodicWorker;
   readonly #queue = new SerialQueue();
@@ -94,7 +96,7 @@ export class GarbageCollector implements Controller {
         if (excess !== undefined) this.#observations.hasten(excess, { node: "", nowMs: deps.clock.nowMs() });
       }),
       deps.owners.addresses.subscribe((uid) => {
-        this.#hastenOwned(uid);
+        this.#changedOwners.add(uid);
         this.#recreated.ownerChanged();
       }),
     ];
@@ -172,6 +174,7 @@ export class GarbageCollector implements Controller {
   async #checkDue(): Promise<void> {
     const { clock } = this.#deps;
     this.#signal.throwIfAborted();
+    this.#hastenOwned(clock.nowMs());
     const checker = this.#openChecker();
     const nodes = this.#nodeChanges.due(clock.nowMs());
     // Finds the addresses that other nodes were asked to probe for them: one search, as a zone of nodes may go at once.
@@ -197,16 +200,18 @@ export class GarbageCollector implements Controller {
 
   /** A Node or a Service may have given up an address. */
   #hastenClaimed(change: Change<Node | Claimant>): void {
-    if (change.before !== undefined && haveOtherAddresses(change)) this.#hastenOwned(change.before.uid);
+    if (change.before !== undefined && haveOtherAddresses(change)) this.#changedOwners.add(change.before.uid);
   }
 
-  /** Makes the checks of the owner's retained addresses due now. The cache only tells which ones they are. */
-  #hastenOwned(uid: string): void {
-    const { caches, clock } = this.#deps;
-    for (const object of caches.allocations.items.values()) {
-      if (object.spec.workload?.uid !== uid || object.spec.state === "Bound") continue;
-      this.#observations.hasten(object.name, { node: lostNode(object), nowMs: clock.nowMs() });
+  /** Makes the checks of changed owners' retained addresses due. The cache only tells which ones they are. */
+  #hastenOwned(nowMs: number): void {
+    const all = this.#changedOwners.size === 0 ? [] : this.#deps.caches.allocations.items.values();
+    for (const object of all) {
+      const { state, workload } = object.spec;
+      if (state === "Bound" || workload === undefined || !this.#changedOwners.has(workload.uid)) continue;
+      this.#observations.hasten(object.name, { node: lostNode(object), nowMs });
     }
+    this.#changedOwners.clear();
   }
 
   #needsCheck({ spec }: IpAllocation, readyNodes: ReadonlySet<string>): boolean {

@@ -9,7 +9,7 @@ import { lastHolder } from "./plan-collection.ts";
 export class Replacements {
   readonly #caches: Pick<Caches, "allocations">;
   /** Bound allocations by member. */
-  #bound: Map<string, CachedAllocation[]> | undefined;
+  #bound: ReadonlyMap<string | undefined, readonly CachedAllocation[]> | undefined;
 
   constructor(caches: Pick<Caches, "allocations">) {
     this.#caches = caches;
@@ -30,21 +30,11 @@ export class Replacements {
   }
 
   #boundOf({ spec: { workload } }: CachedAllocation): readonly CachedAllocation[] {
-    return workload === undefined ? [] : (this.#read().get(memberKey(workload)) ?? []);
-  }
-
-  #read(): Map<string, CachedAllocation[]> {
-    if (this.#bound !== undefined) return this.#bound;
-    this.#bound = new Map();
-    for (const object of this.#caches.allocations.items.values()) {
-      const { state, workload } = object.spec;
-      if (state !== "Bound" || workload === undefined) continue;
-      const key = memberKey(workload);
-      const others = this.#bound.get(key);
-      if (others === undefined) this.#bound.set(key, [object]);
-      else others.push(object);
-    }
-    return this.#bound;
+    if (workload === undefined) return [];
+    const all = Iterator.from(this.#caches.allocations.items.values());
+    const bound = all.filter(({ spec }) => spec.state === "Bound" && spec.workload !== undefined);
+    this.#bound ??= Map.groupBy(bound, ({ spec }) => spec.workload && memberKey(spec.workload));
+    return this.#bound.get(memberKey(workload)) ?? [];
   }
 }
 

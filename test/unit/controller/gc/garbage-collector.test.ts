@@ -2,7 +2,7 @@
  * The collection's sweeps and checks on an API server in memory: its second reads before writes, and events in between.
  * The actions for states are in plan-collection.test.ts.
  */
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
 import { COLLECTION_PAGE, GarbageCollector } from "../../../../host/controller/gc/garbage-collector.ts";
 import type { ControllerDeps, Liveness } from "../../../../host/controller/types.ts";
@@ -201,6 +201,14 @@ it("retention: an address kept for an owner that is gone cools at once, and is f
   expect(states()).toEqual(["10.6.0.1 Cooling", "10.6.0.2 Kept", "10.6.0.3 Kept"]);
   expect(server.objects.get("10.6.0.1")?.spec.workload).toBeUndefined();
   await expectStates(GRACE_MS, "10.6.0.2 Kept", "10.6.0.3 Kept");
+});
+
+it("retention: all addresses are looked through once for owners that are gone at once", async () => {
+  const looks = vi.spyOn(caches.allocations.items, "values");
+  for (let index = 0; index < 300; index++) ownerGone(`web-${index}`);
+  await gc.checkDue();
+  await gc.checkDue();
+  expect(looks).toHaveBeenCalledTimes(1);
 });
 
 it("retention: addresses kept for a NIC that the member's pod does not have cool, and those that it announces stay", async () => {
