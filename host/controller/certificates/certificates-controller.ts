@@ -4,6 +4,7 @@
  */
 import * as z from "zod";
 import { type ObjectName, objectPath, SECRETS } from "../../kubernetes/paths.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
@@ -56,13 +57,14 @@ async function renew(deps: ControllerDeps, settings: CertificateSettings): Promi
   const span = validity(now, AUTHORITY_LIFETIME_MS);
   const issuer = isCurrent ? held.pair : await makeAuthority(`${authority} in ${namespace}`, span, held.pair.key);
   if (!isCurrent) await writeSecret(deps, held, issuer);
-  for (const { secret, names } of servers) {
+  // One that is away or cannot be written keeps no other from its own.
+  await inParallel(servers, servers.length, async ({ secret, names }) => {
     const found = await readSecret(deps, { namespace, name: secret });
     const wanted = { authority: issuer, names, now, leftMs: lifetimeMs / 3 };
-    if (found.authority === issuer.cert && isUsable(found.pair, wanted)) continue;
+    if (found.authority === issuer.cert && isUsable(found.pair, wanted)) return;
     await writeSecret(deps, found, await issueCertificate(issuer, names, validity(now, lifetimeMs)), issuer.cert);
     deps.log.info({ secret, names }, "Renewed a certificate");
-  }
+  });
   return Math.min(CHECK_MS, lifetimeMs / 10);
 }
 

@@ -206,9 +206,10 @@ it.each<[string, () => Promise<void>]>([
   expect(ca).toBe(authority.toString());
 });
 
-it("a Secret that is not there is named, and none is made", async () => {
-  const part = start({ servers: [{ secret: "gone", names: ["x.kube-system.svc"] }] });
+it("a Secret that is not there is named, and none is made; the others get theirs", async () => {
+  const part = start({ servers: [{ secret: "gone", names: ["x.kube-system.svc"] }, ...SERVERS] });
   onTestFinished(() => part.close());
   await expect.poll(() => part.problems).toEqual([expect.stringContaining(`GET ${SECRETS}/gone`)]);
   await expect(read("gone")).rejects.toThrow(ApiError);
+  for (const { secret } of SERVERS) expect(await read(secret)).toHaveProperty(["tls.crt"]);
 });
