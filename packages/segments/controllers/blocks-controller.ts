@@ -117,7 +117,11 @@ class Blocks {
   async reconcile(): Promise<number | undefined> {
     const { caches, hub } = this.#deps;
     this.#found = new Map();
-    const followed = followedSources(caches, await this.sources.held());
+    const held = await this.sources.held().catch((error: unknown) => {
+      this.#found.set("held", `Blocks of pools that are gone are not returned: ${messageOf(error)}`);
+      return [];
+    });
+    const followed = followedSources(caches, held);
     const pools = new Set<string>(followed.flatMap(({ pools }) => pools.map(({ pool }) => pool.name)));
     for (const name of this.#memories.keys()) if (!pools.has(name)) this.#memories.delete(name);
     const keys = new Set(followed.map(({ key }) => key));

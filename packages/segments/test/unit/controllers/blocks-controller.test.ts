@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type OpenCaches, openCaches } from "../../../../../host/controller/caches.ts";
 import { PoolWrites } from "../../../../../host/controller/pool-writes.ts";
 import type { Controller } from "../../../../../host/controller/types.ts";
-import { ApiUnavailable } from "../../../../../host/kubernetes/kube-api.ts";
+import { ApiError, ApiUnavailable } from "../../../../../host/kubernetes/kube-api.ts";
+import { UNHEARD_MS } from "../../../../../host/resources/pool-source.ts";
 import { EPOCH_MAP } from "../../../../../host/resources/registry-epoch.ts";
 import { ADMITS_ALL } from "../../../../../test/fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../../../../test/fakes/memory-api-server.ts";
@@ -197,6 +198,22 @@ it("a cluster that was off, or was restored, waits for the hub, which confirms i
   await pass(CHECK_MS);
   expect(Date.now() - Date.parse((await sourceOf())?.asOf ?? "")).toBeLessThan(CHECK_MS);
   expect(await statesOf()).toHaveLength(1);
+});
+
+it("without the right to read its memory of leases everything stays, and pools and the problem say so", async () => {
+  await pass(REST_MS + CHECK_MS);
+  await part.close();
+  const message = `GET ${MAPS}/${RANGES_MAP} was answered with 403`;
+  part = startPart(async ({ path }, commit) => {
+    if (!path.endsWith(RANGES_MAP)) return commit();
+    throw new ApiError({ status: 403, reason: "Forbidden", operation: "GET", message });
+  });
+  await pass(3_600_000);
+  const problem = `the hub cannot be asked, pods get what is leased already: ${message}`;
+  expect(await sourceOf()).toMatchObject({ blocks: [{ state: "New" }], reason: "Failed", problem });
+  expect(Date.now() - Date.parse((await sourceOf())?.asOf ?? "")).toBeLessThan(UNHEARD_MS);
+  const others = `Blocks of pools that are gone are not returned: ${message}`;
+  expect(part.problems).toEqual([others, `AddressRange "lan": ${problem}`]);
 });
 
 it("records that the hub has lost are written again", async () => {
