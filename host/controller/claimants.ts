@@ -14,7 +14,9 @@ import { findOwnExclusion } from "../resources/locate-address.ts";
 import { describeWorkload, type Workload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
 import { SpacesIndex } from "../resources/range-search.ts";
+import type { ReservedIp } from "../resources/reserved-ip.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
+import { valuesOf } from "./objects.ts";
 import type { Caches, Claimant } from "./types.ts";
 
 /** Most addresses of pools that one Node keeps out of them: its kubelet names them itself. */
@@ -111,7 +113,10 @@ export function decideRecord(
   found: Claimant | undefined,
 ): "alive" | "gone" | "unknown" {
   const own = caches.pools.items.get(pool);
-  const isOffered = own?.value?.spec.addressSpace === addressSpace && !own.deleting && mayGive(caches)(own.value, ip);
+  const isOffered =
+    own?.value?.spec.addressSpace === addressSpace &&
+    !own.deleting &&
+    mayGive(own.value, ip, valuesOf(caches.reserved.items.values()));
   if (!isOffered || found === undefined || found.uid !== workload?.uid) return "gone";
   const its = completed(found, caches).addresses.flatMap((text) => parseIp(text) ?? []);
   if (its.some((each) => equalIp(each, ip))) return "alive";
@@ -121,21 +126,23 @@ export function decideRecord(
 const areRead = ({ apiServer }: Pick<Caches, "apiServer">): boolean => apiServer.every(({ isSynced }) => isSynced);
 
 /** Whether a pool would give a free address to a pod, or to one pod alone. */
-function mayGive({ reserved }: Pick<Caches, "reserved">): (pool: IpPool, ip: Ip) => boolean {
-  const known = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
-  const around = { reserved: known, occupied: NONE_OCCUPIED, siblings: [] };
-  return (pool, ip) => findOwnExclusion(ip, pool, around) === undefined;
+function mayGive(pool: IpPool, ip: Ip, reserved: readonly ReservedIp[]): boolean {
+  return findOwnExclusion(ip, pool, { reserved, occupied: NONE_OCCUPIED, siblings: [] }) === undefined;
 }
 
 /** Returns a function that returns each address space's first pool that could give an address. */
 function openOffers({ pools, reserved }: ClaimCaches): (ip: Ip) => readonly IpPool[] {
-  const offering = [...pools.items.values()].flatMap(({ value, deleting }) => (deleting ? [] : (value ?? [])));
-  const entries = offering.map((value) => ({ space: value.spec.addressSpace, ranges: value.spec.ranges, value }));
-  const spaces = new Set(entries.map(({ space }) => space));
-  const index = new SpacesIndex(entries);
-  const gives = mayGive({ reserved });
-  const inSpace = (space: string, ip: Ip) => index.find(space, ip).toSorted(byName);
-  return (ip) => [...spaces].flatMap((space) => inSpace(space, ip).find((pool) => gives(pool, ip)) ?? []);
+  const entryOf = <T extends IpPool | ReservedIp>(value: T) => ({
+    ...value.spec,
+    space: value.spec.addressSpace,
+    value,
+  });
+  const entries = valuesOf(pools.items.values()).flatMap((pool) => (pool.deleting ? [] : entryOf(pool)));
+  const spaces = [...new Set(entries.map(({ space }) => space))];
+  const [index, kept] = [new SpacesIndex(entries), new SpacesIndex(valuesOf(reserved.items.values()).map(entryOf))];
+  const find = (space: string, ip: Ip) => index.find(space, ip).toSorted(byName);
+  return (ip) =>
+    spaces.flatMap((space) => find(space, ip).find((pool) => mayGive(pool, ip, kept.find(space, ip))) ?? []);
 }
 
 export interface Claim {

@@ -18,6 +18,7 @@ import { firstNicOf, settingsOf } from "./caches.ts";
 import { claimedBy, recordFor } from "./claimants.ts";
 import { describe } from "./examples.ts";
 import type { NamespaceShares } from "./namespace-shares.ts";
+import { valuesOf } from "./objects.ts";
 import type { Caches, NamingWorkload } from "./types.ts";
 
 /** `why` is a clause about an address that cannot be given. */
@@ -29,7 +30,7 @@ type Offer = { readonly text: string } & ({ readonly spec: IpAllocationSpec } | 
  * namespace, that cannot be read.
  */
 export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => readonly Offer[] {
-  const siblings = [...caches.pools.items.values()].flatMap(({ value }) => value ?? []);
+  const siblings = valuesOf(caches.pools.items.values());
   // Blocks are leased for pods. A NIC's network is unknown before the pod.
   const open = siblings.filter(({ deleting, source }) => !deleting && source === undefined);
   // What no other pool has of a disabled one is reserved, too, or another pod could get it when the pool is enabled.
@@ -37,7 +38,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   const anyPod = { multusName: [], disable: false };
   const pools = tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, ...anyPod } })));
   const index = new SpacesIndex([...pools.values()].map((value) => ({ space: "", ranges: value.spec.ranges, value })));
-  const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []);
+  const reserved = valuesOf(caches.reserved.items.values());
   const [vendorConf, firstNic] = [settingsOf(caches), firstNicOf(caches)];
   const { enableStatefulSet, enableKubevirt } = vendorConf;
   const isOff: Partial<Record<string, boolean>> = { StatefulSet: !enableStatefulSet, VirtualMachine: !enableKubevirt };

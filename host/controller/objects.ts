@@ -73,6 +73,9 @@ function decodeControlled<T>(
   }
 }
 
+/** Returns those that are valid. */
+export const valuesOf = <T>(all: Iterable<Controlled<T>>): T[] => [...all].flatMap(({ value }) => value ?? []);
+
 /** These throw only for a value that is not an API object. */
 export const decodeControlledPool = (object: KubeObject): ControlledPool =>
   decodeControlled(object, "IPPool", decodeIpPool);

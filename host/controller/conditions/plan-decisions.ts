@@ -25,7 +25,13 @@ import { isReservedFor, type OwnNames, ownNames, type ReservedIp } from "../../r
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { describe, Examples, MAX_EXAMPLES } from "../examples.ts";
-import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
+import {
+  type Controlled,
+  type ControlledPool,
+  type ControlledReservation,
+  type ControlledSubnet,
+  valuesOf,
+} from "../objects.ts";
 import type { Claimant } from "../types.ts";
 import { describeShared, type OtherRanges } from "./other-allocators.ts";
 import { absent, type ConditionType, type Decision, formatSecond, READY } from "./plan-conditions.ts";
@@ -106,10 +112,6 @@ function planRouters(spec: IpPoolSpec, used: PoolInUse | undefined, isIncomplete
 
 function inSpace<T extends IpPool | ReservedIp>(value: T, ranges: readonly Range[]) {
   return { space: value.spec.addressSpace, value, ranges };
-}
-
-function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
-  return controlled.flatMap(({ value }) => value ?? []);
 }
 
 interface About {

@@ -14,7 +14,7 @@ import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import { claimantsOf } from "../claimants.ts";
-import type { ControlledPool, ControlledSubnet } from "../objects.ts";
+import { type ControlledPool, type ControlledSubnet, valuesOf } from "../objects.ts";
 import type { Caches, DemandSettings } from "../types.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "./model.ts";
 
@@ -127,8 +127,8 @@ interface ViewParts
 
 export function viewOf({ caches, pools, ...given }: ViewParts): SubnetsView {
   const settings = settingsOf(caches);
-  const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
-  const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
+  const byHand = valuesOf(pools).filter(({ spec }) => spec.generated === undefined);
+  const reserved = valuesOf(caches.reserved.items.values());
   const spaces = new Set(given.subnets.map(({ spec }) => spec.addressSpace));
   return {
     ...given,
@@ -137,7 +137,7 @@ export function viewOf({ caches, pools, ...given }: ViewParts): SubnetsView {
       return object && faultOf(object);
     },
     pools: pools.flatMap((object) => readPool(object) ?? []),
-    others: [...[...byHand, ...reserved].map(readOther), ...readMachines(caches, spaces)],
+    others: [...[...byHand, ...reserved].map(({ spec }) => readOther(spec)), ...readMachines(caches, spaces)],
     poolNames: new Set(pools.map(({ name }) => name)),
     // Addresses of a Node or a Service need not stay in the pool.
     holdersIn: (spans, place) =>

@@ -13,7 +13,7 @@ import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { equalIp } from "../../net/ip.ts";
 import { equalRange } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
-import type { ControlledPool } from "../objects.ts";
+import { type ControlledPool, valuesOf } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
@@ -126,8 +126,7 @@ class UsageController implements Controller {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
     const { pools, reserved, allocations } = this.#deps.caches;
-    const known = [...pools.items.values()].flatMap(({ value }) => value ?? []);
-    const kept = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
+    const [known, kept] = [valuesOf(pools.items.values()), valuesOf(reserved.items.values())];
     this.#counter.follow(known, kept, allocations.items.values());
     for (const map of [this.#wroteMs, this.#countedMs]) {
       for (const name of map.keys()) if (!pools.items.has(name)) map.delete(name);

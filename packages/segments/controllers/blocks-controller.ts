@@ -4,7 +4,7 @@
  */
 
 import { hasEveryRecord } from "../../../host/controller/caches.ts";
-import type { ControlledPool } from "../../../host/controller/objects.ts";
+import { type ControlledPool, valuesOf } from "../../../host/controller/objects.ts";
 import { patchIfSame } from "../../../host/controller/patch.ts";
 import { startReconciling } from "../../../host/controller/reconcile-loop.ts";
 import type { Controller } from "../../../host/controller/types.ts";
@@ -248,12 +248,8 @@ class Blocks {
     const leased = Object.entries({ ...view.blocks, ...view.disputed })
       .flatMap(([block, name]) => (name === pool.name ? [block] : []))
       .sort(compareBlocks);
-    const free = freeCounter(
-      pool,
-      caches.allocations.items.values(),
-      leased,
-      [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []),
-    );
+    const reserved = valuesOf(caches.reserved.items.values());
+    const free = freeCounter(pool, caches.allocations.items.values(), leased, reserved);
     memory.planned = memory.waiting;
     const plan = planBlocks({
       ...{ known, leased, isContested: view.bar?.kind === "contested" },
