@@ -56,12 +56,13 @@ function nameSome(objects: readonly IpAllocation[]): string {
   return `${what} ${listSome(names, MAX_NAMED_ADDRESSES)}`;
 }
 
+/** Stands for the number of addresses in a sentence. */
+const MANY = "{many}";
+
 /** Findings of a sweep that last until an administrator acts. */
 export class SweepProblems {
-  readonly #lost = new Map<string, number>();
-  readonly #orphans = new Map<string, number>();
-  /** By the former and the present name of a machine. */
-  readonly #renamed = new Map<string, number>();
+  /** Numbers of addresses, by sentence. */
+  readonly #counts = new Map<string, number>();
   readonly #nodes: ReadonlyMap<string, Node>;
 
   /** `nodes`: all existing nodes. */
@@ -72,34 +73,27 @@ export class SweepProblems {
   /** `isPool`: whether the pool exists. Allocations of a deleted pool are legal. */
   add(object: IpAllocation, isPool: boolean): void {
     const { node, machine } = placeOf(object);
-    if (stateOf(object) === "NodeLost") count(this.#lost, node);
-    const isAway = !this.#nodes.has(node) && ["Bound", "NodeLost"].includes(stateOf(object));
+    const state = stateOf(object);
+    if (state === "NodeLost")
+      this.#count(
+        `Node "${node}" is lost: ${MANY} in quarantine until it confirms that its pods are gone, carries the taint ${OUT_OF_SERVICE}, or another node finds them silent`,
+      );
+    const isAway = !this.#nodes.has(node) && ["Bound", "NodeLost"].includes(state);
     const now = isAway && machine !== undefined && this.#nodes.values().find((each) => each.machine === machine);
-    if (now) count(this.#renamed, `Node "${node}" is gone, and its machine is node "${now.name}" now`);
-    if (!isPool) count(this.#orphans, object.spec.pool);
+    if (now)
+      this.#count(
+        `Node "${node}" is gone, and its machine is node "${now.name}" now: ${MANY} in use or in quarantine until a node finds them silent`,
+      );
+    if (!isPool) this.#count(`There is no IPPool "${object.spec.pool}", and ${MANY} in use`);
   }
 
   get sentences(): readonly string[] {
-    return [
-      ...lines(
-        this.#lost,
-        (node, many) =>
-          `Node "${node}" is lost: ${many} in quarantine until it confirms that its pods are gone, carries the taint ${OUT_OF_SERVICE}, or another node finds them silent`,
-      ),
-      ...lines(
-        this.#renamed,
-        (what, many) => `${what}: ${many} in use or in quarantine until a node finds them silent`,
-      ),
-      ...lines(this.#orphans, (pool, many) => `There is no IPPool "${pool}", and ${many} in use`),
-    ];
+    const many = (count: number): string => (count === 1 ? "1 of its addresses is" : `${count} of its addresses are`);
+    const sorted = [...this.#counts].sort(([a], [b]) => compareText(a, b));
+    return sorted.map(([sentence, count]) => sentence.replace(MANY, many(count)));
   }
-}
 
-function count(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
-}
-
-function lines(counts: ReadonlyMap<string, number>, line: (key: string, many: string) => string): string[] {
-  const many = (number: number): string => (number === 1 ? "1 of its addresses is" : `${number} of its addresses are`);
-  return [...counts].sort(([a], [b]) => compareText(a, b)).map(([key, number]) => line(key, many(number)));
+  #count(sentence: string): void {
+    this.#counts.set(sentence, (this.#counts.get(sentence) ?? 0) + 1);
+  }
 }
