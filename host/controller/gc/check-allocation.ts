@@ -66,14 +66,16 @@ export interface Collected {
   readonly prober: string | undefined;
 }
 
-/** The actions of earlier checks, by name of the allocation. */
-export interface CheckHistory {
+/** The results of earlier checks, by name of the allocation. */
+export class CheckHistory {
   /** Nodes that were chosen to probe. */
-  readonly asked: Map<string, Set<string>>;
+  readonly asked = new Map<string, Set<string>>();
   /** The version that agents were told of. */
-  readonly told: Map<string, string>;
+  readonly told = new Map<string, string>();
   /** Addresses that no ready node can probe. */
-  readonly withoutProber: Set<string>;
+  readonly withoutProber = new Set<string>();
+  /** Kinds of owners that could not be looked up. */
+  readonly unknownOwner = new Map<string, string>();
 }
 
 /** Checks of one pass, which share the counts of possible probers. */
@@ -128,6 +130,8 @@ export class AllocationChecker {
     const ageMs = observations.ageMs(name, key, clock.nowMs());
     const decision = decideCollection({ ...seen, ageMs }, this.#timesOf(spec.pool));
     if (decision.kind === "observe" || decision.action !== "ask") this.#history.withoutProber.delete(name);
+    if (seen.owner === "unknown") this.#history.unknownOwner.set(name, spec.workload?.kind ?? "");
+    else this.#history.unknownOwner.delete(name);
     if (decision.kind === "observe") {
       const node = lostNode(object);
       observations.note(name, { key, node, pauseMs: decision.pauseMs, nowMs: clock.nowMs() });

@@ -25,7 +25,7 @@ import { NamespaceShares } from "../namespace-shares.ts";
 import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import {
   AllocationChecker,
-  type CheckHistory,
+  CheckHistory,
   COLLECTION_RETRY_MS,
   type Collected,
   lostNode,
@@ -60,7 +60,7 @@ export class GarbageCollector implements Controller {
   readonly #shares: NamespaceShares;
   readonly #recreated: RecreatedOwners;
   readonly #shared: SharedMachines;
-  readonly #history: CheckHistory = { asked: new Map(), told: new Map(), withoutProber: new Set() };
+  readonly #history = new CheckHistory();
   readonly #nodeChanges: NodeChanges;
   /** UIDs of owners that may retain fewer addresses. All are looked for in one walk: thousands may go at once. */
   readonly #changedOwners = new Set<string>();
@@ -114,7 +114,12 @@ export class GarbageCollector implements Controller {
     const withoutProber = [...this.#history.withoutProber].map(
       (name) => `No ready node can probe address ${name}, whose node is lost`,
     );
-    return [...this.#sweepProblems.sentences, ...withoutProber, ...this.#shared.problems, ...this.#worker.problems];
+    const unknown = [...Map.groupBy(this.#history.unknownOwner.values(), (kind) => kind)].map(
+      ([kind, { length }]) =>
+        `Whether owners of the kind ${kind} exist is unknown: their retained addresses stay, ${length} in all, unless they are deleted`,
+    );
+    const own = [...this.#sweepProblems.sentences, ...withoutProber, ...unknown];
+    return [...own, ...this.#shared.problems, ...this.#worker.problems];
   }
 
   get measurements(): Measurements {

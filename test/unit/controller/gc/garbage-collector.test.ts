@@ -203,6 +203,21 @@ it("retention: an address kept for an owner that is gone cools at once, and is f
   await expectStates(GRACE_MS, "10.6.0.2 Kept", "10.6.0.3 Kept");
 });
 
+it("retention: kinds whose owners cannot be looked up are named, with the number of addresses that they keep", async () => {
+  for (const [index, kind] of ["VirtualMachine", "StatefulSet.kruise.io", "VirtualMachine"].entries())
+    write(`10.6.0.${index + 1}`, { state: "Kept", workload: { ...WEB, kind, uid: `${index}` } });
+  const sentence = (kind: string, count: number): string =>
+    `Whether owners of the kind ${kind} exist is unknown: their retained addresses stay, ${count} in all, unless they are deleted`;
+  await sweep();
+  expect(gc.problems).toEqual([sentence("VirtualMachine", 2), sentence("StatefulSet.kruise.io", 1)]);
+  liveness.set("0", "alive").set("1", "gone");
+  await sweep();
+  expect(gc.problems).toEqual([sentence("VirtualMachine", 1)]);
+  server.remove("10.6.0.3");
+  await sweep();
+  expect(gc.problems).toEqual([]);
+});
+
 it("retention: all addresses are looked through once for owners that are gone at once", async () => {
   const looks = vi.spyOn(caches.allocations.items, "values");
   for (let index = 0; index < 300; index++) ownerGone(`web-${index}`);
