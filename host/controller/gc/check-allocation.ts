@@ -18,6 +18,7 @@ import { isOffered, openOffers } from "../fixed-addresses.ts";
 import type { NamespaceShares } from "../namespace-shares.ts";
 import { sendNotice } from "../send-notice.ts";
 import type { Claimant, ControllerDeps, NamingWorkload } from "../types.ts";
+import type { CheckHistory } from "./check-history.ts";
 import type { Observations } from "./observations.ts";
 import {
   type Action,
@@ -66,18 +67,6 @@ export interface Collected {
   readonly prober: string | undefined;
 }
 
-/** The results of earlier checks, by name of the allocation. */
-export class CheckHistory {
-  /** Nodes that were chosen to probe. */
-  readonly asked = new Map<string, Set<string>>();
-  /** The version that agents were told of. */
-  readonly told = new Map<string, string>();
-  /** Addresses that no ready node can probe. */
-  readonly withoutProber = new Set<string>();
-  /** Kinds of owners that could not be looked up. */
-  readonly unknownOwner = new Map<string, string>();
-}
-
 /** Checks of one pass, which share the counts of possible probers. */
 export class AllocationChecker {
   readonly #deps: CheckerDeps;
@@ -101,7 +90,7 @@ export class AllocationChecker {
     const object = await this.#read(name);
     if (object !== undefined) return this.check(object, this.#live);
     this.#deps.observations.forget(name);
-    for (const known of Object.values(this.#history)) known.delete(name);
+    this.#history.forget(name);
     return undefined;
   }
 

@@ -25,12 +25,12 @@ import { NamespaceShares } from "../namespace-shares.ts";
 import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import {
   AllocationChecker,
-  CheckHistory,
   COLLECTION_RETRY_MS,
   type Collected,
   lostNode,
   type StatusReader,
 } from "./check-allocation.ts";
+import { CheckHistory } from "./check-history.ts";
 import { NodeChanges } from "./node-changes.ts";
 import { Observations } from "./observations.ts";
 import type { NodeStatus } from "./plan-collection.ts";
@@ -111,14 +111,7 @@ export class GarbageCollector implements Controller {
   }
 
   get problems(): readonly string[] {
-    const withoutProber = [...this.#history.withoutProber].map(
-      (name) => `No ready node can probe address ${name}, whose node is lost`,
-    );
-    const unknown = [...Map.groupBy(this.#history.unknownOwner.values(), (kind) => kind)].map(
-      ([kind, { length }]) =>
-        `Whether owners of the kind ${kind} exist is unknown: their retained addresses stay, ${length} in all, unless they are deleted`,
-    );
-    const own = [...this.#sweepProblems.sentences, ...withoutProber, ...unknown];
+    const own = [...this.#sweepProblems.sentences, ...this.#history.problems];
     return [...own, ...this.#shared.problems, ...this.#worker.problems];
   }
 
@@ -169,8 +162,7 @@ export class GarbageCollector implements Controller {
     holders.end();
     await this.#followAll(this.#recreated.find());
     this.#observations.keepOnly(names);
-    for (const known of Object.values(this.#history))
-      for (const name of known.keys()) if (!names.has(name)) known.delete(name);
+    this.#history.keepOnly(names);
     this.#sweepProblems = problems;
     this.#sweepDueMs =
       clock.nowMs() + settingsOf(this.#deps.caches).garbageCollection.intervalMs * (0.9 + 0.2 * random());
@@ -290,21 +282,25 @@ export class GarbageCollector implements Controller {
    * Checks a few at a time. An allocation that the API server refuses to change does not stop the others; a server that
    * does not answer does.
    */
-  async #checkAll<T>(items: readonly T[], check: (item: T) => Promise<Collected | undefined>): Promise<void> {
-    const { log } = this.#deps;
+  async #checkAll<T extends string | Pick<IpAllocation, "name">>(
+    items: readonly T[],
+    check: (item: T) => Promise<Collected | undefined>,
+  ): Promise<void> {
+    const { failed } = this.#history;
     const collected: Collected[] = [];
     try {
       await inParallel(items, COLLECTIONS_AT_ONCE, async (item) => {
         this.#signal.throwIfAborted();
+        const name = typeof item === "string" ? item : item.name;
         try {
           const result = await check(item);
+          failed.delete(name);
           if (result !== undefined) collected.push(result);
         } catch (error) {
           if (!(error instanceof ApiError || error instanceof ConfigError)) throw error;
-          log[error instanceof RefusedWrite ? "debug" : "warn"](
-            { err: error },
-            "Collecting an allocation failed; it will be checked again",
-          );
+          const level = error instanceof RefusedWrite || failed.has(name) ? "debug" : "warn";
+          this.#deps.log[level]({ err: error }, "Collecting an allocation failed; it will be checked again");
+          failed.set(name, error.message);
         }
       });
     } finally {

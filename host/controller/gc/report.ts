@@ -9,10 +9,8 @@ import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import { type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
 import type { ControllerDeps } from "../types.ts";
 import { type Collected, placeOf, stateOf } from "./check-allocation.ts";
+import { MAX_NAMED_ADDRESSES } from "./check-history.ts";
 import type { Action } from "./plan-collection.ts";
-
-/** Most addresses that one event of the collection names. */
-const MAX_NAMED_ADDRESSES = 8;
 
 const EVENTS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> & { readonly verb: string }>>> = {
   quarantine: { reason: "NodeLost", type: "Warning", verb: "in quarantine" },

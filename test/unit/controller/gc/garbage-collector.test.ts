@@ -7,7 +7,7 @@ import { type OpenCaches, openCaches } from "../../../../host/controller/caches.
 import { COLLECTION_PAGE, GarbageCollector } from "../../../../host/controller/gc/garbage-collector.ts";
 import type { ControllerDeps, Liveness } from "../../../../host/controller/types.ts";
 import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
-import { ApiUnavailable, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
+import { ApiError, ApiUnavailable, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
 import { NOTICE_ANNOTATION } from "../../../../host/resources/allocation-notice.ts";
 import { API_VERSION } from "../../../../host/resources/fields/metadata.ts";
 import { machineOf } from "../../../../host/resources/machine.ts";
@@ -135,7 +135,7 @@ it("node-lost: two pods have ended, and no node is ready: quarantine, which no t
 });
 
 it("node-lost: each address that no node can probe is named, whichever was checked last", async () => {
-  const count = () => gc.problems.filter((line) => line.startsWith("No ready node can probe")).length;
+  const named = () => gc.problems.filter((line) => line.startsWith("No ready node can probe"));
   for (const [last, nextMs] of [[1, 3_000] as const, [2, NODE_LOST_MS - 3_000] as const]) {
     write(`10.6.0.${last}`, { state: "Quarantined", quarantine: { reason: "NodeLost", mac: "", parent: "" } });
     await gc.sweep();
@@ -144,11 +144,11 @@ it("node-lost: each address that no node can probe is named, whichever was check
   await gc.checkDue();
   nowMs += 3_000;
   await gc.checkDue();
-  expect(count()).toBe(2);
+  expect(named()).toEqual(["No ready node can probe 10.6.0.1, 10.6.0.2 of lost nodes"]);
   server.remove("10.6.0.1");
   nowMs += NODE_LOST_MS;
   await gc.checkDue();
-  expect(count()).toBe(1);
+  expect(named()).toEqual(["No ready node can probe 10.6.0.2 of lost nodes"]);
 });
 
 it("node-lost: a node whose machine has another name now is named with it, at once and in quarantine", async () => {
@@ -287,6 +287,20 @@ it("pool-changes: an allocation of a pool that is gone stays, and is reported", 
   bind("10.7.0.1", "web", { pool: "old" });
   await expectStates(10 * INTERVAL_MS, "10.7.0.1 Bound");
   expect(gc.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
+});
+
+it("leak: addresses whose pods may not be read stay, and are counted with the reason until they may", async () => {
+  setNode("n1", "Unknown");
+  for (const last of [1, 2]) bind(`10.6.0.${last}`, "gone");
+  const message = `GET ${PODS}/gone was answered with 403`;
+  before = ({ path }) => {
+    if (path.endsWith("/gone")) throw new ApiError({ status: 403, reason: "Forbidden", operation: "GET", message });
+  };
+  await expectStates(10 * GRACE_MS, "10.6.0.1 Bound", "10.6.0.2 Bound");
+  expect(gc.problems).toEqual([`2 addresses cannot be checked or collected now: ${message}`]);
+  before = () => {};
+  await expectStates(0, "10.6.0.1 Bound", "10.6.0.2 Bound");
+  expect(gc.problems).toEqual([]);
 });
 
 it("leak: an object that is written right before it is collected stays, and its time begins again", async () => {
