@@ -3,6 +3,7 @@ import { sizeOf } from "../../../core/spans.ts";
 import { describeWanted } from "../../../ipam/subnet-capacity.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import { MAX_RANGES } from "../../../resources/fields/address-spec.ts";
+import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
 import type { Limit, Shortfall } from "../../division.ts";
 import { MAX_EXAMPLES } from "../../examples.ts";
@@ -87,5 +88,6 @@ function findObstacle(name: string, { demand, capacities, view }: ObstacleInput)
 function describeRoom({ subnet, total, free, withheld, poolCount: pools }: SubnetCapacity): string {
   if (subnet.object.deleting) return "is being deleted";
   const others = withheld === 0 ? "" : ` (${withheld} reserved or in pools made by hand)`;
-  return `has ${sizeOf(free.spans)} free of ${total} addresses${others}, and ${pools} ${pools === 1 ? "pool" : "pools"}`;
+  const count = `${pools} ${pools === 1 ? "pool" : "pools"}${pools < MAX_POOLS_OF_SUBNET ? "" : ", as many as it may have"}`;
+  return `has ${sizeOf(free.spans)} free of ${total} addresses${others}, and ${count}`;
 }

@@ -15,6 +15,9 @@ test("pools without addresses count, too, of those that a Subnet can have", () =
   world.step();
   world.step();
   expect(world.pools.size).toBe(MAX_POOLS_OF_SUBNET);
+  world.applications.want("late", "late", { count: 1 });
+  const [why] = world.step().shortfalls.map(({ message }) => message.replace(/^.*: /, ""));
+  expect(why).toBe('Subnet "blue" has 254 free of 254 addresses, and 2048 pools, as many as it may have');
 }, 30_000);
 
 test("a pool has no more ranges than its specification may list", () => {
