@@ -325,12 +325,14 @@ export function requireUnusedAddresses(
   }
 }
 
-/** Links of container networks, tunnels and local services: no other machine can reach their addresses. */
+/** Links of container networks, tunnels and local services: pods know none of their addresses. */
 const VIRTUAL_LINKS =
-  /^(?:lo|docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|dummy|ovn|antrea|weave|ip6tnl|sit|gre)/;
+  /^(?:docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|ovn|antrea|weave|ip6tnl|(?:gre|sit)(?:tap)?[-\d])/;
 
-/** Returns whether pods know none of the link's addresses. The loopback is not virtual: it may have the only one. */
-export const isVirtualLink = (name: string): boolean => name !== "lo" && VIRTUAL_LINKS.test(name);
+export const isVirtualLink = (name: string): boolean => VIRTUAL_LINKS.test(name);
+
+/** A node that announces its address by BGP has it on its loopback, or on a dummy in its place, alone. */
+const LOOPBACKS = /^(?:lo$|dummy)/;
 
 /** IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): may disappear. */
 const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
@@ -367,14 +369,11 @@ export function findHostAddresses(
   podAddresses: readonly Ip[],
   end = "",
 ): Ip[] {
-  const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);
-  const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
+  const candidates = host.addresses.filter(
+    (address) => address.prefix.ip.family === family && isReliable(address) && !isVirtualLink(address.link),
+  );
+  const own = candidates.filter(({ link }) => !LOOPBACKS.test(link));
   const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
-  // A node that announces its address by BGP has it on its loopback alone.
-  const onLoopback = (address: AddressState): boolean => address.link === "lo" && isReliable(address);
-  const last =
-    own.length > 0
-      ? kernelSourceAddress(host, family, end)
-      : host.addresses.filter((address) => address.prefix.ip.family === family && onLoopback(address));
+  const last = own.length > 0 ? kernelSourceAddress(host, family, end) : candidates;
   return uniqueIps([...own.filter(isNear), ...own, ...last].map(({ prefix }) => prefix.ip));
 }

@@ -12,18 +12,19 @@ function find(family: Family, pod: string, lines: readonly string[], end?: strin
 }
 
 describe("the address of a link", () => {
-  it.each(["eth0", "bond0", "vlan7", "br-ex", "br-ab", "eth0-veth", "wlo1"])("of the machine counts: %s", (link) =>
-    expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual(["192.0.2.2"]),
+  it.each(["eth0", "bond0", "vlan7", "br-ex", "br-ab", "eth0-veth", "wlo1", "lom1", "green0", "site2"])(
+    "of the machine counts: %s",
+    (link) => expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual(["192.0.2.2"]),
   );
 
-  it("of the loopback counts only where there is no other", () => {
-    const lines = ["192.0.2.2/32 dev lo", "172.17.0.1/16 dev docker0"];
+  it.each(["lo", "dummy0"])("of %s counts only where there is no other", (link) => {
+    const lines = [`192.0.2.2/32 dev ${link}`, "172.17.0.1/16 dev docker0"];
     expect(find(4, "10.6.0.21", lines)).toEqual(["192.0.2.2"]);
-    expect(find(6, "fd00:6::21", ["fd00::2/128 dev lo", "fe80::1/64 dev eth0 scope link"])).toEqual(["fd00::2"]);
+    expect(find(6, "fd00:6::21", [`fd00::2/128 dev ${link}`, "fe80::1/64 dev eth0 scope link"])).toEqual(["fd00::2"]);
     expect(find(4, "10.6.0.21", [...lines, "10.6.0.2/24 dev eth0"])[0]).toBe("10.6.0.2");
   });
 
-  it.each(["docker0", "cni0", "veth01", "br-0123456789ab", "kube-ipvs0", "nodelocaldns", "vxlan.calico"])(
+  it.each(["docker0", "cni0", "veth01", "br-0123456789ab", "kube-ipvs0", "nodelocaldns", "vxlan.calico", "gre-dc2"])(
     "of containers, tunnels or services does not: %s",
     (link) => expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual([]),
   );
