@@ -7,8 +7,8 @@
 
 import type { IfName } from "../../cni/names.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
-import { NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
-import { nameVeth } from "../../coordinator/plan/names.ts";
+import { NFT_TABLE } from "../../coordinator/plan/constants.ts";
+import { isNoNic, nameVeth } from "../../coordinator/plan/names.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
 import { applyOperations } from "../../kernel/apply.ts";
 import { readFirstLinkNames } from "../../kernel/link-names.ts";
@@ -79,14 +79,6 @@ export interface DetachedPod {
   readonly path: string;
   readonly identity: NetnsIdentity;
   readonly ifName: IfName;
-}
-
-/** Links that the kernel adds to every namespace with their module (net.core.fb_tunnels_only_for_init_net). */
-const FALLBACK_TUNNELS = "tunl0 gre0 gretap0 erspan0 ip_vti0 sit0 ip6tnl0 ip6gre0 ip6_vti0".split(" ");
-
-/** Returns whether a link of this name in a pod is none of its NICs. */
-export function isNoNic(name: string): boolean {
-  return name === "lo" || name === POD_VETH || FALLBACK_TUNNELS.includes(name);
 }
 
 /**

@@ -3,6 +3,7 @@ import { refuseInterface } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 import { POD_VETH } from "./constants.ts";
+import { isNoNic } from "./names.ts";
 
 interface ModeInput {
   readonly conf: Pick<CoordinatorConf, "mode" | "podDefaultCniNic">;
@@ -33,7 +34,7 @@ function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
     return { mode: "underlay", reason: `"${first}" leads to the network directly` };
   }
   // runtimes without a first NIC of their own, such as Podman, attach networks in any order
-  if (pod.links.every(({ name, kind }) => name === ifName || UNDERLAY_KINDS.has(kind)))
+  if (pod.links.every(({ name, kind }) => name === ifName || isNoNic(name) || UNDERLAY_KINDS.has(kind)))
     return { mode: "underlay", reason: "no NIC of the pod belongs to another plugin" };
   const what = link === undefined ? "does not exist" : `is of kind ${link.kind} and belongs to another plugin`;
   return { mode: "overlay", reason: `"${first}" ${what}` };

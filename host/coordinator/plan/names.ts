@@ -23,6 +23,14 @@ export const PAIR_START = "veth";
 /** Returns whether {@link nameVeth} may have made the name of the host's end. */
 export const isPairName = (name: string): boolean => /^veth[0-9a-f]{11}$/.test(name);
 
+/** Links that the kernel adds to every namespace with their module (net.core.fb_tunnels_only_for_init_net). */
+const FALLBACK_TUNNELS = "tunl0 gre0 gretap0 erspan0 ip_vti0 sit0 ip6tnl0 ip6gre0 ip6_vti0".split(" ");
+
+/** Returns whether a link of this name in a pod is none of its NICs. */
+export function isNoNic(name: string): boolean {
+  return name === "lo" || name === POD_VETH || FALLBACK_TUNNELS.includes(name);
+}
+
 /** The host's end is `veth` and 11 hexadecimal digits of a hash, since the prefixes of container IDs collide. */
 export function nameVeth(containerId: string): Veth {
   const digest = hash("sha256", containerId, "buffer");
