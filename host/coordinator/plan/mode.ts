@@ -41,49 +41,38 @@ function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
 }
 
 /**
- * Returns why the first NIC is underlay although the configuration says "overlay"; undefined if it may be overlay. A
- * physical device may carry an overlay network, too (a virtual function behind a switch that encapsulates), and Berth
- * allocates addresses for bridges: in these cases the configuration is trusted.
+ * Throws CniError 106 for a mode that cannot work, and names the interface and the definition to change. "overlay" is
+ * believed of a physical device, which may carry an overlay network, too (a virtual function behind a switch that
+ * encapsulates), and of a bridge's, for which Berth allocates addresses.
  */
-function findUnderlayReason({ conf, pod }: Pick<ModeInput, "conf" | "pod">): string | undefined {
+function requirePossible({ mode }: Mode, { conf, ifName, network, pod }: ModeInput): void {
   const first = conf.podDefaultCniNic;
-  const link = pod.links.find(({ name }) => name === first);
-  return link !== undefined && link.kind !== "" && UNDERLAY_KINDS.has(link.kind)
-    ? `"${first}" is of kind ${link.kind}`
-    : undefined;
-}
-
-/** Throws CniError 106 for a mode that cannot work, and names the interface and the definition to change. */
-function requirePossible({ mode }: Mode, question: ModeInput): void {
-  const { conf, ifName, network, pod } = question;
-  const first = conf.podDefaultCniNic;
-  const isFirst = ifName === first;
   const links = pod.links.map(({ name }) => name);
-  const hasPair = links.includes(POD_VETH);
+  const firstLink = pod.links.find(({ name }) => name === first);
   if (!links.includes(ifName))
     refuseInterface(
       `Interface "${ifName}" does not exist in the pod; put the coordinator after the main plugin in "plugins"`,
     );
-  if (mode === "overlay" && isFirst)
+  if (mode !== "overlay") return;
+  if (ifName === first)
     refuseInterface(
       `Interface "${ifName}" is the pod's first NIC, which cannot be overlay: ` +
         `set "mode" of network "${network}" to "underlay" or "auto", or remove the coordinator from it`,
     );
-  if (mode === "overlay" && hasPair)
+  if (links.includes(POD_VETH))
     refuseInterface(
       `Interface "${ifName}" is overlay, but the pod has "${POD_VETH}", so its first NIC is underlay: ` +
         `set "mode" of network "${network}" to "underlay" or "auto"`,
     );
-  const why = mode === "overlay" ? findUnderlayReason({ conf, pod }) : undefined;
-  if (why !== undefined)
-    refuseInterface(
-      `Interface "${ifName}" is overlay, but the pod's first NIC is underlay: ${why}. ` +
-        `Set "mode" of network "${network}" to "underlay" or "auto", and give the network of "${first}" a coordinator`,
-    );
-  if (mode === "overlay" && !links.includes(first))
+  if (firstLink === undefined)
     refuseInterface(
       `Interface "${ifName}" is overlay, but the pod has no first NIC "${first}": ` +
         `set "podDefaultCniNic" of network "${network}" to the name of the first NIC (the pod has ${links.join(", ")})`,
+    );
+  if (firstLink.kind !== "" && UNDERLAY_KINDS.has(firstLink.kind))
+    refuseInterface(
+      `Interface "${ifName}" is overlay, but the pod's first NIC is underlay: "${first}" is of kind ${firstLink.kind}. ` +
+        `Set "mode" of network "${network}" to "underlay" or "auto", and give the network of "${first}" a coordinator`,
     );
 }
 
