@@ -56,7 +56,7 @@ export type NodeChange =
   | { readonly kind: "ruleset"; readonly program: string }
   /** An address that is not link-local came or went. `linkName`: undefined if it is unknown. */
   | { readonly kind: "address"; readonly isNew: boolean; readonly linkName: string | undefined }
-  /** Notifications were lost: anything may have changed. */
+  /** Notifications were lost, or the pair of a running pod has gone: anything may have changed. */
   | { readonly kind: "unknown" };
 
 /** linux/netfilter/nfnetlink.h */

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
-import { type ChainNode, makeChainNode } from "../lab/netns/coordinator.ts";
+import { type ChainNode, coordinate, ENTRY, makeChainNode } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
 import { readNetworkState } from "../lab/network-state.ts";
 import { eventually, SOON_MS } from "../lab/waiting.ts";
@@ -128,6 +128,22 @@ describe("of a running pod", () => {
         await node.agent.start();
       });
       await pod.detach(NETWORK);
+    }));
+
+  it("names a pair that is deleted until it is made again, also after a restart", () =>
+    node.withPod("cut", async (pod) => {
+      await pod.attach(NETWORK);
+      const problems = async () => (await node.agent.get("/v1/health")).problems.join();
+      for (const act of [run(() => `ip link del ${pairOf(pod)}`), () => node.agent.restart()]) {
+        await act(pod);
+        await expect.poll(problems, { timeout: SOON_MS }).toContain(`deleted or renamed its pair "${pairOf(pod)}"`);
+      }
+      await coordinate(pod, "ADD", NETWORK, { entry: ENTRY });
+      await expect.poll(problems, { timeout: SOON_MS }).toBe("");
+      expect(await reaches(pod)).toBe(true);
+      await run(() => `ip link del ${pairOf(pod)}`)(pod);
+      await pod.detach(NETWORK);
+      await expect.poll(problems, { timeout: SOON_MS }).toBe("");
     }));
 
   it("gives the node no route to an address that the pod has given itself", () =>

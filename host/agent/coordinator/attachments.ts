@@ -3,6 +3,7 @@
  * requests, for `berthctl check`. Lost when the agent restarts; the rest is in the kernel.
  */
 import type { AttachRequest } from "../../cni/request.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
 import type { Attachment } from "../../registry/registry.ts";
 
 /** The decisions of one ADD. */
@@ -31,6 +32,11 @@ export class CoordinatedAttachments {
   /** Whether its ADD was served, and it was not deleted since. */
   has(attachment: Attachment): boolean {
     return this.#requests.has(keyOf(attachment));
+  }
+
+  /** Whether the name is that of the pair's end on the node of one of {@link requests}. */
+  hasPair(name: string): boolean {
+    return this.requests.some(({ containerId }) => nameVeth(containerId).host.name === name);
   }
 
   setRequest(request: AttachRequest): void {

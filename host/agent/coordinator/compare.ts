@@ -7,6 +7,7 @@
 import { CniError, ErrorCode, refuseInterface } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import { isRoutable } from "../../coordinator/plan/address-policy.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
 import { selectNodeRepairs, selectPodUpdates } from "../../coordinator/plan/node-repairs.ts";
 import { isRetired } from "../../coordinator/plan/own-objects.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
@@ -28,9 +29,9 @@ import { addressesOf, requirePrevResult } from "./observe.ts";
 /**
  * Restores the ADD's state on the node, and returns the operations; tells the pod of the node's addresses that came or
  * went since. Nothing is done in mode `disable`; if the NIC or its addresses are missing, or they are no longer
- * allocated: the attachment has ended; if the pair is gone: the node alone cannot restore it. Throws CniError 106 if
- * the attachment conflicts with the present state, the pod cannot be told, or the node's packets do not reach it all
- * the same; ApplyError if the kernel refuses.
+ * allocated: the attachment has ended. Throws CniError 106 if the attachment conflicts with the present state, its pair
+ * is gone, the pod cannot be told, or the node's packets do not reach it all the same; ApplyError if the kernel
+ * refuses.
  */
 export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf, deps } = context;
@@ -47,7 +48,10 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const decision = decideNow();
   // Between the DEL of the coordinator and that of the IPAM plugin the address is still allocated.
   if (decision?.input.observed.host.links.some(({ group }) => isRetired(group)) === true) return [];
-  const operations = selectNodeRepairs(differencesOf(context, request, decision));
+  const differences = differencesOf(context, request, decision);
+  // The node alone cannot make it again.
+  if (differences.some(({ kind }) => kind === "add-veth")) refusePair(request);
+  const operations = selectNodeRepairs(differences);
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
   await tellPod(context, request, pod, selectPodUpdates(decision?.operations ?? []));
@@ -56,6 +60,13 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const detour = input && findDetour(host, pod, input);
   if (detour !== undefined) refuseInterface(detour);
   return operations;
+}
+
+function refusePair({ containerId }: AttachRequest): never {
+  const { name } = nameVeth(containerId).host;
+  refuseInterface(
+    `Other software has deleted or renamed its pair "${name}", by which the pod reaches the node and services; run "berthctl check --repair", or restart the pod`,
+  );
 }
 
 async function tellPod(

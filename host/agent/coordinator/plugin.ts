@@ -306,14 +306,16 @@ function startListing(
  */
 export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinator {
   const { log, nowMs, logDirectory: directory } = options;
+  const attachments = new CoordinatedAttachments();
   let remover: PairRemover | undefined;
   let repair: NodeRepair | undefined;
   let listing: PeriodicWorker | undefined;
   const host = openNode(OWN_NETNS, {
     onLinkGone: (index, name) => {
       remover?.linkGone(index);
-      // A pair goes with its pod.
       if (!isPairName(name)) options.onLinkGone();
+      // A pair goes with its pod, after a DEL.
+      else if (attachments.hasPair(name)) repair?.note({ kind: "unknown" });
     },
     onChange: (change) => repair?.note(change),
     onGatewaysOutdated: () => listing?.wake(),
@@ -331,7 +333,6 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     options.definitions.isAdministratorsLog?.(logFile) !== false;
   const logs = openPluginLogs({ directory, isAdministrators, log, nowMs });
   const occupied = new NodeAddresses(host.mirror);
-  const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover: pairs, logs });
   const known = new KnownAttachments({ ...options, attachments, startMs: nowMs() });
   const repairing = new NodeRepair({

@@ -2,30 +2,24 @@
 import type { Operation } from "../../plan/operation.ts";
 import { POD_VETH } from "./constants.ts";
 
-export type RepairKind = "rule" | "route" | "neighbour" | "nftables" | "sysctl" | "link";
+const KINDS = {
+  "add-rule": "rule",
+  "delete-rule": "rule",
+  "add-route": "route",
+  "delete-route": "route",
+  "add-neighbour": "neighbour",
+  "delete-neighbour": "neighbour",
+  "add-table": "nftables",
+  "delete-table": "nftables",
+  "set-sysctl": "sysctl",
+  "set-link": "link",
+} as const;
+
+export type RepairKind = (typeof KINDS)[keyof typeof KINDS];
 
 /** Returns undefined for an operation that the agent leaves to ADD. */
 export function repairKindOf({ kind }: Operation): RepairKind | undefined {
-  switch (kind) {
-    case "add-rule":
-    case "delete-rule":
-      return "rule";
-    case "add-route":
-    case "delete-route":
-      return "route";
-    case "add-neighbour":
-    case "delete-neighbour":
-      return "neighbour";
-    case "add-table":
-    case "delete-table":
-      return "nftables";
-    case "set-sysctl":
-      return "sysctl";
-    case "set-link":
-      return "link";
-    default:
-      return undefined;
-  }
+  return kind in KINDS ? KINDS[kind as keyof typeof KINDS] : undefined;
 }
 
 /** The alias and group of a pair name the NIC that made it: each NIC's plan has its own. */
@@ -33,18 +27,16 @@ function isAboutMaker(operation: Operation): boolean {
   return operation.kind === "set-link" && operation.to.up === undefined;
 }
 
-/** Returns the operations on the pod's path to its node if the node's addresses changed; none without the pair. */
+/** Returns the operations on the pod's path to its node if the node's addresses changed. */
 export function selectPodUpdates(operations: readonly Operation[]): Operation[] {
-  if (operations.some(({ kind }) => kind === "add-veth")) return [];
   const inPod = operations.filter((each) => "place" in each && each.place === "pod");
   const isOverPair = (each: Operation): boolean => "route" in each && each.route.link === POD_VETH;
   const isOutdated = inPod.some((each) => "neighbour" in each);
   return isOutdated ? inPod.filter((each) => "neighbour" in each || each.kind === "add-rule" || isOverPair(each)) : [];
 }
 
-/** Returns the operations on the node; none if the pod's pair is gone, without which nothing there leads to the pod. */
+/** Returns the operations on the node. */
 export function selectNodeRepairs(operations: readonly Operation[]): Operation[] {
-  if (operations.some(({ kind }) => kind === "add-veth")) return [];
   return operations.filter(
     (operation) =>
       "place" in operation &&
