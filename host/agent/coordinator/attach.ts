@@ -85,17 +85,6 @@ function reopen(path: string, identity: NetnsIdentity): OpenNamespace | undefine
   return undefined;
 }
 
-/** Undoes an ADD whose caller has hung up before the answer. */
-async function undoLater(
-  context: AttachContext,
-  path: string,
-  identity: NetnsIdentity,
-  operations: readonly Operation[],
-): Promise<void> {
-  using pod = reopen(path, identity);
-  await undoChanges(context, pod, operations);
-}
-
 /** Returns whether the operation changes the NIC's MAC, or the record of it. */
 function setsMac(operation: Operation, ifName: string): boolean {
   if (operation.kind === "add-alt-name" || operation.kind === "delete-alt-name") return true;
@@ -177,6 +166,9 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   });
   const { device, inode } = pod;
   const identity = { device, inode, cookie: request.netnsCookie };
-  const undo = (): Promise<void> => undoLater(context, request.netns, identity, operations);
+  const undo = async (): Promise<void> => {
+    using reopened = reopen(request.netns, identity);
+    await undoChanges(context, reopened, operations);
+  };
   return { result: withMac(prevResult, ifName, input.mac), undo };
 }

@@ -24,8 +24,10 @@ import {
   hostNeighbours,
   hostRoutes,
   hostRule,
+  isReached,
   isToNode,
   podNeighbours,
+  type ReachedPath,
   requireOwnTable,
   requireUnusedAddresses,
   type ServicePath,
@@ -144,6 +146,10 @@ function warnAboutHost(situation: PlanInput, families: readonly Family[], path: 
     const what = `The node does not forward IPv${family} (net.${key.replaceAll("/", ".")} is 0)`;
     return [`${what}: the pod can reach the node, but no networks behind it`];
   });
+  if (path !== undefined && !isReached(path))
+    warnings.push(
+      `The node has no way to interface "${situation.ifName}": the link of "${path.pod.link}" on the node is a port of a switch that is no bridge`,
+    );
   for (const family of families) {
     const why = findServiceProblem(conf.podDefaultCniNic, family, path);
     if (why !== undefined)
@@ -192,7 +198,7 @@ interface HostDemand {
 
 function planHost(
   situation: PlanInput,
-  path: ServicePath,
+  path: ReachedPath,
   { ips, restored }: HostDemand,
 ): { wanted: Wanted; owned: Owned } {
   const { conf, mode, observed } = situation;
@@ -280,11 +286,11 @@ export function planAttachment(situation: PlanInput): PlanResult {
         sources,
       })
     : EMPTY_PART;
-  if (path !== undefined) {
+  if (isReached(path)) {
     requireOwnTable(situation);
     requireUnusedAddresses(situation, path, ips);
   }
-  const host = path === undefined ? EMPTY_PART : planHost(situation, path, { ips, restored });
+  const host = isReached(path) ? planHost(situation, path, { ips, restored }) : EMPTY_PART;
   const carriers = ["all", ifName, ...(path === undefined ? [] : [path.pod.link])];
   const pairEnd = mode === "underlay" ? [pair.pod.name] : [];
   const links: [string, LinkSettings][] = [

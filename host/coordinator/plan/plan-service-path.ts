@@ -40,8 +40,8 @@ const MAX_HOST_TABLES = 8;
 /** The two ends of the path, and the next hop from the pod's end. */
 export interface ServicePath {
   readonly pod: { readonly link: string; readonly mac: Mac };
-  /** `mac` is undefined if the pod's own routes lead to the node. */
-  readonly host: { readonly link: string; readonly mac: Mac | undefined };
+  /** Undefined if no link of the node leads to the pod; `mac` is if the pod's own routes lead to the node. */
+  readonly host: { readonly link: string; readonly mac: Mac | undefined } | undefined;
   /** The node's addresses; the first is the next hop of everything that goes through the node. */
   readonly hostAddresses: Readonly<Record<Family, readonly Ip[]>>;
   /** Overlay: gateways of the first NIC. If undefined, the node's addresses are on the link. */
@@ -49,6 +49,11 @@ export interface ServicePath {
   /** Families that the path supports. */
   readonly families: readonly Family[];
 }
+
+/** The node can send to the pod, too. It cannot through Open vSwitch, which takes all frames of its ports. */
+export type ReachedPath = ServicePath & { readonly host: object };
+
+export const isReached = (path: ServicePath | undefined): path is ReachedPath => path?.host !== undefined;
 
 function hostAddressesOf({ host }: Observed, ips: readonly Ip[], end: string): Record<Family, Ip[]> {
   return { 4: findHostAddresses(host, 4, ips, end), 6: findHostAddresses(host, 6, ips, end) };
@@ -69,13 +74,12 @@ export function findUnderlayPath(
   };
 }
 
-/** Returns the node's link behind the pod's first NIC: the other end of the pair, or the bridge that this end is in. */
+/** Returns the other end of the pair that is the pod's first NIC. */
 function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefined {
   if (first.kind !== "veth" || !first.parentElsewhere) return undefined;
-  const end = host.links.find(
+  return host.links.find(
     ({ index, kind, parent }) => index === first.parent && kind === "veth" && parent === first.index,
   );
-  return end?.master === undefined ? end : host.links.find(({ name }) => name === end.master);
 }
 
 /**
@@ -89,6 +93,9 @@ function gatewayOf(defaults: readonly RouteState[], family: Family): Ip | undefi
   return gateways.filter((each) => each !== undefined).toSorted((a, b) => (a.value < b.value ? -1 : 1))[0];
 }
 
+const hasFamily = (routes: readonly RouteState[], family: Family): boolean =>
+  routes.some(({ destination }) => destination.ip.family === family);
+
 /** Returns the path over an overlay pod's first NIC; undefined if no recognised link connects it to the node. */
 export function findOverlayPath(
   { observed, conf }: Pick<PlanInput, "observed" | "conf">,
@@ -98,13 +105,13 @@ export function findOverlayPath(
   const link = observed.pod.links.find(({ name }) => name === conf.podDefaultCniNic);
   const end = link && findHostEnd(observed, link);
   if (link?.mac === undefined || end === undefined) return undefined;
-  const hostAddresses = hostAddressesOf(observed, ips, end.name);
-  const hasDefault = (family: Family): boolean =>
-    first.defaults.some((route) => route.destination.ip.family === family);
-  const families = FAMILIES.filter((family) => hostAddresses[family].length > 0 && hasDefault(family));
+  const isBridge = ({ name, kind }: LinkState): boolean => name === end.master && kind === "bridge";
+  const way = end.master === undefined ? end : observed.host.links.find(isBridge);
+  const hostAddresses = hostAddressesOf(observed, ips, (way ?? end).name);
+  const families = FAMILIES.filter((family) => hostAddresses[family].length > 0 && hasFamily(first.defaults, family));
   return {
     pod: { link: link.name, mac: link.mac },
-    host: { link: end.name, mac: undefined },
+    host: way && { link: way.name, mac: undefined },
     hostAddresses,
     gateways: { 4: gatewayOf(first.defaults, 4), 6: gatewayOf(first.defaults, 6) },
     families,
@@ -185,7 +192,7 @@ export function serviceRoutes(
   const stays = (route: RouteState): boolean =>
     !named.has(formatPrefix(route.destination)) &&
     !(isToNode(route) && !includesIp(path.hostAddresses[route.destination.ip.family], route.destination.ip)) &&
-    !nics.some(({ defaults }) => isDefault(route) && defaults.some((other) => isSameFamily(other, route)));
+    !(isDefault(route) && nics.some(({ defaults }) => hasFamily(defaults, route.destination.ip.family)));
   const others = present.filter(stays);
   return [...added, ...(isOverPair ? others.map((route) => renewRoute(route, path, sources)) : others)];
 }
@@ -194,9 +201,6 @@ export function serviceRoutes(
 export function isToNode({ destination, link, gateway }: RouteState): boolean {
   return link === POD_VETH && gateway === undefined && destination.length === bitsOf(destination.ip.family);
 }
-
-const isSameFamily = (one: RouteState, other: RouteState): boolean =>
-  one.destination.ip.family === other.destination.ip.family;
 
 interface ServiceDemand {
   readonly families: readonly Family[];
@@ -213,13 +217,13 @@ export function podNeighbours(
   { pod, host, hostAddresses }: ServicePath,
   families: readonly Family[],
 ): NeighbourState[] {
-  const { mac } = host;
+  const mac = host?.mac;
   if (mac === undefined) return [];
   return families.flatMap((family) => hostAddresses[family].map((ip) => ({ link: pod.link, ip, mac })));
 }
 
 /** Returns the node's permanent neighbours for the pod's addresses. */
-export function hostNeighbours({ host, pod }: ServicePath, ips: readonly Ip[]): NeighbourState[] {
+export function hostNeighbours({ host, pod }: ReachedPath, ips: readonly Ip[]): NeighbourState[] {
   return ips.map((ip) => ({ link: host.link, ip, mac: pod.mac }));
 }
 
@@ -228,7 +232,7 @@ export function hostNeighbours({ host, pod }: ServicePath, ips: readonly Ip[]): 
  * together with its source, so that all pods would lose theirs when a NIC of the node loses its address for a moment.
  * The pod knows all of the node's addresses.
  */
-export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: number): RouteState[] {
+export function hostRoutes({ host }: ReachedPath, ips: readonly Ip[], table: number): RouteState[] {
   return ips.map((ip) => routeTo(wholePrefix(ip), { link: host.link }, table));
 }
 
@@ -300,7 +304,7 @@ export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): vo
 /** Throws {@link AddressRefusal} for an address of another live attachment: two address spaces meet on one node. */
 export function requireUnusedAddresses(
   { observed, conf, owner }: PlanInput,
-  path: ServicePath,
+  { host: end }: ReachedPath,
   ips: readonly Ip[],
 ): void {
   for (const ip of ips) {
@@ -308,7 +312,7 @@ export function requireUnusedAddresses(
       ({ table, destination, link }) =>
         table === conf.hostRuleTable &&
         formatPrefix(destination) === formatPrefix(wholePrefix(ip)) &&
-        link !== path.host.link,
+        link !== end.link,
     );
     const link = observed.host.links.find(({ name }) => name === route?.link);
     if (link === undefined) continue;
@@ -318,7 +322,7 @@ export function requireUnusedAddresses(
     const why = `is already in use on this node by "${link.name}"${other === undefined ? "" : ` of ${other}`}`;
     throw new AddressRefusal(
       `Address ${formatIp(ip)} ${why}; ` +
-        `"${path.host.link}" of this pod cannot have the same address. Delete the other pod, or give one of the two another address`,
+        `"${end.link}" of this pod cannot have the same address. Delete the other pod, or give one of the two another address`,
       ip,
       `it ${why}`,
     );

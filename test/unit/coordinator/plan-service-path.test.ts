@@ -22,7 +22,7 @@ function linkOnNode(parts: Readonly<Record<string, Partial<LinkState>>>): string
     host: { ...BASE.host, links: changed(BASE.host.links) },
   };
   const first = { name: "eth0", isFirst: true, table: 101, others: [], addresses: [], defaults: [] };
-  return findOverlayPath({ observed, conf: DEFAULT_COORDINATOR_CONF }, first, [])?.host.link;
+  return findOverlayPath({ observed, conf: DEFAULT_COORDINATOR_CONF }, first, [])?.host?.link;
 }
 
 it.each<[what: string, parts: Record<string, Partial<LinkState>>, link: string | undefined]>([

@@ -89,7 +89,7 @@ class Words {
   }
 }
 
-const KINDS = new Set(["macvlan", "ipvlan", "veth", "bridge", "vlan", "dummy", "loopback", "device"]);
+const KINDS = new Set(["macvlan", "ipvlan", "veth", "bridge", "vlan", "dummy", "loopback", "device", "openvswitch"]);
 
 function readLink(words: Words): LinkWords {
   const name = words.next("name");
