@@ -24,19 +24,17 @@ type FindNames = (kind: NameKind) => Promise<readonly string[]>;
 const NOTHING: Completion = { candidates: [], isFile: false };
 const FILES: Completion = { candidates: [], isFile: true };
 
-/** Options whose value is the name of something, or of a file. */
-const VALUES: Readonly<Record<string, NameKind | "file">> = {
+/** Options whose value is the name of something. */
+const VALUES: Readonly<Record<string, NameKind>> = {
   "--pool": "pool",
   "--ipv4-pool": "pool",
   "--ipv6-pool": "pool",
   "--node": "node",
   "--namespace": "namespace",
-  "--socket": "file",
-  "--kubeconfig": "file",
-  "--hub-kubeconfig": "file",
-  "--results": "file",
-  "--netns": "file",
 };
+
+/** In the words for an option with its value, or for an argument: it is a file. */
+const FILE = /\b(?:file|path|directory)\b/;
 
 /** `words` are those of the command line behind the program; the last one is being typed, and may be empty. */
 export async function complete(root: Command, words: readonly string[], findNames: FindNames): Promise<Completion> {
@@ -67,7 +65,8 @@ export async function complete(root: Command, words: readonly string[], findName
         .map((each) => ({ value: each.name(), description: each.description() })),
       typed,
     );
-  return matching((await completeArgument(command, operands, findNames)).candidates, typed);
+  const { candidates, isFile } = await completeArgument(command, operands, findNames);
+  return matching(candidates, typed, isFile);
 }
 
 /** Returns the rows of the protocol. */
@@ -106,9 +105,9 @@ function visibleOptions(command: Command): Option[] {
 
 async function completeValue(option: Option, findNames: FindNames): Promise<Completion> {
   if (option.argChoices !== undefined) return choices(option.argChoices);
+  if (FILE.test(option.flags)) return FILES;
   const kind = VALUES[option.long ?? ""];
-  if (kind === undefined) return NOTHING;
-  return kind === "file" ? FILES : choices(await findNames(kind));
+  return kind === undefined ? NOTHING : choices(await findNames(kind));
 }
 
 async function completeArgument(
@@ -120,6 +119,7 @@ async function completeArgument(
   const argument = declared[operands.length] ?? (declared.at(-1)?.variadic === true ? declared.at(-1) : undefined);
   if (argument === undefined) return NOTHING;
   if (argument.argChoices !== undefined) return choices(argument.argChoices);
+  if (FILE.test(argument.name())) return FILES;
   const kind = kindOf(argument);
   if (kind === undefined) return NOTHING;
   const names = await findNames(kind);
