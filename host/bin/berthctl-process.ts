@@ -13,6 +13,8 @@ export async function runBerthctl(program: Program): Promise<void> {
     process.stderr.write(`${program}: The output cannot be written: ${messageOf(error)}\n`);
     process.exit(ExitCode.NoAnswer);
   });
+  // The exit code says it, too.
+  process.stderr.on("error", () => {});
   const terminal: Terminal = {
     write: (text) => void process.stdout.write(text),
     writeError: (text) => void process.stderr.write(text),

@@ -15,9 +15,9 @@ export function parseAddress(text: string): string {
   return formatIp(ip);
 }
 
-/** Returns whether the text is meant as an address; it may be none. */
+/** Returns whether the text is meant as an address, or as one with more behind a slash; it may be none. */
 export function isAddress(text: string): boolean {
-  return /^[\d.]+$/.test(text) || text.includes(":");
+  return /^[\d.]+$/.test(text) || /^\d+\.[\d.]*\//.test(text) || text.includes(":");
 }
 
 /** Takes an address, and its address space behind a slash. Throws UsageError. */

@@ -1,7 +1,7 @@
 /** One request to the agent on its socket. */
 import { request } from "node:http";
 import type { z } from "zod";
-import { cutText } from "../lib/describe.ts";
+import { cutText, errnoOf } from "../lib/describe.ts";
 import { decode } from "../lib/schema.ts";
 
 /** The agent refused the request, or no agent answers. */
@@ -70,7 +70,10 @@ function ask(
       answer.on("error", (error) => fail(`The agent on ${socketPath} did not complete its answer: ${error.message}`));
       answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
     });
-    call.on("error", (error) => fail(`No agent answers on ${socketPath}: ${error.message}`));
+    call.on("error", (error) => {
+      const remedy = errnoOf(error) === "EACCES" ? "; run it as root" : "";
+      fail(`No agent answers on ${socketPath}: ${error.message}${remedy}`);
+    });
     call.on("close", () => clearTimeout(patience));
     call.end();
   });

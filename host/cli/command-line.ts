@@ -84,6 +84,8 @@ const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--sel
 /** The text of the option --namespace of a command about one pod. */
 export const NAMESPACE_OF_POD = "namespace of the pod; default: of the kubeconfig's context, else default";
 
+const ELSEWHERE = "for a cluster: kubectl berth, or --kubeconfig FILE";
+
 export class CommandLine {
   readonly root: Command;
   readonly program: Program;
@@ -167,6 +169,7 @@ export class CommandLine {
     try {
       // A wrong --timeout is refused where no agent is called, too.
       void this.place;
+      await this.#requireSocket();
       this.exitCode = await work({
         source: open,
         out: this.#openOutput(flags),
@@ -234,9 +237,26 @@ export class CommandLine {
     return { selector, node, kubeconfig, context, timeoutMs, progress };
   }
 
+  /** Refuses a socket that Node.js would take for TCP port 80, and the agent of another node than --node. */
+  async #requireSocket(): Promise<void> {
+    const { socket, node } = this.options;
+    if (this.isCluster) return;
+    if (socket === "") throw new UsageError('Option --socket, or BERTH_SOCKET: found "", want a path');
+    if (node === undefined) return;
+    const { readHealth } = await import("./node-source.ts");
+    const own = await readHealth(socket).then(
+      ({ node }) => node,
+      () => undefined,
+    );
+    if (own !== undefined && own !== node)
+      throw new UsageError(`--node is ${node}, and the agent on ${socket} is of node ${own}; ${ELSEWHERE}`);
+    // All its addresses are of its node.
+    if (own !== undefined) this.root.setOptionValue("node", undefined);
+  }
+
   #fail(error: unknown): void {
     const isAlone = error instanceof AgentError && !error.isAnswer && !existsSync(this.options.socket);
-    const elsewhere = isAlone ? "; for a cluster: kubectl berth, or --kubeconfig FILE" : "";
+    const elsewhere = isAlone ? `; ${ELSEWHERE}` : "";
     this.#terminal.writeError(`${this.program}: ${printableLines(messageOf(error))}${elsewhere}\n`);
     this.exitCode = exitCodeOf(error);
   }

@@ -38,8 +38,8 @@ export function addCheck(cli: CommandLine): void {
         if (flags.record === true) return printRecord(nodeCheck(cli, flags), call);
         const report = cli.isCluster ? await reportOfCluster(cli, flags, command) : await reportOfHost(cli, flags);
         const { describeReport, exitCodeOfReport } = await import("../check/describe-report.ts");
-        if (flags.report !== undefined) await writeReport(flags.report, report);
         await call.out.report(describeReport(report), report);
+        if (flags.report !== undefined) await writeReport(flags.report, report);
         return exitCodeOfReport(report);
       }),
     );

@@ -3,20 +3,23 @@ import type { AddressRecord } from "../../records/address-record.ts";
 import type { AllocationRecord } from "../../records/allocation-record.ts";
 import { describeMember } from "../../resources/member.ts";
 import { ALLOCATION_TABLE, describeOwner } from "../allocation-table.ts";
-import { parseAddress } from "../arguments.ts";
+import { parseAddressName } from "../arguments.ts";
 import { type CommandLine, NAMESPACE_OF_POD, type OutputFlags, withOutput, withRecordOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
 
 export function addIp(cli: CommandLine): void {
   const examples = ["ip 10.6.0.21", "ip fd00:6::21 -o yaml"];
   withRecordOutput(cli.command("ip", "Show which pod has an address, and which pools it belongs to", examples))
-    .argument("<address>", "the address")
-    .action((address: string, flags: OutputFlags) =>
+    .argument("<address>", "address, of all address spaces; or address/space")
+    .action((text: string, flags: OutputFlags) =>
       cli.run(flags, async ({ source, out }) => {
+        const { address, space, name } = parseAddressName(text);
+        const isAsked = ({ addressSpace }: { readonly addressSpace: string }) => space === "" || addressSpace === space;
         const opened = await source();
-        const found = await opened.address(parseAddress(address));
+        const { places, allocations, ...rest } = await opened.address(address);
+        const found = { ...rest, places: places.filter(isAsked), allocations: allocations.filter(isAsked) };
         const scope = await opened.scope();
-        const lines = [...(scope === undefined ? [] : [scope]), ...describeAddress(found)];
+        const lines = [...(scope === undefined ? [] : [scope]), ...describeAddress(found, name)];
         await out.report(lines, found);
         return found.allocations.length + found.places.length > 0 ? ExitCode.Success : ExitCode.Problem;
       }),
@@ -51,8 +54,8 @@ export function addPod(cli: CommandLine): void {
     );
 }
 
-/** Lines for a person: each record, then each pool. */
-function describeAddress({ address, places, allocations, conditions = [] }: AddressRecord): string[] {
+/** Lines for a person: each record, then each pool. `name`: of the address, as it was asked for. */
+function describeAddress({ address, places, allocations, conditions = [] }: AddressRecord, name: string): string[] {
   const records = allocations.flatMap((record) => describeRecord(record));
   const pools = places.map(({ pool, subnet, addressSpace, excluded, block, reserved }) => {
     const space = addressSpace === "" ? "" : `, address space ${addressSpace}`;
@@ -64,7 +67,9 @@ function describeAddress({ address, places, allocations, conditions = [] }: Addr
     return `${address}: ${state} pool ${pool} (${subnet}${space})${why === undefined ? "" : `: ${why}`}`;
   });
   if (records.length + pools.length > 0) return [...records, ...pools, ...conditions];
-  return [`${address}: no pool has it in its subnet, and it has no record`];
+  return [
+    `${name}: no pool ${name === address ? "" : "of this address space "}has it in its subnet, and it has no record`,
+  ];
 }
 
 function describeRecord(record: AllocationRecord): string[] {

@@ -22,6 +22,8 @@ describe("help and usage", () => {
     ["arguments that contradict each other", ["--socket", "/s", "--kubeconfig", "/k", "pools"], /give one of them/],
     ["a missing kubeconfig", ["--kubeconfig", "/no/k", "pools"], /"\/no\/k": found a file that cannot be read/],
     ["a history of what is neither address nor pod", ["history", "a/b/c"], /Expected a pod as namespace/],
+    ["a history of an address with its prefix", ["history", "10.0.0.1/24"], /Expected an address .*"10.0.0.1\/24"/],
+    ["the socket of nothing", ["--socket", "", "pools"], /Option --socket, or BERTH_SOCKET: found "", want a path/],
     ["a pod of another namespace than -n", ["explain", "shop/web-0", "-n", "lab"], /is in namespace shop/],
     ["a time that does not exist", ["history", "10.6.0.7", "--at", "25:00"], /Time: found "25:00"/],
     ["the --timeout of nothing", ["--context", "c", "--timeout", "0", "recover"], /Option --timeout: found "0"/],
@@ -140,6 +142,13 @@ describe("allocations", () => {
     expect((await run("allocations", "--node", "n2", "-o", "name")).out).toBe("10.0.0.3\n");
   });
 
+  it("--node of another node than the agent's is refused", async () => {
+    answer({ ...pageOf(LINE), "/v1/health": { ...HEALTH, node: "n1" } });
+    const error = /^berthctl: --node is n2, and the agent on .* is of node n1; for a cluster/;
+    expect(await run("allocations", "--node", "n2")).toMatchObject({ code: 2, error: expect.stringMatching(error) });
+    expect((await run("allocations", "--node", "n1", "-o", "name")).out).toBe("10.0.0.1\n");
+  });
+
   it("names with control characters do not reach the terminal", async () => {
     answer(pageOf({ ...LINE, pod: "\u001b[2Jweb\u0007\u202e\u009b31m" }));
     for (const words of [[], ["-o", "wide"], ["-o", "json"], ["-o", "yaml"]]) {
@@ -252,6 +261,7 @@ describe("ip and pod", () => {
       "",
     ]);
     expect(await jsonOf("ip", "10.0.0.1")).toMatchObject({ places: [place] });
+    expect((await run("ip", "10.0.0.1/24")).out).toMatch(/^10.0.0.1\/24: no pool of this address space has it/);
   });
 
   it.each([
