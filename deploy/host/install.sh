@@ -10,7 +10,7 @@
 #
 #   --dry-run       print what would be done
 #   --root DIR      install below DIR, for images; no service is started
-#   --cni-dir DIR   directory of the CNI plugins (default /opt/cni/bin)
+#   --cni-dir DIR   directory of the CNI plugins (default /opt/cni/bin), also to upgrade and to uninstall
 #   --aliases-only  only berth, berth-coordinator and berth-ifacer, beside another product's coordinator and ifacer
 #   --purge         uninstall: remove /etc/berth, too
 #   --keep-state    uninstall: keep /var/lib/berth and logs
@@ -34,11 +34,12 @@ while [ $# -gt 0 ]; do
     install | uninstall) action=$1 ;;
     --dry-run) dry_run=yes ;;
     --root | --cni-dir | --kubeconfig)
-        [ $# -ge 2 ] || fail "option $1 needs a value"
-        case $1 in
-        --root) root=${2%/} ;;
-        --cni-dir) cni_dir=$2 ;;
-        --kubeconfig) kubeconfig=$2 ;;
+        # An empty variable of the caller's must not mean this host, or no cluster.
+        case $1=${2-} in
+        --root=?*) root=${2%/} ;;
+        --cni-dir=/*) cni_dir=$2 ;;
+        --kubeconfig=/*) kubeconfig=$2 ;;
+        *) fail "option $1: found \"${2-}\", want a path from /" ;;
         esac
         shift
         ;;

@@ -205,6 +205,12 @@ it("says where there is no systemd that no agent was started", async () => {
   expect(await requireCommand(["unshare", "--mount", "sh", "-c", hide, script])).toMatch(/no agent was started.*\n$/);
 });
 
+it.each(["--root ", "--kubeconfig ", "--kubeconfig kubeconfig", "--cni-dir bin"])("refuses %j", async (words) => {
+  const [option = "", value = ""] = words.split(" ");
+  const { exitCode, stderr } = await runCommand(["sh", script, "--dry-run", option, value]);
+  expect([exitCode, stderr]).toEqual([1, `install.sh: option ${option}: found "${value}", want a path from /\n`]);
+});
+
 it("refuses an unknown option with its usage", async () => {
   const { exitCode, stderr } = await runCommand(["sh", script, "--clean"]);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining("--keep-state")]);
