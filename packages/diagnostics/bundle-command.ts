@@ -5,7 +5,7 @@ import type { Call, CommandLine } from "../../host/cli/command-line.ts";
 import { ExitCode, UsageError } from "../../host/cli/exit-code.ts";
 import { type HostPathFlags, hostPaths, withHostPaths } from "../../host/cli/host-checks/host-paths.ts";
 import { LOG_DIRECTORY } from "../../host/config/coordinator-conf.ts";
-import { messageOf } from "../../host/lib/describe.ts";
+import { errnoOf, messageOf } from "../../host/lib/describe.ts";
 import type { BundleFile } from "./bundle/archive.ts";
 
 interface BundleFlags extends HostPathFlags {
@@ -71,6 +71,8 @@ function writeNew(path: string, content: Buffer): void {
   try {
     writeFileSync(path, content, { mode: 0o600, flag: "wx" });
   } catch (error) {
+    // A disk that is full has its beginning.
+    if (errnoOf(error) !== "EEXIST") rmSync(path, { force: true });
     throw new UsageError(`Option --file: ${messageOf(error)}`);
   }
 }

@@ -137,7 +137,8 @@ async function testIn(namespace: string, options: TestOptions): Promise<TestResu
 async function ask(access: Access, pod: PodName, probes: readonly Probe[]): Promise<TestResult[]> {
   const targets = probes.map(({ id, family, kind, host, port }) => ({ id, family, kind, host, port }));
   const argv = ["node", "-e", PROBE_SCRIPT, JSON.stringify(targets), String(PROBE_MS)];
-  const { exitCode, stdout, error } = await execInPod(access, pod, argv);
+  // A time that is given is that of the pods' start.
+  const { exitCode, stdout, error } = await execInPod({ ...access, timeoutMs: undefined }, pod, argv);
   const answers = exitCode === 0 ? decodeAnswers(stdout) : undefined;
   return probes.map(({ id, node, from, to, family, host }): TestResult => {
     const { isWell, text = error || "the pod's answer lacks it" } = answers?.find((each) => each.id === id) ?? {

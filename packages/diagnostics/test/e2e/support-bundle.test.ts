@@ -171,6 +171,17 @@ it("is created anew: neither a link nor another user's file takes it", async () 
   expect(readFileSync(path("victim"), "utf8")).toBe("kept");
 });
 
+it("leaves no part of it on a full disk", async () => {
+  const file = "full/a.tar.gz";
+  const berthctl = [process.execPath, join(root, "dist/berthctl.mjs"), "support-bundle", "--file", file];
+  const script = 'mkdir full && mount -t tmpfs -o size=4k none full && "$@"; echo $?; ls full';
+  const { stdout, stderr } = await runCommand(["unshare", "--mount", "sh", "-c", script, "sh", ...berthctl], {
+    env: { ...agent.env, PATH: `${bin}:${process.env.PATH}` },
+    cwd: directory,
+  });
+  expect([stdout, stderr]).toEqual(["2\n", expect.stringContaining("Option --file: ENOSPC")]);
+});
+
 it("is refused with a size of 0", async () => {
   expect((await pack("none.tar.gz", "--max-size=0")).exitCode).toBe(2);
   expect(existsSync(path("none.tar.gz"))).toBe(false);

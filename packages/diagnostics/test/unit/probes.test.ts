@@ -1,8 +1,11 @@
 import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, describe, expect, it } from "vitest";
-import type { KubeApi, KubeCall, KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { type Plan, planProbes, type TestNode } from "../../connectivity/plan-probes.ts";
 import { PROBE_SCRIPT, type ProbeAnswer, type ProbeTarget } from "../../connectivity/probe-script.ts";
 import { runTest } from "../../connectivity/run-test.ts";
@@ -17,6 +20,29 @@ it("a namespace that stays is named, also when the test was interrupted", async 
   const of = { images: new Map(), access: {}, progress: () => {}, startMs: 1 };
   const test = runTest({ api: { call } as unknown as KubeApi, signal: ending.signal, ...of });
   await expect(test).rejects.toThrow(/^Namespace berth-test-\w+ is not removed: may not delete$/);
+});
+
+it("the time for the pods' start does not end a probe", async () => {
+  const bin = mkdtempSync(join(tmpdir(), "berth-probes-"));
+  const answers = JSON.stringify([0, 1].map((id) => ({ id, isWell: true, text: "" })));
+  writeFileSync(join(bin, "kubectl"), `#!/bin/sh\nsleep 0.3\necho '${answers}'\n`, { mode: 0o755 });
+  vi.stubEnv("PATH", `${bin}:${process.env.PATH}`);
+  const status = { phase: "Running", podIPs: [{ ip: "10.6.0.9" }] };
+  const pods = ["pod-0", "node-0"].map((name) => ({ metadata: { name }, status }));
+  const call = async ({ method, path }: KubeCall): Promise<KubeObject> => {
+    if (method === "GET" && /namespaces\/[^/]+$/.test(path))
+      throw new ApiError({ status: 404, reason: "NotFound", operation: "GET", message: "" });
+    return { metadata: { resourceVersion: "1" }, items: path.endsWith("/pods") ? pods : [] };
+  };
+  const of = { images: new Map([["a", "image"]]), access: { timeoutMs: 50 }, progress: () => {}, startMs: 50 };
+  const { signal } = new AbortController();
+  const found = await runTest({ api: { call } as unknown as KubeApi, signal, ...of });
+  vi.unstubAllEnvs();
+  rmSync(bin, { recursive: true });
+  expect(found.map(({ from, to, outcome }) => `${from} ${to}: ${outcome}`)).toEqual([
+    "pod gateway: ok",
+    "node its pod: ok",
+  ]);
 });
 
 const node = (name: string, at: number): TestNode => ({
