@@ -182,4 +182,8 @@ it("a reader that has enough is no failure", async () => {
   const line = `${formatShell([process.execPath, PROGRAM])} --help | head -n 1; echo "\${PIPESTATUS[0]}"`;
   const { stdout, stderr } = await runCommand(["bash", "-c", line]);
   expect([stdout, stderr]).toEqual([expect.stringMatching(/^Usage: berthctl .*\n0\n$/), ""]);
+  // The exit code is the command's, not that of an error that cannot be written.
+  expect(
+    (await runCommand(["sh", "-c", `${formatShell([process.execPath, PROGRAM])} nothing 2>/dev/full`])).exitCode,
+  ).toBe(2);
 });

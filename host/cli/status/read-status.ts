@@ -51,7 +51,7 @@ export interface StatusRecord {
   readonly quarantined: number;
   /** Repairs of agents on their nodes in the last hour, the newest first. */
   readonly repairs: readonly Incident[];
-  /** Pods that exist, have not started, and were refused in the last hour. */
+  /** Pods that exist, have not started, and were refused; the newest first. */
   readonly waiting: readonly Incident[];
   /** Sentences about objects that could not be read. */
   readonly problems: readonly string[];
@@ -61,6 +61,9 @@ const CORE_EVENTS: Resource = { apiVersion: "v1", plural: "events" };
 
 /** Action of the events about agents' repairs. */
 const RESTORE = "Restore";
+
+/** Age of the oldest repairs that are shown; an API server may keep Events for longer: milliseconds. */
+const REPAIRS_MS = 3_600_000;
 
 /** Rejects if the API server does not answer. */
 export async function readStatus({ api, source, now }: StatusDeps): Promise<StatusRecord> {
@@ -75,8 +78,10 @@ export async function readStatus({ api, source, now }: StatusDeps): Promise<Stat
   const [versions, pools] = [await source.versions(), poolsWorstFirst(await source.pools())];
   const ours = { fieldSelector: "source=berth-agent" };
   const events = await readOr("Events", listObjects(api, { resource: CORE_EVENTS, query: ours }));
-  const incidents = (events ?? []).flatMap((object) => incidentOf(object) ?? []);
+  const found = (events ?? []).flatMap((object) => incidentOf(object) ?? []);
+  const incidents = found.sort((a, b) => (a.time < b.time ? 1 : -1));
   const refused = newestOfEach(incidents.filter(({ kind, type }) => kind === "Pod" && type === "Warning"));
+  const isRecent = ({ time }: Incident) => Date.parse(time) > now.getTime() - REPAIRS_MS;
   const pending = refused.length === 0 ? [] : await readOr("Pods", source.waitingPods());
   const names = new Set((pending ?? []).map(({ namespace, name }) => `${namespace}/${name}`));
   const notReady = controllerPods.filter(({ isReady }) => !isReady);
@@ -95,7 +100,7 @@ export async function readStatus({ api, source, now }: StatusDeps): Promise<Stat
     versions,
     pools,
     quarantined: pools.reduce((sum, { states }) => sum + (states.Quarantined ?? 0), 0),
-    repairs: incidents.filter(({ action }) => action === RESTORE),
+    repairs: incidents.filter((incident) => incident.action === RESTORE && isRecent(incident)),
     waiting: refused.filter(({ namespace, name }) => names.has(`${namespace}/${name}`)),
     problems,
   };
@@ -142,11 +147,10 @@ function incidentOf(object: KubeObject): Incident | undefined {
   return { time, reason, text: message, ...involvedObject, type, action };
 }
 
+/** Of incidents of which the newest is the first. */
 function newestOfEach(incidents: readonly Incident[]): Incident[] {
-  const sorted = incidents.toSorted((a, b) => (a.time < b.time ? 1 : -1));
-  return [...Map.groupBy(sorted, ({ namespace, name }) => `${namespace}/${name}`).values()].flatMap((each) =>
-    each.slice(0, 1),
-  );
+  const ofPods = Map.groupBy(incidents, ({ namespace, name }) => `${namespace}/${name}`);
+  return [...ofPods.values()].flatMap((each) => each.slice(0, 1));
 }
 
 /** Returns the pools that allocate nothing although they should, then by how full they are, then by name. */

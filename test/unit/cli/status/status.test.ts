@@ -85,12 +85,14 @@ it("waiting are pods that have not started and were refused; each once, by its n
     event("Pod", "waits", { series: { lastObservedTime: ago(10) }, message: "newest" }),
     event("Pod", "runs"),
     event("Pod", "normal", { type: "Normal" }),
+    event("Node", "n0", { action: "Restore", eventTime: ago(3_601) }),
+    event("Node", "n0", { action: "Restore", eventTime: ago(3_599) }),
     event("Node", "n1", { reason: "NodeNetworkRestored", action: "Restore", message: "rule 900" }),
   ];
   const found = await read({ "/api/v1/events": events }, ["waits", "normal", "new"]);
   const pod = { time: ago(10), reason: "PoolExhausted", text: "newest", kind: "Pod", namespace: "shop", name: "waits" };
   const node = { time: ago(60), reason: "NodeNetworkRestored", text: "rule 900", namespace: "", name: "n1" };
-  expect([found.waiting, found.repairs]).toMatchObject([[pod], [node]]);
+  expect([found.waiting, found.repairs]).toMatchObject([[pod], [node, { time: ago(3_599) }]]);
 });
 
 it("refused pools come first, then the fullest", async () => {
