@@ -1,11 +1,15 @@
 /** Addresses that workloads name for members: missing records, and why others are refused (docs/decisions/0065). */
+
+import { setImmediate } from "node:timers/promises";
 import { CniError } from "../cni/error.ts";
 import { decodePodAnnotations, type PodAnnotations } from "../config/annotations.ts";
 import { ConfigError } from "../config/config-error.ts";
+import type { Candidate } from "../ipam/model.ts";
 import { claimsOf } from "../ipam/retention.ts";
-import { selectPools } from "../ipam/selection.ts";
-import { equalIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
+import { BY_CONFIGURATION, selectPools } from "../ipam/selection.ts";
+import { equalIp, type Family, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
+import type { IpPool, IpPoolSpec } from "../resources/ip-pool.ts";
 import { findExclusion } from "../resources/locate-address.ts";
 import { describeWorkload, isRecreated, isSameMember, type Workload } from "../resources/member.ts";
 import { NONE_OCCUPIED } from "../resources/occupied-ips.ts";
@@ -35,53 +39,42 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   const open = siblings.filter(({ deleting, source }) => !deleting && source === undefined);
   // What no other pool has of a disabled one is reserved, too, or another pod could get it when the pool is enabled.
   const off = new Set<string>(open.flatMap(({ name, spec }) => (spec.disable ? name : [])));
-  const anyPod = { multusName: [], disable: false };
-  const pools = tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, ...anyPod } })));
+  const tableFor = (unknown: Partial<IpPoolSpec>) =>
+    tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, multusName: [], disable: false, ...unknown } })));
+  const pools = tableFor({});
+  // So are the labels of a claim's pod.
+  const poolsOfClaims = tableFor({ podAffinity: undefined });
   const index = new SpacesIndex([...pools.values()].map((value) => ({ space: "", ranges: value.spec.ranges, value })));
   const reserved = valuesOf(caches.reserved.items.values());
   const [vendorConf, firstNic] = [settingsOf(caches), firstNicOf(caches)];
   const { enableStatefulSet, enableKubevirt } = vendorConf;
   const isOff: Partial<Record<string, boolean>> = { StatefulSet: !enableStatefulSet, VirtualMachine: !enableKubevirt };
-  const find = (of: NamingWorkload, annotations: PodAnnotations, { member: name, ifName: nic, ip }: Named) => {
-    const { kind, namespace, labels } = of;
-    if (isOff[kind] === true) return `vendor-conf has it that a ${kind} keeps no addresses`;
-    const claim = claimsOf(annotations, firstNic, nic).get(nic);
-    if (claim !== undefined) return `interface "${nic}" refers to IPAMClaim "${claim}"`;
+  /** Returns a function that returns the pools of a NIC, or why there are none: they are selected once. */
+  const openSelection = ({ kind, namespace, name, labels }: NamingWorkload, annotations: PodAnnotations) => {
     const home = caches.namespaces.items.get(namespace);
-    const having = index.find("", ip).map((pool) => pool.name as string);
-    const pod = { namespace, name, labels, annotations };
+    const isClaim = kind === "IPAMClaim";
+    const application = { kind: "none", reason: "no address is reserved in them" } as const;
     const subject = {
-      ...{ node: undefined, pod, namespace: home && kind === "IPAMClaim" ? { ...home, annotations: {} } : home },
-      ...{ ifName: nic, network: "", firstNic, vendorConf },
-      // So are the pools that the network's configuration names.
-      ipamConf: { type: "berth" as const, [`default_ipv${ip.family}_ippool`]: having },
+      ...{ node: undefined, pod: { namespace, name, labels, annotations, application } },
+      ...{ namespace: home && isClaim ? { ...home, annotations: {} } : home, network: "", firstNic, vendorConf },
     };
-    const families = selectPools(subject, pools).nics.flatMap((each) => (each.ifName === nic ? each.families : []));
-    const selected = families.flatMap((each) => (each.family === ip.family ? each.candidates : []));
-    const candidates = selected
-      .filter((each) => having.includes(each.name))
-      .sort((a, b) => Number(off.has(a.name)) - Number(off.has(b.name)));
-    const own = ownNames(namespace, name);
-    const others = reserved.filter((each) => !isReservedFor(each, own));
-    const around = { reserved: others, occupied: NONE_OCCUPIED, siblings };
-    const reasons: string[] = [];
-    for (const each of candidates) {
-      const why = each.brief ?? each.refusal ?? (each.pool && findExclusion(ip, each.pool, around, true));
-      if (why === undefined && each.pool !== undefined) return each.pool;
-      reasons.push(`pool "${each.name}": ${why}`);
-    }
-    return reasons.join("; ") || `no pool${having.length > 0 ? " that its pods select" : ""} has it`;
-  };
-  const offer = (of: NamingWorkload, annotations: PodAnnotations, { member, ifName, ip, isStray }: Named): Offer => {
-    const { kind, namespace, name, uid } = of;
-    const workload = { kind, namespace, name, uid, member, ...(ifName === "" ? {} : { ifName }) };
-    const text = `${formatIp(ip)} for ${member}`;
-    if (isStray) return { text, why: `no pod of ${describeWorkload(of)} has that name` };
-    const pool = orWhy(CniError, () => find(of, annotations, { member, ifName: ifName || firstNic, ip }));
-    if (typeof pool === "string") return { text, why: pool };
-    return { text, spec: { ...recordFor(workload, ip, pool), number: 0 } };
+    const select = (ifName: string, family: Family, configured: readonly string[] = []) => {
+      const ipamConf = { type: "berth" as const, [`default_ipv${family}_ippool`]: configured };
+      const { nics } = selectPools({ ...subject, ifName, ipamConf }, isClaim ? poolsOfClaims : pools);
+      return nics.find((each) => each.ifName === ifName);
+    };
+    const known = new Map<string, ReturnType<typeof select> | string>();
+    return (ifName: string, family: Family, having: readonly string[]): readonly Candidate[] | string => {
+      const key = `${ifName} ${family}`;
+      const found = known.getOrInsertComputed(key, () => orWhy(CniError, () => select(ifName, family)));
+      if (typeof found === "string") return found;
+      // The pools that the network's configuration names are unknown, too.
+      const nic = found?.rule === BY_CONFIGURATION ? select(ifName, family, having) : found;
+      return nic?.families.find((each) => each.family === family)?.candidates ?? [];
+    };
   };
   return (of, only) => {
+    const { kind, namespace, name, uid } = of;
     const annotations = decodePodAnnotations(of.annotations, vendorConf);
     const named = namedBy(of, annotations.ips, firstNic);
     const byFamily = Map.groupBy(of.requested === undefined ? [] : named, ({ ip }) => ip.family);
@@ -90,9 +83,40 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
       const text = all.map(({ ip }) => formatIp(ip)).join(" and ");
       return [{ text, why: `a NIC gets one IPv${family} address` }];
     }
-    return named
-      .filter(({ ip }) => only === undefined || equalIp(ip, only))
-      .map((each) => offer(of, annotations, each));
+    const selectionFor = openSelection(of, annotations);
+    const find = ({ member, ifName: nic = firstNic, ip, isStray }: Named): IpPool | string => {
+      if (isStray) return `no pod of ${describeWorkload(of)} has that name`;
+      if (isOff[kind] === true) return `vendor-conf has it that a ${kind} keeps no addresses`;
+      const claim = claimsOf(annotations, firstNic, nic).get(nic);
+      if (claim !== undefined) return `interface "${nic}" refers to IPAMClaim "${claim}"`;
+      const having = index.find("", ip).map((pool) => pool.name as string);
+      const selected = selectionFor(nic, ip.family, having);
+      if (typeof selected === "string") return selected;
+      const candidates = selected
+        .filter((each) => having.includes(each.name))
+        .sort((a, b) => Number(off.has(a.name)) - Number(off.has(b.name)));
+      const own = ownNames(namespace, member);
+      const around = {
+        reserved: reserved.filter((each) => !isReservedFor(each, own)),
+        occupied: NONE_OCCUPIED,
+        siblings,
+      };
+      const reasons: string[] = [];
+      for (const each of candidates) {
+        const why = each.brief ?? each.refusal ?? (each.pool && findExclusion(ip, each.pool, around, true));
+        if (why === undefined && each.pool !== undefined) return each.pool;
+        reasons.push(`pool "${each.name}": ${why}`);
+      }
+      return reasons.join("; ") || `no pool${having.length > 0 ? " that its pods select" : ""} has it`;
+    };
+    const offer = (each: Named): Offer => {
+      const { member, ifName, ip } = each;
+      const text = `${formatIp(ip)} for ${member}`;
+      const pool = find(each);
+      if (typeof pool === "string") return { text, why: pool };
+      return { text, spec: { ...recordFor({ kind, namespace, name, uid, member, ifName }, ip, pool), number: 0 } };
+    };
+    return named.filter(({ ip }) => only === undefined || equalIp(ip, only)).map(offer);
   };
 }
 
@@ -106,9 +130,8 @@ function orWhy<T>(kind: typeof CniError | typeof ConfigError, work: () => T): T 
   }
 }
 
-/** An address of a member's NIC, "" for any. */
-interface Named extends Pick<Workload, "member"> {
-  readonly ifName: string;
+/** An address of a member's NIC, by default any. */
+interface Named extends Pick<Workload, "member" | "ifName"> {
   readonly ip: Ip;
   /** No member ever has the name. */
   readonly isStray?: boolean;
@@ -116,9 +139,11 @@ interface Named extends Pick<Workload, "member"> {
 
 /** Returns the addresses that the workload names, but not for members to come; a list is for the first member. */
 function namedBy(of: NamingWorkload, ips: PodAnnotations["ips"] = [], firstNic: string): readonly Named[] {
-  const { name, ordinals, requested, ifName = "" } = of;
+  const { name, ordinals, requested } = of;
   if (requested !== undefined)
-    return requested.flatMap((text) => parseIp(text) ?? []).map((ip) => ({ member: name, ifName, ip }));
+    return requested
+      .flatMap((text) => parseIp(text) ?? [])
+      .map((ip) => ({ member: name, ifName: of.ifName || undefined, ip }));
   const first = ordinals === undefined ? name : `${name}-${ordinals.start}`;
   const byMember = ips instanceof Map ? [...ips] : [[first, ips] as const];
   const has = (member: string, own = ordinals): boolean =>
@@ -153,7 +178,11 @@ interface FixedPlan {
 }
 
 /** `shares`: of all allocations. If two workloads name one address, the first gets it. */
-export function planFixed(caches: Caches, all: readonly NamingWorkload[], shares: NamespaceShares): FixedPlan {
+export async function planFixed(
+  caches: Caches,
+  all: readonly NamingWorkload[],
+  shares: NamespaceShares,
+): Promise<FixedPlan> {
   const offersOf = openOffers(caches);
   const most = settingsOf(caches).maxAddressesPerNamespace;
   const claimed = claimedBy(caches);
@@ -177,6 +206,8 @@ export function planFixed(caches: Caches, all: readonly NamingWorkload[], shares
   };
   const refused = new Map<NamingWorkload, readonly string[]>();
   for (const of of all) {
+    // Other work has its turn.
+    await setImmediate();
     const offers = orWhy(ConfigError, () => offersOf(of));
     const reasonOf = (each: Offer): readonly string[] => {
       const why = plan(of, each);

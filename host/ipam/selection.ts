@@ -24,6 +24,9 @@ const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
 const IPPOOL = `${ANNOTATION_PREFIX}ippool`;
 const IPPOOLS = `${ANNOTATION_PREFIX}ippools`;
 
+/** The rule of the pools that the network's configuration names. */
+export const BY_CONFIGURATION = "the CNI configuration";
+
 /** Pool names or patterns by family, as one rule gives them. */
 interface NamedPools {
   readonly ipv4?: readonly string[] | undefined;
@@ -164,7 +167,7 @@ function findNaming({ subject, ofNamespace, pools }: Selecting): Naming {
   }
   const configured = { ipv4: ipamConf.default_ipv4_ippool, ipv6: ipamConf.default_ipv6_ippool };
   if (configured.ipv4 !== undefined || configured.ipv6 !== undefined)
-    return { rule: "the CNI configuration", named: configured };
+    return { rule: BY_CONFIGURATION, named: configured };
   return { rule: "pools with spec.default: true", named: requireDefaults(subject, pools) };
 }
 

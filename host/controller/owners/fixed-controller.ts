@@ -26,7 +26,7 @@ export const startFixed: StartController = (deps) => {
   const shares = new NamespaceShares(caches.allocations.items.values());
   /** Messages that were sent to workloads, by UID. */
   let told: ReadonlyMap<string, string> = new Map();
-  let plan: ReturnType<typeof planFixed> | undefined;
+  let plan: Awaited<ReturnType<typeof planFixed>> | undefined;
   let workMs = 0;
   const tell = ({ kind, apiVersion, namespace, name, uid }: NamingWorkload, note: string, isRefused = false): void => {
     const regarding = { kind, apiVersion, namespace, name, uid };
@@ -38,7 +38,7 @@ export const startFixed: StartController = (deps) => {
   const work = async (): Promise<number | undefined> => {
     if (!hasEveryRecord(caches)) return undefined;
     const startMs = clock.nowMs();
-    plan = planFixed(caches, owners.addresses.findNaming(), shares);
+    plan = await planFixed(caches, owners.addresses.findNaming(), shares);
     workMs = clock.nowMs() - startMs;
     const { missing, refused } = plan;
     const notes = [...refused].map(([of, reasons]) => {
