@@ -49,7 +49,10 @@ export class NamespaceShares {
     const { before } = change;
     const now = valueAfter(change);
     const isKept = now?.spec.state === "Kept";
-    if (isKept && before?.spec.state === "Kept") return undefined;
+    // Of what a new list brings, the record of another namespace may have its name.
+    const isSame =
+      isKept && before?.spec.state === "Kept" && countedFor(before)?.namespace === countedFor(now)?.namespace;
+    if (isSame) return undefined;
     if (before !== undefined) this.#count(before, -1);
     const share = now && this.#count(now, 1);
     return isKept && share !== undefined ? excessOf(share).at(-1) : undefined;
@@ -62,7 +65,7 @@ export class NamespaceShares {
   }
 
   isExcess(allocation: CachedAllocation): boolean {
-    const share = this.#shareOf(allocation);
+    const share = this.#shares.get(countedFor(allocation)?.namespace ?? "");
     return share !== undefined && excessOf(share).includes(allocation.name);
   }
 
@@ -72,18 +75,13 @@ export class NamespaceShares {
     return full.sort(byName);
   }
 
-  #shareOf(allocation: CachedAllocation): Share | undefined {
-    return this.#shares.get(countedFor(allocation)?.namespace ?? "");
-  }
-
   #count(allocation: CachedAllocation, step: 1 | -1): Share | undefined {
     const { namespace } = countedFor(allocation) ?? {};
     if (namespace === undefined) return undefined;
-    const share = this.#shareOf(allocation) ?? { ...NOTHING, kept: new Set() };
+    const share = this.#shares.getOrInsertComputed(namespace, () => ({ ...NOTHING, kept: new Set<string>() }));
     const { name, spec } = allocation;
     share.count += step;
     if (share.count === 0) this.#shares.delete(namespace);
-    else this.#shares.set(namespace, share);
     if (spec.state === "Kept") share.kept[step === 1 ? "add" : "delete"](name);
     if (spec.state === "Bound") share.bound += step;
     share.most = Math.max(share.most, share.bound);

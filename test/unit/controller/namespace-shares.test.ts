@@ -11,6 +11,16 @@ const member = (at: number, state: "Bound" | "Kept", namespace: string) =>
     workload: { kind: "IPAMClaim", namespace, name: `c${at}`, uid: `u${at}`, member: `c${at}` },
   });
 
+it("a record of another namespace may come in the place of one", () => {
+  const [before, value] = ["shop", "bank"].map((namespace) => member(1, "Kept", namespace));
+  if (before === undefined || value === undefined) expect.fail("two members");
+  const shares = new NamespaceShares([before]);
+  shares.apply({ kind: "set", key: value.name, value, before });
+  expect(shares.full(1)).toEqual([{ name: "bank", addresses: 1 }]);
+  shares.apply({ kind: "gone", key: value.name, before: value });
+  expect(shares.full(-1)).toEqual([]);
+});
+
 /** `run 1-50`: these members get pods; `stop`: they lose them; `each`: each gets one, and loses it before the next. */
 function stepsOf(text: string): (readonly [state: "Bound" | "Kept", at: number])[] {
   const [what, range = ""] = text.split(" ");
