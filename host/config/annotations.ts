@@ -202,6 +202,11 @@ export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL
   return Object.fromEntries(own);
 }
 
+/** Throws ConfigError for an annotation of Berth's that a Service with these `others` does not have. */
+export function refuseUnknown(annotations: Annotations, others: readonly string[]): void {
+  ownKeys(annotations, [...SERVICE_KEYS, ...others], POD_KEYS, "pod");
+}
+
 /** The pods of a Service: those that the selector selects, on the network of the definition `namespace/name`. */
 export interface ServiceTarget {
   readonly network: string;

@@ -5,7 +5,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../host/cni/error.ts";
-import { decodePodAnnotations } from "../../host/config/annotations.ts";
+import { decodePodAnnotations, refuseUnknown } from "../../host/config/annotations.ts";
 import { ConfigError } from "../../host/config/config-error.ts";
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
 import { firstNicOf, hasEveryRecord, settingsOf } from "../../host/controller/caches.ts";
@@ -31,7 +31,7 @@ import { type PoolsByName, PoolTable } from "../../host/resources/pools-by-name.
 import { type Kept, openMetallb } from "./metallb.ts";
 import { type AddressPlan, type AddressWorld, keptBy, planAddress, type ServiceRecord } from "./plan-address.ts";
 import { Questions } from "./questions.ts";
-import { type BalancedService, IPS_ANNOTATION, POOL_ANNOTATION, readBalanced } from "./service.ts";
+import { ANNOTATIONS, type BalancedService, IPS_ANNOTATION, POOL_ANNOTATION, readBalanced } from "./service.ts";
 
 /** Shortest time between two passes: milliseconds. */
 const BALANCERS_REST_MS = 250;
@@ -236,6 +236,7 @@ function poolsFor(
   const { namespace, name, annotations } = service;
   const vendorConf = { ...settingsOf(caches), enableIPv4: family === 4, enableIPv6: family === 6 };
   try {
+    refuseUnknown(annotations, ANNOTATIONS);
     const named = annotations[POOL_ANNOTATION];
     const own = named === undefined ? {} : { [POOL_ANNOTATION]: named };
     const subject = {

@@ -16,6 +16,9 @@ export const IPS_ANNOTATION = `${ANNOTATION_PREFIX}ips`;
 /** Services of one namespace with the same text share an address if their ports differ. */
 const SHARING_ANNOTATION = `${ANNOTATION_PREFIX}sharing-key`;
 
+/** All of the class, after the prefix. */
+export const ANNOTATIONS = ["ippool", "ips", "sharing-key"];
+
 export interface BalancedService {
   readonly kind: "Service";
   readonly namespace: string;

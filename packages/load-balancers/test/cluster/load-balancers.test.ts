@@ -81,6 +81,7 @@ it("pools, fixed addresses and keys are followed, and refusals say why", { timeo
   await make("third", ofPool("small"));
   await make("banks", ofPool("ba*"));
   await make("bad", { ips: "front" });
+  await make("odd", { ip: "10.6.0.9" });
   await world.create("ReservedIP", "kept", { ips: ["10.6.0.88"], owner: { namespace: "bank", name: "vault" } });
   await make("hidden", { ips: "10.6.0.88" });
   await make("other", { more: { loadBalancerClass: "example.org/other" } });
@@ -88,6 +89,10 @@ it("pools, fixed addresses and keys are followed, and refusals say why", { timeo
     ["third", 'False NoRoom No address is free in pool "small"; add addresses, or name other pools'],
     ["banks", "False NoPool No pool gives IPv4 addresses to this Service: 1 pool: "],
     ["bad", 'False InvalidAnnotation annotation "ipam.vendor.io/ips": found "front", want one address of each'],
+    [
+      "odd",
+      'False InvalidAnnotation annotation "ipam.vendor.io/ip": found an unknown annotation, want "ipam.vendor.io/ips"',
+    ],
     ["hidden", 'False NotOfPool annotation "ipam.vendor.io/ips": 10.6.0.88: pool "blue" may not give it: ReservedIP'],
   ];
   for (const [name, wanted] of refusals) await expect.poll(() => condition(name), PATIENCE).toContain(wanted);
