@@ -3,7 +3,6 @@
 import { isOutdated, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { NODES, SERVICES } from "../../kubernetes/paths.ts";
 import { orElse } from "../../lib/try-or.ts";
-
 import { formatIp } from "../../net/ip.ts";
 import type { AuditLine, AuditName } from "../../records/audit-line.ts";
 import { deleteAllocation, readAllocation, replaceAllocation } from "../../registry/kubernetes/allocation-objects.ts";

@@ -10,6 +10,7 @@ import {
 import { ConfigError } from "../../config/config-error.ts";
 import { definitionOf, META_NAMESPACE, nicNameOf } from "../../config/network-selection.ts";
 import { DEFAULT_POOL_NUMBER, type PoolNumber } from "../../config/pool-number.ts";
+import { compareText } from "../../lib/order.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { readAnnotations } from "../../resources/pod.ts";
 import type { WorkloadMetadata } from "../../resources/workloads/template.ts";
@@ -89,9 +90,7 @@ export function rankOf({ annotations, created, name }: WorkloadMetadata): Rank {
 }
 
 export function compareRanks(a: Rank, b: Rank): number {
-  if (a[0] !== b[0]) return a[0] - b[0];
-  if (a[1] !== b[1]) return a[1] < b[1] ? -1 : 1;
-  return a[2] === b[2] ? 0 : a[2] < b[2] ? -1 : 1;
+  return a[0] - b[0] || compareText(a[1], b[1]) || compareText(a[2], b[2]);
 }
 
 /** Most NICs of a workload's pods for which pools are generated. */
@@ -108,18 +107,14 @@ export function namesSubnets(annotations: unknown): boolean {
   return Object.hasOwn(annotations, SUBNET) || Object.hasOwn(annotations, SUBNETS);
 }
 
-/** Reads the annotations of pods in `namespace`, whatever the settings. */
-export function readTemplate(namespace: string, annotations: Annotations): SubnetTemplate {
-  return decodeOrBlame(namespace, annotations);
-}
-
 /** Reads the annotations with the settings, which may disable a family. Returns a valid template unchanged. */
 export function applySettings(template: SubnetTemplate, settings: DemandSettings): SubnetTemplate {
   if (template.kind === "requests" || template.of === undefined) return template;
-  return decodeOrBlame(template.of.namespace, template.of.annotations, { ...settings, enableSubnet: true });
+  return readTemplate(template.of.namespace, template.of.annotations, { ...settings, enableSubnet: true });
 }
 
-function decodeOrBlame(namespace: string, annotations: Annotations, rules?: AnnotationRules): SubnetTemplate {
+/** Reads the annotations of pods in `namespace`. `rules`: by default whatever the settings. */
+export function readTemplate(namespace: string, annotations: Annotations, rules?: AnnotationRules): SubnetTemplate {
   try {
     return decodeTemplate(namespace, annotations, rules);
   } catch (error) {

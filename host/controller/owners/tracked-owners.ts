@@ -46,7 +46,7 @@ export class TrackedOwners {
   }
 
   demands(settings: DemandSettings): Demands {
-    const text = textOf(settings);
+    const text = JSON.stringify(settings);
     if (text !== this.#settings) this.invalidate();
     this.#settings = text;
     this.#known ??= this.#collect(settings);
@@ -73,10 +73,9 @@ export class TrackedOwners {
 
   #add(key: string, tracked: TrackedObject): void {
     const place = placeOf(tracked.application);
-    const entry = this.#entries.get(place) ?? { objects: new Map(), known: undefined };
+    const entry = this.#entries.getOrInsertComputed(place, () => ({ objects: new Map(), known: undefined }));
     entry.objects.set(key, tracked);
     entry.known = undefined;
-    this.#entries.set(place, entry);
   }
 }
 
@@ -92,8 +91,4 @@ function groupOf({ objects }: Entry, settings: DemandSettings) {
   }));
   const members = all.filter(({ isOwner }) => !isOwner);
   return { own: all.find(({ isOwner }) => isOwner), members };
-}
-
-function textOf({ enableIPv4, enableIPv6, allowSingleFamily, firstNic = "" }: DemandSettings): string {
-  return `${enableIPv4} ${enableIPv6} ${allowSingleFamily} ${firstNic}`;
 }
