@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/describe.ts";
+import { FAMILIES, type Family } from "../net/ip.ts";
 import {
   type AnnotationSchema,
   NAMESPACE_ANNOTATIONS,
@@ -112,6 +113,10 @@ export interface EnabledFamilies {
   readonly enableIPv6: boolean;
 }
 
+export function isEnabled(family: Family, { enableIPv4, enableIPv6 }: EnabledFamilies): boolean {
+  return family === 4 ? enableIPv4 : enableIPv6;
+}
+
 /** The settings that decide which annotations, and which of their fields, take effect. */
 export interface AnnotationRules extends EnabledFamilies {
   readonly enableSubnet: boolean;
@@ -133,8 +138,8 @@ export function ignoreNames(value: unknown, keys: readonly string[]): unknown {
 }
 
 /** Returns the annotation's schema without validation of disabled families. */
-function tolerant(annotation: AnnotationSchema, { enableIPv4, enableIPv6 }: AnnotationRules): AnnotationSchema {
-  const disabled = [...(enableIPv4 ? [] : ["ipv4"]), ...(enableIPv6 ? [] : ["ipv6"])];
+function tolerant(annotation: AnnotationSchema, rules: AnnotationRules): AnnotationSchema {
+  const disabled = FAMILIES.flatMap((family) => (isEnabled(family, rules) ? [] : `ipv${family}`));
   if (disabled.length === 0) return annotation;
   const ignore = (entry: unknown): unknown => ignoreNames(entry, disabled);
   const prepare = (value: unknown): unknown => (Array.isArray(value) ? value.map(ignore) : ignore(value));
@@ -226,9 +231,7 @@ export function decodeServiceAnnotations(annotations: Annotations): ServiceTarge
   return { network: read("service-network"), selector: read("service-selector") };
 }
 
-interface FamilyRules {
-  readonly enableIPv4: boolean;
-  readonly enableIPv6: boolean;
+interface FamilyRules extends EnabledFamilies {
   readonly allowSingleFamily: boolean;
 }
 
@@ -237,17 +240,14 @@ interface FamilyRules {
  * `path` is the entry's place in the annotation: "" or `[1]`.
  */
 export function requireFamilies(annotation: string, path: string, entry: FamilyNames, rules: FamilyRules): void {
-  const families = [
-    { key: "ipv4", setting: "enableIPv4", enabled: rules.enableIPv4, names: entry.ipv4 },
-    { key: "ipv6", setting: "enableIPv6", enabled: rules.enableIPv6, names: entry.ipv6 },
-  ].filter(({ enabled }) => enabled);
-  const missing = families.filter(({ names }) => names === undefined);
+  const families = FAMILIES.filter((family) => isEnabled(family, rules));
+  const missing = families.filter((family) => entry[`ipv${family}`] === undefined);
   const suffices = rules.allowSingleFamily && missing.length < families.length;
   const [first] = missing;
   if (first === undefined || suffices) return;
-  const fieldOf = (key: string) => (path === "" ? key : `${path}.${key}`);
-  const reasons = missing.map(({ key, setting }) => `field "${fieldOf(key)}" is required because ${setting} is true`);
-  const mismatch = { path: fieldOf(first.key), got: "nothing", wanted: "a list of names" };
+  const fieldOf = (family: Family) => (path === "" ? `ipv${family}` : `${path}.ipv${family}`);
+  const reasons = missing.map((each) => `field "${fieldOf(each)}" is required because enableIPv${each} is true`);
+  const mismatch = { path: fieldOf(first), got: "nothing", wanted: "a list of names" };
   const isHalf = missing.length < families.length;
   const remedy = isHalf ? "; name both families, or set allowSingleFamily: true in vendor-conf" : "";
   const text = reasons.join(rules.allowSingleFamily ? ", or " : "; ");

@@ -3,7 +3,8 @@
  * the main plugins add keys to this object, so unknown keys are refused.
  */
 import * as z from "zod";
-import { ALL_ENABLED, type EnabledFamilies, ignoreNames } from "./annotations.ts";
+import { FAMILIES } from "../net/ip.ts";
+import { ALL_ENABLED, type EnabledFamilies, ignoreNames, isEnabled } from "./annotations.ts";
 import { decodeConfig } from "./config-error.ts";
 import { nonEmptyList } from "./fields/lists.ts";
 import { nameOrPattern } from "./fields/names.ts";
@@ -29,9 +30,10 @@ const decoded = new WeakMap<object, IpamConf>();
 /** Decodes the object. The names of a disabled family are not validated. Throws ConfigError. */
 export function decodeIpamConf(value: unknown, source: string, rules: EnabledFamilies = ALL_ENABLED): IpamConf {
   const given = Object(value) as Partial<IpamConf>;
-  const ignored: string[] = [];
-  if (!rules.enableIPv4 && given.default_ipv4_ippool !== undefined) ignored.push("default_ipv4_ippool");
-  if (!rules.enableIPv6 && given.default_ipv6_ippool !== undefined) ignored.push("default_ipv6_ippool");
+  const disabled = FAMILIES.filter((family) => !isEnabled(family, rules));
+  const ignored = disabled
+    .map((family) => `default_ipv${family}_ippool` as const)
+    .filter((key) => given[key] !== undefined);
   if (given !== value || ignored.length > 0) return decodeConfig(ipamConfSchema, ignoreNames(value, ignored), source);
   return decoded.getOrInsertComputed(given, () => decodeConfig(ipamConfSchema, value, source));
 }

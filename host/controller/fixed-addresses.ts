@@ -2,11 +2,11 @@
 
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../cni/error.ts";
-import { decodePodAnnotations, type PodAnnotations } from "../config/annotations.ts";
+import { decodePodAnnotations, isEnabled, type PodAnnotations } from "../config/annotations.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { Candidate } from "../ipam/model.ts";
 import { claimsOf } from "../ipam/retention.ts";
-import { BY_CONFIGURATION, selectPools } from "../ipam/selection.ts";
+import { selectPools } from "../ipam/selection.ts";
 import { equalIp, type Family, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec } from "../resources/ip-pool.ts";
@@ -49,74 +49,66 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   const [vendorConf, firstNic] = [settingsOf(caches), firstNicOf(caches)];
   const { enableStatefulSet, enableKubevirt } = vendorConf;
   const isOff: Partial<Record<string, boolean>> = { StatefulSet: !enableStatefulSet, VirtualMachine: !enableKubevirt };
-  /** Returns a function that returns the pools of a NIC, or why there are none: they are selected once. */
-  const openSelection = ({ kind, namespace, name, labels }: NamingWorkload, annotations: PodAnnotations) => {
-    const home = caches.namespaces.items.get(namespace);
-    const isClaim = kind === "IPAMClaim";
-    const application = { kind: "none", reason: "no address is reserved in them" } as const;
-    const subject = {
-      ...{ node: undefined, pod: { namespace, name, labels, annotations, application } },
-      ...{ namespace: home && isClaim ? { ...home, annotations: {} } : home, network: "", firstNic, vendorConf },
-    };
-    const select = (ifName: string, family: Family, configured: readonly string[] = []) => {
-      const ipamConf = { type: "berth" as const, [`default_ipv${family}_ippool`]: configured };
-      const { nics } = selectPools({ ...subject, ifName, ipamConf }, isClaim ? poolsOfClaims : pools);
-      return nics.find((each) => each.ifName === ifName);
-    };
-    const known = new Map<string, ReturnType<typeof select> | string>();
-    return (ifName: string, family: Family, having: readonly string[]): readonly Candidate[] | string => {
-      const key = `${ifName} ${family}`;
-      const found = known.getOrInsertComputed(key, () => orWhy(CniError, () => select(ifName, family)));
-      if (typeof found === "string") return found;
-      // The pools that the network's configuration names are unknown, too.
-      const nic = found?.rule === BY_CONFIGURATION ? select(ifName, family, having) : found;
-      return nic?.families.find((each) => each.family === family)?.candidates ?? [];
-    };
-  };
   return (of, only) => {
-    const { kind, namespace, name, uid } = of;
+    const { kind, namespace, name, uid, labels } = of;
     const annotations = decodePodAnnotations(of.annotations, vendorConf);
-    const named = namedBy(of, annotations.ips, firstNic);
-    const byFamily = Map.groupBy(of.requested === undefined ? [] : named, ({ ip }) => ip.family);
-    const [family, all] = [...byFamily].find(([, { length }]) => length > 1) ?? [];
-    if (all !== undefined) {
-      const text = all.map(({ ip }) => formatIp(ip)).join(" and ");
-      return [{ text, why: `a NIC gets one IPv${family} address` }];
-    }
-    const selectionFor = openSelection(of, annotations);
+    const named = namedBy(of, annotations.ips, firstNic).filter(({ ip }) => isEnabled(ip.family, vendorConf));
+    const byNic = Map.groupBy(named, ({ member, ifName, ip }) => `${member} ${ifName} ${ip.family}`);
+    const [ips] = [...byNic.values()].flatMap((all) => (all.length > 1 ? [all.map(({ ip }) => ip)] : []));
+    if (ips?.[0] !== undefined)
+      return [{ text: ips.map(formatIp).join(" and "), why: `a NIC gets one IPv${ips[0].family} address` }];
+    const asked = named.filter(({ ip }) => only === undefined || equalIp(ip, only));
+    const having = new Map(asked.map(({ ip }) => [ip, index.find("", ip).map((pool) => pool.name as string)]));
+    const isClaim = kind === "IPAMClaim";
+    const home = caches.namespaces.items.get(namespace);
+    const application = { kind: "none", reason: "no address is reserved in them" } as const;
+    const select = (ifName: string, family: Family): readonly Candidate[] => {
+      const subject = {
+        ...{ node: undefined, pod: { namespace, name, labels, annotations, application } },
+        ...{ namespace: home && isClaim ? { ...home, annotations: {} } : home, network: "" },
+        // So are the pools that the network's configuration names.
+        ipamConf: {
+          type: "berth" as const,
+          [`default_ipv${family}_ippool`]: [...new Set([...having.values()].flat())],
+        },
+        ...{ ifName, firstNic, vendorConf },
+      };
+      const { nics } = selectPools(subject, isClaim ? poolsOfClaims : pools);
+      const own = nics.find((each) => each.ifName === ifName)?.families;
+      return own?.find((each) => each.family === family)?.candidates ?? [];
+    };
+    /** By NIC and family, selected once: the patterns of a tenant take long. */
+    const selections = new Map<string, readonly Candidate[] | string>();
     const find = ({ member, ifName: nic = firstNic, ip, isStray }: Named): IpPool | string => {
       if (isStray) return `no pod of ${describeWorkload(of)} has that name`;
       if (isOff[kind] === true) return `vendor-conf has it that a ${kind} keeps no addresses`;
       const claim = claimsOf(annotations, firstNic, nic).get(nic);
       if (claim !== undefined) return `interface "${nic}" refers to IPAMClaim "${claim}"`;
-      const having = index.find("", ip).map((pool) => pool.name as string);
-      const selected = selectionFor(nic, ip.family, having);
+      const key = `${nic} ${ip.family}`;
+      const selected = selections.getOrInsertComputed(key, () => orWhy(CniError, () => select(nic, ip.family)));
       if (typeof selected === "string") return selected;
+      const names = having.get(ip) ?? [];
       const candidates = selected
-        .filter((each) => having.includes(each.name))
+        .filter((each) => names.includes(each.name))
         .sort((a, b) => Number(off.has(a.name)) - Number(off.has(b.name)));
       const own = ownNames(namespace, member);
-      const around = {
-        reserved: reserved.filter((each) => !isReservedFor(each, own)),
-        occupied: NONE_OCCUPIED,
-        siblings,
-      };
+      const others = reserved.filter((each) => !isReservedFor(each, own));
+      const around = { reserved: others, occupied: NONE_OCCUPIED, siblings };
       const reasons: string[] = [];
       for (const each of candidates) {
         const why = each.brief ?? each.refusal ?? (each.pool && findExclusion(ip, each.pool, around, true));
         if (why === undefined && each.pool !== undefined) return each.pool;
         reasons.push(`pool "${each.name}": ${why}`);
       }
-      return reasons.join("; ") || `no pool${having.length > 0 ? " that its pods select" : ""} has it`;
+      return reasons.join("; ") || `no pool${names.length > 0 ? " that its pods select" : ""} has it`;
     };
-    const offer = (each: Named): Offer => {
+    return asked.map((each): Offer => {
       const { member, ifName, ip } = each;
       const text = `${formatIp(ip)} for ${member}`;
       const pool = find(each);
       if (typeof pool === "string") return { text, why: pool };
       return { text, spec: { ...recordFor({ kind, namespace, name, uid, member, ifName }, ip, pool), number: 0 } };
-    };
-    return named.filter(({ ip }) => only === undefined || equalIp(ip, only)).map(offer);
+    });
   };
 }
 

@@ -23,17 +23,17 @@ interface NamedNic {
   readonly firstNic: string;
 }
 
-/** Returns the annotation `ips`'s entry for the NIC. */
-export function findNamed(ips: PodAnnotations["ips"], { own, ifName, firstNic }: NamedNic) {
+/** Returns the annotation `ips`'s entries for the NIC: of the first one, with its name and without. */
+export function findNamed(ips: PodAnnotations["ips"] = [], { own, ifName, firstNic }: NamedNic) {
   const listed = ips instanceof Map ? own.names.flatMap((name) => ips.get(name) ?? []) : ips;
-  return listed?.find((entry) => (entry.interface ?? firstNic) === ifName);
+  return listed.filter((entry) => (entry.interface ?? firstNic) === ifName);
 }
 
 /** Returns the addresses that it requests. */
 export function requestedByAnnotation(ips: PodAnnotations["ips"], named: NamedNic): RequestedIp[] {
-  const nic = findNamed(ips, named);
   const source = 'annotation "ipam.vendor.io/ips"' as const;
-  return [nic?.ipv4, nic?.ipv6].flatMap((ip) => (ip === undefined ? [] : [{ ip, source }]));
+  const all = findNamed(ips, named).flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
+  return all.flatMap((ip) => (ip === undefined ? [] : [{ ip, source }]));
 }
 
 /** Returns the addresses reserved for the NIC. Of several reservations of an address one counts (findReserved). */

@@ -6,6 +6,8 @@ import { CniError, ErrorCode } from "../cni/error.ts";
 import {
   ANNOTATION_PREFIX,
   decodeNamespaceAnnotations,
+  IPS_ANNOTATION,
+  isEnabled,
   type PodAnnotations,
   requireFamilies,
 } from "../config/annotations.ts";
@@ -23,9 +25,6 @@ const SUBNET = `${ANNOTATION_PREFIX}subnet`;
 const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
 const IPPOOL = `${ANNOTATION_PREFIX}ippool`;
 const IPPOOLS = `${ANNOTATION_PREFIX}ippools`;
-
-/** The rule of the pools that the network's configuration names. */
-export const BY_CONFIGURATION = "the CNI configuration";
 
 /** Pool names or patterns by family, as one rule gives them. */
 interface NamedPools {
@@ -61,9 +60,14 @@ export function selectPools(
   refused: Selecting["refused"] = new Map(),
 ): Selection {
   const { pod, namespace, vendorConf } = subject;
-  const { subnet, subnets, ippools } = pod?.annotations ?? {};
+  const { subnet, subnets, ippools, ips } = pod?.annotations ?? {};
   const ofNamespace = namespace === undefined ? {} : decodeNamespaceAnnotations(namespace.annotations, vendorConf);
   const warnings: string[] = [];
+  for (const family of FAMILIES)
+    if (!isEnabled(family, vendorConf) && namesAddress(ips, family))
+      warnings.push(
+        `annotation "${IPS_ANNOTATION}" names IPv${family} addresses, which are ignored because enableIPv${family} is false`,
+      );
   const caches = { matches: new Map(), lists: new Map(), matched: new Map() };
   const selecting: Selecting = { subject, pools, refused, ofNamespace, warnings, ...caches };
   if (subnet !== undefined || subnets !== undefined) {
@@ -75,6 +79,10 @@ export function selectPools(
   const naming = findNaming(selecting);
   const families = demandPools(naming, selecting);
   return { nics: [{ ifName: subject.ifName, rule: naming.rule, cleanGateway: false, families }], warnings };
+}
+
+function namesAddress(ips: PodAnnotations["ips"] = [], family: Family): boolean {
+  return [...ips.values()].flat().some((entry) => entry[`ipv${family}`] !== undefined);
 }
 
 /** Returns the pools that were generated for the pod's workload, and no others. */
@@ -167,7 +175,7 @@ function findNaming({ subject, ofNamespace, pools }: Selecting): Naming {
   }
   const configured = { ipv4: ipamConf.default_ipv4_ippool, ipv6: ipamConf.default_ipv6_ippool };
   if (configured.ipv4 !== undefined || configured.ipv6 !== undefined)
-    return { rule: BY_CONFIGURATION, named: configured };
+    return { rule: "the CNI configuration", named: configured };
   return { rule: "pools with spec.default: true", named: requireDefaults(subject, pools) };
 }
 
@@ -204,16 +212,15 @@ interface Naming {
 
 /** Returns the names of the enabled families. Throws CniError 100 if there are none. */
 function listsOf({ rule, what = "pool", named }: Naming, { subject, warnings }: Selecting) {
-  const { enableIPv4, enableIPv6 } = subject.vendorConf;
   const lists: Omit<NameList, "rule">[] = [];
   for (const family of FAMILIES) {
     const names = named[`ipv${family}`];
-    const isEnabled = family === 4 ? enableIPv4 : enableIPv6;
+    const isServed = isEnabled(family, subject.vendorConf);
     const kind = `IPv${family}`;
-    if (names !== undefined && isEnabled) lists.push({ names, family });
+    if (names !== undefined && isServed) lists.push({ names, family });
     else if (names !== undefined)
       warnings.push(`${rule} names ${kind} ${what}s, which are ignored because enable${kind} is false`);
-    else if (isEnabled) warnings.push(`${rule} names no ${kind} ${what}: the NIC gets no ${kind} address`);
+    else if (isServed) warnings.push(`${rule} names no ${kind} ${what}: the NIC gets no ${kind} address`);
   }
   if (lists.length === 0) {
     throw new CniError(
@@ -224,8 +231,8 @@ function listsOf({ rule, what = "pool", named }: Naming, { subject, warnings }: 
   return lists;
 }
 
-function remedy({ enableIPv4, enableIPv6 }: Subject["vendorConf"]): string {
-  const settings = [...(enableIPv4 ? [] : ["enableIPv4"]), ...(enableIPv6 ? [] : ["enableIPv6"])];
+function remedy(vendorConf: Subject["vendorConf"]): string {
+  const settings = FAMILIES.flatMap((family) => (isEnabled(family, vendorConf) ? [] : `enableIPv${family}`));
   return `name pools of another family, or set ${settings.join(" or ")}: true in vendor-conf`;
 }
 

@@ -142,7 +142,8 @@ export function decide(
   const known = knownAddresses(addresses, observed);
   const link = observed.links.find((each) => each.name === ifName);
   const own = ownNames(namespace, name, workload?.member);
-  const named = findNamed(subject?.annotations.ips, { own, ifName, firstNic: first })?.mac;
+  const entries = findNamed(subject?.annotations.ips, { own, ifName, firstNic: first });
+  const named = entries.find(({ mac }) => mac !== undefined)?.mac;
   const demand = link && demandMac(context, request, link, { addresses, subject, named, reported: reportedMac });
   const current: PlanInput = {
     conf,

@@ -2,6 +2,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { NetConf } from "../../cni/net-conf.ts";
 import type { RequestedIp } from "../../cni/request.ts";
+import { isEnabled } from "../../config/annotations.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import { claimedWith, faultOfNic } from "../../ipam/announced-nics.ts";
 import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
@@ -124,8 +125,8 @@ function takesFirst(networks: NicSettings, { identity, main, ...nic }: WantingNi
 }
 
 /**
- * Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. A migrating
- * machine keeps the addresses of its start, whatever is reserved or reported for it meanwhile.
+ * Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. Annotation
+ * and reservations are ignored in disabled families, as names of pools are. A migrating machine keeps the addresses of its start, whatever is reserved or reported for it meanwhile.
  */
 function requestedByName(
   snapshot: Snapshot,
@@ -142,9 +143,10 @@ function requestedByName(
   const byAnnotation = requestedByAnnotation(ips, nic);
   const byClaim = named?.claim === undefined ? [] : requestedByClaim(named.claim);
   const all: RequestedIp[] = [];
-  for (const each of [...requests, ...byAnnotation, ...byClaim])
+  const isServed = ({ ip }: RequestedIp): boolean => isEnabled(ip.family, snapshot.vendorConf);
+  for (const each of [...requests, ...byAnnotation.filter(isServed), ...byClaim])
     if (!(isMigrationTarget && each.isPreference) && !all.some(({ ip }) => equalIp(ip, each.ip))) all.push(each);
-  return withReserved(all, isMigrationTarget ? [] : requestedByReservation(snapshot.reserved, nic));
+  return withReserved(all, isMigrationTarget ? [] : requestedByReservation(snapshot.reserved, nic).filter(isServed));
 }
 
 /**

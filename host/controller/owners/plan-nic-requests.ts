@@ -1,5 +1,5 @@
 /** The Subnets from which each NIC of a workload's pods gets addresses, by family. */
-import { ANNOTATION_PREFIX, type FamilyNames, requireFamilies } from "../../config/annotations.ts";
+import { ANNOTATION_PREFIX, type FamilyNames, isEnabled, requireFamilies } from "../../config/annotations.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../config/network-definition.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
@@ -39,14 +39,10 @@ export function planNicRequests(
   return nicsOf(template, settings, attachments).flatMap(requestsOf("subnet", "", subnet ?? {}));
 }
 
-function familiesOf(
-  { ipv4, ipv6 }: FamilyNames,
-  { enableIPv4, enableIPv6 }: DemandSettings,
-): Omit<NicRequest, "ifName">[] {
-  const named = { 4: enableIPv4 ? ipv4 : undefined, 6: enableIPv6 ? ipv6 : undefined };
+function familiesOf(entry: FamilyNames, settings: DemandSettings): Omit<NicRequest, "ifName">[] {
   return FAMILIES.flatMap((family) => {
-    const subnets = named[family];
-    return subnets === undefined ? [] : [{ family, subnets: [...new Set(subnets)] }];
+    const subnets = entry[`ipv${family}`];
+    return subnets === undefined || !isEnabled(family, settings) ? [] : [{ family, subnets: [...new Set(subnets)] }];
   });
 }
 

@@ -131,6 +131,18 @@ it.each<[string, WorldOf, string, NamingWorkload?]>([
   ],
   ["it is reserved for another", reserved("web-0"), 'pool "blue": ReservedIP "r0" has it'],
   ["it is reserved for it", reserved("db-0"), MADE],
+  [
+    "it has two entries",
+    {},
+    "10.6.0.50 and 10.6.0.51: a NIC gets one IPv4 address",
+    setOf([...ONE, { interface: "eth0", ipv4: "10.6.0.51" }]),
+  ],
+  [
+    "a family of its is disabled",
+    { settings: { enableIPv6: false } },
+    MADE,
+    setOf([{ ipv4: "10.6.0.50", ipv6: "fd06::50" }]),
+  ],
   ["its template names another pool", {}, "no pool that its pods select has it", setOf(ONE, SIX)],
   [
     "its pods are not the pool's",

@@ -132,6 +132,8 @@ describe("an address is named for a NIC", () => {
     ];
     expect(texts(requestedByAnnotation([five, six], nicOf("a")))).toBe("10.6.0.5 fd00::5");
     expect(texts(requestedByAnnotation([five, six], nicOf("a", "net1")))).toBe("10.6.0.6");
+    const first = { interface: "eth0" as IfName, ipv6: ip("fd00::6") };
+    expect(texts(requestedByAnnotation([five, six, first], nicOf("a")))).toBe("10.6.0.5 fd00::5 fd00::6");
     const byPod = new Map([["a", [five]]]);
     expect(texts(requestedByAnnotation(byPod, nicOf("a")))).toBe("10.6.0.5 fd00::5");
     for (const pod of ["b", "constructor"]) expect(texts(requestedByAnnotation(byPod, nicOf(pod)))).toBe("");

@@ -115,9 +115,11 @@ describe("selection of families", () => {
   });
 
   it("ignores a disabled family with a warning", () => {
-    const { nics, warnings } = selectPools(withPod({ ippool: { ipv4: ["blue"], ipv6: ["six"] } }), POOLS);
+    const ips = [{ ipv4: ip("10.6.0.5"), ipv6: ip("fd00::5") }];
+    const { nics, warnings } = selectPools(withPod({ ips, ippool: { ipv4: ["blue"], ipv6: ["six"] } }), POOLS);
     expect(nics[0]?.families).toHaveLength(1);
     expect(warnings).toEqual([
+      'annotation "ipam.vendor.io/ips" names IPv6 addresses, which are ignored because enableIPv6 is false',
       'annotation "ipam.vendor.io/ippool" names IPv6 pools, which are ignored because enableIPv6 is false',
     ]);
   });

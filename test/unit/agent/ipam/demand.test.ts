@@ -108,12 +108,17 @@ it("an address that Berth gave to an IPAMClaim, and that is reserved for another
 it.each([
   [
     "an annotation",
-    { ...POD, metadata: { ...POD.metadata, annotations: { "ipam.vendor.io/ips": '[{"ipv4":"10.6.0.9"}]' } } },
+    // IPv6 is disabled.
+    {
+      ...POD,
+      metadata: { ...POD.metadata, annotations: { "ipam.vendor.io/ips": '[{"ipv4":"10.6.0.9","ipv6":"fd00::9"}]' } },
+    },
   ],
   ["a reservation", reservedIp("10.6.0.9", "web-0")],
 ])("an address is demanded by %s alone", async (_, manifest) => {
   const pools = [ipPool("blue", "10.6.0.0/24", { default: true })];
-  const node = await openNode({ snapshot: decodedSnapshot(vendorConf("enableIPv6: false"), ...pools, manifest) });
+  const six = { ...reservedIp("fd00::8", "web-0"), metadata: { name: "six" } };
+  const node = await openNode({ snapshot: decodedSnapshot(vendorConf("enableIPv6: false"), ...pools, six, manifest) });
   await addAddresses(node.ipam(), addRequest("eth0"), new AbortController().signal);
   expect((await node.states()).Bound).toEqual(["10.6.0.9"]);
 });
