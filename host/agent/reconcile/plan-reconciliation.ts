@@ -31,7 +31,7 @@ import type { Family } from "../../net/ip.ts";
 import { parseMac } from "../../net/mac.ts";
 import { numberOf } from "../../registry/claims.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
-import { findMissingOwner, knownOf } from "../../registry/kubernetes/known-object.ts";
+import { findMissingOwner } from "../../registry/kubernetes/known-object.ts";
 import { type Allocation, UNNAMED } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { isOfMachine } from "../../resources/machine.ts";
@@ -173,7 +173,7 @@ export function needsPublishing(row: Allocation, object: IpAllocation | undefine
 
 /** Returns whether the object names an address owner that the row, of a restored journal, lacks (retention). */
 export function isOlderThan(row: Allocation, object: IpAllocation | undefined, node: string): boolean {
-  return object !== undefined && findMissingOwner(row, knownOf(object), node) !== undefined;
+  return object !== undefined && findMissingOwner(row, object.spec, node) !== undefined;
 }
 
 /** Returns whether the row's object is quarantined because this node was lost; its pod may be alive. */

@@ -2,7 +2,8 @@
  * This node's knowledge of the objects of its addresses: one value per address. All of it may be outdated; the API
  * server checks the precondition of every call.
  */
-import type { KnownObject } from "./known-object.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { findLostNode } from "./known-object.ts";
 
 /** Most ended objects remembered to recognise late reads. The one that ended first is dropped first. */
 export const MAX_ENDED_OBJECTS = 4_096;
@@ -14,11 +15,11 @@ export const MAX_ENDED_OBJECTS = 4_096;
 type ObjectState =
   | { readonly kind: "unknown"; readonly last?: Version | undefined; readonly isProber: boolean }
   /** This node has the object. */
-  | { readonly kind: "known"; readonly object: KnownObject }
+  | { readonly kind: "known"; readonly object: IpAllocation }
   /** The object was deleted or went to another node. A read of this version or an earlier one is late. */
   | { readonly kind: "ended"; readonly last: Version; readonly isProber: boolean };
 
-type Version = Pick<KnownObject, "uid" | "resourceVersion">;
+type Version = Pick<IpAllocation, "uid" | "resourceVersion">;
 
 interface AddressState {
   readonly object: ObjectState;
@@ -35,7 +36,8 @@ const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false
 /** Returns whether this node was told to probe the address on behalf of a lost node. */
 export function isProber({ object }: AddressState, node: string): boolean {
   if (object.kind !== "known") return object.isProber;
-  return object.object.lost !== undefined && object.object.lost !== node;
+  const lost = findLostNode(object.object.spec);
+  return lost !== undefined && lost !== node;
 }
 
 export class AddressStates {
@@ -63,15 +65,15 @@ export class AddressStates {
   }
 
   /** Returns the object if it is known. */
-  find(name: string): KnownObject | undefined {
+  find(name: string): IpAllocation | undefined {
     const { object } = this.get(name);
     return object.kind === "known" ? object.object : undefined;
   }
 
   /** An answer of the API server. `before`: the object that the answered call deleted or changed. */
-  noteAnswer(name: string, object: KnownObject | "absent", before = this.find(name)): void {
+  noteAnswer(name: string, object: IpAllocation | "absent", before = this.find(name)): void {
     const state = this.get(name);
-    if (object !== "absent" && object.node === this.#node) {
+    if (object !== "absent" && object.spec.node === this.#node) {
       if (state.object.kind === "known" && isLater(state.object.object, object)) return;
       this.#put(name, { ...state, object: { kind: "known", object } });
       return;
@@ -86,7 +88,7 @@ export class AddressStates {
   }
 
   /** A list or read beside the calls for the address. Returns false if it is older than a later call's answer. */
-  noteSeen(name: string, object: KnownObject): boolean {
+  noteSeen(name: string, object: IpAllocation): boolean {
     const state = this.get(name);
     const before = versionOf(state.object);
     if (isLater(before, object) || before?.resourceVersion === object.resourceVersion) return false;
@@ -97,7 +99,7 @@ export class AddressStates {
   /** Retained objects that this node no longer has: all but these. */
   forgetRetained(names: Pick<ReadonlySet<string>, "has">): void {
     for (const [name, { object }] of this.#states)
-      if (object.kind === "known" && object.object.state === "Kept" && !names.has(name)) this.#forgetObject(name);
+      if (object.kind === "known" && object.object.spec.state === "Kept" && !names.has(name)) this.#forgetObject(name);
   }
 
   /** The known object is not as it was known: the next call reads it. */
@@ -157,6 +159,6 @@ function versionOf(object: ObjectState): Version | undefined {
   return object.kind === "known" ? object.object : object.last;
 }
 
-export function isLater(one: Version | undefined, other: KnownObject | "absent"): boolean {
+export function isLater(one: Version | undefined, other: IpAllocation | "absent"): boolean {
   return one !== undefined && other !== "absent" && Number(one.resourceVersion) > Number(other.resourceVersion);
 }

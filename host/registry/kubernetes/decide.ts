@@ -11,7 +11,16 @@ import { isOfMachine } from "../../resources/machine.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
 import { isUnused } from "../claims.ts";
 import type { Allocation } from "../registry.ts";
-import { findOtherHolders, isBehind, isCurrent, isOfSameNic, isRecorded, type KnownObject } from "./known-object.ts";
+import {
+  findLostNode,
+  findOtherHolders,
+  holderThere,
+  isBehind,
+  isCurrent,
+  isFirstHolder,
+  isOfSameNic,
+  isRecorded,
+} from "./known-object.ts";
 
 export type SyncAction =
   /** Nothing is known of the object. */
@@ -50,7 +59,7 @@ export type SyncAction =
 export interface SyncInputs {
   readonly row: Allocation;
   /** As this sync has found it; undefined if nothing is known of it. */
-  readonly object: KnownObject | "absent" | undefined;
+  readonly object: IpAllocation | "absent" | undefined;
   /** Whether the object is older than its known state: the registry went back in time. */
   readonly isPast: boolean;
   /** Whether this node was told to probe the address on behalf of a lost one. */
@@ -96,79 +105,83 @@ function decideBound({ row, object, isPast, node, machine, isSent, replaces }: S
   if (object === "absent") return { kind: "create" };
   // The object would vanish after the claim was answered. If it was answered already, the pod gets a new object when
   // this one vanishes.
-  if (object.deleting === true) return { kind: row.isConfirmed === true ? "synced" : "taken" };
+  if (object.deleting) return { kind: row.isConfirmed === true ? "synced" : "taken" };
   const bind: SyncAction = { kind: "replace", state: "Bound" };
+  const { spec } = object;
   // Another machine that had this node's name may still have the address, also for a pod of the same UID.
-  const isHere = object.node === node && isOfMachine(object, machine);
-  switch (object.state) {
+  const isHere = isOf(spec, node, machine);
+  switch (spec.state) {
     case "Bound":
-      return decideBoundTwice(row, object, { node, isPast, isHere, isSent });
+      return decideBoundTwice(row, spec, { node, isPast, isHere, isSent });
     case "Kept":
-      return isOfSameNic(row, object) ? bind : { kind: "taken" };
+      return isOfSameNic(row, spec) ? bind : { kind: "taken" };
     case "Cooling":
     case "Quarantined":
       if (object.resourceVersion === replaces) return bind;
       // A confirmed row had the object before: this node was taken for lost, but is alive.
       if (isHere && (hadBefore || row.isConfirmed === true)) return bind;
-      return { kind: object.lost === node && row.isConfirmed === true ? "recover" : "taken" };
+      return { kind: findLostNode(spec) === node && row.isConfirmed === true ? "recover" : "taken" };
   }
 }
 
 /** A claim of the row's NIC that is not the row's is an older or a late one, and gives way. */
 function decideBoundTwice(
   row: Allocation,
-  object: KnownObject,
+  spec: IpAllocationSpec,
   { node, isPast, isHere, isSent }: Pick<SyncInputs, "node" | "isPast" | "isSent"> & { readonly isHere: boolean },
 ): SyncAction {
   const bind: SyncAction = { kind: "replace", state: "Bound" };
-  const others = object.sharers && findOtherHolders(row, object.sharers, node);
+  const { holders, workload } = spec;
+  const others = findOtherHolders(row, holders, node);
   if (others !== undefined) {
     const isOwn = (holder: Holder): boolean => !others.includes(holder) && isCurrent(row, holder.claim);
-    return !isSent && object.sharers?.some(isOwn) === true ? { kind: "synced" } : { ...bind, sharers: others };
+    return !isSent && holders.some(isOwn) ? { kind: "synced" } : { ...bind, sharers: others };
   }
-  if (object.podUid === row.owner && object.ifName === row.ifName) {
-    const isOld = row.workload && (isRecreated(object.workload, row.workload) || isBehind(row, object));
-    if (isHere && !isSent && !isOld && isCurrent(row, object.claim)) return { kind: "synced" };
+  const claim = holders[0]?.claim;
+  if (isFirstHolder(row, spec)) {
+    const isOld = row.workload && (isRecreated(workload, row.workload) || isBehind(row, spec));
+    if (isHere && !isSent && !isOld && isCurrent(row, claim)) return { kind: "synced" };
     // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their file
     // gives them.
-    if (isHere || (object.node !== node && row.isConfirmed === true)) return bind;
+    if (isHere || (spec.node !== node && row.isConfirmed === true)) return bind;
   }
   // An address that this node's earlier pod shares is not this row's alone.
-  if (isHere && object.sharers === undefined && isRecorded(row, object.claim)) return bind;
-  if (isOfSameNic(row, object)) return { kind: "takeOver" };
+  if (isHere && holders.length === 1 && isRecorded(row, claim)) return bind;
+  if (isOfSameNic(row, spec)) return { kind: "takeOver" };
   return isHere && row.isConfirmed === true ? { kind: "reclaim", otherwise: "taken", isPast } : { kind: "taken" };
 }
 
 function decideCooling(inputs: SyncInputs): SyncAction {
-  const { row, object, isPast, node, isDue, isPublic, isOwnerSeen } = inputs;
+  const { row, object, isPast, node, machine, isDue, isPublic, isOwnerSeen } = inputs;
   const isRetained = row.workload !== undefined && isOwnerSeen !== false && !isUnused(row);
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
   // An address collected from a member's pod is the member's, also if the registry went back (registry-epoch).
   if (object === "absent" && isRetained) return { kind: isOwnerSeen === undefined ? "wait" : "create" };
   if (object === "absent") return { kind: isDue ? "forget" : "wait" };
-  const others = object.state === "Bound" ? object.sharers && findOtherHolders(row, object.sharers, node) : undefined;
-  if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
+  const { spec, deleting } = object;
+  const others = spec.state === "Bound" ? findOtherHolders(row, spec.holders, node) : undefined;
+  if (others !== undefined && !deleting) return { kind: "leave", others };
+  const isHere = isOf(spec, node, machine);
   // Until it is known whose it is.
-  if (inputs.machine === undefined && object.machine !== undefined && object.node === node) return { kind: "wait" };
-  if (!isOurs(inputs, object)) {
+  if (machine === undefined && spec.node === node && !isHere) return { kind: "wait" };
+  if (!isOurs(inputs, spec)) {
     // The registry may have gone back to an earlier pod of this node.
-    const isHere = object.node === node && isOfMachine(object, inputs.machine);
-    if (!isRetained || object.state !== "Bound" || !isHere || isOfSameNic(row, object)) return { kind: "forget" };
+    if (!isRetained || spec.state !== "Bound" || !isHere || isOfSameNic(row, spec)) return { kind: "forget" };
     // An address collected from a member's pod is the member's, whatever the registry says (registry-epoch).
     return isOwnerSeen === undefined ? { kind: "wait" } : { kind: "reclaim", otherwise: "wait", isPast };
   }
   // The watch reports its end.
-  if (object.deleting === true) return { kind: "wait" };
+  if (deleting) return { kind: "wait" };
   // An address that the member no longer retains does not come back with an older journal.
-  if (isRetained && (object.state !== "Cooling" || isPast)) {
+  if (isRetained && (spec.state !== "Cooling" || isPast)) {
     if (isOwnerSeen === undefined) return { kind: "wait" };
-    if (object.state === "Cooling") return { kind: "reclaim", otherwise: "wait", isPast };
+    if (spec.state === "Cooling") return { kind: "reclaim", otherwise: "wait", isPast };
     // A retained address keeps its workload: the recreated one is written first.
-    const isOutdated = object.state === "Bound" && isRecreated(object.workload, row.workload);
+    const isOutdated = spec.state === "Bound" && isRecreated(spec.workload, row.workload);
     return { kind: "replace", state: isOutdated ? "Bound" : "Kept" };
   }
   if (isDue) return { kind: "delete" };
-  if (!isPublic || object.state === "Cooling") return { kind: "wait" };
+  if (!isPublic || spec.state === "Cooling") return { kind: "wait" };
   return { kind: "replace", state: "Cooling" };
 }
 
@@ -177,28 +190,36 @@ function decideQuarantined({ row, object, node, machine, isProber, isSent }: Syn
   // It was there, Bound or in quarantine: another node has found the address silent while this one was lost. If this
   // node only probes the address for a lost node, it is known to be free; otherwise its own next probe decides.
   if (object === "absent") return { kind: isProber ? "forget" : "wait" };
+  const { spec } = object;
   // This holds for any pod it was bound to: the journal knows that no pod here has it.
-  if (object.node !== node || object.state === "Kept") return { kind: "forget" };
-  if (object.state === "Bound" && !isOfMachine(object, machine)) return { kind: "forget" };
+  if (spec.node !== node || spec.state === "Kept") return { kind: "forget" };
+  if (spec.state === "Bound" && !isOf(spec, node, machine)) return { kind: "forget" };
   // The object of a lost node names the pod that had the address, which the row does not.
-  const { mac = object.mac } = row.quarantine ?? {};
-  return object.state === "Quarantined" && (object.lost !== undefined || (!isSent && object.mac === mac))
+  const written = spec.quarantine?.mac;
+  const { mac = written } = row.quarantine ?? {};
+  return spec.state === "Quarantined" && (findLostNode(spec) !== undefined || (!isSent && written === mac))
     ? { kind: "synced" }
     : { kind: "replace", state: "Quarantined" };
+}
+
+/** Returns whether the object is this machine's. */
+function isOf(spec: IpAllocationSpec, node: string, machine: string | undefined): boolean {
+  return spec.node === node && isOfMachine(holderThere(spec), machine);
 }
 
 /**
  * Returns whether this node made the object for the row or for an earlier one of the address, and not for a pod that
  * the journal does not know or on another machine, nor to be probed on behalf of a lost node.
  */
-function isOurs({ row, node, machine }: SyncInputs, object: KnownObject): boolean {
-  if (object.node !== node || object.state === "Kept") return false;
+function isOurs({ row, node, machine }: SyncInputs, spec: IpAllocationSpec): boolean {
+  if (spec.node !== node || spec.state === "Kept") return false;
   // Without an owner it was adopted to be probed, and was found silent.
-  if (!isOfMachine(object, machine)) return object.state === "Quarantined" && row.owner === "";
+  if (!isOf(spec, node, machine)) return spec.state === "Quarantined" && row.owner === "";
   // Without an owner it was in quarantine here, and was found silent.
   if (row.owner === "") return true;
-  if (object.state !== "Bound") return object.state === "Cooling" || (object.lost || node) === node;
-  return object.podUid === row.owner || isRecorded(row, object.claim);
+  if (spec.state !== "Bound") return spec.state === "Cooling" || (findLostNode(spec) || node) === node;
+  const [holder] = spec.holders;
+  return holder?.podUid === row.owner || isRecorded(row, holder?.claim);
 }
 
 /** {@link takeOver}, {@link reclaim} and {@link recover} have decided. */
@@ -238,42 +259,29 @@ export interface LiveStatus {
   readonly readOwner?: ((owner: Workload) => Promise<boolean>) | undefined;
 }
 
-/** The object that {@link takeOver} decides on: in full, if it was read. */
-interface ReadObject {
-  readonly object: KnownObject | "absent" | undefined;
-  readonly full: IpAllocation | undefined;
-}
-
 /**
- * Decides between two pods of one member at one address (retention). The live one gets it once the other one's NIC
- * has lost it; two that run the same machine, which migrates, share it; a pod that is alive keeps it.
+ * Decides between two pods of one member at one address (retention), by the object as it is now. The live one gets it
+ * once the other one's NIC has lost it; two that run the same machine, which migrates, share it; a pod that is alive
+ * keeps it.
  */
-export async function takeOver(
-  deps: LiveStatus,
-  row: Allocation,
-  { object, full }: ReadObject,
-): Promise<ResolvedAction> {
-  const { isLivePod, readHolderStatus } = deps;
+export async function takeOver(deps: LiveStatus, row: Allocation, { spec }: IpAllocation): Promise<ResolvedAction> {
+  const { isLivePod, readHolderStatus = async () => "gone" } = deps;
   if (!(await isLivePod(row.namespace, row.pod, row.owner))) return { kind: "taken" };
   const sharers: Holder[] = [];
   const gone: Holder[] = [];
-  if (readHolderStatus !== undefined) {
-    const known = typeof object === "object" ? object : undefined;
-    if (full === undefined || full.resourceVersion !== known?.resourceVersion) return { kind: "read" };
-    for (const holder of full.spec.holders) {
-      if (holder.ifName !== row.ifName) return { kind: "taken" };
-      const status = await readHolderStatus(row, holder);
-      if (status === "alive") return { kind: "taken", by: holder };
-      (status === "migrating" ? sharers : gone).push(holder);
-    }
-    if (sharers.length >= MAX_HOLDERS) return { kind: "taken" };
+  for (const holder of spec.holders) {
+    if (holder.ifName !== row.ifName) return { kind: "taken" };
+    const status = await readHolderStatus(row, holder);
+    if (status === "alive") return { kind: "taken", by: holder };
+    (status === "migrating" ? sharers : gone).push(holder);
   }
+  if (sharers.length >= MAX_HOLDERS) return { kind: "taken" };
   // A NIC that has the address already keeps it. A row with a quarantine was probed.
   const isProbed = row.quarantine !== undefined;
   const terms = { isProbed, isShared: sharers.length > 0 };
   const obstacle = row.isConfirmed === true ? undefined : await findObstacle(deps, gone, terms);
   if (obstacle !== undefined) return obstacle;
-  return { kind: "replace", state: "Bound", ...(readHolderStatus === undefined ? {} : { sharers }) };
+  return { kind: "replace", state: "Bound", sharers };
 }
 
 /** Returns why a deleted pod's NIC may still have the address. The journal answers that for this machine's pods. */
@@ -296,18 +304,16 @@ async function findObstacle(
 
 /**
  * Decides whether the object of this node is a record that a backup has brought back (recreate). The journal says
- * which pod was answered with the address; the object gives way if it is of the past or its own pod is gone, and the
- * row's is alive or was a member's.
+ * which pod was answered with the address; the object, as it is now, gives way if it is of the past or its own pod is
+ * gone, and the row's is alive or was a member's.
  */
 export async function reclaim(
   { isLivePod, node }: Pick<LiveStatus, "isLivePod" | "node">,
   row: Allocation,
-  { object, full }: ReadObject,
+  { spec }: IpAllocation,
   { otherwise, isPast }: Extract<SyncAction, { readonly kind: "reclaim" }>,
-): Promise<Extract<SyncAction, { readonly kind: "read" | "replace" | "delete" | "taken" | "wait" }>> {
-  if (full === undefined || typeof object !== "object" || full.resourceVersion !== object.resourceVersion)
-    return { kind: "read" };
-  for (const { namespace, pod, podUid, node: other } of full.spec.holders)
+): Promise<Extract<SyncAction, { readonly kind: "replace" | "delete" | "taken" | "wait" }>> {
+  for (const { namespace, pod, podUid, node: other } of spec.holders)
     if (other !== node || (!isPast && (await isLivePod(namespace, pod, podUid)))) return { kind: otherwise };
   // No policy lets a node keep another pod's object for its own pod: it is recreated.
   if (row.state !== "Bound") return { kind: "delete" };
@@ -330,11 +336,15 @@ export async function recover(
  * Returns the object without the row's pod: of the node that it names, unless only that pod was there. `own` is the
  * object that the row demands.
  */
-export function specWithout(own: IpAllocationSpec, object: KnownObject, others: readonly Holder[]): IpAllocationSpec {
+export function specWithout(
+  own: IpAllocationSpec,
+  { node: before, workload, number = 0 }: IpAllocationSpec,
+  others: readonly Holder[],
+): IpAllocationSpec {
   const [first] = others;
   invariant(first !== undefined, "A shared object has another holder");
-  const node = others.some((holder) => holder.node === object.node) ? object.node : first.node;
-  if (object.workload === undefined) return { ...own, node, holders: others };
-  const number = Math.max(own.number ?? 0, object.number ?? 0);
-  return { ...own, node, holders: others, workload: { ...object.workload, ifName: first.ifName }, number };
+  const node = others.some((holder) => holder.node === before) ? before : first.node;
+  const rest = { ...own, node, holders: others };
+  if (workload === undefined) return rest;
+  return { ...rest, workload: { ...workload, ifName: first.ifName }, number: Math.max(own.number ?? 0, number) };
 }

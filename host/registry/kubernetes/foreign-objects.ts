@@ -9,7 +9,7 @@ import { isSameMember, type Workload } from "../../resources/member.ts";
 import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
 import { FOR_POD, listAllocations, markPoolWanted, readAllocation, replaceAllocation } from "./allocation-objects.ts";
 import type { LiveStatus } from "./decide.ts";
-import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf } from "./known-object.ts";
+import { type AddressKey, foreignOf, nameOf, specOf } from "./known-object.ts";
 
 /** Interval at which a pool may be marked as wanted: milliseconds. */
 export const WANTED_INTERVAL_MS = 10_000;
@@ -21,7 +21,7 @@ const MAX_FOREIGN_OBJECTS = 4_096;
 const HAND_OVER_POLL_MS = 200;
 
 interface Remembered {
-  readonly object: KnownObject;
+  readonly object: IpAllocation;
   /** When this version was first read, on this machine's monotonic clock (cooling-visibility). */
   readonly sinceMs: number;
 }
@@ -44,9 +44,8 @@ export class ForeignObjects {
   /** Remembers the object, and returns it as a row. */
   remember(object: IpAllocation): Allocation {
     const before = this.#remembered.get(object.name);
-    const known = knownOf(object);
-    const isSame = before?.object.uid === known.uid && before.object.resourceVersion === known.resourceVersion;
-    const remembered = isSame ? before : { object: known, sinceMs: this.#options.nowMs() };
+    const isSame = before?.object.uid === object.uid && before.object.resourceVersion === object.resourceVersion;
+    const remembered = isSame ? before : { object, sinceMs: this.#options.nowMs() };
     this.#remembered.set(object.name, remembered);
     return foreignOf(object, remembered.sinceMs, this.#isOfOtherMachine(object));
   }
@@ -56,7 +55,7 @@ export class ForeignObjects {
     return spec.holders.some((holder) => holder.node === node && !isOfMachine(holder, machine?.()));
   }
 
-  find(name: string): KnownObject | undefined {
+  find(name: string): IpAllocation | undefined {
     return this.#remembered.get(name)?.object;
   }
 
@@ -98,7 +97,7 @@ export class ForeignObjects {
   /** Kept → Cooling, on this node, which adopts it. Returns false if the object has changed, or is not Kept. */
   async coolRetained(retained: Allocation): Promise<boolean> {
     const object = this.find(nameOf(retained));
-    if (object?.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;
+    if (object?.spec.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;
     const place = { node: this.#options.live.node, since: new Date().toISOString() };
     // The workload stays in it: only an object of the same member may move to another node.
     const spec = { ...specOf(retained, "Cooling", place), workload: retained.workload };

@@ -1,6 +1,6 @@
 /**
- * An IPAllocation object beside a row of the journal: its relevant fields, the wanted object for a row, and another
- * node's object as a row.
+ * An IPAllocation object beside a row of the journal: how they compare, the wanted object for a row, and another node's
+ * object as a row. An object as last received serves to choose the next call, whose precondition the API server checks.
  */
 import {
   type AllocationState,
@@ -20,36 +20,19 @@ export function nameOf({ space, ip }: AddressKey): string {
   return allocationName(ip, space);
 }
 
-/** An object as last received. It serves to choose the next call, whose precondition the API server checks. */
-export interface KnownObject
-  extends Pick<IpAllocation, "uid" | "resourceVersion">,
-    Pick<IpAllocationSpec, "state" | "node" | "number" | "workload"> {
-  /** Machine of the node's holder, or of the former one there; undefined if it names none. */
-  readonly machine?: string | undefined;
-  /** Pod UID of the first holder, "" if there is none. */
-  readonly podUid: string;
-  readonly ifName: string;
-  /** Claim of the first holder; {@link UNNAMED} if it has none, or there is no holder. */
-  readonly claim: string;
-  /** All holders, if there are several. */
-  readonly sharers?: readonly Holder[] | undefined;
-  /** The lost node for which the address is in quarantine, "" if the object does not say; undefined if it is not. */
-  readonly lost?: string | undefined;
-  /** Of an address in quarantine: the MAC of the machine that answers for it, "" if unknown. */
-  readonly mac?: string | undefined;
-  /** A finalizer holds the object: it goes with that, whatever is written until then. */
-  readonly deleting?: boolean | undefined;
+/** Returns the holder on the object's node, or the former one there; nothing if it names none. */
+export function holderThere({ node, holders, quarantine }: IpAllocationSpec): Partial<Holder> {
+  return [...holders, quarantine?.holder].find((holder) => holder?.node === node) ?? {};
 }
 
-export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation): KnownObject {
-  const { state, node, holders, workload, number, quarantine } = spec;
-  const { podUid = "", ifName = "", claim = UNNAMED } = holders[0] ?? {};
-  const { machine } = [...holders, quarantine?.holder].find((holder) => holder?.node === node) ?? {};
-  const lost = quarantine && isLost(spec) ? { lost: quarantine.holder?.node ?? "" } : {};
-  const sharers = holders.length > 1 ? { sharers: holders } : {};
-  const first = { podUid, ifName, claim };
-  const rest = { workload, number, deleting, ...sharers, ...lost, ...(quarantine && { mac: quarantine.mac }) };
-  return { uid, resourceVersion, state, node, machine, ...first, ...rest };
+/** Returns the lost node for which the address is in quarantine, "" if the object does not say; else undefined. */
+export function findLostNode({ state, quarantine }: IpAllocationSpec): string | undefined {
+  return state === "Quarantined" && quarantine?.reason === "NodeLost" ? (quarantine.holder?.node ?? "") : undefined;
+}
+
+/** Returns whether the row's pod and NIC are the object's first holder. */
+export function isFirstHolder({ owner, ifName }: Allocation, { holders: [first] }: IpAllocationSpec): boolean {
+  return first?.podUid === owner && first.ifName === ifName;
 }
 
 /** Where an object is written, and when. */
@@ -68,7 +51,7 @@ export function specOf(
   row: Allocation,
   state: AllocationState,
   { node, machine, since }: Place,
-  before?: KnownObject,
+  before?: Pick<IpAllocationSpec, "workload" | "number">,
 ): IpAllocationSpec {
   const { ip, space, prefixLength, pool, routers, ifName, workload, claim, quarantine } = row;
   const ofMember = before !== undefined && isSameMember(workload, before.workload) ? (before.number ?? 0) : 0;
@@ -91,20 +74,18 @@ export function specOf(
   };
 }
 
-/** Returns the last holder of a row that is retained from now on, if the object names it. */
-export function lastHolderOf(row: Allocation, object: KnownObject, node: string): Pick<IpAllocationSpec, "lastHolder"> {
-  const isRow = object.state === "Bound" && object.node === node && object.podUid === row.owner;
+/** Returns the last holder of a row that is retained from now on; undefined if the object does not name it. */
+export function findLastHolder(row: Allocation, spec: IpAllocationSpec, node: string): Holder | undefined {
+  const isRow = spec.state === "Bound" && spec.node === node && isFirstHolder(row, spec);
   // As it is written there, which the API server compares.
-  const place = { node, machine: object.machine };
-  return isRow && object.ifName === row.ifName ? { lastHolder: holderOf(row, place, object.claim) } : {};
+  return isRow ? spec.holders[0] : undefined;
 }
 
 function holderOf(
   { namespace, pod, owner, ifName, claim }: Allocation,
   { node, machine }: Pick<Place, "node" | "machine">,
-  id = claim?.id,
 ): Holder {
-  const named = id === undefined || id === UNNAMED ? {} : { claim: id };
+  const named = claim === undefined || claim.id === UNNAMED ? {} : { claim: claim.id };
   const place = machine === undefined ? { node } : { node, machine };
   return { namespace, pod, podUid: owner, ifName, ...place, ...named };
 }
@@ -115,12 +96,12 @@ export function isCurrent({ claim }: Pick<Allocation, "claim">, of: string = UNN
 }
 
 /** Returns whether a member's object does not say that the row's claim came after other records of the member. */
-export function isBehind({ claim }: Allocation, { claim: of, number = 0 }: KnownObject): boolean {
-  return of !== UNNAMED && claim !== undefined && claim.number > Math.max(number, 1);
+export function isBehind({ claim }: Allocation, { holders: [first], number = 0 }: IpAllocationSpec): boolean {
+  return first?.claim !== undefined && claim !== undefined && claim.number > Math.max(number, 1);
 }
 
 /** Returns whether the claim is the row's, or one of an earlier row of this node. */
-export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string): boolean {
+export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string = UNNAMED): boolean {
   return (of !== UNNAMED && of === claim?.id) || claim?.earlier.includes(of) === true;
 }
 
@@ -129,7 +110,7 @@ export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string): bo
  * those that share it with an earlier pod of this node: a later one has to ask the others first.
  */
 export function findOtherHolders(row: Allocation, all: readonly Holder[], node: string): readonly Holder[] | undefined {
-  const isEarlier = (claim = UNNAMED): boolean => row.state === "Cooling" && isRecorded(row, claim);
+  const isEarlier = (claim?: string): boolean => row.state === "Cooling" && isRecorded(row, claim);
   const isOwn = ({ node: of, podUid, ifName, claim }: Holder): boolean =>
     of === node && ifName === row.ifName && (podUid === row.owner || isEarlier(claim));
   const others = all.filter((holder) => !isOwn(holder));
@@ -140,14 +121,17 @@ export function findOtherHolders(row: Allocation, all: readonly Holder[], node: 
  * Returns the address owner that a row older than its object lacks: the journal was copied between the row of a claim
  * and the take-over of the owner's former address, which records the owner first. Undefined if the row is not older.
  */
-export function findMissingOwner(row: Allocation, object: KnownObject, node: string): Workload | undefined {
-  const { state, podUid, ifName, workload, number = 1, claim } = object;
+export function findMissingOwner(
+  row: Allocation,
+  { state, holders, workload, number = 1 }: IpAllocationSpec,
+  node: string,
+): Workload | undefined {
   if (row.workload !== undefined || row.isConfirmed !== false || state !== "Bound") return undefined;
   const before = row.claim?.number ?? 0;
   // Another attempt of its ADD may have the same number.
-  const isSame = number === before && (number === 0 || claim === UNNAMED || isRecorded(row, claim));
-  const holders = object.sharers ?? [{ podUid, ifName, node: object.node }];
-  const isOwn = (each: Pick<Holder, "node" | "podUid" | "ifName">): boolean =>
+  const claim = holders[0]?.claim;
+  const isSame = number === before && (number === 0 || claim === undefined || isRecorded(row, claim));
+  const isOwn = (each: Holder): boolean =>
     each.node === node && each.podUid === row.owner && each.ifName === row.ifName;
   return number >= before && !isSame && holders.some(isOwn) ? workload : undefined;
 }
@@ -157,14 +141,15 @@ export function findMissingOwner(row: Allocation, object: KnownObject, node: str
  * according to that pod, undefined if it is not known. Without it the object decides: the controller has read the pod.
  */
 export function findRecreatedOwner(
-  { workload, owner, ifName }: Allocation,
-  object: KnownObject | "absent" | undefined,
+  row: Allocation,
+  object: IpAllocation | "absent" | undefined,
   ofPod: Workload | undefined,
 ): Workload | undefined {
+  const { workload } = row;
   if (workload === undefined) return undefined;
   if (ofPod !== undefined) return isRecreated(workload, ofPod) ? { ...workload, uid: ofPod.uid } : undefined;
-  if (typeof object !== "object" || object.podUid !== owner || object.ifName !== ifName) return undefined;
-  return isRecreated(workload, object.workload) ? object.workload : undefined;
+  if (typeof object !== "object" || !isFirstHolder(row, object.spec)) return undefined;
+  return isRecreated(workload, object.spec.workload) ? object.spec.workload : undefined;
 }
 
 /** The quarantine of an address that must be probed before it is used. */
@@ -205,12 +190,8 @@ export function foreignOf(
     sinceMs,
     version: -Number(resourceVersion),
     ...(createdAt === undefined ? {} : { createdAt }),
-    ...(isLost(spec) || isOfOther ? { quarantine: PROBE_FIRST } : {}),
+    ...(findLostNode(spec) !== undefined || isOfOther ? { quarantine: PROBE_FIRST } : {}),
   };
-}
-
-function isLost({ state, quarantine }: IpAllocationSpec): boolean {
-  return state === "Quarantined" && quarantine?.reason === "NodeLost";
 }
 
 /** Returns the unknown owner of an address whose object cannot be decoded: the address must not be taken over. */
@@ -223,19 +204,17 @@ export function unreadableOf({ space, ip, prefixLength, pool, sinceMs }: Allocat
  * Returns whether the object belongs to the row's member and NIC: each NIC retains its own addresses (retention). An
  * object that an older agent retained names no NIC.
  */
-export function isOfSameNic(
-  { workload, ifName }: Allocation,
-  object: Pick<KnownObject, "workload" | "ifName">,
-): boolean {
-  const nic = object.ifName === "" ? object.workload?.ifName : object.ifName;
-  return isSameMember(workload, object.workload) && (nic === undefined || nic === ifName);
+export function isOfSameNic({ workload, ifName }: Allocation, spec: IpAllocationSpec): boolean {
+  const nic = spec.holders[0]?.ifName ?? spec.workload?.ifName;
+  return isSameMember(workload, spec.workload) && (nic === undefined || nic === ifName);
 }
 
 /**
  * Returns whether another writer changed the object, for example an administrator. Being taken for lost does not
  * count: that stands until the pod is known to be gone (node-lost).
  */
-export function hasChanged(before: KnownObject | undefined, now: KnownObject): boolean {
+export function hasChanged(before: IpAllocation | undefined, { spec: now }: IpAllocation): boolean {
   if (before === undefined || now.state === "Quarantined") return false;
-  return before.state !== now.state || before.podUid !== now.podUid || before.ifName !== now.ifName;
+  const [one, other] = [before.spec.holders[0], now.holders[0]];
+  return before.spec.state !== now.state || one?.podUid !== other?.podUid || one?.ifName !== other?.ifName;
 }

@@ -249,10 +249,8 @@ export class KubernetesRegistry implements Registry {
   /** A pod of an earlier run that has ended is gone, whether it is deleted or not. */
   async #isInUse(row: Allocation, target: Pick<Claim, "namespace" | "pod">): Promise<boolean> {
     const { readHolderStatus = async () => "gone", node } = this.#options.live;
-    const known = this.#foreign.find(nameOf(row));
-    const { namespace, pod, owner: podUid, ifName } = row;
-    const first = { namespace, pod, podUid, ifName, node: known?.node ?? "" };
-    const others = (known?.sharers ?? [first]).filter((holder) => holder.node !== node);
+    const { holders = [] } = this.#foreign.find(nameOf(row))?.spec ?? {};
+    const others = holders.filter((holder) => holder.node !== node);
     const statuses = await Promise.all(others.map((holder) => readHolderStatus(target, holder)));
     return statuses.some((status) => status !== "gone");
   }
@@ -265,7 +263,8 @@ export class KubernetesRegistry implements Registry {
    */
   async #withRow(found: Allocation): Promise<Allocation | undefined> {
     const { state, space, ip, owner, claim } = found;
-    const isHere = state === "Bound" && this.#foreign.find(nameOf({ space, ip }))?.node === this.#options.live.node;
+    const isHere =
+      state === "Bound" && this.#foreign.find(nameOf({ space, ip }))?.spec.node === this.#options.live.node;
     if (state === "Quarantined") return found;
     const row = await this.#journal.findAddress(space, ip);
     if (row?.state === "Quarantined" && !isHere) await this.republish(row);

@@ -15,7 +15,7 @@ import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../reso
 import { isSameMember, type Workload } from "../../resources/member.ts";
 import { claimAfter } from "../claims.ts";
 import type { Journal } from "../journal.ts";
-import { type Allocation, type PublishOutcome, RegistryError, UNNAMED } from "../registry.ts";
+import { type Allocation, type PublishOutcome, RegistryError } from "../registry.ts";
 import { AddressStates, isLater, isProber } from "./address-states.ts";
 import {
   type CallTerms,
@@ -39,14 +39,13 @@ import {
 import type { ForeignObjects } from "./foreign-objects.ts";
 import {
   type AddressKey,
+  findLastHolder,
+  findLostNode,
   findMissingOwner,
   findRecreatedOwner,
   hasChanged,
   isOfSameNic,
   isRecorded,
-  type KnownObject,
-  knownOf,
-  lastHolderOf,
   nameOf,
   PROBE_FIRST,
   specOf,
@@ -119,9 +118,9 @@ interface SyncTask {
   readonly publication: Publication | undefined;
   /** The resource version of the object to take over. */
   readonly replaces: string | undefined;
-  object: KnownObject | "absent" | undefined;
-  /** The object in full, if this task has read it. */
-  full: IpAllocation | undefined;
+  object: IpAllocation | "absent" | undefined;
+  /** Whether it is the answer to a call of this task; else it is remembered. */
+  isRead: boolean;
   isPast: boolean;
   isNew: boolean;
 }
@@ -166,7 +165,7 @@ export class ObjectSync {
       const { action } = await this.#callUntilDecided(task);
       if (action.kind !== "synced") return { kind: "taken", by: await this.#readTaker(action, row, task) };
       this.#finish(task);
-      const isShared = typeof task.object === "object" && task.object.sharers !== undefined;
+      const isShared = typeof task.object === "object" && task.object.spec.holders.length > 1;
       return { kind: "published", isNew: task.isNew, isShared };
     });
   }
@@ -174,15 +173,14 @@ export class ObjectSync {
   /** Returns how {@link publish} would end: it reads the object, and neither writes nor waits. */
   async foresee(publication: Publication, terms: CallTerms): Promise<PublishOutcome> {
     const { row } = publication;
-    const full = await readAllocation(this.#options.api, nameOf(row), terms);
-    const object = full === undefined ? "absent" : knownOf(full);
-    const task: SyncTask = { ...this.#startTask(row, terms, publication), full, object };
+    const object = (await readAllocation(this.#options.api, nameOf(row), terms)) ?? "absent";
+    const task: SyncTask = { ...this.#startTask(row, terms, publication), isRead: true, object };
     const action = await this.#resolve(decide(this.#inputsOf(row, task)), row, task);
     if (!isCall(action) && action.kind !== "synced")
       return { kind: "taken", by: await this.#readTaker(action, row, task) };
     if (object === "absent") return { kind: "published", isNew: true };
     const isTakenOver = action.kind === "replace" && isRetained(object, row);
-    return { kind: "published", isNew: false, claim: isTakenOver ? claimAfter(row, object.number) : undefined };
+    return { kind: "published", isNew: false, claim: isTakenOver ? claimAfter(row, object.spec.number) : undefined };
   }
 
   /** Starts to sync the address in the background, and again until it succeeds. */
@@ -239,7 +237,7 @@ export class ObjectSync {
   /** Returns the node of the pod that had the address when its object was last read; undefined if none is known. */
   findPredecessorNode(address: AddressKey): string | undefined {
     const object = this.#options.foreign.find(nameOf(address));
-    return object === undefined ? undefined : object.lost || object.node;
+    return object && (findLostNode(object.spec) || object.spec.node);
   }
 
   /** Adds a row of an earlier agent to the backlog. */
@@ -279,12 +277,14 @@ export class ObjectSync {
     if (row === undefined) return this.#hasGoneBack;
     const task = this.#startTask(row, terms, undefined);
     await this.#queues.run(task.name, () => this.#read(task));
-    return task.object === "absent" || this.#hasGoneBack || (isHere && this.#isBefore(row, task.object));
+    const { object } = task;
+    return typeof object !== "object" || this.#hasGoneBack || (isHere && this.#isBefore(row, object));
   }
 
-  #isBefore(row: Allocation, object: KnownObject | undefined): boolean {
-    if (object?.node !== this.#options.live.node || object.sharers !== undefined) return false;
-    return object.state === "Bound" ? object.podUid !== row.owner : object.state === "Cooling" && row.state === "Bound";
+  #isBefore(row: Allocation, { spec }: IpAllocation): boolean {
+    const { node, state, holders } = spec;
+    if (node !== this.#options.live.node || holders.length > 1) return false;
+    return state === "Bound" ? holders[0]?.podUid !== row.owner : state === "Cooling" && row.state === "Bound";
   }
 
   /** The object has left its known state: the next sync reads it. */
@@ -308,8 +308,8 @@ export class ObjectSync {
   observe(object: IpAllocation): void {
     const { name, spec } = object;
     if (spec.node !== this.#options.live.node) return;
-    const [before, known] = [this.#states.find(name), knownOf(object)];
-    if (this.#states.noteSeen(name, known) && hasChanged(before, known))
+    const before = this.#states.find(name);
+    if (this.#states.noteSeen(name, object) && hasChanged(before, object))
       this.syncLater({ space: spec.addressSpace, ip: spec.ip });
   }
 
@@ -351,11 +351,12 @@ export class ObjectSync {
         ? { kind: "read" }
         : await this.#resolve(decided, row, task);
       // A later row's address is none of an undone claim.
-      if (action.kind === "synced" && typeof task.object === "object") this.#undone.delete(task.object.claim);
+      if (action.kind === "synced" && typeof task.object === "object")
+        this.#undone.delete(task.object.spec.holders[0]?.claim ?? "");
       if (!isCall(action)) return { row, action };
       const isTakenOver = publication !== undefined && action.kind === "replace" && isRetained(task.object, row);
       try {
-        const written = isTakenOver ? await this.#takeOver(publication, row, task.object as KnownObject) : row;
+        const written = isTakenOver ? await this.#takeOver(publication, row, task.object as IpAllocation) : row;
         await this.#execute(action, written, task);
       } catch (error) {
         // The object in a claim's way cannot be decoded.
@@ -372,8 +373,8 @@ export class ObjectSync {
    * Precedes the write over the object of an earlier pod of the row's member, or one that is retained for it: whatever
    * becomes of the claim, the address is retained again. A claim that was released meanwhile takes nothing over.
    */
-  async #takeOver(publication: Publication, row: Allocation, { number }: KnownObject): Promise<Allocation> {
-    publication.row = { ...row, claim: claimAfter(row, number) };
+  async #takeOver(publication: Publication, row: Allocation, { spec }: IpAllocation): Promise<Allocation> {
+    publication.row = { ...row, claim: claimAfter(row, spec.number) };
     const [recorded] = await this.#options.journal.record([publication.row]);
     if (recorded === undefined)
       throw new RegistryError(`Interface "${row.ifName}" was released while its addresses were claimed`);
@@ -389,7 +390,8 @@ export class ObjectSync {
     }
     const row = await this.#options.journal.findAddress(address.space, address.ip);
     if (row === undefined) return undefined;
-    const missing = typeof object === "object" ? findMissingOwner(row, object, this.#options.live.node) : undefined;
+    const missing =
+      typeof object === "object" ? findMissingOwner(row, object.spec, this.#options.live.node) : undefined;
     const workload = missing ?? findRecreatedOwner(row, object, this.#options.live.findOwnerOf?.(row));
     if (workload === undefined) return row;
     const [recorded] = await this.#options.journal.record([{ ...row, workload }]);
@@ -400,11 +402,12 @@ export class ObjectSync {
   /** Says when the address is looked at again, if that is no event's. */
   #wait(row: Allocation, { name, address, object }: SyncTask): void {
     const { nowMs } = this.#options;
-    const isOf = (other: KnownObject): boolean => other.state !== "Bound" || other.podUid === row.owner;
+    const isOf = ({ spec, deleting }: IpAllocation): boolean =>
+      !deleting && (spec.state !== "Bound" || spec.holders[0]?.podUid === row.owner);
     // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
     if (isUnconfirmed(row)) this.#backlog.done(name);
     else if (this.#awaitOwner(row)) this.#backlog.postpone(name, address, nowMs() + OWNER_RETRY_MS);
-    else if (typeof object !== "object" || (isOf(object) && object.deleting !== true)) this.#backlog.done(name);
+    else if (typeof object !== "object" || isOf(object)) this.#backlog.done(name);
     else {
       // Another finalizer holds it, or another pod lives; its end is not reported.
       this.#states.invalidate(name);
@@ -424,18 +427,20 @@ export class ObjectSync {
   /** Returns whether the row was deleted: it had not changed. */
   async #forget(row: Allocation, { name, object }: SyncTask): Promise<boolean> {
     // A retained address counts as free: its member's next pod is to find it without a lookup.
-    const isTaken = typeof object === "object" && object.state !== "Kept";
+    const isTaken = typeof object === "object" && object.spec.state !== "Kept";
     if (!(await this.#options.journal.forget(row, isTaken))) return false;
     this.#states.noteForgotten(name);
-    if (isTaken && object.node === this.#options.live.node) this.#options.lost.onOrphan?.(name);
+    if (isTaken && object.spec.node === this.#options.live.node) this.#options.lost.onOrphan?.(name);
     return true;
   }
 
   /** A live pod keeps the address of its ADD, even if another pod has taken the object meanwhile (retention). */
   async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
-    if (action.kind === "recover") return recover(this.#options.live, row);
-    if (action.kind === "reclaim") return reclaim(this.#options.live, row, task, action);
-    return action.kind === "takeOver" ? takeOver(this.#options.live, row, task) : action;
+    const { live } = this.#options;
+    if (action.kind === "recover") return recover(live, row);
+    if (action.kind !== "takeOver" && action.kind !== "reclaim") return action;
+    if (!task.isRead || typeof task.object !== "object") return { kind: "read" };
+    return action.kind === "takeOver" ? takeOver(live, row, task.object) : reclaim(live, row, task.object, action);
   }
 
   /** Another pod has the object, which stays as it is. */
@@ -462,8 +467,8 @@ export class ObjectSync {
 
   /** Returns the object that is in the way, as a row. */
   async #readHolder(task: SyncTask): Promise<Allocation> {
-    if (task.full === undefined) await this.#read(task);
-    if (task.full !== undefined) return this.#options.foreign.remember(task.full);
+    if (!task.isRead || typeof task.object !== "object") await this.#read(task);
+    if (typeof task.object === "object") return this.#options.foreign.remember(task.object);
     throw new RegistryError(`IPAllocation ${task.name} was created and deleted by another writer; try again`);
   }
 
@@ -485,6 +490,7 @@ export class ObjectSync {
       throw error;
     }
     task.isPast = false;
+    task.isRead = true;
     this.#states.noteSent(name, false);
     if (task.object !== undefined) this.#states.noteAnswer(name, task.object, before);
   }
@@ -511,29 +517,29 @@ export class ObjectSync {
     action: Exclude<Call, { kind: "read" }>,
     row: Allocation,
     task: SyncTask,
-    before: KnownObject | undefined,
+    before: IpAllocation | undefined,
   ): Promise<void> {
     const { name, address, terms } = task;
     if (action.kind === "create") {
       task.isNew = true;
       const onUnanswered = (): void => this.#noteUnanswered(name, address);
       const spec = this.#specOf(row, row.state === "Cooling" ? "Bound" : row.state);
-      task.object = knownOf(await createAllocation(this.#options.api, spec, { ...terms, onUnanswered }));
+      task.object = await createAllocation(this.#options.api, spec, { ...terms, onUnanswered });
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
     if (action.kind === "replace") {
-      const last = action.state === "Kept" ? lastHolderOf(row, before, this.#options.live.node) : {};
-      const spec = { ...this.#specOf(row, action.state, before), ...last };
+      const isKept = action.state === "Kept";
+      const lastHolder = isKept ? findLastHolder(row, before.spec, this.#options.live.node) : undefined;
+      const spec = this.#specOf(row, action.state, before.spec);
       const holders = [...spec.holders, ...(action.sharers ?? [])];
-      task.object = await this.#replace({ ...spec, holders }, before, terms);
+      task.object = await this.#replace({ ...spec, lastHolder, holders }, before, terms);
       task.isNew = false;
     } else if (action.kind === "leave") {
-      const spec = specWithout(this.#specOf(row, "Bound"), before, action.others);
+      const spec = specWithout(this.#specOf(row, "Bound"), before.spec, action.others);
       task.object = await this.#replace(spec, before, terms);
     } else {
-      const held = await deleteAllocation(this.#options.api, name, before, terms);
-      task.object = held === undefined ? "absent" : knownOf(held);
+      task.object = (await deleteAllocation(this.#options.api, name, before, terms)) ?? "absent";
     }
   }
 
@@ -541,18 +547,18 @@ export class ObjectSync {
    * Writes the object over the known one. A write that changes nothing leaves the version as it is, and with it an
    * earlier write that is carried out late would succeed: then it is repeated with another `since`.
    */
-  async #replace(spec: IpAllocationSpec, before: KnownObject, terms: CallTerms): Promise<KnownObject> {
+  async #replace(spec: IpAllocationSpec, before: IpAllocation, terms: CallTerms): Promise<IpAllocation> {
     const object = await replaceAllocation(this.#options.api, spec, before, terms);
-    if (object.resourceVersion !== before.resourceVersion) return knownOf(object);
+    if (object.resourceVersion !== before.resourceVersion) return object;
     const { since: written = new Date().toISOString() } = spec;
     const since = new Date(Date.parse(written) + 1).toISOString();
-    return knownOf(await replaceAllocation(this.#options.api, { ...spec, since }, before, terms));
+    return replaceAllocation(this.#options.api, { ...spec, since }, before, terms);
   }
 
   async #read(task: SyncTask): Promise<void> {
     const known = this.#states.versionOf(task.name);
-    task.full = await readAllocation(this.#options.api, task.name, task.terms);
-    task.object = task.full === undefined ? "absent" : knownOf(task.full);
+    task.object = (await readAllocation(this.#options.api, task.name, task.terms)) ?? "absent";
+    task.isRead = true;
     task.isPast = this.#states.versionOf(task.name) === known && isLater(known, task.object);
     this.#hasGoneBack ||= task.isPast;
     this.#states.noteAnswer(task.name, task.object);
@@ -564,7 +570,7 @@ export class ObjectSync {
     const object = this.#states.find(name);
     const { replaces } = publication ?? {};
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
-    const nothing = { full: undefined, isPast: false, isNew: false };
+    const nothing = { isRead: false, isPast: false, isNew: false };
     return { name, address, terms, publication, replaces: version, object, ...nothing };
   }
 
@@ -592,7 +598,7 @@ export class ObjectSync {
     };
   }
 
-  #specOf(row: Allocation, state: AllocationState, before?: KnownObject): IpAllocationSpec {
+  #specOf(row: Allocation, state: AllocationState, before?: IpAllocationSpec): IpAllocationSpec {
     const { node, machine } = this.#options.live;
     return specOf(row, state, { node, machine: machine?.(), since: new Date().toISOString() }, before);
   }
@@ -614,9 +620,9 @@ function isUnconfirmed({ state, isConfirmed }: Allocation): boolean {
 function mayBeOutdated(
   decided: SyncAction,
   row: Allocation,
-  { publication, replaces, full, object }: SyncTask,
+  { publication, replaces, isRead, object }: SyncTask,
 ): boolean {
-  if (publication === undefined || full !== undefined) return false;
+  if (publication === undefined || isRead) return false;
   if (decided.kind === "taken") return true;
   const isOffered = typeof object === "object" && object.resourceVersion === replaces;
   // No write follows, whose precondition would fail.
@@ -627,8 +633,9 @@ function mayBeOutdated(
 
 /** Returns whether the row's member had the address before, or its pod by a claim that may have taken it over. */
 function isRetained(object: SyncTask["object"], row: Allocation): boolean {
-  if (typeof object !== "object" || object.state === "Cooling" || !isOfSameNic(row, object)) return false;
-  return object.podUid !== row.owner || (object.claim !== UNNAMED && !isRecorded(row, object.claim));
+  if (typeof object !== "object" || object.spec.state === "Cooling" || !isOfSameNic(row, object.spec)) return false;
+  const [holder] = object.spec.holders;
+  return holder?.podUid !== row.owner || (holder.claim !== undefined && !isRecorded(row, holder.claim));
 }
 
 function unstable(name: string): RegistryError {

@@ -28,8 +28,6 @@ import {
   findMissingOwner,
   hasChanged,
   isOfSameNic,
-  type KnownObject,
-  knownOf,
   PROBE_FIRST,
   specOf,
 } from "../../../../host/registry/kubernetes/known-object.ts";
@@ -89,7 +87,7 @@ export class Draft {
   readonly options: JournalOptions;
   readonly fenced: string[] = [];
   /** The object as it was read, older than the agent's knowledge of it. */
-  #past: KnownObject | "absent" | undefined;
+  #past: IpAllocation | "absent" | undefined;
   answer: JournalTurn["answer"];
   waitsFor: Limit | undefined;
 
@@ -279,14 +277,14 @@ export class Draft {
     await this.continueSync(this.row, this.memory.states.find(NAME));
   }
 
-  async continueSync(first: Allocation | undefined, seen: KnownObject | "absent" | undefined): Promise<void> {
+  async continueSync(first: Allocation | undefined, seen: IpAllocation | "absent" | undefined): Promise<void> {
     const { states } = this.memory;
     const { node } = this.place;
     let row = first;
     let object = seen;
     for (let step = 0; step < 12; step++) {
       if (row === undefined) return states.noteSent(NAME, false);
-      const workload = typeof object === "object" ? findMissingOwner(row, object, node) : undefined;
+      const workload = typeof object === "object" ? findMissingOwner(row, object.spec, node) : undefined;
       if (workload !== undefined) {
         row = this.row = { ...row, workload };
         continue;
@@ -302,7 +300,7 @@ export class Draft {
           if (this.row?.version === row.version) {
             this.row = undefined;
             states.noteForgotten(NAME);
-            if (typeof object === "object" && object.state !== "Kept" && object.node === node)
+            if (typeof object === "object" && object.spec.state !== "Kept" && object.spec.node === node)
               this.change({ isDue: true });
             return states.noteSent(NAME, false);
           }
@@ -325,9 +323,9 @@ export class Draft {
     throw new Error("A sync has no end");
   }
 
-  read(): KnownObject | "absent" {
+  read(): IpAllocation | "absent" {
     const { states } = this.memory;
-    const object = this.object === undefined ? "absent" : knownOf(this.object);
+    const object = this.object ?? "absent";
     if (isLater(states.versionOf(NAME), object)) this.#past = object;
     states.noteAnswer(NAME, object);
     return object;
@@ -335,7 +333,7 @@ export class Draft {
 
   async resolve(
     row: Allocation,
-    object: KnownObject | "absent" | undefined,
+    object: IpAllocation | "absent" | undefined,
     replaces: string | undefined,
     isRead = false,
   ): Promise<ResolvedAction> {
@@ -355,25 +353,29 @@ export class Draft {
       isOwnerSeen: true,
       replaces,
     });
-    const isOld = typeof object === "object" && object.state !== "Cooling" && object.podUid !== row.owner;
+    const isOld =
+      typeof object === "object" && object.spec.state !== "Cooling" && object.spec.holders[0]?.podUid !== row.owner;
     if (row.state === "Bound" && row.isConfirmed !== true && !isRead && object !== undefined) {
       if (action.kind === "taken") return { kind: "read" };
       const takesOver = action.kind === "takeOver" || action.kind === "replace";
-      if (takesOver && isOld && isOfSameNic(row, object as KnownObject)) return { kind: "read" };
+      if (takesOver && isOld && isOfSameNic(row, (object as IpAllocation).spec)) return { kind: "read" };
     }
-    const full = this.object;
     if (action.kind === "recover") return recover(this.live, row);
-    if (action.kind === "reclaim") return reclaim(this.live, row, { object, full }, action);
-    return action.kind === "takeOver" ? takeOver(this.live, row, { object, full }) : action;
+    if (action.kind !== "takeOver" && action.kind !== "reclaim") return action;
+    const now = this.object;
+    if (now === undefined || typeof object !== "object" || object.resourceVersion !== now.resourceVersion)
+      return { kind: "read" };
+    return action.kind === "takeOver" ? takeOver(this.live, row, now) : reclaim(this.live, row, now, action);
   }
 
   send(
     action: Extract<ResolvedAction, { kind: "create" | "replace" | "leave" | "delete" }>,
-    task: Pick<Task, "row" | "written" | "claim"> & { readonly object: KnownObject | "absent" | undefined },
+    task: Pick<Task, "row" | "written" | "claim"> & { readonly object: IpAllocation | "absent" | undefined },
   ): void {
     const { node, machine } = this.place;
     const object = typeof task.object === "object" ? task.object : undefined;
-    const own = (state: AllocationState): Spec => specOf(task.written, state, { node, machine, since: SINCE }, object);
+    const own = (state: AllocationState): Spec =>
+      specOf(task.written, state, { node, machine, since: SINCE }, object?.spec);
     const kind = action.kind === "create" || action.kind === "delete" ? action.kind : "change";
     const call = (): Call<Spec> => {
       if (action.kind === "create") return { kind: "create", spec: own(task.written.state) };
@@ -381,7 +383,7 @@ export class Draft {
       const before = { uid: Number(object.uid), version: Number(object.resourceVersion) };
       if (action.kind === "delete") return { kind: "delete", before };
       if (action.kind === "leave")
-        return { kind: "replace", before, spec: specWithout(own("Bound"), object, action.others) };
+        return { kind: "replace", before, spec: specWithout(own("Bound"), object.spec, action.others) };
       const spec = own(action.state);
       return { kind: "replace", before, spec: { ...spec, holders: [...spec.holders, ...(action.sharers ?? [])] } };
     };
@@ -394,13 +396,13 @@ export class Draft {
     if (this.memory.task !== undefined) return this.change({ queued: { row, claim } });
     const { states } = this.memory;
     const isOffered = claim.replaces !== undefined && this.place.object?.version === Number(claim.replaces);
-    const object = isOffered && this.object !== undefined ? knownOf(this.object) : states.find(NAME);
+    const object = isOffered && this.object !== undefined ? this.object : states.find(NAME);
     await this.continuePublish(row, object, claim, isOffered);
   }
 
   async continuePublish(
     row: Allocation,
-    seen: KnownObject | "absent" | undefined,
+    seen: IpAllocation | "absent" | undefined,
     claim: ClaimTask,
     isFresh: boolean,
   ): Promise<void> {
@@ -421,7 +423,7 @@ export class Draft {
         case "replace": {
           const isRetained = action.kind === "replace" && this.isRetained(published, object);
           if (!isRetained) return this.send(action, { row, written: published, object, claim });
-          const written = { ...published, claim: claimAfter(published, (object as KnownObject).number) };
+          const written = { ...published, claim: claimAfter(published, (object as IpAllocation).spec.number) };
           // Recorded before the object is written: whatever becomes of the claim, the address is retained again.
           if (this.row?.version === row.version) this.row = written;
           return this.send(action, { row: written, written, object, claim: { ...claim, workload: written.workload } });
@@ -433,12 +435,12 @@ export class Draft {
     throw new Error("A publication has no end");
   }
 
-  isRetained(row: Allocation, object: KnownObject | "absent" | undefined): boolean {
+  isRetained(row: Allocation, object: IpAllocation | "absent" | undefined): boolean {
     return (
       typeof object === "object" &&
-      object.state !== "Cooling" &&
-      object.podUid !== row.owner &&
-      isOfSameNic(row, object)
+      object.spec.state !== "Cooling" &&
+      object.spec.holders[0]?.podUid !== row.owner &&
+      isOfSameNic(row, object.spec)
     );
   }
 
@@ -467,8 +469,7 @@ export class Draft {
     if (!isTouched) this.row = undefined;
     const { object } = this;
     const isLost =
-      object?.spec.quarantine?.reason === "NodeLost" &&
-      isOfSameNic({ ...row, workload: claim.workload }, knownOf(object));
+      object?.spec.quarantine?.reason === "NodeLost" && isOfSameNic({ ...row, workload: claim.workload }, object.spec);
     if (!isTouched && object !== undefined && (needsProbe || isLost) && row.quarantine === undefined) {
       // The NIC probes before anything is published: until then the object is the earlier pod's.
       if (!this.place.isSilent()) return this.end(claim.container, false);
@@ -539,7 +540,7 @@ export class Draft {
     this.change({ isReconciled: true, isDue: false });
     if (object?.spec.node === node) {
       const before = states.find(NAME);
-      if (states.noteSeen(NAME, knownOf(object)) && hasChanged(before, knownOf(object))) await this.sync();
+      if (states.noteSeen(NAME, object) && hasChanged(before, object)) await this.sync();
     } else states.forgetRetained(new Set());
     if (row === undefined) return object === undefined ? undefined : this.handleOrphan(object);
     if (isOlderThan(row, object, node)) return this.sync();
@@ -619,7 +620,7 @@ function note(draft: Draft, answer: Exclude<Answer<Spec>, { kind: "unanswered" }
     return draft.read();
   }
   states.noteSent(NAME, false);
-  const object = answer.object === undefined ? ("absent" as const) : knownOf(objectOf(answer.object));
+  const object = answer.object === undefined ? ("absent" as const) : objectOf(answer.object);
   states.noteAnswer(NAME, object, before);
   return object;
 }

@@ -1,8 +1,8 @@
 /** An agent's memory, and the key by which its states are told apart. */
 import { AddressStates } from "../../../../host/registry/kubernetes/address-states.ts";
-import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
-import type { Allocation, ClaimName } from "../../../../host/registry/registry.ts";
-import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { findLostNode } from "../../../../host/registry/kubernetes/known-object.ts";
+import { type Allocation, type ClaimName, UNNAMED } from "../../../../host/registry/registry.ts";
+import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../../host/resources/member.ts";
 import { flag, keyOfCall, keyOfWorkload, NAME, rankOf } from "./journal-object.ts";
 import type { Call } from "./protocol.ts";
@@ -15,7 +15,7 @@ export interface Task {
   readonly row: Allocation;
   readonly written: Allocation;
   readonly action: "create" | "change" | "delete";
-  readonly object: KnownObject | undefined;
+  readonly object: IpAllocation | undefined;
   readonly call: Call<Spec>;
   readonly claim?: ClaimTask | undefined;
 }
@@ -71,10 +71,12 @@ function keyOfClaimName(claim: ClaimName | undefined): string {
     : ` #${claim.id} ${rankOf(claim.number)} ${claim.earlier.map((id) => `#${id}`).join(" ")}`;
 }
 
-function keyOfKnown(object: KnownObject | undefined): string {
+function keyOfKnown(object: IpAllocation | undefined): string {
   if (object === undefined) return "-";
-  const { uid, resourceVersion, state, node, podUid, claim, number, workload, lost } = object;
-  return `#${uid} #${resourceVersion} ${state} ${node} ${podUid} #${claim} ${rankOf(number)} ${keyOfWorkload(workload)} ${lost}`;
+  const { uid, resourceVersion, spec } = object;
+  const { state, node, holders, number, workload } = spec;
+  const [{ podUid = "", claim = UNNAMED } = {}] = holders;
+  return `#${uid} #${resourceVersion} ${state} ${node} ${podUid} #${claim} ${rankOf(number)} ${keyOfWorkload(workload)} ${findLostNode(spec)}`;
 }
 
 export function keyOfMemory(memory: Memory, row: Allocation | undefined): string {

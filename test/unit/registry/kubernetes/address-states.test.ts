@@ -1,13 +1,20 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { AddressStates, isProber, MAX_ENDED_OBJECTS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
-import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
+import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { HOLDER, ipAllocation } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
 describe("the state of an address", () => {
-  const known: KnownObject = {
-    ...{ uid: "u", resourceVersion: "10", state: "Bound", node: "here", podUid: "a", ifName: "eth0", claim: "c" },
-  };
+  const objectOf = (resourceVersion: string, spec: Partial<IpAllocationSpec> = {}, uid = "u"): IpAllocation => ({
+    ...ipAllocation("10.0.0.1", { node: "here", ...spec }),
+    ...{ uid, resourceVersion },
+  });
+  const known = objectOf("10");
+  const lostOf = (node: string): Partial<IpAllocationSpec> => ({
+    ...{ state: "Quarantined", holders: [] },
+    quarantine: { reason: "NodeLost", mac: "", parent: "", holder: { ...HOLDER, node } },
+  });
   let states: AddressStates;
   beforeEach(() => {
     states = new AddressStates("here");
@@ -15,42 +22,46 @@ describe("the state of an address", () => {
 
   it("leak: a read state that is older than the last answer changes nothing", () => {
     states.noteAnswer("x", known);
-    states.noteAnswer("x", { ...known, resourceVersion: "9", state: "Cooling" });
+    states.noteAnswer("x", objectOf("9", { state: "Cooling" }));
     expect(states.find("x")).toEqual(known);
-    states.noteAnswer("x", { ...known, resourceVersion: "11", node: "there" });
+    states.noteAnswer("x", objectOf("11", { node: "there" }));
     expect(states.find("x")).toBeUndefined();
   });
 
   it("leak: a listed state that is no newer than the known one changes nothing", () => {
     states.noteAnswer("x", known);
-    expect(states.noteSeen("x", { ...known, resourceVersion: "9", state: "Cooling" })).toBe(false);
-    expect(states.noteSeen("x", { ...known, state: "Cooling" })).toBe(false);
+    expect(states.noteSeen("x", objectOf("9", { state: "Cooling" }))).toBe(false);
+    expect(states.noteSeen("x", objectOf("10", { state: "Cooling" }))).toBe(false);
     expect(states.find("x")).toEqual(known);
-    expect(states.noteSeen("x", { ...known, resourceVersion: "11", state: "Cooling" })).toBe(true);
-    expect(states.find("x")?.state).toBe("Cooling");
+    expect(states.noteSeen("x", objectOf("11", { state: "Cooling" }))).toBe(true);
+    expect(states.find("x")?.spec.state).toBe("Cooling");
   });
 
   it("leak: a read state that is older than the deletion makes nothing known", () => {
     states.noteAnswer("x", "absent", known);
     expect([states.noteSeen("x", known), states.find("x")]).toEqual([false, undefined]);
-    expect(states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" })).toBe(true);
+    expect(states.noteSeen("x", objectOf("12", {}, "v"))).toBe(true);
     expect(states.find("x")?.uid).toBe("v");
   });
 
   it("is at first unknown", () => expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false }));
 
   it("retention: a retained object that the node no longer has is unknown, and all others stay as they are", () => {
-    for (const name of ["kept", "taken"]) states.noteAnswer(name, { ...known, state: "Kept" });
+    for (const name of ["kept", "taken"]) states.noteAnswer(name, objectOf("10", { state: "Kept" }));
     states.noteAnswer("bound", known);
     states.noteAnswer("ended", "absent", known);
     states.forgetRetained(new Set(["kept"]));
-    expect(["kept", "taken", "bound"].map((name) => states.find(name)?.state)).toEqual(["Kept", undefined, "Bound"]);
+    expect(["kept", "taken", "bound"].map((name) => states.find(name)?.spec.state)).toEqual([
+      "Kept",
+      undefined,
+      "Bound",
+    ]);
     expect(states.get("ended").object.kind).toBe("ended");
   });
 
   it("leak: another node's object has ended here at the version of the answer", () => {
     states.noteAnswer("x", known);
-    const theirs = { ...known, node: "there", resourceVersion: "12" };
+    const theirs = objectOf("12", { node: "there" });
     states.noteAnswer("x", theirs);
     expect([states.known, states.noteSeen("x", theirs)]).toEqual([0, false]);
   });
@@ -63,7 +74,7 @@ describe("the state of an address", () => {
 
   it("an object that came after an end is not forgotten with old ends", () => {
     states.noteAnswer("x", "absent", known);
-    states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" });
+    states.noteSeen("x", objectOf("12", {}, "v"));
     for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
     expect(states.find("x")?.uid).toBe("v");
   });
@@ -113,20 +124,20 @@ describe("the state of an address", () => {
   it("conflict: a request to probe for a lost node outlives the object, until the row is forgotten", () => {
     const seen: boolean[] = [];
     const read = (): unknown => seen.push(isProber(states.get("x"), "here"));
-    states.noteSeen("x", { ...known, state: "Quarantined", lost: "there" });
+    states.noteSeen("x", objectOf("10", lostOf("there")));
     read();
     states.noteAnswer("x", "absent");
     read();
     states.noteForgotten("x");
     read();
-    states.noteSeen("x", { ...known, resourceVersion: "11", state: "Quarantined", lost: "here" });
+    states.noteSeen("x", objectOf("11", lostOf("here")));
     read();
     expect(seen).toEqual([true, true, false, false]);
   });
 
   it("conflict: a request to probe for a lost node outlives a doubt about the object, and the memory of its end", () => {
-    for (const name of ["doubted", "ended"]) states.noteSeen(name, { ...known, state: "Quarantined", lost: "there" });
-    states.noteSeen("own", { ...known, state: "Quarantined" });
+    for (const name of ["doubted", "ended"]) states.noteSeen(name, objectOf("10", lostOf("there")));
+    states.noteSeen("own", objectOf("10", { state: "Quarantined" }));
     states.invalidate("doubted");
     states.invalidate("own");
     states.noteAnswer("ended", "absent");

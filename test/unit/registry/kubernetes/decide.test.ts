@@ -7,8 +7,8 @@ import {
   specWithout,
   takeOver,
 } from "../../../../host/registry/kubernetes/decide.ts";
-import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 import { type Allocation, UNNAMED } from "../../../../host/registry/registry.ts";
+import type { Holder, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import { cases } from "../../../world/rows.ts";
 import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
 import { RIVAL } from "../../../world/values.ts";
@@ -27,22 +27,36 @@ const answered: Allocation = {
   quarantine: { reason: "Conflict", mac: RIVAL, parent: "", nextProbeAtMs: 0 },
 };
 
-const ours: KnownObject = {
-  ...{ uid: "u", resourceVersion: "5", state: "Bound", node: "here", podUid: "a", ifName: "eth0", claim: UNNAMED },
+const withSpec = (object: IpAllocation, spec: Partial<IpAllocationSpec>): IpAllocation => ({
+  ...object,
+  spec: { ...object.spec, ...spec },
+});
+const heldBy = (object: IpAllocation, holder: Partial<Holder>): IpAllocation =>
+  withSpec(object, { holders: object.spec.holders.map((each) => ({ ...each, ...holder })) });
+const ours: IpAllocation = {
+  ...ipAllocation("10.0.0.1", { node: "here", holders: [{ ...HOLDER, node: "here", podUid: "a" }] }),
+  resourceVersion: "5",
 };
-const idle = { podUid: "", ifName: "" };
-const ourCooling: KnownObject = { ...ours, ...idle, state: "Cooling" };
-const ourQuarantined: KnownObject = { ...ours, ...idle, state: "Quarantined" };
-const ourRetained: KnownObject = { ...ours, ...idle, state: "Kept", workload: WEB };
-const ofOtherPod: KnownObject = { ...ours, podUid: "b" };
+const ourCooling = withSpec(ours, { holders: [], state: "Cooling" });
+const ourQuarantined = withSpec(ours, { holders: [], state: "Quarantined" });
+const ourRetained = withSpec(ours, { holders: [], state: "Kept", workload: WEB });
+const ofOtherPod = heldBy(ours, { podUid: "b" });
+const answeredBy = (mac: string) => withSpec(ourQuarantined, { quarantine: { reason: "Conflict", mac, parent: "" } });
+/** In quarantine for a lost node. */
+const lostOf = (node: string) =>
+  ({ quarantine: { reason: "NodeLost", mac: "", parent: "", holder: { ...HOLDER, node } } }) as const;
+const elsewhere = (object: IpAllocation): IpAllocation =>
+  withSpec(heldBy(object, { node: "there" }), { node: "there" });
 /** Objects of a lost node, whose address this node, or another one, was told to ask for. */
-const weAsk: KnownObject = { ...ourQuarantined, lost: "there" };
-const weAreLost: KnownObject = { ...ourQuarantined, lost: "here" };
-const theyAsk: KnownObject = { ...ourQuarantined, node: "there", lost: "here" };
+const weAsk = withSpec(ourQuarantined, lostOf("there"));
+const weAreLost = withSpec(ourQuarantined, lostOf("here"));
+const theyAsk = elsewhere(weAreLost);
 /** Of another machine that had this node's name. */
-const formerly = (object: KnownObject): KnownObject => ({ ...object, machine: "old" });
+const formerly = (object: IpAllocation): IpAllocation => heldBy(object, { machine: "old" });
+const formerlyLost = withSpec(ourQuarantined, {
+  quarantine: { reason: "NodeLost", mac: "", parent: "", holder: { ...HOLDER, node: "here", machine: "old" } },
+});
 const asNew = { machine: "new" };
-const elsewhere = (object: KnownObject): KnownObject => ({ ...object, node: "there" });
 
 const due = { isDue: true };
 const dueAsNew = { ...due, ...asNew };
@@ -57,9 +71,8 @@ const named = (row: Allocation, ...earlier: readonly string[]): Allocation => ({
   ...row,
   claim: { id: OWN, number: 1, earlier },
 });
-const of = (claim: string, object: KnownObject): KnownObject => ({ ...object, claim });
+const of = (claim: string, object: IpAllocation): IpAllocation => heldBy(object, { claim });
 
-type Holder = typeof HOLDER;
 type Case = [row: Allocation, object: SyncInputs["object"], options?: Partial<SyncInputs>];
 
 const confirmed: Allocation = { ...bound, isConfirmed: true };
@@ -70,28 +83,28 @@ const cooledWeb: Allocation = { ...cooling, workload: WEB };
 const ahead = (number: number) => ({ ...cooledWeb, containerId: "", claim: { id: OWN, number, earlier: [] } });
 const WEB_AGAIN = { ...WEB, uid: "again" };
 const cooledAgain: Allocation = { ...cooling, workload: WEB_AGAIN };
-const formerWeb: KnownObject = { ...ours, workload: WEB };
-const earlierPod: KnownObject = { ...ofOtherPod, workload: WEB };
-const retainedFor = (ifName: string): KnownObject => ({ ...ourRetained, workload: { ...WEB, ifName } });
+const formerWeb = withSpec(ours, { workload: WEB });
+const earlierPod = withSpec(ofOtherPod, { workload: WEB });
+const retainedFor = (ifName: string): IpAllocation => withSpec(ourRetained, { workload: { ...WEB, ifName } });
 
 /** Of this row's pod, by its claim if one is named, and of two pods elsewhere. */
 const shareOf = (claim?: string) => ({ ...HOLDER, node: "here", podUid: "a", ...(claim && { claim }) });
 const others = ["b", "d"].map((podUid) => ({ ...HOLDER, node: "there", podUid }));
-const sharedBy = (object: KnownObject, ...sharers: Holder[]): KnownObject => ({ ...object, sharers });
+const sharedBy = (object: IpAllocation, ...holders: Holder[]): IpAllocation => withSpec(object, { holders });
 
 const ROWS = cases<Case>`
   retention: shared, with its own claim ${[named(bound), sharedBy(ofOtherPod, shareOf(OWN), ...others)]} => synced
   retention: shared, with an older claim ${[named(bound), sharedBy(ofOtherPod, shareOf(BEFORE), ...others)]}
     => replace Bound
-  retention: shared by others alone ${[named(bound, BEFORE), sharedBy(of(BEFORE, ofOtherPod), ...others)]} => taken
+  retention: shared by others alone ${[named(bound, BEFORE), of(BEFORE, sharedBy(ofOtherPod, ...others))]} => taken
   retention: shared, and retained by now ${[cooledWeb, sharedBy(ourRetained, shareOf(), ...others)]} => forget
   a release of what is shared, and in deletion ${[cooling, { ...sharedBy(ours, shareOf(), ...others), deleting: true }]}
     => wait
   a release before it is known which machine this is, elsewhere ${[cooling, formerly(elsewhere(ours)), due]} => forget
-  a release of what cools, and was another node's before ${[cooling, { ...ourCooling, lost: "there" }, due]} => delete
-  retention: in quarantine, of an owner that was created again ${[cooledAgain, { ...ourQuarantined, workload: WEB }]}
+  a release of what cools, and was another node's before ${[cooling, withSpec(ourCooling, lostOf("there")), due]} => delete
+  retention: in quarantine, of an owner that was created again ${[cooledAgain, withSpec(ourQuarantined, { workload: WEB })]}
     => replace Kept
-  conflict: in quarantine, by another machine ${[quarantined, formerly(ourQuarantined), asNew]} => synced
+  conflict: in quarantine, by another machine ${[quarantined, formerlyLost, asNew]} => synced
   conflict: another machine has what has ended here ${[ended, formerly(ours), dueAsNew]} => forget
   a claim creates without looking ${[bound, undefined]} => create
   retention: an answered member's, of what is not known, may be shared ${[{ ...ofWeb, isConfirmed: true }, undefined]}
@@ -105,7 +118,7 @@ const ROWS = cases<Case>`
   sandbox-restart: a claim's own object, which an unanswered write may yet change ${[bound, ours, unanswered]}
     => replace Bound
   sandbox-restart: what is not known, with such a write ${[bound, undefined, unanswered]} => read
-  undo: not that of the pod's other NIC ${[bound, { ...ours, ifName: "net1" }]} => taken
+  undo: not that of the pod's other NIC ${[bound, heldBy(ours, { ifName: "net1" })]} => taken
   its own object under another node's name, and this one's was answered ${[confirmed, elsewhere(ours)]} => replace Bound
   static-pods: the object of a pod elsewhere that has its UID ${[bound, elsewhere(ours)]} => taken
   another pod's here ${[bound, ofOtherPod]} => taken
@@ -141,18 +154,18 @@ const ROWS = cases<Case>`
   node-lost: and another has it now ${[confirmed, elsewhere(ourQuarantined)]} => taken
   node-lost: and another asks for the address ${[confirmed, theyAsk]} => recover
   node-lost: a claim of what another asks for ${[bound, theyAsk]} => taken
-  node-lost: what another asks for was a third one's ${[confirmed, { ...theyAsk, lost: "n3" }]} => taken
+  node-lost: what another asks for was a third one's ${[confirmed, withSpec(theyAsk, lostOf("n3"))]} => taken
   retention: kept for the member ${[ofWeb, elsewhere(ourRetained)]} => replace Bound
   retention: kept for another member ${[{ ...bound, workload: OTHER_WEB }, ourRetained]} => taken
   retention: kept for another NIC of the member ${[ofWeb, retainedFor("net1")]} => taken
   retention: kept for this NIC of the member ${[ofWeb, retainedFor("eth0")]} => replace Bound
-  retention: an earlier pod of the member has it on another NIC ${[ofWeb, elsewhere({ ...earlierPod, ifName: "net1" })]}
+  retention: an earlier pod of the member has it on another NIC ${[ofWeb, elsewhere(heldBy(earlierPod, { ifName: "net1" }))]}
     => taken
   retention: kept for that member of another namespace ${[ofEvil, ourRetained]} => taken
   retention: that member of another namespace has it ${[ofEvil, earlierPod]} => taken
   retention: kept, and the pod is of no workload ${[bound, ourRetained]} => taken
   retention: an earlier pod of the member has it ${[ofWeb, elsewhere(earlierPod)]} => takeOver
-  retention: another member's pod has it ${[ofWeb, { ...ofOtherPod, workload: OTHER_WEB }]} => taken
+  retention: another member's pod has it ${[ofWeb, withSpec(ofOtherPod, { workload: OTHER_WEB })]} => taken
   a release in a large pool ${[cooling, ours]} => wait
   a release in a large pool, of what is not known ${[cooling, undefined]} => wait
   a release of what was never made ${[cooling, "absent"]} => wait
@@ -181,7 +194,7 @@ const ROWS = cases<Case>`
   retention: of such a one, where others want it ${[cooledWeb, ours, { ...unseen, ...shown }]} => replace Cooling
   retention: of such a one, after the cooldown ${[cooledWeb, ours, { ...unseen, ...due }]} => delete
   retention: of a member whose owner was created again ${[cooledAgain, formerWeb]} => replace Bound
-  retention: of such a one, once that is written ${[cooledAgain, { ...formerWeb, workload: WEB_AGAIN }]} => replace Kept
+  retention: of such a one, once that is written ${[cooledAgain, withSpec(ours, { workload: WEB_AGAIN })]} => replace Kept
   retention: a pod whose owner was created again ${[{ ...confirmed, workload: WEB_AGAIN }, formerWeb]} => replace Bound
   retention: a pod whose owner is the object's ${[{ ...confirmed, workload: WEB }, formerWeb]} => synced
   retention: of what is not known ${[cooledWeb, undefined]} => read
@@ -202,8 +215,8 @@ const ROWS = cases<Case>`
   a release of an object that a foreign finalizer holds ${[cooling, { ...ours, deleting: true }, due]} => wait
   conflict: a conflict ${[quarantined, ours]} => replace Quarantined
   conflict: a conflict that is written ${[quarantined, ourQuarantined]} => synced
-  conflict: an answer to a probe ${[answered, { ...ourQuarantined, mac: "" }]} => replace Quarantined
-  conflict: an answer that is written ${[answered, { ...ourQuarantined, mac: RIVAL }]} => synced
+  conflict: an answer to a probe ${[answered, answeredBy("")]} => replace Quarantined
+  conflict: an answer that is written ${[answered, answeredBy(RIVAL)]} => synced
   conflict: a conflict that is written, with such a write ${[quarantined, ourQuarantined, unanswered]}
     => replace Quarantined
   conflict: a conflict of which nothing is known ${[quarantined, undefined]} => read
@@ -211,7 +224,7 @@ const ROWS = cases<Case>`
   conflict: an address that we were told to ask for ${[quarantined, weAsk]} => synced
   conflict: is not written over, it says who had it ${[quarantined, weAsk, unanswered]} => synced
   conflict: was freed by another writer ${[quarantined, "absent", prober]} => forget
-  conflict: is its node's again ${[quarantined, elsewhere({ ...weAsk, state: "Bound" }), prober]} => forget
+  conflict: is its node's again ${[quarantined, elsewhere(withSpec(weAsk, { state: "Bound" })), prober]} => forget
   conflict: is silent ${[ended, weAsk, due]} => delete
   conflict: a release that is late, of what we were told to ask for since ${[cooling, weAsk, due]} => forget
   conflict: a conflict of what another node has now ${[quarantined, elsewhere(ours)]} => forget
@@ -219,7 +232,7 @@ const ROWS = cases<Case>`
   cooling-visibility: its own under another node's name, when it has cooled ${[cooling, elsewhere(ours), due]} => forget
   node-lost: its pod's object of another machine with this node's name ${[bound, formerly(ours), asNew]} => taken
   node-lost: its pod's object of a machine, and this one is not known ${[bound, formerly(ours)]} => taken
-  node-lost: its pod's object of this machine ${[bound, { ...ours, machine: "new" }, asNew]} => synced
+  node-lost: its pod's object of this machine ${[bound, heldBy(ours, { machine: "new" }), asNew]} => synced
   node-lost: its pod's object of an older writer ${[bound, ours, asNew]} => synced
   node-lost: its pod's object of another machine, and this one's was answered ${[confirmed, formerly(ours), asNew]}
     => taken
@@ -227,11 +240,11 @@ const ROWS = cases<Case>`
   node-lost: another pod's of another machine, and this one's was answered ${[confirmed, formerly(ofOtherPod), asNew]}
     => taken
   node-lost: a member's of another machine with this node's name ${[ofWeb, formerly(formerWeb), asNew]} => takeOver
-  node-lost: in quarantine for another machine ${[named(bound, UNNAMED), formerly(ourQuarantined), asNew]} => taken
+  node-lost: in quarantine for another machine ${[named(bound, UNNAMED), formerlyLost, asNew]} => taken
   node-lost: a release of what another machine has ${[cooling, formerly(ours), dueAsNew]} => forget
   node-lost: a release before it is known which machine this is ${[cooling, formerly(ours), due]} => wait
-  node-lost: a release of what another machine has lost ${[cooling, formerly(ourQuarantined), dueAsNew]} => forget
-  node-lost: what another machine has lost is silent ${[ended, formerly(ourQuarantined), dueAsNew]} => delete
+  node-lost: a release of what another machine has lost ${[cooling, formerlyLost, dueAsNew]} => forget
+  node-lost: what another machine has lost is silent ${[ended, formerlyLost, dueAsNew]} => delete
   node-lost: what another machine has again is probed no more ${[quarantined, formerly(ours), asNew]} => forget
   a row that says Kept ${[{ ...cooling, state: "Kept" }, ourRetained]} => forget
 `;
@@ -253,57 +266,32 @@ it("node-lost: a row of a node that was taken for lost is written again while it
   expect(await recover(livePods(), confirmed)).toEqual({ kind: "wait" });
 });
 
-it("recreate: the row's pod gets the object back when it lives and that of the object does not, as it was read", async () => {
-  const full = { ...ipAllocation("10.0.0.1", { node: "here" }), resourceVersion: "5" };
-  const ofHere = { ...full, spec: { ...full.spec, holders: [{ ...HOLDER, node: "here" }] } };
-  type Read = typeof full | undefined;
-  const ask = (live: readonly string[], row: Allocation, object: SyncInputs["object"], read: Read, isPast = false) =>
-    reclaim(
-      { ...livePods(...live), node: "here" },
-      row,
-      { object, full: read },
-      { kind: "reclaim", otherwise: "taken", isPast },
-    );
-  const check = async (...[live, ...about]: [readonly string[], SyncInputs["object"], Read]) =>
-    (await ask(live, confirmed, ...about)).kind;
-  expect(await check(["a"], ofOtherPod, ofHere)).toBe("replace");
-  expect(await check([], ofOtherPod, ofHere)).toBe("taken");
-  expect(await check(["a", "u1"], ofOtherPod, ofHere)).toBe("taken");
-  expect(await check(["a"], ofOtherPod, full)).toBe("taken");
-  expect(await check(["a"], { ...ofOtherPod, resourceVersion: "6" }, ofHere)).toBe("read");
-  expect(await check(["a"], "absent", ofHere)).toBe("read");
-  expect(await check(["a"], undefined, ofHere)).toBe("read");
-  expect(await check(["a"], ofOtherPod, undefined)).toBe("read");
-  expect(await ask([], cooledWeb, ofOtherPod, ofHere)).toEqual({ kind: "delete" });
-  expect(await ask(["u1"], cooledWeb, ofOtherPod, ofHere)).toEqual({ kind: "taken" });
+it("recreate: the row's pod gets the object back when it lives and that of the object does not", async () => {
+  const away = ipAllocation("10.0.0.1", { node: "here" });
+  const ask = (live: readonly string[], row: Allocation, object: IpAllocation, isPast = false) =>
+    reclaim({ ...livePods(...live), node: "here" }, row, object, { kind: "reclaim", otherwise: "taken", isPast });
+  const check = async (live: readonly string[], object: IpAllocation) => (await ask(live, confirmed, object)).kind;
+  expect(await check(["a"], ofOtherPod)).toBe("replace");
+  expect(await check([], ofOtherPod)).toBe("taken");
+  expect(await check(["a", "b"], ofOtherPod)).toBe("taken");
+  expect(await check(["a"], away)).toBe("taken");
+  expect(await ask([], cooledWeb, ofOtherPod)).toEqual({ kind: "delete" });
+  expect(await ask(["b"], cooledWeb, ofOtherPod)).toEqual({ kind: "taken" });
   // Of the registry's past the other pod may be back with it, and another node's is not ended.
-  expect(await ask(["u1"], cooledWeb, ofOtherPod, ofHere, true)).toEqual({ kind: "delete" });
-  expect(await ask(["a", "u1"], confirmed, ofOtherPod, ofHere, true)).toEqual({ kind: "replace", state: "Bound" });
-  expect(await ask([], cooledWeb, ofOtherPod, full, true)).toEqual({ kind: "taken" });
+  expect(await ask(["b"], cooledWeb, ofOtherPod, true)).toEqual({ kind: "delete" });
+  expect(await ask(["a", "b"], confirmed, ofOtherPod, true)).toEqual({ kind: "replace", state: "Bound" });
+  expect(await ask([], cooledWeb, away, true)).toEqual({ kind: "taken" });
 });
 
-it("retention: a decision between two pods is about the object as it was read", async () => {
-  const full = { ...ipAllocation("10.0.0.1"), resourceVersion: "5" };
-  const deps = { ...livePods("a"), node: "here", readHolderStatus: async () => "gone" as const };
-  const check = async (object: SyncInputs["object"], read: typeof full | undefined) =>
-    (await takeOver(deps, ofWeb, { object, full: read })).kind;
-  expect(await check(ours, full)).toBe("replace");
-  expect(await check({ ...ours, resourceVersion: "6" }, full)).toBe("read");
-  expect(await check("absent", full)).toBe("read");
-  expect(await check(undefined, full)).toBe("read");
-  expect(await check(ours, undefined)).toBe("read");
-  const other = { ...full, spec: { ...full.spec, holders: [{ ...HOLDER, node: "here", ifName: "net1" }] } };
-  expect(await takeOver(deps, ofWeb, { object: ours, full: other })).toStrictEqual({ kind: "taken" });
-  const isGone = takeOver({ ...deps, ...livePods() }, ofWeb, { object: ours, full });
+it("retention: the live one of two pods gets the address on the same NIC", async () => {
+  const deps = { ...livePods("a"), node: "here" };
+  expect(await takeOver(deps, ofWeb, earlierPod)).toStrictEqual({ kind: "replace", state: "Bound", sharers: [] });
+  const other = heldBy(earlierPod, { ifName: "net1" });
+  expect(await takeOver(deps, ofWeb, other)).toStrictEqual({ kind: "taken" });
+  const isGone = takeOver({ ...deps, ...livePods() }, ofWeb, earlierPod);
   expect(await isGone).toStrictEqual({ kind: "taken" });
   const lost = { ...deps, readNodeStatus: async () => "lost" as const };
-  expect((await takeOver(lost, confirmed, { object: ours, full })).kind).toBe("replace");
-});
-
-it("retention: without a status of the other holder it is gone, and its address goes to the live pod", async () => {
-  const deps = { ...livePods("a"), node: "here" };
-  const task = { object: ours, full: undefined };
-  expect(await takeOver(deps, ofWeb, task)).toStrictEqual({ kind: "replace", state: "Bound" });
+  expect((await takeOver(lost, confirmed, elsewhere(earlierPod))).kind).toBe("replace");
 });
 
 it("node-lost: a machine that shares the address answers for it, so no probe can tell", async () => {
@@ -315,7 +303,7 @@ it("node-lost: a machine that shares the address answers for it, so no probe can
         readHolderStatus: async (_row, { podUid }) => (podUid === "u3" ? "migrating" : "gone"),
       },
       ofWeb,
-      { object: ours, full: { ...ipAllocation("10.0.0.1", { holders }), resourceVersion: "5" } },
+      ipAllocation("10.0.0.1", { holders }),
     );
   expect(await check([gone])).toEqual({ kind: "taken", needsProbe: true });
   expect(await check([gone, moving])).toEqual({ kind: "taken", predecessor: gone });
@@ -336,8 +324,7 @@ it.each<[machine: string | undefined, of: string | undefined, isHere: boolean]>(
     },
   };
   const holders = [{ ...HOLDER, machine: of }];
-  const full = { ...ipAllocation("10.0.0.1", { holders }), resourceVersion: "5" };
-  const { kind } = await takeOver(deps, ofWeb, { object: ours, full });
+  const { kind } = await takeOver(deps, ofWeb, ipAllocation("10.0.0.1", { holders }));
   expect({ kind, asked }).toEqual(isHere ? { kind: "replace", asked: [] } : { kind: "taken", asked: ["n1 m1"] });
 });
 
@@ -345,10 +332,14 @@ it("retention: without its pod a shared object is of a node that still has a hol
   const own = ipAllocation("10.0.0.1").spec;
   const second = { ...HOLDER, node: "n2", ifName: "net1" };
   const third = { ...HOLDER, node: "there" };
-  const shared = { ...elsewhere(earlierPod), workload: { ...WEB, ifName: "eth9" }, number: 3 };
+  const { spec: shared } = withSpec(elsewhere(earlierPod), { workload: { ...WEB, ifName: "eth9" }, number: 3 });
   const rest = { ...own, workload: { ...WEB, ifName: "net1" }, number: 3 };
   expect(specWithout(own, shared, [second, third])).toEqual({ ...rest, node: "there", holders: [second, third] });
   expect(specWithout(own, shared, [second])).toEqual({ ...rest, node: "n2", holders: [second] });
-  expect(specWithout(own, elsewhere(ofOtherPod), [second])).toStrictEqual({ ...own, node: "n2", holders: [second] });
+  expect(specWithout(own, elsewhere(ofOtherPod).spec, [second])).toStrictEqual({
+    ...own,
+    node: "n2",
+    holders: [second],
+  });
   expect(() => specWithout(own, shared, [])).toThrow("A shared object has another holder");
 });

@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
 import {
+  findLastHolder,
+  findLostNode,
   findMissingOwner,
   findOtherHolders,
   findRecreatedOwner,
   foreignOf,
   hasChanged,
+  holderThere,
   isOfSameNic,
   isRecorded,
-  type KnownObject,
-  knownOf,
-  lastHolderOf,
   nameOf,
   PROBE_FIRST,
   specOf,
   unreadableOf,
 } from "../../../../host/registry/kubernetes/known-object.ts";
 import { type Allocation, UNNAMED } from "../../../../host/registry/registry.ts";
-import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import type { Holder, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../../host/resources/member.ts";
 import { openClusterNode } from "../../../world/node.ts";
 import { claim, claimAndRetain, HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
@@ -42,7 +42,7 @@ describe("the object of a row", () => {
     const workload = { ...row.workload, ifName: "eth0" };
     expect(spec).toMatchObject({ state: "Bound", workload, ...place });
     expect(spec.holders).toStrictEqual([holder]);
-    expect(specOf(row, "Bound", place, { ...known, workload: row.workload, number: 4 }).number).toBe(4);
+    expect(specOf(row, "Bound", place, { workload: row.workload, number: 4 }).number).toBe(4);
     expect([spec.quarantine, JSON.stringify({ ...spec, ip: "" }).includes("secret")]).toEqual([undefined, false]);
   });
 
@@ -76,14 +76,15 @@ it("another node's object says when it was created, if it does", () => {
   expect(foreignOf(object, 0)).not.toHaveProperty("createdAt");
 });
 
-it("the holders of an object are known one by one only if there are several", () => {
-  const object = ipAllocation("10.0.0.1");
-  const holders = [HOLDER, { ...HOLDER, podUid: "other" }];
-  expect(knownOf(object)).not.toHaveProperty("sharers");
-  expect(knownOf({ ...object, spec: { ...object.spec, holders } })).toHaveProperty("sharers", holders);
-  expect(knownOf(ipAllocation("10.0.0.1", { holders: [{ ...HOLDER, node: "n9", machine: "m" }] })).machine).toBe(
-    undefined,
-  );
+it("the machine of an object is that of the holder on its node, of all that have or had the address", () => {
+  const [here, there] = [
+    { ...HOLDER, machine: "m" },
+    { ...HOLDER, node: "n9", machine: "m9" },
+  ];
+  const check = (spec: Partial<IpAllocationSpec>) => holderThere(ipAllocation("10.0.0.1", spec).spec).machine;
+  expect(check({ holders: [there] })).toBeUndefined();
+  expect(check({ holders: [there, here] })).toBe("m");
+  expect(check({ holders: [], quarantine: lostOf(here) })).toBe("m");
 });
 
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
@@ -99,7 +100,7 @@ it.each<[what: string, spec: Partial<IpAllocationSpec>, lost: string | undefined
   ["in quarantine without a reason", { state: "Quarantined" }, undefined],
   ["that is bound again", { quarantine: lostOf(HOLDER) }, undefined],
 ])("node-lost: what is known of the object of an address %s", (_, spec, lost) =>
-  expect(knownOf(ipAllocation("10.0.0.1", spec)).lost).toBe(lost),
+  expect(findLostNode(ipAllocation("10.0.0.1", spec).spec)).toBe(lost),
 );
 
 const row: Allocation = {
@@ -107,18 +108,27 @@ const row: Allocation = {
   ...{ owner: "u1", containerId: "c", network: "net", namespace: "shop", pod: "web-0", sinceMs: 0, version: 7 },
   ...{ state: "Bound", isConfirmed: true, workload: WEB },
 };
-const known: KnownObject = {
-  ...{ uid: "o1", resourceVersion: "1", state: "Bound", node: "n1", podUid: "u1", ifName: "eth0", workload: WEB },
-  claim: UNNAMED,
-};
+const objectOf = (spec: Partial<IpAllocationSpec>) => ipAllocation("10.0.0.1", { workload: WEB, ...spec });
+const heldBy = (holder: Partial<Holder>) => ({ holders: [{ ...HOLDER, ...holder }] });
+const known = objectOf({});
 
 const again = { ...WEB, uid: "again" };
-it.each<[what: string, object: KnownObject, ofPod: Workload | undefined, wanted: Workload | undefined]>([
+it.each<[what: string, object: IpAllocation, ofPod: Workload | undefined, wanted: Workload | undefined]>([
   ["is what the pod says", known, again, again],
-  ["is the row's while the pod says so, whatever the object says", { ...known, workload: again }, WEB, undefined],
-  ["is what the object says where the pod is not known", { ...known, workload: again }, undefined, again],
-  ["is not that of another pod's object", { ...known, podUid: "u2", workload: again }, undefined, undefined],
-  ["is not that of another NIC's object", { ...known, ifName: "net1", workload: again }, undefined, undefined],
+  ["is the row's while the pod says so, whatever the object says", objectOf({ workload: again }), WEB, undefined],
+  ["is what the object says where the pod is not known", objectOf({ workload: again }), undefined, again],
+  [
+    "is not that of another pod's object",
+    objectOf({ ...heldBy({ podUid: "u2" }), workload: again }),
+    undefined,
+    undefined,
+  ],
+  [
+    "is not that of another NIC's object",
+    objectOf({ ...heldBy({ ifName: "net1" }), workload: again }),
+    undefined,
+    undefined,
+  ],
   ["is not of another name", known, { ...again, name: "other" }, undefined],
   ["is not of another namespace", known, { ...again, namespace: "evil" }, undefined],
   ["is not another member", known, { ...again, member: "web-1" }, undefined],
@@ -151,15 +161,15 @@ it("retention: an address that the pod may have taken over by another claim is k
   expect(server.objects.get("10.0.0.1")?.spec.state).toBe("Kept");
 });
 
-it.each<[what: string, change: Partial<KnownObject>, isNamed: boolean]>([
+it.each<[what: string, change: Partial<IpAllocationSpec>, isNamed: boolean]>([
   ["is the row's pod, if the object names it", {}, true],
-  ["is not known of an object of another pod", { podUid: "u2" }, false],
-  ["is not known of another NIC's", { ifName: "net1" }, false],
+  ["is not known of an object of another pod", heldBy({ podUid: "u2" }), false],
+  ["is not known of another NIC's", heldBy({ ifName: "net1" }), false],
   ["is not known of another node's", { node: "n2" }, false],
   ["is not known of what was in quarantine", { state: "Quarantined" }, false],
 ])("retention: the last holder of what is retained: %s", (_, change, isNamed) => {
   const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
-  expect(lastHolderOf(row, { ...known, ...change }, "n1")).toEqual(isNamed ? { lastHolder: holder } : {});
+  expect(findLastHolder(row, objectOf(change).spec, "n1")).toEqual(isNamed ? holder : undefined);
 });
 
 it.each<[id: string | undefined, earlier: string[], of: string, wanted: boolean]>([
@@ -197,28 +207,28 @@ describe("retention: the other holders of a shared address", () => {
 describe("retention: the address owner of which a restored journal says nothing", () => {
   const older: Allocation = { ...row, workload: undefined, isConfirmed: false };
 
-  it.each<[what: string, changes: Partial<Allocation>, object: Partial<KnownObject>]>([
+  it.each<[what: string, changes: Partial<Allocation>, object: Partial<IpAllocationSpec>]>([
     ["a row that was not confirmed", {}, {}],
     ["one that cools", { state: "Cooling" }, {}],
-    ["of another attempt", { claim: { id: "c", number: 5, earlier: [] } }, { number: 5, claim: "d" }],
+    ["of another attempt", { claim: { id: "c", number: 5, earlier: [] } }, { number: 5, ...heldBy({ claim: "d" }) }],
     ["of a lower number", { claim: { id: "c", number: 3, earlier: [] } }, { number: 5 }],
-    ["one of a pod that shares the address", {}, { podUid: "u2", sharers: [{ ...HOLDER, podUid: "u2" }, HOLDER] }],
+    ["one of a pod that shares the address", {}, { holders: [{ ...HOLDER, podUid: "u2" }, HOLDER] }],
   ])("is what the object says: %s", (_, changes, object) =>
-    expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBe(WEB),
+    expect(findMissingOwner({ ...older, ...changes }, objectOf(object).spec, "n1")).toBe(WEB),
   );
 
-  it.each<[what: string, changes: Partial<Allocation>, object: Partial<KnownObject>]>([
+  it.each<[what: string, changes: Partial<Allocation>, object: Partial<IpAllocationSpec>]>([
     ["that was confirmed", { isConfirmed: true }, {}],
     ["that names an owner", { workload: WEB }, {}],
     ["of what may never have been answered", {}, { workload: WEB, number: 0 }],
-    ["of the same claim", { claim: { id: "c", number: 4, earlier: [] } }, { number: 4, claim: "c" }],
+    ["of the same claim", { claim: { id: "c", number: 4, earlier: [] } }, { number: 4, ...heldBy({ claim: "c" }) }],
     ["of what is retained", {}, { state: "Kept" }],
-    ["of another node's address", {}, { node: "n2" }],
-    ["of another pod's", {}, { podUid: "u2" }],
-    ["of another NIC's", {}, { ifName: "net1" }],
-    ["of what other pods share", {}, { sharers: [{ ...HOLDER, podUid: "u2" }] }],
+    ["of another node's address", {}, heldBy({ node: "n2" })],
+    ["of another pod's", {}, heldBy({ podUid: "u2" })],
+    ["of another NIC's", {}, heldBy({ ifName: "net1" })],
+    ["of what other pods share", {}, { holders: ["u2", "u3"].map((podUid) => ({ ...HOLDER, podUid })) }],
   ])("is none for a row %s", (_, changes, object) =>
-    expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBeUndefined(),
+    expect(findMissingOwner({ ...older, ...changes }, objectOf(object).spec, "n1")).toBeUndefined(),
   );
 });
 
@@ -257,24 +267,24 @@ describe("another node's object as a row", () => {
     }));
 });
 
-it.each<[what: string, object: Partial<KnownObject>, wanted: boolean]>([
+it.each<[what: string, object: Partial<IpAllocationSpec>, wanted: boolean]>([
   ["of the NIC", {}, true],
-  ["of another NIC", { ifName: "net1" }, false],
-  ["kept for the NIC", { ifName: "", workload: { ...WEB, ifName: "eth0" } }, true],
-  ["kept for another NIC", { ifName: "", workload: { ...WEB, ifName: "net1" } }, false],
-  ["kept by an older agent, which named no NIC", { ifName: "" }, true],
-  ["of no workload", { ifName: "", workload: undefined }, false],
+  ["of another NIC", heldBy({ ifName: "net1" }), false],
+  ["kept for the NIC", { holders: [], workload: { ...WEB, ifName: "eth0" } }, true],
+  ["kept for another NIC", { holders: [], workload: { ...WEB, ifName: "net1" } }, false],
+  ["kept by an older agent, which named no NIC", { holders: [] }, true],
+  ["of no workload", { holders: [], workload: undefined }, false],
 ])("retention: an object %s is the row's own: %s", (_, object, wanted) =>
-  expect(isOfSameNic(row, { ...known, ...object })).toBe(wanted),
+  expect(isOfSameNic(row, objectOf(object).spec)).toBe(wanted),
 );
 
-it.each<[what: string, before: KnownObject | undefined, now: Partial<KnownObject>, wanted: boolean]>([
+it.each<[what: string, before: IpAllocation | undefined, now: Partial<IpAllocationSpec>, wanted: boolean]>([
   ["that is new", undefined, {}, false],
-  ["that is as before", known, { resourceVersion: "2" }, false],
+  ["that is as before", known, {}, false],
   ["in another state", known, { state: "Cooling" }, true],
-  ["of another pod", known, { podUid: "u2" }, true],
-  ["of another NIC", known, { ifName: "net1" }, true],
+  ["of another pod", known, heldBy({ podUid: "u2" }), true],
+  ["of another NIC", known, heldBy({ ifName: "net1" }), true],
   ["whose node was taken for lost", known, { state: "Quarantined" }, false],
 ])("recreate: an object %s was changed by another writer: %s", (_, before, now, wanted) =>
-  expect(hasChanged(before, { ...known, ...now })).toBe(wanted),
+  expect(hasChanged(before, objectOf(now))).toBe(wanted),
 );
