@@ -14,12 +14,12 @@ import type { Allocation } from "../registry.ts";
 import {
   findLostNode,
   findOtherHolders,
-  holderThere,
   isBehind,
   isCurrent,
   isFirstHolder,
   isOfSameNic,
   isRecorded,
+  rowVersionOf,
 } from "./known-object.ts";
 
 export type SyncAction =
@@ -76,8 +76,8 @@ export interface SyncInputs {
   readonly isPublic: boolean;
   /** For a Cooling row of an address owner: whether that was seen; undefined as long as it could not be read. */
   readonly isOwnerSeen: boolean | undefined;
-  /** For a Bound row: the resource version of the object that is taken over. */
-  readonly replaces: string | undefined;
+  /** For a Bound row: as in {@link Proposal}. */
+  readonly replaces: number | undefined;
 }
 
 export function decide(inputs: SyncInputs): SyncAction {
@@ -117,7 +117,7 @@ function decideBound({ row, object, isPast, node, machine, isSent, replaces }: S
       return isOfSameNic(row, spec) ? bind : { kind: "taken" };
     case "Cooling":
     case "Quarantined":
-      if (object.resourceVersion === replaces) return bind;
+      if (rowVersionOf(object) === replaces) return bind;
       // A confirmed row had the object before: this node was taken for lost, but is alive.
       if (isHere && (hadBefore || row.isConfirmed === true)) return bind;
       return { kind: findLostNode(spec) === node && row.isConfirmed === true ? "recover" : "taken" };
@@ -132,7 +132,7 @@ function decideBoundTwice(
 ): SyncAction {
   const bind: SyncAction = { kind: "replace", state: "Bound" };
   const { holders, workload } = spec;
-  const others = findOtherHolders(row, holders, node);
+  const others = holders.length > 1 ? findOtherHolders(row, holders, node) : undefined;
   if (others !== undefined) {
     const isOwn = (holder: Holder): boolean => !others.includes(holder) && isCurrent(row, holder.claim);
     return !isSent && holders.some(isOwn) ? { kind: "synced" } : { ...bind, sharers: others };
@@ -202,9 +202,10 @@ function decideQuarantined({ row, object, node, machine, isProber, isSent }: Syn
     : { kind: "replace", state: "Quarantined" };
 }
 
-/** Returns whether the object is this machine's. */
-function isOf(spec: IpAllocationSpec, node: string, machine: string | undefined): boolean {
-  return spec.node === node && isOfMachine(holderThere(spec), machine);
+/** Returns whether the object is this machine's: its holder on this node, or the former one here, says so if any does. */
+function isOf({ node: of, holders, quarantine }: IpAllocationSpec, node: string, machine: string | undefined): boolean {
+  const here = [...holders, quarantine?.holder].find((holder) => holder?.node === node);
+  return of === node && isOfMachine(here ?? {}, machine);
 }
 
 /**

@@ -9,7 +9,7 @@ import { isSameMember, type Workload } from "../../resources/member.ts";
 import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
 import { FOR_POD, listAllocations, markPoolWanted, readAllocation, replaceAllocation } from "./allocation-objects.ts";
 import type { LiveStatus } from "./decide.ts";
-import { type AddressKey, foreignOf, nameOf, specOf } from "./known-object.ts";
+import { type AddressKey, foreignOf, nameOf, rowVersionOf, specOf } from "./known-object.ts";
 
 /** Interval at which a pool may be marked as wanted: milliseconds. */
 export const WANTED_INTERVAL_MS = 10_000;
@@ -97,7 +97,7 @@ export class ForeignObjects {
   /** Kept → Cooling, on this node, which adopts it. Returns false if the object has changed, or is not Kept. */
   async coolRetained(retained: Allocation): Promise<boolean> {
     const object = this.find(nameOf(retained));
-    if (object?.spec.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;
+    if (object?.spec.state !== "Kept" || rowVersionOf(object) !== retained.version) return false;
     const place = { node: this.#options.live.node, since: new Date().toISOString() };
     // The workload stays in it: only an object of the same member may move to another node.
     const spec = { ...specOf(retained, "Cooling", place), workload: retained.workload };
@@ -116,7 +116,7 @@ export class ForeignObjects {
     const untilMs = performance.now() + withinMs;
     for (;;) {
       const object = await readAllocation(this.#options.api, nameOf(row), { ...FOR_POD, signal });
-      if (object === undefined || Number(object.resourceVersion) !== -row.version) return true;
+      if (object === undefined || rowVersionOf(object) !== row.version) return true;
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return false;
       await sleep(Math.min(HAND_OVER_POLL_MS, leftMs), undefined, { signal });

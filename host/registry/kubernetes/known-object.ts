@@ -20,9 +20,9 @@ export function nameOf({ space, ip }: AddressKey): string {
   return allocationName(ip, space);
 }
 
-/** Returns the holder on the object's node, or the former one there; nothing if it names none. */
-export function holderThere({ node, holders, quarantine }: IpAllocationSpec): Partial<Holder> {
-  return [...holders, quarantine?.holder].find((holder) => holder?.node === node) ?? {};
+/** Returns the object's version as that of a row, of this node or another one: negative. */
+export function rowVersionOf({ resourceVersion }: Pick<IpAllocation, "resourceVersion">): number {
+  return -Number(resourceVersion);
 }
 
 /** Returns the lost node for which the address is in quarantine, "" if the object does not say; else undefined. */
@@ -159,11 +159,8 @@ export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, par
  * Returns another node's object as a row. A claim gives its version as `replaces` to take the address over. An address
  * of a lost node is in {@link PROBE_FIRST}. `isOfOther`: so is one of another machine that had this node's name.
  */
-export function foreignOf(
-  { resourceVersion, createdAt, spec }: IpAllocation,
-  sinceMs: number,
-  isOfOther = false,
-): Allocation {
+export function foreignOf(object: IpAllocation, sinceMs: number, isOfOther = false): Allocation {
+  const { createdAt, spec } = object;
   const { ip, addressSpace, prefixLength, pool, state, holders, lastHolder, workload, number, quarantine } = spec;
   const { claim: id = UNNAMED } = holders[0] ?? lastHolder ?? quarantine?.holder ?? {};
   const {
@@ -188,7 +185,7 @@ export function foreignOf(
     ...(number === undefined ? {} : { claim: { id, number, earlier: [] } }),
     isConfirmed: true,
     sinceMs,
-    version: -Number(resourceVersion),
+    version: rowVersionOf(object),
     ...(createdAt === undefined ? {} : { createdAt }),
     ...(findLostNode(spec) !== undefined || isOfOther ? { quarantine: PROBE_FIRST } : {}),
   };

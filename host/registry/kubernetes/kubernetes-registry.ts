@@ -5,8 +5,9 @@
 import { mayBeShared } from "../../ipam/retention.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
-import { waitAtMost } from "../../lib/abort.ts";
+import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import type { Log } from "../../lib/log.ts";
+import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/ip-pool-usage.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
@@ -24,11 +25,11 @@ import type {
 } from "../registry.ts";
 import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/sqlite-registry.ts";
 import { FOR_POD } from "./allocation-objects.ts";
-import { ClaimPublisher, EXPIRE_WAIT_MS, failureOf } from "./claim-publisher.ts";
+import { claimInCluster, EXPIRE_WAIT_MS, failureOf, type Records, trust, undo } from "./cluster-claim.ts";
 import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
-import { nameOf } from "./known-object.ts";
-import { type LostObserver, ObjectSync } from "./object-sync.ts";
+import { nameOf, rowVersionOf } from "./known-object.ts";
+import { type LostObserver, ObjectSync, taskOf } from "./object-sync.ts";
 import { type CountedPools, NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
 import { SeenOwners } from "./seen-owners.ts";
 
@@ -65,7 +66,9 @@ export class KubernetesRegistry implements Registry {
   readonly health: RegistryHealth;
   readonly #journal: Journal;
   readonly #options: KubernetesRegistryOptions;
-  readonly #claims: ClaimPublisher;
+  readonly #records: Records;
+  /** The claims of one owner run one by one: an ADD waits for the prefetch of its addresses. */
+  readonly #claims = new KeyedSerialQueue();
   readonly #foreign: ForeignObjects;
   readonly #names: NameLists;
   readonly #owners: SeenOwners;
@@ -84,7 +87,7 @@ export class KubernetesRegistry implements Registry {
     this.#owners = new SeenOwners({ journal, live, log });
     const parts = { journal, foreign: this.#foreign, tight: this.#tight, owners: this.#owners };
     this.objects = new ObjectSync({ ...parts, api, live, lost, nowMs, random, log });
-    this.#claims = new ClaimPublisher(journal, this.objects, lost);
+    this.#records = { journal, objects: this.objects };
     this.#names = new NameLists(api);
     this.#usage = new UsageSummaries({ api, nowMs, log });
   }
@@ -102,7 +105,14 @@ export class KubernetesRegistry implements Registry {
     for (const { workload = claim.workload } of claim.proposals)
       if (workload !== undefined) void this.#owners.read(workload);
     await this.#options.comparison?.(signal);
-    const outcome = await this.#claims.claim(claim, signal);
+    const begun = Promise.withResolvers<void>();
+    const claimed = this.#claims.run(claim.owner, () => {
+      begun.resolve();
+      return claimInCluster(this.#records, claim, signal);
+    });
+    // A claim that has begun handles the signal itself, and undoes what it wrote.
+    if (signal !== undefined) await untilAborted(begun.promise, signal);
+    const outcome = await claimed;
     // The pod may show another owner since it was identified.
     if (outcome.kind === "bound") this.#followOwners(outcome.held);
     return outcome;
@@ -113,9 +123,9 @@ export class KubernetesRegistry implements Registry {
    * reads, and another pod may be faster.
    */
   readonly foresee = (row: Allocation, replaces: number | undefined, signal: AbortSignal): Promise<PublishOutcome> =>
-    orRegistryError(this.objects.foresee({ row, owner: undefined, replaces }, { ...FOR_POD, signal }));
+    orRegistryError(this.objects.foresee({ ...taskOf(row, { ...FOR_POD, signal }), row, replaces }));
 
-  readonly undo: Registry["undo"] = (created) => this.#claims.undo(created);
+  readonly undo: Registry["undo"] = (created) => undo(this.#records, created);
 
   async retain(claimed: readonly Allocation[]): Promise<void> {
     await this.#journal.retain(claimed);
@@ -174,13 +184,14 @@ export class KubernetesRegistry implements Registry {
     const isBound = allocation.state === "Bound";
     // The code that asked for a probe reads the MAC in the object.
     if (found === undefined || (!isBound && quarantine.mac === allocation.quarantine?.mac)) return found;
-    if (isBound) this.#claims.noteUndone([allocation, ...created]);
-    this.#syncLater([allocation, ...created]);
+    const written = [allocation, ...created];
+    if (isBound) for (const row of written) this.objects.forgetProbe(row);
+    this.#syncLater(written);
     return found;
   };
 
   async endQuarantine(allocation: Allocation): Promise<Allocation | undefined> {
-    if (allocation.state === "Bound") return this.#claims.trust(allocation);
+    if (allocation.state === "Bound") return trust(this.#records, allocation);
     await this.#journal.endQuarantine(allocation);
     this.#syncLater([allocation]);
     return undefined;
@@ -338,8 +349,8 @@ export class KubernetesRegistry implements Registry {
   /** Takes back the row's address from another node that shows it as cooling. Returns whether that succeeded. */
   async takeBack(row: Allocation, cooling: IpAllocation): Promise<boolean> {
     this.#foreign.remember(cooling);
-    const publication = { row, owner: undefined, replaces: -Number(cooling.resourceVersion) };
-    return (await this.objects.publish(publication, FOR_POD)).kind === "published";
+    const task = { ...taskOf(row, FOR_POD), row, replaces: rowVersionOf(cooling) };
+    return (await this.objects.publish(task)).kind === "published";
   }
 
   /** Reads whether another pod has the address, too, because a machine migrates. Rejects with RegistryError. */

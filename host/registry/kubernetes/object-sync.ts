@@ -3,6 +3,7 @@
  * (decide.ts), through one queue for each address (sandbox-restart). Claims wait for it; everything else runs in the
  * background, and failed syncs stay in the backlog.
  */
+import { randomUUID } from "node:crypto";
 import { ConfigError } from "../../config/config-error.ts";
 import { BACKGROUND_ATTEMPT_MS, lengthen } from "../../kubernetes/http/retry.ts";
 import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
@@ -13,7 +14,7 @@ import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import { isSameMember, type Workload } from "../../resources/member.ts";
-import { claimAfter } from "../claims.ts";
+import { claimAfter, isNewClaim, renewClaim } from "../claims.ts";
 import type { Journal } from "../journal.ts";
 import { type Allocation, type PublishOutcome, RegistryError } from "../registry.ts";
 import { AddressStates, isLater, isProber } from "./address-states.ts";
@@ -48,6 +49,7 @@ import {
   isRecorded,
   nameOf,
   PROBE_FIRST,
+  rowVersionOf,
   specOf,
   unreadableOf,
 } from "./known-object.ts";
@@ -99,30 +101,28 @@ interface ObjectSyncOptions {
   readonly log: Log;
 }
 
-/** A row that is published for its claim, which is not read again meanwhile. */
-export interface Publication {
-  /** As recorded last: with another claim once it is written over what its member had. */
-  row: Allocation;
-  /** The address owner that the object names unless the row does. */
-  readonly owner: Workload | undefined;
-  /** As in {@link Proposal}. */
-  readonly replaces: number | undefined;
-}
-
 /** One sync of one address, with the results of its calls. */
 interface SyncTask {
   readonly name: string;
   readonly address: AddressKey;
   readonly terms: CallTerms;
-  /** Undefined in the background. */
-  readonly publication: Publication | undefined;
-  /** The resource version of the object to take over. */
-  readonly replaces: string | undefined;
+  /** Of a claim; undefined in the background. */
+  row?: Allocation;
+  /** The address owner that the object of a claim names unless the row does. */
+  readonly owner?: Workload | undefined;
+  /** As in {@link Proposal}. */
+  readonly replaces?: number | undefined;
   object: IpAllocation | "absent" | undefined;
   /** Whether it is the answer to a call of this task; else it is remembered. */
   isRead: boolean;
   isPast: boolean;
   isNew: boolean;
+}
+
+/** The sync of a claim's row, which is not read again meanwhile. */
+export interface ClaimTask extends SyncTask {
+  /** As recorded last: with another claim once it is written over what its member had. */
+  row: Allocation;
 }
 
 /** An action that is a call to the API server. */
@@ -144,6 +144,11 @@ export class ObjectSync {
   readonly #looks = new Map<string, { readonly address: AddressKey; readonly dueMs: readonly number[] }>();
   /** Rows whose claims were undone, by the claim: an object of one has come late. */
   readonly #undone = new BoundedMap<string, Allocation>(MAX_UNDONE_CLAIMS);
+  /**
+   * Claims that are published only when a probe finds the address silent: until then the object stays that of the
+   * earlier pod, whose node, the row's `predecessorNode`, is lost.
+   */
+  readonly #toProbe = new Map<string, ClaimTask>();
   readonly #closing = new AbortController();
   #hasGoneBack = false;
 
@@ -154,16 +159,20 @@ export class ObjectSync {
   }
 
   /** Makes the object what the Bound row says, or finds out which other pod has the address. Rejects otherwise. */
-  publish(publication: Publication, terms: CallTerms): Promise<PublishOutcome> {
-    const { row } = publication;
-    const name = nameOf(row);
+  async publish(task: ClaimTask): Promise<PublishOutcome> {
+    const { name, row, replaces } = task;
+    // A NIC that has its address again has it by another claim if a write under the old one may be carried out yet.
+    if (this.#states.get(name).isSent && !isNewClaim(row)) {
+      const renewed = { ...row, claim: renewClaim(row, randomUUID()) };
+      [task.row = row] = await this.#options.journal.record([renewed]);
+    }
     return this.#queues.run(name, async () => {
-      terms.signal?.throwIfAborted();
-      const task = this.#startTask(row, terms, publication);
-      const remembered = task.replaces === undefined ? undefined : this.#options.foreign.find(name);
-      if (remembered !== undefined && remembered.resourceVersion === task.replaces) task.object = remembered;
+      task.terms.signal?.throwIfAborted();
+      const remembered = replaces === undefined ? undefined : this.#options.foreign.find(name);
+      const isOffered = remembered !== undefined && rowVersionOf(remembered) === replaces;
+      task.object = isOffered ? remembered : this.#states.find(name);
       const { action } = await this.#callUntilDecided(task);
-      if (action.kind !== "synced") return { kind: "taken", by: await this.#readTaker(action, row, task) };
+      if (action.kind !== "synced") return { kind: "taken", by: await this.#readTaker(action, task.row, task) };
       this.#finish(task);
       const isShared = typeof task.object === "object" && task.object.spec.holders.length > 1;
       return { kind: "published", isNew: task.isNew, isShared };
@@ -171,10 +180,11 @@ export class ObjectSync {
   }
 
   /** Returns how {@link publish} would end: it reads the object, and neither writes nor waits. */
-  async foresee(publication: Publication, terms: CallTerms): Promise<PublishOutcome> {
-    const { row } = publication;
-    const object = (await readAllocation(this.#options.api, nameOf(row), terms)) ?? "absent";
-    const task: SyncTask = { ...this.#startTask(row, terms, publication), isRead: true, object };
+  async foresee(task: ClaimTask): Promise<PublishOutcome> {
+    const { row } = task;
+    const object = (await readAllocation(this.#options.api, task.name, task.terms)) ?? "absent";
+    task.object = object;
+    task.isRead = true;
     const action = await this.#resolve(decide(this.#inputsOf(row, task)), row, task);
     if (!isCall(action) && action.kind !== "synced")
       return { kind: "taken", by: await this.#readTaker(action, row, task) };
@@ -234,10 +244,24 @@ export class ObjectSync {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Returns the node of the pod that had the address when its object was last read; undefined if none is known. */
-  findPredecessorNode(address: AddressKey): string | undefined {
-    const object = this.#options.foreign.find(nameOf(address));
-    return object && (findLostNode(object.spec) || object.spec.node);
+  /** A claim of an address that an earlier pod on a lost node has is not published before the address was probed. */
+  noteToProbe(task: ClaimTask, needsProbe: boolean): void {
+    const { name, row, replaces = 0 } = task;
+    const object = this.#options.foreign.find(name);
+    this.#toProbe.delete(name);
+    if (!needsProbe || replaces >= 0 || object === undefined) return;
+    const predecessorNode = findLostNode(object.spec) || object.spec.node;
+    this.#toProbe.set(name, { ...task, row: { ...row, predecessorNode } });
+  }
+
+  findToProbe(row: Allocation): ClaimTask | undefined {
+    const found = row.quarantine === undefined ? undefined : this.#toProbe.get(nameOf(row));
+    return found?.row.owner === row.owner ? found : undefined;
+  }
+
+  /** Returns whether the row was to be probed. */
+  forgetProbe(row: Allocation): boolean {
+    return this.findToProbe(row) !== undefined && this.#toProbe.delete(nameOf(row));
   }
 
   /** Adds a row of an earlier agent to the backlog. */
@@ -263,9 +287,10 @@ export class ObjectSync {
     return this.#undone.get(claim);
   }
 
-  /** Returns whether a write that was sent earlier may still change the object. */
-  isSent(address: AddressKey): boolean {
-    return this.#states.get(nameOf(address)).isSent;
+  /** Returns whether the object of a claim's row that is not new may differ from it. */
+  isUnpublished(row: Allocation): boolean {
+    const { isSent } = this.#states.get(nameOf(row));
+    return isSent || row.isConfirmed !== true || this.#options.lost.isLost?.(row) === true;
   }
 
   /**
@@ -275,7 +300,7 @@ export class ObjectSync {
    */
   async isMissing(row: Allocation | undefined, terms: CallTerms, isHere: boolean): Promise<boolean> {
     if (row === undefined) return this.#hasGoneBack;
-    const task = this.#startTask(row, terms, undefined);
+    const task: SyncTask = taskOf(row, terms);
     await this.#queues.run(task.name, () => this.#read(task));
     const { object } = task;
     return typeof object !== "object" || this.#hasGoneBack || (isHere && this.#isBefore(row, object));
@@ -326,7 +351,8 @@ export class ObjectSync {
     // One attempt, because the row may change; a longer one after each failure, because a webhook may keep the write.
     const attemptMs = lengthen(BACKGROUND_ATTEMPT_MS, this.#backlog.failures(nameOf(address)));
     const terms = { lane: "background" as const, patienceMs: 0, attemptMs, signal: this.#closing.signal };
-    const task: SyncTask = this.#startTask(address, terms, undefined);
+    const task: SyncTask = taskOf(address, terms);
+    task.object = this.#states.find(task.name);
     // The next round handles a row that has changed while its object was deleted.
     for (let round = 0; round < MAX_STEPS; round++) {
       const { row, action } = await this.#callUntilDecided(task);
@@ -343,9 +369,7 @@ export class ObjectSync {
   async #callUntilDecided(task: SyncTask): Promise<LoopEnd> {
     for (let step = 0; step < MAX_STEPS; step++) {
       const row = await this.#rowOf(task);
-      const { publication } = task;
-      if (row === undefined || (publication === undefined && isUnconfirmed(row)))
-        return { row, action: { kind: "wait" } };
+      if (row === undefined || (task.row === undefined && isUnconfirmed(row))) return { row, action: { kind: "wait" } };
       const decided = decide(this.#inputsOf(row, task));
       const action: ResolvedAction = mayBeOutdated(decided, row, task)
         ? { kind: "read" }
@@ -354,13 +378,13 @@ export class ObjectSync {
       if (action.kind === "synced" && typeof task.object === "object")
         this.#undone.delete(task.object.spec.holders[0]?.claim ?? "");
       if (!isCall(action)) return { row, action };
-      const isTakenOver = publication !== undefined && action.kind === "replace" && isRetained(task.object, row);
+      const isTakenOver = task.row !== undefined && action.kind === "replace" && isRetained(task.object, row);
       try {
-        const written = isTakenOver ? await this.#takeOver(publication, row, task.object as IpAllocation) : row;
+        const written = isTakenOver ? await this.#takeOver(task, row, task.object as IpAllocation) : row;
         await this.#execute(action, written, task);
       } catch (error) {
         // The object in a claim's way cannot be decoded.
-        if (publication === undefined || !(error instanceof ConfigError)) throw error;
+        if (task.row === undefined || !(error instanceof ConfigError)) throw error;
         return { row, action: { kind: "taken", isUnreadable: true } };
       }
       // Once its object is deleted, the row is deleted only if it has not changed.
@@ -373,21 +397,19 @@ export class ObjectSync {
    * Precedes the write over the object of an earlier pod of the row's member, or one that is retained for it: whatever
    * becomes of the claim, the address is retained again. A claim that was released meanwhile takes nothing over.
    */
-  async #takeOver(publication: Publication, row: Allocation, { spec }: IpAllocation): Promise<Allocation> {
-    publication.row = { ...row, claim: claimAfter(row, spec.number) };
-    const [recorded] = await this.#options.journal.record([publication.row]);
+  async #takeOver(task: SyncTask, row: Allocation, { spec }: IpAllocation): Promise<Allocation> {
+    task.row = { ...row, claim: claimAfter(row, spec.number) };
+    const [recorded] = await this.#options.journal.record([task.row]);
     if (recorded === undefined)
       throw new RegistryError(`Interface "${row.ifName}" was released while its addresses were claimed`);
-    return publication.row;
+    return task.row;
   }
 
   /** Returns the row, with the known address owner. */
   async #rowOf(task: SyncTask): Promise<Allocation | undefined> {
-    const { publication, address, object } = task;
-    if (publication !== undefined) {
-      const { row, owner } = publication;
-      return owner === undefined || row.workload !== undefined ? row : { ...row, workload: owner };
-    }
+    const { row: claimed, owner, address, object } = task;
+    if (claimed !== undefined)
+      return owner === undefined || claimed.workload !== undefined ? claimed : { ...claimed, workload: owner };
     const row = await this.#options.journal.findAddress(address.space, address.ip);
     if (row === undefined) return undefined;
     const missing =
@@ -564,16 +586,6 @@ export class ObjectSync {
     this.#states.noteAnswer(task.name, task.object);
   }
 
-  #startTask({ space, ip }: AddressKey, terms: CallTerms, publication: SyncTask["publication"]): SyncTask {
-    const address = { space, ip };
-    const name = nameOf(address);
-    const object = this.#states.find(name);
-    const { replaces } = publication ?? {};
-    const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
-    const nothing = { isRead: false, isPast: false, isNew: false };
-    return { name, address, terms, publication, replaces: version, object, ...nothing };
-  }
-
   /** The object matches the row, or neither exists. */
   #finish({ name }: SyncTask): void {
     this.#backlog.done(name);
@@ -604,6 +616,13 @@ export class ObjectSync {
   }
 }
 
+/** Returns a sync that has not begun. */
+export function taskOf({ space, ip }: AddressKey, terms: CallTerms) {
+  const address = { space, ip };
+  const nothing = { object: undefined, isRead: false, isPast: false, isNew: false };
+  return { name: nameOf(address), address, terms, ...nothing };
+}
+
 function isCall(action: ResolvedAction): action is Call {
   return ["read", "create", "replace", "leave", "delete"].includes(action.kind);
 }
@@ -617,14 +636,11 @@ function isUnconfirmed({ state, isConfirmed }: Allocation): boolean {
  * Returns whether the decision about a claim needs the object's present state: the remembered one may have been freed
  * since, and another address be retained for the row's member.
  */
-function mayBeOutdated(
-  decided: SyncAction,
-  row: Allocation,
-  { publication, replaces, isRead, object }: SyncTask,
-): boolean {
-  if (publication === undefined || isRead) return false;
+function mayBeOutdated(decided: SyncAction, row: Allocation, task: SyncTask): boolean {
+  const { replaces, isRead, object } = task;
+  if (task.row === undefined || isRead) return false;
   if (decided.kind === "taken") return true;
-  const isOffered = typeof object === "object" && object.resourceVersion === replaces;
+  const isOffered = typeof object === "object" && rowVersionOf(object) === replaces;
   // No write follows, whose precondition would fail.
   if (decided.kind === "synced") return isOffered;
   const takesOver = decided.kind === "takeOver" || decided.kind === "replace";

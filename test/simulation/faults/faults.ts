@@ -23,7 +23,7 @@ import type * as Leak from "../../../host/ipam/leak.ts";
 import type * as PoolCache from "../../../host/ipam/pool-cache.ts";
 import type * as SubnetPools from "../../../host/ipam/subnet-pools.ts";
 import type * as AllocationObjects from "../../../host/registry/kubernetes/allocation-objects.ts";
-import type * as ClaimPublisher from "../../../host/registry/kubernetes/claim-publisher.ts";
+import type * as ClusterClaim from "../../../host/registry/kubernetes/cluster-claim.ts";
 import type * as Decide from "../../../host/registry/kubernetes/decide.ts";
 import type * as KnownObject from "../../../host/registry/kubernetes/known-object.ts";
 import type * as KubernetesRegistry from "../../../host/registry/kubernetes/kubernetes-registry.ts";
@@ -46,7 +46,6 @@ export interface Fault {
 }
 
 const KUBERNETES_REGISTRY = "host/registry/kubernetes/kubernetes-registry.ts";
-const CLAIM_PUBLISHER = "host/registry/kubernetes/claim-publisher.ts";
 const DECIDE = "host/registry/kubernetes/decide.ts";
 
 /** Orphans are fenced over another port to NICs. */
@@ -94,30 +93,16 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "a claim is answered before its record exists": {
     ...noticed("calm", "its record is nothing", 20_000),
-    replaced: replace<typeof ClaimPublisher>(CLAIM_PUBLISHER, {
-      ClaimPublisher: (ClaimPublisher) =>
-        class extends ClaimPublisher {
-          readonly #journal: ConstructorParameters<typeof ClaimPublisher>[0];
-
-          constructor(...options: ConstructorParameters<typeof ClaimPublisher>) {
-            super(...options);
-            this.#journal = options[0];
-          }
-
-          override claim(...[claim]: Parameters<InstanceType<typeof ClaimPublisher>["claim"]>) {
-            return this.#journal.claim(claim);
-          }
-        },
+    replaced: replace<typeof ClusterClaim>("host/registry/kubernetes/cluster-claim.ts", {
+      claimInCluster:
+        () =>
+        ({ journal }, claim) =>
+          journal.claim(claim),
     }),
   },
   "a claim that failed is not undone": {
     ...noticed("faults", " addresses on ", 400_000),
-    replaced: replace<typeof ClaimPublisher>(CLAIM_PUBLISHER, {
-      ClaimPublisher: (ClaimPublisher) =>
-        class extends ClaimPublisher {
-          override async undo(): Promise<void> {}
-        },
-    }),
+    replaced: withJournal(() => ({ undo: async () => {} })),
   },
   "a right record is written again": {
     ...noticed("calm", "was written more than", 60_000),

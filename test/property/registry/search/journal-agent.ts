@@ -1,6 +1,6 @@
 /**
  * Berth's agent for the search: every decision is the product's own function. Only the order is written here, in which
- * object-sync.ts, claim-publisher.ts, reconciler.ts and collector.ts ask them, with one write to the API server at a
+ * object-sync.ts, cluster-claim.ts, reconciler.ts and collector.ts ask them, with one write to the API server at a
  * time.
  */
 import { type FenceDeps, fenceOrphan, type NicAccess } from "../../../../host/agent/fences/orphan-nics.ts";
@@ -29,6 +29,7 @@ import {
   hasChanged,
   isOfSameNic,
   PROBE_FIRST,
+  rowVersionOf,
   specOf,
 } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
@@ -334,7 +335,7 @@ export class Draft {
   async resolve(
     row: Allocation,
     object: IpAllocation | "absent" | undefined,
-    replaces: string | undefined,
+    replaces: number | undefined,
     isRead = false,
   ): Promise<ResolvedAction> {
     const { states } = this.memory;
@@ -390,12 +391,12 @@ export class Draft {
     this.change({ task: { ...task, object, action: kind, call: call() } });
   }
 
-  // claim-publisher.ts
+  // cluster-claim.ts
 
   async publish(row: Allocation, claim: ClaimTask): Promise<void> {
     if (this.memory.task !== undefined) return this.change({ queued: { row, claim } });
     const { states } = this.memory;
-    const isOffered = claim.replaces !== undefined && this.place.object?.version === Number(claim.replaces);
+    const isOffered = claim.replaces !== undefined && this.place.object?.version === -claim.replaces;
     const object = isOffered && this.object !== undefined ? this.object : states.find(NAME);
     await this.continuePublish(row, object, claim, isOffered);
   }
@@ -474,7 +475,7 @@ export class Draft {
       // The NIC probes before anything is published: until then the object is the earlier pod's.
       if (!this.place.isSilent()) return this.end(claim.container, false);
       const probed = this.write({ ...row, isConfirmed: false, workload: undefined, quarantine: PROBE_FIRST });
-      return this.publish(probed, { ...claim, replaces: object.resourceVersion });
+      return this.publish(probed, { ...claim, replaces: rowVersionOf(object) });
     }
     this.end(claim.container, false);
     if (isTouched) await this.sync();
@@ -500,7 +501,7 @@ export class Draft {
       const { object, node } = this.place;
       const isCooling = object?.spec.state === "Cooling" && object.spec.node !== node;
       if (isCooling) this.waitsFor = "rest";
-      return this.publish(this.bind(blank), { ...claim, ...(isCooling ? { replaces: String(object.version) } : {}) });
+      return this.publish(this.bind(blank), { ...claim, ...(isCooling ? { replaces: -object.version } : {}) });
     }
     if (row.state === "Bound" && row.owner === pod.uid) {
       const { isSent } = memory.states.get(NAME);

@@ -22,7 +22,7 @@ export interface Task {
 
 export interface ClaimTask {
   readonly container: string;
-  readonly replaces?: string | undefined;
+  readonly replaces?: number | undefined;
   /** The address owner of a new row. */
   readonly workload?: Workload | undefined;
   /** As the claim found the row: whether it was cooling, and not yet due. */
@@ -89,7 +89,7 @@ export function keyOfMemory(memory: Memory, row: Allocation | undefined): string
   const keyOfClaim = (claim: ClaimTask | undefined): string =>
     claim === undefined
       ? "-"
-      : `${claim.container} #${claim.replaces ?? 0} ${keyOfWorkload(claim.workload)}${flag(claim.wasCooling)}`;
+      : `${claim.container} #${-(claim.replaces ?? 0)} ${keyOfWorkload(claim.workload)}${flag(claim.wasCooling)}`;
   const parts = [
     known,
     flag(isSent),

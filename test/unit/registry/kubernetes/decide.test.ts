@@ -90,6 +90,8 @@ const retainedFor = (ifName: string): IpAllocation => withSpec(ourRetained, { wo
 /** Of this row's pod, by its claim if one is named, and of two pods elsewhere. */
 const shareOf = (claim?: string) => ({ ...HOLDER, node: "here", podUid: "a", ...(claim && { claim }) });
 const others = ["b", "d"].map((podUid) => ({ ...HOLDER, node: "there", podUid }));
+/** Of another machine elsewhere, and of this node. */
+const elders = others.map((each, at) => ({ ...each, ...(at === 0 ? { machine: "old" } : { node: "here" }) }));
 const sharedBy = (object: IpAllocation, ...holders: Holder[]): IpAllocation => withSpec(object, { holders });
 
 const ROWS = cases<Case>`
@@ -112,7 +114,7 @@ const ROWS = cases<Case>`
   retention: a member's that was not answered ${[ofWeb, undefined]} => create
   an answered one of no member ${[confirmed, undefined]} => create
   a claim of what another pod here had looks first ${[named(bound, BEFORE), undefined]} => read
-  a take-over of what was not met looks first ${[bound, undefined, { replaces: "5" }]} => read
+  a take-over of what was not met looks first ${[bound, undefined, { replaces: -5 }]} => read
   a claim creates what is not there ${[named(bound, BEFORE), "absent"]} => create
   undo: a claim's own object ${[bound, ours]} => synced
   sandbox-restart: a claim's own object, which an unanswered write may yet change ${[bound, ours, unanswered]}
@@ -140,11 +142,11 @@ const ROWS = cases<Case>`
     => replace Bound
   an answered one, by another claim ${[named(confirmed), of(BEFORE, ours)]} => replace Bound
   cooling-visibility: foreign and cooling, not asked for ${[bound, elsewhere(ourCooling)]} => taken
-  cooling-visibility: foreign and cooling, this version ${[bound, elsewhere(ourCooling), { replaces: "5" }]}
+  cooling-visibility: foreign and cooling, this version ${[bound, elsewhere(ourCooling), { replaces: -5 }]}
     => replace Bound
-  cooling-visibility: foreign and cooling, an older version ${[bound, elsewhere(ourCooling), { replaces: "4" }]}
+  cooling-visibility: foreign and cooling, an older version ${[bound, elsewhere(ourCooling), { replaces: -4 }]}
     => taken
-  cooling-visibility: a version does not take over what is bound ${[bound, elsewhere(ofOtherPod), { replaces: "5" }]}
+  cooling-visibility: a version does not take over what is bound ${[bound, elsewhere(ofOtherPod), { replaces: -5 }]}
     => taken
   sandbox-restart: its own, shown as cooling ${[named(bound, OWN), ourCooling]} => replace Bound
   cooling here without a row ${[bound, ourCooling]} => taken
@@ -239,6 +241,8 @@ const ROWS = cases<Case>`
   node-lost: that row's, of another machine ${[named(bound, BEFORE), formerly(of(BEFORE, ofOtherPod)), asNew]} => taken
   node-lost: another pod's of another machine, and this one's was answered ${[confirmed, formerly(ofOtherPod), asNew]}
     => taken
+  node-lost: two other pods', one of another machine elsewhere ${[confirmed, sharedBy(earlierPod, ...elders), asNew]}
+    => reclaim
   node-lost: a member's of another machine with this node's name ${[ofWeb, formerly(formerWeb), asNew]} => takeOver
   node-lost: in quarantine for another machine ${[named(bound, UNNAMED), formerlyLost, asNew]} => taken
   node-lost: a release of what another machine has ${[cooling, formerly(ours), dueAsNew]} => forget

@@ -7,7 +7,6 @@ import {
   findRecreatedOwner,
   foreignOf,
   hasChanged,
-  holderThere,
   isOfSameNic,
   isRecorded,
   nameOf,
@@ -74,17 +73,6 @@ it("another node's object says when it was created, if it does", () => {
   const object = ipAllocation("10.0.0.1");
   expect(foreignOf({ ...object, createdAt }, 0)).toHaveProperty("createdAt", createdAt);
   expect(foreignOf(object, 0)).not.toHaveProperty("createdAt");
-});
-
-it("the machine of an object is that of the holder on its node, of all that have or had the address", () => {
-  const [here, there] = [
-    { ...HOLDER, machine: "m" },
-    { ...HOLDER, node: "n9", machine: "m9" },
-  ];
-  const check = (spec: Partial<IpAllocationSpec>) => holderThere(ipAllocation("10.0.0.1", spec).spec).machine;
-  expect(check({ holders: [there] })).toBeUndefined();
-  expect(check({ holders: [there, here] })).toBe("m");
-  expect(check({ holders: [], quarantine: lostOf(here) })).toBe("m");
 });
 
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
