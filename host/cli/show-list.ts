@@ -19,19 +19,21 @@ interface List<T> {
 
 /** Rejects with ProblemError if a name has no record. */
 export async function showList<T>(call: Call, { watch = false }: OutputFlags, list: List<T>): Promise<ExitCode> {
-  const { table, names, read, explainEmpty } = list;
+  const { table, read, explainEmpty } = list;
   const source = await call.source();
   if (watch) return watchList(call, source, list);
   const [records, scope] = await Promise.all([read(source), source.scope(list.kind)]);
   await call.out.list(table, records, scope);
   const reason = records.length === 0 ? await explainEmpty?.(source) : undefined;
   if (reason !== undefined && call.out.hasTitles) call.note(reason);
-  const missing = names.filter((name) => !records.some((record) => table.nameOf(record) === name));
-  if (missing.length > 0)
-    throw new ProblemError(
-      `There is no ${list.kind.replace(/s$/, "")} ${missing.map((name) => JSON.stringify(name)).join(", ")}`,
-    );
+  requireNames(list, records);
   return ExitCode.Success;
+}
+
+function requireNames<T>({ kind, table, names }: List<T>, records: readonly T[]): void {
+  const missing = names.filter((name) => !records.some((record) => table.nameOf(record) === name));
+  const quoted = missing.map((name) => JSON.stringify(name)).join(", ");
+  if (missing.length > 0) throw new ProblemError(`There is no ${kind.replace(/s$/, "")} ${quoted}`);
 }
 
 async function watchList<T>({ out, signal }: Call, source: Source, list: List<T>): Promise<ExitCode> {
@@ -41,6 +43,7 @@ async function watchList<T>({ out, signal }: Call, source: Source, list: List<T>
     if (!isFirst) await out.more(table, [...changed, ...added, ...removed.map(gone)]);
     else if (out.isDocument) await out.more(table, records);
     else await out.list(table, records, await source.scope(list.kind), true);
+    if (isFirst) requireNames(list, records);
   }
   return ExitCode.Success;
 }

@@ -2,7 +2,9 @@
  * Releases and quarantines that an administrator orders with berthctl. They go through the registry's own
  * transitions, and each names the version of the row that was judged: an ADD or a DEL in between makes it fail.
  */
+
 import { randomUUID } from "node:crypto";
+import { formatDuration } from "../../config/fields/duration.ts";
 import {
   type OperationFacts,
   type OperationRefusal,
@@ -94,8 +96,8 @@ export class Operations {
       row === undefined && pool === undefined
         ? { why: "no pool allocates it", isForceable: false }
         : refuseQuarantine(row && (await this.#factsOf(row)));
-    const minutes = `${Math.round(forMs / 60_000)} min`;
-    const what = `${row === undefined ? "free" : `${row.state}${ownerOf(row)}`} → Quarantined, first probed after ${minutes}`;
+    const before = row === undefined ? "free" : `${row.state}${ownerOf(row)}`;
+    const what = `${before} → Quarantined, first probed after ${formatDuration(forMs)}`;
     const steps = [stepOf(address, what, refusal, options)];
     if (!mayAct(steps, options)) return { steps, isDone: false };
     const bound = row?.state === "Bound" ? row : await this.#claim(address, row, pool);

@@ -76,10 +76,11 @@ function wantedOf(address: string | undefined, { file, ...flags }: ReserveFlags)
     .split("\n")
     .map((line) => line.trim());
   const rows = lines.flatMap((line, index) => (line === "" || line.startsWith("#") ? [] : [{ line, at: index + 1 }]));
+  if (/^"?address\b/i.test(rows[0]?.line ?? "")) rows.shift();
+  if (rows.length === 0) throw new UsageError(`${file}: found no line, want address and owner on each`);
   const seen = new Map<string, number>();
-  return rows.flatMap(({ line, at }, index) => {
+  return rows.map(({ line, at }) => {
     const cells = line.split(/[,;\t]/).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1"));
-    if (index === 0 && cells[0]?.toLowerCase() === "address") return [];
     try {
       const wanted = readWanted(cells);
       for (const each of [allocationName(wanted.ip, wanted.space), nicOf(wanted.owner, wanted.ip.family)]) {
@@ -87,7 +88,7 @@ function wantedOf(address: string | undefined, { file, ...flags }: ReserveFlags)
         if (before !== undefined) throw new UsageError(`found ${each}, want another one than line ${before} has`);
         seen.set(each, at);
       }
-      return [wanted];
+      return wanted;
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       throw new UsageError(`${file}, line ${at}: ${error.message}`);

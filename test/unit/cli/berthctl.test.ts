@@ -1,4 +1,6 @@
 /** Whole command lines against an agent that gives fixed answers: their output and exit codes. */
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { answeringAgent, HEALTH, LINE, POOL, pageOf } from "../../lab/answering-agent.ts";
 import { runBerthctl } from "../../lab/berthctl.ts";
@@ -47,6 +49,18 @@ describe("help and usage", () => {
     answer({ "/v1/pools": [] });
     expect((await runBerthctl("--socket", socket, "pools")).code).toBe(0);
   });
+});
+
+it("a file of reservations without a line is a usage error", async () => {
+  const file = join(dirname(socket), "machines.csv");
+  writeFileSync(file, "\ufeffAddress;Owner\r\n# none yet\r\n");
+  const error = `berthctl: ${file}: found no line, want address and owner on each\n`;
+  expect(await runBerthctl("reserve", "--file", file)).toEqual({ code: 2, out: "", error });
+});
+
+it("a watch of a pool that does not exist ends", async () => {
+  answer({ "/v1/pools": [POOL] });
+  expect(await run("pools", "p", "q", "-w")).toMatchObject({ code: 1, error: 'berthctl: There is no pool "q"\n' });
 });
 
 describe("no answer", () => {

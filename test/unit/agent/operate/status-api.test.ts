@@ -255,6 +255,7 @@ describe("operations of an administrator", () => {
     ["release?address=blue", { error: expect.stringContaining("want ADDRESS") }],
     ["quarantine?address=192.0.2.1&force", step("no pool allocates it")],
     ["quarantine?address=10.0.0.9&seconds=x", { error: expect.stringContaining("seconds") }],
+    ["quarantine?address=10.0.0.8&seconds=20&dryRun", { steps: [{ what: expect.stringMatching(/after 20s$/) }] }],
     ["quarantine?address=10.0.0.7", { steps: [{ isForceable: true }], isDone: false }],
     ["quarantine?address=10.0.0.7&force", { isDone: true }],
   ])("%s is answered with what it is", async (url, wanted) => {
