@@ -45,7 +45,7 @@ annotations:
 {{- end -}}
 
 {{- define "berth.image" -}}
-{{- $tag := default (replace "+" "_" .Chart.AppVersion) .Values.image.tag -}}
+{{- $tag := default .Chart.AppVersion .Values.image.tag | replace "+" "_" -}}
 {{- $repository := .Values.image.repository -}}
 {{- with (.Values.global).imageRegistry -}}
 {{- $repository = printf "%s/%s" . (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $repository "") -}}
@@ -130,6 +130,11 @@ appArmorProfile:
 {{- $network.config | toPrettyJson -}}
 {{- else -}}
 {{- $type := default "macvlan" $network.type -}}
+{{- range $key, $types := dict "master" (list "macvlan" "ipvlan") "vlan" (list "macvlan" "ipvlan" "bridge" "sriov") "bridge" (list "bridge") "resourceName" (list "sriov") -}}
+  {{- if and (get $network $key) (not (has $type $types)) -}}
+    {{- fail (printf "network %s: %s is not for type %s, but for %s" (index $ 2) $key $type (join ", " $types)) -}}
+  {{- end -}}
+{{- end -}}
 {{- $plugins := list -}}
 {{- $ipam := dict "type" "berth" -}}
 {{- with $network.ipv4Pools -}}{{- $_ := set $ipam "default_ipv4_ippool" . -}}{{- end -}}

@@ -303,6 +303,11 @@ describe("networks", () => {
       => network lan: vlan 100 makes the device name "vendor_bond0.100" of 16 characters, want at most 15: set a shorter bond.name
     a VLAN fits ${{ master: ["enp129s0f1np1"], vlan: 10 }}
       => the device name "enp129s0f1np1.10" of 16 characters, want at most 15: rename the master
+    a bridge has no master ${{ type: "bridge", master: ["eth0"] }}
+      => network lan: master is not for type bridge, but for macvlan, ipvlan
+    ptp has no VLAN ${{ type: "ptp", vlan: 7 }} => network lan: vlan is not for type ptp, but for
+    the bridge is that of bridge ${{ master: ["eth0"], bridge: "br0" }} => network lan: bridge is not for type macvlan
+    the resource is that of sriov ${{ master: ["eth0"], resourceName: "a/b" }} => network lan: resourceName is not for
   `)("as with ifacer: %s", (_, more, message) => {
     const networks = [{ name: "lan", ...more }];
     expect(() => render({ values: { networks }, release: PLAIN_RELEASE })).toThrow(message);
