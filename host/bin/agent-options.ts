@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../lib/log.ts";
 import { addMetricsOptions, type MetricsFlags } from "./metrics-options.ts";
-import { numberOf } from "./option-values.ts";
+import { namespaceOption, numberOf } from "./option-values.ts";
 import { VERSION } from "./version.ts";
 
 /** Time for which a second agent waits for the state directory by default: milliseconds. */
@@ -51,9 +51,11 @@ export function describeAgent(): Command {
       "cluster mode: renew the node-bound token in the kubeconfig's tokenFile, from 40 percent of its lifetime on",
     )
     .addOption(
-      new Option("--config-namespace <name>", "cluster mode: namespace of the ConfigMap vendor-conf")
-        .default("kube-system")
-        .env("BERTH_CONFIG_NAMESPACE"),
+      namespaceOption(
+        "--config-namespace",
+        "cluster mode: namespace of the ConfigMap vendor-conf",
+        "BERTH_CONFIG_NAMESPACE",
+      ),
     )
     .option(
       "--controller-lease <name>",

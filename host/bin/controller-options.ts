@@ -7,7 +7,7 @@ import {
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../lib/log.ts";
 import { LISTEN_FORMS, type ListenAddress } from "../metrics/listen.ts";
 import { addMetricsOptions, type MetricsFlags, parseListen } from "./metrics-options.ts";
-import { numberOf, parseName, seconds, textOf } from "./option-values.ts";
+import { namespaceOption, numberOf, parseName, seconds, textOf } from "./option-values.ts";
 import { VERSION } from "./version.ts";
 
 /**
@@ -66,17 +66,9 @@ export function describeController(): Command {
     .addOption(new Option("--kubeconfig <file>", "path of a kubeconfig file").env("BERTH_KUBECONFIG"))
     .option("--in-cluster", "use the service account of the pod that the controller runs in")
     .addOption(
-      new Option("--config-namespace <name>", "namespace of the ConfigMap vendor-conf")
-        .argParser(parseName)
-        .default("kube-system")
-        .env("BERTH_CONFIG_NAMESPACE"),
+      namespaceOption("--config-namespace", "namespace of the ConfigMap vendor-conf", "BERTH_CONFIG_NAMESPACE"),
     )
-    .addOption(
-      new Option("--lease-namespace <name>", "namespace of the Lease")
-        .argParser(parseName)
-        .default("kube-system")
-        .env("BERTH_LEASE_NAMESPACE"),
-    )
+    .addOption(namespaceOption("--lease-namespace", "namespace of the Lease", "BERTH_LEASE_NAMESPACE"))
     .addOption(new Option("--lease-name <name>", "name of the Lease").argParser(parseName).default("berth-controller"))
     .addOption(
       seconds("--lease-duration", "how long other replicas wait after the leader's last renewal", LEASE_DURATION_MS),

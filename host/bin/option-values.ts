@@ -20,6 +20,10 @@ export const textOf =
 
 export const parseName = textOf("a Kubernetes name", /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/);
 
+/** An option of a namespace, which an environment variable may give. */
+export const namespaceOption = (flag: string, description: string, variable: string): Option =>
+  new Option(`${flag} <name>`, description).argParser(parseName).default("kube-system").env(variable);
+
 const parseSeconds = numberOf("seconds, more than 0 and at most 3600", (value) => value > 0 && value <= 3_600);
 
 /** An option of seconds; `defaultMs`: milliseconds. */

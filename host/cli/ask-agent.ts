@@ -2,7 +2,7 @@
 import { request } from "node:http";
 import type { z } from "zod";
 import { cutText, errnoOf } from "../lib/describe.ts";
-import { decode } from "../lib/schema.ts";
+import { decode, formatMismatches } from "../lib/schema.ts";
 
 /** The agent refused the request, or no agent answers. */
 export class AgentError extends Error {
@@ -22,13 +22,11 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** Longest refusal that is shown: UTF-16 units. */
 const MAX_REFUSAL = 8_192;
 
-/** Longest time until an answer is complete: milliseconds. A recovery reads files and namespaces of all pods. */
+/**
+ * Longest time until an answer is complete: milliseconds. A recovery reads files and namespaces of all pods, a check
+ * some of it twice.
+ */
 const PATIENCE_MS = { GET: 10_000, POST: 120_000 };
-
-/** A check reads the namespaces of all pods, some of it twice. */
-function patienceOf(method: keyof typeof PATIENCE_MS, path: string): number {
-  return PATIENCE_MS[path.startsWith("/v1/check") ? "POST" : method];
-}
 
 /** Returns the decoded answer of GET or POST `path`, whatever its status. Rejects with AgentError. */
 export async function askAgent(socketPath: string, path: string, method: "GET" | "POST" = "GET"): Promise<unknown> {
@@ -57,7 +55,8 @@ function ask(
       reject(new AgentError(message));
       call.destroy();
     };
-    const patience = setTimeout(fail, patienceOf(method, path), `The agent on ${socketPath} did not answer in time`);
+    const patienceMs = PATIENCE_MS[path.startsWith("/v1/check") ? "POST" : method];
+    const patience = setTimeout(fail, patienceMs, `The agent on ${socketPath} did not answer in time`);
     const call = request({ socketPath, path, method, agent: false }, (answer) => {
       const chunks: Buffer[] = [];
       let size = 0;
@@ -79,7 +78,7 @@ function ask(
   });
 }
 
-/** Returns the record that the request is answered with. Rejects with AgentError when the agent refuses. */
+/** Returns the record or list that the request is answered with. Rejects with AgentError when the agent refuses. */
 export async function askForRecord<S extends z.ZodType>(
   schema: S,
   socketPath: string,
@@ -89,14 +88,9 @@ export async function askForRecord<S extends z.ZodType>(
   const answer = await askAgent(socketPath, path, method);
   const decoded = decode(schema, answer);
   if (decoded.ok) return decoded.value;
-  throw refusalOf(socketPath, path, answer, method);
-}
-
-/** Returns the answer to a request for a list. Rejects with AgentError when the agent refuses. */
-export async function askForList(socketPath: string, path: string): Promise<readonly unknown[]> {
-  const answer = await askAgent(socketPath, path);
-  if (Array.isArray(answer)) return answer;
-  throw refusalOf(socketPath, path, answer);
+  if (!Array.isArray(answer)) throw refusalOf(socketPath, path, answer, method);
+  const mismatches = formatMismatches(decoded.mismatches);
+  throw new AgentError(`The agent on ${socketPath} answers in a form that this berthctl does not know: ${mismatches}`);
 }
 
 /** Returns the error for an answer of another form; `msg` is the text of a CNI error, `error` of any other. */

@@ -3,7 +3,7 @@
  * protocol is that of cobra, so that kubectl can ask the plugin: a candidate on each line, with a description after a
  * tab, then `:4` (nothing else) or `:0` (files, too).
  */
-import type { Argument, Command, Option } from "commander";
+import type { Command, Option } from "commander";
 
 interface Candidate {
   readonly value: string;
@@ -44,7 +44,8 @@ export async function complete(root: Command, words: readonly string[], findName
   const [flag, value] = typed.startsWith("--") && typed.includes("=") ? typed.split("=", 2) : [undefined, typed];
   const option = flag === undefined ? pending : options.find(({ long }) => long === flag);
   if (option !== undefined) {
-    const found = await completeValue(option, findNames);
+    const { flags, long = "", argChoices } = option;
+    const found = await offer(argChoices ?? (FILE.test(flags) ? "file" : VALUES[long]), findNames);
     const prefix = flag === undefined ? "" : `${flag}=`;
     return matching(
       found.candidates.map((each) => ({ ...each, value: `${prefix}${each.value}` })),
@@ -103,13 +104,6 @@ function visibleOptions(command: Command): Option[] {
   return command.createHelp().visibleOptions(command);
 }
 
-async function completeValue(option: Option, findNames: FindNames): Promise<Completion> {
-  if (option.argChoices !== undefined) return choices(option.argChoices);
-  if (FILE.test(option.flags)) return FILES;
-  const kind = VALUES[option.long ?? ""];
-  return kind === undefined ? NOTHING : choices(await findNames(kind));
-}
-
 async function completeArgument(
   command: Command,
   operands: readonly string[],
@@ -118,19 +112,16 @@ async function completeArgument(
   const declared = command.registeredArguments;
   const argument = declared[operands.length] ?? (declared.at(-1)?.variadic === true ? declared.at(-1) : undefined);
   if (argument === undefined) return NOTHING;
-  if (argument.argChoices !== undefined) return choices(argument.argChoices);
-  if (FILE.test(argument.name())) return FILES;
-  const kind = kindOf(argument);
-  if (kind === undefined) return NOTHING;
-  const names = await findNames(kind);
-  return choices(names.filter((name) => !operands.includes(name)));
+  const name = argument.name();
+  const kind = name.includes("pod") ? "pod" : name.includes("pool") ? "pool" : undefined;
+  const { candidates, isFile } = await offer(argument.argChoices ?? (FILE.test(name) ? "file" : kind), findNames);
+  return { candidates: candidates.filter(({ value }) => !operands.includes(value)), isFile };
 }
 
-/** By the name of the argument. */
-function kindOf(argument: Argument): NameKind | undefined {
-  const name = argument.name();
-  if (name.includes("pod")) return "pod";
-  return name.includes("pool") ? "pool" : undefined;
+async function offer(wanted: readonly string[] | NameKind | "file" | undefined, findNames: FindNames) {
+  if (wanted === undefined) return NOTHING;
+  if (wanted === "file") return FILES;
+  return choices(typeof wanted === "string" ? await findNames(wanted) : wanted);
 }
 
 function choices(values: readonly string[]): Completion {

@@ -3,14 +3,13 @@
 import * as z from "zod";
 import { pauseUnlessAborted } from "../lib/abort.ts";
 import { byName } from "../lib/order.ts";
-import { decode, formatMismatches } from "../lib/schema.ts";
 import { type AddressRecord, addressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, allocationRecord } from "../records/allocation-record.ts";
 import { type HealthRecord, healthRecord } from "../records/health-record.ts";
 import type { PodRecord } from "../records/pod-record.ts";
 import { type PoolRecord, poolRecord } from "../records/pool-record.ts";
 import { type ReservationRecord, reservationRecord } from "../records/reservation-record.ts";
-import { AgentError, askForList, askForRecord } from "./ask-agent.ts";
+import { AgentError, askForRecord } from "./ask-agent.ts";
 import { type AllocationFilter, matchesFilter, type PodName, type Source, type VersionRecord } from "./source.ts";
 
 /** Interval at which `--watch` asks the agent: milliseconds. */
@@ -34,8 +33,7 @@ export class NodeSource implements Source {
   }
 
   async pools(): Promise<readonly PoolRecord[]> {
-    const pools = this.#decode(poolRecord, await askForList(this.#socket, "/v1/pools"));
-    return pools.toSorted(byName);
+    return (await this.#list(poolRecord, "/v1/pools")).sort(byName);
   }
 
   async allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]> {
@@ -43,7 +41,7 @@ export class NodeSource implements Source {
     let after = "";
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const query = after === "" ? "" : `?after=${encodeURIComponent(after)}`;
-      const page = this.#decode(allocationRecord, await askForList(this.#socket, `/v1/allocations${query}`));
+      const page = await this.#list(allocationRecord, `/v1/allocations${query}`);
       for (const record of page) if (matchesFilter(record, filter)) records.push(record);
       const last = page.at(-1);
       if (last === undefined) return records;
@@ -54,7 +52,7 @@ export class NodeSource implements Source {
   }
 
   async reservations(): Promise<readonly ReservationRecord[]> {
-    return this.#decode(reservationRecord, await askForList(this.#socket, "/v1/reservations")).toSorted(byName);
+    return (await this.#list(reservationRecord, "/v1/reservations")).sort(byName);
   }
 
   address(address: string): Promise<AddressRecord> {
@@ -64,10 +62,6 @@ export class NodeSource implements Source {
   async pod({ namespace, name }: PodName): Promise<PodRecord> {
     const allocations = await this.allocations({ namespace, pod: name });
     return { namespace, name, isMissing: false, allocations };
-  }
-
-  async hasNamespace(): Promise<undefined> {
-    return undefined;
   }
 
   async versions(): Promise<readonly VersionRecord[]> {
@@ -84,12 +78,8 @@ export class NodeSource implements Source {
 
   async close(): Promise<void> {}
 
-  #decode<S extends z.ZodType>(schema: S, items: readonly unknown[]): z.output<S>[] {
-    const decoded = decode(z.array(schema), items);
-    if (decoded.ok) return decoded.value;
-    throw new AgentError(
-      `The agent on ${this.#socket} answers in a form that this berthctl does not know: ${formatMismatches(decoded.mismatches)}`,
-    );
+  #list<S extends z.ZodType>(schema: S, path: string): Promise<z.output<S>[]> {
+    return askForRecord(z.array(schema), this.#socket, path);
   }
 }
 

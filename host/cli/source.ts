@@ -45,8 +45,8 @@ export interface Source {
   pod(name: PodName): Promise<PodRecord>;
   /** Returns the pods that do not run yet. Absent: that is not known. */
   waitingPods?(): Promise<readonly PodName[]>;
-  /** Returns undefined if that is not known. */
-  hasNamespace(name: string): Promise<boolean | undefined>;
+  /** Returns undefined if that is not known, as if this is absent. */
+  hasNamespace?(name: string): Promise<boolean | undefined>;
   /** Returns the programs that answer, and their versions. */
   versions(): Promise<readonly VersionRecord[]>;
   /** Yields at once, and after each possible change of the records of one kind, until the signal ends. */

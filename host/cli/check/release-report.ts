@@ -3,8 +3,8 @@
  * berthctl in the pods of the nodes' agents. Releasing an address again changes nothing and is no failure.
  */
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
-import { messageOf } from "../../lib/describe.ts";
 import { decode } from "../../lib/schema.ts";
+import { tryOr } from "../../lib/try-or.ts";
 import { type CheckReport, checkReport } from "../../records/check-record.ts";
 import { healthRecord } from "../../records/health-record.ts";
 import { operationRecord } from "../../records/operation-record.ts";
@@ -24,15 +24,9 @@ interface ReleaseOptions {
 
 /** Throws UsageError for a file that is no report. */
 export function readReport(path: string): CheckReport {
-  let value: unknown;
-  try {
-    value = JSON.parse(readGiven("--from-report", path));
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(`Option --from-report: ${messageOf(error)}`);
-  }
-  const decoded = decode(checkReport, value);
-  if (decoded.ok) return decoded.value;
+  const text = readGiven("--from-report", path);
+  const decoded = tryOr(() => decode(checkReport, JSON.parse(text)), undefined);
+  if (decoded?.ok) return decoded.value;
   throw new UsageError(`Option --from-report: ${path} is no report of "check --report"`);
 }
 

@@ -54,7 +54,7 @@ export function withFilter(command: Command): Command {
 async function explainEmpty(source: Source, { namespace, pool, state, node }: AllocationFilter): Promise<string> {
   if (pool !== undefined && !(await source.pools()).some(({ name }) => name === pool))
     throw new ProblemError(`There is no pool ${JSON.stringify(pool)}`);
-  if (namespace !== undefined && (await source.hasNamespace(namespace)) === false)
+  if (namespace !== undefined && (await source.hasNamespace?.(namespace)) === false)
     throw new ProblemError(`There is no namespace ${JSON.stringify(namespace)}`);
   const words = Object.entries({ namespace, pool, state, node });
   const conditions = words.flatMap(([key, value]) => (value === undefined ? [] : [`${key} ${value}`]));

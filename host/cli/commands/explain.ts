@@ -26,7 +26,7 @@ export function addExplain(cli: CommandLine): void {
     .option("-i, --interface <name>", "only this interface of the pod", "")
     .option("--network <name>", "name of the network, if not as the pod's annotations say", "")
     .action((subject: string, name: string | undefined, flags: ExplainFlags) => {
-      const pod = podOf(subject, name);
+      const pod = name === undefined || subject === "pod" ? (name ?? subject) : undefined;
       return cli.runOnAgents(
         flags,
         async (socket, { out }) => {
@@ -46,11 +46,6 @@ function outcomesFirst({ lines, nics }: ExplanationRecord): Line[] {
     nics.map((nic) => [describeOutcome(nic), nic.outcome === "allocated" ? "green" : "red"]),
   );
   return [...[...outcomes].map(([text, style]) => ({ text, style })), ...lines.filter((line) => !outcomes.has(line))];
-}
-
-/** Returns undefined if the question is not about a pod. */
-function podOf(subject: string, name: string | undefined): string | undefined {
-  return name === undefined || subject === "pod" ? (name ?? subject) : undefined;
 }
 
 /** An agent of an older version takes a name without its namespace. */

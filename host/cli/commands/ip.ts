@@ -14,10 +14,11 @@ export function addIp(cli: CommandLine): void {
     .action((text: string, flags: OutputFlags) =>
       cli.run(flags, async ({ source, out }) => {
         const { address, space, name } = parseAddressName(text);
-        const isAsked = ({ addressSpace }: { readonly addressSpace: string }) => space === "" || addressSpace === space;
+        const isIncluded = ({ addressSpace }: { readonly addressSpace: string }) =>
+          space === "" || addressSpace === space;
         const opened = await source();
         const { places, allocations, ...rest } = await opened.address(address);
-        const found = { ...rest, places: places.filter(isAsked), allocations: allocations.filter(isAsked) };
+        const found = { ...rest, places: places.filter(isIncluded), allocations: allocations.filter(isIncluded) };
         const scope = await opened.scope();
         const lines = [...(scope === undefined ? [] : [scope]), ...describeAddress(found, name)];
         await out.report(lines, found);

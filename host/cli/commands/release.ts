@@ -133,7 +133,10 @@ async function operate(cli: CommandLine, call: Call, operation: Operation): Prom
     showPlan(call.out, planned);
     if (!(await confirm())) return ExitCode.Problem;
   }
-  return showDone(call.out, await send(socket, operation, false));
+  const done = await send(socket, operation, false);
+  const code = showPlan(call.out, done);
+  if (done.isDone && code === ExitCode.Success) call.out.text("Done");
+  return done.isDone ? code : ExitCode.Problem;
 }
 
 /** Says which ReservedIP keeps the address from others. Rejects with ProblemError if nothing else does. */
@@ -202,12 +205,6 @@ function showPlan(out: Output, { steps }: OperationRecord): ExitCode {
   }
   if (steps.length === 0) out.text("The pod has no address on this node");
   return steps.length > 0 && steps.every(({ refusal }) => refusal === undefined) ? ExitCode.Success : ExitCode.Problem;
-}
-
-function showDone(out: Output, done: OperationRecord): ExitCode {
-  const code = showPlan(out, done);
-  if (done.isDone && code === ExitCode.Success) out.text("Done");
-  return done.isDone ? code : ExitCode.Problem;
 }
 
 async function confirm(): Promise<boolean> {
