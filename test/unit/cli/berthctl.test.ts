@@ -58,6 +58,12 @@ it("a file of reservations without a line is a usage error", async () => {
   expect(await runBerthctl("reserve", "--file", file)).toEqual({ code: 2, out: "", error });
 });
 
+it("a report that cannot be written is shown", async () => {
+  const [code, out, error] = [2, containing("not-compared: "), containing("Option --report: ENOENT")];
+  const ending = await runBerthctl("check", "--report", "/nowhere/x", "--socket", "/nowhere/s");
+  expect(ending).toEqual({ code, out, error });
+});
+
 it("a watch of a pool that does not exist ends", async () => {
   answer({ "/v1/pools": [POOL] });
   expect(await run("pools", "p", "q", "-w")).toMatchObject({ code: 1, error: 'berthctl: There is no pool "q"\n' });
