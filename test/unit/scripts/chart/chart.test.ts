@@ -422,6 +422,11 @@ it("pods are placed, and accounts annotated, as the values say; replicas stay ap
   expect(new Set(images)).toEqual(new Set([`${global.imageRegistry}/net/berth@${image.digest}`]));
 });
 
+it("a version is the tag of its image, where + is _", () => {
+  const objects = render({ values: { image: { tag: "1.2.3-dev.4+5" } }, release: PLAIN_RELEASE });
+  expect(JSON.stringify(objects)).toContain('"localhost/berth:1.2.3-dev.4_5"');
+});
+
 describe("least privilege", () => {
   const objects = objectsOf("plain");
   const pods = [find(objects, "DaemonSet", /agent/), find(objects, "Deployment", /./), ...ofHooks(objects)];
