@@ -202,6 +202,16 @@ it.each([
   expect([addressesOf(again), gateways]).toEqual([first, [gateway]]);
 });
 
+it("an address whose pool has become invalid is refused, because its way is unknown", async () => {
+  const pod = podOf({});
+  await open(pod, [ipPool("blue", "10.6.0.0/29", { default: true })]);
+  await add("eth0");
+  const edited = decodedSnapshot(vendorConf("enableIPv6: false"), ipPool("sky", "10.8.0.0/29", { default: true }), pod);
+  node.follow({ ...edited, refused: new Map([["blue", "is refused: its gateway"]]) });
+  const message = expect.stringMatching(/of pool "blue", which is refused: its gateway; fix the pool$/);
+  await expect(add("eth0")).rejects.toMatchObject({ code: 11, message });
+});
+
 describe("routes of the pod", () => {
   const routed = (gw: string, networks?: string) =>
     open(podOf({ ...TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw }] }, networks));
@@ -211,6 +221,14 @@ describe("routes of the pod", () => {
     const message = expect.stringContaining("no NIC of the pod can carry the route to 172.16.0.0/12");
     await expect(add("eth0")).rejects.toMatchObject({ code: 102, message });
     expect([await bound(), used("blue", "green")]).toEqual([[], [0, 0]]);
+  });
+
+  it("one over a router that the pools of two NICs name goes to the NIC that is attached first", async () => {
+    const pools = ["a", "b"].map((name, index) => ipPool(name, `fd00:${index + 1}::/125`, { gateway: "fe80::1" }));
+    const ippools = ["eth0", "net1"].map((nic, index) => ({ interface: nic, ipv6: [index === 0 ? "a" : "b"] }));
+    const vendorConf = decodeVendorConf({ enableIPv4: false }, "x");
+    await open(podOf({ ippools, routes: [{ dst: "fd09::/16", gw: "fe80::1" }] }), pools, { vendorConf });
+    expect([routesOf(await add("eth0")), routesOf(await add("net1"))]).toEqual([["::/0", "fd09::/16"], ["::/0"]]);
   });
 
   it("whose NICs are not announced wait for the NIC that carries them", async () => {

@@ -117,6 +117,17 @@ describe("pick", () => {
     expect(addresses(picked)).toEqual(["eth0=10.0.0.1", "eth0=fd00::", "net1=fd00::1", "net1=10.0.0.2"]);
   });
 
+  it("names the address owner of a NIC with one of its own, and the routers of the pool as it is now", () => {
+    const [own, now] = [{ kind: "IPAMClaim", namespace: "shop", name: "c", uid: "c", member: "c" }, "10.0.0.1"];
+    const poolCache = cacheOf(pool("four", "10.0.0.0/29", { gatewayIp: now }));
+    const assigned = [proposalOf(four, { ifName: "eth0", ip: ip("10.0.0.2") })];
+    const nics = [nic("eth0", [four]), nic("net1", [four])];
+    const workloads = new Map([["net1", own]]);
+    const picked = pickAddresses(poolCache, { nics, seedOf: () => 0, assigned, workloads });
+    expect(picked).toMatchObject({ picked: [{ workload: undefined }, { workload: own }] });
+    expect(picked).toMatchObject({ picked: [{ routers: [now] }, { routers: [now] }] });
+  });
+
   it("does not give back an assigned address when another NIC falls short", () => {
     const poolCache = cacheOf(four, none);
     const assigned = [proposalOf(four, { ifName: "eth0", ip: ip("10.0.0.2") })];

@@ -6,9 +6,10 @@ import {
   isNewClaim,
   numberOf,
   renewClaim,
+  rowOf,
 } from "../../../host/registry/claims.ts";
 import { type Allocation, type ClaimName, UNNAMED } from "../../../host/registry/registry.ts";
-import { proposal } from "../../world/subjects.ts";
+import { claim, proposal } from "../../world/subjects.ts";
 
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
 const named = (number: number, id = "c", ...earlier: readonly string[]): ClaimName => ({ id, number, earlier });
@@ -33,6 +34,21 @@ it.each<[what: string, first: Partial<Record>, second: Partial<Record>]>([
   const complete = (record: Partial<Record>): Record => ({ createdAt: EARLY, version: -7, ...record });
   expect(compareRecords(complete(first), complete(second))).toBeLessThan(0);
   expect(compareRecords(complete(second), complete(first))).toBeGreaterThan(0);
+});
+
+it("a row is of its NIC's address owner, else of the claim's; only that of the claim's NIC has its attachment", () => {
+  const own = { ...WEB, kind: "IPAMClaim" };
+  const proposals = [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1", workload: own })];
+  const wanted = claim("a", proposals, { workload: WEB, netns: "/run/netns/a", netnsCookie: 7n });
+  const rows = proposals.map((each) => rowOf(each, wanted));
+  expect(
+    rows.map(({ ifName, containerId, network, netns, netnsCookie, workload }) => [
+      ...[ifName, containerId, network, netns, netnsCookie, workload],
+    ]),
+  ).toEqual([
+    ["eth0", "c-a", "net", "/run/netns/a", 7n, WEB],
+    ["net1", "", "", undefined, undefined, own],
+  ]);
 });
 
 const member = { workload: WEB };
