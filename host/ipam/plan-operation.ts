@@ -1,14 +1,8 @@
 /** Whether an administrator may end an address's binding: only with force while its pod may be alive. */
-import type { AllocationState } from "../resources/ip-allocation.ts";
-import { isFinished, isOwner, isStaticOwner, type NetnsStatus, type PodStatus } from "./leak.ts";
+import { isFinished, isOwner, isStaticOwner, type LeakRow, type NetnsStatus, type PodStatus } from "./leak.ts";
 
 export interface OperationFacts {
-  readonly row: {
-    readonly state: AllocationState;
-    readonly owner: string;
-    readonly containerId: string;
-    readonly ifName: string;
-  };
+  readonly row: Pick<LeakRow, "state" | "owner" | "containerId"> & { readonly ifName: string };
   /** Undefined where pods are not known, as in the embedded mode. */
   readonly pod: PodStatus | undefined;
   readonly netns: NetnsStatus;
