@@ -5,7 +5,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { errors } from "undici";
 import { errnoOf } from "../lib/describe.ts";
-import { apiErrorOf, decodeEvent, decodeObject, isBlank, isSuccess, Lines, MalformedError } from "./http/answers.ts";
+import {
+  apiErrorOf,
+  decodeEvent,
+  decodeObject,
+  isBlank,
+  isSuccess,
+  Lines,
+  MalformedError,
+  readRefusal,
+} from "./http/answers.ts";
 import { closeEndpoint, MAX_ANSWER_BYTES } from "./http/endpoint.ts";
 import { type Answer, type Send, type Sender, send } from "./http/request.ts";
 import {
@@ -239,6 +248,8 @@ async function runWatch(send: Send, watch: KubeWatch, closing: AbortSignal): Pro
     life.end();
     watch.onOpen?.();
     await readEvents(answer, watch, operation);
+  } catch (error) {
+    throw error instanceof MalformedError ? new ApiUnavailable(operation, `${operation}: ${error.message}`) : error;
   } finally {
     life.end();
   }
@@ -254,7 +265,7 @@ async function openWatch(send: Send, watch: KubeWatch, { operation, signal }: Pl
   try {
     const { path, accept } = watch;
     const answer = await send({ method: "GET", path, query, accept }, signal);
-    if (!isSuccess(answer.status)) throw apiErrorOf(operation, answer.status, await answer.body.text());
+    if (!isSuccess(answer.status)) throw apiErrorOf(operation, answer.status, await readRefusal(answer.body));
     return answer;
   } catch (error) {
     throw failureOf(error, watch, operation);
@@ -267,16 +278,16 @@ async function readEvents({ body }: Answer, watch: KubeWatch, operation: string)
   const pieces = piecesOf(body, watch, operation);
   for await (const piece of pieces) {
     watch.onBytes?.(piece.length);
-    for (const line of linesOf(lines, piece, operation)) {
+    for (const line of lines.push(piece)) {
       const startedMs = performance.now();
-      const event = eventOf(line, operation);
+      const event = decodeEvent(operation, line.toString("utf8"));
       // An earlier event of the same piece may have aborted the watch.
       watch.signal.throwIfAborted();
       watch.onEvent(event);
       if (line.length >= LARGE_EVENT) await sleep(LARGE_EVENT_PAUSE * (performance.now() - startedMs));
     }
   }
-  if (!isBlank(lines.rest())) throw malformed(operation, "ended in the middle of an event");
+  if (!isBlank(lines.rest())) throw new MalformedError("ended in the middle of an event");
 }
 
 async function* piecesOf(body: AsyncIterable<Buffer>, watch: KubeWatch, operation: string): AsyncGenerator<Buffer> {
@@ -285,26 +296,6 @@ async function* piecesOf(body: AsyncIterable<Buffer>, watch: KubeWatch, operatio
   } catch (error) {
     throw failureOf(error, watch, operation);
   }
-}
-
-function linesOf(lines: Lines, piece: Buffer, operation: string): Buffer[] {
-  try {
-    return lines.push(piece);
-  } catch (error) {
-    throw malformed(operation, describeFailure(error));
-  }
-}
-
-function eventOf(line: Buffer, operation: string) {
-  try {
-    return decodeEvent(operation, line.toString("utf8"));
-  } catch (error) {
-    throw error instanceof MalformedError ? malformed(operation, error.message) : error;
-  }
-}
-
-function malformed(operation: string, what: string): ApiUnavailable {
-  return new ApiUnavailable(operation, `${operation}: ${what}`);
 }
 
 function failureOf(error: unknown, watch: KubeWatch, operation: string): unknown {

@@ -537,6 +537,9 @@ export function bodyOf(text: string): Answer["body"] {
     text: async () => text,
     arrayBuffer: async () => Buffer.from(text),
     dump: async () => {},
+    [Symbol.asyncIterator]: async function* () {
+      yield Buffer.from(text);
+    },
   } as unknown as Answer["body"];
 }
 

@@ -6,6 +6,9 @@ import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
 /** Longest text of the server that an error repeats: characters. */
 const MAX_SHOWN_ANSWER = 500;
 
+/** Longest answer to a refused watch that is read: characters. Those to calls have the limit of their connections. */
+const MAX_REFUSAL = 65_536;
+
 const cause = z.object({ field: z.string().catch(""), message: z.string().catch("") });
 /** meta/v1 Status, any field of which may be missing. */
 const statusSchema = z.object({
@@ -21,6 +24,17 @@ const statusSchema = z.object({
 
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
+}
+
+/** Returns the text of a refusal, or of a long one the beginning. Leaving the loop ends the stream. */
+export async function readRefusal(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const piece of body) {
+    text += decoder.decode(piece, { stream: true });
+    if (text.length > MAX_REFUSAL) break;
+  }
+  return text;
 }
 
 /** `body` is the answer's text; a proxy's page or an empty body is possible. */
@@ -99,7 +113,7 @@ export class Lines {
   #parts: Uint8Array[] = [];
   #lengthBytes = 0;
 
-  /** Returns the lines that this piece completes, without blank ones. Throws RangeError for a line too long. */
+  /** Returns the lines that this piece completes, without blank ones. Throws MalformedError for a line too long. */
   push(piece: Uint8Array): Buffer[] {
     const lines: Buffer[] = [];
     let start = 0;
@@ -121,7 +135,7 @@ export class Lines {
   #keep(part: Uint8Array): void {
     if (part.length === 0) return;
     this.#lengthBytes += part.length;
-    if (this.#lengthBytes > MAX_EVENT_BYTES) throw new RangeError(`A line is longer than ${MAX_EVENT_BYTES} bytes`);
+    if (this.#lengthBytes > MAX_EVENT_BYTES) throw new MalformedError(`A line is longer than ${MAX_EVENT_BYTES} bytes`);
     this.#parts.push(part);
   }
 

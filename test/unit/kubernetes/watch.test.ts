@@ -89,10 +89,13 @@ describe("a watch", () => {
       response.end(text);
   const expired = '{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}';
   const cut: StubAnswer = (response) => response.write(event("a"), () => setTimeout(() => response.destroy(), 20));
+  const endless: StubAnswer = (response) => response.writeHead(503).write("x".repeat(1_000_000));
   /** The number of events, and how the watch ends. */
   it.each(cases<StubAnswer>`
     is refused ${(response) => sendStatus(response, 403, "Forbidden")}
       => 0 ApiError: WATCH /api/v1/pods was answered with 403 Forbidden: Forbidden!
+    is refused without an end ${endless}
+      => 0 ApiError: WATCH /api/v1/pods was answered with 503: xxx
     hears of an error ${ends(`${event("a")}${expired}\n${event("b")}`)}
       => 1 ApiError: WATCH /api/v1/pods was answered with 410 Expired
     hears no JSON ${ends(`${event("a")}nonsense\n${event("b")}`)}
