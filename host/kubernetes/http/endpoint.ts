@@ -12,7 +12,7 @@ import { X509Certificate } from "node:crypto";
 import type { RequestOptions } from "node:https";
 import { Socket } from "node:net";
 import { createSecureContext } from "node:tls";
-import { buildConnector, type Dispatcher, Pool } from "undici";
+import { Agent, buildConnector, type Dispatcher } from "undici";
 import { MAX_CONNECTIONS } from "./retry.ts";
 
 /** Longest time that opening a connection to the API server may take: milliseconds. */
@@ -59,7 +59,8 @@ export function openEndpoint(url: URL, material: TlsMaterial, before?: Endpoint)
   // OpenSSL accepts a file without a certificate as an authority that signed nothing.
   if (given.ca instanceof Uint8Array) new X509Certificate(given.ca);
   const tls = { secureContext: createSecureContext(given), rejectUnauthorized, ...(servername && { servername }) };
-  const calls = new Pool(origin, {
+  // A Pool instead of an Agent would keep all clients that it ever had at once, and spread watches over them.
+  const calls = new Agent({
     keepAliveTimeout: IDLE_CONNECTION_MS,
     allowH2: false,
     connections: MAX_CONNECTIONS,
@@ -67,15 +68,15 @@ export function openEndpoint(url: URL, material: TlsMaterial, before?: Endpoint)
     maxResponseSize: MAX_ANSWER_BYTES,
     connect: connector(tls, false),
   });
-  const watches = new Pool(origin, {
+  const watches = new Agent({
     keepAliveTimeout: IDLE_CONNECTION_MS,
     allowH2: true,
     connect: connector(tls, true),
   });
   const opened = before?.opened ?? { connections: 0 };
-  for (const pool of [calls, watches]) pool.on("connect", () => opened.connections++);
+  for (const agent of [calls, watches]) agent.on("connect", () => opened.connections++);
   // Requests that were just given `before` begin first.
-  for (const pool of [before?.calls, before?.watches]) setImmediate(() => pool?.close(() => {}));
+  for (const agent of [before?.calls, before?.watches]) setImmediate(() => agent?.close(() => {}));
   const isVerified = rejectUnauthorized && protocol === "https:";
   return { origin, basePath: pathname.replace(/\/+$/, ""), isVerified, calls, watches, opened };
 }

@@ -49,11 +49,12 @@ export async function send({ credentials, userAgent }: Sender, request: Request,
 }
 
 async function sendAs(access: Access, request: Request & Pick<Sender, "userAgent">, signal: AbortSignal) {
-  const { basePath, calls, watches } = access.endpoint;
+  const { origin, basePath, calls, watches } = access.endpoint;
   const { method, path, query, body, accept = "application/json", userAgent } = request;
   const { contentType = method === "PATCH" ? "application/merge-patch+json" : "application/json" } = request;
   const isWatch = query?.watch === true;
   const answer = await (isWatch ? watches : calls).request({
+    origin,
     path: `${basePath}${path}${formatQuery(query)}`,
     method,
     headers: {

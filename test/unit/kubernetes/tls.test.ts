@@ -73,7 +73,9 @@ describe("TLS", () => {
     const before = openEndpoint(new URL(`https://127.0.0.1:${portOf(https)}`), { rejectUnauthorized: false });
     const after = openEndpoint(new URL(before.origin), { rejectUnauthorized: false }, before);
     onTestFinished(() => closeEndpoint(after));
-    const answers = [before, after].map(({ calls }) => calls.request({ path: "/x", method: "GET" }));
+    const answers = [before, after].map(({ calls }) =>
+      calls.request({ origin: before.origin, path: "/x", method: "GET" }),
+    );
     for (const answer of answers) expect(await (await answer).body.json()).toEqual({});
     expect(after.opened).toEqual({ connections: 2 });
   });
