@@ -189,13 +189,14 @@ export class KubeClient implements KubeApi {
     await this.#lanes.enter(lane, patience.signal);
     const limit = openDeadline(attemptMs, [patience.signal]);
     const startedMs = performance.now();
+    let code: ApiRequestCount["code"] = "error";
     try {
       const { status, retryAfter, body } = await this.#send(call, limit.signal);
       const bytes = Buffer.from(await body.arrayBuffer());
+      code = status;
       this.#answers++;
       if (call.method !== "GET" && performance.now() - startedMs > POD_ATTEMPT_MS)
         this.#slowUntilMs = performance.now() + SLOW_WRITES_MS;
-      this.#requests.add(call.method, status);
       call.onBytes?.(bytes.length);
       if (bytes.length > (call.maxBytes ?? MAX_ANSWER_BYTES)) throw new errors.ResponseExceededMaxSizeError();
       const text = bytes.toString("utf8");
@@ -204,10 +205,10 @@ export class KubeClient implements KubeApi {
     } catch (error) {
       if (error instanceof AttemptFailed) throw error;
       const cause = limit.signal.aborted ? limit.signal.reason : error;
-      if (call.signal?.aborted !== true) this.#requests.add(call.method, "error");
       throw new AttemptFailed({ kind: "no answer", code: errnoOf(cause) ?? "" }, cause);
     } finally {
       limit.end();
+      if (code !== "error" || call.signal?.aborted !== true) this.#requests.add(call.method, code);
       this.#lanes.leave(lane);
     }
   }

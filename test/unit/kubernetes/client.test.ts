@@ -70,6 +70,7 @@ describe("a call", () => {
     const { client, requests } = await startStub(first(answer, answer));
     expect(await client.call(GET)).toEqual({ done: true });
     expect(requests).toHaveLength(3);
+    expect(client.requests.reduce((sum, { count }) => sum + count, 0)).toBe(3);
     expect(client.stats).toMatchObject({ unavailable: 0, calling: 0, waiting: 0 });
   });
 
