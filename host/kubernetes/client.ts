@@ -16,7 +16,7 @@ import {
   readRefusal,
 } from "./http/answers.ts";
 import { closeEndpoint, MAX_ANSWER_BYTES } from "./http/endpoint.ts";
-import { type Answer, type Send, type Sender, send } from "./http/request.ts";
+import { type Send, type Sender, send } from "./http/request.ts";
 import {
   BACKGROUND_ATTEMPT_MS,
   type Deadline,
@@ -242,67 +242,46 @@ export class KubeClient implements KubeApi {
 /** Behaves as `KubeApi.watch`; `closing` ends it like a broken connection. */
 async function runWatch(send: Send, watch: KubeWatch, closing: AbortSignal): Promise<void> {
   const operation = `WATCH ${watch.path}`;
-  const life = openDeadline(BACKGROUND_ATTEMPT_MS, [watch.signal, closing]);
+  const lines = new Lines();
   try {
-    const answer = await openWatch(send, watch, { operation, signal: life.signal });
+    // Errors of `onEvent` are the caller's and pass unchanged. Leaving the loop ends the stream.
+    for await (const piece of receive(send, watch, closing)) {
+      watch.onBytes?.(piece.length);
+      for (const line of lines.push(piece)) {
+        const startedMs = performance.now();
+        const event = decodeEvent(operation, line.toString("utf8"));
+        // An earlier event of the same piece may have aborted the watch.
+        watch.signal.throwIfAborted();
+        watch.onEvent(event);
+        if (line.length >= LARGE_EVENT) await sleep(LARGE_EVENT_PAUSE * (performance.now() - startedMs));
+      }
+    }
+    if (!isBlank(lines.rest())) throw new MalformedError("ended in the middle of an event");
+  } catch (error) {
+    throw error instanceof MalformedError ? new ApiUnavailable(operation, `${operation}: ${error.message}`) : error;
+  }
+}
+
+/** Opens the watch. Returns the bytes that it receives. */
+async function* receive(send: Send, watch: KubeWatch, closing: AbortSignal): AsyncGenerator<Buffer> {
+  const { path, accept, signal } = watch;
+  const operation = `WATCH ${path}`;
+  const life = openDeadline(BACKGROUND_ATTEMPT_MS, [signal, closing]);
+  try {
+    const query = { ...watch.query, watch: true };
+    const { status, body } = await send({ method: "GET", path, query, accept }, life.signal);
+    if (!isSuccess(status)) throw apiErrorOf(operation, status, await readRefusal(body));
     // The head must arrive in time; the rest may take hours.
     life.end();
     watch.onOpen?.();
-    await readEvents(answer, watch, operation);
+    yield* body;
   } catch (error) {
-    throw error instanceof MalformedError ? new ApiUnavailable(operation, `${operation}: ${error.message}`) : error;
+    signal.throwIfAborted();
+    if (error instanceof ApiError) throw error;
+    throw new ApiUnavailable(operation, `${operation} broke: ${describeFailure(error)}`, { cause: error });
   } finally {
     life.end();
   }
-}
-
-interface Place {
-  readonly operation: string;
-  readonly signal: AbortSignal;
-}
-
-async function openWatch(send: Send, watch: KubeWatch, { operation, signal }: Place): Promise<Answer> {
-  const query = { ...watch.query, watch: true };
-  try {
-    const { path, accept } = watch;
-    const answer = await send({ method: "GET", path, query, accept }, signal);
-    if (!isSuccess(answer.status)) throw apiErrorOf(operation, answer.status, await readRefusal(answer.body));
-    return answer;
-  } catch (error) {
-    throw failureOf(error, watch, operation);
-  }
-}
-
-/** Errors of `onEvent` are the caller's and pass unchanged. Leaving the loop ends the stream. */
-async function readEvents({ body }: Answer, watch: KubeWatch, operation: string): Promise<void> {
-  const lines = new Lines();
-  const pieces = piecesOf(body, watch, operation);
-  for await (const piece of pieces) {
-    watch.onBytes?.(piece.length);
-    for (const line of lines.push(piece)) {
-      const startedMs = performance.now();
-      const event = decodeEvent(operation, line.toString("utf8"));
-      // An earlier event of the same piece may have aborted the watch.
-      watch.signal.throwIfAborted();
-      watch.onEvent(event);
-      if (line.length >= LARGE_EVENT) await sleep(LARGE_EVENT_PAUSE * (performance.now() - startedMs));
-    }
-  }
-  if (!isBlank(lines.rest())) throw new MalformedError("ended in the middle of an event");
-}
-
-async function* piecesOf(body: AsyncIterable<Buffer>, watch: KubeWatch, operation: string): AsyncGenerator<Buffer> {
-  try {
-    yield* body;
-  } catch (error) {
-    throw failureOf(error, watch, operation);
-  }
-}
-
-function failureOf(error: unknown, watch: KubeWatch, operation: string): unknown {
-  if (watch.signal.aborted) return watch.signal.reason;
-  if (error instanceof ApiError) return error;
-  return new ApiUnavailable(operation, `${operation} broke: ${describeFailure(error)}`, { cause: error });
 }
 
 /** As many entries as there are pairs of method and status. */
