@@ -94,7 +94,7 @@ export async function trust(records: Records, row: Allocation): Promise<Allocati
   const trusted = await journal.endQuarantine(row);
   if (trusted === undefined) return undefined;
   objects.forgetProbe(row);
-  const probed = { ...toProbe, terms: CLAIM_TERMS, row: { ...trusted, quarantine: row.quarantine } };
+  const probed = { ...toProbe, row: { ...trusted, quarantine: row.quarantine } };
   try {
     const outcome = await objects.publish(probed);
     if (outcome.kind === "taken")
@@ -134,11 +134,12 @@ function partOf(
   const proposal = ofNic.find((each) => nameOf(each) === nameOf(row));
   const owner = (proposal ?? ofNic[0])?.workload ?? workload;
   const isCreated = bound.created.includes(row);
-  const task: ClaimTask = { ...taskOf(row, terms), row, owner, replaces: proposal?.replaces };
+  const task: ClaimTask = { ...taskOf(row, CLAIM_TERMS), row, owner, replaces: proposal?.replaces };
   if (isCreated && row.quarantine !== undefined) objects.noteToProbe(task, proposal?.needsProbe === true);
   const predecessorNode = objects.findToProbe(row)?.row.predecessorNode;
   return {
     ...task,
+    terms,
     row: predecessorNode === undefined ? row : { ...row, predecessorNode },
     isHeld: bound.held.includes(row),
     isCreated,

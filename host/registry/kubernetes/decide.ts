@@ -202,7 +202,7 @@ function decideQuarantined({ row, object, node, machine, isProber, isSent }: Syn
     : { kind: "replace", state: "Quarantined" };
 }
 
-/** Returns whether the object is this machine's: its holder on this node, or the former one here, says so if any does. */
+/** Returns whether the object is of this node, and of this machine if a holder here, or the former one, names it. */
 function isOf({ node: of, holders, quarantine }: IpAllocationSpec, node: string, machine: string | undefined): boolean {
   const here = [...holders, quarantine?.holder].find((holder) => holder?.node === node);
   return of === node && isOfMachine(here ?? {}, machine);

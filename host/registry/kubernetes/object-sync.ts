@@ -374,13 +374,14 @@ export class ObjectSync {
       const action: ResolvedAction = mayBeOutdated(decided, row, task)
         ? { kind: "read" }
         : await this.#resolve(decided, row, task);
+      const { object } = task;
       // A later row's address is none of an undone claim.
-      if (action.kind === "synced" && typeof task.object === "object")
-        this.#undone.delete(task.object.spec.holders[0]?.claim ?? "");
+      if (action.kind === "synced" && typeof object === "object")
+        this.#undone.delete(object.spec.holders[0]?.claim ?? "");
       if (!isCall(action)) return { row, action };
-      const isTakenOver = task.row !== undefined && action.kind === "replace" && isRetained(task.object, row);
+      const mayTakeOver = task.row !== undefined && action.kind === "replace";
       try {
-        const written = isTakenOver ? await this.#takeOver(task, row, task.object as IpAllocation) : row;
+        const written = mayTakeOver && isRetained(object, row) ? await this.#takeOver(task, row, object) : row;
         await this.#execute(action, written, task);
       } catch (error) {
         // The object in a claim's way cannot be decoded.
@@ -648,7 +649,7 @@ function mayBeOutdated(decided: SyncAction, row: Allocation, task: SyncTask): bo
 }
 
 /** Returns whether the row's member had the address before, or its pod by a claim that may have taken it over. */
-function isRetained(object: SyncTask["object"], row: Allocation): boolean {
+function isRetained(object: SyncTask["object"], row: Allocation): object is IpAllocation {
   if (typeof object !== "object" || object.spec.state === "Cooling" || !isOfSameNic(row, object.spec)) return false;
   const [holder] = object.spec.holders;
   return holder?.podUid !== row.owner || (holder.claim !== undefined && !isRecorded(row, holder.claim));
