@@ -16,7 +16,7 @@ import {
   findOtherHolders,
   isBehind,
   isCurrent,
-  isFirstHolder,
+  isHolderOf,
   isOfSameNic,
   isRecorded,
   rowVersionOf,
@@ -137,16 +137,16 @@ function decideBoundTwice(
     const isOwn = (holder: Holder): boolean => !others.includes(holder) && isCurrent(row, holder.claim);
     return !isSent && holders.some(isOwn) ? { kind: "synced" } : { ...bind, sharers: others };
   }
-  const claim = holders[0]?.claim;
-  if (isFirstHolder(row, spec)) {
+  const [holder] = holders;
+  if (isHolderOf(row, holder)) {
     const isOld = row.workload && (isRecreated(workload, row.workload) || isBehind(row, spec));
-    if (isHere && !isSent && !isOld && isCurrent(row, claim)) return { kind: "synced" };
+    if (isHere && !isSent && !isOld && isCurrent(row, holder?.claim)) return { kind: "synced" };
     // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their file
     // gives them.
     if (isHere || (spec.node !== node && row.isConfirmed === true)) return bind;
   }
   // An address that this node's earlier pod shares is not this row's alone.
-  if (isHere && holders.length === 1 && isRecorded(row, claim)) return bind;
+  if (isHere && holders.length === 1 && isRecorded(row, holder?.claim)) return bind;
   if (isOfSameNic(row, spec)) return { kind: "takeOver" };
   return isHere && row.isConfirmed === true ? { kind: "reclaim", otherwise: "taken", isPast } : { kind: "taken" };
 }

@@ -30,9 +30,9 @@ export function findLostNode({ state, quarantine }: IpAllocationSpec): string | 
   return state === "Quarantined" && quarantine?.reason === "NodeLost" ? (quarantine.holder?.node ?? "") : undefined;
 }
 
-/** Returns whether the row's pod and NIC are the object's first holder. */
-export function isFirstHolder({ owner, ifName }: Allocation, { holders: [first] }: IpAllocationSpec): boolean {
-  return first?.podUid === owner && first.ifName === ifName;
+/** Returns whether the holder is the row's pod, with the same NIC. */
+export function isHolderOf({ owner, ifName }: Allocation, holder: Holder | undefined): boolean {
+  return holder?.podUid === owner && holder.ifName === ifName;
 }
 
 /** Where an object is written, and when. */
@@ -76,9 +76,9 @@ export function specOf(
 
 /** Returns the last holder of a row that is retained from now on; undefined if the object does not name it. */
 export function findLastHolder(row: Allocation, spec: IpAllocationSpec, node: string): Holder | undefined {
-  const isRow = spec.state === "Bound" && spec.node === node && isFirstHolder(row, spec);
+  const [holder] = spec.holders;
   // As it is written there, which the API server compares.
-  return isRow ? spec.holders[0] : undefined;
+  return spec.state === "Bound" && spec.node === node && isHolderOf(row, holder) ? holder : undefined;
 }
 
 function holderOf(
@@ -131,8 +131,7 @@ export function findMissingOwner(
   // Another attempt of its ADD may have the same number.
   const claim = holders[0]?.claim;
   const isSame = number === before && (number === 0 || claim === undefined || isRecorded(row, claim));
-  const isOwn = (each: Holder): boolean =>
-    each.node === node && each.podUid === row.owner && each.ifName === row.ifName;
+  const isOwn = (each: Holder): boolean => each.node === node && isHolderOf(row, each);
   return number >= before && !isSame && holders.some(isOwn) ? workload : undefined;
 }
 
@@ -148,7 +147,7 @@ export function findRecreatedOwner(
   const { workload } = row;
   if (workload === undefined) return undefined;
   if (ofPod !== undefined) return isRecreated(workload, ofPod) ? { ...workload, uid: ofPod.uid } : undefined;
-  if (typeof object !== "object" || !isFirstHolder(row, object.spec)) return undefined;
+  if (typeof object !== "object" || !isHolderOf(row, object.spec.holders[0])) return undefined;
   return isRecreated(workload, object.spec.workload) ? object.spec.workload : undefined;
 }
 
