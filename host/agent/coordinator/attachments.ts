@@ -73,6 +73,6 @@ export class CoordinatedAttachments {
   }
 }
 
-function keyOf({ containerId, ifName }: Attachment): string {
+export function keyOf({ containerId, ifName }: Attachment): string {
   return `${containerId}/${ifName}`;
 }

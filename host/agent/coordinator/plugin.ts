@@ -32,7 +32,7 @@ import { NodeAddresses } from "../ipam/occupied-addresses.ts";
 import type { RefusedAddresses } from "../ipam/refused-addresses.ts";
 import type { Plugin } from "../request/plugin.ts";
 import { attach } from "./attach.ts";
-import { CoordinatedAttachments } from "./attachments.ts";
+import { CoordinatedAttachments, keyOf } from "./attachments.ts";
 import { checkAttachment, compareAttachment, repairAttachment, restoreNodeSide } from "./compare.ts";
 import type { AttachContext } from "./decide.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
@@ -84,8 +84,6 @@ function requireUnreleased(attachment: Attachment, isReleased: (attachment: Atta
   const text = `The addresses of interface "${ifName}" of container ${containerId} were released while it was being attached, because its pod is deleted`;
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
-
-const keyOf = ({ containerId, ifName }: Attachment): string => `${containerId} ${ifName}`;
 
 export function createCoordinatorPlugin(options: CoordinatorPluginOptions): CoordinatorPlugin {
   const settings = new SettingsReader(options);

@@ -68,8 +68,7 @@ function listNames(directory: string): string[] {
 }
 
 function readMtu(name: string): number | undefined {
-  const text = findText(`/sys/class/net/${name}/mtu`);
-  return text === undefined ? undefined : Number(text);
+  return tryOr(() => Number(readText(`/sys/class/net/${name}/mtu`)), undefined);
 }
 
 /** Returns undefined for paths that do not exist, or that this user may not see. */
@@ -108,7 +107,10 @@ const HOST_LOCAL = "/var/lib/cni/networks";
 
 /** Programs and settings of other IPAM plugins. */
 function readLeftovers(binDirectory: string, confDirectory: string): HostFacts["leftovers"] {
-  const kept = new Map(listNames(HOST_LOCAL).map((network) => [network, countAddresses(join(HOST_LOCAL, network))]));
+  // host-local names a file after its address; others are `lock` and `last_reserved_ip.0`.
+  const isAddress = (name: string): boolean => parseIp(name) !== undefined;
+  const count = (network: string): number => listNames(join(HOST_LOCAL, network)).filter(isAddress).length;
+  const kept = new Map(listNames(HOST_LOCAL).map((network) => [network, count(network)]));
   const files: [ipam: string, path: string][] = [
     ["whereabouts", join(confDirectory, "whereabouts.d")],
     ["whereabouts", join(binDirectory, "whereabouts")],
@@ -120,11 +122,6 @@ function readLeftovers(binDirectory: string, confDirectory: string): HostFacts["
     ...(kept.size === 0 ? [] : [{ path: HOST_LOCAL, ipam: "host-local", addresses: kept }]),
     ...found.map(([ipam, path]) => ({ path, ipam, addresses: new Map<string, number>() })),
   ];
-}
-
-/** host-local names a file after its address; others are `lock` and `last_reserved_ip.0`. */
-function countAddresses(directory: string): number {
-  return listNames(directory).filter((name) => parseIp(name) !== undefined).length;
 }
 
 /** Loaded, built in, or to be loaded. */
@@ -155,10 +152,12 @@ function readNetworks(directory: string): Pick<HostFacts, "networks" | "unreadab
 }
 
 function pluginOf(entry: unknown): NetworkFacts["plugins"][number] {
-  const { type = "", ipam, master = "", mtu, linkInContainer }: Readonly<Record<string, unknown>> = Object(entry);
+  const keys: Readonly<Record<string, unknown>> = Object(entry);
+  const { type = "", ipam, master = "", mtu, linkInContainer, vlanID, bond } = keys;
   // The master of a NIC on another of the pod's is none of the node's interfaces.
   const ofNode = linkInContainer === true ? "" : String(master);
-  return { type: String(type), ipam: String(Object(ipam).type ?? ""), master: ofNode, mtu: Number(mtu) || 0 };
+  const devices = [...(Number(vlanID) > 0 ? ["vlan"] : []), ...(bond == null ? [] : ["bond"])];
+  return { type: String(type), ipam: String(Object(ipam).type ?? ""), master: ofNode, mtu: Number(mtu) || 0, devices };
 }
 
 function readRoutes(table: number): readonly string[] {

@@ -1,5 +1,5 @@
 /** The part of a difference that the agent repairs by itself, and the words in which it reports the repair. */
-import type { Operation } from "../../plan/operation.ts";
+import { isOnNode, type Operation } from "../../plan/operation.ts";
 import { POD_VETH } from "./constants.ts";
 
 const KINDS = {
@@ -37,11 +37,5 @@ export function selectPodUpdates(operations: readonly Operation[]): Operation[] 
 
 /** Returns the operations on the node. */
 export function selectNodeRepairs(operations: readonly Operation[]): Operation[] {
-  return operations.filter(
-    (operation) =>
-      "place" in operation &&
-      operation.place === "host" &&
-      repairKindOf(operation) !== undefined &&
-      !isAboutMaker(operation),
-  );
+  return operations.filter((each) => isOnNode(each) && repairKindOf(each) !== undefined && !isAboutMaker(each));
 }

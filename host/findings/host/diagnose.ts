@@ -16,6 +16,8 @@ export interface NetworkFacts {
     readonly master: string;
     /** 0 if it sets none. */
     readonly mtu: number;
+    /** Kinds that the ifacer makes: `vlan`, `bond`. */
+    readonly devices: readonly string[];
   }[];
 }
 
@@ -84,13 +86,14 @@ const EARLIEST_TIME_S = Date.UTC(2026, 0, 1) / 1_000;
 /** The smallest MTU of a link with IPv6 (RFC 8200 §5). */
 const MIN_MTU = 1_280;
 
-/** The kernel modules that plugins need. */
+/** The kernel modules that plugins and devices need. */
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   macvlan: ["macvlan"],
   ipvlan: ["ipvlan"],
   bridge: ["bridge", "veth"],
   ptp: ["veth"],
-  ifacer: ["8021q"],
+  vlan: ["8021q"],
+  bond: ["bonding"],
   coordinator: ["veth", "nf_tables", "nft_ct", "nft_masq"],
 };
 
@@ -217,7 +220,8 @@ function* checkKernel({ kernel, modules, networks = [] }: HostFacts): Iterable<F
   const [major = 0, minor = 0] = kernel.split(".").map((part) => Number.parseInt(part, 10));
   if (major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]))
     yield HOST_PROBLEMS.oldKernel({ kernel });
-  const needed = networks.flatMap(({ plugins }) => plugins.flatMap(({ type }) => MODULES[bareType(type)] ?? []));
+  const kinds = networks.flatMap(({ plugins }) => plugins.flatMap(({ type, devices }) => [bareType(type), ...devices]));
+  const needed = kinds.flatMap((kind) => MODULES[kind] ?? []);
   for (const name of new Set(needed)) if (modules?.has(name) === false) yield HOST_PROBLEMS.noModule({ name });
 }
 

@@ -6,7 +6,8 @@ import type { Finding } from "../../../../host/records/finding.ts";
 import type { HealthRecord } from "../../../../host/records/health-record.ts";
 import { cases } from "../../../world/rows.ts";
 
-const plugin = (type: string, ipam = "", master = "", mtu = 0) => ({ type, ipam, master, mtu });
+const plugin = (type: string, ipam = "", master = "", mtu = 0) => ({ type, ipam, master, mtu, devices: [] });
+const ifacer = (...devices: string[]) => ({ ...plugin("ifacer"), devices });
 const network = (file: string, ...plugins: NetworkFacts["plugins"]): NetworkFacts => ({ file, name: "lan", plugins });
 const LAN = network("10-lan.conflist", plugin("macvlan", "berth", "eth0"), plugin("coordinator"));
 const OTHER = network("05-cni.conflist", plugin("bridge", "host-local"));
@@ -62,6 +63,9 @@ const rows = cases<Partial<HostFacts>>`
   a kernel without macvlan ${{ modules: new Set(COORDINATOR_MODULES) }} => ^error kernel: .* no module macvlan
   a kernel without nft_masq ${{ modules: new Set(["macvlan", "veth", "nf_tables", "nft_ct"]) }}
     => ^error kernel: .* no module nft_masq
+  a kernel without 8021q for a VLAN ${{ ...chain(ifacer("vlan")), modules: new Set() }} => ^error kernel: .* no module 8021q
+  a kernel without bonding ${{ ...chain(ifacer("bond")), modules: new Set(["8021q"]) }} => ^error kernel: .* no module bonding
+  nothing of 8021q without a VLAN ${{ ...chain(ifacer("bond")), modules: new Set(["bonding"]) }} => nothing
   nothing of modules that cannot be listed ${{ modules: undefined }} => nothing
   a missing plugin ${withPlugin("berth", "absent", 0)} => ^error plugins: \/opt\/cni\/bin\/berth does not exist
   another project's plugin ${withPlugin("ifacer", "foreign", 0o755)} => ^error plugins: .*ifacer is not Berth's
