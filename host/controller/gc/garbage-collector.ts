@@ -21,6 +21,7 @@ import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resour
 import type { Node } from "../../resources/node.ts";
 import { settingsOf } from "../caches.ts";
 import { haveOtherAddresses } from "../claimants.ts";
+import { ifDecodable } from "../if-decodable.ts";
 import { NamespaceShares } from "../namespace-shares.ts";
 import type { Claimant, Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import {
@@ -265,17 +266,9 @@ export class GarbageCollector implements Controller {
     const signal = this.#signal;
     const query = { limit: COLLECTION_PAGE, fieldSelector };
     const call = { path: collectionPath(IP_ALLOCATIONS), query, patienceMs: COLLECTION_PATIENCE_MS, signal };
-    for await (const { items } of listPages(api, call)) yield items.flatMap((item) => this.#decode(item));
-  }
-
-  #decode(item: object): readonly IpAllocation[] {
-    try {
-      return [decodeIpAllocation(item, "API server")];
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      this.#deps.log.warn({ err: error }, "An allocation cannot be decoded; it stays unchanged");
-      return [];
-    }
+    // The cache reports those that cannot be decoded; they stay.
+    for await (const { items } of listPages(api, call))
+      yield items.flatMap((item) => ifDecodable(() => decodeIpAllocation(item, "API server")) ?? []);
   }
 
   /**
