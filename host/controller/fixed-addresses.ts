@@ -52,7 +52,8 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   return (of, only) => {
     const { kind, namespace, name, uid, labels } = of;
     const annotations = decodePodAnnotations(of.annotations, vendorConf);
-    const named = namedBy(of, annotations.ips, firstNic).filter(({ ip }) => isEnabled(ip.family, vendorConf));
+    const isRead = ({ ip }: Named): boolean => of.requested !== undefined || isEnabled(ip.family, vendorConf);
+    const named = namedBy(of, annotations.ips, firstNic).filter(isRead);
     const byNic = Map.groupBy(named, ({ member, ifName, ip }) => `${member} ${ifName} ${ip.family}`);
     const [ips] = [...byNic.values()].flatMap((all) => (all.length > 1 ? [all.map(({ ip }) => ip)] : []));
     if (ips?.[0] !== undefined)

@@ -4,6 +4,9 @@ import { createAllocation, readAllocation, replaceAllocation } from "../registry
 import { allocationName, type IpAllocation, type IpAllocationSpec } from "../resources/ip-allocation.ts";
 import type { ControllerDeps } from "./types.ts";
 
+/** Records that are written at once. */
+export const RECORDS_AT_ONCE = 4;
+
 /**
  * Creates the record, or replaces the object that has the address, if that `isDue`. Returns false if it is not, or if
  * another writer was faster: the watch reports the address's owner.

@@ -60,11 +60,11 @@ export function selectPools(
   refused: Selecting["refused"] = new Map(),
 ): Selection {
   const { pod, namespace, vendorConf } = subject;
-  const { subnet, subnets, ippools, ips } = pod?.annotations ?? {};
+  const { subnet, subnets, ippools, ips = [] } = pod?.annotations ?? {};
   const ofNamespace = namespace === undefined ? {} : decodeNamespaceAnnotations(namespace.annotations, vendorConf);
   const warnings: string[] = [];
   for (const family of FAMILIES)
-    if (!isEnabled(family, vendorConf) && namesAddress(ips, family))
+    if (!isEnabled(family, vendorConf) && [...ips.values()].flat().some((entry) => entry[`ipv${family}`] !== undefined))
       warnings.push(
         `annotation "${IPS_ANNOTATION}" names IPv${family} addresses, which are ignored because enableIPv${family} is false`,
       );
@@ -79,10 +79,6 @@ export function selectPools(
   const naming = findNaming(selecting);
   const families = demandPools(naming, selecting);
   return { nics: [{ ifName: subject.ifName, rule: naming.rule, cleanGateway: false, families }], warnings };
-}
-
-function namesAddress(ips: PodAnnotations["ips"] = [], family: Family): boolean {
-  return [...ips.values()].flat().some((entry) => entry[`ipv${family}`] !== undefined);
 }
 
 /** Returns the pools that were generated for the pod's workload, and no others. */

@@ -9,8 +9,8 @@ import { claimsOf } from "../../ipam/retention.ts";
 import { isOutdated } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, PODS } from "../../kubernetes/paths.ts";
 import { orElse } from "../../lib/try-or.ts";
-import { type CallTerms, readAllocation, replaceAllocation } from "../../registry/kubernetes/allocation-objects.ts";
-import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import { readAllocation, replaceAllocation } from "../../registry/kubernetes/allocation-objects.ts";
+import type { Holder } from "../../resources/ip-allocation.ts";
 import { hasNamedPods, listedKind, type Workload } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
@@ -64,8 +64,9 @@ export class RecreatedOwners {
 
   /** Reads everything from the API server, and writes the workload that all pods of the address name. */
   async follow(name: string): Promise<void> {
-    const { owners, signal, log } = this.#deps;
-    const object = await readAllocation(this.#deps.api, name, this.#terms);
+    const { api, owners, signal, log } = this.#deps;
+    const terms = { lane: "background", signal } as const;
+    const object = await readAllocation(api, name, { ...terms, patienceMs: COLLECTION_PATIENCE_MS });
     const workload = object?.spec.state === "Bound" && !object.deleting ? object.spec.workload : undefined;
     if (object === undefined || workload === undefined) return;
     const uids = await Promise.all(object.spec.holders.map((holder) => this.#readUid(workload, holder)));
@@ -74,19 +75,8 @@ export class RecreatedOwners {
     const now = { ...workload, uid };
     if ((await owners.addresses.readLiveness(workload, signal)) !== "gone") return;
     if ((await owners.addresses.readLiveness(now, signal)) !== "alive") return;
-    await this.#write(object, now);
+    await replaceAllocation(api, { ...object.spec, workload: now }, object, terms).catch(orElse(isOutdated, undefined));
     log.info({ address: name, workload: now }, "An address follows its workload, which was created again");
-  }
-
-  get #terms(): CallTerms {
-    return { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal: this.#deps.signal };
-  }
-
-  async #write(object: IpAllocation, workload: Workload): Promise<void> {
-    const terms = { lane: "background", signal: this.#deps.signal } as const;
-    await replaceAllocation(this.#deps.api, { ...object.spec, workload }, object, terms).catch(
-      orElse(isOutdated, undefined),
-    );
   }
 
   /** Returns the UID of the workload, by name and kind, that the holder's pod names; undefined if there is none. */

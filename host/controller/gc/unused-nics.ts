@@ -2,7 +2,7 @@
  * Finds addresses that are retained although the member's pod does not ask for them: it lives and has other addresses,
  * none of this NIC and family. Its annotations do not announce the NIC or give it the family, or that is disabled.
  */
-import { decodePodAnnotations, type FamilyNames, type PodAnnotations } from "../../config/annotations.ts";
+import { decodePodAnnotations, type FamilyNames, isEnabled, type PodAnnotations } from "../../config/annotations.ts";
 import { announcedNics, nicNameAt } from "../../ipam/announced-nics.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { PODS } from "../../kubernetes/paths.ts";
@@ -60,13 +60,12 @@ function announces({ caches }: NicDeps, pod: Pod, { ifName }: NicFamily): boolea
 
 /** For a NIC with addresses: if the pod names no pools, its own addresses stand for them. */
 function givesFamily({ caches }: NicDeps, pod: Pod, { ifName, family }: NicFamily): boolean {
-  const { enableIPv4, enableIPv6, enableSubnet } = settingsOf(caches);
-  if (!(family === 4 ? enableIPv4 : enableIPv6)) return false;
+  const settings = settingsOf(caches);
+  if (!isEnabled(family, settings)) return false;
   const found = readAnnotations(caches, pod);
   if (found === undefined) return true;
-  const { subnets, subnet, ippools, ippool } = enableSubnet
-    ? found
-    : { ...found, subnets: undefined, subnet: undefined };
+  const { ippools, ippool } = found;
+  const { subnets, subnet } = settings.enableSubnet ? found : {};
   const listed = subnets ?? (subnet === undefined ? ippools : undefined);
   const entry: FamilyNames | undefined =
     listed?.find((each, at) => (each.interface ?? nicNameAt(at, found, firstNicOf(caches))) === ifName) ??

@@ -10,13 +10,10 @@ import { describeWorkload } from "../../resources/member.ts";
 import { type Claim, dueFor, haveOtherAddresses, planRecords } from "../claimants.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { StartController } from "../types.ts";
-import { writeRecord } from "../write-record.ts";
+import { RECORDS_AT_ONCE, writeRecord } from "../write-record.ts";
 
 /** Shortest time between two passes over all claims: milliseconds. */
 const RECORDS_REST_MS = 500;
-
-/** Records that are written at once. */
-const RECORDS_AT_ONCE = 4;
 
 export const startMachines: StartController = (deps) => {
   const { caches, log } = deps;

@@ -42,8 +42,7 @@ class ClaimStatusController {
       restMs: () => CLAIM_STATUS_REST_MS,
       follow: (wake) => [
         caches.allocations.subscribe((change) => {
-          const isOurs = this.#note(change.key, valueAfter(change), change.before);
-          if (isOurs) wake();
+          if (this.#note(change.key, valueAfter(change), change.before)) wake();
         }),
       ],
     });
@@ -74,12 +73,12 @@ class ClaimStatusController {
       this.#changed.delete(uid);
       try {
         const isWritten = await refusals.attempt(() => this.#write(claim).then(() => true), false);
-        if (isWritten === false && !this.#changed.has(uid)) this.#changed.set(uid, claim);
+        if (isWritten === false) this.#changed.getOrInsert(uid, claim);
       } catch (error) {
         if (error instanceof ConfigError)
           this.#deps.log.warn({ err: error }, "An IPAMClaim cannot be decoded; its status stays unchanged");
         else failures.push(error);
-        if (!(error instanceof ConfigError) && !this.#changed.has(uid)) this.#changed.set(uid, claim);
+        if (!(error instanceof ConfigError)) this.#changed.getOrInsert(uid, claim);
       }
     }
     if (failures.length > 0) throw failures[0];

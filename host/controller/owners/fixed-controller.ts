@@ -13,13 +13,10 @@ import { dueFor, type FixedClaim, planFixed } from "../fixed-addresses.ts";
 import { NamespaceShares } from "../namespace-shares.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { NamingWorkload, StartController } from "../types.ts";
-import { writeRecord } from "../write-record.ts";
+import { RECORDS_AT_ONCE, writeRecord } from "../write-record.ts";
 
 /** Shortest time between two passes over all workloads that name addresses, longer after a long one: milliseconds. */
 const FIXED_REST_MS = 500;
-
-/** Records that are written at once. */
-const FIXED_AT_ONCE = 4;
 
 export const startFixed: StartController = (deps) => {
   const { caches, owners, events, clock, log } = deps;
@@ -52,7 +49,7 @@ export const startFixed: StartController = (deps) => {
     const write = async (claim: FixedClaim): Promise<void> => {
       if (await writeRecord(deps, claim.spec, (found) => dueFor(found, claim.spec) === "due")) made.add(claim);
     };
-    await inParallel(missing, FIXED_AT_ONCE, (claim) => refusals.attempt(() => write(claim)));
+    await inParallel(missing, RECORDS_AT_ONCE, (claim) => refusals.attempt(() => write(claim)));
     const inOrder = missing.filter((claim) => made.has(claim));
     for (const [of, claims] of Map.groupBy(inOrder, (claim) => claim.of)) {
       const texts = claims.map(({ text }) => text);

@@ -12,15 +12,13 @@ interface Entry {
   known: Demands | undefined;
 }
 
-const NONE: Demands = { demands: [], faults: [] };
-
 export class TrackedOwners {
   readonly #attachments: ProviderLookup;
   readonly #entries = new Map<string, Entry>();
   /** The settings of all cached demands. */
   #settings = "";
   /** The demands of all workloads; undefined after a change. */
-  #known: Demands | undefined = NONE;
+  #known: Demands | undefined;
 
   constructor(attachments: ProviderLookup) {
     this.#attachments = attachments;
