@@ -126,7 +126,8 @@ function takesFirst(networks: NicSettings, { identity, main, ...nic }: WantingNi
 
 /**
  * Returns the addresses of the NIC that `requests`, annotation, IPAMClaim and reservations name, each once. Annotation
- * and reservations are ignored in disabled families, as names of pools are. A migrating machine keeps the addresses of its start, whatever is reserved or reported for it meanwhile.
+ * and reservations are ignored in disabled families, as names of pools are. A migrating machine keeps the addresses of
+ * its start, whatever is reserved or reported for it meanwhile.
  */
 function requestedByName(
   snapshot: Snapshot,

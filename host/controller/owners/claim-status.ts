@@ -126,9 +126,6 @@ interface ClaimStatus {
   readonly ownerPod: string;
 }
 
-/** States of given addresses: those of a pod precede retained ones, except for those in the status already. */
-const RANKED_STATES = ["Bound", "Kept"] as const;
-
 /**
  * Returns undefined if the status is up to date, or no address was given. Addresses of earlier pods stay in it until
  * there are new ones. Bound or retained addresses, and those in quarantine because their node is lost, stay even then:
@@ -142,7 +139,8 @@ export function planClaimStatus(
   gone: readonly Ip[] = [],
 ): ClaimStatus | undefined {
   const own = allocations.filter(({ spec }) => isOf(claim, spec.workload));
-  const ranked = RANKED_STATES.flatMap((state) => own.filter(({ spec }) => spec.state === state));
+  // Those of a pod precede retained ones, except for those in the status already.
+  const ranked = ["Bound", "Kept"].flatMap((state) => own.filter(({ spec }) => spec.state === state));
   const isSaid = ({ spec }: CachedAllocation): boolean => claim.given.some(({ ip }) => equalIp(ip, spec.ip));
   const given = FAMILIES.flatMap((family) => {
     const ofFamily = ranked.filter(({ spec }) => spec.ip.family === family);

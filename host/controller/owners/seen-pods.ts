@@ -5,18 +5,15 @@
 import { RETAIN_ANNOTATION } from "../../config/annotations.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import { isVersion } from "../../kubernetes/mirror.ts";
+import type { Reflector } from "../../kubernetes/reflector.ts";
 import { isKubevirt } from "../../resources/workloads/virtual-machine.ts";
 import type { WatchedPods } from "../types.ts";
 
 /** Most remembered UIDs. With more, no pod counts as unseen until all pods are listed again. */
 const MAX_SEEN_PODS = 100_000;
 
-interface PodWatch {
-  readonly isSynced: boolean;
-  readonly problems: readonly string[];
+interface PodWatch extends Pick<Reflector<unknown>, "isSynced" | "problems" | "version"> {
   readonly stats: { readonly lists: number };
-  /** Resource version up to which the watch has reported all changes. */
-  readonly version: string;
 }
 
 export class SeenPods implements WatchedPods {
@@ -59,9 +56,7 @@ export class SeenPods implements WatchedPods {
 }
 
 function isMembers(owner: { kind?: unknown; apiVersion?: unknown; controller?: unknown } | null): boolean {
-  if (owner?.controller !== true) return false;
-  const { kind, apiVersion } = owner;
-  return kind === "StatefulSet"
-    ? apiVersion === "apps/v1"
-    : kind === "VirtualMachineInstance" && isKubevirt(String(apiVersion));
+  const { kind, apiVersion, controller } = owner ?? {};
+  const isSet = kind === "StatefulSet" && apiVersion === "apps/v1";
+  return controller === true && (isSet || (kind === "VirtualMachineInstance" && isKubevirt(String(apiVersion))));
 }

@@ -37,10 +37,8 @@ export type SubnetTemplate =
       readonly of?: { readonly namespace: string; readonly annotations: Readonly<Record<string, string>> };
     };
 
-type Unit = "replica" | "node" | "pod" | "parallelism";
-
 export interface Need {
-  readonly unit: Unit;
+  readonly unit: "replica" | "node" | "pod" | "parallelism";
   readonly count: number;
   /** Additional pods during a rollout. */
   readonly surge: number;
