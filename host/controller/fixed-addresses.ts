@@ -1,5 +1,4 @@
 /** Addresses that workloads name for members: missing records, and why others are refused (docs/decisions/0065). */
-
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../cni/error.ts";
 import { decodePodAnnotations, isEnabled, type PodAnnotations } from "../config/annotations.ts";
@@ -30,8 +29,8 @@ type Offer = { readonly text: string } & ({ readonly spec: IpAllocationSpec } | 
 
 /**
  * Returns a function that returns the record for each address of a workload by the present caches, or why there can be
- * none. `text`: `10.6.0.50 for db-0`. `only`: this address alone. It throws ConfigError for annotations, also of the
- * namespace, that cannot be read.
+ * none. `text`: `10.6.0.50 for db-0`. `only`: this address alone. It throws ConfigError for a claim and annotations,
+ * also of the namespace, that cannot be read.
  */
 export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => readonly Offer[] {
   const siblings = valuesOf(caches.pools.items.values());
@@ -51,6 +50,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   const isOff: Partial<Record<string, boolean>> = { StatefulSet: !enableStatefulSet, VirtualMachine: !enableKubevirt };
   return (of, only) => {
     const { kind, namespace, name, uid, labels } = of;
+    if (of.fault !== undefined) throw of.fault;
     const annotations = decodePodAnnotations(of.annotations, vendorConf);
     const isRead = ({ ip }: Named): boolean => of.requested !== undefined || isEnabled(ip.family, vendorConf);
     const named = namedBy(of, annotations.ips, firstNic).filter(isRead);
@@ -58,8 +58,8 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     const [ips] = [...byNic.values()].flatMap((all) => (all.length > 1 ? [all.map(({ ip }) => ip)] : []));
     if (ips?.[0] !== undefined)
       return [{ text: ips.map(formatIp).join(" and "), why: `a NIC gets one IPv${ips[0].family} address` }];
-    const asked = named.filter(({ ip }) => only === undefined || equalIp(ip, only));
-    const having = new Map(asked.map(({ ip }) => [ip, index.find("", ip).map((pool) => pool.name as string)]));
+    const requested = named.filter(({ ip }) => only === undefined || equalIp(ip, only));
+    const having = new Map(requested.map(({ ip }) => [ip, index.find("", ip).map((pool) => pool.name as string)]));
     const isClaim = kind === "IPAMClaim";
     const home = caches.namespaces.items.get(namespace);
     const application = { kind: "none", reason: "no address is reserved in them" } as const;
@@ -103,7 +103,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
       }
       return reasons.join("; ") || `no pool${names.length > 0 ? " that its pods select" : ""} has it`;
     };
-    return asked.map((each): Offer => {
+    return requested.map((each): Offer => {
       const { member, ifName, ip } = each;
       const text = `${formatIp(ip)} for ${member}`;
       const pool = find(each);

@@ -1,5 +1,6 @@
 /** The dependencies and the interface of the controllers, which one of several processes runs while it leads. */
 
+import type { ConfigError } from "../config/config-error.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";
 import type { Events } from "../kubernetes/events.ts";
@@ -78,6 +79,8 @@ export interface NamingWorkload extends Pick<Workload, "kind" | "namespace" | "n
   /** Of a claim: its addresses, and its NIC, "" for any. */
   readonly requested?: readonly string[];
   readonly ifName?: string;
+  /** Why a claim cannot be read. */
+  readonly fault?: ConfigError;
 }
 
 export interface AddressOwners {

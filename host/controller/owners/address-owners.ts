@@ -6,11 +6,12 @@
 
 import * as z from "zod";
 import { IPS_ANNOTATION } from "../../config/annotations.ts";
+import { ConfigError } from "../../config/config-error.ts";
 import type { RetainingKind } from "../../config/vendor-conf.ts";
 import { requestedByClaim } from "../../ipam/retention.ts";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import { describeObject } from "../../kubernetes/object-key.ts";
+import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
 import { ADDRESS_OWNERS, collectionPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Reflector } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
@@ -19,12 +20,11 @@ import type { ObjectBudget } from "../../lib/object-budget.ts";
 import { formatIp } from "../../net/ip.ts";
 import { listedKind, type Workload } from "../../resources/member.ts";
 import { readAnnotations } from "../../resources/pod.ts";
-import { decodeIpamClaim, type IpamClaim } from "../../resources/workloads/ipam-claim.ts";
+import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import { decodeStatefulSet, hasMember } from "../../resources/workloads/stateful-set.ts";
 import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
 import { settingsOf } from "../caches.ts";
 import { followObjects } from "../follow-objects.ts";
-import { ifDecodable } from "../if-decodable.ts";
 import type { AddressOwners, Caches, Liveness, NamingWorkload } from "../types.ts";
 import { readLiveness, requireUid } from "./liveness.ts";
 
@@ -48,11 +48,6 @@ interface AddressOwnerKind extends Resource {
   readonly retains: (object: KubeObject, workload: Workload, source: string) => boolean;
 }
 
-const byUid = (object: KubeObject, source: string): AddressOwnerState => ({
-  uid: requireUid(object, source),
-  retains: "",
-});
-
 const texts = z.record(z.string(), z.string()).catch({});
 /** An invalid template must not end retention. */
 const withTemplate = z.object({
@@ -73,16 +68,26 @@ function readNaming(
   return { kind, apiVersion, ...metadata, labels, annotations: readAnnotations(annotations), ...more };
 }
 
-/** Returns undefined if the claim requests no addresses. */
-function namingOf(claim: IpamClaim): NamingWorkload | undefined {
-  const { namespace, name, uid, ifName } = claim;
-  const wanted = requestedByClaim(claim).filter(({ isPreference }) => isPreference !== true);
-  const requested = wanted.map(({ ip }) => formatIp(ip));
-  const of = { kind: "IPAMClaim", apiVersion: ADDRESS_OWNERS.IPAMClaim.apiVersion, namespace, name, uid, ifName };
-  return requested.length === 0 ? undefined : { ...of, labels: {}, annotations: {}, requested };
+/** What a claim that cannot be read requests is unknown: what it has stays. */
+function readClaim(object: KubeObject, source: string): AddressOwnerState {
+  const uid = requireUid(object, source);
+  const [namespace = "", name = ""] = keyOf(object).split("/");
+  const { apiVersion } = ADDRESS_OWNERS.IPAMClaim;
+  const of = { kind: "IPAMClaim", apiVersion, namespace, name, uid, labels: {}, annotations: {} };
+  try {
+    const claim = decodeIpamClaim(object, source);
+    const wanted = requestedByClaim(claim).filter(({ isPreference }) => isPreference !== true);
+    const requested = wanted.map(({ ip }) => formatIp(ip));
+    return stateOf(uid, requested.length === 0 ? undefined : { ...of, ifName: claim.ifName, requested });
+  } catch (error) {
+    if (error instanceof ConfigError) return stateOf(uid, { ...of, fault: error });
+    throw error;
+  }
 }
 
-const stateOf = (uid: string, naming: NamingWorkload | undefined, ordinals = ""): AddressOwnerState => ({
+const readUid: AddressOwnerKind["read"] = (object, source) => stateOf(requireUid(object, source));
+
+const stateOf = (uid: string, naming?: NamingWorkload, ordinals = ""): AddressOwnerState => ({
   ...{ uid, naming },
   retains: naming === undefined ? ordinals : JSON.stringify(naming),
 });
@@ -121,10 +126,7 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
     kind: "IPAMClaim",
     ...ADDRESS_OWNERS.IPAMClaim,
     isOptional: true,
-    read: (object, source) => {
-      const claim = ifDecodable(() => decodeIpamClaim(object, source));
-      return stateOf(requireUid(object, source), claim && namingOf(claim));
-    },
+    read: readClaim,
     retains: () => true,
   },
 ];
@@ -132,7 +134,7 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
 function ownerKindOf(listed: RetainingKind): AddressOwnerKind {
   const { apiVersion, plural } = listed;
   const kind = listedKind(listed);
-  return { kind, apiVersion, plural, metadataOnly: true, isOptional: true, read: byUid, retains: () => true };
+  return { kind, apiVersion, plural, metadataOnly: true, isOptional: true, read: readUid, retains: () => true };
 }
 
 const NO_SETTINGS: Caches["vendorConf"] = { items: new Map(), subscribe: () => () => {}, problems: [] };

@@ -221,6 +221,8 @@ it("a record is named as long as its pool gives the address to the member's NIC"
   expect(isNamed(DB, { pool: "red" })).toBe(false);
   expect(isNamed(DB, {}, { reserved: [{ ips: ["10.6.0.50"] }] })).toBe(false);
   // What cannot be read may name it.
+  const fault = new ConfigError("the claim", [{ path: "", got: "x", wanted: "an address" }]);
+  expect(() => isNamed({ ...DB, fault })).toThrow(fault);
   expect(() => isNamed(setOf('[{"ipv4": "db"}]'))).toThrow(ConfigError);
   const broken = { "ipam.vendor.io/default-ipv4-ippool": "[" };
   expect(() => isNamed(DB, {}, { annotations: broken })).toThrow(ConfigError);
