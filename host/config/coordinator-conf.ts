@@ -227,6 +227,10 @@ export const coordinatorKeys = z
       ...cel(matchRule(LINK_ADDRESS, LINK_ADDRESS_FORM)),
       description: "Address of `veth0`, which netfilter's `redirect` needs. Default empty.",
     }),
+    acceptRA: z.boolean().meta({
+      description:
+        "Whether router advertisements and ICMP redirects give the pod's NIC addresses and routes. Default `false`.",
+    }),
     serviceSnat: z
       .enum(["auto", "on", "off"])
       .meta({ description: "Whether service connections that leave the node are masqueraded. Default `auto`." }),

@@ -41,6 +41,8 @@ export interface CoordinatorConf {
   readonly vethMTU: number;
   /** With "" the pair's end in the pod has no IPv4 address. */
   readonly vethLinkAddress: string;
+  /** Whether router advertisements and redirects give the NIC addresses and routes. */
+  readonly acceptRA: boolean;
   readonly serviceSnat: "auto" | "on" | "off";
   readonly detectOptions: DetectOptions;
   readonly logOptions: { readonly logLevel: LogLevel; readonly logFile: string };
@@ -70,6 +72,7 @@ export const DEFAULT_COORDINATOR_CONF: CoordinatorConf = {
   hostRPFilter: 0,
   vethMTU: 0,
   vethLinkAddress: "",
+  acceptRA: false,
   serviceSnat: "auto",
   detectOptions: { retry: 3, intervalMs: 1_000, timeoutMs: 1_000, windowMs: 200, onConflict: "fail" },
   logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },

@@ -10,6 +10,7 @@ import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { identityOf, isSameNetns, NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
+import { readSysctls, writeSysctls } from "../../kernel/sysctl.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
@@ -123,6 +124,13 @@ function findsNicDispensable({ deps, conf }: AttachContext, request: AttachReque
   return request.ifName === conf.podDefaultCniNic && isNicDispensable(findPlugins(deps, request, pod));
 }
 
+/** From now on routers of the segment give the NIC nothing; the plan takes off what they gave. */
+function keepOutRouters(pod: OpenNamespace, ifName: string): void {
+  const ofFamily = (family: string): string => `${family}/conf/${ifName}/accept_redirects`;
+  const keys = ["ipv4/conf/all/accept_redirects", ...["ipv4", "ipv6"].map(ofFamily), `ipv6/conf/${ifName}/accept_ra`];
+  writeSysctls(pod, new Map([...readSysctls(pod, keys).keys()].map((key) => [key, "0"])));
+}
+
 /** Detection comes before all other changes: a conflict is reported at once and leaves nothing to undo. */
 export async function attach(context: AttachContext, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { deps, conf, log } = context;
@@ -134,6 +142,7 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   reading.catch(() => {}); // awaited below, unless the namespace is gone
   using pod = openPodNamespace(request.netns);
   const facts = await readRegistryFacts(context, request, pod, await reading);
+  if (!conf.acceptRA) keepOutRouters(pod, request.ifName);
   const decision = await decideWhenProbed(signal, context, request, pod, prevResult, facts);
   if (decision === undefined) return unchanged;
   const { host, remover, faults } = deps;

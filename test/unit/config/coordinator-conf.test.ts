@@ -12,7 +12,7 @@ it("nothing written means the defaults of the specification 2.3", () => {
   expect(resolve({}, {})).toEqual({
     ...{ mode: "auto", tunePodRoutes: true, podDefaultRouteNic: "", podDefaultCniNic: "eth0", podMACPrefix: "" },
     ...{ detectGateway: false, detectIPConflict: false, overlayPodCIDR: [], serviceCIDR: [], hijackCIDR: [] },
-    ...{ hostRuleTable: 500, hostRPFilter: 0, vethMTU: 0, vethLinkAddress: "", serviceSnat: "auto" },
+    ...{ hostRuleTable: 500, hostRPFilter: 0, vethMTU: 0, vethLinkAddress: "", acceptRA: false, serviceSnat: "auto" },
     detectOptions: { retry: 3, intervalMs: 1_000, timeoutMs: 1_000, windowMs: 200, onConflict: "fail" },
     logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },
   });

@@ -12,6 +12,8 @@ export const IFA_LABEL = 3;
 export const IFA_CACHEINFO = 6;
 export const IFA_FLAGS = 8;
 
+/** IPv6: one of the changing addresses that the kernel adds beside one with MANAGETEMPADDR. */
+export const IFA_F_TEMPORARY = 0x01;
 /** No duplicate detection by the kernel. */
 export const IFA_F_NODAD = 0x02;
 export const IFA_F_DADFAILED = 0x08;
@@ -19,6 +21,8 @@ export const IFA_F_DADFAILED = 0x08;
 export const IFA_F_TENTATIVE = 0x40;
 /** Without a lifetime, thus not learned from a router. */
 export const IFA_F_PERMANENT = 0x80;
+/** The kernel has made it of a prefix that a router advertised (RFC 4862). */
+export const IFA_F_MANAGETEMPADDR = 0x100;
 /** The kernel adds no route to the prefix. */
 export const IFA_F_NOPREFIXROUTE = 0x200;
 /**
