@@ -462,6 +462,9 @@ export class ObjectSync {
     const { live } = this.#options;
     if (action.kind === "recover") return recover(live, row);
     if (action.kind !== "takeOver" && action.kind !== "reclaim") return action;
+    // A pod that is gone takes nothing over, whatever the object is by now.
+    const mayBeGone = action.kind === "takeOver" && !task.isRead;
+    if (mayBeGone && !(await live.isLivePod(row.namespace, row.pod, row.owner))) return { kind: "taken" };
     if (!task.isRead || typeof task.object !== "object") return { kind: "read" };
     return action.kind === "takeOver" ? takeOver(live, row, task.object) : reclaim(live, row, task.object, action);
   }
