@@ -112,11 +112,9 @@ export function decideRecord(
   { pool, ip, addressSpace, workload }: CachedAllocation["spec"],
   found: Claimant | undefined,
 ): "alive" | "gone" | "unknown" {
-  const own = caches.pools.items.get(pool);
-  const isOffered =
-    own?.value?.spec.addressSpace === addressSpace &&
-    !own.deleting &&
-    mayGive(own.value, ip, valuesOf(caches.reserved.items.values()));
+  const own = caches.pools.items.get(pool)?.value;
+  const kept = valuesOf(caches.reserved.items.values());
+  const isOffered = own?.spec.addressSpace === addressSpace && !own.deleting && mayGive(own, ip, kept);
   if (!isOffered || found === undefined || found.uid !== workload?.uid) return "gone";
   const its = completed(found, caches).addresses.flatMap((text) => parseIp(text) ?? []);
   if (its.some((each) => equalIp(each, ip))) return "alive";
@@ -132,11 +130,7 @@ function mayGive(pool: IpPool, ip: Ip, reserved: readonly ReservedIp[]): boolean
 
 /** Returns a function that returns each address space's first pool that could give an address. */
 function openOffers({ pools, reserved }: ClaimCaches): (ip: Ip) => readonly IpPool[] {
-  const entryOf = <T extends IpPool | ReservedIp>(value: T) => ({
-    ...value.spec,
-    space: value.spec.addressSpace,
-    value,
-  });
+  const entryOf = <T extends IpPool | ReservedIp>(of: T) => ({ ...of.spec, space: of.spec.addressSpace, value: of });
   const entries = valuesOf(pools.items.values()).flatMap((pool) => (pool.deleting ? [] : entryOf(pool)));
   const spaces = [...new Set(entries.map(({ space }) => space))];
   const [index, kept] = [new SpacesIndex(entries), new SpacesIndex(valuesOf(reserved.items.values()).map(entryOf))];

@@ -67,8 +67,7 @@ class ConditionsController implements Controller {
       work: () => this.#reconcile(),
       restMs: () => Math.max(CONDITIONS_REST_MS, CONDITIONS_REST_FACTOR * this.#tookMs),
       follow: (wake) => [
-        ...[...changed, caches.allocations, division].map((each) => each.subscribe(wake)),
-        caches.services.subscribe(wake),
+        ...[...changed, caches.allocations, caches.services, division].map((each) => each.subscribe(wake)),
         caches.nodes.subscribe((change) => haveOtherAddresses(change) && wake()),
       ],
     });

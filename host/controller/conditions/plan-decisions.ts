@@ -25,13 +25,7 @@ import { isReservedFor, type OwnNames, ownNames, type ReservedIp } from "../../r
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { describe, Examples, MAX_EXAMPLES } from "../examples.ts";
-import {
-  type Controlled,
-  type ControlledPool,
-  type ControlledReservation,
-  type ControlledSubnet,
-  valuesOf,
-} from "../objects.ts";
+import { type Controlled, type ControlledPool, type ControlledReservation, valuesOf } from "../objects.ts";
 import type { Claimant } from "../types.ts";
 import { describeShared, type OtherRanges } from "./other-allocators.ts";
 import { absent, type ConditionType, type Decision, formatSecond, READY } from "./plan-conditions.ts";
@@ -243,7 +237,7 @@ function* decideUse({ value, deleting }: ControlledPool, used: PoolInUse | undef
   yield bad("ProxyArpSuspected", "SameMachineAnswers", message);
 }
 
-function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sharing>, supply: SuppliedDecisions) {
+function* decideSubnet(subnet: Controlled<Subnet>, sharing: ReadonlyMap<string, Sharing>, supply: SuppliedDecisions) {
   yield ready(subnet);
   yield* decideValues(subnet);
   yield* decideSharing("Subnets", sharing.get(subnet.name));
@@ -251,7 +245,7 @@ function* decideSubnet(subnet: ControlledSubnet, sharing: ReadonlyMap<string, Sh
 }
 
 /** It stays full while that is not decided: before the first division, and while pools are about to get addresses. */
-function fullAsBefore({ conditions }: ControlledSubnet): Decision {
+function fullAsBefore({ conditions }: Controlled<Subnet>): Decision {
   const full = conditions.find(({ type }) => type === "Full");
   return full?.status === "True" ? bad("Full", full.reason, full.message) : absent("Full");
 }

@@ -40,26 +40,20 @@ const AWAY_MS = 5_000;
 /** Interval at which a unique value is added: milliseconds. */
 const BEAT_MS = 60_000;
 
-interface State {
+class State {
   /** The last values of the ConfigMap that this process has seen. */
-  beats: readonly string[];
-  beatMs: number;
+  beats: readonly string[] = [];
+  beatMs = Number.NEGATIVE_INFINITY;
   /** Whether the ConfigMap is missing or empty. */
-  isAway: boolean;
-  waitingNodes: number;
+  isAway = false;
+  waitingNodes = 0;
   /** Start of each node's not being ready, and of other states, as this process has seen it. */
-  readonly since: Map<string, number>;
+  readonly since = new Map<string, number>();
 }
 
 export const startEpoch: StartController = (deps) => {
   const { caches } = deps;
-  const state: State = {
-    beats: [],
-    beatMs: Number.NEGATIVE_INFINITY,
-    isAway: false,
-    waitingNodes: 0,
-    since: new Map(),
-  };
+  const state = new State();
   const loop = startReconciling(deps, {
     failure: "Settling the registry's epoch failed",
     work: () => update(deps, state),

@@ -34,7 +34,7 @@ import {
   situationOf,
 } from "./plan-collection.ts";
 import type { Probers } from "./probers.ts";
-import { COLLECTION_PATIENCE_MS, podsStatus, type ReadDeps, readNode, readObject, readPod } from "./read-status.ts";
+import { COLLECTION_PATIENCE_MS, podsStatus, readNode, readObject, readPod } from "./read-status.ts";
 import { isReplacement, Replacements } from "./replacements.ts";
 import type { UnseenHolders } from "./unseen-holders.ts";
 import { isUnused } from "./unused-nics.ts";
@@ -81,7 +81,10 @@ export class AllocationChecker {
     this.#probers = probers;
     this.#replacements = new Replacements(deps.caches);
     this.#history = history;
-    this.#live = liveReader(deps);
+    this.#live = {
+      node: (name, machine) => readNode(deps, name, machine),
+      pod: (holder, node) => readPod(deps, holder, node),
+    };
   }
 
   /** Reads the object and everything else from the API server. */
@@ -188,8 +191,11 @@ export class AllocationChecker {
 
   async #isUnused(object: IpAllocation): Promise<boolean> {
     const others = await Promise.all(this.#replacements.findOthers(object).map((name) => this.#read(name)));
-    const known = others.filter((other) => other !== undefined);
-    return isUnused(this.#deps, object, known);
+    return isUnused(
+      this.#deps,
+      object,
+      others.flatMap((other) => other ?? []),
+    );
   }
 
   /** Reads the API server; the cache only tells which objects to read. */
@@ -330,20 +336,12 @@ export function placeOf(object: CachedAllocation): Pick<Holder, "node" | "machin
   return lastHolder(object) ?? { node: object.spec.node };
 }
 
-function liveReader(deps: ReadDeps): StatusReader {
-  return { node: (name, machine) => readNode(deps, name, machine), pod: (holder, node) => readPod(deps, holder, node) };
-}
-
-interface CollectTerms extends ChangeTerms {
-  readonly signal: AbortSignal;
-}
-
 /** Returns false if the object has changed, or needed no write. Rejects if the API server is silent, or refuses. */
 async function collect(
   api: KubeApi,
   object: IpAllocation,
   action: Action,
-  { signal, ...change }: CollectTerms,
+  { signal, ...change }: ChangeTerms & { readonly signal: AbortSignal },
 ): Promise<boolean> {
   const terms = { lane: "background", signal } as const;
   try {

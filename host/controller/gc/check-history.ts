@@ -34,7 +34,7 @@ export class CheckHistory {
       ...(away.length === 0 ? [] : [`No ready node can probe ${listSome(away, MAX_NAMED_ADDRESSES)} of lost nodes`]),
       ...[...kinds].map(
         ([kind, { length }]) =>
-          `Whether owners of the kind ${kind} exist is unknown: their retained addresses stay, ${length} in all, unless they are deleted`,
+          `Whether owners of the kind ${kind} still want their retained addresses is unknown: ${length} stay, unless they are deleted`,
       ),
       ...(why === undefined ? [] : [`${this.failed.size} addresses cannot be checked or collected now: ${why}`]),
     ];

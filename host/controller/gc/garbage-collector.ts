@@ -145,7 +145,7 @@ export class GarbageCollector implements Controller {
     const { caches, clock, random } = this.#deps;
     this.#signal.throwIfAborted();
     const names = new Set<string>();
-    const problems = new SweepProblems(caches.nodes.items);
+    const problems = new SweepProblems();
     this.#shared.update(caches.nodes.items.values());
     const readyNodes = this.#nodeChanges.chooseReady(caches.nodes.items);
     const reader = this.#listReader();
@@ -155,7 +155,7 @@ export class GarbageCollector implements Controller {
       for (const object of page) {
         names.add(object.name);
         holders.add(object);
-        problems.add(object, caches.pools.items.has(object.spec.pool));
+        problems.add(object, caches);
       }
       const wanted = page.filter((object) => this.#needsCheck(object, readyNodes));
       await this.#checkAll(wanted, (object) => checker.check(object, reader));

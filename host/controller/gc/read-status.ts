@@ -15,7 +15,7 @@ import type { NodeStatus, PodStatus, PodsStatus } from "./plan-collection.ts";
 /** Pods on one page of a node's list: some 10 KB each. */
 const COLLECTION_POD_PAGE = 100;
 
-export interface ReadDeps {
+interface ReadDeps {
   readonly api: KubeApi;
   readonly signal: AbortSignal;
 }

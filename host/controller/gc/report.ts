@@ -6,8 +6,8 @@ import { compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
-import { type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
-import type { ControllerDeps } from "../types.ts";
+import { OUT_OF_SERVICE } from "../../resources/node.ts";
+import type { Caches, ControllerDeps } from "../types.ts";
 import { type Collected, placeOf, stateOf } from "./check-allocation.ts";
 import { MAX_NAMED_ADDRESSES } from "./check-history.ts";
 import type { Action } from "./plan-collection.ts";
@@ -33,7 +33,9 @@ export function sendEvents(
     if (first === undefined || template === undefined) continue;
     const { reason, type, verb } = template;
     const { pool } = first.object.spec;
-    const of = `${nameSome(group.map(({ object }) => object))} of pool "${pool}"`;
+    const names = group.map(({ object }) => formatIp(object.spec.ip));
+    const what = names.length === 1 ? "Address" : `${names.length} addresses:`;
+    const of = `${what} ${listSome(names, MAX_NAMED_ADDRESSES)} of pool "${pool}"`;
     const note = `${of}: ${verb} (node ${first.node}: ${first.why})`;
     const known = caches.pools.items.get(pool);
     const event = { reason, type, action: "Collect", note };
@@ -48,12 +50,6 @@ export function sendEvents(
   }
 }
 
-function nameSome(objects: readonly IpAllocation[]): string {
-  const names = objects.map(({ spec }) => formatIp(spec.ip));
-  const what = objects.length === 1 ? "Address" : `${objects.length} addresses:`;
-  return `${what} ${listSome(names, MAX_NAMED_ADDRESSES)}`;
-}
-
 /** Stands for the number of addresses in a sentence. */
 const MANY = "{many}";
 
@@ -61,28 +57,22 @@ const MANY = "{many}";
 export class SweepProblems {
   /** Numbers of addresses, by sentence. */
   readonly #counts = new Map<string, number>();
-  readonly #nodes: ReadonlyMap<string, Node>;
 
-  /** `nodes`: all existing nodes. */
-  constructor(nodes: ReadonlyMap<string, Node> = new Map()) {
-    this.#nodes = nodes;
-  }
-
-  /** `isPool`: whether the pool exists. Allocations of a deleted pool are legal. */
-  add(object: IpAllocation, isPool: boolean): void {
+  /** Allocations of a deleted pool are legal. */
+  add(object: IpAllocation, { nodes, pools }: Pick<Caches, "nodes" | "pools">): void {
     const { node, machine } = placeOf(object);
     const state = stateOf(object);
     if (state === "NodeLost")
       this.#count(
         `Node "${node}" is lost: ${MANY} in quarantine until it confirms that its pods are gone, carries the taint ${OUT_OF_SERVICE}, or another node finds them silent`,
       );
-    const isAway = !this.#nodes.has(node) && ["Bound", "NodeLost"].includes(state);
-    const now = isAway && machine !== undefined && this.#nodes.values().find((each) => each.machine === machine);
+    const isAway = !nodes.items.has(node) && ["Bound", "NodeLost"].includes(state);
+    const now = isAway && machine !== undefined && [...nodes.items.values()].find((each) => each.machine === machine);
     if (now)
       this.#count(
         `Node "${node}" is gone, and its machine is node "${now.name}" now: ${MANY} in use or in quarantine until a node finds them silent`,
       );
-    if (!isPool) this.#count(`There is no IPPool "${object.spec.pool}", and ${MANY} in use`);
+    if (!pools.items.has(object.spec.pool)) this.#count(`There is no IPPool "${object.spec.pool}", and ${MANY} in use`);
   }
 
   get sentences(): readonly string[] {

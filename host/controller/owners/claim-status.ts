@@ -75,10 +75,12 @@ class ClaimStatusController {
         const isWritten = await refusals.attempt(() => this.#write(claim).then(() => true), false);
         if (isWritten === false) this.#changed.getOrInsert(uid, claim);
       } catch (error) {
-        if (error instanceof ConfigError)
+        if (error instanceof ConfigError) {
           this.#deps.log.warn({ err: error }, "An IPAMClaim cannot be decoded; its status stays unchanged");
-        else failures.push(error);
-        if (!(error instanceof ConfigError)) this.#changed.getOrInsert(uid, claim);
+          continue;
+        }
+        failures.push(error);
+        this.#changed.getOrInsert(uid, claim);
       }
     }
     if (failures.length > 0) throw failures[0];

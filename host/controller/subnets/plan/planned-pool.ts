@@ -167,18 +167,15 @@ export function targetOf(state: PlannedPool): PoolTarget {
   if (now === undefined) return { ...target, isChanged: spans.length > 0 };
   const isOther =
     !areSame(spans, ranges) ||
-    JSON.stringify(generated) !== JSON.stringify(orderedLike(generated, now.generated)) ||
+    describeGenerated(generated) !== describeGenerated(now.generated) ||
     describeWay(target) !== describeWay(now.spec);
   const isPromisedMore = withoutSpans(entry, spans).length > 0;
   return { ...target, isChanged: (isOther && !isDeleting) || isPromisedMore || isUnknown };
 }
 
-/** Returns the value with the keys in the model's order: the API server's order differs. */
-function orderedLike(model: SubnetPoolSpec, value: SubnetPoolSpec): SubnetPoolSpec {
-  const { apiVersion, kind, namespace, name, uid } = value.application;
-  const application = { ...model.application, apiVersion, kind, namespace, name, uid };
-  const { subnet, interface: ifName, reclaim, wanted, reason } = value;
-  return { ...model, subnet, application, interface: ifName, reclaim, wanted, reason };
+/** The API server's order of keys differs. */
+function describeGenerated({ application, ...rest }: SubnetPoolSpec): string {
+  return JSON.stringify([application, rest].map((each) => Object.entries(each).sort()));
 }
 
 function describeWay({ gateway, routes }: Pick<AddressSpec, "gateway" | "routes">): string {

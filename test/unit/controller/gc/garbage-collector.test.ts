@@ -207,7 +207,7 @@ it("retention: kinds whose owners cannot be looked up are named, with the number
   for (const [index, kind] of ["VirtualMachine", "StatefulSet.kruise.io", "VirtualMachine"].entries())
     write(`10.6.0.${index + 1}`, { state: "Kept", workload: { ...WEB, kind, uid: `${index}` } });
   const sentence = (kind: string, count: number): string =>
-    `Whether owners of the kind ${kind} exist is unknown: their retained addresses stay, ${count} in all, unless they are deleted`;
+    `Whether owners of the kind ${kind} still want their retained addresses is unknown: ${count} stay, unless they are deleted`;
   await sweep();
   expect(gc.problems).toEqual([sentence("VirtualMachine", 2), sentence("StatefulSet.kruise.io", 1)]);
   liveness.set("0", "alive").set("1", "gone");
