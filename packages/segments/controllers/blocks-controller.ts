@@ -84,12 +84,12 @@ function sourceOf(pool: ControlledPool | undefined): IpPool["source"] {
 }
 
 /** This process's memory of a pool; a later process starts anew, which is the safe side. */
-interface PoolMemory {
-  readonly states: Map<string, { readonly state: BlockState; readonly sinceMs: number }>;
+class PoolMemory {
+  readonly states = new Map<string, { readonly state: BlockState; readonly sinceMs: number }>();
   wanted: string | undefined;
   /** Pods that wait, as agents have said since blocks were leased last; and as many as the latest plan knew of. */
-  waiting: number;
-  planned: number;
+  waiting = 0;
+  planned = 0;
   surplusSinceMs: number | undefined;
   /** When its status was written last. */
   wroteMs: number | undefined;
@@ -223,10 +223,7 @@ class Blocks {
   }
 
   #memory(pool: string): PoolMemory {
-    return this.#memories.getOrInsertComputed(pool, () => ({
-      ...{ states: new Map(), wanted: undefined, waiting: 0, planned: 0 },
-      ...{ surplusSinceMs: undefined, wroteMs: undefined },
-    }));
+    return this.#memories.getOrInsertComputed(pool, () => new PoolMemory());
   }
 
   #planAll(pools: readonly SourcedPool[], view: SourceView, returned: EmptyBlocks) {

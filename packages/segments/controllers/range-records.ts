@@ -8,15 +8,15 @@ import type { OtherMember, SourceReason } from "../../../host/resources/pool-sou
 import type { SourceView } from "../blocks/block-source.ts";
 
 /** One range. */
-interface RangeRecord {
+class RangeRecord {
   /** When the source answered last; undefined if it has not yet. */
   answered: Date | undefined;
   reason: SourceReason | undefined;
   share: number | undefined;
   /** The blocks that this cluster has; undefined before the first answer. */
   held: ReadonlySet<string> | undefined;
-  leased: number;
-  returned: number;
+  leased = 0;
+  returned = 0;
 }
 
 export class RangeRecords {
@@ -53,9 +53,7 @@ export class RangeRecords {
   }
 
   #of(name: string): RangeRecord {
-    return this.#records.getOrInsertComputed(name, () => ({
-      ...{ answered: undefined, reason: undefined, share: undefined, held: undefined, leased: 0, returned: 0 },
-    }));
+    return this.#records.getOrInsertComputed(name, () => new RangeRecord());
   }
 }
 
