@@ -12,8 +12,7 @@ const member = (at: number, state: "Bound" | "Kept", namespace: string) =>
   });
 
 it("a record of another namespace may come in the place of one", () => {
-  const [before, value] = ["shop", "bank"].map((namespace) => member(1, "Kept", namespace));
-  if (before === undefined || value === undefined) expect.fail("two members");
+  const [before, value] = [member(1, "Kept", "shop"), member(1, "Kept", "bank")];
   const shares = new NamespaceShares([before]);
   shares.apply({ kind: "set", key: value.name, value, before });
   expect(shares.full(1)).toEqual([{ name: "bank", addresses: 1 }]);
