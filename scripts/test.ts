@@ -8,9 +8,9 @@
  *   npm run test:long     all cases, and test/long; continues where it was interrupted
  *
  * Everything runs even when something before it has failed. The last line is `N passed, N failed, N unsteady`: the
- * tests, and one each for the linter and the compiler. When a few tests of a kind failed, or hooks of files, their
- * files run once more at the end, when nothing else runs; tests that pass then are unsteady, and named. A kind without
- * a test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
+ * tests, and one each for the linter, the compiler and a set-up. When a few tests of a kind failed, or hooks of files,
+ * their files run once more at the end, when nothing else runs; tests that pass then are unsteady, and named. A kind
+ * without a test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
  */
 import { spawn } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -53,8 +53,8 @@ const FOREGROUND = ["unit", "cluster", "e2e"];
  * computing tests; e2e tests measure milliseconds.
  */
 const BACKGROUND = [
-  ["nodes"],
-  [...(hasMachine ? ["uml"] : []), "property", "simulation", "fuzz", "netns", "embeddings"],
+  ["nodes", "embeddings"],
+  [...(hasMachine ? ["uml"] : []), "property", "simulation", "fuzz", "netns"],
 ];
 /** Has a compiler of its own: it runs in a browser. */
 const PAGE = join(root, "packages", "map", "page");
@@ -154,8 +154,12 @@ function testStage(kind: string, more: readonly string[] = [], name = `${kind} t
   return { name, run };
 }
 
+/** Only the embeddings need their set-up, of which most parts use one processor: it runs beside other tests. */
+const setUpStages = (kind: string): Stage[] =>
+  kind === "embeddings" ? [toolStage("embeddings' set-up", "node", "scripts/setup.mjs", kind)] : [];
+
 const kindStages = (kinds: readonly string[]): Stage[] =>
-  kinds.filter((kind) => !left.includes(`test/${kind}/`)).map((kind) => testStage(kind));
+  kinds.filter((kind) => !left.includes(`test/${kind}/`)).flatMap((kind) => [...setUpStages(kind), testStage(kind)]);
 
 /** A long run that is interrupted continues with these. */
 function keep({ name }: Stage, counts: Counts): void {

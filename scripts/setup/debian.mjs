@@ -97,6 +97,9 @@ const requirements = {
   ],
 };
 
+// The tests build the embeddings.
+requirements.test.push(...requirements.embeddings);
+
 /** Some packages are there for one processor only. */
 function isWanted({ arch = process.arch }) {
   return arch === process.arch;
