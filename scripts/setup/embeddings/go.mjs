@@ -2,7 +2,7 @@
  * The Go embedding. Its compiled packages are in the user's cache, with those of the other languages.
  * Effects: dist/embeddings/go, the user's cache, Go's modules.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "../command.mjs";
 import { GO_ENVIRONMENT, requireGo } from "../go.mjs";
@@ -17,8 +17,7 @@ function build(output) {
   const go = requireGo();
   const env = { ...GO_ENVIRONMENT, GOCACHE: join(cacheDir(), "embeddings", "go") };
   const options = { cwd: sourceOf("go"), env };
-  const readme = join(output, "source", "readme.go");
-  mkdirSync(join(output, "source"), { recursive: true });
+  const readme = join(output, "readme.go");
   writeFileSync(readme, readmeProgram("go"));
   run(go, ["build", ...GO_FLAGS, "-o", join(output, "conformance"), "./conformance"], options);
   run(go, ["build", ...GO_FLAGS, "-o", join(output, "readme"), readme], options);

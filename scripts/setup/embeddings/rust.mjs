@@ -3,7 +3,7 @@
  * dependencies.
  * Effects: dist/embeddings/rust, embeddings/rust/examples/readme.rs, the user's cache, cargo's registry cache.
  */
-import { copyFileSync, existsSync, renameSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
 import { cacheDir } from "../paths.mjs";
@@ -60,9 +60,6 @@ function build(output) {
   const dependencies = 'profile.dev.package."*".opt-level=1';
   const quick = { ...env, CARGO_PROFILE_DEV_DEBUG: "0" };
   run(cargo, ["build", "--locked", "--examples", "--config", dependencies], { cwd: source, env: quick });
-  for (const name of ["conformance", "readme"]) {
-    const program = join(output, name);
-    copyFileSync(join(target, "debug", "examples", name), `${program}.tmp`);
-    renameSync(`${program}.tmp`, program);
-  }
+  for (const name of ["conformance", "readme"])
+    copyFileSync(join(target, "debug", "examples", name), join(output, name));
 }
