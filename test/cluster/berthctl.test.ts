@@ -62,15 +62,13 @@ async function lines(...words: string[]): Promise<string[]> {
   return out.split("\n").slice(0, -1);
 }
 
-describe("pools", () => {
-  it("are those of the cluster, with the counts of the controller", async () => {
-    expect(await lines("pools")).toEqual([
-      "POOL  SUBNET       TOTAL  USED    FREE  USED%  COOLING  QUARANTINED  NOTES",
-      "blue  10.6.0.0/24    252     5     247     1%        1            1  default",
-      "lab   10.6.0.0/28     14     0      14     0%        0            0  disabled",
-      "six   fd06::/64     2^64     1  2^64-1    <1%        0            0  -",
-    ]);
-  });
+it("pools are those of the cluster, with the counts of the controller", async () => {
+  expect(await lines("pools")).toEqual([
+    "POOL  SUBNET       TOTAL  USED    FREE  USED%  COOLING  QUARANTINED  NOTES",
+    "blue  10.6.0.0/24    252     5     247     1%        1            1  default",
+    "lab   10.6.0.0/28     14     0      14     0%        0            0  disabled",
+    "six   fd06::/64     2^64     1  2^64-1    <1%        0            0  -",
+  ]);
 });
 
 describe("allocations", () => {
@@ -178,17 +176,15 @@ it("export --watch with --file replaces the file as a whole; SIGINT ends it", as
   await world.release("10.6.0.22");
 });
 
-describe("ip", () => {
-  it.each<[address: string, code: number, wanted: RegExp]>([
-    ["10.6.0.21", 0, /^10\.6\.0\.21: Bound\n {2}pod {9}shop\/web-0\n {2}interface {3}eth0\n {2}node {8}n1\n/],
-    ["10.6.0.77", 0, /workload {4}StatefulSet shop\/db, member db-0\n/],
-    ["10.6.0.80", 0, /^10\.6\.0\.80: Quarantined\n(?:.*\n)*.*quarantine {2}NodeLost\n/],
-    ["10.6.0.50", 0, /^10\.6\.0\.50: free in pool blue \(10\.6\.0\.0\/24\)\n$/],
-    ["FD06:0::21", 0, /^fd06::21: Bound\n/],
-    ["10.9.9.9", 1, /^10\.9\.9\.9: no pool has it in its subnet, and it has no record\n$/],
-  ])("%s ends with %i", async (address, code, wanted) => {
-    expect(await berth("ip", address)).toMatchObject({ code, out: expect.stringMatching(wanted) });
-  });
+it.each<[address: string, code: number, wanted: RegExp]>([
+  ["10.6.0.21", 0, /^10\.6\.0\.21: Bound\n {2}pod {9}shop\/web-0\n {2}interface {3}eth0\n {2}node {8}n1\n/],
+  ["10.6.0.77", 0, /workload {4}StatefulSet shop\/db, member db-0\n/],
+  ["10.6.0.80", 0, /^10\.6\.0\.80: Quarantined\n(?:.*\n)*.*quarantine {2}NodeLost\n/],
+  ["10.6.0.50", 0, /^10\.6\.0\.50: free in pool blue \(10\.6\.0\.0\/24\)\n$/],
+  ["FD06:0::21", 0, /^fd06::21: Bound\n/],
+  ["10.9.9.9", 1, /^10\.9\.9\.9: no pool has it in its subnet, and it has no record\n$/],
+])("ip: %s ends with %i", async (address, code, wanted) => {
+  expect(await berth("ip", address)).toMatchObject({ code, out: expect.stringMatching(wanted) });
 });
 
 describe("pod", () => {

@@ -40,16 +40,14 @@ it("applying the kinds again changes nothing", async () => {
   expect(before).toHaveLength(CUSTOM_KINDS.length);
 });
 
-describe("an update", () => {
-  it.each(UPDATE_ROWS)("of $kind: $title", async ({ kind, name, before, status, after, refusal }) => {
-    const made = await create(kind, name, before);
-    const { metadata } =
-      status === undefined ? made : await plane.client.patch(`${pathOf(kind)}/${name}/status`, { status });
-    const changed = { ...objectOf({ kind, name, spec: after, title: name }), metadata };
-    const update = plane.client.put(`${pathOf(kind)}/${name}`, changed);
-    const findings = await update.then(() => [], findingsOfError);
-    expect(findings.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
-  });
+it.each(UPDATE_ROWS)("an update of $kind: $title", async ({ kind, name, before, status, after, refusal }) => {
+  const made = await create(kind, name, before);
+  const { metadata } =
+    status === undefined ? made : await plane.client.patch(`${pathOf(kind)}/${name}/status`, { status });
+  const changed = { ...objectOf({ kind, name, spec: after, title: name }), metadata };
+  const update = plane.client.put(`${pathOf(kind)}/${name}`, changed);
+  const findings = await update.then(() => [], findingsOfError);
+  expect(findings.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
 });
 
 it("the kinds have their names, short names and category, and a status unless they are allocations", async () => {

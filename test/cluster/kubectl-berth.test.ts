@@ -1,5 +1,5 @@
 /** `kubectl berth` where agents are asked, too. */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { until } from "../lab/waiting.ts";
 import { DAEMON_SETS, KubectlScene } from "./kubectl-scene.ts";
 
@@ -45,35 +45,33 @@ it("status ends with 1 while an agent is not ready", async () => {
 
 const HOLDER = { namespace: "shop", pod: "lost-0", podUid: "u-lost", ifName: "eth0", node: "n9" };
 
-describe("history", () => {
-  const history = (...words: string[]) => ask("history", ...words);
+const history = (...words: string[]) => ask("history", ...words);
 
-  it("has the controller's work on the addresses of a node that is gone, and their former holders", async () => {
-    await scene.world.allocate("10.6.0.50", { node: "n9", holders: [HOLDER] });
-    await scene.world.allocate("10.6.0.60", { node: "n9", state: "Cooling", holders: [] });
-    // The controller may have quarantined addresses of earlier tests.
-    const lines = (audit: string, address: string) =>
-      scene.controller
-        .output()
-        .split("\n")
-        .filter((line) => line.includes(`"audit":"${audit}"`) && line.includes(address));
-    await until("10.6.0.50 is quarantined", () => lines("QUARANTINE", "10.6.0.50").length > 0);
-    await until("10.6.0.60 is released", () => lines("RELEASE", "10.6.0.60").length > 0);
-    expect([await scene.world.stateOf("10.6.0.50"), await scene.world.stateOf("10.6.0.60")]).toEqual([
-      "Quarantined n9",
-      "free",
-    ]);
-    const [lost, cooled] = [await history("10.6.0.50"), await history("10.6.0.60")];
-    expect(lost.out).toMatch(
-      /# controller\nTIME +EVENT .*\n\S+ +QUARANTINE +shop\/lost-0 +eth0 +10\.6\.0\.50 +blue +- +its pod and its node are gone/,
-    );
-    expect(cooled.out).toMatch(/RELEASE +- +- +10\.6\.0\.60 +blue +- +its cooldown is over, and its node is gone\n/);
-    expect([lost.code, cooled.code]).toEqual([0, 0]);
-    const ofPod = await history("shop/lost-0", "-o", "wide");
-    expect(ofPod.out).toMatch(/QUARANTINE +shop\/lost-0 .* n9 /);
-    const document = await history("shop/lost-0", "-o", "json");
-    expect(JSON.parse(document.out)).toMatchObject([{ audit: "QUARANTINE", node: "n9" }]);
-    const before = await history("10.6.0.50", "--until", "2026-01-01T00:00:00Z");
-    expect(before.out).not.toContain("QUARANTINE");
-  });
+it("history has the controller's work on the addresses of a node that is gone, and their former holders", async () => {
+  await scene.world.allocate("10.6.0.50", { node: "n9", holders: [HOLDER] });
+  await scene.world.allocate("10.6.0.60", { node: "n9", state: "Cooling", holders: [] });
+  // The controller may have quarantined addresses of earlier tests.
+  const lines = (audit: string, address: string) =>
+    scene.controller
+      .output()
+      .split("\n")
+      .filter((line) => line.includes(`"audit":"${audit}"`) && line.includes(address));
+  await until("10.6.0.50 is quarantined", () => lines("QUARANTINE", "10.6.0.50").length > 0);
+  await until("10.6.0.60 is released", () => lines("RELEASE", "10.6.0.60").length > 0);
+  expect([await scene.world.stateOf("10.6.0.50"), await scene.world.stateOf("10.6.0.60")]).toEqual([
+    "Quarantined n9",
+    "free",
+  ]);
+  const [lost, cooled] = [await history("10.6.0.50"), await history("10.6.0.60")];
+  expect(lost.out).toMatch(
+    /# controller\nTIME +EVENT .*\n\S+ +QUARANTINE +shop\/lost-0 +eth0 +10\.6\.0\.50 +blue +- +its pod and its node are gone/,
+  );
+  expect(cooled.out).toMatch(/RELEASE +- +- +10\.6\.0\.60 +blue +- +its cooldown is over, and its node is gone\n/);
+  expect([lost.code, cooled.code]).toEqual([0, 0]);
+  const ofPod = await history("shop/lost-0", "-o", "wide");
+  expect(ofPod.out).toMatch(/QUARANTINE +shop\/lost-0 .* n9 /);
+  const document = await history("shop/lost-0", "-o", "json");
+  expect(JSON.parse(document.out)).toMatchObject([{ audit: "QUARANTINE", node: "n9" }]);
+  const before = await history("10.6.0.50", "--until", "2026-01-01T00:00:00Z");
+  expect(before.out).not.toContain("QUARANTINE");
 });

@@ -3,7 +3,7 @@
  * its lists of names, the rights of agents; and, in the long tests, the suites of every registry. The rules are in
  * test/unit/registry.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import { POOLS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
@@ -40,21 +40,19 @@ for (const describeSuite of ofRun([describeRegistry, describeTakingBack, describ
     await test({ registry: afterIdle(node.registry), freed: node.freed, advance, nowMs: () => node.clockMs });
   });
 
-describe("several nodes", () => {
-  it("exhaustion: a list has all nodes' addresses, by name only; the pool is marked as wanted", async () => {
-    await world.pool("blue", { subnet: "10.0.0.0/24", ips: ["10.0.0.1-10.0.0.9"] });
-    const [one, other] = [await world.openRegistry(), await world.openRegistry()];
-    const proposals = [proposal(NAME), proposal("10.0.0.9", { pool: "green", ifName: "net1" })];
-    await one.registry.claim(claim("a", proposals));
-    await other.registry.claim(claim("b", [proposal("10.0.0.3")]));
-    const listed: unknown[] = [];
-    other.api.before = async ({ accept, query }) => void listed.push([accept, query?.includeObject]);
-    const packed = await other.registry.listUsed({ ...spanOfTen(), last: ip("10.0.0.7").value }, ["blue"]);
-    expect(listed).toEqual([["application/json;as=Table;g=meta.k8s.io;v=v1", "None"]]);
-    expect([...(packed ?? [])]).toEqual([10, 0, 0, 1, 10, 0, 0, 3]);
-    expect(await other.registry.findCooling([spanOfTen()], 9, "blue")).toEqual([]);
-    await other.registry.markWanted("blue");
-    expect(Date.parse((await world.read("ippools", "blue")).status.wanted)).not.toBeNaN();
-    await world.client.delete(`${POOLS}/blue`);
-  });
+it("exhaustion: a list has all nodes' addresses, by name only; the pool is marked as wanted", async () => {
+  await world.pool("blue", { subnet: "10.0.0.0/24", ips: ["10.0.0.1-10.0.0.9"] });
+  const [one, other] = [await world.openRegistry(), await world.openRegistry()];
+  const proposals = [proposal(NAME), proposal("10.0.0.9", { pool: "green", ifName: "net1" })];
+  await one.registry.claim(claim("a", proposals));
+  await other.registry.claim(claim("b", [proposal("10.0.0.3")]));
+  const listed: unknown[] = [];
+  other.api.before = async ({ accept, query }) => void listed.push([accept, query?.includeObject]);
+  const packed = await other.registry.listUsed({ ...spanOfTen(), last: ip("10.0.0.7").value }, ["blue"]);
+  expect(listed).toEqual([["application/json;as=Table;g=meta.k8s.io;v=v1", "None"]]);
+  expect([...(packed ?? [])]).toEqual([10, 0, 0, 1, 10, 0, 0, 3]);
+  expect(await other.registry.findCooling([spanOfTen()], 9, "blue")).toEqual([]);
+  await other.registry.markWanted("blue");
+  expect(Date.parse((await world.read("ippools", "blue")).status.wanted)).not.toBeNaN();
+  await world.client.delete(`${POOLS}/blue`);
 });

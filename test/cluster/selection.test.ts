@@ -61,27 +61,23 @@ const poolOf = async (spec: PodSpec): Promise<readonly string[]> => (await add(a
 
 const SOON = { timeout: 30_000 };
 
-describe("objects", () => {
-  it("a namespace and a pool that were made just before their pod are known", async () => {
-    await makePool("young", { subnet: "10.30.0.0/24" });
-    await world.namespace("young", { annotations: { "ipam.vendor.io/default-ipv4-ippool": '["young"]' } });
-    expect(await poolOf({ namespace: "young" })).toEqual(["young"]);
-  });
+it("a namespace and a pool that were made just before their pod are known", async () => {
+  await makePool("young", { subnet: "10.30.0.0/24" });
+  await world.namespace("young", { annotations: { "ipam.vendor.io/default-ipv4-ippool": '["young"]' } });
+  expect(await poolOf({ namespace: "young" })).toEqual(["young"]);
 });
 
-describe("filters", () => {
-  it("a pod whose pool has become bad keeps its address, and is not attached without its gateway", async () => {
-    const good = { subnet: "10.21.0.0/24", gateway: "10.21.0.1", ips: ["10.21.0.5-10.21.0.20"] };
-    await makePool("f-edit", good);
-    const pod = await createPod({ annotations: only("f-edit") });
-    const { addresses } = await add(pod);
-    await makePool("f-edit", { ...good, ips: [...good.ips, "10.21.0.10"] });
-    const again = () => add(pod).catch((error: unknown) => error);
-    const refusal = `Interface "eth0" has ${addresses[0]} of pool "f-edit", which cannot be used: field "spec.ips`;
-    await expect.poll(again, SOON).toMatchObject({ code: 11, message: expect.stringContaining(refusal) });
-    await makePool("f-edit", good);
-    await expect.poll(again, SOON).toMatchObject({ addresses });
-  });
+it("a pod whose pool has become bad keeps its address, and is not attached without its gateway", async () => {
+  const good = { subnet: "10.21.0.0/24", gateway: "10.21.0.1", ips: ["10.21.0.5-10.21.0.20"] };
+  await makePool("f-edit", good);
+  const pod = await createPod({ annotations: only("f-edit") });
+  const { addresses } = await add(pod);
+  await makePool("f-edit", { ...good, ips: [...good.ips, "10.21.0.10"] });
+  const again = () => add(pod).catch((error: unknown) => error);
+  const refusal = `Interface "eth0" has ${addresses[0]} of pool "f-edit", which cannot be used: field "spec.ips`;
+  await expect.poll(again, SOON).toMatchObject({ code: 11, message: expect.stringContaining(refusal) });
+  await makePool("f-edit", good);
+  await expect.poll(again, SOON).toMatchObject({ addresses });
 });
 
 describe("the identity of a request", () => {
@@ -127,49 +123,47 @@ describe("the identity of a request", () => {
   });
 });
 
-describe("the coordinator of a pod that the watch does not know yet", () => {
-  const first: Nic = { name: "eth0", net: 6, families: [4], gateway: true, kind: "macvlan" };
-  const second: Nic = { ...first, name: "net1", net: 7 };
-  const route = (nic: string) => ({ "default-route-nic": nic, "k8s.v1.cni.cncf.io/networks": "store" });
+const first: Nic = { name: "eth0", net: 6, families: [4], gateway: true, kind: "macvlan" };
+const second: Nic = { ...first, name: "net1", net: 7 };
+const route = (nic: string) => ({ "default-route-nic": nic, "k8s.v1.cni.cncf.io/networks": "store" });
 
-  /**
-   * Makes both NICs for the young pod `name`, of which the watch still has the earlier one of that name, and gives
-   * the NIC of its default route.
-   */
-  async function attach(name: string, routeNic: string) {
-    const names = makeNamespaces("bsp");
-    try {
-      const old = await world.createPod({ node: NODE, name, annotations: route("eth0") });
-      const known = () => node.snapshot.pods.get(`shop/${name}`)?.uid;
-      await expect.poll(known, SOON).toBe(old.uid);
-      node.api.holdEvents("/api/v1/pods");
-      await deletePod(world.client, old);
-      const young = await world.createPod({ node: NODE, name, annotations: route(routeNic) });
-      let asking = young;
-      const args = () => `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${asking.uid}`;
-      const { identifier } = node.cluster.ipam;
-      await using coordinator = await openWorld(names, { identifier, args });
-      for (const nic of [first, second]) {
-        makeNic(names, nic);
-        await coordinator.add(nic, {});
-      }
-      expect(known()).toBe(old.uid);
-      const way = execFileSync("ip", ["-n", names.pod, "route", "get", "192.0.2.1"], { encoding: "utf8" });
-      const explained = coordinator.explain("shop", name).join("\n");
-      node.api.releaseEvents();
-      await expect.poll(known, SOON).toBe(young.uid);
-      asking = old;
-      const refusal: unknown = await coordinator.add(first, {}).catch((error: unknown) => error);
-      expect(refusal).toMatchObject({ code: 103, message: expect.stringContaining(`has one with UID ${young.uid}`) });
-      return { nic: / dev (\S+)/.exec(way)?.[1], explained };
-    } finally {
-      deleteNamespaces(names);
+/**
+ * Makes both NICs for the young pod `name`, of which the watch still has the earlier one of that name, and gives
+ * the NIC of its default route.
+ */
+async function attach(name: string, routeNic: string) {
+  const names = makeNamespaces("bsp");
+  try {
+    const old = await world.createPod({ node: NODE, name, annotations: route("eth0") });
+    const known = () => node.snapshot.pods.get(`shop/${name}`)?.uid;
+    await expect.poll(known, SOON).toBe(old.uid);
+    node.api.holdEvents("/api/v1/pods");
+    await deletePod(world.client, old);
+    const young = await world.createPod({ node: NODE, name, annotations: route(routeNic) });
+    let asking = young;
+    const args = () => `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${asking.uid}`;
+    const { identifier } = node.cluster.ipam;
+    await using coordinator = await openWorld(names, { identifier, args });
+    for (const nic of [first, second]) {
+      makeNic(names, nic);
+      await coordinator.add(nic, {});
     }
+    expect(known()).toBe(old.uid);
+    const way = execFileSync("ip", ["-n", names.pod, "route", "get", "192.0.2.1"], { encoding: "utf8" });
+    const explained = coordinator.explain("shop", name).join("\n");
+    node.api.releaseEvents();
+    await expect.poll(known, SOON).toBe(young.uid);
+    asking = old;
+    const refusal: unknown = await coordinator.add(first, {}).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: 103, message: expect.stringContaining(`has one with UID ${young.uid}`) });
+    return { nic: / dev (\S+)/.exec(way)?.[1], explained };
+  } finally {
+    deleteNamespaces(names);
   }
+}
 
-  it("follows the young pod's default-route-nic, and refuses the earlier one", async () => {
-    const { nic, explained } = await attach("route-0", "net1");
-    expect(nic).toBe("net1");
-    expect(explained).not.toContain("which is to carry the default route");
-  });
+it("the coordinator of a pod that the watch does not know yet follows the young pod's default-route-nic, and refuses the earlier one", async () => {
+  const { nic, explained } = await attach("route-0", "net1");
+  expect(nic).toBe("net1");
+  expect(explained).not.toContain("which is to carry the default route");
 });

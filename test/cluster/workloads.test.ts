@@ -156,51 +156,47 @@ describe("retention: a pod", () => {
   });
 });
 
-describe("retention: a set that is created again around its pod", () => {
-  it("keeps the address while the agent of its node is away: the controller follows, then the agent", async () => {
-    const pod = await member(0, "n1", await createSet(2));
-    const ip = await only(pod);
-    await world.agent("n1").stop();
-    await world.client.delete(`${SETS}/web`);
-    const uid = await createSet(2);
-    await world.client.patch(lab.podPath(pod), {
-      metadata: { ownerReferences: [{ ...ownerOf(uid), controller: true }] },
-    });
-    await until("the address is the new set's", async () => {
-      await sweep?.();
-      return (await world.spec(ip))?.workload?.uid === uid;
-    });
-    await world.agent("n1").start();
-    await world.endPod(pod);
-    await untilStates(`${ip} Kept n1`);
-    expect((await world.spec(ip))?.workload?.uid).toBe(uid);
-    expect(await only(await member(0, "n2", uid))).toBe(ip);
+it("retention: a set that is created again around its pod keeps the address while the agent of its node is away: the controller follows, then the agent", async () => {
+  const pod = await member(0, "n1", await createSet(2));
+  const ip = await only(pod);
+  await world.agent("n1").stop();
+  await world.client.delete(`${SETS}/web`);
+  const uid = await createSet(2);
+  await world.client.patch(lab.podPath(pod), {
+    metadata: { ownerReferences: [{ ...ownerOf(uid), controller: true }] },
   });
+  await until("the address is the new set's", async () => {
+    await sweep?.();
+    return (await world.spec(ip))?.workload?.uid === uid;
+  });
+  await world.agent("n1").start();
+  await world.endPod(pod);
+  await untilStates(`${ip} Kept n1`);
+  expect((await world.spec(ip))?.workload?.uid).toBe(uid);
+  expect(await only(await member(0, "n2", uid))).toBe(ip);
 });
 
-describe("a node that dies", () => {
-  it("node-lost: of a node that is out of service a pod has its address elsewhere at once, and the node that is back lets go", async () => {
-    const uid = await createSet(1);
-    const before = await member(0, "n1", uid);
-    const ip = await only(before);
-    await world.agent("n1").stop();
-    await lab.deletePod(world.client, before);
-    const after = await member(0, "n2", uid);
-    await expect(add(world, after)).rejects.toMatchObject({
-      code: 11,
-      message: expect.stringContaining(
-        `Address ${ip} is retained for StatefulSet "shop/web", and its earlier pod shop/web-0, which is deleted, still has it on node "n1"`,
-      ),
-    });
-    await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [lab.OUT_OF_SERVICE] } });
-    expect(await only(after)).toBe(ip);
-    await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [] } });
-    await world.agent("n1").start();
-    await world.agent("n1").cluster.collector.sweep();
-    await until("the node that is back has no row", async () => {
-      await world.agent("n1").registry.expire();
-      return (await world.agent("n1").registry.list(undefined, 9)).length === 0;
-    });
-    await untilStates(`${ip} Bound n2 web-0@n2`);
+it("node-lost: of a node that is out of service a pod has its address elsewhere at once, and the node that is back lets go", async () => {
+  const uid = await createSet(1);
+  const before = await member(0, "n1", uid);
+  const ip = await only(before);
+  await world.agent("n1").stop();
+  await lab.deletePod(world.client, before);
+  const after = await member(0, "n2", uid);
+  await expect(add(world, after)).rejects.toMatchObject({
+    code: 11,
+    message: expect.stringContaining(
+      `Address ${ip} is retained for StatefulSet "shop/web", and its earlier pod shop/web-0, which is deleted, still has it on node "n1"`,
+    ),
   });
+  await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [lab.OUT_OF_SERVICE] } });
+  expect(await only(after)).toBe(ip);
+  await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [] } });
+  await world.agent("n1").start();
+  await world.agent("n1").cluster.collector.sweep();
+  await until("the node that is back has no row", async () => {
+    await world.agent("n1").registry.expire();
+    return (await world.agent("n1").registry.list(undefined, 9)).length === 0;
+  });
+  await untilStates(`${ip} Bound n2 web-0@n2`);
 });

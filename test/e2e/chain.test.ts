@@ -83,28 +83,26 @@ const CALLS: [plugin: string, version: string][] = [
   ["macvlan", "1.1.0"],
 ];
 
-describe("ipam berth through cnitool", () => {
-  it.each(CALLS)("%s attaches, checks and detaches in CNI %s", (plugin, version) =>
-    withPods(1, async ([pod]) => {
-      if (pod === undefined) throw new Error("no pod");
-      await writeNetwork(plugin, version);
-      const result = await succeed("add", pod);
-      const addresses = result.ips.map(({ address }: { address: string }) => address);
-      expect(addresses[0]).toMatch(/^10\.66\.0\.\d+\/24$/);
-      expect(addresses[1]).toMatch(/^fd00:66::[0-9a-f:]*\/64$/);
-      expect(await pod.ip("-4 addr show dev eth0")).toContain(addresses[0]);
-      if (version >= "0.4.0") await succeed("check", pod);
-      await succeed("del", pod);
-      await succeed("del", pod);
-      expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
-      const freed = await eventually(
-        () => world.usage(),
-        (usage) => Object.keys(usage).length === 0,
-      );
-      expect(freed).toEqual({});
-    }),
-  );
-});
+it.each(CALLS)("ipam berth through cnitool: %s attaches, checks and detaches in CNI %s", (plugin, version) =>
+  withPods(1, async ([pod]) => {
+    if (pod === undefined) throw new Error("no pod");
+    await writeNetwork(plugin, version);
+    const result = await succeed("add", pod);
+    const addresses = result.ips.map(({ address }: { address: string }) => address);
+    expect(addresses[0]).toMatch(/^10\.66\.0\.\d+\/24$/);
+    expect(addresses[1]).toMatch(/^fd00:66::[0-9a-f:]*\/64$/);
+    expect(await pod.ip("-4 addr show dev eth0")).toContain(addresses[0]);
+    if (version >= "0.4.0") await succeed("check", pod);
+    await succeed("del", pod);
+    await succeed("del", pod);
+    expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
+    const freed = await eventually(
+      () => world.usage(),
+      (usage) => Object.keys(usage).length === 0,
+    );
+    expect(freed).toEqual({});
+  }),
+);
 
 describe("pods on one node", () => {
   it.each(["bridge", "macvlan"])("reach each other over %s, IPv4 and IPv6", (plugin) =>

@@ -228,31 +228,29 @@ describe("the pod's namespace is gone", () => {
     }));
 });
 
-describe("GC", () => {
-  it("removes the pairs of dead containers of its network, and none of a container that has left it for another", async () => {
-    const add = (name: string) => node.addPod(node, name);
-    const pods = await Promise.all([add("alive"), add("dead"), add("foreign"), add("left")]);
-    const [alive, dead, foreign, left] = pods;
-    for (const pod of [alive, dead, left]) await pod.attach(NETWORK);
-    await foreign.attach(OTHER);
-    await left.attach(OTHER, "net1");
-    await left.detach(NETWORK);
-    const attachments = [{ containerID: alive.containerId, ifname: "eth0" }];
-    const stdin = { cniVersion: "1.1.0", name: NETWORK, "cni.dev/valid-attachments": attachments, ...ENTRY };
-    const { agent, netns } = node;
-    const outcome = await runPlugin({ plugin: "coordinator", command: "GC", stdin, env: agent.env, node: netns });
-    expect(outcome.exitCode, outcome.text).toBe(0);
-    expect(await pairsOf(node.netns)).toHaveLength(3);
-    await left.check(OTHER, "net1");
-    expect(await dead.netns.ip("-brief link show type veth")).toBe("");
-    expect(await netns.ip("route show table 500")).not.toContain(dead.address(4));
-    await alive.check(NETWORK);
-    await foreign.check(OTHER);
-    for (const pod of pods) await pod.detach(pod === foreign ? OTHER : NETWORK);
-    await left.detach(OTHER, "net1");
-    for (const pod of pods) await pod.netns.delete();
-    await node.expectState(start);
-  });
+it("GC removes the pairs of dead containers of its network, and none of a container that has left it for another", async () => {
+  const add = (name: string) => node.addPod(node, name);
+  const pods = await Promise.all([add("alive"), add("dead"), add("foreign"), add("left")]);
+  const [alive, dead, foreign, left] = pods;
+  for (const pod of [alive, dead, left]) await pod.attach(NETWORK);
+  await foreign.attach(OTHER);
+  await left.attach(OTHER, "net1");
+  await left.detach(NETWORK);
+  const attachments = [{ containerID: alive.containerId, ifname: "eth0" }];
+  const stdin = { cniVersion: "1.1.0", name: NETWORK, "cni.dev/valid-attachments": attachments, ...ENTRY };
+  const { agent, netns } = node;
+  const outcome = await runPlugin({ plugin: "coordinator", command: "GC", stdin, env: agent.env, node: netns });
+  expect(outcome.exitCode, outcome.text).toBe(0);
+  expect(await pairsOf(node.netns)).toHaveLength(3);
+  await left.check(OTHER, "net1");
+  expect(await dead.netns.ip("-brief link show type veth")).toBe("");
+  expect(await netns.ip("route show table 500")).not.toContain(dead.address(4));
+  await alive.check(NETWORK);
+  await foreign.check(OTHER);
+  for (const pod of pods) await pod.detach(pod === foreign ? OTHER : NETWORK);
+  await left.detach(OTHER, "net1");
+  for (const pod of pods) await pod.netns.delete();
+  await node.expectState(start);
 });
 
 /** In the long run as many as a node has. */

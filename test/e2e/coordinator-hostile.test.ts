@@ -44,21 +44,19 @@ it("a refused ADD or CHECK leaves an attachment as it is", async () => {
   await pod.expectState(detached, "after DEL");
 });
 
-describe("a request without a foundation of the coordinator is refused", () => {
-  const PREV = '"prevResult", found nothing; put the coordinator after the main plugin in "plugins"';
-  const rows: [what: string, call: PodCall, code: number, text: string][] = [
-    ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
-    ["a NIC that is not there", { ifName: "net7" }, ErrorCode.InterfaceRefused, 'Interface "net7"'],
-    ["a pod that is gone", { netns: "/run/netns/ch-none" }, ErrorCode.InvalidNetns, "/run/netns/ch-none"],
-  ];
-  it.each(rows)("%s", async (_what, call, code, text) => {
-    for (const verb of ["ADD", "CHECK"] as const) {
-      const refusal = await pod.refused(verb, call);
-      expect(refusal.msg, verb).toContain(text);
-      expect(refusal, verb).toMatchObject({ code });
-    }
-    await pod.expectState(detached, "after the refusals");
-  });
+const PREV = '"prevResult", found nothing; put the coordinator after the main plugin in "plugins"';
+const rows: [what: string, call: PodCall, code: number, text: string][] = [
+  ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
+  ["a NIC that is not there", { ifName: "net7" }, ErrorCode.InterfaceRefused, 'Interface "net7"'],
+  ["a pod that is gone", { netns: "/run/netns/ch-none" }, ErrorCode.InvalidNetns, "/run/netns/ch-none"],
+];
+it.each(rows)("a request without a foundation of the coordinator is refused: %s", async (_what, call, code, text) => {
+  for (const verb of ["ADD", "CHECK"] as const) {
+    const refusal = await pod.refused(verb, call);
+    expect(refusal.msg, verb).toContain(text);
+    expect(refusal, verb).toMatchObject({ code });
+  }
+  await pod.expectState(detached, "after the refusals");
 });
 
 describe("a pod named by an attacker", () => {

@@ -161,44 +161,40 @@ describe("a MAC address that the pod requests wins over podMACPrefix", () => {
   }
 });
 
-describe("a MAC address that the annotation ips names", () => {
-  const MAC = "02:00:00:06:00:32";
-  const ANNOTATED = podManifest("shop", "annotated", { ips: [{ ipv4: "10.6.1.50", mac: MAC }] });
+const MAC = "02:00:00:06:00:32";
+const ANNOTATED = podManifest("shop", "annotated", { ips: [{ ipv4: "10.6.1.50", mac: MAC }] });
 
-  it.each([
-    ["without a prefix", ENTRY],
-    ["in place of the prefix", COORDINATOR],
-  ])("is the NIC's, %s, until its DEL", async (_, entry) => {
-    await node.agent.write("annotated.yaml", ANNOTATED);
-    await node.withPod("annotated", async (pod) => {
-      const network = `${NETWORK}-annotated`;
-      await node.define(network, [HOST_DEVICE, entry]);
-      await pod.attach(network);
-      expect([await pod.mac(), pod.address(4)]).toEqual([MAC, "10.6.1.50"]);
-      await pod.check(network);
-      await pod.netns.ip("link set eth0 address 02:00:00:00:00:99");
-      const outcome = await pod.coordinate("CHECK", network, { entry });
-      expect(outcome.stdout.details).toBe(`pod: ip link set eth0 address ${MAC}`);
-      await pod.detach(network);
-      await expectReturned();
-    });
+it.each([
+  ["without a prefix", ENTRY],
+  ["in place of the prefix", COORDINATOR],
+])("a MAC address that the annotation ips names is the NIC's, %s, until its DEL", async (_, entry) => {
+  await node.agent.write("annotated.yaml", ANNOTATED);
+  await node.withPod("annotated", async (pod) => {
+    const network = `${NETWORK}-annotated`;
+    await node.define(network, [HOST_DEVICE, entry]);
+    await pod.attach(network);
+    expect([await pod.mac(), pod.address(4)]).toEqual([MAC, "10.6.1.50"]);
+    await pod.check(network);
+    await pod.netns.ip("link set eth0 address 02:00:00:00:00:99");
+    const outcome = await pod.coordinate("CHECK", network, { entry });
+    expect(outcome.stdout.details).toBe(`pod: ip link set eth0 address ${MAC}`);
+    await pod.detach(network);
+    await expectReturned();
   });
 });
 
-describe("without a request the prefix applies", () => {
-  it("and CHECK says when the address has changed, also after a restart of the agent", () =>
-    node.withPod("plain", async (pod) => {
-      const network = `${NETWORK}-plain`;
-      await node.define(network, [MACVLAN, COORDINATOR]);
-      await pod.attach(network);
-      expect(await pod.mac()).toBe(derivedMac(pod));
-      await pod.check(network);
-      await pod.netns.ip("link set eth0 address 02:00:00:00:00:99");
-      for (let round = 0; round < 2; round++) {
-        const outcome = await pod.coordinate("CHECK", network, { entry: COORDINATOR });
-        expect(outcome.stdout.details).toBe(`pod: ip link set eth0 address ${derivedMac(pod)}`);
-        await node.agent.restart();
-      }
-      await pod.detach(network);
-    }));
-});
+it("without a request the prefix applies, and CHECK says when the address has changed, also after a restart of the agent", () =>
+  node.withPod("plain", async (pod) => {
+    const network = `${NETWORK}-plain`;
+    await node.define(network, [MACVLAN, COORDINATOR]);
+    await pod.attach(network);
+    expect(await pod.mac()).toBe(derivedMac(pod));
+    await pod.check(network);
+    await pod.netns.ip("link set eth0 address 02:00:00:00:00:99");
+    for (let round = 0; round < 2; round++) {
+      const outcome = await pod.coordinate("CHECK", network, { entry: COORDINATOR });
+      expect(outcome.stdout.details).toBe(`pod: ip link set eth0 address ${derivedMac(pod)}`);
+      await node.agent.restart();
+    }
+    await pod.detach(network);
+  }));

@@ -168,27 +168,25 @@ it("an agent that was restarted between the two stages asks again: silence attac
     expect(await segment.usage()).toEqual({ Bound: ["10.66.0.1"], Quarantined: ["10.66.0.2"] });
   }));
 
-describe("the kernel's own duplicate detection", () => {
-  const six = { vendor: { enableIPv4: false }, pools: ASCENDING_SIX };
+const six = { vendor: { enableIPv4: false }, pools: ASCENDING_SIX };
 
-  it("that has failed is a conflict, even if no machine answers any more", () =>
-    withSegment(six, async (segment) => {
-      const pod = await latePod(segment);
-      const [address = ""] = await pod.allocate();
-      await segment.rival.ip(`addr add ${address} dev wire nodad`);
-      await pod.makeNic([address]);
-      await eventually(
-        () => pod.addresses(),
-        (text) => text.includes("dadfailed"),
-      );
-      await segment.rival.ip(`addr del ${address} dev wire`);
-      expect((await pod.coordinate([address])).stdout).toMatchObject({
-        code: 104,
-        msg: expect.stringContaining('Address fd00:66::1 of pool "six" is in use by another machine'),
-      });
-      expect(await pod.addresses()).not.toContain("fd00:66::1");
-      expect(await segment.agent.get("/v1/allocations")).toMatchObject([
-        { address: "fd00:66::1", state: "Quarantined", quarantine: { parent: "uplink" } },
-      ]);
-    }));
-});
+it("the kernel's own duplicate detection that has failed is a conflict, even if no machine answers any more", () =>
+  withSegment(six, async (segment) => {
+    const pod = await latePod(segment);
+    const [address = ""] = await pod.allocate();
+    await segment.rival.ip(`addr add ${address} dev wire nodad`);
+    await pod.makeNic([address]);
+    await eventually(
+      () => pod.addresses(),
+      (text) => text.includes("dadfailed"),
+    );
+    await segment.rival.ip(`addr del ${address} dev wire`);
+    expect((await pod.coordinate([address])).stdout).toMatchObject({
+      code: 104,
+      msg: expect.stringContaining('Address fd00:66::1 of pool "six" is in use by another machine'),
+    });
+    expect(await pod.addresses()).not.toContain("fd00:66::1");
+    expect(await segment.agent.get("/v1/allocations")).toMatchObject([
+      { address: "fd00:66::1", state: "Quarantined", quarantine: { parent: "uplink" } },
+    ]);
+  }));

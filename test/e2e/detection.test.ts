@@ -50,55 +50,51 @@ describe("a pod whose address another machine has", () => {
     }));
 });
 
-describe("a fabric that answers questions to all with the MAC of the pod that had the address (ARP and ND suppression)", () => {
-  const pools = {
-    "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, ips: ["10.66.0.1"] }),
-    "six.yaml": ipPool("six", "fd00:66::/64", { default: true, ips: ["fd00:66::1"] }),
-  };
+const pools = {
+  "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, ips: ["10.66.0.1"] }),
+  "six.yaml": ipPool("six", "fd00:66::/64", { default: true, ips: ["fd00:66::1"] }),
+};
 
-  it("keeps the only address of a pool from no other pod, unless a machine with that MAC lives", () =>
-    withSegment({ vendor: {}, pools }, async (segment) => {
-      const [former, next, last] = [await segment.pod(), await segment.pod(), await segment.pod()];
-      const both = await segment.add(former);
-      expect(both).toEqual(["10.66.0.1", "fd00:66::1"]);
-      const { address = "" } = (await former.ipJson<{ address: string }>("link show dev eth0"))[0] ?? {};
-      expect((await segment.call("DEL", former)).exitCode).toBe(0);
-      const { rival } = segment;
-      await rival.ip(`link set wire address ${address}`);
-      for (const each of ["10.66.0.1/29", "fd00:66::1/64"]) await rival.ip(`addr add ${each} dev wire nodad`);
-      const toAllOnly = "ether daddr & 01:00:00:00:00:00 == 00:00:00:00:00:00 drop";
-      const chain = `chain in { type filter hook ingress device wire priority 0; ${toAllOnly}; }`;
-      expect((await rival.exec(["nft", `table netdev fabric { ${chain}; }`])).stderr).toBe("");
-      expect(await segment.add(next)).toEqual(both);
-      expect((await segment.call("DEL", next)).exitCode).toBe(0);
-      await rival.exec(["nft", "delete", "table", "netdev", "fabric"]);
-      expect((await segment.refused(last)).msg).toContain(`is in use by ${address}`);
-    }));
-});
+it("a fabric that answers questions to all with the MAC of the pod that had the address (ARP and ND suppression) keeps the only address of a pool from no other pod, unless a machine with that MAC lives", () =>
+  withSegment({ vendor: {}, pools }, async (segment) => {
+    const [former, next, last] = [await segment.pod(), await segment.pod(), await segment.pod()];
+    const both = await segment.add(former);
+    expect(both).toEqual(["10.66.0.1", "fd00:66::1"]);
+    const { address = "" } = (await former.ipJson<{ address: string }>("link show dev eth0"))[0] ?? {};
+    expect((await segment.call("DEL", former)).exitCode).toBe(0);
+    const { rival } = segment;
+    await rival.ip(`link set wire address ${address}`);
+    for (const each of ["10.66.0.1/29", "fd00:66::1/64"]) await rival.ip(`addr add ${each} dev wire nodad`);
+    const toAllOnly = "ether daddr & 01:00:00:00:00:00 == 00:00:00:00:00:00 drop";
+    const chain = `chain in { type filter hook ingress device wire priority 0; ${toAllOnly}; }`;
+    expect((await rival.exec(["nft", `table netdev fabric { ${chain}; }`])).stderr).toBe("");
+    expect(await segment.add(next)).toEqual(both);
+    expect((await segment.call("DEL", next)).exitCode).toBe(0);
+    await rival.exec(["nft", "delete", "table", "netdev", "fabric"]);
+    expect((await segment.refused(last)).msg).toContain(`is in use by ${address}`);
+  }));
 
-describe("a switch that answers for every address", () => {
-  const answerAll = "route add local 10.66.0.0/29 dev lo";
+const answerAll = "route add local 10.66.0.0/29 dev lo";
 
-  it("does not empty the pool, and is reported", () =>
-    withSegment({}, async (segment) => {
-      await segment.rival.ip(answerAll);
-      const texts: string[] = [];
-      for (let number = 1; number <= 4; number++) {
-        const { code, msg } = await segment.refused(await segment.pod(), { name: "web-0" });
-        expect(code).toBe(104);
-        texts.push(msg);
-      }
-      expect(texts.slice(2).filter((text) => !text.includes("ProxyArpSuspected"))).toEqual([]);
-      expect(await segment.usage()).toEqual({});
-      const { problems } = await segment.agent.get("/v1/health");
-      expect(problems).toEqual([
-        expect.stringContaining(`ProxyArpSuspected: ${RIVAL_MAC} answers for addresses of pool "blue"`),
-      ]);
-      expect(segment.agent.stderr()).toContain("ProxyArpSuspected");
-      await segment.rival.ip("route del local 10.66.0.0/29 dev lo");
-      expect(await segment.add(await segment.pod())).toEqual([expect.stringMatching(/^10\.66\.0\.[1-6]$/)]);
-    }));
-});
+it("a switch that answers for every address does not empty the pool, and is reported", () =>
+  withSegment({}, async (segment) => {
+    await segment.rival.ip(answerAll);
+    const texts: string[] = [];
+    for (let number = 1; number <= 4; number++) {
+      const { code, msg } = await segment.refused(await segment.pod(), { name: "web-0" });
+      expect(code).toBe(104);
+      texts.push(msg);
+    }
+    expect(texts.slice(2).filter((text) => !text.includes("ProxyArpSuspected"))).toEqual([]);
+    expect(await segment.usage()).toEqual({});
+    const { problems } = await segment.agent.get("/v1/health");
+    expect(problems).toEqual([
+      expect.stringContaining(`ProxyArpSuspected: ${RIVAL_MAC} answers for addresses of pool "blue"`),
+    ]);
+    expect(segment.agent.stderr()).toContain("ProxyArpSuspected");
+    await segment.rival.ip("route del local 10.66.0.0/29 dev lo");
+    expect(await segment.add(await segment.pod())).toEqual([expect.stringMatching(/^10\.66\.0\.[1-6]$/)]);
+  }));
 
 it("an old sandbox of the same pod loses the address, and is no conflict, unless its NIC is another's by now, by its MAC", () =>
   withSegment({}, async (segment) => {

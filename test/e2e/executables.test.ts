@@ -112,20 +112,18 @@ it("the agent serves HTTP without loading the client of Node.js", async () => {
   expect(stderr).not.toContain("undici");
 });
 
-describe("wrong usage ends with 2 and a message", () => {
-  const rows: [program: string, args: string[], said: RegExp][] = [
-    ["berth-agent", ["--no-such"], /unknown option '--no-such'/],
-    ["berth-agent", ["--config", "a", "--lock-wait", "x"], /expected seconds/],
-    ["berth-agent", [], /expected exactly one of --config/],
-    ["berth-controller", ["--no-such"], /unknown option '--no-such'/],
-    ["berth-controller", [], /expected exactly one of --kubeconfig/],
-    ["berthctl", ["no-such"], /unknown command 'no-such'/],
-  ];
-  it.each(rows)("%s %j", async (program, args, said) => {
-    const { exitCode, stderr } = await run(program, args);
-    expect(stderr).toMatch(said);
-    expect(exitCode).toBe(2);
-  });
+const rows: [program: string, args: string[], said: RegExp][] = [
+  ["berth-agent", ["--no-such"], /unknown option '--no-such'/],
+  ["berth-agent", ["--config", "a", "--lock-wait", "x"], /expected seconds/],
+  ["berth-agent", [], /expected exactly one of --config/],
+  ["berth-controller", ["--no-such"], /unknown option '--no-such'/],
+  ["berth-controller", [], /expected exactly one of --kubeconfig/],
+  ["berthctl", ["no-such"], /unknown command 'no-such'/],
+];
+it.each(rows)("wrong usage ends with 2 and a message: %s %j", async (program, args, said) => {
+  const { exitCode, stderr } = await run(program, args);
+  expect(stderr).toMatch(said);
+  expect(exitCode).toBe(2);
 });
 
 it.each([

@@ -120,38 +120,36 @@ describe("DEL while no agent runs", () => {
     }));
 });
 
-describe("a full state directory", () => {
-  it("refuses ADD with a clear error, records DEL all the same, loses nothing", () =>
-    withWorld({ ...CONFIG, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) }, async (world) => {
-      const { agent } = world;
-      await agent.stop();
-      await requireCommand(["mount", "-t", "tmpfs", "-o", "size=4m", "berth-test", agent.state]);
-      try {
-        await agent.start();
-        const first = await world.add("c0");
-        await requireCommand(["sh", "-c", `cat /dev/zero > ${agent.state}/filler || true`]);
-        const added: string[] = [...first];
-        let refusal: { code: number; msg: string } | undefined;
-        for (let index = 1; index < 400 && refusal === undefined; index++) {
-          const outcome = await world.call("ADD", `c${index}`);
-          if (outcome.exitCode === 0) added.push(outcome.stdout.ips[0].address.split("/")[0]);
-          else refusal = outcome.stdout;
-        }
-        expect(refusal).toMatchObject({
-          code: 107,
-          msg: expect.stringContaining("free disk space in the state directory"),
-        });
-        await expectOnly(world, added);
-        await world.del("c0");
-        await expectOnly(world, added.slice(1));
-        await agent.kill("SIGKILL");
-        await agent.start();
-        await expectOnly(world, added.slice(1));
-        await requireCommand(["rm", `${agent.state}/filler`]);
-        expect(await world.add("later")).toHaveLength(1);
-      } finally {
-        await agent.stop();
-        await requireCommand(["umount", agent.state]);
+it("a full state directory refuses ADD with a clear error, records DEL all the same, loses nothing", () =>
+  withWorld({ ...CONFIG, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) }, async (world) => {
+    const { agent } = world;
+    await agent.stop();
+    await requireCommand(["mount", "-t", "tmpfs", "-o", "size=4m", "berth-test", agent.state]);
+    try {
+      await agent.start();
+      const first = await world.add("c0");
+      await requireCommand(["sh", "-c", `cat /dev/zero > ${agent.state}/filler || true`]);
+      const added: string[] = [...first];
+      let refusal: { code: number; msg: string } | undefined;
+      for (let index = 1; index < 400 && refusal === undefined; index++) {
+        const outcome = await world.call("ADD", `c${index}`);
+        if (outcome.exitCode === 0) added.push(outcome.stdout.ips[0].address.split("/")[0]);
+        else refusal = outcome.stdout;
       }
-    }));
-});
+      expect(refusal).toMatchObject({
+        code: 107,
+        msg: expect.stringContaining("free disk space in the state directory"),
+      });
+      await expectOnly(world, added);
+      await world.del("c0");
+      await expectOnly(world, added.slice(1));
+      await agent.kill("SIGKILL");
+      await agent.start();
+      await expectOnly(world, added.slice(1));
+      await requireCommand(["rm", `${agent.state}/filler`]);
+      expect(await world.add("later")).toHaveLength(1);
+    } finally {
+      await agent.stop();
+      await requireCommand(["umount", agent.state]);
+    }
+  }));

@@ -91,24 +91,21 @@ describe("a pod whose router has only fe80::1", () => {
   });
 });
 
-describe("a pod with two NICs, each with a router fe80::1", () => {
-  it("reaches the outside from both, and CHECK finds a default route that is gone", async () => {
-    const pod = await world.addPod(node, "two");
-    await pod.attach(networkOf(1), "eth0");
-    await pod.attach(networkOf(2), "net1");
-    for (const ifName of ["eth0", "net1"])
-      expect(await ping(pod.netns, OUTSIDE, pod.address(6, ifName)), ifName).toBe(0);
-    for (const [ifName, segment] of [
-      ["eth0", 1],
-      ["net1", 2],
-    ] as const) {
-      const { stdout } = await pod.netns.exec(["ip", "-6", "route", "get", OUTSIDE, "from", pod.address(6, ifName)]);
-      expect(stdout).toContain(`via fe80::1 dev ${ifName} `);
-      await pod.check(networkOf(segment), ifName);
-    }
-    // The copy in the table of the first NIC: the main table has the route still.
-    await pod.netns.ip("-6 route del default table 101");
-    const refusal = requireRefusal(await pod.coordinate("CHECK", networkOf(1)), "CHECK", "any");
-    expect(refusal.msg).toContain("pod: ip -6 route add default via fe80::1 dev eth0 table 101");
-  });
+it("a pod with two NICs, each with a router fe80::1, reaches the outside from both, and CHECK finds a default route that is gone", async () => {
+  const pod = await world.addPod(node, "two");
+  await pod.attach(networkOf(1), "eth0");
+  await pod.attach(networkOf(2), "net1");
+  for (const ifName of ["eth0", "net1"]) expect(await ping(pod.netns, OUTSIDE, pod.address(6, ifName)), ifName).toBe(0);
+  for (const [ifName, segment] of [
+    ["eth0", 1],
+    ["net1", 2],
+  ] as const) {
+    const { stdout } = await pod.netns.exec(["ip", "-6", "route", "get", OUTSIDE, "from", pod.address(6, ifName)]);
+    expect(stdout).toContain(`via fe80::1 dev ${ifName} `);
+    await pod.check(networkOf(segment), ifName);
+  }
+  // The copy in the table of the first NIC: the main table has the route still.
+  await pod.netns.ip("-6 route del default table 101");
+  const refusal = requireRefusal(await pod.coordinate("CHECK", networkOf(1)), "CHECK", "any");
+  expect(refusal.msg).toContain("pod: ip -6 route add default via fe80::1 dev eth0 table 101");
 });

@@ -62,14 +62,12 @@ it("a second agent with a state of its own and the same socket is refused, with 
     }
   }));
 
-describe("a graceful restart", () => {
-  it("loses no ADD, and gives no address twice", () =>
-    withWorld(BLUE, async (world) => {
-      const { adds, addresses, lost } = await restartUnderLoad(world, { restarts: 3, atOnce: 16, addsBetween: 40 });
-      expect(lost).toEqual([]);
-      expect(addresses).toBe(adds);
-    }));
-});
+it("a graceful restart loses no ADD, and gives no address twice", () =>
+  withWorld(BLUE, async (world) => {
+    const { adds, addresses, lost } = await restartUnderLoad(world, { restarts: 3, atOnce: 16, addsBetween: 40 });
+    expect(lost).toEqual([]);
+    expect(addresses).toBe(adds);
+  }));
 
 describe("a socket", () => {
   it("that is removed comes back within seconds; the agent says so, and health counts it", () =>

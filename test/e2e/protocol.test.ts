@@ -21,39 +21,35 @@ afterAll(() => world?.delete());
 const stateOf = async (address: string | undefined): Promise<string | undefined> =>
   (await world.agent.get("/v1/allocations")).find((row: { address: string }) => row.address === address)?.state;
 
-describe("ADD", () => {
-  it("answers in the caller's version", () =>
-    withWorld(DUAL, async (world) => {
-      for (const [index, cniVersion] of ALL_VERSIONS.entries()) {
-        const { stdout } = await world.call("ADD", `c${index}`, { conf: { cniVersion } });
-        const old = cniVersion < "1.0.0";
-        expect(stdout).toEqual({
-          cniVersion,
-          ips: [
-            { ...(old ? { version: "4" } : {}), address: `10.6.0.${index + 2}/24`, gateway: "10.6.0.1" },
-            {
-              ...(old ? { version: "6" } : {}),
-              address: `fd00:6::${index === 0 ? "" : index + 1}/64`,
-              gateway: "fd00:6::1",
-            },
-          ],
-          routes: [
-            { dst: "0.0.0.0/0", gw: "10.6.0.1" },
-            { dst: "::/0", gw: "fd00:6::1" },
-          ],
-        });
-      }
-    }));
-});
+it("ADD answers in the caller's version", () =>
+  withWorld(DUAL, async (world) => {
+    for (const [index, cniVersion] of ALL_VERSIONS.entries()) {
+      const { stdout } = await world.call("ADD", `c${index}`, { conf: { cniVersion } });
+      const old = cniVersion < "1.0.0";
+      expect(stdout).toEqual({
+        cniVersion,
+        ips: [
+          { ...(old ? { version: "4" } : {}), address: `10.6.0.${index + 2}/24`, gateway: "10.6.0.1" },
+          {
+            ...(old ? { version: "6" } : {}),
+            address: `fd00:6::${index === 0 ? "" : index + 1}/64`,
+            gateway: "fd00:6::1",
+          },
+        ],
+        routes: [
+          { dst: "0.0.0.0/0", gw: "10.6.0.1" },
+          { dst: "::/0", gw: "fd00:6::1" },
+        ],
+      });
+    }
+  }));
 
-describe("DEL", () => {
-  it("needs no pool, pod or known plugin configuration", async () => {
-    const [address] = await world.add("c0");
-    await world.agent.remove("blue.yaml");
-    await world.del("c0", { conf: { ipam: { type: "berth", unknown: true }, prevResult: "broken" } });
-    expect(await stateOf(address)).toBe("Cooling");
-    await world.agent.write("blue.yaml", BLUE["blue.yaml"]);
-  });
+it("DEL needs no pool, pod or known plugin configuration", async () => {
+  const [address] = await world.add("c0");
+  await world.agent.remove("blue.yaml");
+  await world.del("c0", { conf: { ipam: { type: "berth", unknown: true }, prevResult: "broken" } });
+  expect(await stateOf(address)).toBe("Cooling");
+  await world.agent.write("blue.yaml", BLUE["blue.yaml"]);
 });
 
 it("CHECK compares result, record, pool and link, and heals nothing", async () => {
@@ -178,33 +174,29 @@ describe("a DEL of an attachment that no ADD can have made", () => {
   });
 });
 
-describe("an ADD with more keys than a definition may have", () => {
-  it("is refused, but not for keys that the runtime adds", async () => {
-    const long = "x".repeat(65_536);
-    const { code, msg } = await world.refused("ADD", "c1", { stdin: { ...TEXT, padding: long } });
-    expect([code, msg]).toEqual([7, expect.stringMatching(/found \d+ bytes without prevResult, .*want at most 65536/)]);
-    await world.add("c1", { stdin: { ...TEXT, runtimeConfig: { "io.kubernetes.cri.pod-annotations": { long } } } });
-  });
+it("an ADD with more keys than a definition may have is refused, but not for keys that the runtime adds", async () => {
+  const long = "x".repeat(65_536);
+  const { code, msg } = await world.refused("ADD", "c1", { stdin: { ...TEXT, padding: long } });
+  expect([code, msg]).toEqual([7, expect.stringMatching(/found \d+ bytes without prevResult, .*want at most 65536/)]);
+  await world.add("c1", { stdin: { ...TEXT, runtimeConfig: { "io.kubernetes.cri.pod-annotations": { long } } } });
 });
 
-describe("many large ADDs at once", () => {
-  it("leave the agent's thread to others between them", async () => {
-    const keys = Object.fromEntries(Array.from({ length: 65_000 }, (_, index) => [`k${index}`, {}]));
-    const stdin = { ...TEXT, keys };
-    let refused = 0;
-    const large = Array.from({ length: 24 }, async (_, index) => {
-      await world.refused("ADD", `large${index}`, { stdin });
-      refused++;
-    });
-    let others = 0;
-    for (; refused < large.length; others++) {
-      await world.add("small");
-      await world.del("small");
-    }
-    await Promise.all(large);
-    // Without a pause two of them end.
-    expect(others).toBeGreaterThan(4);
+it("many large ADDs at once leave the agent's thread to others between them", async () => {
+  const keys = Object.fromEntries(Array.from({ length: 65_000 }, (_, index) => [`k${index}`, {}]));
+  const stdin = { ...TEXT, keys };
+  let refused = 0;
+  const large = Array.from({ length: 24 }, async (_, index) => {
+    await world.refused("ADD", `large${index}`, { stdin });
+    refused++;
   });
+  let others = 0;
+  for (; refused < large.length; others++) {
+    await world.add("small");
+    await world.del("small");
+  }
+  await Promise.all(large);
+  // Without a pause two of them end.
+  expect(others).toBeGreaterThan(4);
 });
 
 describe("STATUS and VERSION", () => {

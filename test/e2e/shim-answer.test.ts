@@ -7,51 +7,49 @@ import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scri
 
 const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.6.0.21/24"}]}';
 
-describe("request", () => {
-  it.each([
-    ["berth", "berth"],
-    ["coordinator", "coordinator"],
-    ["ifacer", "ifacer"],
-    ["berth-coordinator", "coordinator"],
-    ["berth-ifacer", "ifacer"],
-  ])("of %s is the protocol's, byte for byte", async (executable, plugin) => {
-    await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
-    const outcome = await runShim({
-      executable: join(root, "dist/bin", executable),
-      command: "ADD",
-      env: {
-        ...agent.env,
-        CNI_CONTAINERID: "c1",
-        CNI_NETNS: "/run/netns/c1",
-        CNI_IFNAME: "eth0",
-        CNI_ARGS: "K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop",
-        CNI_PATH: "/opt/cni/bin",
-        CNI_NETNS_OVERRIDE: "",
-        TRACEPARENT: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        HOME: "/root",
-      },
-    });
-    expect(outcome.stdout.toString()).toBe(RESULT);
-    expect(agent.requests.map(String)).toEqual([
-      [
-        `POST /v1/cni/${plugin} HTTP/1.1`,
-        "Host: berth",
-        "Connection: close",
-        "Content-Type: application/json",
-        `Content-Length: ${NET_CONF.length}`,
-        "CNI-Command: ADD",
-        "CNI-ContainerID: c1",
-        "CNI-Netns: /run/netns/c1",
-        "CNI-IfName: eth0",
-        "CNI-Args: K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop",
-        "CNI-Path: /opt/cni/bin",
-        "CNI-Netns-Override: ",
-        "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        "",
-        NET_CONF,
-      ].join("\r\n"),
-    ]);
+it.each([
+  ["berth", "berth"],
+  ["coordinator", "coordinator"],
+  ["ifacer", "ifacer"],
+  ["berth-coordinator", "coordinator"],
+  ["berth-ifacer", "ifacer"],
+])("a request of %s is the protocol's, byte for byte", async (executable, plugin) => {
+  await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
+  const outcome = await runShim({
+    executable: join(root, "dist/bin", executable),
+    command: "ADD",
+    env: {
+      ...agent.env,
+      CNI_CONTAINERID: "c1",
+      CNI_NETNS: "/run/netns/c1",
+      CNI_IFNAME: "eth0",
+      CNI_ARGS: "K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop",
+      CNI_PATH: "/opt/cni/bin",
+      CNI_NETNS_OVERRIDE: "",
+      TRACEPARENT: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      HOME: "/root",
+    },
   });
+  expect(outcome.stdout.toString()).toBe(RESULT);
+  expect(agent.requests.map(String)).toEqual([
+    [
+      `POST /v1/cni/${plugin} HTTP/1.1`,
+      "Host: berth",
+      "Connection: close",
+      "Content-Type: application/json",
+      `Content-Length: ${NET_CONF.length}`,
+      "CNI-Command: ADD",
+      "CNI-ContainerID: c1",
+      "CNI-Netns: /run/netns/c1",
+      "CNI-IfName: eth0",
+      "CNI-Args: K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop",
+      "CNI-Path: /opt/cni/bin",
+      "CNI-Netns-Override: ",
+      "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      "",
+      NET_CONF,
+    ].join("\r\n"),
+  ]);
 });
 
 describe("answer", () => {

@@ -1,7 +1,7 @@
 /** berthctl with an agent that answers without end: it says so and ends, in bounded time and memory. */
 import type { Socket } from "node:net";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { root } from "../e2e/shim/run-shim.ts";
 import { openScriptedAgent, type Script } from "../e2e/shim/scripted-agent.ts";
 import { runCommand } from "../lab/command.ts";
@@ -73,20 +73,11 @@ const rows: [what: string, script: Script, said: RegExp, code?: number][] = [
   ],
 ];
 
-describe("berthctl ends with one line for an agent that gives", () => {
-  it.each(rows)("%s", async (_, script, said, code = 3) => {
-    await using agent = await openScriptedAgent(script);
-    const argv = [
-      process.execPath,
-      LIMIT,
-      join(root, "dist/berthctl.mjs"),
-      "allocations",
-      "--socket",
-      agent.socketPath,
-    ];
-    const { exitCode, stdout, stderr } = await runCommand(argv, { timeoutMs: 60_000 });
-    expect([exitCode, stdout]).toEqual([code, ""]);
-    expect(stderr).toMatch(said);
-    expect(stderr.length).toBeLessThan(10_000);
-  });
+it.each(rows)("berthctl ends with one line for an agent that gives: %s", async (_, script, said, code = 3) => {
+  await using agent = await openScriptedAgent(script);
+  const argv = [process.execPath, LIMIT, join(root, "dist/berthctl.mjs"), "allocations", "--socket", agent.socketPath];
+  const { exitCode, stdout, stderr } = await runCommand(argv, { timeoutMs: 60_000 });
+  expect([exitCode, stdout]).toEqual([code, ""]);
+  expect(stderr).toMatch(said);
+  expect(stderr.length).toBeLessThan(10_000);
 });

@@ -166,26 +166,22 @@ describe("a link that is down", () => {
   });
 });
 
-describe("a link that is up", () => {
-  it("stays up with its addresses; only duplicate detection is switched off", async () => {
-    const pod = lab.addPod({ addresses: ["10.6.0.50/24", "fd00::50/64"], ipv6: true });
-    const before = pod.ip("addr show dev eth0 scope global");
-    expect(await quietly(pod, probe(["10.6.0.1"]))).toEqual(conflictOf("10.6.0.1", owner));
-    expect(settingsOf(pod)).toEqual({ up: true, disableIpv6: "0", acceptDad: "0" });
-    expect(pod.ip("addr show dev eth0 scope global")).toBe(before);
-  });
+it("a link that is up stays up with its addresses; only duplicate detection is switched off", async () => {
+  const pod = lab.addPod({ addresses: ["10.6.0.50/24", "fd00::50/64"], ipv6: true });
+  const before = pod.ip("addr show dev eth0 scope global");
+  expect(await quietly(pod, probe(["10.6.0.1"]))).toEqual(conflictOf("10.6.0.1", owner));
+  expect(settingsOf(pod)).toEqual({ up: true, disableIpv6: "0", acceptDad: "0" });
+  expect(pod.ip("addr show dev eth0 scope global")).toBe(before);
 });
 
-describe("a link that cannot carry probes", () => {
-  it("is named", async () => {
-    const pod = addChild();
-    const { netnsPath } = pod.link;
-    const work = () => Promise.reject(new Error("called"));
-    const rejects = (ifName: string, path = netnsPath) =>
-      expect(withQuietLink({ netnsPath: path, ifName, staysUp: false }, work, never)).rejects;
-    await rejects("eth9").toThrow('Cannot probe on link "eth9": there is no such link');
-    await rejects("eth0", "/run/netns/bkdq-never").toMatchObject({ name: "DetectionError", reason: "kernel" });
-    await rejects("lo").toThrow('Cannot probe on link "lo": it is not an Ethernet link');
-    expect(pod.ip("link show lo")).not.toContain("LOWER_UP");
-  });
+it("a link that cannot carry probes is named", async () => {
+  const pod = addChild();
+  const { netnsPath } = pod.link;
+  const work = () => Promise.reject(new Error("called"));
+  const rejects = (ifName: string, path = netnsPath) =>
+    expect(withQuietLink({ netnsPath: path, ifName, staysUp: false }, work, never)).rejects;
+  await rejects("eth9").toThrow('Cannot probe on link "eth9": there is no such link');
+  await rejects("eth0", "/run/netns/bkdq-never").toMatchObject({ name: "DetectionError", reason: "kernel" });
+  await rejects("lo").toThrow('Cannot probe on link "lo": it is not an Ethernet link');
+  expect(pod.ip("link show lo")).not.toContain("LOWER_UP");
 });

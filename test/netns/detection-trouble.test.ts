@@ -150,32 +150,28 @@ describe("a link", () => {
   });
 });
 
-describe("a link whose queue is full", () => {
-  it("is an error when no frame gets out, and none when one does", async () => {
-    const full = lab.addPod();
-    full.exec("tc", "qdisc", "add", "dev", "eth0", "root", "bfifo", "limit", "1");
-    await expect(detect(full, FREE)).rejects.toMatchObject({
-      reason: "kernel",
-      message: expect.stringMatching(/queue is full/),
-    });
-    const outcome = detect(full, ["10.6.0.1"], { windowMs: 2_000 });
-    setTimeout(() => full.exec("tc", "qdisc", "del", "dev", "eth0", "root"), 20);
-    expect((await outcome).conflict).toEqual(conflictOf("10.6.0.1", owner));
+it("a link whose queue is full is an error when no frame gets out, and none when one does", async () => {
+  const full = lab.addPod();
+  full.exec("tc", "qdisc", "add", "dev", "eth0", "root", "bfifo", "limit", "1");
+  await expect(detect(full, FREE)).rejects.toMatchObject({
+    reason: "kernel",
+    message: expect.stringMatching(/queue is full/),
   });
+  const outcome = detect(full, ["10.6.0.1"], { windowMs: 2_000 });
+  setTimeout(() => full.exec("tc", "qdisc", "del", "dev", "eth0", "root"), 20);
+  expect((await outcome).conflict).toEqual(conflictOf("10.6.0.1", owner));
 });
 
-describe("a request that is given up", () => {
-  it("ends at once, before and in the middle", async () => {
-    await expect(detect(pod, FREE, { signal: AbortSignal.abort("no more") })).rejects.toMatchObject({
-      name: "DetectionError",
-      reason: "aborted",
-      cause: "no more",
-    });
-    const controller = new AbortController();
-    const outcome = detect(pod, FREE, { signal: controller.signal, windowMs: 20_000 });
-    setTimeout(() => controller.abort(), 20);
-    await expect(outcome).rejects.toMatchObject({ reason: "aborted" });
+it("a request that is given up ends at once, before and in the middle", async () => {
+  await expect(detect(pod, FREE, { signal: AbortSignal.abort("no more") })).rejects.toMatchObject({
+    name: "DetectionError",
+    reason: "aborted",
+    cause: "no more",
   });
+  const controller = new AbortController();
+  const outcome = detect(pod, FREE, { signal: controller.signal, windowMs: 20_000 });
+  setTimeout(() => controller.abort(), 20);
+  await expect(outcome).rejects.toMatchObject({ reason: "aborted" });
 });
 
 describe("two that ask for one address", () => {

@@ -35,26 +35,24 @@ function openReceiver(port: number): { fd: number; address: Uint8Array } {
   return { fd, address };
 }
 
-describe("sendto and recvfrom", () => {
-  it("carry addresses", () => {
-    const receiver = openReceiver(20_211);
-    const sender = openReceiver(20_212);
-    expect(native.sendto(sender.fd, Uint8Array.of(1, 2, 3), 0, receiver.address)).toBe(3);
-    const into = new Uint8Array(8);
-    const from = new Uint8Array(16);
-    expect(native.recvfrom(receiver.fd, into, MSG_DONTWAIT, from)).toBe(3);
-    expect(into).toEqual(Uint8Array.of(1, 2, 3, 0, 0, 0, 0, 0));
-    expect(from).toEqual(sender.address);
-    expect(native.recvfrom(receiver.fd, into, MSG_DONTWAIT, from)).toBe(-errno.EAGAIN);
-    native.sendto(sender.fd, Uint8Array.of(1), 0, receiver.address);
-    const short = new Uint8Array(4).fill(7);
-    expect(native.recvfrom(receiver.fd, into, MSG_DONTWAIT, short.subarray(0, 2))).toBe(1);
-    expect(short).toEqual(Uint8Array.of(AF_INET, 0, 7, 7));
-    native.close(receiver.fd);
-    native.close(sender.fd);
-    expect(native.sendto(-1, into, 0, from)).toBe(-errno.EBADF);
-    expect(native.recvfrom(-1, into, 0, from)).toBe(-errno.EBADF);
-  });
+it("sendto and recvfrom carry addresses", () => {
+  const receiver = openReceiver(20_211);
+  const sender = openReceiver(20_212);
+  expect(native.sendto(sender.fd, Uint8Array.of(1, 2, 3), 0, receiver.address)).toBe(3);
+  const into = new Uint8Array(8);
+  const from = new Uint8Array(16);
+  expect(native.recvfrom(receiver.fd, into, MSG_DONTWAIT, from)).toBe(3);
+  expect(into).toEqual(Uint8Array.of(1, 2, 3, 0, 0, 0, 0, 0));
+  expect(from).toEqual(sender.address);
+  expect(native.recvfrom(receiver.fd, into, MSG_DONTWAIT, from)).toBe(-errno.EAGAIN);
+  native.sendto(sender.fd, Uint8Array.of(1), 0, receiver.address);
+  const short = new Uint8Array(4).fill(7);
+  expect(native.recvfrom(receiver.fd, into, MSG_DONTWAIT, short.subarray(0, 2))).toBe(1);
+  expect(short).toEqual(Uint8Array.of(AF_INET, 0, 7, 7));
+  native.close(receiver.fd);
+  native.close(sender.fd);
+  expect(native.sendto(-1, into, 0, from)).toBe(-errno.EBADF);
+  expect(native.recvfrom(-1, into, 0, from)).toBe(-errno.EBADF);
 });
 
 describe("setsockopt and attachFilter", () => {

@@ -124,48 +124,44 @@ describe("an option that changes on a bond that is there", () => {
   });
 });
 
-describe("addresses", () => {
-  it("targets of ARP, of neighbour solicitations, and the actor's system", () => {
-    const arpIpTargets = [ip("10.6.0.1"), ip("10.6.0.2")];
-    const nsIp6Targets = [ip("fd06::1"), ip("fd06::2")];
-    const options = { numbers: { mode: 1, arp_interval: 100 }, arpIpTargets, nsIp6Targets };
-    createLink(here, { name: "b0", kind: bond(options) });
-    expect(file("b0", "arp_ip_target")).toBe("10.6.0.1 10.6.0.2");
-    expect(shown("b0").ns_ip6_target).toEqual(["fd06::1", "fd06::2"]);
-    expect(bondIn("b0")).toMatchObject({ arpIpTargets, nsIp6Targets });
-    const { index } = linkIn(here, "b0");
-    setLinkKind(here, index, bond({ numbers: {}, arpIpTargets: [ip("10.6.0.9")], nsIp6Targets: [] }));
-    expect(file("b0", "arp_ip_target")).toBe("10.6.0.9");
-    expect(shown("b0").ns_ip6_target).toBeUndefined();
-    deleteLink(here, index);
+it("addresses: targets of ARP, of neighbour solicitations, and the actor's system", () => {
+  const arpIpTargets = [ip("10.6.0.1"), ip("10.6.0.2")];
+  const nsIp6Targets = [ip("fd06::1"), ip("fd06::2")];
+  const options = { numbers: { mode: 1, arp_interval: 100 }, arpIpTargets, nsIp6Targets };
+  createLink(here, { name: "b0", kind: bond(options) });
+  expect(file("b0", "arp_ip_target")).toBe("10.6.0.1 10.6.0.2");
+  expect(shown("b0").ns_ip6_target).toEqual(["fd06::1", "fd06::2"]);
+  expect(bondIn("b0")).toMatchObject({ arpIpTargets, nsIp6Targets });
+  const { index } = linkIn(here, "b0");
+  setLinkKind(here, index, bond({ numbers: {}, arpIpTargets: [ip("10.6.0.9")], nsIp6Targets: [] }));
+  expect(file("b0", "arp_ip_target")).toBe("10.6.0.9");
+  expect(shown("b0").ns_ip6_target).toBeUndefined();
+  deleteLink(here, index);
 
-    const actorSystem = mac("02:00:00:00:00:0b");
-    createLink(here, { name: "b0", kind: bond({ numbers: { mode: 4 }, actorSystem }) });
-    expect(file("b0", "ad_actor_system")).toBe(actorSystem);
-    expect(bondIn("b0").actorSystem).toBe(actorSystem);
-  });
+  const actorSystem = mac("02:00:00:00:00:0b");
+  createLink(here, { name: "b0", kind: bond({ numbers: { mode: 4 }, actorSystem }) });
+  expect(file("b0", "ad_actor_system")).toBe(actorSystem);
+  expect(bondIn("b0").actorSystem).toBe(actorSystem);
 });
 
-describe("members by index", () => {
-  it("the primary and the active one", () => {
-    createLink(here, { name: "b0", kind: bond({ numbers: { mode: 1, miimon: 100 } }), up: true });
-    const [b0, m0, m1] = ["b0", "m0", "m1"].map((name) => linkIn(here, name).index);
-    if (b0 === undefined || m0 === undefined || m1 === undefined) throw new Error("no links");
-    for (const member of [m0, m1]) setLink(here, member, { master: b0 });
-    setLinkKind(here, b0, bond({ numbers: { primary: m1, primary_reselect: 2 } }));
-    expect([file("b0", "primary"), bondIn("b0").numbers.primary, shown("b0").primary]).toEqual(["m1", m1, "m1"]);
-    for (const [name, member] of [
-      ["m0", m0],
-      ["m1", m1],
-    ] as const) {
-      setLinkKind(here, b0, bond({ numbers: { active_slave: member } }));
-      expect([file("b0", "active_slave"), bondIn("b0").numbers.active_slave]).toEqual([name, member]);
-    }
-    setLinkKind(here, b0, bond({ numbers: { primary: 0 } }));
-    expect([file("b0", "primary"), bondIn("b0").numbers.primary]).toEqual(["", undefined]);
-    deleteLink(here, b0);
-    expect([linkIn(here, "m0").master, linkIn(here, "m1").master]).toEqual([undefined, undefined]);
-  });
+it("members by index: the primary and the active one", () => {
+  createLink(here, { name: "b0", kind: bond({ numbers: { mode: 1, miimon: 100 } }), up: true });
+  const [b0, m0, m1] = ["b0", "m0", "m1"].map((name) => linkIn(here, name).index);
+  if (b0 === undefined || m0 === undefined || m1 === undefined) throw new Error("no links");
+  for (const member of [m0, m1]) setLink(here, member, { master: b0 });
+  setLinkKind(here, b0, bond({ numbers: { primary: m1, primary_reselect: 2 } }));
+  expect([file("b0", "primary"), bondIn("b0").numbers.primary, shown("b0").primary]).toEqual(["m1", m1, "m1"]);
+  for (const [name, member] of [
+    ["m0", m0],
+    ["m1", m1],
+  ] as const) {
+    setLinkKind(here, b0, bond({ numbers: { active_slave: member } }));
+    expect([file("b0", "active_slave"), bondIn("b0").numbers.active_slave]).toEqual([name, member]);
+  }
+  setLinkKind(here, b0, bond({ numbers: { primary: 0 } }));
+  expect([file("b0", "primary"), bondIn("b0").numbers.primary]).toEqual(["", undefined]);
+  deleteLink(here, b0);
+  expect([linkIn(here, "m0").master, linkIn(here, "m1").master]).toEqual([undefined, undefined]);
 });
 
 describe("a refusal of the kernel", () => {

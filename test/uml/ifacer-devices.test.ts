@@ -213,28 +213,26 @@ describe("a bond", () => {
   });
 });
 
-describe("a member", () => {
-  const rows: [what: string, made: string[], conf: object, text: string][] = [
-    [
-      "of another bond",
-      ["link add b1 type bond", "link set m1 down", "link set m1 master b1"],
-      bondOf(""),
-      'is already a member of the bond "b1"',
-    ],
-    ["under a VLAN device", ["link add link m1 name m1.5 type vlan id 5"], bondOf(""), 'carries the device "m1.5"'],
-    [
-      "with an IPv4 address",
-      ["addr add 10.9.0.1/24 dev m1"],
-      bondOf(""),
-      "has address 10.9.0.1/24 dev m1 and route 10.9.0.0/24",
-    ],
-    ["with an IPv6 address", ["addr add fd09::1/64 dev m1 nodad"], bondOf(""), "has address fd09::1/64 dev m1"],
-    ["with the default route", ["route add default dev m1"], bondOf(""), "route default dev m1"],
-  ];
-  it.each(rows)("%s is refused, and nothing is made", async (_what, made, conf, text) => {
-    for (const line of made) node.ip(line);
-    await refuse(conf, 106, text);
-  });
+const rows: [what: string, made: string[], conf: object, text: string][] = [
+  [
+    "of another bond",
+    ["link add b1 type bond", "link set m1 down", "link set m1 master b1"],
+    bondOf(""),
+    'is already a member of the bond "b1"',
+  ],
+  ["under a VLAN device", ["link add link m1 name m1.5 type vlan id 5"], bondOf(""), 'carries the device "m1.5"'],
+  [
+    "with an IPv4 address",
+    ["addr add 10.9.0.1/24 dev m1"],
+    bondOf(""),
+    "has address 10.9.0.1/24 dev m1 and route 10.9.0.0/24",
+  ],
+  ["with an IPv6 address", ["addr add fd09::1/64 dev m1 nodad"], bondOf(""), "has address fd09::1/64 dev m1"],
+  ["with the default route", ["route add default dev m1"], bondOf(""), "route default dev m1"],
+];
+it.each(rows)("a member: %s is refused, and nothing is made", async (_what, made, conf, text) => {
+  for (const line of made) node.ip(line);
+  await refuse(conf, 106, text);
 });
 
 describe("another process creates a device of that name at that moment", () => {

@@ -110,51 +110,49 @@ it("the bond of the module loses the options that the kernel shows in mode 802.3
   expect(left).toEqual(["65535", "00:00:00:00:00:00", "0"]);
 });
 
-describe("a refusal of the kernel", () => {
-  const rows: [what: string, made: string[], conf: object, text: string, code: number][] = [
-    [
-      "a member that cannot be one, after another has joined",
-      ["link add nlmon0 type nlmon"],
-      { interfaces: ["m0", "nlmon0"], bond: { name: "b0" } },
-      '"host: ip link set nlmon0 master b0" failed',
-      108,
-    ],
-    ["VLANs on the loopback", [], { interfaces: ["lo"], vlanID: 5 }, "VLANs not supported on device", 108],
-    [
-      "a VLAN's id that another namespace has",
-      ["link add link m1 name foreign netns OTHER type vlan id 7"],
-      { interfaces: ["m1"], vlanID: 7 },
-      'VLAN 7 of "m1" exists in another network namespace',
-      106,
-    ],
-    [
-      "a member that a pod's macvlan is on, before it is set down",
-      ["addr add 10.9.0.1/24 dev m1", "link add link m1 name foreign netns OTHER type macvlan mode bridge"],
-      { interfaces: members, bond, takeOver: true },
-      'Interface "m1" is in use by macvlan',
-      106,
-    ],
-    [
-      "one that a bond lacks, and a pod's ipvlan is on",
-      ["link add b0 type bond mode 1", "link add link m1 name foreign netns OTHER type ipvlan"],
-      { interfaces: members, bond },
-      'Interface "m1" is in use by macvlan',
-      106,
-    ],
-  ];
-  it.each(rows)("%s", async (_what, made, conf, text, code) => {
-    const other = `${node.name}w`;
-    for (const line of made) node.ip(line.replace("OTHER", other));
-    const found = node.observe();
-    // Counts how often the link went down and came back.
-    const changes = node.file("/sys/class/net/m1/carrier_changes");
-    const error = await node.add(conf).then(() => expect.unreachable(), toCniError);
-    expect(error.message).toContain(text);
-    expect(error.code).toBe(code);
-    await becomes(() => node.observe(), found, error.message);
-    expect(node.file("/sys/class/net/m1/carrier_changes")).toBe(changes);
-    spawnSync("ip", ["-n", other, "link", "del", "foreign"]);
-  });
+const rows: [what: string, made: string[], conf: object, text: string, code: number][] = [
+  [
+    "a member that cannot be one, after another has joined",
+    ["link add nlmon0 type nlmon"],
+    { interfaces: ["m0", "nlmon0"], bond: { name: "b0" } },
+    '"host: ip link set nlmon0 master b0" failed',
+    108,
+  ],
+  ["VLANs on the loopback", [], { interfaces: ["lo"], vlanID: 5 }, "VLANs not supported on device", 108],
+  [
+    "a VLAN's id that another namespace has",
+    ["link add link m1 name foreign netns OTHER type vlan id 7"],
+    { interfaces: ["m1"], vlanID: 7 },
+    'VLAN 7 of "m1" exists in another network namespace',
+    106,
+  ],
+  [
+    "a member that a pod's macvlan is on, before it is set down",
+    ["addr add 10.9.0.1/24 dev m1", "link add link m1 name foreign netns OTHER type macvlan mode bridge"],
+    { interfaces: members, bond, takeOver: true },
+    'Interface "m1" is in use by macvlan',
+    106,
+  ],
+  [
+    "one that a bond lacks, and a pod's ipvlan is on",
+    ["link add b0 type bond mode 1", "link add link m1 name foreign netns OTHER type ipvlan"],
+    { interfaces: members, bond },
+    'Interface "m1" is in use by macvlan',
+    106,
+  ],
+];
+it.each(rows)("a refusal of the kernel: %s", async (_what, made, conf, text, code) => {
+  const other = `${node.name}w`;
+  for (const line of made) node.ip(line.replace("OTHER", other));
+  const found = node.observe();
+  // Counts how often the link went down and came back.
+  const changes = node.file("/sys/class/net/m1/carrier_changes");
+  const error = await node.add(conf).then(() => expect.unreachable(), toCniError);
+  expect(error.message).toContain(text);
+  expect(error.code).toBe(code);
+  await becomes(() => node.observe(), found, error.message);
+  expect(node.file("/sys/class/net/m1/carrier_changes")).toBe(changes);
+  spawnSync("ip", ["-n", other, "link", "del", "foreign"]);
 });
 
 describe("takeOver", () => {

@@ -35,14 +35,12 @@ const inNear = (...argv: string[]) => execFileSync("ip", ["netns", "exec", room.
 const vlan = (id: number, protocol = 0x8100): LinkKind => ({ kind: "vlan", id, protocol });
 const backup: LinkKind = { kind: "bond", options: { numbers: { mode: 1, miimon: 100 } } };
 
-describe("a dummy", () => {
-  it("is made as asked, and read as `ip` made it", () => {
-    createLink(here, { name: "d2", kind: { kind: "dummy" }, mac: mac("02:00:00:00:00:02"), mtu: 1400, up: true });
-    expect(json("d2")).toMatchObject({ address: "02:00:00:00:00:02", mtu: 1400, linkinfo: { info_kind: "dummy" } });
-    expect(linkIn(here, "d2")).toMatchObject({ kind: { kind: "dummy" }, mtu: 1400, up: true, carrier: true });
-    byIp("link add d3 address 02:00:00:00:00:03 mtu 1300 type dummy");
-    expect(linkIn(here, "d3")).toMatchObject({ kind: { kind: "dummy" }, mac: "02:00:00:00:00:03", mtu: 1300 });
-  });
+it("a dummy is made as asked, and read as `ip` made it", () => {
+  createLink(here, { name: "d2", kind: { kind: "dummy" }, mac: mac("02:00:00:00:00:02"), mtu: 1400, up: true });
+  expect(json("d2")).toMatchObject({ address: "02:00:00:00:00:02", mtu: 1400, linkinfo: { info_kind: "dummy" } });
+  expect(linkIn(here, "d2")).toMatchObject({ kind: { kind: "dummy" }, mtu: 1400, up: true, carrier: true });
+  byIp("link add d3 address 02:00:00:00:00:03 mtu 1300 type dummy");
+  expect(linkIn(here, "d3")).toMatchObject({ kind: { kind: "dummy" }, mac: "02:00:00:00:00:03", mtu: 1300 });
 });
 
 describe("a VLAN", () => {

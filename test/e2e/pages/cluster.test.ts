@@ -1,5 +1,5 @@
 /** The pages for a cluster, typed on a real API server. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { applyObject } from "../../lab/apply.ts";
 import { definitionsCrd, namespaceObject, poolObject, settingsObject } from "../../lab/cluster/objects.ts";
 import { startPlane } from "../../lab/cluster/plane.ts";
@@ -45,18 +45,15 @@ it.each(partsAt("cluster"))("%s", async (_, part) => {
   await execute(part);
 });
 
-describe("after a loss of all objects", () => {
-  const readAll = async () => {
-    const lists = ["ippools", "reservedips"].map((plural) => plane.client.get(`${API}/${plural}`));
-    const objects: KubeObject[] = (await Promise.all(lists)).flatMap(({ items }) => items);
-    return [...objects.map(({ kind, spec }) => ({ kind, spec })), (await plane.client.get(SETTINGS)).data];
-  };
+const readAll = async () => {
+  const lists = ["ippools", "reservedips"].map((plural) => plane.client.get(`${API}/${plural}`));
+  const objects: KubeObject[] = (await Promise.all(lists)).flatMap(({ items }) => items);
+  return [...objects.map(({ kind, spec }) => ({ kind, spec })), (await plane.client.get(SETTINGS)).data];
+};
 
-  it.each(partsAt("empty cluster"))("%s", async (_, part) => {
-    const before = await readAll();
-    for (const path of [`${API}/ippools/blue`, `${API}/reservedips/printers`, SETTINGS])
-      await plane.client.delete(path);
-    await execute(part);
-    expect(await readAll()).toEqual(before);
-  });
+it.each(partsAt("empty cluster"))("after a loss of all objects: %s", async (_, part) => {
+  const before = await readAll();
+  for (const path of [`${API}/ippools/blue`, `${API}/reservedips/printers`, SETTINGS]) await plane.client.delete(path);
+  await execute(part);
+  expect(await readAll()).toEqual(before);
 });

@@ -18,11 +18,9 @@ afterAll(() => host?.stop());
 const execute = (part: ExecutedPart, folder = TARBALL) =>
   executePart(part, (argv) => host.run("env", `--chdir=${folder}`, "HOME=/root", ...argv));
 
-describe("with Berth installed", () => {
-  it.each(partsAt("host"))("%s", async (_, part) => {
-    await host.require("mkdir", "-p", "/etc/cni/net.d");
-    await execute(part);
-  });
+it.each(partsAt("host"))("with Berth installed: %s", async (_, part) => {
+  await host.require("mkdir", "-p", "/etc/cni/net.d");
+  await execute(part);
 });
 
 describe("before the installation", () => {

@@ -299,27 +299,25 @@ it("version shows berthctl's own without an agent", async () => {
   expect(await runBerthctl("version", "--no-headers", "--socket", "/nowhere/s")).toEqual(ending);
 });
 
-describe("release and quarantine", () => {
-  const step = { address: "10.0.0.1", what: "Bound to eth0 of pod shop/web-0 → Cooling" };
-  answers({
-    "/v1/release?pod=shop%2Fnone&dryRun=": { steps: [], isDone: false },
-    "/v1/quarantine?address=10.0.0.1%2Flab&seconds=3600&dryRun=": { steps: [step], isDone: false },
-    "/v1/quarantine?address=10.0.0.1%2Flab&seconds=3600": { steps: [step], isDone: true },
-    "/v1/quarantine?address=10.0.0.1&seconds=120&remove=&dryRun=": { steps: [step], isDone: false },
-    "/v1/quarantine?address=10.0.0.1&seconds=120&remove=": { steps: [step], isDone: true },
-  });
-  const line = `10.0.0.1: ${step.what}\n`;
+const step = { address: "10.0.0.1", what: "Bound to eth0 of pod shop/web-0 → Cooling" };
+answers({
+  "/v1/release?pod=shop%2Fnone&dryRun=": { steps: [], isDone: false },
+  "/v1/quarantine?address=10.0.0.1%2Flab&seconds=3600&dryRun=": { steps: [step], isDone: false },
+  "/v1/quarantine?address=10.0.0.1%2Flab&seconds=3600": { steps: [step], isDone: true },
+  "/v1/quarantine?address=10.0.0.1&seconds=120&remove=&dryRun=": { steps: [step], isDone: false },
+  "/v1/quarantine?address=10.0.0.1&seconds=120&remove=": { steps: [step], isDone: true },
+});
+const line = `10.0.0.1: ${step.what}\n`;
 
-  it.each<[words: string[], code: number, out: string, error?: RegExp]>([
-    [["release", "shop/none", "--dry-run"], 1, "The pod has no address on this node\n"],
-    [["release", "10.0.0.300/x/y", "-y"], 2, "", /Expected a pod/],
-    [["quarantine", "10.0.0.1/lab", "-y"], 0, `${line}Done\n`],
-    [["quarantine", "10.0.0.1", "-y", "--for", "2", "--remove"], 0, `${line}Done\n`],
-    [["quarantine", "10.0.0.1", "-y", "--for", "2m", "--remove"], 0, `${line}Done\n`],
-    [["release", "none", "-n", "shop", "--dry-run"], 1, "The pod has no address on this node\n"],
-    [["quarantine", "10.0.0.1", "-y", "--for", "soon"], 2, "", /Option --for/],
-    [["quarantine", "shop/web-0", "-y"], 2, "", /Expected an address/],
-  ])("%j ends with %i", async (words, code, out, error = /^$/) => {
-    expect(await run(...words)).toEqual({ code, out, error: expect.stringMatching(error) });
-  });
+it.each<[words: string[], code: number, out: string, error?: RegExp]>([
+  [["release", "shop/none", "--dry-run"], 1, "The pod has no address on this node\n"],
+  [["release", "10.0.0.300/x/y", "-y"], 2, "", /Expected a pod/],
+  [["quarantine", "10.0.0.1/lab", "-y"], 0, `${line}Done\n`],
+  [["quarantine", "10.0.0.1", "-y", "--for", "2", "--remove"], 0, `${line}Done\n`],
+  [["quarantine", "10.0.0.1", "-y", "--for", "2m", "--remove"], 0, `${line}Done\n`],
+  [["release", "none", "-n", "shop", "--dry-run"], 1, "The pod has no address on this node\n"],
+  [["quarantine", "10.0.0.1", "-y", "--for", "soon"], 2, "", /Option --for/],
+  [["quarantine", "shop/web-0", "-y"], 2, "", /Expected an address/],
+])("release and quarantine: %j ends with %i", async (words, code, out, error = /^$/) => {
+  expect(await run(...words)).toEqual({ code, out, error: expect.stringMatching(error) });
 });

@@ -163,25 +163,19 @@ describe("the plan of records", () => {
   });
 });
 
-describe("a record", () => {
-  const decide = (found: Claimant | undefined, changes: object = {}, world: Parameters<typeof cachesOf>[0] = {}) =>
-    decideRecord(cachesOf(world), recorded("10.6.0.5", FRONT, changes), found);
-  it.each<[string, Parameters<typeof decide>, string]>([
-    ["stays while its Service has the address", [FRONT], "alive"],
-    ["ends with its Service", [undefined], "gone"],
-    ["ends when the Service is another one", [{ ...FRONT, uid: "later" }], "gone"],
-    ["ends when the Service has another address", [{ ...FRONT, addresses: ["10.6.0.6"] }], "gone"],
-    ["ends when its pool is gone", [FRONT, { pool: "old" }], "gone"],
-    ["ends when the address is reserved", [FRONT, {}, { reserved: ["10.6.0.5"] }], "gone"],
-    [
-      "of the API server stays while an EndpointSlice has it",
-      [SERVER, ofServer(), { apiServer: ["10.6.0.5"] }],
-      "alive",
-    ],
-    ["of the API server ends by what was read", [SERVER, ofServer()], "gone"],
-    ["of the API server never ends by what was not read", [SERVER, ofServer(), { isSynced: false }], "unknown"],
-  ])("%s", (_, args, wanted) => expect(decide(...args)).toBe(wanted));
-});
+const decide = (found: Claimant | undefined, changes: object = {}, world: Parameters<typeof cachesOf>[0] = {}) =>
+  decideRecord(cachesOf(world), recorded("10.6.0.5", FRONT, changes), found);
+it.each<[string, Parameters<typeof decide>, string]>([
+  ["stays while its Service has the address", [FRONT], "alive"],
+  ["ends with its Service", [undefined], "gone"],
+  ["ends when the Service is another one", [{ ...FRONT, uid: "later" }], "gone"],
+  ["ends when the Service has another address", [{ ...FRONT, addresses: ["10.6.0.6"] }], "gone"],
+  ["ends when its pool is gone", [FRONT, { pool: "old" }], "gone"],
+  ["ends when the address is reserved", [FRONT, {}, { reserved: ["10.6.0.5"] }], "gone"],
+  ["of the API server stays while an EndpointSlice has it", [SERVER, ofServer(), { apiServer: ["10.6.0.5"] }], "alive"],
+  ["of the API server ends by what was read", [SERVER, ofServer()], "gone"],
+  ["of the API server never ends by what was not read", [SERVER, ofServer(), { isSynced: false }], "unknown"],
+])("a record %s", (_, args, wanted) => expect(decide(...args)).toBe(wanted));
 
 function ofServer() {
   return { workload: recorded("10.6.0.5", SERVER).workload };

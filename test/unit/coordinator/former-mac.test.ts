@@ -1,5 +1,5 @@
 /** The record of a NIC's former MAC: an ADD makes it, DEL and GC use it. */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { hasFormerMac, planReturn, recordFormerMac } from "../../../host/coordinator/plan/former-mac.ts";
 import { nameVeth } from "../../../host/coordinator/plan/names.ts";
 import type { Operation } from "../../../host/plan/operation.ts";
@@ -45,16 +45,14 @@ it("a record is its attachment's", () => {
   for (const name of ["berth-mac-", "berth-mac-02-x", "eth0"]) expect(hasFormerMac(link(OWN, name), NIC)).toBe(false);
 });
 
-describe("a link gets its former MAC back", () => {
-  const onNode = del(RECORD).replace("pod:", "host:");
-  const set = (place: string) => `${place}: ip link set eth0 address ${OWN}`;
-  it.each<[what: string, place: "pod" | "host", found: LinkState, nic: typeof NIC | undefined, operations: string[]]>([
-    ["in the pod", "pod", link(CHANGED, "enp1s0", RECORD), NIC, [set("pod"), del(RECORD)]],
-    ["where it has it already", "pod", link(OWN, RECORD), NIC, [del(RECORD)]],
-    ["not in a pod that has the path by now", "pod", link(CHANGED, recordOf("020000007701", OTHER)), NIC, []],
-    ["not without a record", "pod", link(CHANGED), NIC, []],
-    ["on the node, whichever program changed it", "host", link(CHANGED, RECORD), undefined, [set("host"), onNode]],
-  ])("%s", (_what, place, found, nic, operations) => {
-    expect(planReturn(place, [found], nic).map(formatOperation)).toEqual(operations);
-  });
+const onNode = del(RECORD).replace("pod:", "host:");
+const set = (place: string) => `${place}: ip link set eth0 address ${OWN}`;
+it.each<[what: string, place: "pod" | "host", found: LinkState, nic: typeof NIC | undefined, operations: string[]]>([
+  ["in the pod", "pod", link(CHANGED, "enp1s0", RECORD), NIC, [set("pod"), del(RECORD)]],
+  ["where it has it already", "pod", link(OWN, RECORD), NIC, [del(RECORD)]],
+  ["not in a pod that has the path by now", "pod", link(CHANGED, recordOf("020000007701", OTHER)), NIC, []],
+  ["not without a record", "pod", link(CHANGED), NIC, []],
+  ["on the node, whichever program changed it", "host", link(CHANGED, RECORD), undefined, [set("host"), onNode]],
+])("a link gets its former MAC back: %s", (_what, place, found, nic, operations) => {
+  expect(planReturn(place, [found], nic).map(formatOperation)).toEqual(operations);
 });

@@ -33,17 +33,15 @@ describe("the MAC address is the prefix and four octets of the address", () => {
     expect(planMac("", link("ipvlan"), [])).toBe(undefined));
 });
 
-describe("a prefix is refused", () => {
-  const rows: [what: string, link: LinkState, addresses: string[], text: string][] = [
-    ["on what is no Ethernet", { ...link("tun"), mac: undefined }, ["10.6.0.2"], "it is of kind tun"],
-    ["on a machine's own such device", { ...link(""), mac: undefined }, ["10.6.0.2"], "it has no MAC address"],
-  ];
-  it.each(rows)("%s", (_what, nic, addresses, text) => {
-    const plan = () => planMac("0a:1b", nic, ips(...addresses));
-    expect(plan).toThrow(`podMACPrefix "0a:1b" cannot be applied to interface "eth0"`);
-    expect(plan).toThrow(text);
-    expect(plan).toThrow(expect.objectContaining({ code: ErrorCode.InterfaceRefused }));
-  });
+const rows: [what: string, link: LinkState, addresses: string[], text: string][] = [
+  ["on what is no Ethernet", { ...link("tun"), mac: undefined }, ["10.6.0.2"], "it is of kind tun"],
+  ["on a machine's own such device", { ...link(""), mac: undefined }, ["10.6.0.2"], "it has no MAC address"],
+];
+it.each(rows)("a prefix is refused: %s", (_what, nic, addresses, text) => {
+  const plan = () => planMac("0a:1b", nic, ips(...addresses));
+  expect(plan).toThrow(`podMACPrefix "0a:1b" cannot be applied to interface "eth0"`);
+  expect(plan).toThrow(text);
+  expect(plan).toThrow(expect.objectContaining({ code: ErrorCode.InterfaceRefused }));
 });
 
 const OWNER: VethOwner = { owner: "uid-1", containerId: "c1", network: "lan", pod: "shop/web-0" };

@@ -9,29 +9,27 @@ import { ip, mac } from "../../world/values.ts";
 const parse = (options: string, mode: number | undefined = 1) =>
   parseBondOptions(options, { mode, members: ["e0", "e1"] });
 
-describe("options", () => {
-  const rows: [options: string, mode: number, settings: object][] = [
-    ["", 1, { numbers: {} }],
-    ["miimon=100", 1, { numbers: { miimon: 100 } }],
-    [" miimon = 100 ;\tupdelay= 200 ; ", 1, { numbers: { miimon: 100, updelay: 200 } }],
-    ["miimon=0;min_links=0", 0, { numbers: { miimon: 0, min_links: 0 } }],
-    ["lacp_rate=fast;xmit_hash_policy=layer3+4", 4, { numbers: { lacp_rate: 1, xmit_hash_policy: 1 } }],
-    ["lacp_rate=0;xmit_hash_policy=5", 4, { numbers: { lacp_rate: 0, xmit_hash_policy: 5 } }],
-    ["primary=e1;active_slave=e0", 1, { numbers: {}, primary: "e1", activeSlave: "e0" }],
-    ["arp_interval=10;arp_ip_target=10.0.0.1", 1, { numbers: { arp_interval: 10 }, arpIpTargets: [ip("10.0.0.1")] }],
-    ["arp_ip_target=10.0.0.1, 10.0.0.2", 0, { numbers: {}, arpIpTargets: [ip("10.0.0.1"), ip("10.0.0.2")] }],
-    ["ns_ip6_target=fd00::1,fe80::2", 1, { numbers: {}, nsIp6Targets: [ip("fd00::1"), ip("fe80::2")] }],
-    ["ad_actor_system=02:00:00:00:00:0B", 4, { numbers: {}, actorSystem: mac("02:00:00:00:00:0b") }],
-    ["num_grat_arp=3", 1, { numbers: { num_peer_notif: 3 } }],
-    ["num_unsol_na=0", 1, { numbers: { num_peer_notif: 0 } }],
-    ["arp_missed_max=255", 1, { numbers: { missed_max: 255 } }],
-    ["tlb_dynamic_lb=off", 6, { numbers: { tlb_dynamic_lb: 0 } }],
-    ["packets_per_slave=65535", 0, { numbers: { packets_per_slave: 65_535 } }],
-  ];
-  it.each(rows)("%j in mode %i", (options, mode, settings) =>
-    expect(parse(options, mode)).toEqual({ settings, mismatches: [] }),
-  );
-});
+const rows: [options: string, mode: number, settings: object][] = [
+  ["", 1, { numbers: {} }],
+  ["miimon=100", 1, { numbers: { miimon: 100 } }],
+  [" miimon = 100 ;\tupdelay= 200 ; ", 1, { numbers: { miimon: 100, updelay: 200 } }],
+  ["miimon=0;min_links=0", 0, { numbers: { miimon: 0, min_links: 0 } }],
+  ["lacp_rate=fast;xmit_hash_policy=layer3+4", 4, { numbers: { lacp_rate: 1, xmit_hash_policy: 1 } }],
+  ["lacp_rate=0;xmit_hash_policy=5", 4, { numbers: { lacp_rate: 0, xmit_hash_policy: 5 } }],
+  ["primary=e1;active_slave=e0", 1, { numbers: {}, primary: "e1", activeSlave: "e0" }],
+  ["arp_interval=10;arp_ip_target=10.0.0.1", 1, { numbers: { arp_interval: 10 }, arpIpTargets: [ip("10.0.0.1")] }],
+  ["arp_ip_target=10.0.0.1, 10.0.0.2", 0, { numbers: {}, arpIpTargets: [ip("10.0.0.1"), ip("10.0.0.2")] }],
+  ["ns_ip6_target=fd00::1,fe80::2", 1, { numbers: {}, nsIp6Targets: [ip("fd00::1"), ip("fe80::2")] }],
+  ["ad_actor_system=02:00:00:00:00:0B", 4, { numbers: {}, actorSystem: mac("02:00:00:00:00:0b") }],
+  ["num_grat_arp=3", 1, { numbers: { num_peer_notif: 3 } }],
+  ["num_unsol_na=0", 1, { numbers: { num_peer_notif: 0 } }],
+  ["arp_missed_max=255", 1, { numbers: { missed_max: 255 } }],
+  ["tlb_dynamic_lb=off", 6, { numbers: { tlb_dynamic_lb: 0 } }],
+  ["packets_per_slave=65535", 0, { numbers: { packets_per_slave: 65_535 } }],
+];
+it.each(rows)("options: %j in mode %i", (options, mode, settings) =>
+  expect(parse(options, mode)).toEqual({ settings, mismatches: [] }),
+);
 
 describe("an entry is refused with the wanted form:", () => {
   const rows: [options: string, mode: number | undefined, entry: string, wanted: string][] = [

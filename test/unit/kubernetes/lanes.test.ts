@@ -96,24 +96,20 @@ describe("Retry-After", () => {
   );
 });
 
-describe("the pause", () => {
-  const rows: readonly (readonly [string, Parameters<typeof pauseMs>, number])[] = [
-    ["may be nothing", [0, 0], 0],
-    ["is at first at most 100 ms", [0, 0.999], 99],
-    ["doubles its limit", [1, 0.5], 100],
-    ["stops growing at 1.5 s", [4, 0.999], 1_498],
-    ["comes after what the server asked for", [0, 0.5, 2_000], 2_050],
-  ];
-  it.each(rows)("%s", (_, parameters, expected) => expect(pauseMs(...parameters)).toBe(expected));
-});
+const rows: readonly (readonly [string, Parameters<typeof pauseMs>, number])[] = [
+  ["may be nothing", [0, 0], 0],
+  ["is at first at most 100 ms", [0, 0.999], 99],
+  ["doubles its limit", [1, 0.5], 100],
+  ["stops growing at 1.5 s", [4, 0.999], 1_498],
+  ["comes after what the server asked for", [0, 0.5, 2_000], 2_050],
+];
+it.each(rows)("the pause: %s", (_, parameters, expected) => expect(pauseMs(...parameters)).toBe(expected));
 
-describe("the text of a failure", () => {
-  const because = (message: string, cause: string) => new Error(message, { cause: new Error(cause) });
-  const attempts = new AggregateError([new Error("connect ECONNREFUSED ::1:6443"), new Error("other")]);
-  it.each<[string, unknown, string]>([
-    ["has what is behind it", because("Connecting failed", "it has expired"), "Connecting failed (it has expired)"],
-    ["does not say it twice", because("broke: no route", "no route"), "broke: no route"],
-    ["takes the first of several attempts to connect", attempts, "connect ECONNREFUSED ::1:6443"],
-    ["takes what is no error", "odd", "odd"],
-  ])("%s", (_, error, text) => expect(describeFailure(error)).toBe(text));
-});
+const because = (message: string, cause: string) => new Error(message, { cause: new Error(cause) });
+const attempts = new AggregateError([new Error("connect ECONNREFUSED ::1:6443"), new Error("other")]);
+it.each<[string, unknown, string]>([
+  ["has what is behind it", because("Connecting failed", "it has expired"), "Connecting failed (it has expired)"],
+  ["does not say it twice", because("broke: no route", "no route"), "broke: no route"],
+  ["takes the first of several attempts to connect", attempts, "connect ECONNREFUSED ::1:6443"],
+  ["takes what is no error", "odd", "odd"],
+])("the text of a failure: %s", (_, error, text) => expect(describeFailure(error)).toBe(text));

@@ -21,22 +21,20 @@ const LOOPBACK: ListenAddress = { kind: "loopback", host: "127.0.0.1", port: 0 }
 const NETWORK: ListenAddress = { kind: "network", host: "0.0.0.0", port: 0 };
 const FILES = { certFile: "cert.pem", keyFile: "key.pem" };
 
-describe("an address", () => {
-  it.each<[string, Partial<ServerSettings>, boolean, string | undefined]>([
-    ["off", { address: { kind: "off" } }, false, undefined],
-    ["a unix socket", { address: { kind: "unix", path: "/s" } }, false, undefined],
-    ["loopback", {}, false, undefined],
-    ["loopback with TLS", { tls: FILES }, false, undefined],
-    ["the network without TLS", { address: NETWORK }, true, "over TLS only; pass --metrics-cert-file"],
-    ["the network with TLS in a cluster", { address: NETWORK, tls: FILES }, true, undefined],
-    ["the network with TLS without a cluster", { address: NETWORK, tls: FILES }, false, "nothing reviews the tokens"],
-    ["the network without a cluster", { address: NETWORK }, false, "nothing reviews the tokens"],
-    ["the network, said to be insecure", { address: NETWORK, isInsecure: true }, false, undefined],
-  ])("%s: %j, cluster %j", (_, given, hasCluster, expected) => {
-    const found = findExposure({ address: LOOPBACK, tls: undefined, isInsecure: false, ...given }, { hasCluster });
-    if (expected === undefined) expect(found).toBeUndefined();
-    else expect(found).toContain(expected);
-  });
+it.each<[string, Partial<ServerSettings>, boolean, string | undefined]>([
+  ["off", { address: { kind: "off" } }, false, undefined],
+  ["a unix socket", { address: { kind: "unix", path: "/s" } }, false, undefined],
+  ["loopback", {}, false, undefined],
+  ["loopback with TLS", { tls: FILES }, false, undefined],
+  ["the network without TLS", { address: NETWORK }, true, "over TLS only; pass --metrics-cert-file"],
+  ["the network with TLS in a cluster", { address: NETWORK, tls: FILES }, true, undefined],
+  ["the network with TLS without a cluster", { address: NETWORK, tls: FILES }, false, "nothing reviews the tokens"],
+  ["the network without a cluster", { address: NETWORK }, false, "nothing reviews the tokens"],
+  ["the network, said to be insecure", { address: NETWORK, isInsecure: true }, false, undefined],
+])("an address: %s: %j, cluster %j", (_, given, hasCluster, expected) => {
+  const found = findExposure({ address: LOOPBACK, tls: undefined, isInsecure: false, ...given }, { hasCluster });
+  if (expected === undefined) expect(found).toBeUndefined();
+  else expect(found).toContain(expected);
 });
 
 const MAY_SCRAPE = { nonResourceAttributes: { path: "/metrics", verb: "get" } } as const;

@@ -1,5 +1,5 @@
 /** Diffs of plan and state: rows of routes, and inverses. The order of operations is in test/vectors/coordinator. */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { diffPlan } from "../../../host/plan/diff.ts";
 import { inverseOf, inverseOfAll } from "../../../host/plan/operation.ts";
 import type { Owned, Plan, Wanted } from "../../../host/plan/plan.ts";
@@ -50,19 +50,17 @@ const rows: [what: string, row: number[], wanted: number[], done: string[]][] = 
   ["a new one in the place of the last, behind the one that stays", [1, 2], [1, 9], ["del 2 last", "add 9 last"]],
 ]; // biome-ignore format: one case a line
 
-describe("a row of routes with one destination and metric", () => {
-  it.each(rows)("%s", (_, row, wanted, done) => {
-    const lines = row.toReversed().map((host) => `pod: route ${VIA(host)}`); // each comes before those that are there
-    const observed = [...LINKS, ...lines].map(readStatement).reduce(applyStatement, NOTHING);
-    const operations = diffPlan(observed, planFor(observed.pod, { routes: wanted.map((host) => routeOf(VIA(host))) }));
-    const told = operations.map((operation) => {
-      const [, verb, host] = /route (add|del) default via 10\.0\.0\.(\d)/.exec(formatOperation(operation)) ?? [];
-      const beside = "beside" in operation ? operation.beside : undefined;
-      return [verb, host, beside].filter((word) => word !== undefined).join(" ");
-    });
-    expect(told).toEqual(done);
-    expect(applyAll(applyAll(observed, operations), inverseOfAll(operations)).pod.routes).toEqual(observed.pod.routes);
+it.each(rows)("a row of routes with one destination and metric: %s", (_, row, wanted, done) => {
+  const lines = row.toReversed().map((host) => `pod: route ${VIA(host)}`); // each comes before those that are there
+  const observed = [...LINKS, ...lines].map(readStatement).reduce(applyStatement, NOTHING);
+  const operations = diffPlan(observed, planFor(observed.pod, { routes: wanted.map((host) => routeOf(VIA(host))) }));
+  const told = operations.map((operation) => {
+    const [, verb, host] = /route (add|del) default via 10\.0\.0\.(\d)/.exec(formatOperation(operation)) ?? [];
+    const beside = "beside" in operation ? operation.beside : undefined;
+    return [verb, host, beside].filter((word) => word !== undefined).join(" ");
   });
+  expect(told).toEqual(done);
+  expect(applyAll(applyAll(observed, operations), inverseOfAll(operations)).pod.routes).toEqual(observed.pod.routes);
 });
 
 it("a route that is owned for two reasons goes once, and its successor stands beside the one that stays", () => {

@@ -22,12 +22,10 @@ function poolsFile(name: string, ...specs: readonly object[]): string {
   return path;
 }
 
-describe("without --out", () => {
-  it("manifests are on stdout and the report on stderr", async () => {
-    const { code, out, error } = await berthctl("spiderpool", poolsFile("a.yaml", {}, {}));
-    expect(parseAllDocuments(out).map((document) => document.toJS().metadata.name)).toEqual(["p0", "p1"]);
-    expect([code, error]).toEqual([0, "Nothing is lost: 2 IPPool, 0 files for nodes, 0 patches, 0 addresses in use\n"]);
-  });
+it("without --out manifests are on stdout and the report on stderr", async () => {
+  const { code, out, error } = await berthctl("spiderpool", poolsFile("a.yaml", {}, {}));
+  expect(parseAllDocuments(out).map((document) => document.toJS().metadata.name)).toEqual(["p0", "p1"]);
+  expect([code, error]).toEqual([0, "Nothing is lost: 2 IPPool, 0 files for nodes, 0 patches, 0 addresses in use\n"]);
 });
 
 it("of an IPAM that is not there: 1", async () => {

@@ -102,35 +102,33 @@ describe("pods with the gate", () => {
   });
 });
 
-describe("the next pod is let through when that before", () => {
-  const conditions = [
-    { type: CONDITION, status: "True" },
-    { type: "PodScheduled", status: "False", reason: "Unschedulable" },
-  ];
-  /** Until it has its address, it takes room there. */
-  const bind = async (pod: LabPod): Promise<void> => {
-    const target = { kind: "Node", name: pod.node };
-    await client.create(`${podPath(pod)}/binding`, { metadata: { name: pod.name }, target });
-    const pool = pod.name.slice(0, -2);
-    await makePod(`${pool}-3`, pool);
-    await expectState(`${pool}-3`, "waits NoRoom");
-    expect(await stateOf(`${pool}-2`)).toBe("waits NoRoom");
-  };
-  it.each<[string, (pod: LabPod) => Promise<unknown>]>([
-    ["fits no node", (pod) => client.patch(`${podPath(pod)}/status`, { status: { conditions } })],
-    ["is gone", (pod) => deletePod(client, pod)],
-    ["is gone from its node", (pod) => bind(pod).then(() => deletePod(client, pod))],
-    ["has failed on its node", (pod) => bind(pod).then(() => finishPod(client, pod, "Failed"))],
-  ])("%s", async (title, end) => {
-    const pool = title.replaceAll(" ", "-");
-    await makePool(pool);
-    const before = await makePod(`${pool}-1`, pool);
-    await expectState(`${pool}-1`, "open");
-    await makePod(`${pool}-2`, pool);
-    await expectState(`${pool}-2`, "waits NoRoom");
-    await end(before);
-    await expectState(`${pool}-2`, "open");
-  });
+const conditions = [
+  { type: CONDITION, status: "True" },
+  { type: "PodScheduled", status: "False", reason: "Unschedulable" },
+];
+/** Until it has its address, it takes room there. */
+const bind = async (pod: LabPod): Promise<void> => {
+  const target = { kind: "Node", name: pod.node };
+  await client.create(`${podPath(pod)}/binding`, { metadata: { name: pod.name }, target });
+  const pool = pod.name.slice(0, -2);
+  await makePod(`${pool}-3`, pool);
+  await expectState(`${pool}-3`, "waits NoRoom");
+  expect(await stateOf(`${pool}-2`)).toBe("waits NoRoom");
+};
+it.each<[string, (pod: LabPod) => Promise<unknown>]>([
+  ["fits no node", (pod) => client.patch(`${podPath(pod)}/status`, { status: { conditions } })],
+  ["is gone", (pod) => deletePod(client, pod)],
+  ["is gone from its node", (pod) => bind(pod).then(() => deletePod(client, pod))],
+  ["has failed on its node", (pod) => bind(pod).then(() => finishPod(client, pod, "Failed"))],
+])("the next pod is let through when that before: %s", async (title, end) => {
+  const pool = title.replaceAll(" ", "-");
+  await makePool(pool);
+  const before = await makePod(`${pool}-1`, pool);
+  await expectState(`${pool}-1`, "open");
+  await makePod(`${pool}-2`, pool);
+  await expectState(`${pool}-2`, "waits NoRoom");
+  await end(before);
+  await expectState(`${pool}-2`, "open");
 });
 
 it("the account of the controller removes this gate and changes nothing else of a pod, agents' not even that", async () => {

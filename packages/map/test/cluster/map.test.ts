@@ -245,35 +245,33 @@ describe("the map for other machines", () => {
   });
 });
 
-describe("the page", () => {
-  it("asks a tenant for a token, shows the tenant's part, and follows the cluster", () =>
-    visitPage(
-      url,
-      async (visit) => {
-        const { page } = visit;
-        await page.fill("#token", token.tenant);
-        await page.fill("#namespaces", "shop");
-        await page.click("#access button");
-        await shows(visit, "#legend", "free: 86bound to a pod: 2in use: 2outside of the pool: 166");
-        await page.fill("#query", "script");
-        await page.press("#query", "Enter");
-        await page.click("#results button");
-        await shows(visit, "#chosen", `shop/${HOSTILE}, eth0, on n1`);
-        await page.click("text=Which pod had this address?");
-        await shows(visit, "#chosen", "The audit logs have no line about the address.");
-        expect(await page.title()).toBe("Address map – Berth");
-        await bind("10.6.0.20", "mail", "imap-1");
-        await shows(visit, "#legend", "in use: 3");
-        await world.release("10.6.0.20");
-        await shows(visit, "#legend", "in use: 2");
-        expect(await page.innerText("body")).not.toMatch(/mail|imap/);
-        // The first request was without a token.
-        expect(visit.errors.filter((error) => !error.includes("401"))).toEqual([]);
-        expect(visit.foreign).toEqual([]);
-      },
-      { hasOwnCertificate: true },
-    ));
-});
+it("the page asks a tenant for a token, shows the tenant's part, and follows the cluster", () =>
+  visitPage(
+    url,
+    async (visit) => {
+      const { page } = visit;
+      await page.fill("#token", token.tenant);
+      await page.fill("#namespaces", "shop");
+      await page.click("#access button");
+      await shows(visit, "#legend", "free: 86bound to a pod: 2in use: 2outside of the pool: 166");
+      await page.fill("#query", "script");
+      await page.press("#query", "Enter");
+      await page.click("#results button");
+      await shows(visit, "#chosen", `shop/${HOSTILE}, eth0, on n1`);
+      await page.click("text=Which pod had this address?");
+      await shows(visit, "#chosen", "The audit logs have no line about the address.");
+      expect(await page.title()).toBe("Address map – Berth");
+      await bind("10.6.0.20", "mail", "imap-1");
+      await shows(visit, "#legend", "in use: 3");
+      await world.release("10.6.0.20");
+      await shows(visit, "#legend", "in use: 2");
+      expect(await page.innerText("body")).not.toMatch(/mail|imap/);
+      // The first request was without a token.
+      expect(visit.errors.filter((error) => !error.includes("401"))).toEqual([]);
+      expect(visit.foreign).toEqual([]);
+    },
+    { hasOwnCertificate: true },
+  ));
 
 describe("knowledge that only agents have", () => {
   const explain = async (pod: string, query: string, bearer: string): Promise<string> =>

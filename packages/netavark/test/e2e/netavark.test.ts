@@ -228,23 +228,21 @@ it("detection of Podman's stored network applies to the setup: a conflict is fou
   await lan.ip("addr del 10.9.0.103/24 dev lan");
 });
 
-describe("without an agent", () => {
-  it("setup says so, a teardown is kept in the spool, and the next agent gives the address back", async () => {
-    const netns = await addQuick("down");
-    await setup(netns, { id: "d" });
-    await node.agent.stop();
-    const { exitCode, reply } = await call(["setup", netns.path], containerCall({ id: "e" }));
-    expect({ exitCode, reply }).toEqual({
-      exitCode: 1,
-      reply: { error: expect.stringMatching(/^Agent at .*again later$/) },
-    });
-    await teardown(netns, { id: "d" });
-    expect(readdirSync(node.agent.spool)).toHaveLength(1);
-    await netns.delete();
-    await node.agent.start();
-    expect(readdirSync(node.agent.spool)).toEqual([]);
-    expect(await bound()).toEqual([]);
+it("without an agent setup says so, a teardown is kept in the spool, and the next agent gives the address back", async () => {
+  const netns = await addQuick("down");
+  await setup(netns, { id: "d" });
+  await node.agent.stop();
+  const { exitCode, reply } = await call(["setup", netns.path], containerCall({ id: "e" }));
+  expect({ exitCode, reply }).toEqual({
+    exitCode: 1,
+    reply: { error: expect.stringMatching(/^Agent at .*again later$/) },
   });
+  await teardown(netns, { id: "d" });
+  expect(readdirSync(node.agent.spool)).toHaveLength(1);
+  await netns.delete();
+  await node.agent.start();
+  expect(readdirSync(node.agent.spool)).toEqual([]);
+  expect(await bound()).toEqual([]);
 });
 
 const refusal = (code: number) => `{"cniVersion":"1.1.0","code":${code},"msg":"The \\"disk\\" is full"}`;

@@ -124,30 +124,28 @@ it("a Service with a selector gets one Event and nothing else", async () => {
   expect([await endpoints("both"), (await events()).length]).toEqual([[], 1]);
 });
 
-describe("the controller's account", () => {
-  const object = (metadata: object = {}, endpoint: object = {}) => ({
-    ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: "IPv4", ports: [] },
-    metadata: {
-      name: "x",
-      labels: { "endpointslice.kubernetes.io/managed-by": "berth", "kubernetes.io/service-name": "web" },
-      ownerReferences: [{ apiVersion: "v1", kind: "Service", name: "web", uid: "u" }],
-      ...metadata,
-    },
-    endpoints: [{ addresses: ["10.6.0.9"], targetRef: { kind: "Pod", namespace: "shop", name: "a" }, ...endpoint }],
-  });
+const object = (metadata: object = {}, endpoint: object = {}) => ({
+  ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: "IPv4", ports: [] },
+  metadata: {
+    name: "x",
+    labels: { "endpointslice.kubernetes.io/managed-by": "berth", "kubernetes.io/service-name": "web" },
+    ownerReferences: [{ apiVersion: "v1", kind: "Service", name: "web", uid: "u" }],
+    ...metadata,
+  },
+  endpoints: [{ addresses: ["10.6.0.9"], targetRef: { kind: "Pod", namespace: "shop", name: "a" }, ...endpoint }],
+});
 
-  it("writes no endpoints but of the namespace's pods, in slices of its own", async () => {
-    const account = await world.openClient("n1", { account: "berth-controller" });
-    const make = (...of: Parameters<typeof object>) => outcomeOf(account.create(SLICES, object(...of)));
-    expect(await make({}, { targetRef: { kind: "Pod", namespace: "other", name: "a" } })).toMatch(
-      /^403 .*no pod of namespace shop/,
-    );
-    expect(await make({}, { targetRef: undefined })).toMatch(/^403 .*no pod of namespace shop/);
-    expect(await make({ ownerReferences: [] })).toMatch(/^403 .*must be owned/);
-    expect(await make({ labels: { "kubernetes.io/service-name": "web" } })).toMatch(/^403 .*is not Berth's/);
-    const path = `${SLICES}/web-by-hand`;
-    expect(await outcomeOf(account.patch(path, { endpoints: [] }))).toMatch(/^403 .*is not Berth's/);
-    expect(await outcomeOf(account.delete(path))).toMatch(/^403 .*is not Berth's/);
-    expect(await outcomeOf(account.patch(`${SERVICES}/web`, { metadata: { labels: { a: "b" } } }))).toMatch(/^403 /);
-  });
+it("the controller's account writes no endpoints but of the namespace's pods, in slices of its own", async () => {
+  const account = await world.openClient("n1", { account: "berth-controller" });
+  const make = (...of: Parameters<typeof object>) => outcomeOf(account.create(SLICES, object(...of)));
+  expect(await make({}, { targetRef: { kind: "Pod", namespace: "other", name: "a" } })).toMatch(
+    /^403 .*no pod of namespace shop/,
+  );
+  expect(await make({}, { targetRef: undefined })).toMatch(/^403 .*no pod of namespace shop/);
+  expect(await make({ ownerReferences: [] })).toMatch(/^403 .*must be owned/);
+  expect(await make({ labels: { "kubernetes.io/service-name": "web" } })).toMatch(/^403 .*is not Berth's/);
+  const path = `${SLICES}/web-by-hand`;
+  expect(await outcomeOf(account.patch(path, { endpoints: [] }))).toMatch(/^403 .*is not Berth's/);
+  expect(await outcomeOf(account.delete(path))).toMatch(/^403 .*is not Berth's/);
+  expect(await outcomeOf(account.patch(`${SERVICES}/web`, { metadata: { labels: { a: "b" } } }))).toMatch(/^403 /);
 });

@@ -80,27 +80,25 @@ const uid = (name: string) => ({ uid: `u-${name}` });
 /** The ReplicaSet of the pods, of these owners. */
 const putSet = (...above: Owner[]) => lookups.put(SETS, "web-5d", owned(above, uid("web-5d")));
 
-describe("a pod belongs to", () => {
-  const uncontrolled = podOf({ ...stateful, controller: false });
-  const OF_SET = "apps/v1 ReplicaSet shop/web-5d u-web-5d";
-  it.each<[what: string, pod: Pod, above: Owner[], wanted: string, asks: number]>([
-    ["its StatefulSet", podOf(stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
-    ["its ReplicaSet's Deployment", podOf(set), [deployment], "apps/v1 Deployment shop/web u-web", 1],
-    ["its ReplicaSet's Rollout", podOf(set), [rollout], "argoproj.io/v1alpha1 Rollout shop/canary u-canary", 1],
-    ["its ReplicaSet alone", podOf(set), [], OF_SET, 1],
-    ["its ReplicaSet, whose owner does not control it", podOf(set), [bystander], OF_SET, 1],
-    ["its Job's CronJob", podOf(job), [cron], "batch/v1 CronJob shop/mail u-mail", 1],
-    ["its Job, which something else controls", podOf(job), [jobs], "batch/v1 Job shop/mail-1 u-mail-1", 1],
-    ["a ReplicaSet of another project", podOf(foreign), [], "example.com/v1 ReplicaSet shop/odd u-odd", 0],
-    ["its controller, not its first owner", podOf(bystander, stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
-    ["none without a controller", uncontrolled, [], 'pod "shop/web-0" has no controller', 0],
-    ["none as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
-  ])("%s", async (_what, pod, above, wanted, asks) => {
-    putSet(...above);
-    lookups.put(JOBS, "mail-1", owned(above, uid("mail-1")));
-    expect(await lookups.of(pod)).toBe(wanted);
-    expect(lookups.requested).toHaveLength(asks);
-  });
+const uncontrolled = podOf({ ...stateful, controller: false });
+const OF_SET = "apps/v1 ReplicaSet shop/web-5d u-web-5d";
+it.each<[what: string, pod: Pod, above: Owner[], wanted: string, asks: number]>([
+  ["its StatefulSet", podOf(stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
+  ["its ReplicaSet's Deployment", podOf(set), [deployment], "apps/v1 Deployment shop/web u-web", 1],
+  ["its ReplicaSet's Rollout", podOf(set), [rollout], "argoproj.io/v1alpha1 Rollout shop/canary u-canary", 1],
+  ["its ReplicaSet alone", podOf(set), [], OF_SET, 1],
+  ["its ReplicaSet, whose owner does not control it", podOf(set), [bystander], OF_SET, 1],
+  ["its Job's CronJob", podOf(job), [cron], "batch/v1 CronJob shop/mail u-mail", 1],
+  ["its Job, which something else controls", podOf(job), [jobs], "batch/v1 Job shop/mail-1 u-mail-1", 1],
+  ["a ReplicaSet of another project", podOf(foreign), [], "example.com/v1 ReplicaSet shop/odd u-odd", 0],
+  ["its controller, not its first owner", podOf(bystander, stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
+  ["none without a controller", uncontrolled, [], 'pod "shop/web-0" has no controller', 0],
+  ["none as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
+])("a pod belongs to: %s", async (_what, pod, above, wanted, asks) => {
+  putSet(...above);
+  lookups.put(JOBS, "mail-1", owned(above, uid("mail-1")));
+  expect(await lookups.of(pod)).toBe(wanted);
+  expect(lookups.requested).toHaveLength(asks);
 });
 
 describe("nothing is asked", () => {

@@ -220,23 +220,21 @@ describe(`more than ${MAX_LOG_FILES} names of tenants`, () => {
   });
 });
 
-describe("a file that is moved, removed or cut while it is written", () => {
-  /** As logrotate does. */
-  const replaceFile = (): void => {
-    renameSync(path, `${path}-old`);
-    writeFileSync(path, "");
-  };
+/** As logrotate does. */
+const replaceFile = (): void => {
+  renameSync(path, `${path}-old`);
+  writeFileSync(path, "");
+};
 
-  it.each<[what: string, change: () => void, afterMs: number]>([
-    ["is left for another one in its place", () => replaceFile(), LOG_RECHECK_MS],
-    ["is made anew with its directory", () => rmSync(directory, { recursive: true }), LOG_RECHECK_MS],
-    ["goes on at its beginning when it was cut", () => truncateSync(path, 0), 0],
-  ])("%s", async (_what, change, afterMs) => {
-    await write("one");
-    change();
-    pass(afterMs);
-    await write("two");
-  });
+it.each<[what: string, change: () => void, afterMs: number]>([
+  ["is left for another one in its place", () => replaceFile(), LOG_RECHECK_MS],
+  ["is made anew with its directory", () => rmSync(directory, { recursive: true }), LOG_RECHECK_MS],
+  ["goes on at its beginning when it was cut", () => truncateSync(path, 0), 0],
+])("a file that is moved, removed or cut while it is written: %s", async (_what, change, afterMs) => {
+  await write("one");
+  change();
+  pass(afterMs);
+  await write("two");
 });
 
 describe("a file that is full", () => {

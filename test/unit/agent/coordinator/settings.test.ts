@@ -39,40 +39,38 @@ function look(entry: object, spec: object | undefined, status?: unknown, isClust
   return { networks, origins, warnings, missing, collected };
 }
 
-describe("networks of an ADD", () => {
-  const BOTH_KEYS = ["serviceCIDR", "overlayPodCIDR"];
-  const DEFINED = { serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] };
-  const SPECIFIED = { serviceCIDR: ["10.3.0.0/16"], overlayPodCIDR: ["10.4.0.0/16"] };
-  const [BY_DEFINITION, BY_RESOURCE] = ["set by the network's definition", 'set by Coordinator "default"'];
-  const BY_STATUS = 'from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)';
-  const EMPTY = { serviceCIDR: [], overlayPodCIDR: [] };
-  const WORDS: Readonly<Record<string, string>> = {
-    ...{ DEFINITION: BY_DEFINITION, RESOURCE: BY_RESOURCE, STATUS: BY_STATUS },
-    NO_STATUS: 'it is not set, and Coordinator "default" has no status yet',
-    NO_OBJECT: 'the definition names none, and there is no Coordinator "default"',
-  };
-  type Sources = Partial<Record<"entry" | "spec" | "status", object>>;
-  it.each(cases<Sources>`
-    the definition's ${{ entry: DEFINED, spec: SPECIFIED, status: SYNCED }}
-      => serviceCIDR is 10.1.0.0/16, DEFINITION & overlayPodCIDR is 10.2.0.0/16, DEFINITION
-    none, as the definition's empty list says ${{ entry: EMPTY, spec: { serviceCIDR: ["10.3.0.0/16"] }, status: SYNCED }}
-      => serviceCIDR is empty, DEFINITION & overlayPodCIDR is empty, DEFINITION
-    what was collected, when the resource's lists are empty ${{ spec: EMPTY, status: SYNCED }}
-      => serviceCIDR is 10.96.0.0/12, STATUS & overlayPodCIDR is 10.244.0.0/16, STATUS
-    the specification's ${{ spec: SPECIFIED, status: SYNCED }}
-      => serviceCIDR is 10.3.0.0/16, RESOURCE & overlayPodCIDR is 10.4.0.0/16, RESOURCE
-    what was collected, key by key ${{ entry: { overlayPodCIDR: ["10.2.0.0/16"] }, spec: {}, status: SYNCED }}
-      => serviceCIDR is 10.96.0.0/12, STATUS & overlayPodCIDR is 10.2.0.0/16, DEFINITION
-    no pod networks with podCIDRType none, whatever an old status says ${{ spec: { podCIDRType: "none" }, status: SYNCED }}
-      => serviceCIDR is 10.96.0.0/12, STATUS & overlayPodCIDR is empty because podCIDRType of Coordinator "default" is none
-    none without a status ${{ spec: {} }} => serviceCIDR is empty: NO_STATUS & overlayPodCIDR is empty: NO_STATUS
-    none without a Coordinator ${{}} => serviceCIDR is empty: NO_OBJECT & overlayPodCIDR is empty: NO_OBJECT
-  `)("%s", (_, { entry = {}, spec, status }, text) => {
-    const origins = text.replaceAll(/[A-Z_]{6,}/g, (word) => WORDS[word] ?? word).split(" & ");
-    const networks = text.match(/[0-9.]+\/[0-9]+/g) ?? [];
-    const collected = BOTH_KEYS.filter((_key, at) => origins[at]?.endsWith(BY_STATUS));
-    expect(look(entry, spec, status)).toEqual({ networks, origins, warnings: [], missing: undefined, collected });
-  });
+const BOTH_KEYS = ["serviceCIDR", "overlayPodCIDR"];
+const DEFINED = { serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] };
+const SPECIFIED = { serviceCIDR: ["10.3.0.0/16"], overlayPodCIDR: ["10.4.0.0/16"] };
+const [BY_DEFINITION, BY_RESOURCE] = ["set by the network's definition", 'set by Coordinator "default"'];
+const BY_STATUS = 'from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)';
+const EMPTY = { serviceCIDR: [], overlayPodCIDR: [] };
+const WORDS: Readonly<Record<string, string>> = {
+  ...{ DEFINITION: BY_DEFINITION, RESOURCE: BY_RESOURCE, STATUS: BY_STATUS },
+  NO_STATUS: 'it is not set, and Coordinator "default" has no status yet',
+  NO_OBJECT: 'the definition names none, and there is no Coordinator "default"',
+};
+type Sources = Partial<Record<"entry" | "spec" | "status", object>>;
+it.each(cases<Sources>`
+  the definition's ${{ entry: DEFINED, spec: SPECIFIED, status: SYNCED }}
+    => serviceCIDR is 10.1.0.0/16, DEFINITION & overlayPodCIDR is 10.2.0.0/16, DEFINITION
+  none, as the definition's empty list says ${{ entry: EMPTY, spec: { serviceCIDR: ["10.3.0.0/16"] }, status: SYNCED }}
+    => serviceCIDR is empty, DEFINITION & overlayPodCIDR is empty, DEFINITION
+  what was collected, when the resource's lists are empty ${{ spec: EMPTY, status: SYNCED }}
+    => serviceCIDR is 10.96.0.0/12, STATUS & overlayPodCIDR is 10.244.0.0/16, STATUS
+  the specification's ${{ spec: SPECIFIED, status: SYNCED }}
+    => serviceCIDR is 10.3.0.0/16, RESOURCE & overlayPodCIDR is 10.4.0.0/16, RESOURCE
+  what was collected, key by key ${{ entry: { overlayPodCIDR: ["10.2.0.0/16"] }, spec: {}, status: SYNCED }}
+    => serviceCIDR is 10.96.0.0/12, STATUS & overlayPodCIDR is 10.2.0.0/16, DEFINITION
+  no pod networks with podCIDRType none, whatever an old status says ${{ spec: { podCIDRType: "none" }, status: SYNCED }}
+    => serviceCIDR is 10.96.0.0/12, STATUS & overlayPodCIDR is empty because podCIDRType of Coordinator "default" is none
+  none without a status ${{ spec: {} }} => serviceCIDR is empty: NO_STATUS & overlayPodCIDR is empty: NO_STATUS
+  none without a Coordinator ${{}} => serviceCIDR is empty: NO_OBJECT & overlayPodCIDR is empty: NO_OBJECT
+`)("networks of an ADD: %s", (_, { entry = {}, spec, status }, text) => {
+  const origins = text.replaceAll(/[A-Z_]{6,}/g, (word) => WORDS[word] ?? word).split(" & ");
+  const networks = text.match(/[0-9.]+\/[0-9]+/g) ?? [];
+  const collected = BOTH_KEYS.filter((_key, at) => origins[at]?.endsWith(BY_STATUS));
+  expect(look(entry, spec, status)).toEqual({ networks, origins, warnings: [], missing: undefined, collected });
 });
 
 it.each<[what: string, entry: object, spec: object | undefined, missing: string | undefined]>([

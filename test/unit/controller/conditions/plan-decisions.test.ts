@@ -199,54 +199,48 @@ const at = (last: number, ...more: [state?: AllocationState, spec?: object]) =>
   allocation(`10.6.0.${last}`, "blue", ...more);
 const lab = { addressSpace: "lab" };
 
-describe("pool-changes: InUseOutsideRange", () => {
-  const gated = pool("blue", { subnet: NET, gateway: "10.6.0.1", excludeIPs: ["10.6.0.5"] });
-  it.each(cases<[pool: typeof blue, ...allocations: ReturnType<typeof allocation>[]]>`
-    is false while all is inside, and for what is about to be free ${[blue, at(10), at(99, "Cooling")]} => nothing
-    names addresses and their pods, the lowest first ${[blue, ...[99, 98, 97, 96, 10].map((last) => at(last)), at(30, "Quarantined")]}
-      => +AddressesOutside 5 addresses of the pool are in use and not among those that it gives out now: 10.6.0.30 (in quarantine), 10.6.0.96 (pod shop/web-96), 10.6.0.97 (pod shop/web-97) and 2 more; each goes when it is released
-    counts an address of another space than the pool has now ${[blue, at(10, "Bound", lab)]}
-      => +AddressesOutside 1 address of the pool is in use and not among those that it gives out now: 10.6.0.10 …
-    counts excluded addresses and the gateway ${[gated, at(1), at(5), at(6)]} => +AddressesOutside 2 addresses…
-  `)("%s", (_, [one, ...allocations], wanted) =>
-    check(ofPool("InUseOutsideRange", { pools: [one], allocations }), wanted),
-  );
+const gated = pool("blue", { subnet: NET, gateway: "10.6.0.1", excludeIPs: ["10.6.0.5"] });
+it.each(cases<[pool: typeof blue, ...allocations: ReturnType<typeof allocation>[]]>`
+  is false while all is inside, and for what is about to be free ${[blue, at(10), at(99, "Cooling")]} => nothing
+  names addresses and their pods, the lowest first ${[blue, ...[99, 98, 97, 96, 10].map((last) => at(last)), at(30, "Quarantined")]}
+    => +AddressesOutside 5 addresses of the pool are in use and not among those that it gives out now: 10.6.0.30 (in quarantine), 10.6.0.96 (pod shop/web-96), 10.6.0.97 (pod shop/web-97) and 2 more; each goes when it is released
+  counts an address of another space than the pool has now ${[blue, at(10, "Bound", lab)]}
+    => +AddressesOutside 1 address of the pool is in use and not among those that it gives out now: 10.6.0.10 …
+  counts excluded addresses and the gateway ${[gated, at(1), at(5), at(6)]} => +AddressesOutside 2 addresses…
+`)("pool-changes: InUseOutsideRange: %s", (_, [one, ...allocations], wanted) =>
+  check(ofPool("InUseOutsideRange", { pools: [one], allocations }), wanted),
+);
+
+const moved = (...routers: string[]) => pool("blue", { subnet: NET, gateway: "10.6.0.9" }, { status: { routers } });
+const by = (last: number, ...routers: string[]) => at(last, "Bound", { routers });
+const both = ["10.6.0.9", "10.6.0.254"];
+it.each(cases<[pool: typeof blue, routers: readonly string[], ...allocations: ReturnType<typeof allocation>[]]>`
+  is false while no pod has another router ${[moved(...both), ["10.6.0.9"], by(10, "10.6.0.9"), by(11)]} => nothing
+  is false for what a pod has had ${[moved(...both), ["10.6.0.9"], at(10, "Cooling", { routers: ["10.6.0.254"] })]} => nothing
+  names pods with a former router ${[moved(...both), both, by(10, "10.6.0.254"), by(11, "10.6.0.9")]}
+    => +PodsWithOtherGateway Pods with 1 address of the pool route by 10.6.0.254, which it does not name any more: 10.6.0.10 (pod shop/web-10); …
+  counts pods of older agents, which may have it ${[moved(...both), both, at(10)]} => +PodsWithOtherGateway Pods with 1 address…
+  lists a router that is found first in a record ${[moved(), both, by(10, "10.6.0.254")]} => nothing
+`)("pool-changes: OtherGateway, and the routers in the status: %s", (_, [one, routers, ...allocations], wanted) => {
+  check(ofPool("OtherGateway", { pools: [one], allocations }), wanted);
+  expect(look({ pools: [one], allocations }).routers.get("blue")).toEqual(routers.toSorted());
+  // While an epoch is open records may be missing.
+  const held = look({ pools: [moved(...both)], allocations, isIncomplete: true }).routers.get("blue");
+  expect(held).toEqual(both.toSorted());
 });
 
-describe("pool-changes: OtherGateway, and the routers in the status", () => {
-  const moved = (...routers: string[]) => pool("blue", { subnet: NET, gateway: "10.6.0.9" }, { status: { routers } });
-  const by = (last: number, ...routers: string[]) => at(last, "Bound", { routers });
-  const both = ["10.6.0.9", "10.6.0.254"];
-  it.each(cases<[pool: typeof blue, routers: readonly string[], ...allocations: ReturnType<typeof allocation>[]]>`
-    is false while no pod has another router ${[moved(...both), ["10.6.0.9"], by(10, "10.6.0.9"), by(11)]} => nothing
-    is false for what a pod has had ${[moved(...both), ["10.6.0.9"], at(10, "Cooling", { routers: ["10.6.0.254"] })]} => nothing
-    names pods with a former router ${[moved(...both), both, by(10, "10.6.0.254"), by(11, "10.6.0.9")]}
-      => +PodsWithOtherGateway Pods with 1 address of the pool route by 10.6.0.254, which it does not name any more: 10.6.0.10 (pod shop/web-10); …
-    counts pods of older agents, which may have it ${[moved(...both), both, at(10)]} => +PodsWithOtherGateway Pods with 1 address…
-    lists a router that is found first in a record ${[moved(), both, by(10, "10.6.0.254")]} => nothing
-  `)("%s", (_, [one, routers, ...allocations], wanted) => {
-    check(ofPool("OtherGateway", { pools: [one], allocations }), wanted);
-    expect(look({ pools: [one], allocations }).routers.get("blue")).toEqual(routers.toSorted());
-    // While an epoch is open records may be missing.
-    const held = look({ pools: [moved(...both)], allocations, isIncomplete: true }).routers.get("blue");
-    expect(held).toEqual(both.toSorted());
-  });
-});
-
-describe("pool-changes: DeletedWithHolders", () => {
-  const gone = pool("blue", { subnet: NET }, DELETED);
-  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w", member: "db-0" };
-  it.each(cases<[pool: typeof blue, ...allocations: ReturnType<typeof allocation>[]]>`
-    is false for a pool that is not being deleted ${[blue, at(10)]} => nothing
-    is false for one without holders ${[gone]} => nothing
-    names who holds the pool, in every state ${[gone, at(10), at(9, "Cooling"), at(11, "Kept", { workload })]}
-      => +HoldersRemain The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet shop/db, member db-0)
-    waits for the last address in the singular ${[gone, at(10)]}
-      => +HoldersRemain The pool goes when its last address is free: 10.6.0.10 (pod shop/web-10)
-  `)("%s", (_, [one, ...allocations], wanted) =>
-    check(ofPool("DeletedWithHolders", { pools: [one], allocations }), wanted),
-  );
-});
+const gone = pool("blue", { subnet: NET }, DELETED);
+const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w", member: "db-0" };
+it.each(cases<[pool: typeof blue, ...allocations: ReturnType<typeof allocation>[]]>`
+  is false for a pool that is not being deleted ${[blue, at(10)]} => nothing
+  is false for one without holders ${[gone]} => nothing
+  names who holds the pool, in every state ${[gone, at(10), at(9, "Cooling"), at(11, "Kept", { workload })]}
+    => +HoldersRemain The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet shop/db, member db-0)
+  waits for the last address in the singular ${[gone, at(10)]}
+    => +HoldersRemain The pool goes when its last address is free: 10.6.0.10 (pod shop/web-10)
+`)("pool-changes: DeletedWithHolders: %s", (_, [one, ...allocations], wanted) =>
+  check(ofPool("DeletedWithHolders", { pools: [one], allocations }), wanted),
+);
 
 describe("conflict: ProxyArpSuspected", () => {
   const ONE = "02:00:00:00:00:01";
@@ -286,43 +280,41 @@ const kept = (kind: string, name: string, more: object = {}) => {
 };
 const machine = (kind: string) => kept(kind, "front", { node: "-" });
 
-describe("of two that have an address, both are named", () => {
-  const holders = new Map([
-    ...([
-      ["pod", at(10)],
-      ["member", kept("StatefulSet", "db")],
-    ] as const),
-    ...["Service", "Node"].map((kind) => [kind, machine(kind)] as const),
-  ]);
-  // A Service may have the address of a Node, or share another's: planRecords contests neither.
-  it.each(cases`
-    pod ${"Node"} => pool InUseElsewhere 10.6.0.10 (pod shop/web-10): Node late has it as well
-    pod ${"Service"} => pool InUseElsewhere 10.6.0.10 (pod shop/web-10): Service evil/late has it as well
-    pod ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (pod shop/web-10)
-    member ${"Node"} => pool InUseElsewhere 10.6.0.10 (kept for StatefulSet shop/db): Node late has it as well
-    member ${"Service"} => pool InUseElsewhere 10.6.0.10 (kept for StatefulSet shop/db): Service evil/late has it as well
-    member ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for StatefulSet shop/db)
-    Service ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for Service shop/front)
-    Node ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for Node front)
-  `)("%s and %s", (holder, other, wanted) => {
-    const claimant = {
-      kind: other as "Node",
-      namespace: other === "Node" ? "" : "evil",
-      name: "late",
-      uid: "l",
-      addresses: [],
-    };
-    const owner = { namespace: "shop", name: "late" };
-    const found = look({
-      ...{ pools: [blue], allocations: [holders.get(holder) ?? at(99)] },
-      ...(other === "ReservedIP"
-        ? { reserved: [reserved("late", { ips: ["10.6.0.10"], owner })] }
-        : { contested: new Map([["10.6.0.10", claimant]]) }),
-    });
-    const [where = "", type, ...text] = wanted.split(" ");
-    const said = where === "pool" ? found.pools.get("blue") : found.reserved.get(where);
-    expect(of(said, type as ConditionType)).toContain(text.join(" "));
+const holders = new Map([
+  ...([
+    ["pod", at(10)],
+    ["member", kept("StatefulSet", "db")],
+  ] as const),
+  ...["Service", "Node"].map((kind) => [kind, machine(kind)] as const),
+]);
+// A Service may have the address of a Node, or share another's: planRecords contests neither.
+it.each(cases`
+  pod ${"Node"} => pool InUseElsewhere 10.6.0.10 (pod shop/web-10): Node late has it as well
+  pod ${"Service"} => pool InUseElsewhere 10.6.0.10 (pod shop/web-10): Service evil/late has it as well
+  pod ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (pod shop/web-10)
+  member ${"Node"} => pool InUseElsewhere 10.6.0.10 (kept for StatefulSet shop/db): Node late has it as well
+  member ${"Service"} => pool InUseElsewhere 10.6.0.10 (kept for StatefulSet shop/db): Service evil/late has it as well
+  member ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for StatefulSet shop/db)
+  Service ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for Service shop/front)
+  Node ${"ReservedIP"} => late ReservedInUse Others hold 1 address of these: 10.6.0.10 (kept for Node front)
+`)("of two that have an address, both are named: %s and %s", (holder, other, wanted) => {
+  const claimant = {
+    kind: other as "Node",
+    namespace: other === "Node" ? "" : "evil",
+    name: "late",
+    uid: "l",
+    addresses: [],
+  };
+  const owner = { namespace: "shop", name: "late" };
+  const found = look({
+    ...{ pools: [blue], allocations: [holders.get(holder) ?? at(99)] },
+    ...(other === "ReservedIP"
+      ? { reserved: [reserved("late", { ips: ["10.6.0.10"], owner })] }
+      : { contested: new Map([["10.6.0.10", claimant]]) }),
   });
+  const [where = "", type, ...text] = wanted.split(" ");
+  const said = where === "pool" ? found.pools.get("blue") : found.reserved.get(where);
+  expect(of(said, type as ConditionType)).toContain(text.join(" "));
 });
 
 describe("ReservedInUse", () => {

@@ -17,21 +17,19 @@ function lines(statements: readonly Statement[]): string[] {
   );
 }
 
-describe("a flag's value", () => {
-  const rows: [command: string[], value: string | undefined][] = [
-    [["kcm", "--cluster-cidr=10.0.0.0/8"], "10.0.0.0/8"],
-    [["kcm", "--cluster-cidr", "10.0.0.0/8"], "10.0.0.0/8"],
-    [["kcm", "--cluster_cidr=10.0.0.0/8"], "10.0.0.0/8"],
-    [["--v=2", "--cluster-cidr=10.0.0.0/8", "--cluster-cidr=10.1.0.0/16"], "10.1.0.0/16"],
-    [["/bin/sh", "-c", "exec kcm --v=2 --cluster-cidr='10.0.0.0/8' 1>>/var/log/kcm 2>&1"], "10.0.0.0/8"],
-    [["kcm", "--cluster-cidr=a=b"], "a=b"],
-    [["kcm", "--cluster-cidr="], ""],
-    [["kcm", "--service-cluster-cidr=10.0.0.0/8"], undefined],
-    [["kcm", "-cluster-cidr=10.0.0.0/8"], undefined],
-    [["kcm", "--", "--cluster-cidr=10.0.0.0/8"], undefined],
-  ];
-  it.each(rows)("%j", (command, value) => expect(findFlag("cluster-cidr", command)).toBe(value));
-});
+const rows: [command: string[], value: string | undefined][] = [
+  [["kcm", "--cluster-cidr=10.0.0.0/8"], "10.0.0.0/8"],
+  [["kcm", "--cluster-cidr", "10.0.0.0/8"], "10.0.0.0/8"],
+  [["kcm", "--cluster_cidr=10.0.0.0/8"], "10.0.0.0/8"],
+  [["--v=2", "--cluster-cidr=10.0.0.0/8", "--cluster-cidr=10.1.0.0/16"], "10.1.0.0/16"],
+  [["/bin/sh", "-c", "exec kcm --v=2 --cluster-cidr='10.0.0.0/8' 1>>/var/log/kcm 2>&1"], "10.0.0.0/8"],
+  [["kcm", "--cluster-cidr=a=b"], "a=b"],
+  [["kcm", "--cluster-cidr="], ""],
+  [["kcm", "--service-cluster-cidr=10.0.0.0/8"], undefined],
+  [["kcm", "-cluster-cidr=10.0.0.0/8"], undefined],
+  [["kcm", "--", "--cluster-cidr=10.0.0.0/8"], undefined],
+];
+it.each(rows)("a flag's value: %j", (command, value) => expect(findFlag("cluster-cidr", command)).toBe(value));
 
 it("a ServiceCIDR may be of both families, may be empty, and is named when it is of another form", () => {
   const read = (spec: unknown) => lines(readServiceCidr({ metadata: { name: "kubernetes" }, spec }));

@@ -157,19 +157,17 @@ it("rejects with the caller's reason", async () => {
   );
 });
 
-describe("TLS", () => {
-  it("is verified against the authority in the file, which may be replaced", async () => {
-    const [own, other] = [makeCertificate("own"), makeCertificate("other")];
-    const port = await listen(createTlsServer(own, json({ ok: true })));
-    await writeFile(at("ca.pem"), other.cert);
-    const client = open(`https://127.0.0.1:${port}`, at("ca.pem"));
-    const get = () => client.request({ method: "GET", path: "/", signal });
-    expect((await failOf(get())).message).toMatch(/certificate/);
-    const without = open(`https://127.0.0.1:${port}`).request({ method: "GET", path: "/", signal });
-    expect((await failOf(without)).message).toMatch(/certificate/);
-    await writeFile(at("ca.pem"), own.cert);
-    await expect.poll(() => get().catch(() => {}), { timeout: 5_000 }).toMatchObject({ json: { ok: true } });
-  });
+it("TLS is verified against the authority in the file, which may be replaced", async () => {
+  const [own, other] = [makeCertificate("own"), makeCertificate("other")];
+  const port = await listen(createTlsServer(own, json({ ok: true })));
+  await writeFile(at("ca.pem"), other.cert);
+  const client = open(`https://127.0.0.1:${port}`, at("ca.pem"));
+  const get = () => client.request({ method: "GET", path: "/", signal });
+  expect((await failOf(get())).message).toMatch(/certificate/);
+  const without = open(`https://127.0.0.1:${port}`).request({ method: "GET", path: "/", signal });
+  expect((await failOf(without)).message).toMatch(/certificate/);
+  await writeFile(at("ca.pem"), own.cert);
+  await expect.poll(() => get().catch(() => {}), { timeout: 5_000 }).toMatchObject({ json: { ok: true } });
 });
 
 it.for([

@@ -136,23 +136,21 @@ describe("retention: a search that is short takes retained addresses", () => {
     expect(await searched({ retained: [kept("10.6.0.9"), kept("10.9.0.9")] })).toMatchObject({ said: ["lookup"] });
   });
 
-  describe("covers the NICs' missing addresses", () => {
-    const all = [kept("10.6.0.9"), kept("fd00:6::9"), kept("10.6.0.8", { ifName: "net1" })];
-    const freePick = proposal("10.6.0.5", { ifName: "net1" });
-    const ownPick = proposal("10.6.0.7", { source: "own" });
-    it.each<[string, boolean, readonly Allocation[], readonly Proposal[]]>([
-      ["if each family of each NIC has some", true, all, []],
-      ["not if a NIC has none", false, all.slice(0, 2), []],
-      ["not if another NIC has none", false, all.slice(2), []],
-      ["not if a family has none", false, [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" })], []],
-      ["not if nothing is found", false, [], []],
-      ["if the pod has the rest itself", true, all.slice(1), [ownPick]],
-      ["not if the rest is taken from free ones", false, all.slice(1, 2), [freePick, ownPick]],
-    ])("%s: %s", async (_, wanted, retained, picks) => {
-      const { search, source } = open({ retained });
-      search.assignments.assign(picks);
-      expect(await source.cover(search.demand.nics)).toBe(wanted);
-    });
+  const all = [kept("10.6.0.9"), kept("fd00:6::9"), kept("10.6.0.8", { ifName: "net1" })];
+  const freePick = proposal("10.6.0.5", { ifName: "net1" });
+  const ownPick = proposal("10.6.0.7", { source: "own" });
+  it.each<[string, boolean, readonly Allocation[], readonly Proposal[]]>([
+    ["if each family of each NIC has some", true, all, []],
+    ["not if a NIC has none", false, all.slice(0, 2), []],
+    ["not if another NIC has none", false, all.slice(2), []],
+    ["not if a family has none", false, [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" })], []],
+    ["not if nothing is found", false, [], []],
+    ["if the pod has the rest itself", true, all.slice(1), [ownPick]],
+    ["not if the rest is taken from free ones", false, all.slice(1, 2), [freePick, ownPick]],
+  ])("covers the NICs' missing addresses: %s: %s", async (_, wanted, retained, picks) => {
+    const { search, source } = open({ retained });
+    search.assignments.assign(picks);
+    expect(await source.cover(search.demand.nics)).toBe(wanted);
   });
 
   it("prefers the known first choice to one met by chance", async () => {
