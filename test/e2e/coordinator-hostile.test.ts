@@ -45,12 +45,11 @@ it("a refused ADD or CHECK leaves an attachment as it is", async () => {
 });
 
 const PREV = '"prevResult", found nothing; put the coordinator after the main plugin in "plugins"';
-const rows: [what: string, call: PodCall, code: number, text: string][] = [
+it.each<[what: string, call: PodCall, code: number, text: string]>([
   ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
   ["a NIC that is not there", { ifName: "net7" }, ErrorCode.InterfaceRefused, 'Interface "net7"'],
   ["a pod that is gone", { netns: "/run/netns/ch-none" }, ErrorCode.InvalidNetns, "/run/netns/ch-none"],
-];
-it.each(rows)("a request without a foundation of the coordinator is refused: %s", async (_what, call, code, text) => {
+])("a request without a foundation of the coordinator is refused: %s", async (_what, call, code, text) => {
   for (const verb of ["ADD", "CHECK"] as const) {
     const refusal = await pod.refused(verb, call);
     expect(refusal.msg, verb).toContain(text);
@@ -67,13 +66,12 @@ describe("a pod named by an attacker", () => {
       .slice(0, -1)
       .map((line) => JSON.parse(line));
 
-  const names: [what: string, name: string][] = [
+  it.each<[what: string, name: string]>([
     ["the end of a text", '","level":"fatal","msg":"forged'],
     ["a shell's orders", "$(touch /tmp/x)`id`|&"],
     ["the alias of another", "x c-other lab shop/other"],
     ["very much", "p".repeat(20_000)],
-  ];
-  it.each(names)("is served and forges nothing: %s", async (_what, name) => {
+  ])("is served and forges nothing: %s", async (_what, name) => {
     const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${name};K8S_POD_NAME=${name};K8S_POD_UID=${name}`;
     const conf = { logOptions: { logFile: "/var/log/vendor/hostile.log" }, tune_mode: "underlay" };
     await pod.succeed("ADD", { args, conf });
@@ -90,12 +88,11 @@ describe("a pod named by an attacker", () => {
     expect(linesOf(world.node.agent.stderr()).filter(({ level }) => !LEVELS.includes(String(level)))).toEqual([]);
   });
 
-  const unprintable: [what: string, name: string, shown: string][] = [
+  it.each<[what: string, name: string, shown: string]>([
     ["a line feed", 'x"}\n{"level":"fatal","msg":"forged"}', String.raw`\x0a`],
     ["a terminal's orders", "\u001b[2J", String.raw`\x1b[2J`],
     ["a direction", "a\u202eb", String.raw`a\xe2\x80\xaeb`],
-  ];
-  it.each(unprintable)("is refused by the plugin itself: %s", async (_what, name, shown) => {
+  ])("is refused by the plugin itself: %s", async (_what, name, shown) => {
     const call = { args: `IgnoreUnknown=1;K8S_POD_NAME=${name}` };
     for (const verb of ["ADD", "CHECK"] as const) {
       const refusal = await pod.refused(verb, call);

@@ -81,13 +81,12 @@ describe("compiled code of earlier starts", () => {
     expect(await start(cache)).not.toMatch(/cache for .* was accepted/);
   });
 
-  const attacks: [what: string, make: (directory: string, file: string) => void][] = [
+  it.each<[what: string, make: (directory: string, file: string) => void]>([
     ["a directory that others may write", (directory) => chmodSync(directory, 0o777)],
     ["a file of another user", (_, file) => chownSync(file, 65_534, 65_534)],
     ["a file that others may write", (_, file) => chmodSync(file, 0o620)],
     ["a link", (_, file) => renameSync(file, `${file}.real`) ?? symlinkSync(`${file}.real`, file)],
-  ];
-  it.each(attacks)("is not used with %s", async (_, make) => {
+  ])("is not used with %s", async (_, make) => {
     const cache = join(createDirectory(), "code");
     await start(cache);
     const [folder = ""] = readdirSync(cache);
@@ -112,15 +111,14 @@ it("the agent serves HTTP without loading the client of Node.js", async () => {
   expect(stderr).not.toContain("undici");
 });
 
-const rows: [program: string, args: string[], said: RegExp][] = [
+it.each<[program: string, args: string[], said: RegExp]>([
   ["berth-agent", ["--no-such"], /unknown option '--no-such'/],
   ["berth-agent", ["--config", "a", "--lock-wait", "x"], /expected seconds/],
   ["berth-agent", [], /expected exactly one of --config/],
   ["berth-controller", ["--no-such"], /unknown option '--no-such'/],
   ["berth-controller", [], /expected exactly one of --kubeconfig/],
   ["berthctl", ["no-such"], /unknown command 'no-such'/],
-];
-it.each(rows)("wrong usage ends with 2 and a message: %s %j", async (program, args, said) => {
+])("wrong usage ends with 2 and a message: %s %j", async (program, args, said) => {
   const { exitCode, stderr } = await run(program, args);
   expect(stderr).toMatch(said);
   expect(exitCode).toBe(2);

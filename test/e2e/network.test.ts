@@ -33,13 +33,11 @@ afterAll(async () => {
 
 const berthctl = (...args: readonly string[]) => runBerthctl("network", NETWORK, ...args);
 
-const rows: [name: string, args: string[], nic: RegExp][] = [
+it.each<[name: string, args: string[], nic: RegExp]>([
   ["macvlan", ["--type", "macvlan", "--master", "uplink", "--serviceCIDR", "10.96.0.0/16"], / macvlan /],
   ["bridge", ["--type", "bridge", "--bridge", "cni0", "--no-coordinator"], / veth /],
   ["ptp", ["--type", "ptp", "--no-coordinator"], / veth /],
-];
-
-it.each(rows)("a pod gets its NIC and an address: %s", async (_, args, nic) => {
+])("a pod gets its NIC and an address: %s", async (_, args, nic) => {
   const { out, code, error } = await berthctl("--conflist", ...args, ...POOL);
   expect([code, error]).toEqual([0, ""]);
   await writeFile(join(confDir, "10.conflist"), out);

@@ -51,7 +51,7 @@ describe("a DEL", () => {
     );
   });
 
-  const lost: [string, string, number][] = [
+  it.each<[string, string, number]>([
     ["the directory cannot be made", "mkdir:1", EACCES],
     ["the parent of a new directory cannot be opened", "openat:1", EMFILE],
     ["the parent of a new directory cannot be synchronised", "fsync:1", EIO],
@@ -61,8 +61,7 @@ describe("a DEL", () => {
     ["the file cannot be synchronised", "fsync:2", EIO],
     ["the file cannot be closed", "close:3", EIO],
     ["the file cannot be renamed", "renameat:1", EXDEV],
-  ];
-  it.each(lost)("is refused, and leaves no file, when %s", async (_, fault, errno) => {
+  ])("is refused, and leaves no file, when %s", async (_, fault, errno) => {
     const outcome = await run("DEL", `${fault}:${errno}`);
     expect(requireCniError(outcome)).toMatchObject({ code: 5, msg: expect.stringContaining("Cannot record this DEL") });
     expect(spooled()).toEqual([]);
@@ -88,7 +87,7 @@ describe("a DEL", () => {
 });
 
 describe("any verb", () => {
-  const harmless = [
+  it.each([
     `read:1:${EINTR}`,
     `read:1:${EAGAIN}`,
     "read:0:3",
@@ -103,8 +102,7 @@ describe("any verb", () => {
     `write:1:${EINTR}`,
     `write:1:${EAGAIN}`,
     "write:0:1",
-  ];
-  it.each(harmless)("gets through %s", async (fault) => {
+  ])("gets through %s", async (fault) => {
     await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
     env.BERTH_SOCKET = agent.socketPath;
     const outcome = await run("ADD", fault);
@@ -112,14 +110,13 @@ describe("any verb", () => {
     expect(agent.requests[0]?.toString().endsWith(NET_CONF)).toBe(true);
   });
 
-  const fatal: [string, number, number][] = [
+  it.each<[string, number, number]>([
     [`read:1:${EIO}`, 5, 0],
     [`poll:2:${ENOMEM}`, 5, 0],
     [`socket:1:${EMFILE}`, 11, 0],
     [`poll:4:${ENOMEM}`, 11, 1],
     [`recv:1:${EIO}`, 11, 1],
-  ];
-  it.each(fatal)("names the fault at %s: code %i", async (fault, code, connections) => {
+  ])("names the fault at %s: code %i", async (fault, code, connections) => {
     await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
     env.BERTH_SOCKET = agent.socketPath;
     expect(requireCniError(await run("ADD", fault)).code).toBe(code);

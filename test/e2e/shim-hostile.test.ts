@@ -86,11 +86,10 @@ describe("an agent that", () => {
 });
 
 describe("a socket path that", () => {
-  const cases: [string, (path: string) => void, string][] = [
+  it.each<[string, (path: string) => void, string]>([
     ["is a plain file", (path) => writeFileSync(path, ""), "Connection refused"],
     ["is missing", () => {}, "No such file"],
-  ];
-  it.each(cases)("%s", async (_, make, hint) => {
+  ])("%s", async (_, make, hint) => {
     const directory = createDirectory();
     const env = {
       BERTH_SOCKET: join(directory, "agent.sock"),

@@ -13,7 +13,7 @@ const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.6.0.21/24"}]}';
 const NOWHERE = { BERTH_SOCKET: "/nonexistent/agent.sock", BERTH_CONNECT_WAIT: "0" };
 
 describe("VERSION", () => {
-  const rows: [string, string, string][] = [
+  it.each<[string, string, string]>([
     ...SUPPORTED_VERSIONS.map((v): [string, string, string] => [`version ${v}`, `{"cniVersion":"${v}"}`, v]),
     ["an unknown version", '{"cniVersion":"9.9.9"}', "9.9.9"],
     ["no version", "{}", "1.1.0"],
@@ -23,8 +23,7 @@ describe("VERSION", () => {
     ["a key with escapes", '{"cni\\u0056ersion":"0.4.0"}', "0.4.0"],
     ["the last of two", '{"cniVersion":"0.4.0","cniVersion":"1.0.0"}', "1.0.0"],
     ["none from deeper levels", '{"a":{"cniVersion":"0.4.0"},"b":[{"cniVersion":"0.3.1"}]}', "1.1.0"],
-  ];
-  it.each(rows)("repeats %s", async (_, stdin, version) => {
+  ])("repeats %s", async (_, stdin, version) => {
     const outcome = await runShim({ command: "VERSION", stdin });
     expect(decodeObject(outcome.stdout)).toEqual({ cniVersion: version, supportedVersions: [...SUPPORTED_VERSIONS] });
     expect(outcome.exitCode).toBe(0);

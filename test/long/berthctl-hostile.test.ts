@@ -55,7 +55,7 @@ const pages =
   (connection, request) =>
     answerWith(connection, request.includes("/v1/health") ? JSON.stringify(HEALTH) : row(cursorOf()));
 
-const rows: [what: string, script: Script, said: RegExp, code?: number][] = [
+it.each<[what: string, script: Script, said: RegExp, code?: number]>([
   ["a cursor that stays", pages(() => "10.6.0.1"), /come to the end of its addresses/],
   ["cursors for ever", pages(() => `c${asked++}`), /come to the end of its addresses/],
   ["a body without end", flood, /answers with more than 67108864 bytes/],
@@ -71,9 +71,7 @@ const rows: [what: string, script: Script, said: RegExp, code?: number][] = [
     /xxx… \(\d+ more characters\)/,
     1,
   ],
-];
-
-it.each(rows)("berthctl ends with one line for an agent that gives: %s", async (_, script, said, code = 3) => {
+])("berthctl ends with one line for an agent that gives: %s", async (_, script, said, code = 3) => {
   await using agent = await openScriptedAgent(script);
   const argv = [process.execPath, LIMIT, join(root, "dist/berthctl.mjs"), "allocations", "--socket", agent.socketPath];
   const { exitCode, stdout, stderr } = await runCommand(argv, { timeoutMs: 60_000 });

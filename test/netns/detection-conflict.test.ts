@@ -29,7 +29,7 @@ beforeAll(() => {
 afterAll(() => lab[Symbol.dispose]());
 
 describe("a kernel that has the address", () => {
-  const rows: [string, () => Pod, string, () => Pod][] = [
+  it.each<[string, () => Pod, string, () => Pod]>([
     ["veth, IPv4", () => pod, "10.6.0.1", () => owner],
     ["veth, IPv6", () => pod, "fd00::1", () => owner],
     ["from veth to macvlan, IPv4", () => pod, "10.6.0.2", () => childOwner],
@@ -38,8 +38,7 @@ describe("a kernel that has the address", () => {
     ["macvlan siblings, IPv6", () => child, "fd00::2", () => childOwner],
     ["from macvlan to veth, IPv4", () => child, "10.6.0.1", () => owner],
     ["from macvlan to veth, IPv6", () => child, "fd00::1", () => owner],
-  ];
-  it.each(rows)("%s: is a conflict at once", async (_, asker, address, rival) => {
+  ])("%s: is a conflict at once", async (_, asker, address, rival) => {
     const { conflict, ms } = await detect(asker(), [address], { windowMs: 20 * WINDOW_MS });
     expect(conflict).toEqual(conflictOf(address, rival()));
     // The first probe was enough: the second has another third of the window to go.

@@ -101,7 +101,7 @@ describe("a link", () => {
     );
   });
 
-  const endings: [string, (doomed: Pod) => void, RegExp][] = [
+  it.each<[string, (doomed: Pod) => void, RegExp]>([
     ["goes down", (doomed) => doomed.ip("link set eth0 down"), /ENETDOWN|it is down/],
     ["is deleted", (doomed) => doomed.ip("link del eth0"), /ENETDOWN|it does not exist any more/],
     [
@@ -110,8 +110,7 @@ describe("a link", () => {
       /ENETDOWN|it does not exist any more/,
     ],
     ["loses its carrier", (doomed) => lab.ip(lab.switch, `link set ${doomed.port} down`), /it has lost its carrier/],
-  ];
-  it.each(endings)("that %s in the middle cannot, and it says so at once", async (_, end, text) => {
+  ])("that %s in the middle cannot, and it says so at once", async (_, end, text) => {
     const doomed = lab.addPod();
     const outcome = detect(doomed, FREE, { windowMs: 20_000 });
     await sleep(20);
@@ -175,12 +174,11 @@ it("a request that is given up ends at once, before and in the middle", async ()
 });
 
 describe("two that ask for one address", () => {
-  const rows: [string, number][] = [
+  it.each<[string, number]>([
     ["10.6.0.9", 0],
     ["fd00::9", WINDOW_MS / 2],
     ["10.6.0.9", WINDOW_MS - 60],
-  ];
-  it.each(rows)("%s, %i ms apart: one of them detects the other", async (address, apart) => {
+  ])("%s, %i ms apart: one of them detects the other", async (address, apart) => {
     const other = lab.addPod();
     for (let round = 0; round < 5; ) {
       let overlap = true;

@@ -181,7 +181,7 @@ it("an object that is gone is deleted already", async () => {
 });
 
 const settings = { up: false, alias: "", group: 0 };
-const bad: [what: string, operation: Operation, message: RegExp][] = [
+it.each<[what: string, operation: Operation, message: RegExp]>([
   [
     "a setting that the kernel refuses",
     { kind: "set-sysctl", place: "pod", key: "ipv4/conf/all/rp_filter", from: "0", to: "many" },
@@ -202,8 +202,7 @@ const bad: [what: string, operation: Operation, message: RegExp][] = [
     { kind: "delete-veth", veth: { ...VETH, host: { ...VETH.host, name: "br0" } } },
     /^"host: ip link del br0" failed: Link "br0" on the host is not a veth; it was not deleted$/,
   ],
-];
-it.each(bad)("%s fails, and all is undone", async (_, operation, message) => {
+])("%s fails, and all is undone", async (_, operation, message) => {
   const failure = await failureOf([...operations, operation]);
   expect(failure.message).toMatch(message);
   expect(failure.leftovers).toEqual([]);

@@ -91,7 +91,7 @@ const route = (destination: string, more: Partial<Route> = {}): Route => ({
   ...more,
 });
 
-const untouched: [what: string, line: string, more?: Partial<Route>][] = [
+it.each<[what: string, line: string, more?: Partial<Route>]>([
   ["another metric", "10.1.0.0/16 dev v0 table 500 proto 98 scope global metric 9"],
   ["another source", "10.1.0.0/16 dev v0 table 500 proto 98 scope global src 10.6.0.254"],
   ["another owner", "10.1.0.0/16 dev v0 table 500 proto 77 scope global"],
@@ -104,9 +104,7 @@ const untouched: [what: string, line: string, more?: Partial<Route>][] = [
     "10.1.0.0/16 table 500 proto 98 nexthop via 10.6.0.9 dev v0 nexthop via 10.6.0.8 dev v0",
     { gateway: ip("10.6.0.9") },
   ],
-];
-
-it.each(untouched)("a route of others with %s stays", (_, line, more = {}) => {
+])("a route of others with %s stays", (_, line, more = {}) => {
   const mine = route(line.includes("::") ? "fd01::/64" : "10.1.0.0/16", more);
   show(`route add ${line}`);
   const all = () => show("-4 route show table all") + show("-6 route show table all");

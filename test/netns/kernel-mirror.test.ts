@@ -167,11 +167,10 @@ function randomLine(random: Seeded): string {
   return random.pick(lines);
 }
 
-const modes: [name: string, bufferBytes: number | undefined, steps: number][] = [
+it.each<[name: string, bufferBytes: number | undefined, steps: number]>([
   ["the mirror agrees with the kernel's lists after every change", undefined, 120],
   ["so it is if the queue is so short that notifications are lost", 1, 60],
-];
-it.each(modes)("%s", { timeout: 120_000 }, async (_, bufferBytes, steps) => {
+])("%s", { timeout: 120_000 }, async (_, bufferBytes, steps) => {
   const seed = Number(process.env.BERTH_SEED ?? Date.now() % 1_000_000);
   const random = new Seeded(seed);
   let losses = 0;

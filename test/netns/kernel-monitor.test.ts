@@ -120,13 +120,12 @@ it("notifications wait for each other after the first, and are passed on at once
   expect(mtus.at(-1)).toBe(1_304);
 });
 
-const failing: [keyof Native, RegExp][] = [
+it.each<[keyof Native, RegExp]>([
   ["socket", /^Cannot open a netlink monitor: .*EPERM/],
   ["connect", /^Cannot connect a netlink monitor: .*EPERM/],
   ["setsockopt", /^Cannot join netlink group 1: .*EPERM/],
   ["watch", /^Cannot watch a netlink monitor: .*EPERM/],
-];
-it.each(failing)("names the failed call when %s fails, and closes", (name, message) => {
+])("names the failed call when %s fails, and closes", (name, message) => {
   const before = openFds();
   const broken = { ...loadNative(), [name]: () => -constants.errno.EPERM };
   const listener = { message: () => {}, lost: () => {} };

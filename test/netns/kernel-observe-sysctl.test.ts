@@ -54,7 +54,7 @@ it("of all links, of those to come, and of each", () => {
   expect(sysctls.has("ipv6/conf/small0/disable_ipv6")).toBe(false);
 });
 
-const changes: [key: string, values: readonly string[]][] = [
+it.each<[key: string, values: readonly string[]]>([
   ["ipv4/ip_forward", ["1", "0", "1"]],
   ["ipv4/conf/all/rp_filter", ["1", "2", "0"]],
   ["ipv4/conf/default/rp_filter", ["2", "1"]],
@@ -67,9 +67,7 @@ const changes: [key: string, values: readonly string[]][] = [
   ["ipv6/conf/default/disable_ipv6", ["1", "0"]],
   ["ipv6/conf/all/disable_ipv6", ["1", "0"]],
   ["ipv6/conf/p0/accept_dad", ["0", "2", "-1"]],
-];
-
-it.each(changes)("after a change of %s", (key, values) => {
+])("after a change of %s", (key, values) => {
   for (const value of values) {
     writeSysctl(opened.entrance, key, value);
     expect(told().get(key)).toBe(value);

@@ -108,13 +108,12 @@ describe("a packet socket", () => {
     expect(() => socket.receive()).toThrow(/^Cannot receive on link 7: .*EBADF/);
   });
 
-  const failing: [keyof Native, RegExp][] = [
+  it.each<[keyof Native, RegExp]>([
     ["socket", /^Cannot open a packet socket on link 7: .*EPERM/],
     ["attachFilter", /^Cannot filter a packet socket on link 7: .*EPERM/],
     ["setsockopt", /^Cannot configure a packet socket on link 7: .*EPERM/],
     ["bind", /^Cannot bind a packet socket on link 7: .*EPERM/],
-  ];
-  it.each(failing)("names the failed call when %s fails, and closes", async (name, message) => {
+  ])("names the failed call when %s fails, and closes", async (name, message) => {
     const before = await stableFds();
     expect(() => openArp([], { ...loadNative(), [name]: () => -constants.errno.EPERM })).toThrow(message);
     await expectOpenFds(before);

@@ -137,15 +137,14 @@ describe("watch", () => {
   });
 
   type Untyped = Record<keyof Native, (...words: unknown[]) => unknown>;
-  const wrong: [string, (addon: Untyped) => unknown, RegExp][] = [
+  it.each<[string, (addon: Untyped) => unknown, RegExp]>([
     ["no callback", (addon) => addon.watch(0), /number of arguments/],
     ["a callback that is none", (addon) => addon.watch(0, 1), /not a function/],
     ["no number", (addon) => addon.watch("0", () => {}), /not a 32-bit integer/],
     ["a program that is no bytes", (addon) => addon.attachFilter(0, [1]), /not a Uint8Array/],
     ["an address that is no bytes", (addon) => addon.sendto(0, new Uint8Array(1), 0, "x"), /not a Uint8Array/],
     ["an option that is no bytes", (addon) => addon.setsockopt(0, 0, 0, new Uint16Array(1)), /not a Uint8Array/],
-  ];
-  it.each(wrong)("throws a TypeError for %s", (_, call, message) => {
+  ])("throws a TypeError for %s", (_, call, message) => {
     expect(() => call(native as unknown as Untyped)).toThrow(expect.objectContaining({ name: "TypeError" }));
     expect(() => call(native as unknown as Untyped)).toThrow(message);
   });

@@ -96,7 +96,7 @@ describe("observeLink", () => {
 });
 
 describe("a path that is no network namespace", () => {
-  const messages: [string, () => string, RegExp][] = [
+  it.each<[string, () => string, RegExp]>([
     ["nothing", () => "/run/netns/absent", /^Cannot open network namespace "\/run\/netns\/absent": .*ENOENT/],
     ["a namespace of another kind", () => "/proc/self/ns/mnt", /not a network namespace, or no longer one$/],
     ["a directory", () => "/run", /not a network namespace/],
@@ -121,8 +121,7 @@ describe("a path that is no network namespace", () => {
       },
       /not a network namespace/,
     ],
-  ];
-  it.each(messages)("%s", (_, make, message) => {
+  ])("%s", (_, make, message) => {
     const wrong = make();
     for (const call of [
       () => observeLink(wrong, "eth0"),

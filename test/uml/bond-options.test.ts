@@ -165,7 +165,7 @@ it("members by index: the primary and the active one", () => {
 });
 
 describe("a refusal of the kernel", () => {
-  const refusals: [what: string, numbers: BondOptions["numbers"], text: string][] = [
+  it.each<[what: string, numbers: BondOptions["numbers"], text: string]>([
     ["a mode that is none", { mode: 9 }, "invalid argument (EINVAL): invalid option value at byte 56"],
     ["a rate that is none", { mode: 4, lacp_rate: 7 }, "invalid argument (EINVAL): invalid option value at byte 64"],
     [
@@ -174,8 +174,7 @@ describe("a refusal of the kernel", () => {
       "denied (EACCES): option not supported in mode at byte 64",
     ],
     ["a delay without the interval it is made of", { mode: 1, updelay: 400 }, "not permitted (EPERM)"],
-  ];
-  it.each(refusals)("%s", (_, numbers, text) => {
+  ])("%s", (_, numbers, text) => {
     expect(() => createLink(here, { name: "b1", kind: bond({ numbers }) })).toThrow(NetlinkError);
     expect(() => createLink(here, { name: "b1", kind: bond({ numbers }) })).toThrow(
       new RegExp(`^Cannot create link "b1" of kind bond: .*${RegExp.escape(text)}`),

@@ -213,7 +213,7 @@ describe("a bond", () => {
   });
 });
 
-const rows: [what: string, made: string[], conf: object, text: string][] = [
+it.each<[what: string, made: string[], conf: object, text: string]>([
   [
     "of another bond",
     ["link add b1 type bond", "link set m1 down", "link set m1 master b1"],
@@ -229,8 +229,7 @@ const rows: [what: string, made: string[], conf: object, text: string][] = [
   ],
   ["with an IPv6 address", ["addr add fd09::1/64 dev m1 nodad"], bondOf(""), "has address fd09::1/64 dev m1"],
   ["with the default route", ["route add default dev m1"], bondOf(""), "route default dev m1"],
-];
-it.each(rows)("a member: %s is refused, and nothing is made", async (_what, made, conf, text) => {
+])("a member: %s is refused, and nothing is made", async (_what, made, conf, text) => {
   for (const line of made) node.ip(line);
   await refuse(conf, 106, text);
 });

@@ -36,11 +36,10 @@ afterAll(() => {
   host[Symbol.dispose]();
 });
 
-const missing: [module: string, conf: object][] = [
+it.each<[module: string, conf: object]>([
   ["8021q", { interfaces: ["im0"], vlanID: 5 }],
   ["bonding", { interfaces: ["im0"], bond: {} }],
-];
-it.each(missing)("without %s the error says how to get it", async (module, conf) => {
+])("without %s the error says how to get it", async (module, conf) => {
   writeFileSync(LOADER, "/bin/false");
   run(`rmmod ${module}`);
   const error = await place.add(conf).then(() => expect.unreachable(), toCniError);

@@ -110,7 +110,7 @@ it("the bond of the module loses the options that the kernel shows in mode 802.3
   expect(left).toEqual(["65535", "00:00:00:00:00:00", "0"]);
 });
 
-const rows: [what: string, made: string[], conf: object, text: string, code: number][] = [
+it.each<[what: string, made: string[], conf: object, text: string, code: number]>([
   [
     "a member that cannot be one, after another has joined",
     ["link add nlmon0 type nlmon"],
@@ -140,8 +140,7 @@ const rows: [what: string, made: string[], conf: object, text: string, code: num
     'Interface "m1" is in use by macvlan',
     106,
   ],
-];
-it.each(rows)("a refusal of the kernel: %s", async (_what, made, conf, text, code) => {
+])("a refusal of the kernel: %s", async (_what, made, conf, text, code) => {
   const other = `${node.name}w`;
   for (const line of made) node.ip(line.replace("OTHER", other));
   const found = node.observe();
@@ -193,7 +192,7 @@ describe("takeOver", () => {
     await node.check(conf);
   });
 
-  const lasting: [what: string, made: string[], text: string][] = [
+  it.each<[what: string, made: string[], text: string]>([
     [
       "an address",
       ["addr add 10.9.0.1/24 valid_lft 600 preferred_lft 600 dev m0"],
@@ -204,8 +203,7 @@ describe("takeOver", () => {
       ["addr add fd09::1/64 nodad dev m0", "route add default via fd09::fe dev m0 proto ra"],
       "has route default via fd09::fe",
     ],
-  ];
-  it.each(lasting)("does not move %s that is renewed", async (_what, made, text) => {
+  ])("does not move %s that is renewed", async (_what, made, text) => {
     for (const line of made) node.ip(line);
     const found = node.observe();
     await expect(node.add(conf)).rejects.toThrow(text);

@@ -44,12 +44,11 @@ it("a dummy is made as asked, and read as `ip` made it", () => {
 });
 
 describe("a VLAN", () => {
-  const rows: [id: number, protocol: number, text: string][] = [
+  it.each<[id: number, protocol: number, text: string]>([
     [1, 0x8100, "802.1Q"],
     [4094, 0x8100, "802.1Q"],
     [100, 0x88a8, "802.1ad"],
-  ];
-  it.each(rows)("%i of protocol %i on a parent", (id, protocol, text) => {
+  ])("%i of protocol %i on a parent", (id, protocol, text) => {
     createLink(here, { name: "v0", kind: vlan(id, protocol), parent: index("d0") });
     expect(json("v0")).toMatchObject({
       link: "d0",
@@ -93,13 +92,12 @@ describe("a VLAN", () => {
     deleteLink(room.there, linkIn(room.there, "t1").index);
   });
 
-  const refusals: [what: string, kind: LinkKind, parent: string | undefined, text: string][] = [
+  it.each<[what: string, kind: LinkKind, parent: string | undefined, text: string]>([
     ["a number beyond 4094", vlan(4095), "d0", "(ERANGE): 8021q: Invalid VLAN id"],
     ["a protocol that is none", vlan(5, 0x0800), "d0", "(EPROTONOSUPPORT): 8021q: Invalid VLAN protocol"],
     ["no parent", vlan(5), undefined, "(EINVAL): 8021q: link not specified"],
     ["a loopback for a parent", vlan(5), "lo", "(EOPNOTSUPP): 8021q: VLANs not supported on device"],
-  ];
-  it.each(refusals)("that cannot be: %s", (_, kind, parent, text) => {
+  ])("that cannot be: %s", (_, kind, parent, text) => {
     const demand = { name: "v1", kind, ...(parent === undefined ? {} : { parent: index(parent) }) };
     expect(() => createLink(here, demand)).toThrow(NetlinkError);
     expect(() => createLink(here, demand)).toThrow(/^Cannot create link "v1" of kind vlan: /);
@@ -161,12 +159,11 @@ describe("a bond", () => {
  * to `ip`.
  */
 describe("a kind that is not ours", () => {
-  const rows: [name: string, line: string, ofIp: object][] = [
+  it.each<[name: string, line: string, ofIp: object]>([
     ["ipvlan", "link add link d0 name x0 type ipvlan mode l3s private", { mode: "l3s", private: true }],
     ["ipvlan", "link add link d0 name x0 type ipvlan mode l2 vepa", { mode: "l2", vepa: true }],
     ["vrf", "link add x0 type vrf table 1000", { table: 1000 }],
-  ];
-  it.each(rows)("%s by `%s`", (name, line, ofIp) => {
+  ])("%s by `%s`", (name, line, ofIp) => {
     byIp(line);
     const before = json("x0");
     expect(before.linkinfo).toMatchObject({ info_kind: name, info_data: ofIp });

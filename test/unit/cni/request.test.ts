@@ -104,7 +104,7 @@ describe("decodePodArgs", () => {
 
 describe("requestedIps", () => {
   const FIVE = { runtimeConfig: { ips: ["FD00:0::5"] }, args: { cni: { ips: ["fd00::5/64"] } } };
-  const rows = cases<[conf: object, args: string]>`
+  it.each(cases<[conf: object, args: string]>`
     none ${[{}, ""]} => none
     runtimeConfig.ips ${[{ runtimeConfig: { ips: ["10.0.0.5"] } }, ""]} => 10.0.0.5 runtimeConfig.ips
     args.cni.ips with lengths, in order ${[{ args: { cni: { ips: ["10.0.0.6/24", "fd00::5/64"] } } }, ""]}
@@ -113,8 +113,7 @@ describe("requestedIps", () => {
     one address from all sources, with the length that one of them gives ${[FIVE, "IP=fd00::0005"]}
       => fd00::5/64 runtimeConfig.ips
     null lists ${[{ runtimeConfig: { ips: null }, args: { cni: null } }, ""]} => none
-  `;
-  it.each(rows)("%s", (_title, [conf, args], expected) => {
+  `)("%s", (_title, [conf, args], expected) => {
     const request = decodeWith({ "cni-args": args }, { ...CONF, ...conf });
     const shown = requestedIps(request).map(
       ({ ip, length, source }) => `${formatIp(ip)}${length === undefined ? "" : `/${length}`} ${source}`,

@@ -57,7 +57,7 @@ describe("decodePodAnnotations accepts", () => {
 });
 
 describe("decodePodAnnotations refuses", () => {
-  const refused = rows`
+  it.each(rows`
     ippool => Malformed JSON at line 1, column 1: found the end of the text, want a value
     ippool {"ipv4":["a"],"ipv4":["b"]} => found the key "ipv4" a second time
     ippool {"ipv4":"blue"} => field "ipv4": found "blue", want a list
@@ -98,8 +98,7 @@ describe("decodePodAnnotations refuses", () => {
     ippool-ip-number ٣ => found "٣", want "N"
     ippool-ip-number +-1 => found "+-1", want "N" (that many addresses) or "+N"
     ippool-reclaim yes => found "yes", want one of "true", "false"
-  `;
-  it.each(refused)("%s", (annotation, message) => {
+  `)("%s", (annotation, message) => {
     const [, key = "", value = ""] = /^(\S+) ?(.*)$/.exec(annotation) ?? [];
     expect(() => decodePod(key, value)).toThrow(ConfigError);
     expect(() => decodePod(key, value)).toThrow(message);

@@ -21,7 +21,7 @@ it("nothing written means the defaults of the specification 2.3", () => {
 describe("one key changes one setting", () => {
   const networks = ["10.0.0.0/8", "fd00::/48"];
   const log = (logFile: string, more: object = {}) => ({ logOptions: { logFile, ...more } });
-  const rows: [value: object, expected: object][] = [
+  it.each<[value: object, expected: object]>([
     [{ type: "coordinator" }, {}],
     [{ mode: "disabled" }, { mode: "disable" }],
     [{ tune_mode: "underlay" }, { mode: "underlay" }],
@@ -33,8 +33,7 @@ describe("one key changes one setting", () => {
     [{ overlayPodCIDR: networks }, { overlayPodCIDR: networks.map(parsePrefix) }],
     [{ hostRPFilter: -1 }, { hostRPFilter: -1 }],
     [log("/var/log/vendor/../vendor//a/./b.log"), log("/var/log/vendor/a/b.log", { logLevel: "debug" })],
-  ];
-  it.each(rows)("%j", (value, expected) => {
+  ])("%j", (value, expected) => {
     expect(resolve(value)).toEqual({ ...DEFAULT_COORDINATOR_CONF, ...expected });
   });
 

@@ -7,7 +7,7 @@ const expression = (operator: string, values?: string[], key = "app") => ({
   matchExpressions: [values === undefined ? { key, operator } : { key, operator, values }],
 });
 
-const rows: [selector: object, expected: boolean][] = [
+it.each<[selector: object, expected: boolean]>([
   [{}, true],
   [{ matchLabels: { app: "db" } }, false],
   [{ matchLabels: { app: "web", "example.com/tier": "front" } }, true],
@@ -24,8 +24,7 @@ const rows: [selector: object, expected: boolean][] = [
   [expression("DoesNotExist", undefined, "absent"), true],
   [expression("DoesNotExist", undefined, "hasOwnProperty"), true],
   [{ matchLabels: { app: "web" }, ...expression("In", ["db"]) }, false],
-];
-it.each(rows)("a selector matches as in Kubernetes %j: %s", (value, expected) => {
+])("a selector matches as in Kubernetes %j: %s", (value, expected) => {
   expect(matchLabels(decodeConfig(labelSelector, value, "x"), labels)).toBe(expected);
 });
 

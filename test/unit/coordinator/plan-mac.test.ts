@@ -33,11 +33,10 @@ describe("the MAC address is the prefix and four octets of the address", () => {
     expect(planMac("", link("ipvlan"), [])).toBe(undefined));
 });
 
-const rows: [what: string, link: LinkState, addresses: string[], text: string][] = [
+it.each<[what: string, link: LinkState, addresses: string[], text: string]>([
   ["on what is no Ethernet", { ...link("tun"), mac: undefined }, ["10.6.0.2"], "it is of kind tun"],
   ["on a machine's own such device", { ...link(""), mac: undefined }, ["10.6.0.2"], "it has no MAC address"],
-];
-it.each(rows)("a prefix is refused: %s", (_what, nic, addresses, text) => {
+])("a prefix is refused: %s", (_what, nic, addresses, text) => {
   const plan = () => planMac("0a:1b", nic, ips(...addresses));
   expect(plan).toThrow(`podMACPrefix "0a:1b" cannot be applied to interface "eth0"`);
   expect(plan).toThrow(text);
@@ -47,12 +46,11 @@ it.each(rows)("a prefix is refused: %s", (_what, nic, addresses, text) => {
 const OWNER: VethOwner = { owner: "uid-1", containerId: "c1", network: "lan", pod: "shop/web-0" };
 
 describe("the alias of a host's end", () => {
-  const rows: [owner: Partial<VethOwner>, text: string][] = [
+  it.each<[owner: Partial<VethOwner>, text: string]>([
     [{}, "berth uid-1 c1 lan shop/web-0"],
     [{ pod: "" }, "berth uid-1 c1 lan"],
     [{ pod: "shop/日本" }, "berth uid-1 c1 lan shop/日本"],
-  ];
-  it.each(rows)("%j is %s, and back", (owner, text) => {
+  ])("%j is %s, and back", (owner, text) => {
     expect(formatAlias({ ...OWNER, ...owner })).toBe(text);
     expect(parseAlias(text)).toEqual({ ...OWNER, ...owner });
   });

@@ -57,7 +57,7 @@ const theGateway4: PacketClass = { kind: "gateway", gateway: gateway4 };
 const theGateway6: PacketClass = { kind: "gateway", gateway: gateway6 };
 
 const request = (target: string, senderIp: typeof candidate4) => arp(encodeArpProbe(rival, ip(target)), { senderIp });
-const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
+it.each<[string, NeighbourPacket, PacketClass | undefined]>([
   ["a reply from the candidate's owner", reply(rival, candidate4), conflict4],
   ["a request from the candidate's owner for another", request("10.6.0.50", candidate4), conflict4],
   ["an announcement of the candidate", arp(encodeArpAnnouncement(rival, candidate4)), conflict4],
@@ -74,17 +74,14 @@ const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
   ["an owner of another address", reply(rival, ip("10.6.0.8")), undefined],
   ["a reply to the candidate from another", { ...reply(rival, ip("10.6.0.8")), targetIp: candidate4 }, undefined],
   ["an operation of another protocol", { ...reply(rival, candidate4), operation: 4 }, undefined],
-];
-it.each(rows)("judgement of ARP %s", (_, packet, expected) =>
-  expect(classifyPacket(packet, requested)).toEqual(expected),
-);
+])("judgement of ARP %s", (_, packet, expected) => expect(classifyPacket(packet, requested)).toEqual(expected));
 
 describe("judgement of neighbour discovery", () => {
   const probe = (from: typeof rival, nonce: Uint8Array, target = candidate6, change: Partial<NdpMessage> = {}) =>
     ndp(encodeNdpProbe(from, target, nonce), change);
   const ofRival = (change: Partial<NdpMessage>, nonce = ourNonce) => probe(rival, nonce, candidate6, change);
   const changed = (change: Partial<NdpMessage>, from = rival) => advertisement(from, candidate6, change);
-  const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
+  it.each<[string, NeighbourPacket, PacketClass | undefined]>([
     ["an advertisement of the candidate", advertisement(rival, candidate6), conflict6],
     ["one without the option", changed({ linkLayer: undefined }), conflict6],
     ["one whose option names another than its frame", changed({ linkLayer: rival }, sibling), conflict6],
@@ -99,8 +96,7 @@ describe("judgement of neighbour discovery", () => {
     ["an ordinary request for the candidate", ofRival({ source: ip("fd00::50") }, otherNonce), undefined],
     ["an advertisement of another address", advertisement(rival, ip("fd00::8")), undefined],
     ["a rival's probe for another address", probe(rival, otherNonce, ip("fd00::8")), undefined],
-  ];
-  it.each(rows)("%s", (_, packet, expected) => expect(classifyPacket(packet, requested)).toEqual(expected));
+  ])("%s", (_, packet, expected) => expect(classifyPacket(packet, requested)).toEqual(expected));
 
   it("an address of one family is none of the other", () => {
     const low: ProbeContext = { ...requested, candidates: [{ family: 6, value: candidate4.value }] };
@@ -110,15 +106,14 @@ describe("judgement of neighbour discovery", () => {
 
 describe("the schedule of probes", () => {
   const LAST_RANDOM = 1 - 2 ** -53;
-  const rows: [number, number, number[]][] = [
+  it.each<[number, number, number[]]>([
     [200, 0, [0, 50, 350 / 3]],
     [200, 0.5, [1, 200 / 3, 400 / 3]],
     [200, LAST_RANDOM, [FIRST_PROBE_JITTER_MS, 250 / 3, 150]],
     [3_000, 0.5, [1, 1_000, 2_000]],
     [200, 0.3, [0, 60, 380 / 3]],
     [3, 0.5, [0, 1, 2]],
-  ];
-  it.each(rows)("over %i ms with %f", (windowMs, random, expected) => {
+  ])("over %i ms with %f", (windowMs, random, expected) => {
     const { sendAtMs, endAtMs } = conflictSchedule({ windowMs }, () => random);
     expect(endAtMs).toBe(windowMs);
     expect(sendAtMs).toHaveLength(expected.length);
@@ -127,7 +122,7 @@ describe("the schedule of probes", () => {
 });
 
 describe("the time of a detection", () => {
-  const rows: [ConflictTiming, string | undefined][] = [
+  it.each<[ConflictTiming, string | undefined]>([
     [{ windowMs: MAX_DETECTION_MS }, undefined],
     [{ windowMs: MAX_DETECTION_MS + 1 }, 'field "detectOptions": found a window of 35s1ms, want at most 35s in all'],
     [{ retry: 36, intervalMs: 0, timeoutMs: MAX_DETECTION_MS }, undefined],
@@ -136,8 +131,7 @@ describe("the time of a detection", () => {
       { retry: 100, intervalMs: 1_000, timeoutMs: 1_500 },
       "found 100 requests, 1s apart, and 1s500ms for the last answer: 1m40s500ms, want at most 35s in all",
     ],
-  ];
-  it.each(rows)("%j: %s", (timing, message) => {
+  ])("%j: %s", (timing, message) => {
     if (message === undefined) requireShortDetection(timing);
     else expect(() => requireShortDetection(timing)).toThrow(message);
   });

@@ -79,14 +79,13 @@ describe("links", () => {
   it("every relative link leads to a file and, with #, to a heading of it", () =>
     expect(pages.flatMap((page) => brokenLinks(page, findText))).toEqual([]));
 
-  const rows: [what: string, text: string, wanted: number][] = [
+  it.each<[what: string, text: string, wanted: number]>([
     ["to nothing", "[a](gone.md)", 1],
     ["to no heading", "[a](there.md#gone)", 1],
     ["to no heading of the page itself", "# Here\n[a](#gone)", 1],
     ["to a heading", "[a](there.md#one-two-3), [b](#here)\n# Here", 0],
     ["elsewhere, and code", "[a](https://example.com/x) `[b](gone.md)`\n```\n[c](gone.md)\n```\n", 0],
-  ];
-  it.each(rows)("finds a link %s", (_what, text, wanted) => {
+  ])("finds a link %s", (_what, text, wanted) => {
     const there = (path: string) => (path === join("docs", "there.md") ? "## One, two: 3" : undefined);
     expect(brokenLinks({ path: join("docs", "x.md"), text }, there)).toHaveLength(wanted);
   });

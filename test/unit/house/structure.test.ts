@@ -69,13 +69,11 @@ function unusedRights(table: Table, sources: readonly Source[]): string[] {
   );
 }
 
-const TABLES: readonly [folder: string, table: Table][] = [
+describe.each<[folder: string, table: Table]>([
   ["host", ALLOWED_IMPORTS],
   ["host/agent", ALLOWED_IN_AGENT],
   ["host/controller", ALLOWED_IN_CONTROLLER],
-];
-
-describe.each(TABLES)("imports inside %s", (folder, table) => {
+])("imports inside %s", (folder, table) => {
   const sources = host.filter(({ path }) => path.startsWith(`${folder}/`));
 
   it("are declared in allowed-imports.ts", () => {

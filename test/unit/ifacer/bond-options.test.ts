@@ -9,7 +9,7 @@ import { ip, mac } from "../../world/values.ts";
 const parse = (options: string, mode: number | undefined = 1) =>
   parseBondOptions(options, { mode, members: ["e0", "e1"] });
 
-const rows: [options: string, mode: number, settings: object][] = [
+it.each<[options: string, mode: number, settings: object]>([
   ["", 1, { numbers: {} }],
   ["miimon=100", 1, { numbers: { miimon: 100 } }],
   [" miimon = 100 ;\tupdelay= 200 ; ", 1, { numbers: { miimon: 100, updelay: 200 } }],
@@ -26,13 +26,12 @@ const rows: [options: string, mode: number, settings: object][] = [
   ["arp_missed_max=255", 1, { numbers: { missed_max: 255 } }],
   ["tlb_dynamic_lb=off", 6, { numbers: { tlb_dynamic_lb: 0 } }],
   ["packets_per_slave=65535", 0, { numbers: { packets_per_slave: 65_535 } }],
-];
-it.each(rows)("options: %j in mode %i", (options, mode, settings) =>
+])("options: %j in mode %i", (options, mode, settings) =>
   expect(parse(options, mode)).toEqual({ settings, mismatches: [] }),
 );
 
 describe("an entry is refused with the wanted form:", () => {
-  const rows: [options: string, mode: number | undefined, entry: string, wanted: string][] = [
+  it.each<[options: string, mode: number | undefined, entry: string, wanted: string]>([
     ["miimon", 1, "miimon", '"miimon=<value>"'],
     ["miimon=1;;use_carrier=1", 1, "", "<option>=<value>"],
     ["miimon=abc", 1, "miimon=abc", "miimon= followed by an integer from 0 to 2147483647"],
@@ -56,8 +55,7 @@ describe("an entry is refused with the wanted form:", () => {
     ["ns_ip6_target=ff02::1", 1, "ns_ip6_target=ff02::1", "IPv6 addresses"],
     ["ad_actor_system=01:00:00:00:00:01", 4, "ad_actor_system=01:00:00:00:00:01", "a unicast MAC address"],
     ["ad_actor_system=02:00", 4, "ad_actor_system=02:00", "a unicast MAC address"],
-  ];
-  it.each(rows)("%j in mode %s", (options, mode, entry, wanted) => {
+  ])("%j in mode %s", (options, mode, entry, wanted) => {
     const [first, ...more] = parseBondOptions(options, { mode, members: ["e0", "e1"] }).mismatches;
     expect(first).toMatchObject({ path: "bond.options", got: `the entry ${JSON.stringify(entry)}` });
     expect(first?.wanted).toContain(wanted);
@@ -74,14 +72,13 @@ describe("an entry is refused with the wanted form:", () => {
 });
 
 describe("options that contradict one another", () => {
-  const rows: [options: string, mode: number, wanted: string][] = [
+  it.each<[options: string, mode: number, wanted: string]>([
     ["miimon=100;arp_interval=100", 1, "one of miimon and arp_interval"],
     ["miimon=100;arp_validate=all", 1, "one of miimon and arp_validate"],
     ["updelay=100", 1, "a miimon above 0, which updelay requires"],
     ["miimon=0;downdelay=0", 1, "a miimon above 0, which downdelay requires"],
     ["miimon=0;peer_notif_delay=5", 4, "a miimon above 0, which peer_notif_delay requires"],
-  ];
-  it.each(rows)("%j in mode %i", (options, mode, wanted) =>
+  ])("%j in mode %i", (options, mode, wanted) =>
     expect(parse(options, mode).mismatches).toEqual([
       { path: "bond.options", got: JSON.stringify(options), wanted: expect.stringContaining(wanted) },
     ]),

@@ -16,7 +16,7 @@ function check(options: PoolOptions, wanted: string | undefined, given: Subject 
 }
 
 describe("a pool is refused", () => {
-  const rows = cases<PoolOptions>`
+  it.each(cases<PoolOptions>`
     terminating ${{ deleting: true }} => is being deleted
     disabled ${{ disable: true }} => is disabled (spec.disable)
     of another node ${{ nodeName: ["n2", "n3"] }} => nodeName is "n2", "n3", this node is "n1"
@@ -28,8 +28,7 @@ describe("a pool is refused", () => {
     of other pods ${{ podAffinity: labels({ app: "db" }) }} => podAffinity does not match the labels of the pod
     of another network ${{ multusName: ["kube-system/vlan7"] }}
       => multusName is "kube-system/vlan7", the NIC's network is "lab"
-  `;
-  it.each(rows)("%s", (_what, options, reason) => check(options, reason));
+  `)("%s", (_what, options, reason) => check(options, reason));
 
   it("of the other family", () => {
     expect(refusePool(pool("p", "fd00::/64"), subject(), 4)?.refusal).toBe("is an IPv6 pool, not IPv4");
@@ -49,15 +48,14 @@ describe("the text for the pod's owner names no", () => {
   const ofShop = { ...application, namespace: "shop" };
   const fixed = { wanted: 1, reason: "1 fixed", reclaim: true };
   const generated = { subnet: "s", application, interface: "eth0" as IfName, ...fixed };
-  const rows: [what: string, options: PoolOptions, brief: string | undefined][] = [
+  it.each<[what: string, options: PoolOptions, brief: string | undefined]>([
     ["node", { nodeName: ["n2", "n3"] }, "is for other nodes (spec.nodeName)"],
     ["namespace", { namespaceName: ["bank"] }, "is for other namespaces (spec.namespaceName)"],
     ["network", { multusName: ["bank/vlan7"] }, "is for other networks (spec.multusName)"],
     ["workload of another namespace", { generated }, "is generated for a workload of another namespace"],
     ["more than there is to leave out", { generated: { ...generated, application: ofShop } }, undefined],
     ["more of labels", { namespaceAffinity: labels({ team: "x" }) }, undefined],
-  ];
-  it.each(rows)("%s", (_what, options, brief) => {
+  ])("%s", (_what, options, brief) => {
     expect(refusePool(pool("p", "10.0.0.0/24", options), subject(), 4)?.brief).toBe(brief);
   });
 
@@ -69,7 +67,7 @@ describe("the text for the pod's owner names no", () => {
 });
 
 describe("a pool is accepted", () => {
-  const rows: [what: string, options: PoolOptions][] = [
+  it.each<[what: string, options: PoolOptions]>([
     ["that is tied to nothing", {}],
     ["of this node", { nodeName: ["n1"] }],
     ["whose name list wins over an affinity", { nodeName: ["n1"], nodeAffinity: labels({ zone: "b" }) }],
@@ -77,8 +75,7 @@ describe("a pool is accepted", () => {
     ["whose pod labels match", { podAffinity: labels({ app: "web" }) }],
     ["of this network by name, one of several", { multusName: ["bank/vlan7", "lab"] }],
     ["of this network by namespace and name", { multusName: ["shop/lab"] }],
-  ];
-  it.each(rows)("%s", (_what, options) => check(options, undefined));
+  ])("%s", (_what, options) => check(options, undefined));
 
   it("no network of another namespace that the pod has on another NIC", () => {
     const networks = [{ namespace: "infra", name: "vlan7", interface: "net1" as IfName }];

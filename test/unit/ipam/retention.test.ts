@@ -251,15 +251,14 @@ describe("retention: two pods of one member", () => {
   const launcher = (name: string, run: string, status: object = {}): Pod =>
     podOf([{ ...RUN, uid: run }], { name, uid: `u-${name}`, labels: LAUNCHER }, status);
   const holder = { namespace: "shop", pod: "a", podUid: "u-a" };
-  const rows: [title: string, found: Pod | undefined, wanted: string][] = [
+  it.each<[title: string, found: Pod | undefined, wanted: string]>([
     ["the other is not there", undefined, "gone"],
     ["the other's name is another pod's", podOf([RUN], { name: "a", uid: "u-other", labels: LAUNCHER }), "gone"],
     ["the other has finished", launcher("a", "i-1", { phase: "Succeeded" }), "gone"],
     ["the other runs the same instance", launcher("a", "i-1"), "migrating"],
     ["the other runs an earlier instance", launcher("a", "i-0"), "alive"],
     ["the other is no machine's", podOf([SET], { name: "a", uid: "u-a" }), "alive"],
-  ];
-  it.each(rows)("%s", (_title, found, wanted) => {
+  ])("%s", (_title, found, wanted) => {
     expect(decideHolder({ pod: launcher("b", "i-1"), holder, found })).toBe(wanted);
   });
   it("of one name in two namespaces are two pods", () => {

@@ -63,7 +63,7 @@ it("selection looks at the default pools, not at all pools for them", () => {
 
 describe("selection takes the first rule that is present", () => {
   const configuration: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["red-1"] } };
-  const rows = cases<Subject>`
+  it.each(cases<Subject>`
     default pools when nothing else is said ${subject()} => eth0: fallback
     the CNI configuration over default pools ${subject(configuration)} => eth0: red-1
     namespace defaults over the configuration ${subject({ ...configuration, ...namespaceDefaults(["green"]) })}
@@ -73,8 +73,7 @@ describe("selection takes the first rule that is present", () => {
     ippools over ippool ${withPod({ ippool: { ipv4: ["blue"] }, ippools: [{ ipv4: ["green"], cleangateway: false }] })}
       => eth0: green
     no pod at all ${subject({ pod: undefined })} => eth0: fallback
-  `;
-  it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
+  `)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
 });
 
 describe("selection of ippools", () => {
@@ -137,14 +136,13 @@ describe("selection of families", () => {
 });
 
 describe("selection of names and patterns", () => {
-  const rows: [names: string[], wanted: string][] = [
+  it.each<[names: string[], wanted: string]>([
     [["green", "blue"], "eth0: green,blue"],
     [["red-*"], "eth0: red-1,red-2"],
     [["red-2", "red-*"], "eth0: red-2,red-1"],
     [["?lue", "green"], "eth0: blue,green"],
     [["red-[1]"], "eth0: red-1"],
-  ];
-  it.each(rows)("%j", (ipv4, wanted) => expect(summary(withPod({ ippool: { ipv4 } }))).toBe(wanted));
+  ])("%j", (ipv4, wanted) => expect(summary(withPod({ ippool: { ipv4 } }))).toBe(wanted));
 
   it("compares a pattern with the pools once, for however many NICs and lists", () => {
     const seen = { compared: 0, evaluated: 0 };
@@ -247,7 +245,7 @@ describe("of pods that name Subnets", () => {
   describe("a pod that names Subnets gets the pools", () => {
     const entry = { ipv4: ["blue"] };
     const both = [eth0, net1].map((nic) => ({ interface: nic, ...entry }));
-    const rows = cases<Subject>`
+    it.each(cases<Subject>`
       of its workload, NIC and Subnet ${withPod({ subnet: entry })} => eth0: web-b
       of its other NIC ${withPod({ subnet: entry }, { ifName: "net1" })} => net1: web-n
       in the order of the Subnets ${withPod({ subnet: { ipv4: ["green", "blue"] } })} => eth0: web-g,web-b
@@ -260,8 +258,7 @@ describe("of pods that name Subnets", () => {
         => eth0: web-b; net1: web-n
       of another workload when it belongs there ${withPod({ subnet: entry }, { application: DBS })}
         => eth0: db-b,db-d
-    `;
-    it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
+    `)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
     it("of no pod in a Subnet where it has none", () =>
       expect(summary(withPod({ subnet: { ipv4: ["six"] } }))).toBe("eth0: "));
 
@@ -279,14 +276,13 @@ describe("of pods that name Subnets", () => {
   describe("a generated pool serves no other workload", () => {
     const foreign = "is generated for Deployment shop/web";
     const configured: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["web-b"] } };
-    const rows: [what: string, subject: Subject, wanted: string][] = [
+    it.each<[what: string, subject: Subject, wanted: string]>([
       ["by its name", withPod({ ippool: { ipv4: ["web-b"] } }), `eth0: web-b ${foreign}`],
       ["by a pattern", withPod({ ippool: { ipv4: ["web-[bg]"] } }), `eth0: web-b ${foreign},web-g ${foreign}`],
       ["by the configuration", subject(configured), `eth0: web-b ${foreign}`],
       ["by spec.default", subject(), "eth0: db-d is generated for StatefulSet shop/db,hand"],
       ["by the namespace", subject(namespaceDefaults(["web-b"])), `eth0: web-b ${foreign}`],
-    ];
-    it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
+    ])("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
   });
 
   describe("a pod that names Subnets is refused", () => {
@@ -294,15 +290,14 @@ describe("of pods that name Subnets", () => {
     const name = 'name pools with "ipam.vendor.io/ippool"';
     const annotations = { subnets: [{ interface: eth0, ...subnet }] };
     const application: Belonging = { kind: "none", reason: 'pod "shop/web-0" has no controller' };
-    const rows = cases<Subject>`
+    it.each(cases<Subject>`
       without a controller ${withPod({ subnet }, { application })}
         => Annotation "ipam.vendor.io/subnet" cannot be followed: generated pools belong to workloads, and pod "shop/web-0" has no controller; INSTEAD
       in the embedded mode ${subject({ pod: { namespace: "shop", name: "w", labels: {}, annotations } })}
         => Annotation "ipam.vendor.io/subnets" cannot be followed: generated pools need cluster mode (berth-agent --kubeconfig or --in-cluster), in which a controller makes them; INSTEAD
       when subnets lacks the NIC ${withPod(annotations, { ifName: "net7" })}
         => Annotation "ipam.vendor.io/subnets" has no entry for interface "net7"; it lists eth0
-    `;
-    it.each(rows)("%s", (_what, given, text) => {
+    `)("%s", (_what, given, text) => {
       const message = text.replace("INSTEAD", name);
       expect(() => selectPools(given, POOLS)).toThrow(expect.objectContaining({ code: 102, message }));
     });

@@ -32,7 +32,7 @@ function withNotices(test: (world: World) => void): void {
 }
 
 describe("a directory may have changed, once", () => {
-  const rows: [change: string, make: (path: string) => void][] = [
+  it.each<[change: string, make: (path: string) => void]>([
     ["a new file", (path) => fs.writeFileSync(join(path, "new"), "")],
     ["a file written anew", (path) => fs.writeFileSync(join(path, "a"), "text")],
     ["a longer file", (path) => fs.appendFileSync(join(path, "a"), "more")],
@@ -41,8 +41,7 @@ describe("a directory may have changed, once", () => {
     ["a file over another", (path) => fs.renameSync(join(path, "a"), join(path, "b"))],
     ["a file that leaves", (path) => fs.renameSync(join(path, "a"), join(path, "..", "a"))],
     ["a file that comes", (path) => fs.renameSync(join(path, "..", "beside"), join(path, "new"))],
-  ];
-  it.each(rows)("%s", (_change, make) =>
+  ])("%s", (_change, make) =>
     withNotices(({ path, notices }) => {
       make(path);
       expectOnce(notices);

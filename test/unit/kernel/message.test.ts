@@ -88,15 +88,14 @@ describe("decodeAcknowledgement", () => {
 });
 
 describe("decodeAttributes", () => {
-  const rows: [string, Uint8Array, Attribute[]][] = [
+  it.each<[string, Uint8Array, Attribute[]]>([
     ["nothing", bytes(), []],
     ["one that is empty", bytes(4, 0, 1, 0), [{ type: 1, flags: 0, value: bytes() }]],
     ["one with padding", bytes(5, 0, 1, 0, 9, 0, 0, 0), [{ type: 1, flags: 0, value: bytes(9) }]],
     ["a last one without padding", bytes(5, 0, 1, 0, 9), [{ type: 1, flags: 0, value: bytes(9) }]],
     ["a nested one", bytes(4, 0, 3, 0x80), [{ type: 3, flags: 0x8000, value: bytes() }]],
     ["one in network byte order", bytes(4, 0, 3, 0x40), [{ type: 3, flags: 0x4000, value: bytes() }]],
-  ];
-  it.each(rows)("reads %s", (_, input, expected) => expect(decodeAttributes(input)).toEqual(expected));
+  ])("reads %s", (_, input, expected) => expect(decodeAttributes(input)).toEqual(expected));
 
   const lies: [string, Uint8Array, number][] = [
     ["half a header", bytes(4, 0, 1), 0],

@@ -55,7 +55,7 @@ describe("a call", () => {
     }
   });
 
-  const passing: readonly (readonly [string, StubAnswer])[] = [
+  it.each<readonly [string, StubAnswer]>([
     ["429", (response) => sendStatus(response, 429, "TooManyRequests")],
     ["500", (response) => sendStatus(response, 500, "InternalError")],
     ["503 without a body", (response) => response.writeHead(503).end()],
@@ -65,8 +65,7 @@ describe("a call", () => {
       (response) => response.writeHead(200, { "content-length": "100" }).write("{", () => response.destroy()),
     ],
     ["a body that is no JSON", (response) => response.writeHead(200).end("{")],
-  ];
-  it.each(passing)("is tried again after %s", async (_, answer) => {
+  ])("is tried again after %s", async (_, answer) => {
     const { client, requests } = await startStub(first(answer, answer));
     expect(await client.call(GET)).toEqual({ done: true });
     expect(requests).toHaveLength(3);

@@ -15,7 +15,7 @@ afterAll(() => rm(directory, { recursive: true }));
 describe("a kubeconfig that is wrong", () => {
   const plugin = (command: string, ...args: string[]): Parts => ({ user: { token: "", exec: { command, args } } });
   const noCertificate = Buffer.from("nothing").toString("base64");
-  const refused = cases<Parts>`
+  it.each(cases<Parts>`
     no context ${{ rest: { "current-context": "" } }} => field "current-context": found "", want the name of a context
     an unknown context ${{ rest: { "current-context": "x" } }}
       => field "current-context": found "x", want the name of a context: "other", "main"
@@ -59,8 +59,7 @@ describe("a kubeconfig that is wrong", () => {
     a plugin that prints its token bare ${plugin("echo", "s3cr3t")} => found a failure of "echo" (an output that is no JSON)
     a plugin that gives nothing ${plugin("echo", '{"status":{}}')}
       => field "exec": found neither token nor certificate, want an ExecCredential
-  `;
-  it.each(refused)("has %s", async (_, parts, message) => {
+  `)("has %s", async (_, parts, message) => {
     const kubeconfig = await writeKubeconfig(directory, parts);
     const error: unknown = await loadCredentials({ kubeconfig }).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ name: "ConfigError", source: `file "${kubeconfig}"` });

@@ -81,7 +81,7 @@ it.each([
 
 describe("Retry-After", () => {
   const nowMs = Date.UTC(2026, 9, 21, 7, 28, 0);
-  const rows: readonly (readonly [string, number])[] = [
+  it.each<readonly [string, number]>([
     ["1", 1_000],
     [" 3 ", 3_000],
     ["0", 0],
@@ -89,21 +89,19 @@ describe("Retry-After", () => {
     ["Wed, 21 Oct 2026 07:28:02 GMT", 2_000],
     ["Wed, 21 Oct 2026 07:27:00 GMT", 0],
     ["Wed, 21 Oct 2026 09:00:00 GMT", 5_000],
-  ];
-  it.each(rows)("%s", (header, expected) => expect(parseRetryAfter(header, nowMs)).toBe(expected));
+  ])("%s", (header, expected) => expect(parseRetryAfter(header, nowMs)).toBe(expected));
   it.each([undefined, "-1", "1.5", "soon", "", "Wed, 41 Oct 2026 07:28:02 GMT", "2026-10-21"])("%s is none", (header) =>
     expect(parseRetryAfter(header, nowMs)).toBeUndefined(),
   );
 });
 
-const rows: readonly (readonly [string, Parameters<typeof pauseMs>, number])[] = [
+it.each<readonly [string, Parameters<typeof pauseMs>, number]>([
   ["may be nothing", [0, 0], 0],
   ["is at first at most 100 ms", [0, 0.999], 99],
   ["doubles its limit", [1, 0.5], 100],
   ["stops growing at 1.5 s", [4, 0.999], 1_498],
   ["comes after what the server asked for", [0, 0.5, 2_000], 2_050],
-];
-it.each(rows)("the pause: %s", (_, parameters, expected) => expect(pauseMs(...parameters)).toBe(expected));
+])("the pause: %s", (_, parameters, expected) => expect(pauseMs(...parameters)).toBe(expected));
 
 const because = (message: string, cause: string) => new Error(message, { cause: new Error(cause) });
 const attempts = new AggregateError([new Error("connect ECONNREFUSED ::1:6443"), new Error("other")]);

@@ -200,14 +200,13 @@ describe("an answer", () => {
     expect(error.causes).toEqual([{ field: "spec.ips[0]", message: "no address" }]);
   });
 
-  const others: readonly (readonly [string, string, string])[] = [
+  it.each<readonly [string, string, string]>([
     ["a proxy's page", "<html>Bad gateway</html>", "GET /x was answered with 502: <html>Bad gateway</html>"],
     ["nothing", "", "GET /x was answered with 502"],
     ["another object", '{"kind":"Pod"}', 'GET /x was answered with 502: {"kind":"Pod"}'],
     ["a Status without fields", '{"kind":"Status"}', "GET /x was answered with 502"],
     ["a long text", "x".repeat(600), `GET /x was answered with 502: ${"x".repeat(500)}…`],
-  ];
-  it.each(others)("that is %s", (_, body, message) => {
+  ])("that is %s", (_, body, message) => {
     expect(apiErrorOf("GET /x", 502, body)).toMatchObject({ message, reason: "", causes: [] });
   });
 

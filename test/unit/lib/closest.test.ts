@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { findClosest } from "../../../host/lib/closest.ts";
 
 const known = ["ipv4", "ipv6", "interface", "cleangateway"];
-const rows: [word: string, expected: string | undefined][] = [
+it.each<[word: string, expected: string | undefined]>([
   ["ipv4", "ipv4"],
   ["IPV4", "ipv4"],
   ["ipv5", "ipv4"],
@@ -11,8 +11,6 @@ const rows: [word: string, expected: string | undefined][] = [
   ["nic", undefined],
   ["", undefined],
   ["x".repeat(100_000), undefined],
-];
-
-it.each(rows)("the closest known word of %s is %s", (word, expected) => {
+])("the closest known word of %s is %s", (word, expected) => {
   expect(findClosest(word, known)).toBe(expected);
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { JsonError, membersOf, parseJson, parseJsonWithRepeats } from "../../../host/lib/json.ts";
 
-const texts = [
+it.each([
   " [ ] ",
   "-0.5e+3",
   "null",
@@ -10,12 +10,9 @@ const texts = [
   '{"__proto__":1}',
   '[{"a":1},{"a":1}]',
   '{"a:b":"c\\"\\\\:","\\":":[{"x":[]},":"],"__proto__":{"y":1}}',
-];
-it.each(texts)("parseJson agrees with JSON.parse: %s", (text) =>
-  expect(parseJson(text)).toStrictEqual(JSON.parse(text)),
-);
+])("parseJson agrees with JSON.parse: %s", (text) => expect(parseJson(text)).toStrictEqual(JSON.parse(text)));
 
-const rows: [text: string, message: string][] = [
+it.each<[text: string, message: string]>([
   ["", "line 1, column 1: found the end of the text, want a value"],
   ["tru", 'line 1, column 1: found "tru", want a value'],
   ["[1,]", 'line 1, column 4: found "]", want a value'],
@@ -33,8 +30,7 @@ const rows: [text: string, message: string][] = [
   ['"a\nb"', 'line 1, column 1: found "\\"a\\nb\\"", want a value'],
   ["\ufeff{}", 'line 1, column 1: found "\\u{feff}{}", want a value'],
   ["[".repeat(100_000), 'line 1, column 100001: found the end of the text, want a value or "]"'],
-];
-it.each(rows)("parseJson names the place of a fault: %s", (text, message) => {
+])("parseJson names the place of a fault: %s", (text, message) => {
   expect(() => parseJson(text)).toThrow(JsonError);
   expect(() => parseJson(text)).toThrow(`Malformed JSON at ${message}`);
 });

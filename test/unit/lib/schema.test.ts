@@ -16,7 +16,7 @@ const schema = z.strictObject({
 });
 
 describe("decode names the place, the found and the wanted value", () => {
-  const rows: [value: unknown, message: string][] = [
+  it.each<[value: unknown, message: string]>([
     [undefined, "found nothing, want an object"],
     [{}, 'field "name": found nothing, want text that begins with x'],
     [{ name: "abc" }, 'field "name": found "abc", want text that begins with x'],
@@ -38,8 +38,7 @@ describe("decode names the place, the found and the wanted value", () => {
     [{ name: "x", labels: [] }, 'field "labels": found an empty list, want an object of texts'],
     [{ name: "x", labels: { "a/b": 1 } }, 'field "labels[\\"a/b\\"]": found 1, want text'],
     [JSON.parse('{"name":"x","labels":{"__proto__":"y"}}'), 'field "labels.__proto__": found "y", want another key'],
-  ];
-  it.each(rows)("%j", (value, message) => {
+  ])("%j", (value, message) => {
     const decoded = decode(schema, value);
     expect(decoded.ok ? "accepted" : formatMismatches(decoded.mismatches)).toContain(message);
   });

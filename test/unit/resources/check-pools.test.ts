@@ -23,7 +23,7 @@ const good = (name: string, length: number, ...ips: string[]): IpPool => {
   return { ...poolOf(name, `10.6.0.0/${length}`, { ips }), isReady: true };
 };
 
-const rows: Row[] = [
+it.each<Row>([
   ["equal subnets with disjoint ranges", [ips("a", "10.0.0.1-10.0.0.9"), ips("b", "10.0.0.10")], ["a", "b"], []],
   [
     "equal subnets with shared addresses",
@@ -44,9 +44,7 @@ const rows: Row[] = [
     ["a", "b", "c"],
     ['10.0.0.0/16 of IPPool "b" of address space "lab"'],
   ],
-];
-
-it.each(rows)("checkPools of %s", (_title, pools, accepted, problems) => {
+])("checkPools of %s", (_title, pools, accepted, problems) => {
   const check = checkPools(pools);
   expect(check.accepted.map(({ name }) => name)).toEqual(accepted);
   expect(problemsOf(check.accepted, check.refused)).toEqual(

@@ -20,15 +20,14 @@ const KEPT: IpAllocationSpec = { ...BOUND, state: "Kept", holders: [] };
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 
 describe("the name of an allocation", () => {
-  const rows: [address: string, space: string, name: string][] = [
+  it.each<[address: string, space: string, name: string]>([
     ["10.6.0.21", "", "10.6.0.21"],
     ["10.6.0.21", "lab", "10.6.0.21.lab"],
     ["10.6.0.21", "7", "10.6.0.21.7"],
     ["fd00::a", "", "fd00-0000-0000-0000-0000-0000-0000-000a"],
     ["::", "", "0000-0000-0000-0000-0000-0000-0000-0000"],
     ["fd00::a", "a-b", "fd00-0000-0000-0000-0000-0000-0000-000a.a-b"],
-  ];
-  it.each(rows)("of %s in %j is %s, and back", (address, addressSpace, name) => {
+  ])("of %s in %j is %s, and back", (address, addressSpace, name) => {
     expect(allocationName(ip(address), addressSpace)).toBe(name);
     expect(parseAllocationName(name)).toEqual({ ip: ip(address), addressSpace });
   });
@@ -49,15 +48,14 @@ it("labels of a bound address name its first pod, those of a kept one its identi
 });
 
 describe("the same member of a workload", () => {
-  const rows: [what: string, other: Workload | undefined, isSame: boolean][] = [
+  it.each<[what: string, other: Workload | undefined, isSame: boolean]>([
     ["itself, for another NIC", { ...WORKLOAD, ifName: "net1" }, true],
     ["none", undefined, false],
     ["of another UID", { ...WORKLOAD, uid: "w2" }, false],
     ["another member", { ...WORKLOAD, member: "web-1" }, false],
     ["of another namespace, whose pod claims the UID", { ...WORKLOAD, namespace: "evil" }, false],
     ["without a namespace", { ...WORKLOAD, namespace: "" }, false],
-  ];
-  it.each(rows)("retention: %s", (_, other, isSame) => {
+  ])("retention: %s", (_, other, isSame) => {
     expect([isSameMember(WORKLOAD, other), isSameMember(other, WORKLOAD)]).toEqual([isSame, isSame]);
     if (other !== undefined) expect(ownerLabelOf(other) === ownerLabelOf(WORKLOAD)).toBe(isSame);
   });
@@ -120,7 +118,7 @@ describe("an allocation", () => {
 
   const conflict = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" } as const;
   const since = "2026-11-20T04:00:00Z";
-  const specs: [title: string, spec: IpAllocationSpec][] = [
+  it.each<[title: string, spec: IpAllocationSpec]>([
     ["Bound", BOUND],
     ["of IPv6 in a space", { ...BOUND, ip: ip("fd00::a"), addressSpace: "lab", prefixLength: 64 }],
     ["Cooling", { ...BOUND, state: "Cooling", holders: [], since }],
@@ -128,8 +126,7 @@ describe("an allocation", () => {
     ["Kept", { ...KEPT, workload: { ...WORKLOAD, ifName: "net1" }, number: 7 }],
     ["Bound by a claim", { ...BOUND, holders: [{ ...HOLDER, claim: "c" }], workload: WORKLOAD, number: 0 }],
     ["Quarantined", { ...BOUND, state: "Quarantined", holders: [], quarantine: conflict }],
-  ];
-  it.each(specs)("%s is read as it was written", (_title, spec) => {
+  ])("%s is read as it was written", (_title, spec) => {
     const object = JSON.parse(JSON.stringify(encodeIpAllocation(spec, { uid: "x", resourceVersion: "9" })));
     const name = allocationName(spec.ip, spec.addressSpace);
     const metadata = { kind: "IPAllocation", name, uid: "x", resourceVersion: "9", deleting: false };

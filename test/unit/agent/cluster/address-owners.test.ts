@@ -28,7 +28,7 @@ interface Case {
 const SAME = { namespace: "shop", pod: "db-0" };
 const OTHER = { ...SAME, pod: "db-1" };
 const EVIL = { ...SAME, namespace: "evil" };
-const cases: Case[] = [
+it.each<Case>([
   { what: "of the same name loses it when it is off its NIC", claimant: SAME, isEnded: true, wanted: "Cooling" },
   { what: "of the same name keeps it while its NIC has it", claimant: SAME, wanted: "11" },
   { what: "of the same name that was never attached", claimant: SAME, changes: { containerId: "" }, wanted: "Cooling" },
@@ -42,9 +42,7 @@ const cases: Case[] = [
   { what: "of another namespace that is gone", claimant: EVIL, isGone: true, wanted: "Cooling" },
   { what: "of another name keeps it while it lives", claimant: OTHER, wanted: "11" },
   { what: "of another name that is gone", claimant: OTHER, isGone: true, wanted: "Cooling" },
-];
-
-it.each(cases)("retention: an earlier pod $what", async ({ claimant, changes, isEnded, isGone = false, wanted }) => {
+])("retention: an earlier pod $what", async ({ claimant, changes, isEnded, isGone = false, wanted }) => {
   const cool = async (row: Allocation): Promise<Allocation> => ({ ...row, state: "Cooling" });
   const deps = {
     registry: { collect: cool },

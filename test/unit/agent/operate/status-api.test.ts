@@ -157,7 +157,7 @@ describe("the inspector", () => {
     expect(await get("/v1/check")).toMatchObject({ records: 1, findings: [] });
   });
 
-  const refused: [method: string, url: string, status: number, text: string][] = [
+  it.each<[method: string, url: string, status: number, text: string]>([
     ["GET", "/v1/allocations?after=10.0.0", 400, 'after: found "10.0.0", want the "cursor" of an allocation'],
     ["GET", "/v1/allocations?after=", 400, "after: found"],
     ["GET", "/v1/address", 400, 'address: found "", want an address'],
@@ -166,8 +166,7 @@ describe("the inspector", () => {
     ["GET", "http://[", 404, "is not served"],
     ["GET", "/constructor", 404, "is not served"],
     ["GET", "__proto__", 404, "is not served"],
-  ];
-  it.each(refused)("%s %s is answered with an error", async (method, url, status, text) => {
+  ])("%s %s is answered with an error", async (method, url, status, text) => {
     const answer = await inspect(method, url);
     expect(answer.status).toBe(status);
     expect((JSON.parse(answer.body) as { error: string }).error).toContain(text);

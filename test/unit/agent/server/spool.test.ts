@@ -32,7 +32,7 @@ describe("parseSpooled", () => {
     expect(parseSpooled(spooled("c1", { head })).headers["cni-args"]).toBe("A=b: c");
   });
 
-  const faults = cases<Buffer>`
+  it.each(cases<Buffer>`
     nothing ${Buffer.alloc(0)} => The head of the request has no end
     a head without an end ${spooled("c1").subarray(0, 40)} => The head of the request has no end
     another request line ${spooled("c1", { head: ["GET / HTTP/1.1"] })}
@@ -46,8 +46,7 @@ describe("parseSpooled", () => {
       => Command ADD is not spooled
     no command ${spooled("c1", { head: [POST, "Content-Length: 2"] })}
       => Command (none) is not spooled
-  `;
-  it.each(faults)("refuses %s", (_what, bytes, text) => expect(() => parseSpooled(bytes)).toThrow(text));
+  `)("refuses %s", (_what, bytes, text) => expect(() => parseSpooled(bytes)).toThrow(text));
 });
 
 let directory: string;

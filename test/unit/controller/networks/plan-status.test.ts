@@ -121,7 +121,7 @@ describe("service networks", () => {
 });
 
 describe("pod networks", () => {
-  const rows: [type: string, what: string, sources: Partial<SourceStates>, networks: string[], reason: string][] = [
+  it.each<[type: string, what: string, sources: Partial<SourceStates>, networks: string[], reason: string]>([
     ["auto", "of Calico", { calico: seen("", pool("b", "10.8.0.0/16"), pool("a", "10.7.0.0/16")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.7.0.0/16", "10.8.0.0/16"], "of Calico's IPPool a, Calico's IPPool b"], // biome-ignore format: one row
     ["auto", "of Calico in its other group", { calicoNative: seen("", pool("a", "10.7.0.0/16")) }, ["10.7.0.0/16"], "of Calico's IPPool a"], // biome-ignore format: one row
     ["auto", "of Cilium", { cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.0.0.0/8"], "of cilium-config"], // biome-ignore format: one row
@@ -133,15 +133,14 @@ describe("pod networks", () => {
     ["calico", "of Calico although Cilium is there", { calico: seen("", pool("a", "10.7.0.0/16")), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }, ["10.7.0.0/16"], "of Calico's IPPool a"], // biome-ignore format: one row
     ["cilium", "of the cluster, which Cilium goes by", { cilium: seen("", cilium("kubernetes", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
     ["cilium", "of Cilium's pools in the families that are on", { cilium: seen("", cilium("multi-pool")), ciliumPools: seen("", [...readStatements("p", ["10.5.0.0/16"]).map((each) => ({ ...each, family: 4 as const })), ...readStatements("p", ["fd00::/64"]).map((each) => ({ ...each, family: 6 as const }))]) }, ["10.5.0.0/16"], "of p"], // biome-ignore format: one row
-  ];
-  it.each(rows)("%s: %s", (podCIDRType, _, sources, networks, reason) =>
+  ])("%s: %s", (podCIDRType, _, sources, networks, reason) =>
     expect(plan(sources, { podCIDRType })).toEqual({
       ...{ phase: "Synced", overlayPodCIDR: networks, serviceCIDR: ["10.96.0.0/12"] },
       reason: `serviceCIDR: of ServiceCIDR kubernetes; overlayPodCIDR: ${reason}`,
     }),
   );
 
-  const missing: [type: string, what: string, sources: Partial<SourceStates>, reason: string][] = [
+  it.each<[type: string, what: string, sources: Partial<SourceStates>, reason: string]>([
     ["auto", "nothing at all", {}, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3), ConfigMap kube-system/cilium-config, ConfigMap kube-system/kubeadm-config (networking.podSubnet), pods of kube-controller-manager (--cluster-cidr), Nodes (spec.podCIDRs)"], // biome-ignore format: one row
     ["calico", "no Calico", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3)"], // biome-ignore format: one row
     ["cilium", "no Cilium", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in ConfigMap kube-system/cilium-config"], // biome-ignore format: one row
@@ -153,8 +152,7 @@ describe("pod networks", () => {
     ["cluster", "a node's share that is none", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24"] }, { name: "n2", podCidrs: ["x"] }] }, 'overlayPodCIDR: Node n2, spec.podCIDRs: "x" is not a network in CIDR form'], // biome-ignore format: one row
     ["cluster", "more wide networks than there may be", { nodes: Array.from({ length: MAX_WIDE_NETWORKS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${4 * index}.0.0/15`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_WIDE_NETWORKS + 1} networks wider than /16 (IPv6: /48); at most ${MAX_WIDE_NETWORKS} are allowed`], // biome-ignore format: one row
     ["cluster", "more nodes than a pod may have routes", { nodes: Array.from({ length: MAX_CIDRS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${index >> 7}.${(index & 127) * 2}.0/24`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_CIDRS + 1} networks; at most ${MAX_CIDRS} are allowed`], // biome-ignore format: one row
-  ];
-  it.each(missing)("%s: %s", (podCIDRType, _, sources, reason) =>
+  ])("%s: %s", (podCIDRType, _, sources, reason) =>
     expect(plan(sources, { podCIDRType })).toEqual({
       ...{ phase: "NotReady", overlayPodCIDR: [], serviceCIDR: ["10.96.0.0/12"] },
       reason: `${reason}; serviceCIDR: of ServiceCIDR kubernetes`,

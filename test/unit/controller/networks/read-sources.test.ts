@@ -17,7 +17,7 @@ function lines(statements: readonly Statement[]): string[] {
   );
 }
 
-const rows: [command: string[], value: string | undefined][] = [
+it.each<[command: string[], value: string | undefined]>([
   [["kcm", "--cluster-cidr=10.0.0.0/8"], "10.0.0.0/8"],
   [["kcm", "--cluster-cidr", "10.0.0.0/8"], "10.0.0.0/8"],
   [["kcm", "--cluster_cidr=10.0.0.0/8"], "10.0.0.0/8"],
@@ -28,8 +28,7 @@ const rows: [command: string[], value: string | undefined][] = [
   [["kcm", "--service-cluster-cidr=10.0.0.0/8"], undefined],
   [["kcm", "-cluster-cidr=10.0.0.0/8"], undefined],
   [["kcm", "--", "--cluster-cidr=10.0.0.0/8"], undefined],
-];
-it.each(rows)("a flag's value: %j", (command, value) => expect(findFlag("cluster-cidr", command)).toBe(value));
+])("a flag's value: %j", (command, value) => expect(findFlag("cluster-cidr", command)).toBe(value));
 
 it("a ServiceCIDR may be of both families, may be empty, and is named when it is of another form", () => {
   const read = (spec: unknown) => lines(readServiceCidr({ metadata: { name: "kubernetes" }, spec }));
@@ -59,13 +58,12 @@ describe("kubeadm's ConfigMap", () => {
     expect(read(text)).toEqual({ pods: [], services: [] }),
   );
 
-  const faulty: [text: unknown, fault: string][] = [
+  it.each<[text: unknown, fault: string]>([
     ["a: [", "Malformed YAML: "],
     ["- a", "found a list, want an object"],
     ["networking: 10.0.0.0/8", 'field "networking": found "10.0.0.0/8", want an object'],
     [3, 'field "data.ClusterConfiguration": found 3, want text'],
-  ];
-  it.each(faulty)("%j is named", (text, fault) => {
+  ])("%j is named", (text, fault) => {
     const { pods, services } = read(text);
     expect(pods).toEqual([expect.stringContaining(`${place}, ClusterConfiguration: ${fault}`)]);
     expect(services).toEqual(pods);

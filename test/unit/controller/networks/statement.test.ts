@@ -4,7 +4,7 @@ import { joinPrefixes, readStatements } from "../../../../host/controller/networ
 import { formatPrefix, parsePrefix } from "../../../../host/net/prefix.ts";
 
 describe("networks in the text of others", () => {
-  const rows: [text: string, networks: string[]][] = [
+  it.each<[text: string, networks: string[]]>([
     ["", []],
     [" ,, \n", []],
     ["10.96.0.0/12", ["10.96.0.0/12"]],
@@ -12,15 +12,14 @@ describe("networks in the text of others", () => {
     ["10.1.0.0/16 10.0.0.0/16", ["10.0.0.0/16", "10.1.0.0/16"]],
     ["10.96.0.1/12,10.96.0.0/12", ["10.96.0.0/12"]],
     ["10.0.0.0/8,10.0.0.0/16", ["10.0.0.0/8", "10.0.0.0/16"]],
-  ];
-  it.each(rows)("%j", (text, networks) => {
+  ])("%j", (text, networks) => {
     const statements = readStatements("here", [text]);
     expect(statements.flatMap((each) => each.faults)).toEqual([]);
     expect(statements.flatMap((each) => each.networks.map(formatPrefix))).toEqual(networks);
     expect(statements).toHaveLength(networks.length === 0 ? 0 : 1);
   });
 
-  const faulty: [text: string, fault: string][] = [
+  it.each<[text: string, fault: string]>([
     ["10.0.0.0/33", 'here: "10.0.0.0/33" is not a network in CIDR form'],
     ["10.0.0.0/8,$(CLUSTER_CIDR)", 'here: "$(CLUSTER_CIDR)" is not a network in CIDR form'],
     ["::ffff:10.0.0.0/104", 'here: "::ffff:10.0.0.0/104" is not a network in CIDR form'],
@@ -28,8 +27,7 @@ describe("networks in the text of others", () => {
     ["::/0", 'here: "::/0" is wider than /16, the widest network that a cluster may use'],
     ["1".repeat(500), `here: "${"1".repeat(80)}…" is not a network in CIDR form`],
     ["\u001b[2J", 'here: "\\u001b[2J" is not a network in CIDR form'],
-  ];
-  it.each(faulty)("%j is named", (text, fault) => {
+  ])("%j is named", (text, fault) => {
     expect(readStatements("here", [text]).flatMap((each) => each.faults)).toEqual([fault]);
   });
 

@@ -10,7 +10,7 @@ const nonce = new Uint8Array(6);
 
 describe("filters", () => {
   const watched4 = [ip("10.6.0.21"), ip("10.6.0.1")];
-  const rows4: [string, Uint8Array, boolean][] = [
+  it.each<[string, Uint8Array, boolean]>([
     ["a probe for a watched address", encodeArpProbe(own, ip("10.6.0.21")), true],
     ["a probe for the second", encodeArpProbe(own, ip("10.6.0.1")), true],
     ["a question of a watched address's owner", encodeArpRequest(own, ip("10.6.0.1"), ip("10.6.0.77")), true],
@@ -18,11 +18,10 @@ describe("filters", () => {
     ["IPv6", encodeNdpProbe(own, ip("fd00::21"), nonce), false],
     ["a frame that is cut", encodeArpProbe(own, ip("10.6.0.21")).subarray(0, 40), false],
     ["an empty frame", new Uint8Array(), false],
-  ];
-  it.each(rows4)("ARP: %s", (_, frame, expected) => expect(runFilter(arpFilter(watched4), frame) > 0).toBe(expected));
+  ])("ARP: %s", (_, frame, expected) => expect(runFilter(arpFilter(watched4), frame) > 0).toBe(expected));
 
   const watched6 = [ip("fd00::21"), ip("fe80::1"), ip("fd00::1:0:0:21")];
-  const rows6: [string, Uint8Array, boolean][] = [
+  it.each<[string, Uint8Array, boolean]>([
     ["a probe for a watched address", encodeNdpProbe(own, ip("fd00::21"), nonce), true],
     ["a question for the last", encodeNdpSolicitation(own, ip("fd00::9"), ip("fd00::1:0:0:21")), true],
     ["an announcement", encodeNdpAnnouncement(own, ip("fe80::1")), true],
@@ -33,16 +32,14 @@ describe("filters", () => {
     ["another ICMPv6 message", encodeNdpProbe(own, ip("fd00::21"), nonce).with(54, 134), false],
     ["another protocol", encodeNdpProbe(own, ip("fd00::21"), nonce).with(20, 17), false],
     ["ARP", encodeArpProbe(own, ip("10.6.0.21")), false],
-  ];
-  it.each(rows6)("NDP: %s", (_, frame, expected) => expect(runFilter(ndpFilter(watched6), frame) > 0).toBe(expected));
+  ])("NDP: %s", (_, frame, expected) => expect(runFilter(ndpFilter(watched6), frame) > 0).toBe(expected));
 
-  const types: [string, number, boolean][] = [
+  it.each<[string, number, boolean]>([
     ["to us", 0, true],
     ["to all", 1, true],
     ["to a group", 2, true],
     ["to others, or of a VLAN that is not ours", 3, false],
-  ];
-  it.each(types)("frames %s", (_, packetType, expected) => {
+  ])("frames %s", (_, packetType, expected) => {
     expect(runFilter(arpFilter(watched4), encodeArpProbe(own, ip("10.6.0.21")), packetType) > 0).toBe(expected);
     expect(runFilter(ndpFilter(watched6), encodeNdpProbe(own, ip("fd00::21"), nonce), packetType) > 0).toBe(expected);
   });

@@ -87,12 +87,11 @@ describe("a discarded frame", () => {
   });
 
   const message = require(solicitation);
-  const improper: [string, object][] = [
+  it.each<[string, object]>([
     ["a solicitation from nowhere to one host", { destination: ip("fd00::21") }],
     ["a solicitation from nowhere that says who asks", { linkLayer: mac("02:00:00:00:00:01") }],
     ["a solicitation for a group", { target: ip("ff02::1"), destination: solicitedNode(ip("ff02::1")) }],
-  ];
-  it.each(improper)("%s", (_, change) => {
+  ])("%s", (_, change) => {
     expect(decodeNdp(encodeNdp({ ...message, ...change }))).toBeUndefined();
     expect(decodeNdp(encodeNdp(message))).toBeDefined();
   });

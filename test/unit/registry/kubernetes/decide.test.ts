@@ -94,7 +94,7 @@ const others = ["b", "d"].map((podUid) => ({ ...HOLDER, node: "there", podUid })
 const elders = others.map((each, at) => ({ ...each, ...(at === 0 ? { machine: "old" } : { node: "here" }) }));
 const sharedBy = (object: IpAllocation, ...holders: Holder[]): IpAllocation => withSpec(object, { holders });
 
-const ROWS = cases<Case>`
+it.each(cases<Case>`
   retention: shared, with its own claim ${[named(bound), sharedBy(ofOtherPod, shareOf(OWN), ...others)]} => synced
   retention: shared, with an older claim ${[named(bound), sharedBy(ofOtherPod, shareOf(BEFORE), ...others)]}
     => replace Bound
@@ -251,9 +251,7 @@ const ROWS = cases<Case>`
   node-lost: what another machine has lost is silent ${[ended, formerlyLost, dueAsNew]} => delete
   node-lost: what another machine has again is probed no more ${[quarantined, formerly(ours), asNew]} => forget
   a row that says Kept ${[{ ...cooling, state: "Kept" }, ourRetained]} => forget
-`;
-
-it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
+`)("%s", (_what, [row, object, options], expected) => {
   const flags = { isProber: false, isSent: false, isDue: false, isPublic: false, isOwnerSeen: true };
   const plain = { node: "here", replaces: undefined, isPast: false, ...flags };
   const action = decide({ ...plain, row, object, ...options });
