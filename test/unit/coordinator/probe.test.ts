@@ -104,21 +104,19 @@ describe("judgement of neighbour discovery", () => {
   });
 });
 
-describe("the schedule of probes", () => {
-  const LAST_RANDOM = 1 - 2 ** -53;
-  it.each<[number, number, number[]]>([
-    [200, 0, [0, 50, 350 / 3]],
-    [200, 0.5, [1, 200 / 3, 400 / 3]],
-    [200, LAST_RANDOM, [FIRST_PROBE_JITTER_MS, 250 / 3, 150]],
-    [3_000, 0.5, [1, 1_000, 2_000]],
-    [200, 0.3, [0, 60, 380 / 3]],
-    [3, 0.5, [0, 1, 2]],
-  ])("over %i ms with %f", (windowMs, random, expected) => {
-    const { sendAtMs, endAtMs } = conflictSchedule({ windowMs }, () => random);
-    expect(endAtMs).toBe(windowMs);
-    expect(sendAtMs).toHaveLength(expected.length);
-    for (const [index, at] of sendAtMs.entries()) expect(at).toBeCloseTo(expected[index] ?? Number.NaN, 9);
-  });
+const LAST_RANDOM = 1 - 2 ** -53;
+it.each<[number, number, number[]]>([
+  [200, 0, [0, 50, 350 / 3]],
+  [200, 0.5, [1, 200 / 3, 400 / 3]],
+  [200, LAST_RANDOM, [FIRST_PROBE_JITTER_MS, 250 / 3, 150]],
+  [3_000, 0.5, [1, 1_000, 2_000]],
+  [200, 0.3, [0, 60, 380 / 3]],
+  [3, 0.5, [0, 1, 2]],
+])("the schedule of probes over %i ms with %f", (windowMs, random, expected) => {
+  const { sendAtMs, endAtMs } = conflictSchedule({ windowMs }, () => random);
+  expect(endAtMs).toBe(windowMs);
+  expect(sendAtMs).toHaveLength(expected.length);
+  for (const [index, at] of sendAtMs.entries()) expect(at).toBeCloseTo(expected[index] ?? Number.NaN, 9);
 });
 
 describe("the time of a detection", () => {

@@ -61,20 +61,18 @@ it("selection looks at the default pools, not at all pools for them", () => {
   expect(nic?.families[0]?.candidates.map(({ name }) => name)).toEqual(["alternate", "fallback"]);
 });
 
-describe("selection takes the first rule that is present", () => {
-  const configuration: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["red-1"] } };
-  it.each(cases<Subject>`
-    default pools when nothing else is said ${subject()} => eth0: fallback
-    the CNI configuration over default pools ${subject(configuration)} => eth0: red-1
-    namespace defaults over the configuration ${subject({ ...configuration, ...namespaceDefaults(["green"]) })}
-      => eth0: green
-    ippool over namespace defaults ${withPod({ ippool: { ipv4: ["blue"] } }, namespaceDefaults(["green"]))}
-      => eth0: blue
-    ippools over ippool ${withPod({ ippool: { ipv4: ["blue"] }, ippools: [{ ipv4: ["green"], cleangateway: false }] })}
-      => eth0: green
-    no pod at all ${subject({ pod: undefined })} => eth0: fallback
-  `)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
-});
+const configuration: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["red-1"] } };
+it.each(cases<Subject>`
+  default pools when nothing else is said ${subject()} => eth0: fallback
+  the CNI configuration over default pools ${subject(configuration)} => eth0: red-1
+  namespace defaults over the configuration ${subject({ ...configuration, ...namespaceDefaults(["green"]) })}
+    => eth0: green
+  ippool over namespace defaults ${withPod({ ippool: { ipv4: ["blue"] } }, namespaceDefaults(["green"]))}
+    => eth0: blue
+  ippools over ippool ${withPod({ ippool: { ipv4: ["blue"] }, ippools: [{ ipv4: ["green"], cleangateway: false }] })}
+    => eth0: green
+  no pod at all ${subject({ pod: undefined })} => eth0: fallback
+`)("selection takes the first rule that is present: %s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
 
 describe("selection of ippools", () => {
   const unnamed = (name: string) => ({ ipv4: [name], cleangateway: false });
@@ -273,17 +271,15 @@ describe("of pods that name Subnets", () => {
     });
   });
 
-  describe("a generated pool serves no other workload", () => {
-    const foreign = "is generated for Deployment shop/web";
-    const configured: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["web-b"] } };
-    it.each<[what: string, subject: Subject, wanted: string]>([
-      ["by its name", withPod({ ippool: { ipv4: ["web-b"] } }), `eth0: web-b ${foreign}`],
-      ["by a pattern", withPod({ ippool: { ipv4: ["web-[bg]"] } }), `eth0: web-b ${foreign},web-g ${foreign}`],
-      ["by the configuration", subject(configured), `eth0: web-b ${foreign}`],
-      ["by spec.default", subject(), "eth0: db-d is generated for StatefulSet shop/db,hand"],
-      ["by the namespace", subject(namespaceDefaults(["web-b"])), `eth0: web-b ${foreign}`],
-    ])("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
-  });
+  const foreign = "is generated for Deployment shop/web";
+  const configured: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["web-b"] } };
+  it.each<[what: string, subject: Subject, wanted: string]>([
+    ["by its name", withPod({ ippool: { ipv4: ["web-b"] } }), `eth0: web-b ${foreign}`],
+    ["by a pattern", withPod({ ippool: { ipv4: ["web-[bg]"] } }), `eth0: web-b ${foreign},web-g ${foreign}`],
+    ["by the configuration", subject(configured), `eth0: web-b ${foreign}`],
+    ["by spec.default", subject(), "eth0: db-d is generated for StatefulSet shop/db,hand"],
+    ["by the namespace", subject(namespaceDefaults(["web-b"])), `eth0: web-b ${foreign}`],
+  ])("a generated pool serves no other workload: %s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
 
   describe("a pod that names Subnets is refused", () => {
     const subnet = { ipv4: ["blue"] };
