@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type ControllerProcess, QUICK_LEASE, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
@@ -87,13 +87,10 @@ describe("the command line of the controller", () => {
   it("ends with 1 when another process listens on its address", async () => {
     const server = createServer();
     await once(server.listen(0, "127.0.0.1"), "listening");
-    try {
-      const { port } = server.address() as AddressInfo;
-      const ended = await run("--kubeconfig", kubeconfig, "--listen", `127.0.0.1:${port}`);
-      expect(ended).toMatchObject({ code: 1, said: expect.stringContaining("EADDRINUSE") });
-    } finally {
-      server.close();
-    }
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const ended = await run("--kubeconfig", kubeconfig, "--listen", `127.0.0.1:${port}`);
+    expect(ended).toMatchObject({ code: 1, said: expect.stringContaining("EADDRINUSE") });
   });
 });
 

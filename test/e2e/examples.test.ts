@@ -1,6 +1,6 @@
 /** The network in deploy/examples/multus, executed by the reference library with the built agent. */
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readDocuments } from "../lab/apply.ts";
 import { manifest, vendorConf } from "../lab/manifests.ts";
@@ -33,21 +33,18 @@ it("a pod's second NIC gets an address of the example's pool, and the pod and it
     const node = await built.addNode(netns, config);
     return Object.assign(built, { node });
   });
-  try {
-    const ranges = [[{ subnet: "10.244.0.0/24" }]];
-    const ipam = { type: "host-local", dataDir: join(world.node.agent.directory, "hl"), ranges };
-    const overlay = { type: "bridge", bridge: "cni0", isDefaultGateway: true, ipam };
-    await world.define(`${NETWORK}-first`, [overlay]);
-    await world.define(NETWORK, plugins);
-    const pod = await world.addPod(world.node, "clerk-0");
-    await pod.attach(`${NETWORK}-first`);
-    const { ips } = await pod.attach(NETWORK, "net1");
-    expect(ips.map(({ address }) => address)).toEqual([expect.stringMatching(/^10\.62\.0\.(5|6|7|8|9)\d\/24$/)]);
-    await pod.check(NETWORK, "net1");
-    const [address = ""] = ips.map((ip) => ip.address.replace(/\/.*/, ""));
-    expect((await world.node.netns.exec(["ping", "-c1", "-W2", address])).exitCode).toBe(0);
-    await pod.detach(NETWORK, "net1");
-  } finally {
-    await world.delete();
-  }
+  onTestFinished(() => world.delete());
+  const ranges = [[{ subnet: "10.244.0.0/24" }]];
+  const ipam = { type: "host-local", dataDir: join(world.node.agent.directory, "hl"), ranges };
+  const overlay = { type: "bridge", bridge: "cni0", isDefaultGateway: true, ipam };
+  await world.define(`${NETWORK}-first`, [overlay]);
+  await world.define(NETWORK, plugins);
+  const pod = await world.addPod(world.node, "clerk-0");
+  await pod.attach(`${NETWORK}-first`);
+  const { ips } = await pod.attach(NETWORK, "net1");
+  expect(ips.map(({ address }) => address)).toEqual([expect.stringMatching(/^10\.62\.0\.(5|6|7|8|9)\d\/24$/)]);
+  await pod.check(NETWORK, "net1");
+  const [address = ""] = ips.map((ip) => ip.address.replace(/\/.*/, ""));
+  expect((await world.node.netns.exec(["ping", "-c1", "-W2", address])).exitCode).toBe(0);
+  await pod.detach(NETWORK, "net1");
 });

@@ -205,12 +205,9 @@ describe("SIGHUP and SIGUSR1", () => {
 
   it("do not end the controller either", async () => {
     const controller = await startControllerProcess({ kubeconfig: unreachable(), name: "a" });
-    try {
-      await survive(controller.pid, () => controller.output());
-      expect((await controller.ask("/healthz")).status).toBeGreaterThan(0);
-    } finally {
-      await controller.kill();
-    }
+    onTestFinished(() => controller.kill());
+    await survive(controller.pid, () => controller.output());
+    expect((await controller.ask("/healthz")).status).toBeGreaterThan(0);
   });
 });
 

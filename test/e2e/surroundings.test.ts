@@ -1,5 +1,5 @@
 /** The surroundings of a pod: settings, machines and programs that Berth did not make. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { bitsOf, FAMILIES } from "../../host/net/ip.ts";
 import type { CheckRecord } from "../../host/records/check-record.ts";
@@ -327,14 +327,11 @@ it("a node whose new links do not forward forwards pods' packets", async () => {
   const { netns } = scene.lab.node1;
   const setting = (value: string) => writeSysctl(netns.path, "ipv4/conf/default/forwarding", value);
   setting("0");
-  try {
-    const pod = await scene.addPod(scene.lab.node1, "still", {});
-    await scene.withService(segmentAddress(0, 12, 4), { address: SERVICE[4], port: PORT }, async () => {
-      await expect(ask(pod.netns, SERVICE[4], PORT)).resolves.toBeDefined();
-    });
-  } finally {
-    setting("1");
-  }
+  onTestFinished(() => setting("1"));
+  const pod = await scene.addPod(scene.lab.node1, "still", {});
+  await scene.withService(segmentAddress(0, 12, 4), { address: SERVICE[4], port: PORT }, async () => {
+    await expect(ask(pod.netns, SERVICE[4], PORT)).resolves.toBeDefined();
+  });
 });
 
 interface LinkCopy {

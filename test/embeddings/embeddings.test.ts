@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { parseVector } from "../vectors/core/record.ts";
 import { SCENARIOS } from "../vectors/core/scenarios.ts";
@@ -54,17 +54,14 @@ describe.each(LANGUAGES)("the embedding for %s", (language) => {
 
   it.each(DAMAGES)("refuses a vector that wants %s, and says where", (_what, pattern, wanted) => {
     const folder = mkdtempSync(join(tmpdir(), "berth-vectors-"));
-    try {
-      const lines = readFileSync(join(VECTORS, "sets.txt"), "utf8").split("\n");
-      const at = lines.findIndex((line) => pattern.test(line));
-      const file = join(folder, "sets.txt");
-      writeFileSync(file, lines.with(at, (lines[at] ?? "").replace(pattern, wanted)).join("\n"));
-      const { status, stderr } = run(language, "conformance", file);
-      expect(stderr.split("\n")[0]).toBe(`${file}:${at + 1}: ${lines[at]}`);
-      expect(status).toBe(1);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const lines = readFileSync(join(VECTORS, "sets.txt"), "utf8").split("\n");
+    const at = lines.findIndex((line) => pattern.test(line));
+    const file = join(folder, "sets.txt");
+    writeFileSync(file, lines.with(at, (lines[at] ?? "").replace(pattern, wanted)).join("\n"));
+    const { status, stderr } = run(language, "conformance", file);
+    expect(stderr.split("\n")[0]).toBe(`${file}:${at + 1}: ${lines[at]}`);
+    expect(status).toBe(1);
   });
 
   it("has a README whose program prints its steps in every language", () => {

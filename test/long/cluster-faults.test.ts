@@ -1,5 +1,5 @@
 /** The faults of test/cluster that take longer than the gate has time for. BERTH_SEED repeats a chaos. */
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { chaos } from "../cluster/fault-chaos.ts";
 import { killAtEffects } from "../cluster/fault-kills.ts";
 import { endAll } from "../cluster/fault-questions.ts";
@@ -10,14 +10,11 @@ it("an agent is killed at every effect of ADD and DEL, by number: nothing is los
   const world = await startWorld({
     ...{ nodes: ["n1"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }], isObserved: true },
   });
-  try {
-    await followWorld(world);
-    expect(await killAtEffects(world, "n1", 1)).toBeGreaterThan(4);
-    await endAll(world);
-    await world.untilEmpty(DRAIN_MS);
-  } finally {
-    await world.stop();
-  }
+  onTestFinished(() => world.stop());
+  await followWorld(world);
+  expect(await killAtEffects(world, "n1", 1)).toBeGreaterThan(4);
+  await endAll(world);
+  await world.untilEmpty(DRAIN_MS);
 });
 
 const SEED = Number(process.env.BERTH_SEED ?? Math.floor(Math.random() * 1_000_000));
@@ -28,12 +25,9 @@ it("faults of all kinds follow each other while pods come and go", async () => {
   // Small enough that addresses go round, and that agents meet.
   const pools = [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.60"] }];
   const world = await startWorld({ nodes: ["n1", "n2", "n3"], pools, seed: SEED, isObserved: true });
-  try {
-    await followWorld(world);
-    await chaos(world, { seed: SEED, durationMs: 180_000, podsPerNode: 12 });
-    await endAll(world);
-    await world.untilEmpty(DRAIN_MS);
-  } finally {
-    await world.stop();
-  }
+  onTestFinished(() => world.stop());
+  await followWorld(world);
+  await chaos(world, { seed: SEED, durationMs: 180_000, podsPerNode: 12 });
+  await endAll(world);
+  await world.untilEmpty(DRAIN_MS);
 });

@@ -5,17 +5,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { runInMachine } from "../../scripts/uml/machine.ts";
 
 it("the service makes a VLAN on a bond of two interfaces", async () => {
   const directory = mkdtempSync(join(tmpdir(), "berth-uml-"));
-  try {
-    const lines: string[] = [];
-    const options = { directory, deadlineMs: 900_000, print: (line: string) => void lines.push(line) };
-    const exitCode = await runInMachine(["node", "test/long/ifacer-service-guest.ts"], options);
-    expect([exitCode, lines.join("\n")]).toEqual([0, expect.stringContaining("active: VLAN b0.100 on bond b0")]);
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const lines: string[] = [];
+  const options = { directory, deadlineMs: 900_000, print: (line: string) => void lines.push(line) };
+  const exitCode = await runInMachine(["node", "test/long/ifacer-service-guest.ts"], options);
+  expect([exitCode, lines.join("\n")]).toEqual([0, expect.stringContaining("active: VLAN b0.100 on bond b0")]);
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { prefillBerth } from "../../benchmarks/ipam/prefill-berth.ts";
 import { startAgent } from "../lab/agent.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
@@ -20,18 +20,12 @@ function* addresses(): Generator<string> {
 
 it("an agent with 260,000 rows starts in a heap of 64 MB, and stays", { timeout: 300_000 }, async () => {
   const stateDir = mkdtempSync(join(tmpdir(), "berth-many-rows-"));
-  try {
-    expect(await prefillBerth({ stateDir, pool: "wide", prefixLength: 12, addresses: addresses() })).toBe(ROWS);
-    const config = { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.16.0.0/12", { default: true }) };
-    const nodeOptions = [`--max-old-space-size=${HEAP_MB}`];
-    const agent = await startAgent({ config, stateDir, nodeOptions, readyMs: 60_000 });
-    try {
-      await sleep(COMPARED_MS);
-      expect(await agent.get("/v1/health")).toMatchObject({ status: "ready", problems: [] });
-    } finally {
-      await agent.delete();
-    }
-  } finally {
-    rmSync(stateDir, { recursive: true, force: true });
-  }
+  onTestFinished(() => rmSync(stateDir, { recursive: true, force: true }));
+  expect(await prefillBerth({ stateDir, pool: "wide", prefixLength: 12, addresses: addresses() })).toBe(ROWS);
+  const config = { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.16.0.0/12", { default: true }) };
+  const nodeOptions = [`--max-old-space-size=${HEAP_MB}`];
+  const agent = await startAgent({ config, stateDir, nodeOptions, readyMs: 60_000 });
+  onTestFinished(() => agent.delete());
+  await sleep(COMPARED_MS);
+  expect(await agent.get("/v1/health")).toMatchObject({ status: "ready", problems: [] });
 });

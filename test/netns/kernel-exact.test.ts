@@ -3,7 +3,7 @@
  * the named one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
 import { createLink } from "../../host/kernel/netlink/link/requests.ts";
 import { deleteWholeRoute, listRoutes, newRoute } from "../../host/kernel/netlink/route/requests.ts";
 import { type Route, routeOf } from "../../host/kernel/netlink/route/route.ts";
@@ -108,13 +108,10 @@ it.each<[what: string, line: string, more?: Partial<Route>]>([
   const mine = route(line.includes("::") ? "fd01::/64" : "10.1.0.0/16", more);
   show(`route add ${line}`);
   const all = () => show("-4 route show table all") + show("-6 route show table all");
-  try {
-    const before = all();
-    expect(deleteWholeRoute(room.here, mine)).toBe(false);
-    expect(all()).toBe(before);
-  } finally {
-    show(`route del ${line}`);
-  }
+  onTestFinished(() => void show(`route del ${line}`));
+  const before = all();
+  expect(deleteWholeRoute(room.here, mine)).toBe(false);
+  expect(all()).toBe(before);
 });
 
 const roundTrips: [what: string, mine: () => Route][] = [

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { writeSysctl, writeSysctls } from "../../host/kernel/sysctl.ts";
 import { readSysctl } from "../world/sysctl.ts";
 
@@ -94,13 +94,10 @@ it("is written by way of BERTH_SYSCTL_DIR where /proc/sys is read-only, as in a 
     mount -o remount,bind,ro /proc/sys; exec "$0" --input-type=module -e "$1"`;
   const run = (env: NodeJS.ProcessEnv) =>
     spawnSync("unshare", ["--mount", "sh", "-ec", container, process.execPath, program], { env, encoding: "utf8" });
-  try {
-    const [outside, before] = [ownValue(), readSysctl(path, key)];
-    expect(run(process.env).stderr).toContain("EROFS");
-    expect(run({ ...process.env, BERTH_SYSCTL_DIR: directory }).stderr).toBe("");
-    expect(readSysctl(path, key)).toBe(before === "2" ? "1" : "2");
-    expect(ownValue()).toBe(outside);
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const [outside, before] = [ownValue(), readSysctl(path, key)];
+  expect(run(process.env).stderr).toContain("EROFS");
+  expect(run({ ...process.env, BERTH_SYSCTL_DIR: directory }).stderr).toBe("");
+  expect(readSysctl(path, key)).toBe(before === "2" ? "1" : "2");
+  expect(ownValue()).toBe(outside);
 });

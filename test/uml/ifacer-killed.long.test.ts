@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 import { ipPool } from "../lab/manifests.ts";
@@ -68,12 +68,9 @@ it("an ADD that was cut off is taken back by the next agent, and the ADD after i
     expect(await carried(), `killed at ${number}`).not.toBe(before);
   }
   const agent = await start();
-  try {
-    await isTakenBack(agent, before);
-    const outcome = await add(agent);
-    expect(outcome.exitCode, outcome.text).toBe(0);
-    expect(await carried()).toMatch(/b0.*10\.9\.0\.1\/24[\s\S]*default via 10\.9\.0\.254 dev b0/);
-  } finally {
-    await agent.delete();
-  }
+  onTestFinished(() => agent.delete());
+  await isTakenBack(agent, before);
+  const outcome = await add(agent);
+  expect(outcome.exitCode, outcome.text).toBe(0);
+  expect(await carried()).toMatch(/b0.*10\.9\.0\.1\/24[\s\S]*default via 10\.9\.0\.254 dev b0/);
 });

@@ -39,13 +39,10 @@ it("a full pipe is not waited for, and its own flags stay as they are", { timeou
   const path = createPath();
   execFileSync("mkfifo", [path]);
   const fd = openSync(path, constants.O_RDWR);
-  try {
-    expect(await inChild(FILL, fd)).toBe("full");
-    const flags = /flags:\s+([0-7]+)/.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "utf8"))?.[1] ?? "";
-    expect(Number.parseInt(flags, 8) & constants.O_NONBLOCK).toBe(0);
-  } finally {
-    closeSync(fd);
-  }
+  onTestFinished(() => closeSync(fd));
+  expect(await inChild(FILL, fd)).toBe("full");
+  const flags = /flags:\s+([0-7]+)/.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "utf8"))?.[1] ?? "";
+  expect(Number.parseInt(flags, 8) & constants.O_NONBLOCK).toBe(0);
 });
 
 it("a full socket is not waited for", { timeout: 60_000 }, async () => {

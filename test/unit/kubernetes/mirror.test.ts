@@ -1,4 +1,4 @@
-import { expect, it, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { Mirror } from "../../../host/kubernetes/mirror.ts";
 import { keyOf } from "../../../host/kubernetes/object-key.ts";
@@ -74,25 +74,21 @@ it("objects that are not among the keys to keep are gone, also those that could 
 
 it("an object that ends is replaced by the rest of it, or gone, also where clocks are set meanwhile", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "Date"], now: 0 });
-  try {
-    const changes: string[] = [];
-    const mirror = new Mirror<string>({
-      ...{ name: "things", keyOf, log: openLog("test", "silent"), decode: ({ say }) => String(say) },
-      ending: (value) =>
-        value === "left" ? undefined : { atMs: Number(value), left: value < "5" ? undefined : "left" },
-      onChange: ({ key }) => changes.push(`${Date.now()} ${key}=${mirror.items.get(key) ?? ""}`),
-    });
-    for (const [at, say] of ["400000", "500000", "-1"].entries()) mirror.set(object(`a${at}`, `${at}`, say));
-    mirror.set(object("later", "8", "300000"));
-    mirror.set(object("later", "9", "9000000"));
-    vi.setSystemTime(390_000);
-    vi.advanceTimersByTime(200_000);
-    const early = ["0 a0=400000", "0 a1=500000", "0 later=300000", "0 later=9000000"];
-    expect(changes).toEqual([...early, "450000 a0=", "500000 a1=left"]);
-    expect(mirror.set(object("a1", "1", "500000"))).toBe("a1");
-    expect(mirror.set(object("a0", "0", "400000"))).toBeUndefined();
-    expect(changes).toHaveLength(6);
-  } finally {
-    vi.useRealTimers();
-  }
+  onTestFinished(() => void vi.useRealTimers());
+  const changes: string[] = [];
+  const mirror = new Mirror<string>({
+    ...{ name: "things", keyOf, log: openLog("test", "silent"), decode: ({ say }) => String(say) },
+    ending: (value) => (value === "left" ? undefined : { atMs: Number(value), left: value < "5" ? undefined : "left" }),
+    onChange: ({ key }) => changes.push(`${Date.now()} ${key}=${mirror.items.get(key) ?? ""}`),
+  });
+  for (const [at, say] of ["400000", "500000", "-1"].entries()) mirror.set(object(`a${at}`, `${at}`, say));
+  mirror.set(object("later", "8", "300000"));
+  mirror.set(object("later", "9", "9000000"));
+  vi.setSystemTime(390_000);
+  vi.advanceTimersByTime(200_000);
+  const early = ["0 a0=400000", "0 a1=500000", "0 later=300000", "0 later=9000000"];
+  expect(changes).toEqual([...early, "450000 a0=", "500000 a1=left"]);
+  expect(mirror.set(object("a1", "1", "500000"))).toBe("a1");
+  expect(mirror.set(object("a0", "0", "400000"))).toBeUndefined();
+  expect(changes).toHaveLength(6);
 });

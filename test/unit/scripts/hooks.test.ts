@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { runCommand } from "../../lab/command.ts";
 
@@ -14,13 +14,10 @@ it.each([
 ])("a commit %s is made: %s", async (subject, isMade) => {
   const folder = mkdtempSync(join(tmpdir(), "berth-hook-"));
   const git = (...words: string[]) => runCommand(["git", "-C", folder, ...words]);
-  try {
-    await git("init", "-q");
-    const who = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
-    const hooks = ["-c", `core.hooksPath=${join(root, "scripts", "hooks")}`];
-    const { exitCode, stderr } = await git(...who, ...hooks, "commit", "--allow-empty", "-m", `${subject}\n\nWhy.`);
-    expect([exitCode, stderr]).toEqual(isMade ? [0, ""] : [1, expect.stringContaining("has 71 characters")]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  await git("init", "-q");
+  const who = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+  const hooks = ["-c", `core.hooksPath=${join(root, "scripts", "hooks")}`];
+  const { exitCode, stderr } = await git(...who, ...hooks, "commit", "--allow-empty", "-m", `${subject}\n\nWhy.`);
+  expect([exitCode, stderr]).toEqual(isMade ? [0, ""] : [1, expect.stringContaining("has 71 characters")]);
 });

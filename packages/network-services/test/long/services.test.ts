@@ -4,7 +4,7 @@
  */
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { FAMILIES } from "../../../../host/net/ip.ts";
 import { referenceTool, root } from "../../../../scripts/setup/paths.mjs";
 import { POD_NETWORK, segmentAddress } from "../../../../test/lab/addressing.ts";
@@ -114,27 +114,24 @@ describe.each(["nftables", "iptables"] as const)("kube-proxy (%s) and CoreDNS", 
     // A client elsewhere is masqueraded, so that answers come back through the node.
     const clusterCIDR = Object.values(POD_NETWORK).join();
     const proxy = await world.startProxy({ mode, clusterCIDR }, [...ADDRESSES, ...addressesOf("a", "b")]);
-    try {
-      const { node1 } = world.fabric;
-      await expectNames("a", "b");
-      const servers = async (): Promise<string[]> => {
-        const answers: string[] = [];
-        for (const address of ADDRESSES)
-          for (let nth = 0; nth < 8; nth++) {
-            const { server, at } = await ask(node1, address, 80);
-            expect(addressesOf("a", "b")).toContain(at);
-            answers.push(server);
-          }
-        return [...new Set(answers)].sort();
-      };
-      expect(await servers()).toHaveLength(2);
-      await setReady("b", false);
-      await expectNames("a");
-      await expect.poll(servers, { timeout: 60_000 }).toHaveLength(1);
-      await setReady("b", true);
-      await expectNames("a", "b");
-    } finally {
-      await proxy.stop();
-    }
+    onTestFinished(() => proxy.stop());
+    const { node1 } = world.fabric;
+    await expectNames("a", "b");
+    const servers = async (): Promise<string[]> => {
+      const answers: string[] = [];
+      for (const address of ADDRESSES)
+        for (let nth = 0; nth < 8; nth++) {
+          const { server, at } = await ask(node1, address, 80);
+          expect(addressesOf("a", "b")).toContain(at);
+          answers.push(server);
+        }
+      return [...new Set(answers)].sort();
+    };
+    expect(await servers()).toHaveLength(2);
+    await setReady("b", false);
+    await expectNames("a");
+    await expect.poll(servers, { timeout: 60_000 }).toHaveLength(1);
+    await setReady("b", true);
+    await expectNames("a", "b");
   });
 });

@@ -1,5 +1,5 @@
 /** The controller's own process with a real API server and a fake Nautobot: options, token file, lease and rights. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { borrowPlane } from "../../../../test/cluster/borrow-plane.ts";
 import { startControllerProcess } from "../../../../test/lab/cluster/controller-process.ts";
 import { ALLOCATIONS, allocationObject, allocationSpec } from "../../../../test/lab/cluster/objects.ts";
@@ -25,17 +25,14 @@ it("a controller with the options of a record server writes the addresses of pod
   const controller = await startControllerProcess({
     ...{ kubeconfig: plane.kubeconfig, name: "a", args: [...records, ...own, "--log-level=debug"] },
   });
-  try {
-    await until(
-      () => controller.output().slice(-2_000),
-      () => api.entries.size === 1,
-      60_000,
-    );
-    const [entry] = api.entries.values();
-    expect(entry).toMatchObject({ ip: "10.6.0.7", length: 16, dnsName: "web-0.shop.pods.east", tags: ["berth"] });
-    expect(entry?.description).toMatch(/^Pod shop\/web-0 eth0, cluster east \[berth [-0-9a-f]{36}\]$/);
-    expect(controller.output()).not.toContain("0123456789abcdef");
-  } finally {
-    await controller.kill();
-  }
+  onTestFinished(() => controller.kill());
+  await until(
+    () => controller.output().slice(-2_000),
+    () => api.entries.size === 1,
+    60_000,
+  );
+  const [entry] = api.entries.values();
+  expect(entry).toMatchObject({ ip: "10.6.0.7", length: 16, dnsName: "web-0.shop.pods.east", tags: ["berth"] });
+  expect(entry?.description).toMatch(/^Pod shop\/web-0 eth0, cluster east \[berth [-0-9a-f]{36}\]$/);
+  expect(controller.output()).not.toContain("0123456789abcdef");
 });

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { readHostMachine } from "../../../../host/agent/cluster/host-machine.ts";
 import { machineOf } from "../../../../host/resources/machine.ts";
 
@@ -20,13 +20,10 @@ it.each<[what: string, files: Readonly<Record<string, string>>, names: readonly 
   ["none", {}, ["", ""]],
 ])("the host says which machine it is as its kubelet would: %s", (_what, files, [systemUuid, machineId]) => {
   const root = mkdtempSync(join(tmpdir(), "berth-host-"));
-  try {
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(root, path)), { recursive: true });
-      writeFileSync(join(root, path), text);
-    }
-    expect(readHostMachine(root)).toBe(machineOf({ systemUuid, machineId }));
-  } finally {
-    rmSync(root, { recursive: true });
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
   }
+  expect(readHostMachine(root)).toBe(machineOf({ systemUuid, machineId }));
 });
