@@ -68,10 +68,8 @@ it("history has the controller's work on the addresses of a node that is gone, a
   );
   expect(cooled.out).toMatch(/RELEASE +- +- +10\.6\.0\.60 +blue +- +its cooldown is over, and its node is gone\n/);
   expect([lost.code, cooled.code]).toEqual([0, 0]);
-  const ofPod = await history("shop/lost-0", "-o", "wide");
-  expect(ofPod.out).toMatch(/QUARANTINE +shop\/lost-0 .* n9 /);
+  expect((await history("shop/lost-0", "-o", "wide")).out).toMatch(/QUARANTINE +shop\/lost-0 .* n9 /);
   const document = await history("shop/lost-0", "-o", "json");
   expect(JSON.parse(document.out)).toMatchObject([{ audit: "QUARANTINE", node: "n9" }]);
-  const before = await history("10.6.0.50", "--until", "2026-01-01T00:00:00Z");
-  expect(before.out).not.toContain("QUARANTINE");
+  expect((await history("10.6.0.50", "--until", "2026-01-01T00:00:00Z")).out).not.toContain("QUARANTINE");
 });

@@ -69,8 +69,7 @@ async function end(pod: LabPod): Promise<void> {
 
 /** `ADDRESS STATE NODE MEMBER` of each record. */
 async function records(): Promise<string[]> {
-  const all = await world.allocations();
-  return all
+  return (await world.allocations())
     .map(({ spec: { address, state, node, workload } }) =>
       [address, state, node, ...(workload === undefined ? [] : [workload.member])].join(" "),
     )

@@ -123,8 +123,7 @@ it.each<[shell: string, type: (words: readonly string[]) => string[]]>([
   await attach("web-0");
   const PATH = `${bin}:${join(root, "node_modules", ".bin")}:${process.env.PATH}`;
   const offered = async (...words: string[]) => {
-    const text = await requireCommand(type(words), { env: { ...world.agent.env, PATH, HOME: bin } });
-    return text
+    return (await requireCommand(type(words), { env: { ...world.agent.env, PATH, HOME: bin } }))
       .trim()
       .split("\n")
       .map((line) => line.split("\t")[0]);

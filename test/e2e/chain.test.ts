@@ -125,8 +125,7 @@ describe("pods on one node", () => {
       if (pod === undefined) throw new Error("no pod");
       await writeNetwork("macvlan", "1.0.0");
       const identity = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=two-nics;K8S_POD_UID=uid-2";
-      const first = await succeed("add", pod, identity);
-      expect(first.routes).toEqual([{ dst: "0.0.0.0/0", gw: "10.66.0.1" }]);
+      expect((await succeed("add", pod, identity)).routes).toEqual([{ dst: "0.0.0.0/0", gw: "10.66.0.1" }]);
       expect((await world.usage()).Bound).toHaveLength(2);
       const second = await succeed("add", pod, identity, "net1");
       expect(second.routes).toEqual([{ dst: "192.168.7.0/24", gw: "10.67.0.9" }]);

@@ -41,8 +41,7 @@ it("the rule and the table that all pods share stay after the first pod, and not
     ]);
   }
   expect(await netns.ip("neigh show nud permanent")).toBe("");
-  const tables = (await netns.exec(["nft", "list", "tables"])).stdout;
-  expect(tables).toBe("table inet berth\n");
+  expect((await netns.exec(["nft", "list", "tables"])).stdout).toBe("table inet berth\n");
 });
 
 describe.each(ofRun(ALL_VERSIONS, (version) => ["0.3.0", "1.1.0"].includes(version)))("CNI %s", (version) => {
@@ -52,8 +51,7 @@ describe.each(ofRun(ALL_VERSIONS, (version) => ["0.3.0", "1.1.0"].includes(versi
     await node.withPod(`v${version.replaceAll(".", "")}`, async (pod) => {
       const before = await dumpNetns(pod.netns);
       for (let round = 0; round < 2; round++) {
-        const answer = await pod.attach(network);
-        expect(answer.ips).toHaveLength(2);
+        expect((await pod.attach(network)).ips).toHaveLength(2);
         expect(await pairsOf(node.netns)).toHaveLength(1);
         if (version >= "0.4.0") await pod.check(network);
         await pod.detach(network);
@@ -101,8 +99,7 @@ describe("out of order", () => {
     await node.define(network, [macvlanWith("one"), ENTRY]);
     const [before, after] = [await node.addPod(node, "old", sameUid), await node.addPod(node, "new", sameUid)];
     const first = await before.attach(network);
-    const second = await after.attach(network);
-    expect(second.ips).toEqual(first.ips);
+    expect((await after.attach(network)).ips).toEqual(first.ips);
     expect(await pairsOf(node.netns)).toHaveLength(2);
     const address = after.address(4);
     await before.detach(network);

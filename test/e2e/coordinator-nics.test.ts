@@ -66,8 +66,7 @@ function inLab(prefix: string, families: readonly Family[]): void {
       const entry = { ...ENTRY, podDefaultRouteNic: routeNic };
       await lab.define(network(segment, routeNic), [macvlanOn(segment, families), entry]);
     }
-    const pod = await lab.addServer(name);
-    return pod;
+    return await lab.addServer(name);
   }
 
   it.each(ROWS)("%s", async (_, { routeNic, annotation, order, holders }) => {

@@ -157,8 +157,7 @@ describe.each(ofRun(Object.keys(FIRST), (plugin) => plugin === "ptp"))("first NI
     await pod.detach("co-auto", "net1");
     for (const family of FAMILIES) {
       const address = pod.address(family, "net2");
-      const replies = await segmentsOf(address, () => ask(lab.fabric.outside, address, PORT));
-      expect(replies).toEqual([2]);
+      expect(await segmentsOf(address, () => ask(lab.fabric.outside, address, PORT))).toEqual([2]);
       expect(await ask(lab.fabric.node1, address, PORT)).toMatchObject({ at: address });
       expect(await ask(pod.netns, SERVICE[family], 80)).toMatchObject({ seenPeer: pod.address(family) });
     }

@@ -41,8 +41,7 @@ beforeAll(async () => {
 afterAll(() => lab?.delete());
 
 async function addPod(name: string) {
-  const pod = await lab.addServer(name);
-  return pod;
+  return await lab.addServer(name);
 }
 
 describe("two NICs with the same network on one segment", () => {

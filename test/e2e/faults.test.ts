@@ -42,8 +42,7 @@ function withObserved(config: Parameters<typeof withWorld>[0], test: (world: Net
 }
 
 async function expectOnly(world: NetnsWorld, addresses: readonly string[]): Promise<void> {
-  const usage = await world.usage();
-  expect(new Set(usage.Bound ?? [])).toEqual(new Set(addresses));
+  expect(new Set((await world.usage()).Bound ?? [])).toEqual(new Set(addresses));
 }
 
 const STRIDE = gateOrLong(17, 1);

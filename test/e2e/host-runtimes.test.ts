@@ -125,6 +125,5 @@ it("containerd's go-cni gives a container an address, and releases it", async ()
   await host.require("ctr", "images", "import", "--snapshotter", "native", "/tmp/box.oci");
   const options = ["--rm", "--snapshotter", "native", "--cpu-shares", "0", "--cni"];
   const printed = await host.require("ctr", "run", ...options, "localhost/box:latest", "once", "/bin/ip", "addr");
-  const address = ADDRESS.exec(printed)?.[1];
-  expect(await allocations()).toMatch(new RegExp(`^${address} +lan +Cooling `, "m"));
+  expect(await allocations()).toMatch(new RegExp(`^${ADDRESS.exec(printed)?.[1]} +lan +Cooling `, "m"));
 });

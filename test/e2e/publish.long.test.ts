@@ -67,8 +67,7 @@ describe.each([
   it("a release is published once, each file is found from its subject, and Helm installs the chart", async () => {
     await using registry = await open({ hasReferrers });
     const place = `${registry.host}/network`;
-    const dry = await publish(place, {}, "--dry-run");
-    expect(dry).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(await publish(place, {}, "--dry-run")).toMatchObject({ exitCode: 0, stderr: "" });
     expect((await read(`${registry.host}/v2/network/berth/manifests/1.2.3`)).status).toBe(404);
 
     const first = await publish(place);
@@ -99,8 +98,7 @@ describe.each([
       });
       return (await Promise.all(names)).flat().sort();
     };
-    const provenance = "berth-1.2.3.provenance.json";
-    expect(await titles("berth", image.digest)).toEqual([provenance]);
+    expect(await titles("berth", image.digest)).toEqual(["berth-1.2.3.provenance.json"]);
     for (const { digest, platform } of manifests)
       expect(await titles("berth", digest)).toEqual([`berth-1.2.3-image-${platform.architecture}.cdx.json`]);
 
@@ -224,8 +222,7 @@ describe("a registry that wants a login", () => {
       auth: { token: { realm: issuer.url, service: "lab", issuer: "berth", jwks: issuer.keys } },
     });
     const { host } = registry;
-    const wrong = await publish(host, { config: logIn(host, "another") });
-    expect(wrong.stderr).toMatch(
+    expect((await publish(host, { config: logIn(host, "another") })).stderr).toMatch(
       /^Not published\. GET http:\S+\/token: 401; the credentials of user "berth" are refused/,
     );
     const right = await publish(host, { config: logIn(host, "a password") });

@@ -108,8 +108,7 @@ describe("a registry that was removed while pods live", () => {
         new RegExp(`${PODS - 1} addresses of live pods are missing.*[\\s\\S]*Dry run`),
       );
       expect((await world.refused("ADD", "still")).code).toBe(107);
-      const text = await berthctl(world, place);
-      expect(text).toContain(
+      expect(await berthctl(world, place)).toContain(
         `  ${live.get("c7")} (blue): shop/web-7, eth0, from ${join(place.results, "lab-c7-eth0")}`,
       );
       await expectWhole(world, live);

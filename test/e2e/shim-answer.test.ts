@@ -108,8 +108,7 @@ describe("standard streams that are closed", () => {
   it("never lets the reply end up in another file", async () => {
     await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
     const prefix = ["sh", "-c", 'exec "$0" >&- 2>&-'];
-    const outcome = await runShim({ command: "ADD", env: agent.env, prefix });
-    expect(outcome.exitCode).toBe(1);
+    expect((await runShim({ command: "ADD", env: agent.env, prefix })).exitCode).toBe(1);
     expect(agent.requests[0]?.toString().endsWith(NET_CONF)).toBe(true);
   });
 

@@ -105,8 +105,7 @@ describe("any verb", () => {
   ])("gets through %s", async (fault) => {
     await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
     env.BERTH_SOCKET = agent.socketPath;
-    const outcome = await run("ADD", fault);
-    expect(outcome).toMatchObject({ exitCode: 0, stdout: Buffer.from(RESULT) });
+    expect(await run("ADD", fault)).toMatchObject({ exitCode: 0, stdout: Buffer.from(RESULT) });
     expect(agent.requests[0]?.toString().endsWith(NET_CONF)).toBe(true);
   });
 

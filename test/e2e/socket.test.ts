@@ -78,8 +78,7 @@ it("state, spool and socket are closed to others, whatever the mask and the dire
 
 describe("the socket", () => {
   it("answers one request of a connection; a second one is not carried out", async () => {
-    const received = await say(addRequest("c1") + addRequest("c2"));
-    expect(received).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await say(addRequest("c1") + addRequest("c2"))).toMatch(/^HTTP\/1\.1 200 /);
     await sleep(200);
     expect((await world.usage()).Bound).toHaveLength(1);
     await world.del("c1");

@@ -53,8 +53,7 @@ it("the agent survives daemon-reexec", async () => {
 
 /** Each file and directory below the cache directory: kind, mode, owner, name. */
 async function listCache(): Promise<string[]> {
-  const printed = await host.require("find", "/var/cache/berth", "-printf", "%y %m %U %f\\n");
-  return printed.trim().split("\n");
+  return (await host.require("find", "/var/cache/berth", "-printf", "%y %m %U %f\\n")).trim().split("\n");
 }
 
 it("V8's compiled code is kept, for root alone", async () => {

@@ -26,8 +26,7 @@ function commandsOf({ neighbours, nft = true, sysctls = true }: StateOptions): s
 
 /** An object of a list, or a setting, to a line. `set -e` makes a command that fails an error, not an empty state. */
 export async function readNetworkState(netns: Netns, options: StateOptions = {}): Promise<string[]> {
-  const script = commandsOf(options).join("; echo\n");
-  const text = await requireCommand(netns.enter(["sh", "-ec", script]));
+  const text = await requireCommand(netns.enter(["sh", "-ec", commandsOf(options).join("; echo\n")]));
   return text.replace(BRIDGE_TIMERS, "").split(/(?<=\},)|\n/);
 }
 

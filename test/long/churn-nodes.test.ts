@@ -144,8 +144,7 @@ const textOf = (counts: ReadonlyMap<string, number>): string =>
   [...counts].map(([name, count]) => `${name} ${count}`).join(", ");
 
 async function memberAddresses(): Promise<string[]> {
-  const members = await seen.pods("db");
-  return members.map(({ metadata, status }) => `${metadata.name} ${status.podIP}`).sort();
+  return (await seen.pods("db")).map(({ metadata, status }) => `${metadata.name} ${status.podIP}`).sort();
 }
 
 /**

@@ -30,8 +30,7 @@ it("nodes are killed one after the other, and all pods come back with addresses 
     await node.crash();
     await node.boot();
     const isDone = async () => {
-      const pods = await seen.pods();
-      const isAgain = pods
+      const isAgain = (await seen.pods())
         .filter(({ spec }) => spec.nodeName === node.name)
         .every(({ status }) => status.containerStatuses?.[0].restartCount > 0);
       return (isAgain && (await seen.audit()).length === 0) || undefined;

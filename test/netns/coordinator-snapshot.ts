@@ -19,8 +19,7 @@ function run(argv: readonly string[], input?: string): Promise<string> {
 
 /** Returns the answers of `ip` to the lines, as JSON; one line of answer for each. */
 async function askIp(netns: string, options: readonly string[], lines: readonly string[]): Promise<unknown[]> {
-  const text = await run(["ip", "-n", netns, "-j", ...options, "-batch", "-"], lines.join("\n"));
-  return text
+  return (await run(["ip", "-n", netns, "-j", ...options, "-batch", "-"], lines.join("\n")))
     .split("\n")
     .filter((line) => line.trim() !== "")
     .map((line): unknown => JSON.parse(line));

@@ -139,8 +139,7 @@ export async function detect(
 ): Promise<Detected> {
   const start = performance.now();
   const question = { link, addresses: addresses.map(ip), windowMs: WINDOW_MS, random: Math.random, signal: never };
-  const conflict = await detectConflict({ ...question, ...options });
-  return { conflict, ms: performance.now() - start };
+  return { conflict: await detectConflict({ ...question, ...options }), ms: performance.now() - start };
 }
 
 /** Returns the expected outcome when the rival has the address. */

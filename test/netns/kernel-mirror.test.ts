@@ -213,8 +213,7 @@ it("a change by pods is followed without listing anything", async () => {
     "route add 10.40.0.2 dev v0 table 500 proto 98 scope link",
     "route del 10.40.0.2 dev v0 table 500 proto 98",
   );
-  const one = mirrored(host);
-  expect(Object.keys(one.routes[0] ?? {}).sort()).toEqual(["10.40.0.1/32", "fd40::1/128"]);
+  expect(Object.keys(mirrored(host).routes[0] ?? {}).sort()).toEqual(["10.40.0.1/32", "fd40::1/128"]);
   await change("link del v0");
   expect(mirrored(host).routes[0]).toEqual({});
   expect(sent.requests).toBe(0);

@@ -91,8 +91,7 @@ describe("the addon", () => {
     const fd = native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     expect(native.send(fd, request, 0)).toBe(32);
     const room = new Uint8Array(4_096).fill(0xee);
-    const length = native.recv(fd, room.subarray(8, 40), 0);
-    expect(length).toBe(32);
+    expect(native.recv(fd, room.subarray(8, 40), 0)).toBe(32);
     expect(room.subarray(0, 8).every((byte) => byte === 0xee)).toBe(true);
     expect(room.subarray(40).every((byte) => byte === 0xee)).toBe(true);
     expect(room[12]).toBe(16); // RTM_NEWLINK

@@ -58,8 +58,7 @@ it.each(PLACES)("the links of the %s", (place) => {
     master: row.master,
     mtu: row.mtu,
   }));
-  const seen = stateOf(place).links.map(({ parent: _, ...link }) => link);
-  expect(seen).toEqual(shown);
+  expect(stateOf(place).links.map(({ parent: _, ...link }) => link)).toEqual(shown);
   expect(new Set(shown.map(({ kind }) => kind))).toEqual(
     new Set(["", "veth", "bridge", ...(place === "pod" ? ["macvlan"] : [])]),
   );

@@ -181,8 +181,7 @@ describe("identity", () => {
 describe("withNetns", () => {
   it("works inside, returns the result of the work, and is outside again", () => {
     const outside = ownNetns();
-    const seen = withNetns(path, () => ownNetns());
-    expect(seen).not.toBe(outside);
+    expect(withNetns(path, () => ownNetns())).not.toBe(outside);
     expect(ownNetns()).toBe(outside);
   });
 

@@ -805,8 +805,7 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     slowPlugins: Math.min(1, slowPlugins * faults),
     actionAt: (index) => {
       const own = new Seeded(Math.imul(seed, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b));
-      const action = pickAction(actions, own.below(total));
-      return { action, random: own, pauseMs: 50 + own.below(900) };
+      return { action: pickAction(actions, own.below(total)), random: own, pauseMs: 50 + own.below(900) };
     },
   };
 }

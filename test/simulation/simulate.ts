@@ -52,8 +52,7 @@ for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.
     }
     violated++;
     console.log(`Violated in step ${report.foundAt}: ${report.problems[0]}`);
-    const smaller = values.shrink ? await shrink(report) : report;
-    console.log(describeReport(smaller, Number(values.lines)));
+    console.log(describeReport(values.shrink ? await shrink(report) : report, Number(values.lines)));
   }
 }
 const total = [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => `${count} × ${name}`);

@@ -108,8 +108,7 @@ describe("the chain of ifacer, macvlan and coordinator", () => {
     const now = await eventually(bonding, (text) => text.includes("Currently Active Slave: e1"));
     expect(now).toContain("Currently Active Slave: e1");
     const { stdout } = await running;
-    const received = Number(/(\d+) received/.exec(stdout)?.[1]);
-    expect(received, stdout).toBeGreaterThan(12);
+    expect(Number(/(\d+) received/.exec(stdout)?.[1]), stdout).toBeGreaterThan(12);
     expect(stdout).toMatch(/icmp_seq=25 /);
     await other.ip("link set e0 up");
 
@@ -172,8 +171,7 @@ describe("the protocol", () => {
 
 it.each(ofRun([2, 20], (count) => count === 2))("%i ADDs at once make one device, and all succeed", async (count) => {
   const calls = Array.from({ length: count }, (_, index) => succeed(call("ADD", trunk, `c${index}`)));
-  const results = await Promise.all(calls);
-  expect(new Set(results.map((result) => JSON.stringify(result))).size).toBe(1);
+  expect(new Set((await Promise.all(calls)).map((result) => JSON.stringify(result))).size).toBe(1);
   expect(await devices()).toEqual(["b0", `b0.${VLAN}`]);
   const links = await world.node.ipJson<{ ifname: string; master?: string }>("link show");
   expect(links.filter(({ master }) => master === "b0").map(({ ifname }) => ifname)).toEqual(["e0", "e1"]);

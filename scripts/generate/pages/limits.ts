@@ -57,8 +57,7 @@ function section(title: string, limits: readonly Limit[]): string {
 
 async function folderSection(path: string): Promise<string> {
   const paths = globSync(join(root, path, "**/*.ts")).sort();
-  const limits = (await Promise.all(paths.map(limitsOf))).flat();
-  return section(basename(path), limits);
+  return section(basename(path), (await Promise.all(paths.map(limitsOf))).flat());
 }
 
 /** A comment that ends in the tag, then the definition as a plain number. */

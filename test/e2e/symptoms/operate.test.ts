@@ -13,8 +13,7 @@ symptom("berthctl cannot reach the agent", () => berthctl("/run/berth/nowhere.so
 symptom("The agent ends at once: another agent", () =>
   withNode(BLUE, async ({ agent }) => {
     const args = ["--socket", agent.socket, "--lock-wait", "0.3"];
-    const second = startAgent({ config: {}, args });
-    return second.then(
+    return startAgent({ config: {}, args }).then(
       () => "",
       (error: Error) => error.message,
     );

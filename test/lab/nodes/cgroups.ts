@@ -21,8 +21,7 @@ const PAUSE_MS = 50;
 
 /** The kubelet wants them to exist. */
 export async function makeCgroups(name: string): Promise<void> {
-  const hierarchies = await findHierarchies();
-  for (const hierarchy of hierarchies) {
+  for (const hierarchy of await findHierarchies()) {
     await mkdir(join(hierarchy, name), { recursive: true });
     for (const file of CPUSET_FILES) {
       const value = await readFile(join(hierarchy, file), "utf8").catch(() => "");

@@ -95,8 +95,7 @@ export async function bootMachine(options: MachineOptions): Promise<Machine> {
   const own = ["--pid", "--fork", "--kill-child=KILL", "--mount", "--mount-proc"];
   const holder = await startDaemon(name, ["unshare", ...own, "sh", "-c", INIT, directory, pause, kind], netns);
   try {
-    const init = await findInit(holder, pause);
-    return machineOf(options, holder, init);
+    return machineOf(options, holder, await findInit(holder, pause));
   } catch (error) {
     await holder.kill();
     throw error;
@@ -136,8 +135,7 @@ function machineOf(options: MachineOptions, holder: Daemon, init: number): Machi
       const words = Object.entries(env).map(([key, value]) => `${key}=${value}`);
       const logged = ["sh", "-c", 'exec "$@" >> "$0" 2>&1', log, "env", ...words, ...argv];
       const daemon = await startDaemon(name, logged, { ...options.netns, enter });
-      const pid = await waitForChild(daemon);
-      return processOf(daemon, pid, () => readEnd(log));
+      return processOf(daemon, await waitForChild(daemon), () => readEnd(log));
     },
     powerOff: async () => {
       await holder.kill();

@@ -21,8 +21,7 @@ const subnet = fc
   .map(({ family, low, length }) => {
     const text =
       family === "v4" ? `10.0.${low * 32}.0/${16 + length}` : `fd00:${(low * 0x2000).toString(16)}::/${16 + length}`;
-    const prefix = parsePrefix(text) ?? expect.fail(text);
-    return formatPrefix(maskPrefix(prefix));
+    return formatPrefix(maskPrefix(parsePrefix(text) ?? expect.fail(text)));
   });
 
 const pools = fc

@@ -45,8 +45,7 @@ async function add(pools: Parameters<Segment["add"]>[1], options: DemandOptions 
 
 /** `Bound 10.6.0.2, Quarantined 10.6.0.1`, or nothing. */
 async function states(): Promise<string> {
-  const all = Object.entries(await world.node.states());
-  return all
+  return Object.entries(await world.node.states())
     .map(([state, addresses]) => [state, ...addresses].join(" "))
     .sort()
     .join(", ");

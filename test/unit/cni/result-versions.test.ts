@@ -62,8 +62,7 @@ describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
       routes: [{ dst: "10.1.0.0/16", gw: "" }],
       dns: null,
     };
-    const read = decodeResult(value);
-    expect(read).toEqual({
+    expect(decodeResult(value)).toEqual({
       interfaces: [{ name: "eth0" }],
       ips: [{ address: prefix("10.0.0.2/24") }],
       routes: [{ dst: prefix("10.1.0.0/16") }],

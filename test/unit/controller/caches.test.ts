@@ -41,8 +41,7 @@ describe("the controller's caches", () => {
   it("reject waiting callers when they are closed, and with the caller's own reason", async () => {
     const caches = open(newCluster(), new HeldCalls(POOLS).gate);
     const waiting = caches.synced();
-    const impatient = caches.synced(AbortSignal.abort(new Error("Too late")));
-    await expect(impatient).rejects.toThrow("Too late");
+    await expect(caches.synced(AbortSignal.abort(new Error("Too late")))).rejects.toThrow("Too late");
     const expected = expect(waiting).rejects.toThrow("The reflector of IPPools was closed");
     await caches.close();
     await expected;

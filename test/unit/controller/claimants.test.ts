@@ -158,8 +158,7 @@ describe("the plan of records", () => {
     ["the record is the API server's, which is unread", recorded("10.6.0.6", SERVER), { isSynced: false }, ""],
   ])("%s", (_, allocation, world, wanted) => {
     const { missing, contested } = planOf({ claimants: [NODE], allocations: [allocation], ...world });
-    const found = [...missing.map(() => "write"), ...contested.map(() => "contested")].join();
-    expect(found).toBe(wanted);
+    expect([...missing.map(() => "write"), ...contested.map(() => "contested")].join()).toBe(wanted);
   });
 });
 

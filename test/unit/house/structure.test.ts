@@ -78,8 +78,7 @@ describe.each<[folder: string, table: Table]>([
 
   it("are declared in allowed-imports.ts", () => {
     expect(sources.length).toBeGreaterThan(30);
-    const faults = sources.flatMap((source) => importFaults(source, table));
-    expect(faults).toEqual([]);
+    expect(sources.flatMap((source) => importFaults(source, table))).toEqual([]);
   });
 
   it("are declared from the bottom up", () => expect(tableFaults(table)).toEqual([]));
@@ -269,8 +268,7 @@ function importersOf(sources: readonly Source[]): Map<string, Set<string>> {
 describe("files", () => {
   it("have no header that names a caller which does not import them", () => {
     const importers = importersOf(product);
-    const faults = built.flatMap((source) => callerFaults(source, importers));
-    expect(faults).toEqual([]);
+    expect(built.flatMap((source) => callerFaults(source, importers))).toEqual([]);
   });
 
   it("are formatted by the formatter alone", () => {

@@ -46,8 +46,7 @@ describe("docs/README.md", () => {
       readdirSync(join(root, "docs", folder)).map((name) => folder + name),
     );
     const names = all.filter((name) => name.endsWith(".md") && name !== "README.md");
-    const listed = [...GROUPS, "For developers"].flatMap(pagesOf);
-    expect(listed.toSorted()).toEqual(names.toSorted());
+    expect([...GROUPS, "For developers"].flatMap(pagesOf).toSorted()).toEqual(names.toSorted());
   });
 });
 

@@ -45,8 +45,7 @@ describe("a refused write", () => {
   it("is sent again after pauses that double up to a minute, and is answered with the refusal meanwhile", async () => {
     const scene = new Scene();
     expect(await scene.hammer(250_000)).toEqual([0, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 124, 184, 244]);
-    const error = await scene.patch();
-    expect(error).toMatchObject({ status: 403, message: "no label", restMs: 53_950 });
+    expect(await scene.patch()).toMatchObject({ status: 403, message: "no label", restMs: 53_950 });
   });
 
   it("is reported once, when it has lasted for two seconds", async () => {

@@ -78,8 +78,7 @@ describe("access", () => {
     [undefined, 401, 0],
   ])("with %s is answered with %s after %i calls", async (header, expected, calls) => {
     const reviews = new Reviews();
-    const access = openAccess(reviews);
-    expect([await access(header), reviews.calls.length]).toEqual([expected, calls]);
+    expect([await openAccess(reviews)(header), reviews.calls.length]).toEqual([expected, calls]);
   });
 
   it.each([
@@ -116,8 +115,7 @@ describe("access", () => {
     await access("Bearer good");
     reviews.answers = new Promise(() => {});
     const flood = Array.from({ length: 500 }, (_, index) => access(`Bearer made-up-${index}`));
-    const busy = flood.slice(MAX_REVIEWS_OF_SOURCE);
-    expect(new Set(await Promise.all(busy))).toEqual(new Set([503]));
+    expect(new Set(await Promise.all(flood.slice(MAX_REVIEWS_OF_SOURCE)))).toEqual(new Set([503]));
     expect([await access("Bearer good"), reviews.calls.length]).toEqual([200, 2 + MAX_REVIEWS_OF_SOURCE]);
     reviews.answers = Promise.resolve();
     nowMs = 3_600_000;

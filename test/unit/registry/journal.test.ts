@@ -171,8 +171,7 @@ describe("journal: the known objects of the API server", () => {
     await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: placed }));
     const old: Workload = Object({ ...WORKLOAD, namespace: undefined });
     await claimAndRetain(journal, claim("b", [proposal("10.0.0.2")], { workload: old }));
-    const rows = await journal.list(undefined, 9);
-    expect(rows.map(({ workload }) => workload)).toEqual([placed, WORKLOAD]);
+    expect((await journal.list(undefined, 9)).map(({ workload }) => workload)).toEqual([placed, WORKLOAD]);
   });
 
   check("node-lost: what another machine has left in it is forgotten, and reported as free", async (journal, world) => {

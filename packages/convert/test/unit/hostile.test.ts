@@ -166,8 +166,7 @@ describe("addresses in use", () => {
 
   it("by two containers on two nodes, too", () => {
     const file = (node: string, id: string) => ({ path: `${node}/networks/lan/10.6.0.9`, text: `${id}\r\neth0`, node });
-    const plan = convertFiles("host-local", [file("n1", "c1"), file("n2", "c2")]);
-    expect(linesOf(plan)).toEqual([
+    expect(linesOf(convertFiles("host-local", [file("n1", "c1"), file("n2", "c2")]))).toEqual([
       'problem network "lan" : "10.6.0.9": the address is in use twice: by container c1 eth0 and container c2 eth0',
     ]);
   });

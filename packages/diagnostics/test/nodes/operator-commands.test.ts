@@ -138,8 +138,7 @@ test("a pod that gets no address is a failure with the reason, and status shows 
     1,
     expect.stringMatching(/node1 +pod +start +- +failed +pod pod-0 did not start: Pending: .*lan/),
   ]);
-  const status = await berth("status");
-  expect(status.stdout).toMatch(
+  expect((await berth("status")).stdout).toMatch(
     /\nwaiting +1 pod has no address.*\n {2}shop\/web-0: .*→ kubectl berth explain web-0 -n shop\n/,
   );
   await client.patch(POOL, { spec: { disable: false } });

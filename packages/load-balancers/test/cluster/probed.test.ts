@@ -51,8 +51,7 @@ async function told(name: string): Promise<string> {
 }
 
 async function records(): Promise<string[]> {
-  const all = await world.allocations();
-  return all
+  return (await world.allocations())
     .map(({ spec }) => `${spec.address} ${spec.state} ${spec.node} ${spec.quarantine?.mac ?? ""}`.trim())
     .sort();
 }

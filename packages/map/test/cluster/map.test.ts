@@ -316,8 +316,7 @@ describe("knowledge that only agents have", () => {
       20_000,
     );
     expect(whole).toContain('eth0 IPv4 pool "mailroom": ');
-    const owners = await explain("db-0", "&namespace=shop", token.tenant);
-    expect(owners).toBe(
+    expect(await explain("db-0", "&namespace=shop", token.tenant)).toBe(
       `an ADD of eth0 now would get ${address} of pool "blue", which it has already, or had until just now`,
     );
     const refused = await explain("db-1", "&namespace=shop", token.tenant);

@@ -146,8 +146,7 @@ describe("the slices of a Service", () => {
     const ports = [{ name: "http", port: 80, targetPort: 9090 }];
     const changed = plan({ a: A, b: B }, service({ ports }), slices);
     expect([changed.create, changed.remove, changed.change.length]).toEqual([[], [], 2]);
-    const again = { ...service(), uid: "s2" };
-    expect(plan({ a: A, b: B }, again, slices).change.length).toBe(2);
+    expect(plan({ a: A, b: B }, { ...service(), uid: "s2" }, slices).change.length).toBe(2);
     expect(planSlices(undefined, backendsOf({ a: A }), slices).remove).toEqual(slices);
     expect(plan({}, service(), slices).remove).toEqual(slices);
   });

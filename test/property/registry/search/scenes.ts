@@ -123,8 +123,7 @@ export async function searchScene(
   const believed = new Set(all.filter((each) => !dropped.includes(each)));
   const { [name]: scene } = scenes;
   const protocol = journalProtocol({ isPublic, isMachine: scene.isMachine ?? false });
-  const world = await openWorld(protocol, scene, believed);
-  return search(world, { maxStates, isFirstEnough });
+  return search(await openWorld(protocol, scene, believed), { maxStates, isFirstEnough });
 }
 
 /** Returns the assumptions of each invariant, as {@link RELIANCES} says. */

@@ -86,8 +86,7 @@ export async function openWorld<Row, Memory, Spec>(
           return isSilent;
         },
       };
-      const found = await run(place);
-      return { found, last, note, hasProbed };
+      return { found: await run(place), last, note, hasProbed };
     };
     const first = await once(isFree, "");
     const isEarly = state.pods.some((pod) => pod.sandbox?.nic === "comingUp" && pod.machine !== machine);

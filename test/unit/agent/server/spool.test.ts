@@ -127,8 +127,7 @@ describe("the spool", () => {
     answer = () => refusal(107);
     put("a", "b");
     if (file !== "") mkdirSync(join(directory, file));
-    const refused = await spool.clear(ofContainer(containerId, ifName)).catch((error) => error);
-    expect(refused?.code).toBe(code);
+    expect((await spool.clear(ofContainer(containerId, ifName)).catch((error) => error))?.code).toBe(code);
   });
 
   it("sets aside files that cannot be read, and goes on", async () => {

@@ -290,8 +290,7 @@ it("retention: the live one of two pods gets the address on the same NIC", async
   expect(await takeOver(deps, ofWeb, earlierPod)).toStrictEqual({ kind: "replace", state: "Bound", sharers: [] });
   const other = heldBy(earlierPod, { ifName: "net1" });
   expect(await takeOver(deps, ofWeb, other)).toStrictEqual({ kind: "taken" });
-  const isGone = takeOver({ ...deps, ...livePods() }, ofWeb, earlierPod);
-  expect(await isGone).toStrictEqual({ kind: "taken" });
+  expect(await takeOver({ ...deps, ...livePods() }, ofWeb, earlierPod)).toStrictEqual({ kind: "taken" });
   const lost = { ...deps, readNodeStatus: async () => "lost" as const };
   expect((await takeOver(lost, confirmed, elsewhere(earlierPod))).kind).toBe("replace");
 });

@@ -306,8 +306,7 @@ export class CommandedCluster {
   epoch(): string {
     const { data = {} } = Object(this.server.collection(CONFIG_MAPS).get(EPOCH_MAP));
     const marks = [...this.server.collection(NODES)].map(([name, { metadata }]) => {
-      const mark = markOf({ annotations: metadata.annotations ?? {} }, data.epoch);
-      return `${name} ${mark}`;
+      return `${name} ${markOf({ annotations: metadata.annotations ?? {} }, data.epoch)}`;
     });
     return [`${data.cause}, ${data.settled === data.epoch ? "settled" : "open"}`, ...marks].join("; ");
   }

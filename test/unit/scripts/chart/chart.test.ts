@@ -314,8 +314,7 @@ describe("networks", () => {
   });
 
   it("of the primary CNI are in the list that the init container installs", () => {
-    const list = find(objects, "ConfigMap", /-conflist$/).data["05-berth.conflist"];
-    expect(JSON.parse(list)).toMatchObject({
+    expect(JSON.parse(find(objects, "ConfigMap", /-conflist$/).data["05-berth.conflist"])).toMatchObject({
       name: "lan",
       plugins: [{ type: "berth-ifacer" }, { master: "eth0.12" }, { type: "berth-coordinator", detectGateway: true }],
     });

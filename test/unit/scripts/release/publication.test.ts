@@ -140,8 +140,7 @@ describe("a publication", () => {
     ],
     ["is another archive", () => writeTar([], 0), /no index\.json/],
   ])("is refused for a layout that %s", async (_, change, reason) => {
-    const archive = await change(await makeLayout().write(0));
-    await expect(Layout.read(archive)).rejects.toThrow(reason);
+    await expect(Layout.read(await change(await makeLayout().write(0)))).rejects.toThrow(reason);
   });
 
   it("is refused for a layout that lacks a part", () => {

@@ -25,8 +25,7 @@ it.each([
 
 it("different pods have different names", () => {
   const pods = ["web", "Web", "wEb", "a_b", "a-b", "a b", `${LONG}a`, `${LONG}b`, "", "-", "."];
-  const names = pods.map((pod) => podDnsName(pod, "shop"));
-  expect(new Set(names).size).toBe(pods.length);
+  expect(new Set(pods.map((pod) => podDnsName(pod, "shop"))).size).toBe(pods.length);
 });
 
 it.each([

@@ -160,8 +160,7 @@ describe("a requested address that another owner has", () => {
     const workloads = new Map([["eth0", CLAIM]]);
     const opened = open({ demand: { requested: isRequested ? [REQUEST] : [], workloads }, isAlone });
     const source = new RequestedAddresses(opened.search, opened.cooling);
-    const pick = proposal("10.6.0.9", isRequested ? { requested: true } : {});
-    opened.search.assignments.assign([pick]);
+    opened.search.assignments.assign([proposal("10.6.0.9", isRequested ? { requested: true } : {})]);
     return { opened, answer: source.replace(holder) };
   };
 
