@@ -47,7 +47,6 @@ const PATHS: Readonly<Record<string, string>> = {
   kind: KIND,
 };
 const RESERVED = "10.6.0.2";
-const SAID = { enableIPv6: false, tenantDefinitions: "closed" };
 const TENANT = { type: "coordinator", hostRuleTable: 700 };
 const BLUE = { name: "blue", subnet: "10.6.0.0/24", selection: "ascending" };
 const BY_HAND = { annotations: { ippool: { ipv4: ["blue"] } } };
@@ -68,7 +67,7 @@ afterAll(async () => {
 
 /** `never`: missing when the first agent and the first controller start. */
 async function open(never?: string): Promise<void> {
-  world = await startWorld({ settings: SAID });
+  world = await startWorld({ settings: { enableIPv6: false, tenantDefinitions: "closed" } });
   await world.openWire([BLUE, { name: "more", subnet: "10.7.0.0/24" }], { graceMs: 60_000 });
   await world.client.create(objects.POOLS, objects.poolObject(BLUE));
   followed = await followWorld(world);

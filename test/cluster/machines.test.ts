@@ -29,7 +29,6 @@ import { borrowPlane } from "./borrow-plane.ts";
 /** The first addresses of the pool, in its order: of a Node, of the API server, of a Service. */
 const ALL = Array.from({ length: 9 }, (_, at) => `10.6.0.${at + 1}`);
 const [NODE, SERVER, SERVICE, FREE] = ALL as [string, string, string, string];
-const SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 
 let world: World;
 let client: KubeClient;
@@ -105,7 +104,7 @@ async function end(pod: LabPod): Promise<void> {
 describe("addresses of pools that machines of the cluster have", () => {
   it("are recorded, passed over, and served when they are gone and have cooled", async () => {
     await makeNode("other", NODE, "192.0.2.77");
-    await make(SLICES, "more", {
+    await make("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", "more", {
       ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: "IPv4" },
       metadata: { labels: { "kubernetes.io/service-name": "kubernetes" } },
       endpoints: [{ addresses: [SERVER] }],

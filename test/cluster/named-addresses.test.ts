@@ -18,7 +18,6 @@ import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const PATIENCE = { timeout: 60_000 };
-const EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events";
 let world: World;
 let client: KubeClient;
 
@@ -80,7 +79,7 @@ const untilRecords = (...wanted: readonly string[]) => expect.poll(records, PATI
 
 /** `REASON NAME: NOTE` of each Event. */
 async function notes(): Promise<string> {
-  const { items } = await client.get(EVENTS);
+  const { items } = await client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
   return items.map(({ reason, regarding, note }: KubeObject) => `${reason} ${regarding.name}: ${note}`).join("\n");
 }
 

@@ -17,7 +17,6 @@ import { ip } from "../world/values.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const NAME = "10.0.0.1";
-const SMALL = { poolSize: 256 };
 
 let world: World;
 
@@ -33,7 +32,7 @@ afterAll(() => world?.stop());
 
 for (const describeSuite of ofRun([describeRegistry, describeTakingBack, describeQuarantine], () => false))
   describeSuite("Kubernetes registry", async (test) => {
-    const node = await world.openRegistry(SMALL);
+    const node = await world.openRegistry({ poolSize: 256 });
     const advance = (milliseconds: number): void => {
       node.clockMs += milliseconds;
     };

@@ -74,11 +74,9 @@ it("a fabric that answers questions to all with the MAC of the pod that had the 
     expect((await segment.refused(last)).msg).toContain(`is in use by ${address}`);
   }));
 
-const answerAll = "route add local 10.66.0.0/29 dev lo";
-
 it("a switch that answers for every address does not empty the pool, and is reported", () =>
   withSegment({}, async (segment) => {
-    await segment.rival.ip(answerAll);
+    await segment.rival.ip("route add local 10.66.0.0/29 dev lo");
     const texts: string[] = [];
     for (let number = 1; number <= 4; number++) {
       const { code, msg } = await segment.refused(await segment.pod(), { name: "web-0" });

@@ -16,7 +16,6 @@ import { eventually, PATIENCE } from "../lab/waiting.ts";
 
 const LAST_DIST = join(lastReleaseDir(), "dist");
 const LAST_PATH = [join(LAST_DIST, "bin"), referenceBin];
-const NEW_PATH = [berthBin, referenceBin];
 const NETWORK = "last-release";
 
 let world: NetnsWorld & { readonly node: LabNode };
@@ -79,7 +78,7 @@ it("pods of the last release keep addresses and traffic through an upgrade and a
   // By the plugins of the last release, as a host has them until install.sh has replaced them.
   const meanwhile = await world.addPod(node, "meanwhile", { cniPath: LAST_PATH });
   await meanwhile.attach(NETWORK);
-  const after = await world.addPod(node, "after", { cniPath: NEW_PATH });
+  const after = await world.addPod(node, "after", { cniPath: [berthBin, referenceBin] });
   await after.attach(NETWORK);
   await after.check(NETWORK);
   await expectReachable(before, left, meanwhile, after);

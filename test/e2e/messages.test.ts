@@ -7,8 +7,6 @@ import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 const check = ({ agent }: NetnsWorld) =>
   runCommand([process.execPath, "dist/berthctl.mjs", "check"], { env: agent.env });
 
-const GOOD = ipPool("blue", "10.6.0.0/24", { default: true });
-
 it("check warns about default pools without addresses: an empty list, its gateway as its only address", () =>
   withWorld(
     {
@@ -33,7 +31,7 @@ it("a wrong annotation refuses its own NIC, and no other; a refusal names the se
   withWorld(
     {
       "conf.yaml": CONF,
-      "blue.yaml": GOOD,
+      "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }),
       "pods.yaml": [
         podManifest("shop", "web", {
           "k8s.v1.cni.cncf.io/networks": '[{"name": "lan", "namespace": ""}, {"name": "Lan"}, {"name": "lan"}]',

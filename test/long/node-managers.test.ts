@@ -8,7 +8,6 @@ import { bootHost, type Host } from "../lab/systemd-host.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = "underlay";
-const ADDRESS = "192.0.2.2";
 const LIST = JSON.stringify({
   cniVersion: "1.0.0",
   name: NETWORK,
@@ -29,7 +28,7 @@ Name=eth0
 [Network]
 LinkLocalAddressing=no
 IPv6AcceptRA=no
-Address=${ADDRESS}/24
+Address=192.0.2.2/24
 `;
 
 beforeAll(async () => {

@@ -6,7 +6,6 @@ import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
 
 const deployments = paths.deployments(NAMESPACE);
-const WITH_PODS = { propagationPolicy: "Background" };
 
 let cluster: RealCluster;
 let seen: Observer;
@@ -17,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 async function remove(collection: string, name: string): Promise<void> {
-  await cluster.client.delete(`${collection}/${name}`, WITH_PODS);
+  await cluster.client.delete(`${collection}/${name}`, { propagationPolicy: "Background" });
   await seen.untilGone(name);
 }
 

@@ -13,7 +13,6 @@ import { observe } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths } from "../lab/nodes/workloads.ts";
 
 const deployments = paths.deployments(NAMESPACE);
-const WITH_PODS = { propagationPolicy: "Background" };
 const PODS = 12;
 
 const rows: [runtime: Runtime, kubernetes: KubernetesVersion][] = [
@@ -70,7 +69,7 @@ describe.each(rows)("%s with Kubernetes %s", (runtime, kubernetes) => {
     // The kubelet asks for the runtime's status every few seconds; only a runtime that knows CNI 1.1 asks the plugins.
     const isAsked = async (): Promise<boolean> => (await calls()).includes("STATUS");
     if (runtime !== "containerd-1") await expect.poll(isAsked, { timeout: 30_000 }).toBe(true);
-    await cluster.client.delete(`${deployments}/web`, WITH_PODS);
+    await cluster.client.delete(`${deployments}/web`, { propagationPolicy: "Background" });
     await seen.untilGone("web");
     const returnedMs = await seen.untilReturned();
     const made = await calls();

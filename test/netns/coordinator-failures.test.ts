@@ -37,7 +37,6 @@ interface Case {
 const services = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"], hijackCIDR: ["169.254.20.10"] };
 const eth0: Step = { nic: nicOf("eth0", 6), conf: services };
 const net1 = nicOf("net1", 7);
-const net2 = nicOf("net2", 8, { gateway: false, families: [4] });
 
 const cases: Case[] = [
   {
@@ -56,7 +55,7 @@ const cases: Case[] = [
   {
     name: "a third NIC that gives the default route back",
     before: [eth0, { nic: net1, conf: { podDefaultRouteNic: "net1" } }],
-    step: { nic: net2, conf: { podDefaultRouteNic: "eth0" } },
+    step: { nic: nicOf("net2", 8, { gateway: false, families: [4] }), conf: { podDefaultRouteNic: "eth0" } },
   },
   {
     name: "a second NIC over a ptp overlay",

@@ -11,7 +11,6 @@ import { answer, playRival } from "./detection-rival.ts";
 const INTERVAL_MS = 100;
 /** Long enough that no second request is sent by chance. */
 const SLOW_MS = 3_000;
-const SLOWLY = { intervalMs: SLOW_MS, timeoutMs: SLOW_MS };
 const OWN = { 4: ip("10.6.0.70"), 6: ip("fd00::70") };
 
 let lab: Lab;
@@ -45,7 +44,7 @@ describe("a gateway that answers", () => {
     ["10.6.0.1", () => child],
     ["fd00::1", () => child],
   ] as const)("%s: ends its asking at once", async (address, asker) => {
-    const { unreachable, ms } = await ask(asker(), [address], SLOWLY);
+    const { unreachable, ms } = await ask(asker(), [address], { intervalMs: SLOW_MS, timeoutMs: SLOW_MS });
     expect(unreachable).toEqual([]);
     expect(ms).toBeLessThan(SLOW_MS / 2);
   });

@@ -10,9 +10,8 @@ import { type Datagrams, openNetfilterSocket } from "../../host/kernel/netlink/s
 import type { NftRule } from "../../host/plan/nft-table.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
 
-const root = join(import.meta.dirname, "../..");
 const name = `bkt${process.pid}`;
-const recorded = join(root, "test/unit/kernel/ruleset.nft");
+const recorded = join(import.meta.dirname, "../unit/kernel/ruleset.nft");
 const nft = (...words: string[]) => execFileSync("ip", ["netns", "exec", name, "nft", ...words]).toString();
 
 let socket: Datagrams;

@@ -15,7 +15,6 @@ const OTHER = "10.66.0.1";
 const pool = (name: string, subnet: string, gateway: string, ips: string) =>
   ipPool(name, subnet, { default: true, gateway, ips: [ips] });
 const FOUR = pool("four", "10.66.0.0/24", OTHER, "10.66.0.10-10.66.0.99");
-const SIX = pool("six", "fd00:66::/64", "fd00:66::1", "fd00:66::10-fd00:66::99");
 const COORDINATOR = {
   ...{ type: "coordinator", mode: "overlay", serviceSnat: "off", serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] },
   ...{ detectIPConflict: true, detectGateway: true, podMACPrefix: "0a:1b", hostRPFilter: 0 },
@@ -79,7 +78,7 @@ requireSuccess(await first.call("del", "under"), "DEL");
 console.log("a first NIC: as far as this kernel goes");
 
 // A pool of addresses that no plugin could put on a NIC: refused in words, before anything is claimed; DEL succeeds.
-await lab.agent.write("six.yaml", SIX);
+await lab.agent.write("six.yaml", pool("six", "fd00:66::/64", "fd00:66::1", "fd00:66::10-fd00:66::99"));
 await lab.agent.write("conf.yaml", vendorConf({ enableIPv6: true }));
 const dual = await addPod("dual");
 const ask = () => dual.run("berth", "ADD", { conf: { type: "macvlan", ipam: { type: "berth" } } });

@@ -62,12 +62,11 @@ function openPools() {
     if (!["_helpers.tpl", "pools.yaml"].includes(name)) rmSync(join(templates, name));
   const helm = (...words: string[]) => run("helm", ...words, "--namespace", NAMESPACE);
   const set = (ips: string) => {
-    const values = { ...LAN_VALUES, ips: [ips] };
+    const values = { subnet: LAN.subnet, gateway: LAN.gateway, ips: [ips] };
     return ["pools", chart.directory, "--set-json", `ipPools=${JSON.stringify({ desk: values })}`];
   };
   return { helm, set, [Symbol.dispose]: () => chart[Symbol.dispose]() };
 }
-const LAN_VALUES = { subnet: LAN.subnet, gateway: LAN.gateway };
 
 itLong("a range that Helm changes and rolls back: pods keep addresses, and new ones get offered ones", async () => {
   using release = openPools();

@@ -19,7 +19,6 @@ import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const GROUP = "/apis/ipam.vendor.io/v1";
 const deployments = paths.deployments(NAMESPACE);
-const WITH_PODS = { propagationPolicy: "Background" };
 /** Pools follow their workloads at once; addresses of pods that have gone rest for a second. */
 const FOLLOWED_MS = 60_000;
 /** A kubelet tries a pod again some ten seconds after it failed. */
@@ -92,7 +91,7 @@ function expectFrom(name: keyof typeof SUBNETS, pods: readonly KubeObject[]): vo
 }
 
 async function remove(collection: string, name: string): Promise<void> {
-  await cluster.client.delete(`${collection}/${name}`, WITH_PODS);
+  await cluster.client.delete(`${collection}/${name}`, { propagationPolicy: "Background" });
   await seen.untilGone(name);
 }
 

@@ -115,7 +115,6 @@ export function openSimulatedController(
 /** The NIC of pods whose addresses another IPAM plugin gives. */
 export const FOREIGN_NIC = "san0";
 const MIRROR = "kubernetes.io/config.mirror";
-const KUBELET = "simulation/kubelet";
 
 function isEmpty(taints: unknown): boolean {
   return Array.isArray(taints) && taints.length === 0;
@@ -1400,7 +1399,7 @@ export class Cluster {
       metadata: {
         uid: this.newUid(),
         namespace: "shop",
-        finalizers: [KUBELET],
+        finalizers: ["simulation/kubelet"],
         annotations: { ...annotationsOf(workload), ...networksOf(workload) },
         ...(controller === undefined ? {} : { ownerReferences: [{ ...controller, controller: true }] }),
       },

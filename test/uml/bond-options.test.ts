@@ -57,7 +57,6 @@ const IP_NAMES: { [Name in BondNumber]?: string } = {
 
 /** The numbers; those that the option needs come before it. */
 type Row = readonly [option: BondNumber, numbers: BondOptions["numbers"], file: string, text: string, ofIp: unknown];
-const roundRobin = { mode: 0 };
 const backup = { mode: 1 };
 const lacp = { mode: 4 };
 const rows: Row[] = [
@@ -85,7 +84,7 @@ const rows: Row[] = [
   ["all_slaves_active", { ...backup, all_slaves_active: 1 }, "all_slaves_active", "1", 1],
   ["min_links", { ...lacp, min_links: 2 }, "min_links", "2", 2],
   ["lp_interval", { ...backup, lp_interval: 3 }, "lp_interval", "3", 3],
-  ["packets_per_slave", { ...roundRobin, packets_per_slave: 12 }, "packets_per_slave", "12", 12],
+  ["packets_per_slave", { mode: 0, packets_per_slave: 12 }, "packets_per_slave", "12", 12],
   ["lacp_rate", { ...lacp, lacp_rate: 1 }, "lacp_rate", "fast 1", "fast"],
   ["lacp_active", { ...lacp, lacp_active: 0 }, "lacp_active", "off 0", "off"],
   ["ad_select", { ...lacp, ad_select: 2 }, "ad_select", "count 2", "count"],

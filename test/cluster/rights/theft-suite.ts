@@ -36,7 +36,6 @@ const FOREIGN_HOLDER =
   /^403 .*would get a holder on node "a"; the agent of node "b" may only write pods of its own node/;
 /** A pod of the namespace `evil`, and the set of `shop` as such a pod would name it. */
 const EVIL_HOLDER = { ...holderOn("b", "u9"), namespace: "evil" };
-const FORGED_WORKLOAD = { ...WORKLOAD, namespace: "evil" };
 const FORGED =
   /^403 .*would be of \w+ \w*\/db, member db-[01], and of pod \w+\/db-0; a workload keeps addresses for pods of its namespace/;
 /** A member of another set of the same namespace, of which no pod has the address. */
@@ -54,7 +53,7 @@ const ON_B = { holders: [holderOn("b")] };
 const ENDED = { quarantine: undefined };
 const OF_DB = { workload: WORKLOAD };
 const OF_OTHER = { workload: OTHER_WORKLOAD };
-const OF_EVIL = { workload: FORGED_WORKLOAD };
+const OF_EVIL = { workload: { ...WORKLOAD, namespace: "evil" } };
 const ofDb = (change: object) => ({ workload: { ...WORKLOAD, ...change } });
 const OF_C = /^403 .*belongs to node "c" .*may only take over/;
 const FINALIZER = /^403 .*would get a finalizer or an owner reference/;

@@ -270,11 +270,10 @@ it("a pass waits for the writes of the last one: a late watch costs no refused w
 });
 
 const CLAIMED = allocationObject(allocationSpec("10.0.0.2", { pool: "former" }));
-const JOINED = { status: { addresses: [{ type: "InternalIP", address: "10.0.0.2" }] } };
 
 it.each([
   ["a pod of another pool", ALLOCATIONS, "10.0.0.2", CLAIMED],
-  ["a Node", NODES, "n1", JOINED],
+  ["a Node", NODES, "n1", { status: { addresses: [{ type: "InternalIP", address: "10.0.0.2" }] } }],
 ])("an address that %s turns out to have is replaced at once", async (_, collection, name, object) => {
   const world = new World();
   world.subnet("a", {});

@@ -58,7 +58,6 @@ const NO_PODS = { pods: [] };
 const DELETED = { ...object({ node: "n9" }), deleting: true };
 const WITHOUT = pool("blue", "10.6.0.0/24", { excludeIPs: [ADDRESS] });
 const LAB = { pods: [{ ...POD, ips: [ip("10.7.0.3")] }] };
-const SPACE = { ip: ip("10.7.0.3"), addressSpace: "lab", pool: "lab" };
 const FREE = { state: "Cooling", holders: [] } as const;
 const KEPT = { state: "Kept", holders: [] } as const;
 
@@ -75,7 +74,7 @@ it.each<[what: string, changes: Changes]>([
   ["of an address of no pool", { facts: { pods: [{ ...POD, ips: [ip("192.0.2.1")] }] } }],
   ["of an address that a pool leaves out", { facts: { ...LOST, pools: [WITHOUT] } }],
   ["of pods on nodes without an agent", { facts: { ...LOST, pods: [{ ...POD, node: "n3" }] } }],
-  ["of one that its space has", allocated(SPACE, LAB)],
+  ["of one that its space has", allocated({ ip: ip("10.7.0.3"), addressSpace: "lab", pool: "lab" }, LAB)],
 ])("finds nothing %s", (_what, changes) => expect(check(changes)).toEqual([]));
 
 it.each(cases<Changes>`

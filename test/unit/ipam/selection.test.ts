@@ -183,16 +183,14 @@ describe("selection of names and patterns", () => {
 });
 
 const twice = { ippools: [{ ipv4: ["blue"] }, { ipv4: ["green"] }], networks: [{ name: "lab", interface: "eth0" }] };
-const listed = { ippools: [{ interface: "eth0", ipv4: ["blue"] }] };
-const unlisted = { ippools: [{ ipv4: ["blue"] }] };
 it.each(cases<[annotations: object, more?: Partial<Subject>]>`
   networks that give one name to two NICs ${[twice]}
     => Annotation "ipam.vendor.io/ippools" has two entries for interface "eth0"
-  an interface that the list lacks ${[listed, { ifName: "net7" }]}
+  an interface that the list lacks ${[{ ippools: [{ interface: "eth0", ipv4: ["blue"] }] }, { ifName: "net7" }]}
     => Annotation "ipam.vendor.io/ippools" has no entry for interface "net7"; it lists eth0
   a missing family that is enabled ${[{ ippool: { ipv4: ["blue"] } }, { vendorConf: DUAL }]}
     => annotation "ipam.vendor.io/ippool": field "ipv6" is required because enableIPv6 is true
-  one that an entry of ippools leaves out ${[unlisted, { vendorConf: DUAL }]}
+  one that an entry of ippools leaves out ${[{ ippools: [{ ipv4: ["blue"] }] }, { vendorConf: DUAL }]}
     => annotation "ipam.vendor.io/ippools": field "[0].ipv6" is required because enableIPv6 is true
   a pattern that matches pools of the other family only ${[{ ippool: { ipv4: ["six*"] } }]}
     => Pattern "six*" in annotation "ipam.vendor.io/ippool" matches no IPv4 pool

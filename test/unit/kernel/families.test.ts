@@ -70,7 +70,6 @@ const first = (family: Family, command: string) => answersTo(family, command)[0]
 const route = decodeRouteMessage(first("route", "ip route show table 500"));
 const rule = decodeRuleMessage(first("rule", "ip rule show"));
 const neighbour = decodeNeighbourMessage(first("neighbour", "ip neigh show dev v0"));
-const wide = attribute(1, new Uint8Array(16));
 
 it("routes, rules and neighbours of families other than IP are none, nor is a neighbour without an address", () => {
   expect(routeOf({ ...route, family: 28 })).toBeUndefined();
@@ -98,7 +97,7 @@ it.each<[what: string, change: object, expected: RegExp]>([
 it.each<[what: string, change: object, expected: RegExp]>([
   ["a length beyond the family", { fromLength: 33 }, /length 33, want at most 32/],
   ["a length without address", { toLength: 8 }, /length 8 without address/],
-  ["an address of the other family", { toLength: 8, attributes: [wide] }, /want 4/],
+  ["an address of the other family", { toLength: 8, attributes: [attribute(1, new Uint8Array(16))] }, /want 4/],
   ["a preference of two bytes", { attributes: [attribute(6, new Uint8Array(2))] }, /2 bytes, want 4/],
   ["a device name without end", { attributes: [attribute(3, new Uint8Array([97]))] }, /a NUL at -1/],
 ])("a rule with %s is refused", (_, change, text) => expect(() => ruleOf({ ...rule, ...change })).toThrow(text));

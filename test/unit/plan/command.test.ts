@@ -10,7 +10,6 @@ import type { AddressState, RouteState, RuleState } from "../../../host/plan/sta
 import { cases } from "../../world/rows.ts";
 import { ip, mac, prefix } from "../../world/values.ts";
 
-const PATH = "/run/netns/a";
 const MAC = mac("02:00:00:00:00:01");
 const ROUTE: RouteState = {
   ...{ destination: prefix("10.0.0.0/16"), table: 101, type: 1, protocol: 98, scope: 253, flags: 0, link: "eth0" },
@@ -72,7 +71,7 @@ it.each(cases<Operation>`
   one that goes ${{ kind: "delete-veth", veth }} => ip link del dev vetha
   a table ${{ kind: "add-table", place: "host", table: { name: "berth", chains: [] } }} => none
   a device ${vlan} => none
-`)("%s", (_, operation, command) => expect(formatCommand(operation, PATH) ?? "none").toBe(command));
+`)("%s", (_, operation, command) => expect(formatCommand(operation, "/run/netns/a") ?? "none").toBe(command));
 
 it.each(["$(id)", "a;b", "a'b", "`a`", "a\\b", "-n", "a*"])(
   "a link that is called %j stays one word of the shell",

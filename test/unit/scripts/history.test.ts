@@ -45,7 +45,6 @@ const quarantined = (reason: "Conflict" | "NodeLost") =>
 const [CONFLICT, LOST] = [quarantined("Conflict"), quarantined("NodeLost")];
 /** Bound for the identity `web`. */
 const WEB = bound("a", { workload: web });
-const KEPT_ETH0 = object("Kept", undefined, { workload: { ...web, ifName: "eth0" } });
 
 describe("transitions", () => {
   const breaches: [name: string, breach: RegExp, ...objects: (IpAllocation | undefined)[]][] = [
@@ -62,7 +61,7 @@ describe("transitions", () => {
       "another NIC's while it is Kept",
       /kept for another NIC/,
       WEB,
-      KEPT_ETH0,
+      object("Kept", undefined, { workload: { ...web, ifName: "eth0" } }),
       bound("b", { workload: { ...web, ifName: "net1" } }),
     ],
     ["Bound without a holder", /Bound without a holder/, object("Bound")],

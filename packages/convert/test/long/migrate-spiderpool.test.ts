@@ -22,7 +22,6 @@ const IPS = "10.99.64.1-10.99.127.254";
 const OWN = "10.99.96.1-10.99.127.254";
 const OURS = /^10[.]99[.](?:9[6-9]|1[01]\d|12[0-7])[.]/;
 const THEIRS = /^10[.]99[.](?:6[4-9]|[78]\d|9[0-5])[.]/;
-const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
 
 let cluster: RealCluster;
 let seen: Observer;
@@ -98,7 +97,7 @@ test("addresses of running pods are adopted, once the other IPAM excludes Berth'
   const again = await convert(OWN);
   expect(again).toContain("0 addresses in use");
   expect(again).toMatch(/ReservedIP\/spiderpool-in-use-v4 .* no longer needed/);
-  await cluster.client.delete(`${RESERVED}/spiderpool-in-use-v4`);
+  await cluster.client.delete("/apis/ipam.vendor.io/v1/reservedips/spiderpool-in-use-v4");
 }, 240_000);
 
 /** Berth's allocations are all pods' addresses; each range has its own. */

@@ -22,7 +22,6 @@ const OWN = "10.99.96.0/19";
 const OURS = /^10[.]99[.](?:9[6-9]|1[01]\d|12[0-7])[.]/;
 const THEIRS = /^10[.]99[.](?:6[4-9]|[78]\d|9[0-5])[.]/;
 const DEFINITION = `${paths.definitions(NAMESPACE)}/lan`;
-const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
 const THEIR_POOLS = "/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/kube-system/ippools";
 
 let cluster: RealCluster;
@@ -118,7 +117,7 @@ test("addresses of running pods are adopted, once the other IPAM excludes Berth'
   const again = await convert("--apply");
   expect(again).toContain("0 addresses in use");
   expect(again).toMatch(/ReservedIP\/whereabouts-in-use-v4 .* no longer needed/);
-  await cluster.client.delete(`${RESERVED}/whereabouts-in-use-v4`);
+  await cluster.client.delete("/apis/ipam.vendor.io/v1/reservedips/whereabouts-in-use-v4");
 }, 240_000);
 
 test("a workload moves with its patch, and the others keep their addresses", async () => {

@@ -36,7 +36,6 @@ const ifacer = { type: "berth-ifacer", interfaces: ["eth1"], vlanID: 5 };
 const bridge = { type: "bridge", ipam: { type: "spiderpool" } };
 const custom = JSON.stringify({ cniVersion: "0.3.1", name: "x", plugins: [bridge] });
 const PLAIN = { ipam: { type: "berth" } };
-const RESOURCE = "k8s.v1.cni.cncf.io/resourceName";
 
 /** The losses, after the resource behind "@". */
 it.each(cases<[spec: object, ...plugins: object[]]>`
@@ -56,7 +55,7 @@ it.each(cases<[spec: object, ...plugins: object[]]>`
   a type that is none ${[{ cniType: "token-ring" }]} => spec.cniType: "token-ring"
   custom with broken JSON ${[{ cniType: "custom", customCNI: "{" }]} => spec.customCNI: the end of the text
 `)("a SpiderMultusConfig: %s", (_title, [spec, ...plugins], told) => {
-  const annotations = told.startsWith("@") ? { [RESOURCE]: told.slice(1) } : undefined;
+  const annotations = told.startsWith("@") ? { "k8s.v1.cni.cncf.io/resourceName": told.slice(1) } : undefined;
   const lost = annotations !== undefined || told === "-" ? [] : told.split(" / ");
   expect(convertNetwork(spec)).toEqual({ plugins: plugins.length > 0 ? plugins : undefined, annotations, lost });
 });

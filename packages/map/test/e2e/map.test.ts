@@ -19,14 +19,13 @@ const CONFIG = {
   "green.yaml": ipPool("green", "fd00:6::/64", { ips: ["fd00:6::10-fd00:6::ffff"] }),
   "lab.yaml": manifest("ReservedIP", "lab-machines", { ips: ["10.6.1.0-10.6.1.15"] }),
 };
-const LISTENING = { args: ["--map-listen", "127.0.0.1:0"] };
 const HOSTILE = `<script>document.title="owned"</script>`;
 
 let world: NetnsWorld;
 /** Of the map, from the agent's log. */
 let url: string;
 beforeAll(async () => {
-  world = await openAlone(CONFIG, LISTENING);
+  world = await openAlone(CONFIG, { args: ["--map-listen", "127.0.0.1:0"] });
   const find = () => /"map":"(?<url>http[^"]+)"/.exec(world.agent.stderr())?.groups?.url ?? "";
   url = await eventually(find, (found) => found !== "");
 });

@@ -24,7 +24,6 @@ import { startDaemon } from "../../../../test/lab/daemon.ts";
 import { makeServiceWorld, type ServiceWorld } from "../../../../test/lab/netns/coordinator.ts";
 import { ask } from "../../../../test/lab/traffic.ts";
 
-const SERVICES = "/api/v1/namespaces/default/services";
 const TARGET = { "ipam.vendor.io/service-network": "default/dock", "ipam.vendor.io/service-selector": "app=web" };
 const ADDRESSES = ["10.96.0.60", "fd00:96::60"] as const;
 const PORT = 8080;
@@ -81,7 +80,7 @@ afterAll(() => world?.delete());
 
 async function makeService(name: string, spec: object): Promise<void> {
   const ports = [{ name: "http", port: 80, targetPort: PORT }];
-  await world.plane.client.create(SERVICES, {
+  await world.plane.client.create("/api/v1/namespaces/default/services", {
     ...{ apiVersion: "v1", kind: "Service", metadata: { name, annotations: TARGET } },
     spec: { ipFamilyPolicy: "RequireDualStack", ports, ...spec },
   });

@@ -33,7 +33,6 @@ import { ip } from "../../../world/values.ts";
 const WEB: PoolOwner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
 const WANTED = { interface: "eth0", reclaim: true, wanted: 2, reason: "1 replica and 1 more" };
 const RULE = 'IPv4 of interface "eth0" (annotation "ipam.vendor.io/subnet")';
-const OTHER = { ...WEB, uid: "u-other" };
 
 const made = (ips: readonly string[], more: Partial<IpPool> = {}, application = WEB): IpPool => ({
   ...pool(`p-${application.uid}`, "10.1.0.0/24", { ips, generated: { ...WANTED, subnet: "blue", application } }),
@@ -155,7 +154,7 @@ const refusalOf = (world: World): Promise<CniError> =>
 describe("an ADD is served", () => {
   it("when its pool comes, and when that gets addresses; the pools of others do not make it try", async () => {
     const world = new World();
-    const others = made(["10.1.0.9"], {}, OTHER);
+    const others = made(["10.1.0.9"], {}, { ...WEB, uid: "u-other" });
     world.script.push(
       () => world.follow(others),
       () => world.follow(others, made([])),

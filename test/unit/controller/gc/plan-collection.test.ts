@@ -86,7 +86,6 @@ describe("the table", () => {
 const GONE = { pod: "absent", owner: "none" } as const;
 const LOST = { ...GONE, state: "NodeLost", node: "absent", prober: "none" } as const;
 const OFF = { pod: "absent", node: "outOfService" } as const;
-const SILENT = ["absent", "notReady", "ready"] as const;
 const { graceMs, cooldownMs, nodeLostMs, intervalMs } = TIMES;
 const SILENCE_MS = 2 * intervalMs + nodeLostMs;
 
@@ -113,7 +112,7 @@ it.each<Row>([
     ["node-lost: no node", { state: "Bound", node: "absent", pod }, "quarantine", graceMs],
     ["node-lost: a silent node", { state: "Bound", node: "notReady", pod }, "quarantine", graceMs],
   ]),
-  ...SILENT.flatMap((node): Row[] => [
+  ...(["absent", "notReady", "ready"] as const).flatMap((node): Row[] => [
     ["node-lost: nothing is freed in quarantine, however long", { state: "NodeLost", node }, "ask,keep,wait"],
     ["node-lost: a member elsewhere", { ...LOST, node, owner: "moved" }, "ask", nodeLostMs],
   ]),

@@ -5,8 +5,6 @@ import type { TrackedObject } from "../../../../host/controller/owners/tracked-o
 import { cases } from "../../../world/rows.ts";
 import { BLUE, requireTracked, SETTINGS, type Wanted } from "./workload-objects.ts";
 
-const GREEN = { subnet: { ipv4: ["green"] } };
-const WRONG = { subnet: { ipv6: ["blue"] } };
 const rollout = { kind: "Rollout", apiVersion: "argoproj.io/v1alpha1" };
 const cron = { kind: "CronJob", apiVersion: "batch/v1" };
 const clones = { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1" };
@@ -48,8 +46,8 @@ const numbered = (number?: string, reclaim?: string) => ({
     ...(reclaim && { "ippool-reclaim": reclaim }),
   },
 });
-const green = { annotations: GREEN };
-const wrong = { annotations: WRONG };
+const green = { annotations: { subnet: { ipv4: ["green"] } } };
+const wrong = { annotations: { subnet: { ipv6: ["blue"] } } };
 const unread = { annotations: { subnet: "{" } };
 const three = { spec: { parallelism: 3 } };
 const both = { annotations: { subnet: { ipv4: ["blue", "green"] } } };

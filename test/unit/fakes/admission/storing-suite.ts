@@ -5,7 +5,6 @@
 import { beforeAll, expect, it } from "vitest";
 import { ApiError, type KubeApi, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
 
-const BERTH = "/apis/ipam.vendor.io/v1";
 const HASH = "0123456789abcdef";
 
 // biome-ignore lint/suspicious/noExplicitAny: an object as the API server has it
@@ -17,7 +16,7 @@ export function describeStoring(open: () => Promise<KubeApi>): void {
     api = await open();
   });
   const call = (method: KubeCall["method"], path: string, body: object): Promise<Loose> =>
-    api.call({ method, path: `${BERTH}/${path}`, patienceMs: 0, body });
+    api.call({ method, path: `/apis/ipam.vendor.io/v1/${path}`, patienceMs: 0, body });
   const create = (kind: string, name: string, parts: object): Promise<Loose> =>
     call("POST", `${kind.toLowerCase()}s`, { apiVersion: "ipam.vendor.io/v1", kind, metadata: { name }, ...parts });
   const refusal = (attempt: Promise<unknown>): Promise<string> =>

@@ -49,9 +49,8 @@ const unit = (service: string, target = "multi-user"): Tree => ({
   [`/etc/systemd/system/${target}.target.wants/${service}.service`]: `-> /usr/lib/systemd/system/${service}.service`,
 });
 
-const NETWORKD = unit("systemd-networkd");
 const BOTH = "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n";
-const networkd = (tree: Tree): Tree => ({ ...NETWORKD, ...tree });
+const networkd = (tree: Tree): Tree => ({ ...unit("systemd-networkd"), ...tree });
 /** Returns the files of a host with the settings of docs/host.md. */
 const keeping = (tree: Tree): Tree => networkd({ "/etc/systemd/networkd.conf.d/50-berth.conf": BOTH, ...tree });
 
@@ -71,12 +70,11 @@ const FLUSH = `#!/usr/sbin/nft -f\n\nflush ruleset\n\n${OWN_TABLE}`;
 const NFT_UNIT =
   "[Service]\nExecStart=/usr/sbin/nft -f /etc/nftables.conf\nExecReload=/usr/sbin/nft -f /etc/nftables.conf\nExecStop=/usr/sbin/nft flush ruleset\n";
 
-const FIREWALLD = unit("firewalld");
 const zone = (target: string, inside = "") =>
   `<?xml version="1.0" encoding="utf-8"?>\n<zone${target && ` target="${target}"`}>\n  <short>X</short>\n  ${inside}\n</zone>\n`;
 const TRUSTED = { "/usr/lib/firewalld/zones/trusted.xml": zone("ACCEPT") };
 const SOURCE = '<source address="10.6.0.0/24"/>';
-const firewalld = (tree: Tree): Tree => ({ ...FIREWALLD, ...TRUSTED, ...tree });
+const firewalld = (tree: Tree): Tree => ({ ...unit("firewalld"), ...TRUSTED, ...tree });
 
 /** As systemd ships it on several distributions. */
 const SYSTEMD_SYSCTLS =

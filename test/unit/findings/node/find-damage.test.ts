@@ -13,8 +13,7 @@ import { ip } from "../../../world/values.ts";
 type RowFacts = NodeFacts["rows"][number];
 
 const POOLS = poolsByName(pool("blue", "10.6.0.0/24"), pool("lab", "10.7.0.0/24", { addressSpace: "lab" }));
-const MOVED = pool("blue", "10.6.0.0/24", { formerRouters: [ip("10.6.0.1")] });
-const POOLS_MOVED = poolsByName(MOVED);
+const POOLS_MOVED = poolsByName(pool("blue", "10.6.0.0/24", { formerRouters: [ip("10.6.0.1")] }));
 const NOW = 1_000_000;
 const ADDRESS = "10.6.0.7";
 

@@ -8,10 +8,8 @@ import { type Adoption, type ClusterAddresses, planAdoption } from "../../../blo
 import type { RangeMember } from "../../../range-member.ts";
 import { memberOf, rangeOf } from "./range-object.ts";
 
-const SUBNET = "10.6.0.0/24";
-
 const pool = (name: string, ips?: readonly string[], spec: object = {}): IpPool =>
-  decodeIpPool(ipPool(name, SUBNET, { ...(ips && { ips }), ...spec }), name);
+  decodeIpPool(ipPool(name, "10.6.0.0/24", { ...(ips && { ips }), ...spec }), name);
 
 /** `10.6.0.20 lan shop/a` */
 const used = (...texts: string[]): ClusterAddresses["used"] =>

@@ -24,7 +24,6 @@ import {
 } from "../../../../world/search.ts";
 import { type NicRequest, pool, proposal } from "../../../../world/subjects.ts";
 
-const LAB = pool("lab", "10.6.0.0/24", { addressSpace: "lab" });
 const LAB_NIC = [
   { ifName: "eth0", pools: [["blue"]] },
   { ifName: "net1", pools: [["lab"]] },
@@ -48,7 +47,7 @@ function open(options: Options = {}) {
   const said: string[] = [];
   const texts = (all: readonly Allocation[]) => all.map((each) => formatIp(each.ip)).join();
   const { search, clock } = openSearch({
-    ...{ pools: [BLUE, SIX, LAB], nics, isAlone },
+    ...{ pools: [BLUE, SIX, pool("lab", "10.6.0.0/24", { addressSpace: "lab" })], nics, isAlone },
     registry: {
       findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
       findOwner: async () => [...rows],
